@@ -282,8 +282,8 @@ def smallest_epsilon(
     2.197
     """
     from policies.problem import DecisionProblem  # noqa: PLC0415
-    from policysim.decision.search import Curve  # noqa: PLC0415
-    from policysim.decision.search import smallest_epsilon as of_one_decision  # noqa: PLC0415
+    from policysim.decision.demands import smallest_epsilon as of_one_decision  # noqa: PLC0415
+    from policysim.study.search import Curve  # noqa: PLC0415
 
     demands = {"max_loss": max_loss, "keep": keep, "max_extra_deaths": max_extra_deaths}
     if isinstance(problem, DecisionProblem):

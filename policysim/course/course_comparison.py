@@ -23,7 +23,8 @@ from policysim.course.private_planner import PrivatePlanner
 from policysim.course.process import InfiniteLossWarning, Process
 from policysim.course.step_problems import DailyDecisions, optimal_course
 from policysim.question.protocol import SILENT, Progress
-from policysim.study.sweep import N_THREADS, asked_for, at, at_each, excess, ratio
+from policysim.study.gain import excess, ratio
+from policysim.study.sweep import N_THREADS, asked_for, at, at_each
 
 # Policies that do not look at Q-values, or whose continuation is the best one anyway.
 PLAIN = (Greedy(), Uniform(), BestFixed())

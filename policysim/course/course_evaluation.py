@@ -16,7 +16,8 @@ from policysim.course.planning import expected
 from policysim.course.process import Process
 from policysim.course.schedules import DayAction, following, given
 from policysim.course.step_problems import DailyDecisions, q_table, require_tabular
-from policysim.question.words import ALL, Group
+from policysim.question.words import ALL
+from policysim.study.sweep import Group
 
 # The ends of so many schedules are remembered.
 ENDS = 8

@@ -3,7 +3,7 @@
 evaluate         exact evaluation of action probabilities, overall and per group
 comparison       policies over epsilon, as a tidy table
 beliefs          what a published treatment tells an observer about a feature
-search, limit    the smallest epsilon that is good enough; what no mechanism can do, with the proof
+demands, limit   the smallest epsilon that is good enough; what no mechanism can do, with the proof
 findings, broken_bounds   what a comparison found at one epsilon, and which policies break what the study bounds
 robustness, redraws   how far results depend on the prior and on the model's uncertain numbers
 events           how often events beside death happen under each policy

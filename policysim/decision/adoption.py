@@ -13,7 +13,7 @@ from policysim.decision.choice_screen import UNUSED, answer, more_or_fewer, wors
 from policysim.decision.choose import Choice, Choices
 from policysim.decision.methods import searched_within
 from policysim.question.formats import LEAST_EVENTS, MOST_COUNTED, decimal, enough, of_100, percent, plain, rounded
-from policysim.study.sweep import Gain
+from policysim.study.gain import Gain
 
 # Deaths that are accepted are counted per so many patients.
 ACCEPTED_PER = 100_000

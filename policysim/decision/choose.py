@@ -17,24 +17,15 @@ from policies.guess_rate import guess_rate_within
 from policies.policy import Policy
 from policies.problem import DecisionProblem
 from policies.reference import BestFixed, Greedy
+from policysim.decision.demands import Demand, demand_curve, expected_deaths, make_demand
 from policysim.decision.limit import LeastPossible, Limit
 from policysim.decision.prices import uses_hidden
-from policysim.decision.search import (
-    SCAN_TO,
-    SCANNED,
-    TOLERANCE,
-    Curve,
-    Demand,
-    UnreachableError,
-    demand_curve,
-    expected_deaths,
-    fewest_digits,
-    make_demand,
-)
 from policysim.question.formats import LEAST_EVENTS, next_below, population, steady
 from policysim.question.protocol import SILENT, Progress
 from policysim.study.checks import checked_tables, guess_rate_of
-from policysim.study.sweep import N_THREADS, Gain, evaluated_on, prepare
+from policysim.study.gain import Gain
+from policysim.study.search import SCAN_TO, SCANNED, TOLERANCE, Curve, UnreachableError, fewest_digits
+from policysim.study.sweep import N_THREADS, evaluated_on, prepare
 
 
 class Verdict(StrEnum):

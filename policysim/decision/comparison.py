@@ -23,19 +23,16 @@ from policysim.question.protocol import SILENT, Progress
 from policysim.question.words import ACHIEVABLE, ALL, UNBEATABLE
 from policysim.study.checks import checked_tables, guess_rate_of
 from policysim.study.example_patients import ExampleRows
+from policysim.study.gain import Proof, excess, prove_loss, ratio
 from policysim.study.sweep import (
     N_THREADS,
     REFERENCES,
-    Proof,
     applies,
     asked_for,
     at,
     at_each,
     evaluated_on,
-    excess,
     prepare,
-    prove_loss,
-    ratio,
     usable_policies,
 )
 
@@ -103,7 +100,7 @@ def compare_problem(
         - `normalized_loss`: loss / (V(greedy) - V(uniform)); may exceed 1; NaN where greedy gains nothing
         - `benefit_kept`: (V - V(best-fixed)) / (V(greedy) - V(best-fixed)); may be negative; NaN where that difference
           is 0 but for the rounding of sums. Where it is small beside what choosing by lot loses, this is a number
-          still, but pages and screens do not print it (`policysim.study.sweep.Gain`)
+          still, but pages and screens do not print it (`policysim.study.gain.Gain`)
         - `best_action_rate`: probability of the best action
         - `worse_than_untreated`, `better_than_untreated`: probability of an action that is worse, or better, than the
           first, which is no treatment, where that is allowed

@@ -31,7 +31,7 @@ from policysim.question.screen_lines import cells, wrap
 from policysim.question.words import ACHIEVABLE, ASSUMED_PUBLIC, KEEP, UNBEATABLE, level_name, odds, unused
 from policysim.study.basis import OUTSIDE_LINE, basis, hidden
 from policysim.study.declared import ScenarioStudy, Study
-from policysim.study.sweep import benefit
+from policysim.study.gain import benefit
 
 HEADINGS = (
     ("", "benefit", "extra deaths", "of 1,000 score", "ε", "guess", "ε to beat", "ε to keep"),

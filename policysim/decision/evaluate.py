@@ -13,7 +13,8 @@ from scipy import sparse
 from policies.arrays import FloatArray, IntArray, blocks
 from policies.distinct import distinct_rows
 from policies.problem import DecisionProblem
-from policysim.question.words import ALL, Group
+from policysim.question.words import ALL
+from policysim.study.sweep import Group
 
 
 class Evaluator:

@@ -22,18 +22,20 @@ from policies.randomized_response import RandomizedResponse
 from policies.reference import BestFixed, Greedy
 from policysim.decision.beliefs import Beliefs, hidden_beliefs
 from policysim.decision.broken_bounds import broken_bounds
+from policysim.decision.demands import make_demand
 from policysim.decision.prices import unused_features, uses_hidden
 from policysim.decision.robustness import Robustness, robustness, wrong_prior
-from policysim.decision.search import LOWEST, STEP, Curve, UnreachableError, fewest_digits, make_demand
 from policysim.decision.without_effect import without_effect
 from policysim.question.formats import NEGLIGIBLE, population
 from policysim.question.protocol import SILENT, Progress
 from policysim.question.words import ACHIEVABLE, ALL, KEEP, UNBEATABLE, guesses
 from policysim.study.basis import in_words
 from policysim.study.declared import ScenarioStudy
+from policysim.study.gain import Gain
 from policysim.study.other_priors import FACTORS
+from policysim.study.search import LOWEST, STEP, Curve, UnreachableError, fewest_digits
 from policysim.study.slider import first_policy
-from policysim.study.sweep import N_THREADS, Gain, applies, at, evaluated_on
+from policysim.study.sweep import N_THREADS, applies, at, evaluated_on
 
 # The searched epsilons of a policy that does not depend on epsilon.
 NEITHER = (math.nan, math.nan)

@@ -19,7 +19,7 @@ from policies.optimal.bounded import penalised_point
 from policies.problem import DecisionProblem
 from policysim.question.protocol import SILENT, Progress
 from policysim.study.declared import checked_epsilons
-from policysim.study.sweep import Gain
+from policysim.study.gain import Gain
 
 # The corners are dense enough once the curve between two of them is known to this share of the benefit.
 TOLERANCE = 1e-3

@@ -26,7 +26,8 @@ from policies.optimal.value_limit import value_limit
 from policies.policy import NotApplicableError
 from policies.problem import DecisionProblem
 from policies.proof import LOST, MAX_ENTRIES, Certificate, rounded_down
-from policysim.decision.search import HIGHEST, Curve, Demand, UnreachableError
+from policysim.decision.demands import Demand
+from policysim.study.search import HIGHEST, Curve, UnreachableError
 from policysim.study.sweep import evaluated_on
 
 

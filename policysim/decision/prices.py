@@ -22,10 +22,10 @@ from policies.privacy_loss import privacy_loss_of_logs
 from policies.problem import DecisionProblem
 from policies.reference import Greedy
 from policies.scores import score_range
-from policysim.decision.search import expected_deaths
+from policysim.decision.demands import expected_deaths
 from policysim.question.protocol import SILENT, Progress
 from policysim.study.declared import ScenarioStudy, Study
-from policysim.study.sweep import Gain
+from policysim.study.gain import Gain
 
 WHOLE_RECORD = "whole record"
 # Records that are looked at first, to see whether a feature matters.
@@ -51,7 +51,7 @@ def price_list(study: Study, problem: DecisionProblem, progress: Progress = SILE
         under `sensitive = [feature]`: everything else about a patient is public, and no mechanism costs less. A feature
         that the model does not use (`unused_features`) has no price: its row, at the end, has no numbers.
         What decides which treatments a patient may get cannot be hidden: it has no row, and the row of the whole record
-        is of all else. benefit_kept is NaN where shares of the benefit say little (`policysim.study.sweep.Gain`).
+        is of all else. benefit_kept is NaN where shares of the benefit say little (`policysim.study.gain.Gain`).
     """
     gain = Gain.of(problem)
     least_deaths = expected_deaths(problem, Greedy().probabilities(problem))

@@ -28,8 +28,9 @@ from policysim.decision.redraws import SPREAD, Redraws
 from policysim.question.formats import several
 from policysim.question.protocol import SILENT, Progress
 from policysim.study.declared import ScenarioStudy
+from policysim.study.gain import Gain
 from policysim.study.other_priors import FACTORS, at_prevalence, prevalent
-from policysim.study.sweep import Gain, applies, evaluated_on
+from policysim.study.sweep import applies, evaluated_on
 
 REDRAWS = 200
 # What ranges are found of beside harms: a share, where there is always something to keep, and what it is a share of.
@@ -291,7 +292,7 @@ def wrong_prior(study: ScenarioStudy, problem: DecisionProblem, policies: Sequen
     DataFrame
         policy, epsilon, factor, prevalence, value, loss, benefit_kept: greedy and the best single treatment, against
         which the last two are measured, know the true prevalence; benefit_kept is NaN where shares of the gain at that
-        prevalence say little (`policysim.study.sweep.Gain`). Empty if the scenario names no condition.
+        prevalence say little (`policysim.study.gain.Gain`). Empty if the scenario names no condition.
     """
     ill = prevalent(study)
     # Who is ill is asked of the records and not of a sum, which rounding may leave just below 1.

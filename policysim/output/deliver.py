@@ -31,8 +31,8 @@ from policysim.question.formats import FILTERS, to_csv, unmarked
 from policysim.question.protocol import SILENT, Progress, Question
 from policysim.question.screen_lines import fitted
 from policysim.study.basis import OUTSIDE, hidden
+from policysim.study.gain import benefit
 from policysim.study.study_reader import study_names
-from policysim.study.sweep import benefit
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 from policysim.question.formats import of_100, plain
 
@@ -89,20 +88,3 @@ def group_name(group: str, level: str) -> str:
 def attains(kept: float, most: float) -> bool:
     """Whether a policy keeps the most that any can; False where it is not proven (NaN) what that is."""
     return kept >= most - TIGHT
-
-
-@dataclass(frozen=True)
-class Group:
-    """One group of patients: a level of a feature, or everyone.
-
-    Attributes
-    ----------
-    feature, level : str
-        Both "all" for everyone.
-    share : float
-        Its probability under the prior.
-    """
-
-    feature: str
-    level: str
-    share: float

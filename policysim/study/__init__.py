@@ -7,7 +7,10 @@ study_reader   study files, read and checked (study_keys.toml declares their key
 question_options   which options change a question's numbers, and the type of each in a manifest
 study_problem  from a study to the decision problem: expected utilities, or scores fitted to a log
 other_priors   where else patients may come from: another prevalence, or one group alone
-sweep          which policies at which epsilon, beside which references, and what is gained, with the proof of the most
+sweep          which policies at which epsilon, whose groups, and one table of it all
+search         the epsilon from which a curve reaches what is needed
+gain           what choosing for each patient gains over one treatment for all, and the proof of the most that is kept
+labels         what people call a problem and its parts
 example_patients  patients with a name, to see what a policy does to one; how losses vary between patients
 slider     what follows epsilon and policy on a page, and which policy is shown first
 checks         whether a policy keeps its claim, and whether a mean of patients agrees with the exact value

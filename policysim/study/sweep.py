@@ -1,43 +1,39 @@
-"""What every comparison over epsilon shares: which policies at which epsilon, beside which references, what is gained.
+"""What every comparison over epsilon shares: which policies at which epsilon, whose groups, and one table of it all.
 
-The gain is that of choosing for each patient over one treatment for all; a proof says what no private policy keeps.
+A kind of question supplies an evaluator, which makes of each policy at each epsilon an `Evaluation`, and a table of
+`Column`; `tabulate` makes the rows of it, and `evaluate_each` does the work side by side.
 """
 
 from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from fractions import Fraction
-from functools import reduce
-from typing import NamedTuple
+from typing import Any, Generic, Protocol, TypeAlias, TypeVar, overload
 
 import numpy as np
+import pandas as pd
 
-from policies.arrays import ROUNDING, FloatArray, rounded_sum
+from policies.arrays import FloatArray, IntArray
 from policies.catalogue import CATALOGUE, WITHOUT_DEATHS, make_policy
 from policies.distinct import once_each
 from policies.optimal.bounds import InfeasibleError
-from policies.optimal.certificate import optimal_certificate
 from policies.optimal.optimum import Optimal, OptimalSafe
 from policies.policy import NotApplicableError, Policy
-from policies.problem import DecisionProblem, once_per_problem
-from policies.proof import rounded_down
+from policies.problem import DecisionProblem
 from policies.reference import BestFixed, Greedy, Uniform
-from policysim.question.formats import rounded
+from policysim.question.protocol import Progress
+from policysim.question.words import ALL
 from policysim.study.declared import EPSILONS, checked_epsilons
 
+Result = TypeVar("Result")
 # numpy releases the interpreter's lock in its loops, and each job needs about 0.1 GB at 1.3 million records.
 N_THREADS = min(4, os.cpu_count() or 1)
 # What policies are measured against.
 REFERENCES = (Greedy(), BestFixed(), Uniform())
-# Shares of a gain are said where it is at least so much of what the best for each gains over choosing by lot.
-LEAST_SHARE = 0.1
-# What exceeds one treatment for all by no more than this share of the gain is as good: rounding, not benefit.
-NO_BENEFIT = 1e-9
-# Half the distance from 1 to the next float.
-HALF_ULP = Fraction(1, 2**53)
 
 
 def asked_for(
@@ -136,170 +132,176 @@ def applies(policy: Policy, problem: DecisionProblem) -> bool:
 
 
 @dataclass(frozen=True)
-class Gain:
-    """What choosing the best for each patient gains over one treatment for all: the whole of "benefit kept".
-
-    A share of it is a number as long as the gain is more than the rounding of sums, and is worth printing where the
-    gain is at least `LEAST_SHARE` of what the best for each gains over choosing by lot. Below that, one treatment for
-    all is nearly as good as the best for each, and shares of the rest are large for any mechanism: choosing by lot
-    itself keeps 1 - 1 / share of the gain, -900 % at the least share, and without bound below it.
+class Group:
+    """One group of patients: a level of a feature, or everyone.
 
     Attributes
     ----------
-    best, fixed, by_lot : float
-        The expected utility of the best treatment for each, of the best single treatment for all, of choosing by lot.
-    rounding : float
-        What the rounding of sums may make of equal values, in units of utility.
+    feature, level : str
+        Both "all" for everyone.
+    share : float
+        Its probability under the prior.
     """
 
-    best: float
-    fixed: float
-    by_lot: float
-    rounding: float
-
-    @classmethod
-    def of(cls, problem: DecisionProblem) -> Gain:
-        """The gain in a problem, under its prior."""
-        return cls(
-            best=float(problem.prior @ problem.utilities.max(axis=1)),
-            fixed=problem.best_fixed_value,
-            by_lot=_by_lot(problem),
-            rounding=ROUNDING * float(problem.prior @ reduce(np.maximum, map(np.abs, problem.utilities.T))),
-        )
-
-    @property
-    def exists(self) -> bool:
-        """Whether it is more than rounding."""
-        return self.best - self.fixed > self.rounding
-
-    @property
-    def has_shares(self) -> bool:
-        """Whether shares of it are worth printing: the one rule for every percentage of benefit kept."""
-        return self.exists and self.best - self.fixed >= LEAST_SHARE * (self.best - self.by_lot)
-
-    @property
-    def beaten_from(self) -> float:
-        """The least value that is more than one treatment for all, beyond rounding; inf where nothing can be."""
-        if not self.exists:
-            return np.inf
-        return self.fixed + max(NO_BENEFIT * (self.best - self.fixed), self.rounding)
-
-    def kept(self, value: float) -> float:
-        """The share that a policy of this value keeps; NaN where there is nothing to gain."""
-        return (value - self.fixed) / (self.best - self.fixed) if self.exists else np.nan
+    feature: str
+    level: str
+    share: float
 
 
-def _by_lot(problem: DecisionProblem) -> float:
-    """The value of each allowed action with the same probability."""
-    if problem.admissible is None:
-        return float(problem.fixed_values.mean())
-    total = np.where(problem.admissible, problem.utilities, 0.0).sum(axis=1)
-    return float(problem.prior @ (total / problem.admissible.sum(axis=1)))
+class Groups(Sequence[Group]):
+    """Everyone, and the patients with each level of some features: who is in which, and what each adds up to.
 
-
-def ratio(part: FloatArray, whole: FloatArray, scale: FloatArray) -> FloatArray:
-    """Part / whole; NaN where the whole is 0 (or the rounding of a difference of values), or not finite."""
-    ratios = np.full_like(part, np.nan)
-    return np.divide(part, whole, out=ratios, where=(whole > ROUNDING * scale) & np.isfinite(whole))
-
-
-def excess(one: FloatArray, other: FloatArray, scale: FloatArray) -> FloatArray:
-    """One − other, arrays of means; 0 where that is no more than the rounding of such sums, at their scale."""
-    difference: FloatArray = one - other
-    return np.where((np.abs(difference) <= ROUNDING * scale) & np.isfinite(scale), 0.0, difference)
-
-
-def benefit(gain: Gain) -> str:
-    """What shares of the benefit mean, or why there are none."""
-    if gain.has_shares:
-        return "Benefit kept: 0 % = one treatment for all, which costs no privacy; 100 % = the best for each."
-    if not gain.exists:
-        return "Benefit kept: –. One treatment for all is as good as the best for each: there is nothing to gain."
-    return (
-        f"Benefit kept: –. One treatment for all loses only {rounded(gain.best - gain.fixed)} in utility per patient "
-        f"against the best for each (choosing by lot: {rounded(gain.best - gain.by_lot)}): too little to give shares "
-        "of it."
-    )
-
-
-@once_per_problem
-def weighted_regrets(problem: DecisionProblem) -> tuple[FloatArray, ...]:
-    """prior(x) (max u(x, .) - u(x, a)) for each action, (n_records,) each: what is lost if everybody gets it."""
-    return tuple(_lost_by_each(problem))
-
-
-def _lost_by_each(problem: DecisionProblem) -> Iterator[FloatArray]:
-    best = problem.utilities.max(axis=1)
-    yield from (problem.prior * (best - column) for column in problem.utilities.T)
-
-
-@once_per_problem
-def _fixed_losses(problem: DecisionProblem) -> tuple[Fraction, ...]:
-    """What each action loses if everybody gets it, to three roundings: terms >= 0, and their sum is rounded once."""
-    return tuple(Fraction(rounded_sum(lost)) for lost in _lost_by_each(problem))
-
-
-@once_per_problem
-def best_fixed_loss(problem: DecisionProblem) -> Fraction:
-    """What one action for all (who allow the same) loses at least, to three roundings."""
-    if problem.admissible is None:
-        return min(_fixed_losses(problem))
-    lost = list(_lost_by_each(problem))
-    sets = [[Fraction(rounded_sum(lost[action][part.rows])) for action in part.columns] for part in problem.classes]
-    return sum(map(min, sets), Fraction(0))
-
-
-@once_per_problem
-def by_lot_loss(problem: DecisionProblem) -> Fraction:
-    """What choosing among the allowed actions by lot loses, to a few roundings."""
-    if problem.admissible is None:
-        return sum(_fixed_losses(problem), Fraction(0)) / problem.n_actions
-    allowed = problem.admissible.sum(axis=1)
-    columns = zip(_lost_by_each(problem), problem.admissible.T, strict=True)
-    return sum((Fraction(rounded_sum(np.where(allows, lost / allowed, 0.0))) for lost, allows in columns), Fraction(0))
-
-
-class Proof(NamedTuple):
-    """What every epsilon-private policy loses at least, by a proof that was checked; NaN where there is none.
+    Parameters
+    ----------
+    by : sequence of str
+        Features.
+    levels_of : callable
+        From a feature to the level of each record, (n,), and the labels of the levels.
+    weights : array, (n,)
+        How many patients, or which share of them, each record stands for.
 
     Attributes
     ----------
-    least_loss : float
-        Against the best action for each record, under the problem's prior, in units of utility; rounded down.
-    most_kept : float
-        The share of the benefit that this leaves to a policy, rounded up; NaN where there is no benefit to keep.
+    cells : array of int, (n,)
+        The cell of each record in the product of all features: each record is counted once, whatever the groups.
+    membership : array of 0 and 1, (n_groups, n_cells)
+        Which cells make up which group; everyone first.
+    sizes : array, (n_groups,)
+        The weight of each group.
     """
 
-    least_loss: float = math.nan
-    most_kept: float = math.nan
+    def __init__(
+        self, by: Sequence[str], levels_of: Callable[[str], tuple[IntArray, tuple[str, ...]]], weights: FloatArray
+    ) -> None:
+        levels = [levels_of(feature) for feature in by]
+        shape = [len(labels) for _, labels in levels]
+        self.cells: IntArray = np.zeros(len(weights), dtype=np.intp)
+        for codes, labels in levels:
+            self.cells = self.cells * len(labels) + codes
+        self._n_cells = math.prod(shape)
+        places = np.indices(shape).reshape(len(shape), -1) if shape else np.zeros((0, 1), dtype=np.intp)
+        names, rows = [(ALL, ALL)], [np.ones(self._n_cells)]
+        for feature, (_, labels), place in zip(by, levels, places, strict=True):
+            names += [(feature, label) for label in labels]
+            rows += [(place == level).astype(np.float64) for level in range(len(labels))]
+        self.membership: FloatArray = np.array(rows)
+        self.sizes = self.totals(weights)
+        shares = self.sizes / self.sizes[0] if self.sizes[0] else self.sizes
+        self._groups = [Group(*name, float(share)) for name, share in zip(names, shares, strict=True)]
+
+    @overload
+    def __getitem__(self, place: int) -> Group: ...
+    @overload
+    def __getitem__(self, place: slice) -> list[Group]: ...
+    def __getitem__(self, place: int | slice) -> Group | list[Group]:
+        """One of the groups; the first is everyone."""
+        return self._groups[place]
+
+    def __len__(self) -> int:
+        """The number of groups, everyone among them."""
+        return len(self._groups)
+
+    def totals(self, values: FloatArray) -> FloatArray:
+        """The sum of (n,) values in each group, (n_groups,)."""
+        if self._n_cells == 1:
+            return np.array([values.sum()])
+        totals: FloatArray = self.membership @ np.bincount(self.cells, values, self._n_cells)
+        return totals
+
+    def rows(self, place: int) -> IntArray:
+        """The records of a group."""
+        found: IntArray = np.flatnonzero(self.membership[place][self.cells] > 0)
+        return found
 
 
-def prove_loss(problem: DecisionProblem, epsilon: float) -> Proof:
-    """The bound of `optimal_certificate`, after rational arithmetic has accepted it (`Certificate.holds`).
+class Evaluation(Protocol):
+    """One policy at one epsilon, evaluated: what the columns of a comparison are computed from."""
 
-    The benefit is summed from differences of utilities record by record, each term with two roundings, so that no
-    offset of the utilities takes its digits.
+    @property
+    def policy(self) -> str:
+        """The name of the policy, as the table has it."""
 
-    Examples
-    --------
-    >>> from policies import AnyRecord
-    >>> problem = DecisionProblem([[0.0, 1.0], [1.0, 0.0]], [0.5, 0.5], AnyRecord())
-    >>> [round(number, 6) for number in prove_loss(problem, 1.0)]  # 1 / (1 + e), of 1 / 2
-    [0.268941, 0.462117]
+    @property
+    def epsilon(self) -> float:
+        """As it was asked for."""
+
+    @property
+    def groups(self) -> Sequence[Group]:
+        """Those that it has rows of, everyone first."""
+
+
+AnyEvaluation = TypeVar("AnyEvaluation", bound=Evaluation)
+# What a column holds of one evaluation: a value for all its groups, or one for each.
+Cells: TypeAlias = float | str | Sequence[float] | FloatArray
+
+
+@dataclass(frozen=True)
+class Column(Generic[AnyEvaluation]):
+    """One column of a comparison, or several that belong together: the one place that knows how it is computed.
+
+    Attributes
+    ----------
+    name : str
+        Of the column; of several, what their names begin with, such as "p_".
+    title, unit : str
+        What it is, and in what, for people.
+    format : str
+        How its numbers are written: a function of `policysim.question.formats`.
+    of : callable
+        From an evaluation to the cells; of several columns, to cells by the ends of their names ("_low", "a1").
     """
-    try:
-        certificate = optimal_certificate(problem, epsilon)
-    except NotApplicableError:
-        return Proof()
-    if not certificate.holds(problem):
-        return Proof()
-    # That nobody loses less than 0 needs no proof.
-    least = max(0.0, certificate.bound)
-    gained = _gain_rounded_up(problem)
-    return Proof(least, -rounded_down(Fraction(least) / gained - 1)) if gained else Proof(least)
+
+    name: str
+    title: str
+    unit: str
+    format: str
+    of: Callable[[AnyEvaluation], Cells | Mapping[str, Cells]]
 
 
-@once_per_problem
-def _gain_rounded_up(problem: DecisionProblem) -> Fraction:
-    """What the best action for each record gains over the best for all, rounded up; 0 if it is rounding alone."""
-    return best_fixed_loss(problem) * (1 + 8 * HALF_ULP) if Gain.of(problem).exists else Fraction(0)
+def tabulate(evaluations: Iterable[AnyEvaluation], columns: Sequence[Column[AnyEvaluation]]) -> pd.DataFrame:
+    """The rows of a comparison: policy, epsilon, group, level, share and the columns, a row for each group.
+
+    Parameters
+    ----------
+    evaluations : iterable of Evaluation
+        In the order of the rows.
+    columns : sequence of Column
+        In their order.
+    """
+    cells: dict[str, list[Any]] = defaultdict(list)
+    n_rows = 0
+    for each in evaluations:
+        groups = each.groups
+        found: dict[str, Any] = {
+            "policy": each.policy,
+            "epsilon": each.epsilon,
+            "group": [group.feature for group in groups],
+            "level": [group.level for group in groups],
+            "share": [group.share for group in groups],
+        }
+        for column in columns:
+            values = column.of(each)
+            ends = values if isinstance(values, Mapping) else {"": values}
+            found |= {f"{column.name}{end}": value for end, value in ends.items()}
+        for name, value in found.items():
+            # What earlier evaluations do not have is empty there.
+            missing = [math.nan] * (n_rows - len(cells[name]))
+            cells[name] += [*missing, *([value] * len(groups) if np.ndim(value) == 0 else value)]
+        n_rows += len(groups)
+    return pd.DataFrame({name: [*listed, *[math.nan] * (n_rows - len(listed))] for name, listed in cells.items()})
+
+
+def evaluate_each(
+    policies: Iterable[Policy], evaluate: Callable[[Policy], Result], progress: Progress
+) -> dict[Policy, Result]:
+    """Evaluate each policy once, side by side; progress is told of each."""
+    jobs = list(dict.fromkeys(policies))
+    progress.expect(len(jobs))
+
+    def run(policy: Policy) -> Result:
+        result = evaluate(policy)
+        progress.advance()
+        return result
+
+    with ThreadPoolExecutor(N_THREADS) as pool:
+        return dict(zip(jobs, pool.map(run, jobs), strict=True))

@@ -24,9 +24,10 @@ from policysim.question.screen_lines import left_out_lines
 from policysim.study.basis import PUBLIC_OF_LOG, hidden
 from policysim.study.declared import OPTIONS, LoggedStudy
 from policysim.study.example_patients import witness_rows
+from policysim.study.gain import Proof, prove_loss
 from policysim.study.slider import Shown, show
 from policysim.study.study_problem import problem_of_log
-from policysim.study.sweep import Proof, applies, prove_loss, usable_policies, with_references
+from policysim.study.sweep import applies, usable_policies, with_references
 from policysim.trials.diagnostics import Diagnostics
 from policysim.trials.held_out import compare_log
 from policysim.trials.heterogeneity import ASKED

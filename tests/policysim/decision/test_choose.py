@@ -17,8 +17,8 @@ from policies.optimal.bounds import InfeasibleError
 from policysim.cli.main import main
 from policysim.decision.choice_screen import answer, asked
 from policysim.decision.choose import Wish, choose
+from policysim.decision.demands import make_demand
 from policysim.decision.limit import Limit
-from policysim.decision.search import make_demand
 from policysim.question.formats import next_below, rounded
 
 # Two records with opposite best actions: k-ary response is the optimum, and keep = 2p - 1.

@@ -16,17 +16,17 @@ from policysim.decision import decision_question, robustness
 from policysim.decision.audit import audit
 from policysim.decision.beliefs import beliefs
 from policysim.decision.choose import Verdict, Wish, choose
+from policysim.decision.demands import expected_loss
 from policysim.decision.findings import find
 from policysim.decision.frontier import frontier
 from policysim.decision.loss_by_outcome import loss_by_outcome
 from policysim.decision.page_values import findings_table
 from policysim.decision.prices import price_list, sensitivity_by_outcome, unused_features
-from policysim.decision.search import expected_loss
 from policysim.question.formats import next_below
 from policysim.study.checks import checked_tables
 from policysim.study.example_patients import patient_losses, witness_rows
+from policysim.study.gain import Gain, best_fixed_loss, by_lot_loss
 from policysim.study.study_problem import build_problem
-from policysim.study.sweep import Gain, best_fixed_loss, by_lot_loss
 
 HIDDEN = ["infected", "fever", "cough", "smoker"]
 SENSITIVE = STUDY.replace('adjacency = "any-record"', f'adjacency = "sensitive"\nsensitive = {HIDDEN}')

@@ -16,16 +16,16 @@ from small_studies import STUDY, write_small_study
 
 import policysim as ps
 import policysim.decision.choose
-import policysim.decision.search
+import policysim.decision.demands
 from policies.adjacency import OneFeature, Sensitive
 from policies.arrays import ROUNDING
 from policies.optimal.certificate import optimal_certificate
 from policies.proof import Certificate
 from policysim.cli.main import main
 from policysim.decision.choose import Verdict, Wish, choose
+from policysim.decision.demands import make_demand
 from policysim.decision.limit import Limit
-from policysim.decision.search import make_demand
-from policysim.study.sweep import prove_loss
+from policysim.study.gain import prove_loss
 
 # Limits on guessing. As a float, each is a rational number, and so is the e^epsilon that it allows, g / (1 - g).
 GUESSES = (0.55, 0.625, 0.75, 0.9)
@@ -52,7 +52,7 @@ def boundary(problem, guess):
 @pytest.mark.parametrize("part", range(4))
 def test_at_the_exact_boundary_nothing_false_is_said(part, monkeypatch):
     # The verdict is on what is allowed; how exactly the least epsilon is searched for does not matter to it.
-    for module in (policysim.decision.search, policysim.decision.choose):
+    for module in (policysim.decision.demands, policysim.decision.choose):
         monkeypatch.setattr(module, "TOLERANCE", 0.5)
     said = dict.fromkeys(Verdict, 0)
     for seed in range(75 * part, 75 * part + 45):
@@ -257,7 +257,7 @@ def test_what_counts_as_kept_is_never_proven_impossible(bare):
         outcomes = {"deaths": rng.random((5, 3)) / 10}
         problem = ps.DecisionProblem(rng.normal(size=(5, 3)), np.full(5, 0.2), ps.AnyRecord(), outcomes=outcomes)
         fewest = optimal_certificate(problem, 1.0, {"deaths": 1.0}).bound
-        most = fewest - policysim.decision.search.KEPT / 2 * outcomes["deaths"].max()
+        most = fewest - policysim.decision.demands.KEPT / 2 * outcomes["deaths"].max()
         demand = make_demand(problem, at_most={"deaths": most})
         saver = problem.with_utilities(-outcomes["deaths"])
         table = ps.make_policy("optimal", epsilon=1.0).probabilities(saver)

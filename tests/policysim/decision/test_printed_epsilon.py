@@ -20,10 +20,10 @@ from policysim.decision.choice_screen import answer, asked, limit_shown
 from policysim.decision.choose import Wish, choose
 from policysim.decision.findings import find
 from policysim.decision.limit import Limit
-from policysim.decision.search import LOWEST, STEP, fewest_digits
 from policysim.question.formats import decimal, digits_of, next_below
 from policysim.question.words import KEEP, guesses
-from policysim.study.sweep import Gain
+from policysim.study.gain import Gain
+from policysim.study.search import LOWEST, STEP, fewest_digits
 
 WARD = Path(__file__).parents[3] / "examples" / "ward" / "study.toml"
 POLICIES = ["optimal", "randomized-response", "exponential"]

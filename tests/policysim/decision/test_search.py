@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import policysim as ps
-from policysim.decision.search import Curve
+from policysim.study.search import Curve
 
 # Two records with opposite best actions; by symmetry every policy gives the right one the same probability p, so
 # benefit kept (over best-fixed, worth 1/2) is 2p - 1 and normalised loss 2(1 - p).

@@ -9,7 +9,7 @@ from report_pages import readable
 
 from policysim.decision.findings import BreakEven, Findings, ForAll, PolicyRow
 from policysim.decision.summary import answer
-from policysim.study.sweep import Gain
+from policysim.study.gain import Gain
 
 NAN, INF = math.nan, math.inf
 GAIN = Gain(best=-1.0, fixed=-1.1, by_lot=-1.2, rounding=1e-14)

@@ -9,9 +9,9 @@ import policysim as ps
 from envs.toml_reader import InputFileError
 from policies.distinct import once_each
 from policies.optimal.bounded import bounded_optimum, penalised_point
+from policysim.study.gain import Gain
 from policysim.study.other_priors import FACTORS, OtherPriors
 from policysim.study.study_problem import problem_of_log
-from policysim.study.sweep import Gain
 
 
 def study_with(tmp_path, line):

@@ -1,0 +1,196 @@
+"""What choosing for each patient gains over one treatment for all, and the proof of the most that any policy keeps."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import reduce
+from typing import NamedTuple
+
+import numpy as np
+
+from policies.arrays import ROUNDING, FloatArray, rounded_sum
+from policies.optimal.certificate import optimal_certificate
+from policies.policy import NotApplicableError
+from policies.problem import DecisionProblem, once_per_problem
+from policies.proof import rounded_down
+from policysim.question.formats import rounded
+
+# Shares of a gain are said where it is at least so much of what the best for each gains over choosing by lot.
+LEAST_SHARE = 0.1
+# What exceeds one treatment for all by no more than this share of the gain is as good: rounding, not benefit.
+NO_BENEFIT = 1e-9
+# Half the distance from 1 to the next float.
+HALF_ULP = Fraction(1, 2**53)
+
+
+@dataclass(frozen=True)
+class Gain:
+    """What choosing the best for each patient gains over one treatment for all: the whole of "benefit kept".
+
+    A share of it is a number as long as the gain is more than the rounding of sums, and is worth printing where the
+    gain is at least `LEAST_SHARE` of what the best for each gains over choosing by lot. Below that, one treatment for
+    all is nearly as good as the best for each, and shares of the rest are large for any mechanism: choosing by lot
+    itself keeps 1 - 1 / share of the gain, -900 % at the least share, and without bound below it.
+
+    Attributes
+    ----------
+    best, fixed, by_lot : float
+        The expected utility of the best treatment for each, of the best single treatment for all, of choosing by lot.
+    rounding : float
+        What the rounding of sums may make of equal values, in units of utility.
+    """
+
+    best: float
+    fixed: float
+    by_lot: float
+    rounding: float
+
+    @classmethod
+    def of(cls, problem: DecisionProblem) -> Gain:
+        """The gain in a problem, under its prior."""
+        return cls(
+            best=float(problem.prior @ problem.utilities.max(axis=1)),
+            fixed=problem.best_fixed_value,
+            by_lot=_by_lot(problem),
+            rounding=ROUNDING * float(problem.prior @ reduce(np.maximum, map(np.abs, problem.utilities.T))),
+        )
+
+    @property
+    def exists(self) -> bool:
+        """Whether it is more than rounding."""
+        return self.best - self.fixed > self.rounding
+
+    @property
+    def has_shares(self) -> bool:
+        """Whether shares of it are worth printing: the one rule for every percentage of benefit kept."""
+        return self.exists and self.best - self.fixed >= LEAST_SHARE * (self.best - self.by_lot)
+
+    @property
+    def beaten_from(self) -> float:
+        """The least value that is more than one treatment for all, beyond rounding; inf where nothing can be."""
+        if not self.exists:
+            return np.inf
+        return self.fixed + max(NO_BENEFIT * (self.best - self.fixed), self.rounding)
+
+    def kept(self, value: float) -> float:
+        """The share that a policy of this value keeps; NaN where there is nothing to gain."""
+        return (value - self.fixed) / (self.best - self.fixed) if self.exists else np.nan
+
+
+def _by_lot(problem: DecisionProblem) -> float:
+    """The value of each allowed action with the same probability."""
+    if problem.admissible is None:
+        return float(problem.fixed_values.mean())
+    total = np.where(problem.admissible, problem.utilities, 0.0).sum(axis=1)
+    return float(problem.prior @ (total / problem.admissible.sum(axis=1)))
+
+
+def ratio(part: FloatArray, whole: FloatArray, scale: FloatArray) -> FloatArray:
+    """Part / whole; NaN where the whole is 0 (or the rounding of a difference of values), or not finite."""
+    ratios = np.full_like(part, np.nan)
+    return np.divide(part, whole, out=ratios, where=(whole > ROUNDING * scale) & np.isfinite(whole))
+
+
+def excess(one: FloatArray, other: FloatArray, scale: FloatArray) -> FloatArray:
+    """One − other, arrays of means; 0 where that is no more than the rounding of such sums, at their scale."""
+    difference: FloatArray = one - other
+    return np.where((np.abs(difference) <= ROUNDING * scale) & np.isfinite(scale), 0.0, difference)
+
+
+def benefit(gain: Gain) -> str:
+    """What shares of the benefit mean, or why there are none."""
+    if gain.has_shares:
+        return "Benefit kept: 0 % = one treatment for all, which costs no privacy; 100 % = the best for each."
+    if not gain.exists:
+        return "Benefit kept: –. One treatment for all is as good as the best for each: there is nothing to gain."
+    return (
+        f"Benefit kept: –. One treatment for all loses only {rounded(gain.best - gain.fixed)} in utility per patient "
+        f"against the best for each (choosing by lot: {rounded(gain.best - gain.by_lot)}): too little to give shares "
+        "of it."
+    )
+
+
+@once_per_problem
+def weighted_regrets(problem: DecisionProblem) -> tuple[FloatArray, ...]:
+    """prior(x) (max u(x, .) - u(x, a)) for each action, (n_records,) each: what is lost if everybody gets it."""
+    return tuple(_lost_by_each(problem))
+
+
+def _lost_by_each(problem: DecisionProblem) -> Iterator[FloatArray]:
+    best = problem.utilities.max(axis=1)
+    yield from (problem.prior * (best - column) for column in problem.utilities.T)
+
+
+@once_per_problem
+def _fixed_losses(problem: DecisionProblem) -> tuple[Fraction, ...]:
+    """What each action loses if everybody gets it, to three roundings: terms >= 0, and their sum is rounded once."""
+    return tuple(Fraction(rounded_sum(lost)) for lost in _lost_by_each(problem))
+
+
+@once_per_problem
+def best_fixed_loss(problem: DecisionProblem) -> Fraction:
+    """What one action for all (who allow the same) loses at least, to three roundings."""
+    if problem.admissible is None:
+        return min(_fixed_losses(problem))
+    lost = list(_lost_by_each(problem))
+    sets = [[Fraction(rounded_sum(lost[action][part.rows])) for action in part.columns] for part in problem.classes]
+    return sum(map(min, sets), Fraction(0))
+
+
+@once_per_problem
+def by_lot_loss(problem: DecisionProblem) -> Fraction:
+    """What choosing among the allowed actions by lot loses, to a few roundings."""
+    if problem.admissible is None:
+        return sum(_fixed_losses(problem), Fraction(0)) / problem.n_actions
+    allowed = problem.admissible.sum(axis=1)
+    columns = zip(_lost_by_each(problem), problem.admissible.T, strict=True)
+    return sum((Fraction(rounded_sum(np.where(allows, lost / allowed, 0.0))) for lost, allows in columns), Fraction(0))
+
+
+class Proof(NamedTuple):
+    """What every epsilon-private policy loses at least, by a proof that was checked; NaN where there is none.
+
+    Attributes
+    ----------
+    least_loss : float
+        Against the best action for each record, under the problem's prior, in units of utility; rounded down.
+    most_kept : float
+        The share of the benefit that this leaves to a policy, rounded up; NaN where there is no benefit to keep.
+    """
+
+    least_loss: float = math.nan
+    most_kept: float = math.nan
+
+
+def prove_loss(problem: DecisionProblem, epsilon: float) -> Proof:
+    """The bound of `optimal_certificate`, after rational arithmetic has accepted it (`Certificate.holds`).
+
+    The benefit is summed from differences of utilities record by record, each term with two roundings, so that no
+    offset of the utilities takes its digits.
+
+    Examples
+    --------
+    >>> from policies import AnyRecord
+    >>> problem = DecisionProblem([[0.0, 1.0], [1.0, 0.0]], [0.5, 0.5], AnyRecord())
+    >>> [round(number, 6) for number in prove_loss(problem, 1.0)]  # 1 / (1 + e), of 1 / 2
+    [0.268941, 0.462117]
+    """
+    try:
+        certificate = optimal_certificate(problem, epsilon)
+    except NotApplicableError:
+        return Proof()
+    if not certificate.holds(problem):
+        return Proof()
+    # That nobody loses less than 0 needs no proof.
+    least = max(0.0, certificate.bound)
+    gained = _gain_rounded_up(problem)
+    return Proof(least, -rounded_down(Fraction(least) / gained - 1)) if gained else Proof(least)
+
+
+@once_per_problem
+def _gain_rounded_up(problem: DecisionProblem) -> Fraction:
+    """What the best action for each record gains over the best for all, rounded up; 0 if it is rounding alone."""
+    return best_fixed_loss(problem) * (1 + 8 * HALF_ULP) if Gain.of(problem).exists else Fraction(0)

@@ -1,0 +1,95 @@
+"""What people call a problem and its parts: names that a table of results needs before a person can read it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from policies.problem import DecisionProblem
+from policysim.question.words import ASSUMED_PUBLIC
+from policysim.study.basis import basis, hidden
+from policysim.study.declared import ScenarioStudy, Study
+
+# What is counted in the problem of a scenario and is no outcome of its own.
+COUNTED = {"deaths": "deaths", "symptoms": "symptoms"}
+
+
+@dataclass(frozen=True)
+class Labels:
+    """Names, titles and sources of one problem.
+
+    Attributes
+    ----------
+    name : str
+        Of its folder among the reports.
+    title : str
+        The question, in words.
+    disclaimer, illustrative : str
+        What every reader must know first; which numbers are illustrative. Empty where nobody has said anything.
+    hidden, hidden_from, public : str
+        What is hidden, from whom, and what is assumed to be public, in words.
+    hidden_features : tuple of str
+        The features of which an observer may learn.
+    actions : mapping of str to str
+        The title of each action; its name where it has none.
+    outcomes : mapping of str to str
+        The title of each outcome of the problem.
+    levels : mapping of (str, str) to str
+        Words for a level of a feature, where it has some.
+    illness : tuple of str
+        The flags that make a patient ill.
+    """
+
+    name: str
+    title: str
+    actions: Mapping[str, str]
+    outcomes: Mapping[str, str]
+    disclaimer: str = ""
+    illustrative: str = ""
+    hidden: str = "the whole record"
+    hidden_from: str = "whoever sees the treatment"
+    public: str = ASSUMED_PUBLIC
+    hidden_features: tuple[str, ...] = ()
+    levels: Mapping[tuple[str, str], str] = field(default_factory=dict)
+    illness: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, problem: DecisionProblem, name: str = "problem", title: str = "A problem of one's own") -> Labels:
+        """Those of a problem about which nothing else is known: the names that it has."""
+        names = problem.records.names
+        return cls(
+            name,
+            title,
+            actions={action: action for action in problem.actions},
+            outcomes={outcome: outcome.replace("_", " ") for outcome in problem.outcomes},
+            hidden_features=tuple(names),
+        )
+
+
+def labels_of(study: Study, problem: DecisionProblem) -> Labels:
+    """Those of a study, whose problem was made from it."""
+    said = basis(study)
+    actions = {action: action for action in problem.actions}
+    outcomes = {outcome: COUNTED.get(outcome, outcome.replace("_", " ")) for outcome in problem.outcomes}
+    if isinstance(study, ScenarioStudy):
+        scenario = study.scenario
+        actions |= {name: treatment.title for name, treatment in scenario.treatments.items() if name in actions}
+        outcomes |= {name: scenario.outcome_title(name) for name in outcomes if name not in COUNTED}
+    return Labels(
+        study.name,
+        study.title,
+        actions=actions,
+        outcomes=outcomes,
+        disclaimer=said.disclaimer,
+        illustrative=said.illustrative,
+        hidden=hidden(study),
+        hidden_from=study.hidden_from,
+        public=said.public,
+        hidden_features=tuple(study.sensitive or study.space.names),
+        levels={
+            (feature.name, str(level)): words
+            for feature in study.space.features
+            for level, words in zip(feature.levels, feature.words, strict=False)
+        },
+        illness=study.illness,
+    )
