@@ -28,9 +28,9 @@ from policysim.logs.outcome_models import FEWEST_ROWS, PENALTIES
 from policysim.study.study_problem import problem_of_log
 from policysim.trials import splits
 from policysim.trials.arms import difference_from_best_arm
+from policysim.trials.columns import compare_log
 from policysim.trials.estimate_value import CrossFit, cross_fit, estimate_value
 from policysim.trials.evaluate_log import evaluate_log
-from policysim.trials.held_out import compare_log
 from policysim.trials.heterogeneity import heterogeneity
 from policysim.trials.holes import find_holes
 

@@ -7,7 +7,7 @@ caveats          what may be wrong with an estimate, in words; log_caveats: with
 holes            groups of patients to whom the log never gives an action, in raw counts
 arms             the arms before any model, and a policy against the best of them
 splits           policies from one part of a log, evaluated on the other; means over repeated splits
-held_out         policies compared on held-out patients
+columns          the comparison of policies on held-out patients, and the table of its columns
 heterogeneity    whether there is anything to individualise, tested before any policy
 diagnostics      calibration of the scores, balance of the arms, propensities; e_value: how much confounding it takes
 power            the least gain that a log shows, the patients it takes, and the gain a mechanism needs

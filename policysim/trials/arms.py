@@ -22,7 +22,7 @@ from policysim.logs.outcome_models import FEWEST_ROWS
 from policysim.study.checks import Z
 from policysim.trials.caveats import overlap_caveats
 from policysim.trials.estimate_value import CrossFit, estimator_named
-from policysim.trials.estimators import Moments, importance_weights, moments, snips
+from policysim.trials.estimators import NOTHING, importance_weights, moments, snips
 
 
 def arm_means(data: LoggedData, limits: tuple[float, float] | None = None) -> pd.DataFrame:
@@ -72,7 +72,7 @@ def _row(data: LoggedData, arm: int, name: str, limits: tuple[float, float] | No
     mine = data.of(own)
     rewards, weights, counts = mine.rewards, 1 / mine.propensities, mine.counts
     rows = mine.n_patients
-    found = moments(snips(weights, rewards, counts), counts) if rows else Moments(0, np.nan, np.nan)
+    found = moments(snips(weights, rewards, counts), counts) if rows else NOTHING
     low = high = np.nan
     if rows > 1 and data.is_binary:
         low, high = _wilson(found.mean, found.standard_error, weights * mine.known.weights, counts)

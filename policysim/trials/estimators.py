@@ -14,16 +14,20 @@ from functools import cached_property
 from numbers import Real
 
 import numpy as np
+from scipy.special import stdtrit
 
 from policies.arrays import ROUNDING, FloatArray, IntArray
 from policies.html_table import html_table
 from policysim.logs.log_frame import LoggedData, averaged, summed
-from policysim.study.checks import Z
+from policysim.study.checks import UPPER, Z
 
 
 @dataclass(frozen=True)
 class Moments:
-    """A mean of n numbers, its standard error, and their skewness and excess kurtosis (0 where nothing varies)."""
+    """A mean of n numbers, its standard error, and their skewness and excess kurtosis (0 where nothing varies).
+
+    Mean and standard error are NaN where there is no such number: no patients, or a share of what may be nothing.
+    """
 
     n: int
     mean: float
@@ -42,6 +46,28 @@ class Moments:
         """
         skewed = (Z**4 + 2 * Z**2 - 3) / 18 * self.skewness**2
         return Z * (1 + max(0.0, skewed - (Z**2 - 3) / 12 * self.kurtosis + (Z**2 + 1) / 4) / self.n)
+
+    @property
+    def widened_error(self) -> float:
+        """The standard error that, with Student's t, gives `interval`; NaN for fewer than two numbers."""
+        if self.n < 2:
+            return np.nan
+        by_t = float(stdtrit(self.n - 1, UPPER))
+        return self.standard_error * max(by_t, self.quantile) / by_t
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """The 95 % interval by Student's t, and further where numbers are skewed; (NaN, NaN) for fewer than two.
+
+        Of a rare outcome, intervals by Student's t cover less than 90 % (benchmarks/offpolicy.py --coverage).
+        """
+        if self.n < 2:
+            return np.nan, np.nan
+        reach = max(float(stdtrit(self.n - 1, UPPER)), self.quantile) * self.standard_error
+        return self.mean - reach, self.mean + reach
+
+
+NOTHING = Moments(0, np.nan, np.nan)
 
 
 def ips(weights: FloatArray, rewards: FloatArray) -> FloatArray:
@@ -78,7 +104,11 @@ def doubly_robust(
 def moments(contributions: FloatArray, counts: IntArray | None = None) -> Moments:
     """The moments of contributions, (n_rows,), each of so many patients; the standard error has n - 1."""
     n = len(contributions) if counts is None else int(counts.sum())
+    if not n:
+        return NOTHING
     mean = float(averaged(contributions, counts))
+    if n == 1:
+        return Moments(1, mean, np.nan)
     centred = contributions - mean
     unit = _unit(centred)
     centred /= unit

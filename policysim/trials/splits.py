@@ -1,6 +1,7 @@
 """Repeated splits: policies are made from one part of a log, and evaluated on patients that had no part in that.
 
-Means of held-out contributions with their errors, and what repeated splits say together.
+Means of held-out contributions with their errors, what repeated splits say together, and what is measured of one policy
+on one split, group by group.
 """
 
 from __future__ import annotations
@@ -9,21 +10,22 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import stdtrit
 
 from policies.arrays import ROUNDING, FloatArray, IntArray
 from policies.policy import Policy
 from policies.privacy_loss import privacy_loss_of_logs
 from policies.problem import DecisionProblem
+from policies.reference import Greedy, Uniform
 from policysim.files.bad_rows import DataError
 from policysim.logs.load_log import Log
 from policysim.logs.log_frame import averaged
 from policysim.question.protocol import SILENT, Progress
-from policysim.study.checks import UPPER, guess_rate_of
+from policysim.study.checks import guess_rate_of
 from policysim.study.declared import LoggedStudy, build_adjacency
 from policysim.study.study_problem import fit_problem
+from policysim.study.sweep import Groups, prepare
 from policysim.trials.estimate_value import row_values
-from policysim.trials.estimators import Moments, doubly_robust, moments
+from policysim.trials.estimators import NOTHING, ImportanceWeights, Moments, doubly_robust, moments
 
 REPEATS = 10
 FOLDS = 5
@@ -138,53 +140,6 @@ def split_log(log: Log, study: LoggedStudy, progress: Progress = SILENT) -> Iter
         yield Split(dealt, folds, tuple(problems), scores)
 
 
-@dataclass(frozen=True)
-class SplitMean:
-    """A number with its standard error.
-
-    Attributes
-    ----------
-    value, standard_error : float
-        NaN where there is no such number: no patients, or a share of what may be nothing.
-    n : int
-        Patients that it rests on.
-    skewness, kurtosis : float
-        Of what it is the mean of; kurtosis above that of normal numbers.
-    """
-
-    value: float
-    standard_error: float
-    n: int
-    skewness: float = 0.0
-    kurtosis: float = 0.0
-
-    @property
-    def quantile(self) -> float:
-        """How many standard errors the 95 % interval reaches: Student's t, and more where the patients are skewed.
-
-        The latter as for `policysim evaluate` (`estimators.Moments.quantile`): of a rare outcome, intervals by
-        Student's t cover less than 90 % (benchmarks/offpolicy.py --coverage).
-        """
-        skewed = Moments(self.n, self.value, self.standard_error, self.skewness, self.kurtosis).quantile
-        return max(float(stdtrit(self.n - 1, UPPER)), skewed)
-
-    @property
-    def interval(self) -> tuple[float, float]:
-        """The 95 % interval; (NaN, NaN) for fewer than two patients."""
-        if self.n < 2:
-            return np.nan, np.nan
-        reach = self.quantile * self.standard_error
-        return self.value - reach, self.value + reach
-
-    @property
-    def widened_error(self) -> float:
-        """The standard error that, with Student's t, gives the interval."""
-        return self.standard_error * self.quantile / float(stdtrit(self.n - 1, UPPER)) if self.n > 1 else np.nan
-
-
-NOTHING = SplitMean(np.nan, np.nan, 0)
-
-
 def minus(one: FloatArray, other: FloatArray) -> FloatArray:
     """One - other, (m,), exactly 0 where they are equal but for rounding."""
     apart = one - other
@@ -192,43 +147,143 @@ def minus(one: FloatArray, other: FloatArray) -> FloatArray:
     return apart
 
 
-def mean(contributions: FloatArray, counts: IntArray | None = None) -> SplitMean:
-    """The mean of contributions, (m,), each of so many patients; the standard error is that of a mean."""
-    n = len(contributions) if counts is None else int(counts.sum())
-    if n < 2:
-        return SplitMean(float(contributions[0]), np.nan, 1) if n else NOTHING
-    found = moments(contributions, counts)
-    return SplitMean(found.mean, found.standard_error, n, found.skewness, found.kurtosis)
-
-
-def share(part: FloatArray, whole: FloatArray, counts: IntArray | None = None) -> SplitMean:
+def share(part: FloatArray, whole: FloatArray, counts: IntArray | None = None) -> Moments:
     """mean(part) / mean(whole), with the delta method's error: of the mean of (part - ratio whole) / mean(whole)."""
     below = float(averaged(whole, counts)) if len(whole) else 0.0
     if below == 0:
         return NOTHING
     ratio = float(averaged(part, counts)) / below
-    apart = mean(minus(part, ratio * whole), counts)
-    return SplitMean(ratio, abs(apart.standard_error / below), apart.n, apart.skewness, apart.kurtosis)
+    apart = moments(minus(part, ratio * whole), counts)
+    return Moments(apart.n, ratio, abs(apart.standard_error / below), apart.skewness, apart.kurtosis)
 
 
-def over_repeats(estimates: Sequence[SplitMean]) -> SplitMean:
+def over_repeats(estimates: Sequence[Moments]) -> Moments:
     """What independent random splits of the same patients say together.
 
     The mean, with the variance mean(s_r^2 + (v_r - mean)^2), so that it also covers how much depends on the split
     (Chernozhukov et al. 2018, Double/debiased machine learning, definition 3.3). Means and not medians, so
     that the difference of two values is the value of their difference. Skewness and kurtosis are means, too.
     """
-    values = np.array([estimate.value for estimate in estimates])
+    values = np.array([estimate.mean for estimate in estimates])
     errors = np.array([estimate.standard_error for estimate in estimates])
     if np.isnan(values).any():
         return NOTHING
     centre = float(values.mean())
     # The mean of equal numbers is off by rounding.
     apart = minus(values, np.full_like(values, centre))
-    return SplitMean(
+    return Moments(
+        estimates[0].n,
         centre,
         float(np.sqrt(np.mean(errors**2 + apart**2))),
-        estimates[0].n,
         float(np.mean([estimate.skewness for estimate in estimates])),
         float(np.mean([estimate.kurtosis for estimate in estimates])),
     )
+
+
+@dataclass(frozen=True, eq=False)
+class Measured:
+    """One policy on one split, a mapping for each group: estimates by name, and means of what has no interval."""
+
+    estimates: list[dict[str, Moments]]
+    means: list[dict[str, float]]
+    epsilon_spent: float
+    guess_rate: float
+
+
+def difference_to(arm: int) -> str:
+    """The name of the estimate of a policy's value minus that of an arm."""
+    return f"difference to {arm}"
+
+
+def gain_over(arm: int) -> str:
+    """The name of the estimate of what greedy gains over an arm."""
+    return f"gain over {arm}"
+
+
+def kept_over(arm: int) -> str:
+    """The name of the estimate of a policy's share of that gain."""
+    return f"benefit kept over {arm}"
+
+
+GAIN_OVER_UNIFORM = "gain over uniform"
+# Of a policy and of greedy: what treatments drawn with its shares are worth, and what following the patients adds to
+# that by the fitted scores.
+BY_LOT, FOLLOWS, GREEDY_BY_LOT, GREEDY_FOLLOWS = "by lot", "follows", "greedy by lot", "greedy follows"
+
+
+class Measure:
+    """Measures policies on one split.
+
+    Parameters
+    ----------
+    split : Split
+        A log, and the scores that were fitted without each part of it.
+    groups : Groups
+        Whose patients are measured one by one.
+    """
+
+    def __init__(self, split: Split, groups: Groups) -> None:
+        for problem in split.problems:
+            prepare(problem)
+        greedy = split.evaluate(Greedy())
+        self._split, self._counts = split, split.log.data.counts
+        self._groups = [groups.rows(place) for place in range(len(groups))]
+        self._greedy, self._greedy_table = greedy.contributions, greedy.probabilities
+        self._uniform = split.evaluate(Uniform()).contributions
+        self._arms = [split.arm(arm) for arm in range(split.log.data.n_actions)]
+
+    def __call__(self, policy: Policy) -> Measured:
+        """Make the policy outside of each fold and measure it there."""
+        held_out = self._split.evaluate(policy)
+        return Measured(
+            [self._estimates(held_out.contributions, rows) for rows in self._groups],
+            [self._means(held_out, rows) for rows in self._groups],
+            held_out.epsilon_spent,
+            held_out.guess_rate,
+        )
+
+    def _estimates(self, contributions: FloatArray, rows: IntArray) -> dict[str, Moments]:
+        each = None if self._counts is None else self._counts[rows]
+        mine, greedy = contributions[rows], self._greedy[rows]
+        loss, whole = minus(greedy, mine), minus(greedy, self._uniform[rows])
+        found = {
+            "value": moments(mine, each),
+            "loss": moments(loss, each),
+            "normalized_loss": share(loss, whole, each),
+            GAIN_OVER_UNIFORM: moments(whole, each),
+        }
+        for arm, contributed in enumerate(self._arms):
+            apart, gain = minus(mine, contributed[rows]), minus(greedy, contributed[rows])
+            found |= {
+                difference_to(arm): moments(apart, each),
+                gain_over(arm): moments(gain, each),
+                kept_over(arm): share(apart, gain, each),
+            }
+        return found
+
+    def _means(self, held_out: HeldOut, rows: IntArray) -> dict[str, float]:
+        names = [f"p_{name}" for name in self._split.log.data.names]
+        parts = (BY_LOT, FOLLOWS, GREEDY_BY_LOT, GREEDY_FOLLOWS)
+        if not rows.size:
+            rates = ["best_action_rate", "worse_than_untreated", "better_than_untreated"]
+            return dict.fromkeys([*rates, *names, "ess", *parts], np.nan)
+        chosen, weights, scores = held_out.probabilities[rows], held_out.weights[rows], self._split.scores[rows]
+        each = None if self._counts is None else self._counts[rows]
+        best = np.take_along_axis(chosen, scores.argmax(axis=1)[:, None], axis=1)[:, 0]
+        untreated = scores[:, :1]  # the first action
+        return {
+            "best_action_rate": float(averaged(best, each)),
+            "worse_than_untreated": float(averaged((chosen * (scores < untreated)).sum(axis=1), each)),
+            "better_than_untreated": float(averaged((chosen * (scores > untreated)).sum(axis=1), each)),
+            **dict(zip(names, averaged(chosen, each).tolist(), strict=True)),
+            "ess": ImportanceWeights(weights, weights, each).ess,
+            **dict(zip(parts, (*self._parts(chosen, rows), *self._parts(self._greedy_table[rows], rows)), strict=True)),
+        }
+
+    def _parts(self, chosen: FloatArray, rows: IntArray) -> tuple[float, float]:
+        """What is worth drawing treatments with the same shares, and what following the patients adds by the scores."""
+        each = None if self._counts is None else self._counts[rows]
+        shares = averaged(chosen, each)
+        arms = [float(averaged(contributed[rows], each)) for contributed in self._arms]
+        follows = ((chosen - shares) * self._split.scores[rows]).sum(axis=1)
+        return float(shares @ arms), float(averaged(follows, each))

@@ -28,8 +28,8 @@ from policysim.study.gain import Proof, prove_loss
 from policysim.study.slider import Shown, show
 from policysim.study.study_problem import problem_of_log
 from policysim.study.sweep import applies, usable_policies, with_references
+from policysim.trials.columns import compare_log
 from policysim.trials.diagnostics import Diagnostics
-from policysim.trials.held_out import compare_log
 from policysim.trials.heterogeneity import ASKED
 from policysim.trials.log_caveats import outcome_formula
 from policysim.trials.trial_brief import brief, headings

@@ -19,7 +19,7 @@ from policysim.course.days import DaysQuestion, compare_days
 from policysim.decision.findings import find
 from policysim.decision.headline import headline
 from policysim.question.formats import percent, percent_down
-from policysim.trials.held_out import compare_log
+from policysim.trials.columns import compare_log
 from policysim.trials.trial_findings import find as find_in_log
 from policysim.trials.trial_headline import headline as trial_headline
 

@@ -16,14 +16,14 @@ from policysim.logs.log_frame import LoggedData
 from policysim.logs.outcome_models import PENALTIES, fit_outcome_model
 from policysim.study.study_problem import smoothed_prior
 from policysim.trials.arms import arm_means, difference_from_best_arm
+from policysim.trials.columns import compare_log
 from policysim.trials.diagnostics import _quantiles, balance_of, propensities_of
 from policysim.trials.e_value import confounding_needed
 from policysim.trials.estimate_value import cross_fit, estimate_value
 from policysim.trials.estimators import moments
-from policysim.trials.held_out import compare_log
 from policysim.trials.holes import find_holes
 from policysim.trials.log_caveats import log_caveats
-from policysim.trials.splits import mean, share
+from policysim.trials.splits import share
 
 TIGHT = 1e-10
 
@@ -101,7 +101,6 @@ def test_moments_shares_and_quantiles_are_those_of_repeated_numbers():
     rows, other_rows = np.repeat(numbers, counts), np.repeat(others, counts)
     for one, other in (
         (moments(numbers, counts), moments(rows)),
-        (mean(numbers, counts), mean(rows)),
         (share(numbers, others, counts), share(rows, other_rows)),
     ):
         assert [float(number) for number in vars(one).values()] == pytest.approx(

@@ -6,25 +6,26 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from policysim.trials.splits import NOTHING, SplitMean, mean, minus, over_repeats, share
+from policysim.trials.estimators import NOTHING, Moments, moments
+from policysim.trials.splits import minus, over_repeats, share
 
 
 def test_a_mean_has_the_t_interval_of_scipy():
     numbers = np.array([0.1, 0.9, 0.4, -0.3, 0.2])
-    found = mean(numbers)
+    found = moments(numbers)
     low, high = stats.ttest_1samp(numbers, 0.0).confidence_interval(0.95)
-    assert found.value == pytest.approx(0.26)
+    assert found.mean == pytest.approx(0.26)
     assert found.interval == pytest.approx((low, high))
 
 
 def test_few_patients_have_no_interval_and_none_no_mean():
-    assert math.isnan(mean(np.array([])).value)
-    assert mean(np.array([0.5])).value == 0.5
-    assert all(math.isnan(end) for end in mean(np.array([0.5])).interval)
+    assert math.isnan(moments(np.array([])).mean)
+    assert moments(np.array([0.5])).mean == 0.5
+    assert all(math.isnan(end) for end in moments(np.array([0.5])).interval)
 
 
 def test_equal_numbers_have_no_spread_left_from_rounding():
-    assert mean(np.full(7, 0.1)).standard_error == 0
+    assert moments(np.full(7, 0.1)).standard_error == 0
 
 
 def test_what_is_equal_but_for_rounding_differs_by_nothing():
@@ -37,7 +38,7 @@ def test_a_share_is_a_ratio_of_means_and_its_error_is_that_of_the_jackknife():
     whole = rng.normal(2, 1, 400)
     part = 0.4 * whole + rng.normal(0, 1, 400)
     found = share(part, whole)
-    assert found.value == pytest.approx(part.mean() / whole.mean())
+    assert found.mean == pytest.approx(part.mean() / whole.mean())
     left_out = np.array([np.delete(part, i).mean() / np.delete(whole, i).mean() for i in range(400)])
     jackknife = math.sqrt(399 / 400 * ((left_out - left_out.mean()) ** 2).sum())
     # Both are first-order expansions: they differ by O(1/n), here 1/400.
@@ -45,16 +46,16 @@ def test_a_share_is_a_ratio_of_means_and_its_error_is_that_of_the_jackknife():
 
 
 def test_a_share_of_nothing_is_nothing():
-    assert math.isnan(share(np.ones(3), np.zeros(3)).value)
-    assert math.isnan(share(np.array([]), np.array([])).value)
+    assert math.isnan(share(np.ones(3), np.zeros(3)).mean)
+    assert math.isnan(share(np.array([]), np.array([])).mean)
 
 
 def test_repeats_are_summed_up_by_means_and_the_error_knows_how_much_depends_on_the_split():
-    repeats = [SplitMean(1.0, 0.1, 50), SplitMean(2.0, 0.2, 50), SplitMean(6.0, 0.3, 50)]
+    repeats = [Moments(50, 1.0, 0.1), Moments(50, 2.0, 0.2), Moments(50, 6.0, 0.3)]
     found = over_repeats(repeats)
     # Variances with the distance to the mean 3: 0.01 + 4, 0.04 + 1, 0.09 + 9; their mean is 14.14 / 3.
-    assert (found.value, found.standard_error, found.n) == (3.0, pytest.approx(math.sqrt(14.14 / 3)), 50)
-    assert math.isnan(over_repeats([*repeats, NOTHING]).value)
+    assert (found.mean, found.standard_error, found.n) == (3.0, pytest.approx(math.sqrt(14.14 / 3)), 50)
+    assert math.isnan(over_repeats([*repeats, NOTHING]).mean)
 
 
 def test_intervals_of_a_rare_outcome_cover():
@@ -66,21 +67,21 @@ def test_intervals_of_a_rare_outcome_cover():
     for _ in range(1000):
         arm, alive = rng.random(500) < 1 / 3, rng.random(500) < p
         fitted = alive[arm].mean()
-        found = mean(fitted + arm * 3 * (alive - fitted))
+        found = moments(fitted + arm * 3 * (alive - fitted))
         repeated = over_repeats([found, found])
         assert repeated.interval == pytest.approx(found.interval)
         covered += found.interval[0] <= p <= found.interval[1]
-        by_t += abs(found.value - p) <= stats.t.ppf(0.975, 499) * found.standard_error
+        by_t += abs(found.mean - p) <= stats.t.ppf(0.975, 499) * found.standard_error
     assert covered >= 930
     assert by_t < 900  # so that this would notice it
 
 
 def test_a_widened_error_gives_the_same_interval_by_students_t():
     rng = np.random.default_rng(3)
-    found = mean(rng.exponential(size=40) ** 3)
+    found = moments(rng.exponential(size=40) ** 3)
     reach = stats.t.ppf(0.975, 39) * found.widened_error
-    assert found.interval == pytest.approx((found.value - reach, found.value + reach))
+    assert found.interval == pytest.approx((found.mean - reach, found.mean + reach))
     assert found.widened_error > 1.02 * found.standard_error
     # What is not skewed is not widened.
-    even = mean(np.tile([0.0, 1.0], 500))
+    even = moments(np.tile([0.0, 1.0], 500))
     assert even.widened_error == pytest.approx(even.standard_error, rel=1e-3)

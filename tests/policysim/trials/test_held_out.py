@@ -10,7 +10,7 @@ from small_trials import ARMS, SPACE, make_trial
 import policysim as ps
 from policies.catalogue import CATALOGUE, make_policy
 from policysim.trials import splits
-from policysim.trials.held_out import compare_log
+from policysim.trials.columns import compare_log
 from policysim.trials.splits import FOLDS, REPEATS, split_log
 
 POLICIES = ("greedy", "uniform", "best-fixed", "exponential", "randomized-response", "optimal")
