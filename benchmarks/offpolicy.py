@@ -31,7 +31,7 @@ from policysim.trials.arms import difference_from_best_arm
 from policysim.trials.columns import compare_log
 from policysim.trials.estimate_value import CrossFit, cross_fit, estimate_value
 from policysim.trials.evaluate_log import evaluate_log
-from policysim.trials.heterogeneity import heterogeneity
+from policysim.trials.evidence import heterogeneity
 from policysim.trials.holes import find_holes
 
 DOCUMENT = Path(__file__).parents[1] / "docs" / "off-policy-coverage.md"
@@ -461,7 +461,7 @@ def claimed(repetitions):
         for study, log in drawn_trials(repetitions, n, (0.5, 0.5, 0.5), effect, MODEL="chosen", **words):
             table = compare_log(study, log)
             private = table[table["policy"].isin(["randomized-response", "optimal"])]
-            found.append((heterogeneity(log, study).chance < 0.05, (private["difference_low"] > 0).any()))
+            found.append((heterogeneity(log, study)["p"][0] < 0.05, (private["difference_low"] > 0).any()))
         print(f"{n} patients, effect {effect:g}: heterogeneity, surely better", np.mean(found, axis=0), flush=True)
     arms = np.array([0.45, 0.5, 0.55])
     for model in ("constant", "chosen", "logistic", "linear"):

@@ -18,7 +18,7 @@ from policysim.study.declared import LoggedStudy
 from policysim.study.sweep import Column, Groups, asked_for, at, at_each, evaluate_each, tabulate
 from policysim.trials.arms import AgainstBest, against_best
 from policysim.trials.estimators import Moments
-from policysim.trials.power import break_even_gain
+from policysim.trials.evidence import break_even_gain
 from policysim.trials.splits import (
     BY_LOT,
     FOLLOWS,

@@ -37,10 +37,10 @@ from policysim.study.checks import Agreement
 from policysim.study.declared import LoggedStudy, ScenarioStudy
 from policysim.trials.arms import ArmDifference, arm_means, difference_from_best_arm
 from policysim.trials.contraindicated import AllowedTreatments
+from policysim.trials.diagnostics import censoring_words, outcome_words
 from policysim.trials.estimate_value import cross_fit, estimate_value, estimator_named
 from policysim.trials.estimators import OffPolicyEstimate, importance_weights
 from policysim.trials.holes import where_caveats
-from policysim.trials.log_caveats import censoring_words, outcome_words
 
 
 @dataclass(frozen=True, eq=False)

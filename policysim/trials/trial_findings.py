@@ -3,25 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import pandas as pd
 
 from policies.catalogue import CATALOGUE
-from policies.reference import Greedy
 from policysim.logs.load_log import Log
-from policysim.logs.log_source import ESTIMATE
 from policysim.question.formats import rounded, with_interval
-from policysim.question.words import ALL
 from policysim.study.declared import LoggedStudy
-from policysim.trials.arms import arms_of
-from policysim.trials.diagnostics import balance_of, balance_words
-from policysim.trials.e_value import confounding_needed, e_value_words
-from policysim.trials.heterogeneity import Heterogeneity, heterogeneity, heterogeneity_words
-from policysim.trials.log_caveats import LogCaveats, censoring_words, log_caveats, outcome_words
-from policysim.trials.power import Power, break_even_words, power_of, power_words
+from policysim.trials.columns import ENDS
+from policysim.trials.diagnostics import LogCaveats, balance_words, censoring_words, outcome_words
+from policysim.trials.evidence import break_even_words, e_value_words, heterogeneity_words, power_words
 
 FOLLOWS_CHANCE = "where treatments hardly differ between patients, fitted scores follow chance"
 NO_DOUBT = LogCaveats()
@@ -75,8 +69,8 @@ class LoggedFindings:
         How many patients of each arm are not followed to the horizon; "" if there is none.
     overlap_words : list of str
         Balance of the arms; where propensities are estimated, how much confounding it takes.
-    heterogeneity : Heterogeneity
-        Whether there is anything to individualise.
+    heterogeneity : dict
+        Whether there is anything to individualise: `slope` and `chance`, the p-value.
     heterogeneity_words : str
         The same in a sentence.
     one_for_all : str
@@ -89,8 +83,8 @@ class LoggedFindings:
         e^eps / (1 + e^eps): how often the better guess between two equally likely neighbours can be right at most.
     answer : list of str
         The answer in three sentences.
-    power : Power
-        What a log of this size can show.
+    power : dict
+        What a log of this size can show: `standard_error`, `least_gain`, and `patients` by gain.
     power_words : list of str
         The same in sentences, with the gains at which the policies break even.
     """
@@ -109,44 +103,55 @@ class LoggedFindings:
     outcome_range: tuple[float, float]
     censoring: str
     overlap_words: list[str]
-    heterogeneity: Heterogeneity
+    heterogeneity: dict[str, float]
     heterogeneity_words: str
     one_for_all: str
     gain: tuple[float, float, float]
     rows: list[LoggedRow]
     right_guesses: float
     answer: list[str]
-    power: Power
+    power: dict[str, Any]
     power_words: list[str]
 
 
-def find(study: LoggedStudy, log: Log, table: pd.DataFrame) -> LoggedFindings:
-    """Sum up a comparison: `table` is from `compare_log`, with greedy and best-fixed among its policies."""
-    overall = table[table["group"] == ALL]
-    now = {str(row["policy"]): row for _, row in overall[overall["epsilon"] == study.epsilon].iterrows()}
-    one_for_all = str(table["best_arm"].iloc[0])
-    gain = _triple(now[Greedy.name], "difference")
-    doubts, tested = log_caveats(log, study.log), heterogeneity(log, study)
-    low, high = study.log.utility_range
-    power = power_of(float(now[Greedy.name]["difference_se"]), log.data.n_patients, high - low)
-    rows = [_row(name, now[name], overall[overall["policy"] == name], doubts) for name in study.policies]
+def find(study: LoggedStudy, log: Log, tables: Mapping[str, pd.DataFrame], doubts: LogCaveats) -> LoggedFindings:
+    """Sum up a comparison from its tables (`trial_question.tables_of`): the one place that makes findings of them."""
+    (gained,) = tables["gain"].to_dict("records")
+    one_for_all, gain = str(gained["best_arm"]), _triple(gained, "gain")
+    patients = tables["patients"].set_index("what")["patients"].to_dict()
+    slope, chance = map(float, tables["heterogeneity"].loc[0, ["slope", "p"]])
+    power, needed = tables["power"], tables["e_value"]
+    rows = [
+        LoggedRow(
+            policy=row["policy"],
+            value=_triple(row, "value"),
+            difference=_triple(row, "difference"),
+            loss=_triple(row, "loss"),
+            benefit_kept=_triple(row, "benefit_kept"),
+            epsilon_spent=float(row["epsilon_spent"]),
+            surely_from=float(row["surely_from"]),
+            break_even_gain=float(row["break_even_gain"]),
+        )
+        for row in tables["policies"].to_dict("records")
+    ]
+    thresholds = break_even_words(study.epsilon, [(row.policy, row.break_even_gain) for row in individual(rows)])
     return LoggedFindings(
         epsilon=study.epsilon,
-        unread=unread_words(study),
-        n_read=log.n_read,
-        n_untreated=log.n_untreated,
-        n_missing=sum(log.missing),
-        n_used=log.data.n_patients,
-        arms=[dict(row) for _, row in arms_of(log, study.log).iterrows()],
+        unread=_unread_words(study),
+        n_read=patients["read"],
+        n_untreated=patients["without a treatment"],
+        n_missing=patients["without an outcome"],
+        n_used=patients["used"],
+        arms=tables["arms"].to_dict("records"),
         caveats=doubts.said,
         not_covered=doubts.not_covered,
         provided=doubts.provided,
         outcome=outcome_words(study.log),
-        outcome_range=(low, high),
+        outcome_range=study.log.utility_range,
         censoring=censoring_words(log, study.log),
-        overlap_words=_overlap(log, study, one_for_all),
-        heterogeneity=tested,
-        heterogeneity_words=heterogeneity_words(tested, doubts.not_covered, doubts.provided),
+        overlap_words=[balance_words(tables["balance"]), *([] if needed.empty else [e_value_words(needed)])],
+        heterogeneity={"slope": slope, "chance": chance},
+        heterogeneity_words=heterogeneity_words(tables["heterogeneity"], doubts.not_covered, doubts.provided),
         one_for_all=one_for_all,
         gain=gain,
         rows=rows,
@@ -156,22 +161,21 @@ def find(study: LoggedStudy, log: Log, table: pd.DataFrame) -> LoggedFindings:
             _at_epsilon(study, rows, doubts),
             _from_which(rows, doubts),
         ],
-        power=power,
-        power_words=[
-            power_words(power, log.data.n_patients),
-            *filter(
-                None, [break_even_words(study.epsilon, [(row.policy, row.break_even_gain) for row in individual(rows)])]
-            ),
-        ],
+        power={
+            "standard_error": float(power["standard_error"].iloc[0]) if len(power) else math.nan,
+            "least_gain": float(power["gain"].iloc[0]) if len(power) else math.nan,
+            "patients": dict(zip(power["gain"].iloc[1:].tolist(), power["patients"].iloc[1:].tolist(), strict=True)),
+        },
+        power_words=[power_words(power), *([thresholds] if thresholds else [])],
     )
 
 
-def _overlap(log: Log, study: LoggedStudy, one_for_all: str) -> list[str]:
-    needed = confounding_needed(log.data, one_for_all) if study.log.propensity == ESTIMATE else None
-    return [balance_words(balance_of(log)), *([e_value_words(needed)] if needed else [])]
+def _triple(row: Mapping[Hashable, Any], name: str) -> tuple[float, float, float]:
+    value, low, high = (float(row[f"{name}{end}"]) for end in ENDS)
+    return value, low, high
 
 
-def unread_words(study: LoggedStudy) -> str:
+def _unread_words(study: LoggedStudy) -> str:
     """How many guesses of the study file nobody has read yet."""
     count, file = study.log.unread, study.log.study
     if not count or file is None:
@@ -185,30 +189,6 @@ def unread_words(study: LoggedStudy) -> str:
 def individual(rows: list[LoggedRow]) -> list[LoggedRow]:
     """The private policies that choose for each patient."""
     return [row for row in rows if CATALOGUE[row.policy].uses_epsilon]
-
-
-def _triple(row: pd.Series, name: str) -> tuple[float, float, float]:
-    return float(row[name]), float(row[f"{name}_low"]), float(row[f"{name}_high"])
-
-
-def _row(name: str, now: pd.Series, curve: pd.DataFrame, doubts: LogCaveats) -> LoggedRow:
-    can_be_sure = CATALOGUE[name].uses_epsilon and not doubts.not_covered
-    return LoggedRow(
-        policy=name,
-        value=_triple(now, "value"),
-        difference=_triple(now, "difference"),
-        loss=_triple(now, "loss"),
-        benefit_kept=_triple(now, "benefit_kept"),
-        epsilon_spent=float(now["epsilon_spent"]),
-        surely_from=_first(curve, "difference_low") if can_be_sure else math.nan,
-        break_even_gain=float(now["break_even_gain"]),
-    )
-
-
-def _first(curve: pd.DataFrame, column: str) -> float:
-    """The least epsilon at which a column is above 0."""
-    above = curve.loc[curve[column] > 0, "epsilon"]
-    return float(above.min()) if len(above) else math.inf
 
 
 def _without_privacy(one_for_all: str, gain: tuple[float, float, float], doubts: LogCaveats = NO_DOUBT) -> str:

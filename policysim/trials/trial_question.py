@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any, ClassVar, Self
 
+import numpy as np
 import pandas as pd
 
 from policies.catalogue import CATALOGUE, mechanism_words
@@ -15,12 +16,15 @@ from policies.problem import DecisionProblem
 from policies.reference import Greedy, Uniform
 from policysim.files.workers import Workers
 from policysim.logs.counted_log import is_counted, open_log, require_countable_model
+from policysim.logs.load_log import Log
+from policysim.logs.log_source import ESTIMATE
 from policysim.logs.outcome_models import CHOSEN
 from policysim.question import formats
 from policysim.question.answer import Answer, Drawing, Page
 from policysim.question.formats import written
 from policysim.question.protocol import ONLY_OVER_DAYS, Progress, StudyQuestion
 from policysim.question.screen_lines import left_out_lines
+from policysim.question.words import ALL
 from policysim.study.basis import PUBLIC_OF_LOG, hidden
 from policysim.study.declared import OPTIONS, LoggedStudy
 from policysim.study.example_patients import witness_rows
@@ -28,16 +32,24 @@ from policysim.study.gain import Proof, prove_loss
 from policysim.study.slider import Shown, show
 from policysim.study.study_problem import problem_of_log
 from policysim.study.sweep import applies, usable_policies, with_references
-from policysim.trials.columns import compare_log
-from policysim.trials.diagnostics import Diagnostics
-from policysim.trials.heterogeneity import ASKED
-from policysim.trials.log_caveats import outcome_formula
-from policysim.trials.trial_brief import brief, headings
+from policysim.trials.arms import arms_of
+from policysim.trials.columns import ENDS, compare_log
+from policysim.trials.diagnostics import (
+    LogCaveats,
+    balance_of,
+    calibration_of,
+    log_caveats,
+    outcome_formula,
+    propensities_of,
+)
+from policysim.trials.evidence import ASKED, confounding_needed, heterogeneity, power_of
 from policysim.trials.trial_findings import LoggedFindings, find
-from policysim.trials.trial_headline import headline
 from policysim.trials.trial_screen import (
     LABELS,
     PRIVATE,
+    brief,
+    headings,
+    headline,
     how_estimated,
     logged_screen,
     percentages,
@@ -99,32 +111,85 @@ class TrialQuestion(StudyQuestion):
         left_out += tuple(f"{name}: only bounds of it could be computed" for name in bounded)
         study = replace(self.study, policies=tuple(name for name in policies if name not in bounded))
         table = compare_log(replace(study, policies=with_references(study.policies)), log, progress)
-        diagnostics = Diagnostics.of(log, study)
+        doubts = log_caveats(log, study.log)
+        tables = tables_of(study, log, table, doubts)
         proof = prove_loss(problem, study.epsilon) if Optimal.name in study.policies else None
-        findings = find(study, log, table)
-        table = written(table)
-        shown = show(study, problem, table, progress)
+        findings = find(study, log, tables, doubts)
+        tables["comparison"] = written(table)
+        shown = show(study, problem, tables["comparison"], progress)
         return answer_of_log(
             study,
             problem,
-            table,
+            tables,
             findings,
             shown,
-            diagnostics=diagnostics,
             proof=proof,
             counted=counted,
             left_out=left_out,
         )
 
 
+def tables_of(study: LoggedStudy, log: Log, comparison: pd.DataFrame, doubts: LogCaveats) -> dict[str, pd.DataFrame]:
+    """All that a comparison on a log found, as tables.
+
+    Parameters
+    ----------
+    study : LoggedStudy
+    log : Log
+    comparison : DataFrame
+        From `compare_log`, with greedy and best-fixed among its policies.
+    doubts : LogCaveats
+        Where errors that no interval covers have left signs in the log, no policy is surely better.
+
+    Returns
+    -------
+    dict of str to DataFrame
+        comparison : the same.
+        patients : `what` (read, without a treatment, without an outcome, used) and how many `patients`.
+        arms, balance, calibration, propensities : see `arms_of` and `diagnostics`.
+        gain : what choosing for each without privacy gains over `best_arm` for all: `gain`, `gain_low`, `gain_high`.
+        policies : the rows of the study's policies at its epsilon, of everyone; `surely_from` is the least computed
+            epsilon at which the interval of the difference to the best single treatment is above 0: inf where there is
+            none, NaN for policies that do not depend on epsilon, and for all beside such doubts.
+        heterogeneity, power, e_value : see `evidence`; e_value without rows where propensities are not estimated.
+    """
+    overall = comparison[comparison["group"] == ALL]
+    now = overall[overall["epsilon"] == study.epsilon].set_index("policy", drop=False)
+    one_for_all = str(comparison["best_arm"].iloc[0])
+    gain = {f"gain{end}": [now.at[Greedy.name, f"difference{end}"]] for end in ENDS}
+    better = overall[overall["difference_low"] > 0].groupby("policy")["epsilon"].min()
+    sure = [CATALOGUE[name].uses_epsilon and not doubts.not_covered for name in study.policies]
+    first = [float(better.get(name, math.inf)) for name in study.policies]
+    low, high = study.log.utility_range
+    patients = {
+        "read": log.n_read,
+        "without a treatment": log.n_untreated,
+        "without an outcome": sum(log.missing),
+        "used": log.data.n_patients,
+    }
+    needed = confounding_needed(log.data, one_for_all)
+    return {
+        "comparison": comparison,
+        "patients": pd.DataFrame(patients.items(), columns=["what", "patients"]),
+        "arms": arms_of(log, study.log),
+        "balance": balance_of(log),
+        "calibration": calibration_of(log, study),
+        "propensities": propensities_of(log.data),
+        "gain": pd.DataFrame({"best_arm": [one_for_all], **gain}),
+        "policies": now.loc[list(study.policies)].assign(surely_from=np.where(sure, first, math.nan)),
+        "heterogeneity": heterogeneity(log, study),
+        "power": power_of(float(now["difference_se"][Greedy.name]), log.data.n_patients, high - low),
+        "e_value": needed if study.log.propensity == ESTIMATE else needed.iloc[:0],
+    }
+
+
 def answer_of_log(
     study: LoggedStudy,
     problem: DecisionProblem,
-    table: pd.DataFrame,
+    tables: Mapping[str, pd.DataFrame],
     findings: LoggedFindings,
     shown: Shown,
     *,
-    diagnostics: Diagnostics,
     proof: Proof | None,
     counted: bool,
     left_out: tuple[str, ...] = (),
@@ -137,14 +202,12 @@ def answer_of_log(
         What was asked.
     problem : DecisionProblem
         Fitted to the whole log: what example patients would get.
-    table : DataFrame
-        From `compare_log`, with greedy, best-fixed and uniform.
+    tables : mapping of str to DataFrame
+        From `tables_of`.
     findings : LoggedFindings
         From `find`.
     shown : Shown
         From `show`.
-    diagnostics : Diagnostics
-        What can be looked at before any policy.
     proof : Proof or None
         What no policy loses less than by the fitted scores, if the optimum is among the policies.
     counted : bool
@@ -155,24 +218,24 @@ def answer_of_log(
     # matplotlib is the slowest import of all; everything before may still fail without it.
     from policysim.trials import trial_drawings as drawn  # noqa: PLC0415
 
-    slider = shown.slider
+    slider, table = shown.slider, tables["comparison"]
     at_epsilon = table[(table["epsilon"] == study.epsilon) & ~table["policy"].isin([Greedy.name, Uniform.name])]
     drawings: list[Drawing | None] = [
         drawn.gain_drawing(table, study.epsilon),
         drawn.choices_drawing(shown.first, slider.policy),
         drawn.spending_drawing(table, study.epsilon),
         drawn.groups_drawing(at_epsilon),
-        drawn.calibration_drawing(diagnostics.calibration),
-        drawn.propensities_drawing(diagnostics.propensities),
+        drawn.calibration_drawing(tables["calibration"]),
+        drawn.propensities_drawing(tables["propensities"]),
         drawn.card_drawing(findings),
     ]
     values = {
         "study": study,
         "brief": brief(findings, slider),
-        "headings": headings(findings, problem, diagnostics, at_epsilon),
+        "headings": headings(findings, problem, tables["balance"], at_epsilon),
         "problem": problem,
         "findings": findings,
-        "balance": diagnostics.balance.to_dict("records"),
+        "balance": tables["balance"].to_dict("records"),
         "slider": slider,
         "individualise": findings.heterogeneity_words.removeprefix(ASKED).lstrip(),
         "rows_words": rows_words(study, findings),
@@ -196,12 +259,12 @@ def answer_of_log(
         sentences=findings.answer,
         tables={
             "comparison.csv": table,
-            "arms.csv": pd.DataFrame(findings.arms),
+            "arms.csv": tables["arms"],
             "examples.csv": shown.probabilities,
             "findings.csv": findings_table(findings, problem),
-            "calibration.csv": diagnostics.calibration,
-            "balance.csv": diagnostics.balance,
-            **({} if diagnostics.propensities.empty else {"propensities.csv": diagnostics.propensities}),
+            "calibration.csv": tables["calibration"],
+            "balance.csv": tables["balance"],
+            **({} if tables["propensities"].empty else {"propensities.csv": tables["propensities"]}),
         },
         drawings=[drawing for drawing in drawings if drawing is not None],
         pages={"report.html": Page("logged.html", values)},
@@ -230,11 +293,11 @@ def findings_table(findings: LoggedFindings, problem: DecisionProblem) -> pd.Dat
         ("patients", "without an outcome", findings.n_missing),
         ("patients", "used", findings.n_used),
         *(("gain of greedy over the best single arm", end, value) for end, value in gain),
-        ("heterogeneity", "slope", findings.heterogeneity.slope),
-        ("heterogeneity", "p", findings.heterogeneity.chance),
-        ("standard error of that gain", "", findings.power.standard_error),
-        ("least gain seen with 80 % power", "", findings.power.least_gain),
-        *(("patients needed", f"for a gain of {gain:g}", count) for gain, count in findings.power.patients.items()),
+        ("heterogeneity", "slope", findings.heterogeneity["slope"]),
+        ("heterogeneity", "p", findings.heterogeneity["chance"]),
+        ("standard error of that gain", "", findings.power["standard_error"]),
+        ("least gain seen with 80 % power", "", findings.power["least_gain"]),
+        *(("patients needed", f"for a gain of {gain:g}", count) for gain, count in findings.power["patients"].items()),
         *(("epsilon_surely_better", row.policy, row.surely_from) for row in findings.rows),
         *(("break_even_gain", row.policy, row.break_even_gain) for row in findings.rows),
         ("sensitivity", "", found.value),

@@ -20,8 +20,10 @@ from policysim.decision.findings import find
 from policysim.decision.headline import headline
 from policysim.question.formats import percent, percent_down
 from policysim.trials.columns import compare_log
+from policysim.trials.diagnostics import log_caveats
 from policysim.trials.trial_findings import find as find_in_log
-from policysim.trials.trial_headline import headline as trial_headline
+from policysim.trials.trial_question import tables_of
+from policysim.trials.trial_screen import headline as trial_headline
 
 
 @pytest.fixture(scope="module")
@@ -104,7 +106,8 @@ def test_where_nothing_is_to_be_gained_no_share_is_said(compared):
 def trial():
     made = make_trial(300, 0.0, seed=4, policies=("best-fixed", "exponential"))
     table = compare_log(replace(made.study, policies=("greedy", "best-fixed", "exponential", "uniform")), made.log)
-    return find_in_log(made.study, made.log, table)
+    doubts = log_caveats(made.log, made.study.log)
+    return find_in_log(made.study, made.log, tables_of(made.study, made.log, table, doubts), doubts)
 
 
 @pytest.mark.parametrize(

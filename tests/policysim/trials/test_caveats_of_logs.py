@@ -8,7 +8,7 @@ from small_trials import make_trial
 
 from policysim.logs.load_log import load_log
 from policysim.study.study_reader import load_study
-from policysim.trials.log_caveats import log_caveats
+from policysim.trials.diagnostics import log_caveats
 
 
 def with_actions(trial, actions):

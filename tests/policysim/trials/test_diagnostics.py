@@ -9,7 +9,7 @@ from small_trials import ARMS, SPACE, make_trial, small_study
 
 from policysim.logs.log_frame import LoggedData
 from policysim.trials.diagnostics import balance_of, balance_words, calibration_of, propensities_of
-from policysim.trials.e_value import confounding_needed, e_value, e_value_words
+from policysim.trials.evidence import confounding_needed, e_value, e_value_words
 from policysim.trials.trial_drawings import calibration_drawing, propensities_drawing
 
 
@@ -88,15 +88,16 @@ def test_e_values_of_arms_are_against_the_first_and_at_the_nearer_end_of_the_int
     actions = np.repeat([0, 1, 2], n)
     rewards = np.concatenate([np.arange(n) < share * n for share in (0.4, 0.6, 0.42)]).astype(float)
     data = LoggedData(actions, rewards, np.full(3 * n, 1 / 3), ARMS)
-    found = confounding_needed(data, "pill")
+    needed = confounding_needed(data, "pill")
+    found = needed.iloc[0]
     assert (found.better, found.other, found.ratio) == ("pill", "wait", pytest.approx(1.5))
     assert found.value == pytest.approx(1.5 + np.sqrt(1.5 * 0.5))
     error = np.sqrt(0.4 / (0.6 * (n - 1)) + 0.6 / (0.4 * (n - 1)))
     assert found.at_limit == pytest.approx(e_value(1.5 * np.exp(-1.959964 * error)), rel=1e-5)
-    assert "under pill is 1.5 times that under wait" in e_value_words(found)
+    assert "under pill is 1.5 times that under wait" in e_value_words(needed)
     second = confounding_needed(replace(data, actions=(actions + 2) % 3), "wait")
-    assert second.other == "pill"  # of which more are well than under the drip
+    assert second["other"][0] == "pill"  # of which more are well than under the drip
     little = confounding_needed(data, "drip")
-    assert little.at_limit == 1.0
+    assert little["at_limit"][0] == 1.0
     assert "no confounding at all is needed for that" in e_value_words(little)
-    assert confounding_needed(replace(data, rewards=rewards - 1), "pill") is None
+    assert confounding_needed(replace(data, rewards=rewards - 1), "pill").empty

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from policysim.trials.power import break_even_gain, break_even_words, power_of, power_words
+from policysim.trials.evidence import break_even_gain, break_even_words, power_of, power_words
 
 
 def test_the_least_gain_is_seen_with_80_per_cent_power_and_with_so_many_patients():
@@ -13,22 +13,24 @@ def test_the_least_gain_is_seen_with_80_per_cent_power_and_with_so_many_patients
     rng = np.random.default_rng(4)
     z = rng.normal(size=200_000)
     # Two-sided at 5 %: four standard errors of a share of 200,000 are 0.0036.
-    assert (np.abs(found.least_gain / 0.05 + z) > 1.959964).mean() == pytest.approx(0.8, abs=0.0036)
-    for gain, patients in found.patients.items():
+    assert (np.abs(found["gain"][0] / 0.05 + z) > 1.959964).mean() == pytest.approx(0.8, abs=0.0036)
+    assert found["patients"][0] == 400
+    for gain, patients, _ in found.iloc[1:].itertuples(index=False):
         error = 0.05 * math.sqrt(400 / patients)
         assert (np.abs(gain / error + z) > 1.959964).mean() == pytest.approx(0.8, abs=0.0036)
-    assert list(found.patients) == [0.01, 0.02]
-    assert power_of(0.05, 400, 10.0).patients[0.1] == pytest.approx(found.patients[0.01] / 100)
+    assert found["gain"].tolist()[1:] == [0.01, 0.02]
+    wider = power_of(0.05, 400, 10.0)
+    assert (wider["gain"][1], wider["patients"][1]) == (0.1, pytest.approx(found["patients"][1] / 100))
 
 
 def test_where_everybody_gets_the_best_arm_there_is_nothing_to_see():
     found = power_of(0.0, 400, 1.0)
-    assert math.isnan(found.least_gain) and not found.patients
-    assert "no difference to be seen" in power_words(found, 400)
+    assert found.empty
+    assert "no difference to be seen" in power_words(found)
 
 
 def test_power_in_words():
-    assert " ".join(power_words(power_of(0.0236, 2139, 1.0), 2139).split()) == (
+    assert " ".join(power_words(power_of(0.0236, 2139, 1.0)).split()) == (
         "Among 2,139 patients, a gain of 0.066 by choosing for each without privacy is seen with 80 % power (2.8 "
         "standard errors), a smaller one less often. To see a gain so often takes about 94,000 patients for a gain of "
         "0.01 and about 23,000 patients for a gain of 0.02."
