@@ -21,7 +21,7 @@ from policysim.cli.parser import Commands
 
 if TYPE_CHECKING:
     from policysim.study.declared import LoggedStudy
-    from policysim.trials.evaluated_log import Target
+    from policysim.trials.outside_policy import OutsidePolicy
 
 COVID = "covid"
 
@@ -152,7 +152,7 @@ def _logged_study(name: str) -> LoggedStudy | None:
     )
 
 
-def _target(chosen: argparse.Namespace, logged: LoggedStudy | None) -> Target:
+def _target(chosen: argparse.Namespace, logged: LoggedStudy | None) -> OutsidePolicy:
     from dataclasses import replace
 
     from policies.catalogue import make_policy
@@ -160,7 +160,7 @@ def _target(chosen: argparse.Namespace, logged: LoggedStudy | None) -> Target:
     from policysim.question.protocol import UsageError
     from policysim.study.declared import require_scenario
     from policysim.study.study_reader import load_study, study_of
-    from policysim.trials.evaluated_policy import CataloguePolicy, TablePolicy
+    from policysim.trials.outside_policy import CataloguePolicy, TablePolicy
 
     if chosen.table is not None:
         table = read_probability_table(chosen.table)

@@ -1,33 +1,56 @@
-"""evaluate_log: what a policy is worth to the patients of a log, estimated.
+"""What a policy is worth to the patients of a log in which another policy chose.
 
-The evaluated policy as a data frame whose columns are the actions.
+`evaluate_log` takes a log and a policy as data frames. `evaluate_policy` says all that the log of a study or of a file
+says about a policy made elsewhere.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
-from policysim.files.data_table import DataTable
+from envs.records import RecordSpace
+from policies.arrays import FloatArray, IntArray
+from policysim.files.bad_rows import DataError
+from policysim.files.data_table import PANDAS_INDEX, DataTable
+from policysim.files.many_files import parts_of
+from policysim.files.workers import Workers
+from policysim.logs.counted_log import Counting, count_parts, open_log
+from policysim.logs.load_log import Columns
 from policysim.logs.log_frame import (
     ACTION,
+    COLUMNS,
+    PROPENSITY,
+    REWARD,
+    LoggedData,
     check_seed,
     covariate_frame,
     covariate_matrix,
+    known_before,
     read_log_frame,
     require_frame,
     row_probabilities,
     several,
+    summed,
 )
-from policysim.study.declared import ScenarioStudy
-from policysim.trials.contraindicated import AllowedTreatments
-from policysim.trials.estimate_value import cross_fit, estimate_value, estimator_named
+from policysim.logs.log_source import EQUAL, ESTIMATE, REFUSE, Binning
+from policysim.logs.outcome_models import check_outcome_model
+from policysim.logs.read_log import NoPropensityError, read_log
+from policysim.question.protocol import SILENT, Progress
+from policysim.study.checks import Agreement
+from policysim.study.declared import LoggedStudy, ScenarioStudy
+from policysim.trials.arms import ArmDifference, arm_means, difference_from_best_arm
+from policysim.trials.diagnostics import censoring_words, outcome_words
+from policysim.trials.estimate_value import CrossFit, cross_fit, estimate_value, estimator_named
 from policysim.trials.estimators import OffPolicyEstimate, importance_weights
 from policysim.trials.holes import where_caveats
+from policysim.trials.outside_policy import AllowedTreatments, OutsidePolicy
 
 
 def evaluate_log(
@@ -130,23 +153,19 @@ def evaluate_log(
     >>> found.warnings[0]
     'effective sample size 3 of 4 rows: below 200 the 95 % interval may cover less than it says.'
     """
-    kind = estimator_named(estimator)
+    estimator_named(estimator)
     check_seed(seed)
     if isinstance(probabilities, pd.DataFrame):
         probabilities, actions = policy_columns(require_frame(log), probabilities, actions)
     data = read_log_frame(log, actions)
-    table = row_probabilities(probabilities, data.n_rows, data.names)
-    allowed = AllowedTreatments.of(study, data.names, DataTable("log", log))
+    policy = row_probabilities(probabilities, data.n_rows, data.names)
+    table, known = DataTable("log", log), covariate_frame(log, covariates)
+    allowed = AllowedTreatments.of(study, data.names, table)
     if allowed is not None:
-        allowed.require(table, data)
-    known = covariate_frame(log, covariates)
-    fitted = None
-    if kind.needs_model:
-        folds = min(kind.folds, data.n_rows) if folds is None else folds
-        fitted = cross_fit(data, covariate_matrix(known), outcome_model=outcome_model, folds=folds, seed=seed)
-    found = estimate_value(data, table, estimator=estimator, fitted=fitted, clip=clip)
-    where = where_caveats(data, table, importance_weights(data, table).raw, known)
-    return replace(found, warnings=(*where, *found.warnings))
+        allowed.require(policy, data)
+    rows = LogToEvaluate(table, data, known, tuple(known.columns), (0,) * data.n_actions, REFUSE, len(log))
+    rows, _, fitted = cross_fitted(rows, estimator, outcome_model, folds=folds, seed=seed)
+    return estimated(rows, policy, estimator, fitted, clip)
 
 
 def policy_columns(
@@ -163,13 +182,14 @@ def policy_columns(
         labels in another order, as then the rows are not the log's.
     """
     columns = [str(name) for name in probabilities.columns]
+    said = ", ".join(map(repr, columns))
     if len(set(columns)) < len(columns):
-        raise ValueError(f"the columns of probabilities must be distinct actions, got {_listed(columns)}.")
+        raise ValueError(f"the columns of probabilities must be distinct actions, got {said}.")
     if actions is not None:
         wanted = list(map(str, several(actions) or ()))
         if sorted(wanted) != sorted(columns):
             raise ValueError(
-                f"the columns of probabilities must be the actions {_listed(wanted)}, got {_listed(columns)}."
+                f"the columns of probabilities must be the actions {', '.join(map(repr, wanted))}, got {said}."
             )
         columns = wanted
     by_name = {str(name): name for name in probabilities.columns}
@@ -181,5 +201,296 @@ def policy_columns(
     ]
 
 
-def _listed(names: list[str]) -> str:
-    return ", ".join(map(repr, names))
+@dataclass(frozen=True, eq=False)
+class LogToEvaluate:
+    """The rows of a log on which a policy is evaluated.
+
+    Attributes
+    ----------
+    table : DataTable
+        What is known of each row beside its action and reward; it can say where a row is.
+    data : LoggedData
+        Actions, rewards and propensities.
+    known : DataFrame
+        The columns of `table` that were known before treatment.
+    predictors : tuple of str
+        Those from which an outcome model can predict.
+    missing : tuple of int
+        For each action, the rows that were read without an outcome.
+    missing_rule : str
+        What was done with them: "refuse", "exclude" or "worst".
+    n_read : int
+        Rows that were read.
+    estimated_propensities : bool
+        Whether nobody knows the propensities, and they were estimated.
+    looked_at : DataFrame or None
+        Where overlap is looked for if not in `known`: the same before numbers were cut into levels.
+    outcome, censoring : str
+        In words, what the outcome is where it is not a column alone, and who is not followed to the horizon.
+    """
+
+    table: DataTable
+    data: LoggedData
+    known: pd.DataFrame
+    predictors: tuple[str, ...]
+    missing: tuple[int, ...]
+    missing_rule: str
+    n_read: int
+    estimated_propensities: bool = False
+    looked_at: pd.DataFrame | None = None
+    outcome: str = ""
+    censoring: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class LogRows(DataTable):
+    """The rows of a study's log that are used: fewer than in its files, where rows without an outcome are left out.
+
+    Where it was counted they are kinds of patients, which have no place among the rows.
+    """
+
+    counted: bool = False
+
+    def places(self, rows: Sequence[int]) -> list[str]:
+        """Each row, counted from 1 among those that are used; of kinds of patients the log alone."""
+        return [self.name if self.counted else f"{self.name}: row {row + 1} of those with an outcome" for row in rows]
+
+
+def read_study_log(study: LoggedStudy, workers: Workers | None = None, progress: Progress = SILENT) -> LogToEvaluate:
+    """The log of a study, its patients known by the declared levels and bins of their features."""
+    log = open_log(study.log, workers, progress)
+    frame = log.space.decode(log.records)
+    return LogToEvaluate(
+        table=LogRows(study.name, frame, counted=log.data.counts is not None),
+        data=log.data,
+        known=frame,
+        predictors=log.space.names,
+        missing=log.missing,
+        missing_rule=study.log.missing,
+        n_read=log.n_read,
+        estimated_propensities=study.log.propensity == ESTIMATE,
+        looked_at=log.covariates,
+        outcome=outcome_words(study.log),
+        censoring=censoring_words(log, study.log),
+    )
+
+
+def read_log_file(path: Path, actions: Sequence[str]) -> LogToEvaluate:
+    """A .csv or .parquet file with the columns action, reward, propensity and covariates.
+
+    Nothing is predicted from what `log_frame.known_before` leaves out, nor from columns that `covariate_matrix`
+    refuses: those with gaps, for instance, or text with so many distinct values that it names patients.
+
+    Parameters
+    ----------
+    actions : sequence of str
+        Those of the policy that is evaluated; the log may hold no others.
+
+    Raises
+    ------
+    DataError
+        As `read_log`; where there are no propensities it says what to do.
+    """
+    try:
+        frame = read_log(path, treatments={name: name for name in actions})
+    except NoPropensityError:
+        raise DataError(
+            f"{path.as_posix()}: there is no column {PROPENSITY}: add it (the probability with which each patient got "
+            f"the action that is logged), or write a study file, which may say {EQUAL!r} or {ESTIMATE!r} instead: "
+            f"policysim init {path.as_posix()}"
+        ) from None
+    data = read_log_frame(frame)
+    table = DataTable(path.as_posix(), frame.drop(columns=list(COLUMNS)), path)
+    known = known_before(table.frame_of(table.columns))
+    known = known[[name for name in known.columns if not str(name).startswith(PANDAS_INDEX)]]
+    predictors = tuple(str(name) for name in known.columns if _predicts(known[[name]]))
+    return LogToEvaluate(table, data, known, predictors, (0,) * data.n_actions, REFUSE, len(frame))
+
+
+def count_log_file(path: Path, policy: OutsidePolicy, workers: Workers, progress: Progress = SILENT) -> LogToEvaluate:
+    """The same of a file, a folder or a pattern, whose rows are counted by what the policy knows of them.
+
+    Raises
+    ------
+    DataError
+        As `counted_log.count_parts`, and for a policy whose rows are those of the log.
+    UsageError
+        As `Workers.map`.
+    """
+    features = {feature.name: Binning(feature.name, feature.levels) for feature in policy.features}
+    actions = tuple((name, name) for name in policy.actions)
+    columns = Columns(ACTION, actions, PROPENSITY, {REWARD: 1.0}, None, REFUSE)
+    records, found = count_parts(Counting(features, columns), parts_of(path), workers, progress)
+    space = RecordSpace(tuple(binning.feature for binning in features.values()))
+    frame = space.decode(records)
+    propensities = np.asarray(found.propensities)
+    data = LoggedData(found.actions, found.rewards, propensities, found.names, counts=found.counts)
+    return LogToEvaluate(
+        table=LogRows(path.as_posix(), frame, counted=True),
+        data=data,
+        known=frame,
+        predictors=space.names,
+        missing=(0,) * data.n_actions,
+        missing_rule=REFUSE,
+        n_read=data.n_patients,
+    )
+
+
+def _predicts(column: pd.DataFrame) -> bool:
+    try:
+        covariate_matrix(column)
+    except (ValueError, TypeError):  # TypeError: of lists
+        return False
+    return True
+
+
+def extended(log: LogToEvaluate, actions: Sequence[str]) -> LoggedData:
+    """The log's data with the actions of a policy that it never takes behind its own.
+
+    Raises
+    ------
+    DataError
+        For an action of the log that the policy does not know.
+    """
+    data = log.data
+    for name in data.names:
+        if name not in actions:
+            raise DataError(
+                f"{log.table.name}: the policy has no probability of the arm {name!r}; it has {', '.join(actions)}"
+            )
+    others = tuple(name for name in actions if name not in data.names)
+    return replace(data, names=data.names + others)
+
+
+@dataclass(frozen=True, eq=False)
+class PolicyOnLog:
+    """All that a log says about a policy.
+
+    Attributes
+    ----------
+    arms : DataFrame
+        See `arms.arm_means`.
+    estimate : OffPolicyEstimate
+        The policy's value.
+    difference : ArmDifference
+        From the best single arm.
+    agreement : Agreement or None
+        The estimate beside the exact value, where that is known.
+    contraindicated : mapping of str to int
+        How many patients must not get an arm, if there are any.
+    """
+
+    arms: pd.DataFrame
+    estimate: OffPolicyEstimate
+    difference: ArmDifference
+    agreement: Agreement | None
+    contraindicated: Mapping[str, int]
+
+
+def evaluate_policy(
+    log: LogToEvaluate,
+    policy: OutsidePolicy,
+    *,
+    estimator: str,
+    outcome_model: str,
+    clip: float | None,
+    seed: int,
+    progress: Progress = SILENT,
+) -> PolicyOnLog:
+    """Evaluate a policy made elsewhere on a log, beside its arms and the best of them.
+
+    The estimate agrees with the exact value if they are at most five standard errors apart, or by no more than outcomes
+    can explain that are too rare to be in the log (`Agreement`): one row may count as often as the largest
+    importance weight says.
+
+    Raises
+    ------
+    DataError
+        For a policy that gives a patient what is contraindicated, or that does not know an action of the log; and as
+        `OutsidePolicy.probabilities`.
+    """
+    for name in log.data.names:
+        if name not in policy.actions:
+            raise DataError(
+                f"{log.table.name}: the policy has no probability of the arm {name!r}; it has "
+                f"{', '.join(policy.actions)}"
+            )
+    # Actions that the log never takes stand behind its own.
+    names = log.data.names + tuple(name for name in policy.actions if name not in log.data.names)
+    log = replace(log, data=replace(log.data, names=names))
+    probabilities = policy.probabilities(log.table)[:, [policy.actions.index(name) for name in names]]
+    allowed = AllowedTreatments.of(policy.study, names, log.table)
+    contraindicated, mask = {}, None
+    if allowed is not None:
+        allowed.require(probabilities, log.data)
+        mask = allowed.mask
+        numbers = summed((~mask).astype(np.float64), log.data.counts).tolist()
+        contraindicated = {name: int(number) for name, number in zip(names, numbers, strict=True) if number}
+    log, rows, fitted = cross_fitted(log, estimator, outcome_model, seed=seed, progress=progress)
+    probabilities, mask = probabilities[rows], None if mask is None else mask[rows]
+    estimate = estimated(log, probabilities, estimator, fitted, clip)
+    agreement = None
+    if policy.exact is not None:
+        exact, spread = policy.exact
+        agreement = Agreement(
+            patients=estimate.n_rows,
+            mean=estimate.value,
+            standard_error=estimate.standard_error,
+            exact=exact,
+            spread=spread * max(1.0, estimate.largest_weight),
+        )
+    return PolicyOnLog(
+        arms=arm_means(log.data),
+        estimate=estimate,
+        difference=difference_from_best_arm(
+            log.data, probabilities, mask, estimator=estimator, fitted=fitted, clip=clip
+        ),
+        agreement=agreement,
+        contraindicated=contraindicated,
+    )
+
+
+def cross_fitted(
+    log: LogToEvaluate,
+    estimator: str,
+    outcome_model: str,
+    *,
+    folds: int | None = None,
+    seed: int,
+    progress: Progress = SILENT,
+) -> tuple[LogToEvaluate, IntArray, CrossFit | None]:
+    """The log as an estimator takes it, which of its rows these are, and outcome models; None for one without.
+
+    The patients of a counted log are dealt among the folds, so that a row may become several. By default there are as
+    many folds as the estimator wants, or as there are patients.
+    """
+    kind, data, rows = estimator_named(estimator), log.data, np.arange(log.data.n_rows)
+    if not kind.needs_model:
+        return log, rows, None
+    check_outcome_model(outcome_model, data.known.rewards, log.table)
+    folds = min(kind.folds, data.n_patients) if folds is None else folds
+    dealt = None
+    if data.counts is not None:
+        data, rows, dealt = data.dealt(folds, np.random.default_rng(seed))
+        looked_at = None if log.looked_at is None else log.looked_at.iloc[rows]
+        log = replace(log, data=data, known=log.known.iloc[rows], looked_at=looked_at)
+    fitted = cross_fit(
+        data,
+        covariate_matrix(log.known[list(log.predictors)]),
+        outcome_model=outcome_model,
+        folds=folds,
+        seed=seed,
+        dealt=dealt,
+        progress=progress,
+    )
+    return log, rows, fitted
+
+
+def estimated(
+    log: LogToEvaluate, probabilities: FloatArray, estimator: str, fitted: CrossFit | None, clip: float | None
+) -> OffPolicyEstimate:
+    """The value of a policy, (n_rows, k), with its warnings: first to which patients the log seems never to give it."""
+    found = estimate_value(log.data, probabilities, estimator=estimator, fitted=fitted, clip=clip)
+    weights = importance_weights(log.data, probabilities)
+    where = where_caveats(log.data, probabilities, weights.raw, log.known if log.looked_at is None else log.looked_at)
+    return replace(found, warnings=(*where, *found.warnings))

@@ -28,15 +28,15 @@ from policysim.study.declared import LoggedStudy
 from policysim.trials.arms import ArmDifference
 from policysim.trials.estimate_value import ESTIMATORS
 from policysim.trials.estimators import OffPolicyEstimate
-from policysim.trials.evaluated_log import (
-    EvaluatedLog,
-    Evaluation,
-    Target,
+from policysim.trials.evaluate_log import (
+    LogToEvaluate,
+    PolicyOnLog,
     count_log_file,
-    evaluate,
+    evaluate_policy,
     read_log_file,
     read_study_log,
 )
+from policysim.trials.outside_policy import OutsidePolicy
 
 ARMS = ("Before any model", "rows", "mean", "95 % interval")
 ARM_COLUMNS = (34, 12, 12, 26)
@@ -50,7 +50,7 @@ PRIVATE = (
 )
 
 
-def evaluation_screen(log: EvaluatedLog, target: Target, found: Evaluation, outcome_model: str) -> list[str]:
+def evaluation_screen(log: LogToEvaluate, target: OutsidePolicy, found: PolicyOnLog, outcome_model: str) -> list[str]:
     """An evaluation as text, at most 100 columns wide."""
     lines = [*wrap(rows_words(log)), *wrap(log.outcome), *wrap(_contraindicated_words(found, target)), ""]
     lines += [*_arm_lines(found), *wrap(log.censoring), ""]
@@ -66,7 +66,7 @@ def evaluation_screen(log: EvaluatedLog, target: Target, found: Evaluation, outc
     return [*lines, "", *wrap(f"{PRIVATE} {target.privacy}")]
 
 
-def rows_words(log: EvaluatedLog) -> str:
+def rows_words(log: LogToEvaluate) -> str:
     """How many rows, what is done with those without an outcome, and where propensities come from."""
     n_missing = sum(log.missing)
     by_arm = ", ".join(f"{name} {count:,}" for name, count in zip(log.data.names, log.missing, strict=False) if count)
@@ -78,14 +78,14 @@ def rows_words(log: EvaluatedLog) -> str:
     return f"{log.table.name}: {log.n_read:,} rows, {what}; {log.data.n_patients:,} are used.{known}"
 
 
-def _contraindicated_words(found: Evaluation, target: Target) -> str:
+def _contraindicated_words(found: PolicyOnLog, target: OutsidePolicy) -> str:
     if target.study is None or not found.contraindicated:
         return ""
     numbers = ", ".join(f"{name} for {number:,}" for name, number in found.contraindicated.items())
     return f"Contraindicated by {target.study.name}, and never given by the policy: {numbers}."
 
 
-def _arm_lines(found: Evaluation) -> list[str]:
+def _arm_lines(found: PolicyOnLog) -> list[str]:
     lines = [cells(list(ARMS), ARM_COLUMNS)]
     for arm, rows, mean, low, high in found.arms.itertuples(index=False):
         lines.append(cells([arm, f"{rows:,}", estimate(mean, low, high), interval(low, high)], ARM_COLUMNS))
@@ -137,7 +137,7 @@ def _listed(names: tuple[str, ...]) -> str:
     return ", ".join(names) or "nothing but the arm"
 
 
-def _not_used(log: EvaluatedLog) -> str:
+def _not_used(log: LogToEvaluate) -> str:
     others = [_with_gaps(name, log.table[name]) for name in log.table.columns if name not in log.predictors]
     return f" Not used: {', '.join(others)}." if others else ""
 
@@ -147,7 +147,9 @@ def _with_gaps(name: str, column: pd.Series) -> str:
     return f"{name} (no value in {gaps:,} rows)" if gaps else name
 
 
-def evaluation_document(log: EvaluatedLog, target: Target, found: Evaluation, outcome_model: str) -> dict[str, Any]:
+def evaluation_document(
+    log: LogToEvaluate, target: OutsidePolicy, found: PolicyOnLog, outcome_model: str
+) -> dict[str, Any]:
     """The same numbers as on the screen, all digits."""
     models = ESTIMATORS[found.estimate.estimator].needs_model
     return {
@@ -170,7 +172,7 @@ def evaluation_document(log: EvaluatedLog, target: Target, found: Evaluation, ou
     }
 
 
-def _exact(found: Evaluation) -> dict[str, Any] | None:
+def _exact(found: PolicyOnLog) -> dict[str, Any] | None:
     agreement = found.agreement
     if agreement is None:
         return None
@@ -185,7 +187,7 @@ class EvaluationQuestion(Question):
     ----------
     log : Path or LoggedStudy
         A file of rows, or a study of a log.
-    target : Target
+    target : OutsidePolicy
         The policy.
     estimator : str
         "dr", "ips", "snips" or "dm".
@@ -200,7 +202,7 @@ class EvaluationQuestion(Question):
     """
 
     log: Path | LoggedStudy
-    target: Target
+    target: OutsidePolicy
     estimator: str
     model: str | None = None
     clip: float | None = None
@@ -221,7 +223,7 @@ class EvaluationQuestion(Question):
             require_countable_model(model)
         log = self._read(progress)
         seed = self.seed if self.seed is not None else study.seed if study else 0
-        found = evaluate(
+        found = evaluate_policy(
             log,
             self.target,
             estimator=self.estimator,
@@ -243,7 +245,7 @@ class EvaluationQuestion(Question):
             return self.workers is not None or is_many(self.log)
         return is_counted(self.log.log, self.workers)
 
-    def _read(self, progress: Progress) -> EvaluatedLog:
+    def _read(self, progress: Progress) -> LogToEvaluate:
         if not isinstance(self.log, Path):
             return read_study_log(self.log, self.workers, progress)
         if self._counts:

@@ -13,9 +13,9 @@ from policysim.files.bad_rows import DataError
 from policysim.files.data_table import DataTable
 from policysim.logs.log_frame import LoggedData
 from policysim.trials.arms import difference_from_best_arm
-from policysim.trials.contraindicated import AllowedTreatments
 from policysim.trials.estimate_value import cross_fit
 from policysim.trials.estimators import moments
+from policysim.trials.outside_policy import AllowedTreatments
 
 PILL = '[treatments.pill]\ntitle = "pill"\n'
 SMOKERS = SCENARIO.replace(PILL, f'{PILL}contraindicated = [{{ smoker = 1 }}, {{ age = "old", fever = 1 }}]\n')

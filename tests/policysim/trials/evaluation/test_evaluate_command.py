@@ -13,8 +13,8 @@ from policysim.files.probability_table import read_probability_table
 from policysim.question.protocol import Progress
 from policysim.study.study_reader import load_study
 from policysim.trials.estimate_value import ESTIMATORS, Estimator
-from policysim.trials.evaluated_policy import TablePolicy
 from policysim.trials.evaluation_question import EvaluationQuestion
+from policysim.trials.outside_policy import TablePolicy
 
 STUDY = """\
 title = "A trial"

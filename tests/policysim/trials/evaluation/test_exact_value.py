@@ -7,8 +7,8 @@ import pytest
 import policysim as ps
 from policysim.course.simulated_log import simulate_log
 from policysim.study.checks import Agreement
-from policysim.trials.evaluated_log import evaluate, read_log_file
-from policysim.trials.evaluated_policy import CataloguePolicy
+from policysim.trials.evaluate_log import evaluate_policy, read_log_file
+from policysim.trials.outside_policy import CataloguePolicy
 
 TARGETS = {"greedy": (), "best-fixed": (), "optimal": ("--epsilon", "1"), "exponential": ("--epsilon", "10")}
 ESTIMATORS = ("ips", "snips", "dr")
@@ -61,7 +61,7 @@ def test_the_exact_value_of_covid_is_recovered(covid, covid_problem, tmp_path):
     log = read_log_file(path, target.actions)
     assert not any(name.startswith("outcome") or name == "patient" for name in log.predictors)
     for estimator in ESTIMATORS:
-        found = evaluate(log, target, estimator=estimator, outcome_model="linear", clip=None, seed=0)
+        found = evaluate_policy(log, target, estimator=estimator, outcome_model="linear", clip=None, seed=0)
         # Once in 1.7 million, and the seed is fixed.
         assert found.agreement.errors_apart <= 5
         wrong = Agreement(
