@@ -8,14 +8,14 @@ from pathlib import Path
 
 from envs import scenario_reader
 from envs.keys import rows
-from policysim.logs import data_reader
+from policysim.logs import log_source
 from policysim.study import study_reader
 
 PAGE = Path(__file__).with_name("study-file.md")
 HEAD = "| key | default | what it is |\n|---|---|---|"
 TABLES = {
     "a study": (tuple(replace(key, keys=()) if key.name == "data" else key for key in study_reader.KEYS), ""),
-    "the table data": (data_reader.KEYS, "data."),
+    "the table data": (log_source.KEYS, "data."),
     "a scenario": (scenario_reader.KEYS, ""),
 }
 

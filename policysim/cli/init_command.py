@@ -13,7 +13,7 @@ from policysim.cli.options import add_json, names
 from policysim.cli.parser import Commands
 
 if TYPE_CHECKING:
-    from policysim.logs.guess_features import Features
+    from policysim.logs.guess_columns import Features
     from policysim.logs.guess_roles import Roles
 
 
@@ -67,8 +67,7 @@ def run(chosen: argparse.Namespace) -> int:
     from policysim.files.bad_rows import DataError
     from policysim.files.terminal import say
     from policysim.files.whole_folders import print_json, progress_bar, write_files
-    from policysim.logs.guess_columns import trial_columns
-    from policysim.logs.guess_features import guess_features
+    from policysim.logs.guess_columns import guess_features, trial_columns
     from policysim.logs.guess_roles import Named, guess_roles
     from policysim.logs.study_text import study_text
     from policysim.question.protocol import UsageError
@@ -120,7 +119,7 @@ def _relative(data: Path, out: Path) -> str:
 
 def _screen(out: Path, text: str, roles: Roles, features: Features) -> Sequence[str]:
     from policysim.files.whole_folders import toml_text
-    from policysim.logs.guess_features import NAMED_LIKE_ID
+    from policysim.logs.guess_columns import NAMED_LIKE_ID
 
     missing = roles.treatment.n_missing
     repeated = [toml_text(name) for name, reason in features.unusable.items() if reason == NAMED_LIKE_ID]

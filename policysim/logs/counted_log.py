@@ -24,7 +24,7 @@ from policysim.files.columns_file import check_separated, open_columns, places_o
 from policysim.files.data_table import DataTable
 from policysim.files.workers import Arrays, Workers
 from policysim.logs.censoring import TimesToEvent
-from policysim.logs.kinds import OWN, Counted, Kinds, values_of
+from policysim.logs.kinds import OWN, Counted, Kinds, stand_ins, values_of
 from policysim.logs.load_log import (
     Columns,
     Log,
@@ -38,7 +38,6 @@ from policysim.logs.load_log import (
 from policysim.logs.log_source import ESTIMATE, TABLE, Binning, LogSource
 from policysim.logs.log_tables import LogTables
 from policysim.logs.outcome_models import CONSTANT, LINEAR, LOGISTIC
-from policysim.logs.outcome_sums import stand_ins
 from policysim.logs.outcomes import FEWEST_ROWS, check_outcomes
 from policysim.question.extras import optional
 from policysim.question.protocol import SILENT, Progress, UsageError

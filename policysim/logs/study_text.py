@@ -11,11 +11,10 @@ from policies.catalogue import WITHOUT_DEATHS
 from policysim.files.bad_rows import level_of
 from policysim.files.whole_folders import toml_list, toml_number, toml_string, toml_text
 from policysim.logs.column_names import rank
-from policysim.logs.guess_columns import ColumnSummary
-from policysim.logs.guess_features import Candidate, Features, as_feature, round_range
-from policysim.logs.guess_outcome import FollowedUp
+from policysim.logs.guess_columns import Candidate, ColumnSummary, Features, as_feature, round_range
 from policysim.logs.guess_roles import Roles
 from policysim.logs.log_source import EQUAL, ESTIMATE, EXCLUDE, JOINT, THREE_TABLES
+from policysim.logs.outcomes import FollowedUp
 
 CONTROLS = ("placebo", "control", "none", "untreated", "standard", "usual", "soc", "no", "observation", "obs")
 YES = ("1", "y", "yes")

@@ -131,7 +131,7 @@ def fit_problem(log: Log, rows: NDArray[np.bool_], study: LoggedStudy, adjacency
         Over all declared records, whether they occur or not: u(x, a) is the outcome model's prediction, clipped to the
         declared range, so that no row of the log can move a score beyond it.
     """
-    from policysim.logs.learners import fit_to_log  # noqa: PLC0415 - a scenario reads no tables
+    from policysim.logs.outcome_models import fit_to_log  # noqa: PLC0415 - a scenario reads no tables
 
     source, data = study.log, log.data
     covariates = indicators(log.space, log.records[rows])

@@ -16,7 +16,7 @@ from envs.utility import Utility, default_utility
 from policies.adjacency import Sensitive
 from policies.catalogue import CATALOGUE, DEFAULT_POLICIES, WITHOUT_DEATHS, unknown_policy
 from policysim.files.whole_folders import json_text, write_files
-from policysim.logs import data_reader
+from policysim.logs import log_source
 from policysim.study.contraindications import hidden_contraindications, why_refused
 from policysim.study.declared import (
     ADJACENCIES,
@@ -32,7 +32,7 @@ from policysim.study.stated_bounds import fault_of_bound, fault_of_capacity
 
 STUDY = "study.toml"
 FOLDER = Path(__file__).parent / "studies"
-KEYS = with_keys(declared(Path(__file__).with_name("study_keys.toml")), "data", data_reader.KEYS)
+KEYS = with_keys(declared(Path(__file__).with_name("study_keys.toml")), "data", log_source.KEYS)
 # What was asked beyond the studies: scripts of the repository answer it.
 EXPERIMENTS = {
     "learning-on-private-columns": "examples/learning_on_private_columns.py",
@@ -157,7 +157,7 @@ def _read_logged(table: Table, path: Path, name: str) -> Study:
     if "scenario" in table:
         table.fail("a study has a scenario or a table data, not both", "scenario")
     _refuse_bounds(table)
-    log = data_reader.read_data(table["data"], path.parent)
+    log = log_source.read_data(table["data"], path.parent)
     # Mistakes in the features are noted already; without any there is nothing to compare names with.
     features = list(log.features) or None
     shared = _read_shared(table, name, features, WITHOUT_DEATHS)

@@ -20,9 +20,8 @@ from policysim.logs.log_frame import LoggedData, summed
 from policysim.logs.log_source import EXCLUDE, LogSource, default_range
 from policysim.logs.outcome_models import FEWEST_ROWS
 from policysim.study.checks import Z
-from policysim.trials.caveats import overlap_caveats
 from policysim.trials.estimate_value import CrossFit, estimator_named
-from policysim.trials.estimators import NOTHING, importance_weights, moments, snips
+from policysim.trials.estimators import NOTHING, importance_weights, moments, overlap_caveats, snips
 
 
 def arm_means(data: LoggedData, limits: tuple[float, float] | None = None) -> pd.DataFrame:

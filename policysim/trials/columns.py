@@ -232,7 +232,7 @@ def difference_se(found: HeldOutPolicy) -> list[float]:
 
 
 def gain_to_break_even(found: HeldOutPolicy) -> list[float]:
-    """What greedy would have to gain for this policy to beat one arm for all (`power.break_even_gain`)."""
+    """What greedy would have to gain for this policy to beat one arm for all (`evidence.break_even_gain`)."""
     gains = []
     for place, mine in enumerate(found.estimates):
         best = mine["value"].mean - mine[difference_to(found.best.arm)].mean

@@ -20,8 +20,7 @@ from policysim.logs.log_source import EQUAL, ESTIMATE, LogSource
 from policysim.question.formats import percent
 from policysim.study.declared import LoggedStudy
 from policysim.trials.arms import arm_means
-from policysim.trials.caveats import SMALLEST_ESS
-from policysim.trials.estimators import importance_weights
+from policysim.trials.estimators import SMALLEST_ESS, importance_weights
 from policysim.trials.holes import where_caveats
 from policysim.trials.splits import split_log
 

@@ -15,21 +15,24 @@ from scipy.special import stdtrit
 
 from policies.arrays import ROUNDING, FloatArray, IntArray
 from policysim.files.bad_rows import DataError
-from policysim.logs.learners import fit_to_log
 from policysim.logs.log_frame import LoggedData, averaged, check_seed, one_of
-from policysim.logs.outcome_models import FEWEST_ROWS, OutcomeModel, check_outcome_model
+from policysim.logs.outcome_models import FEWEST_ROWS, OutcomeModel, check_outcome_model, fit_to_log
 from policysim.question.protocol import SILENT, Progress
 from policysim.study.checks import UPPER, Z
-from policysim.trials.caveats import MODEL_BIAS, model_caveats, overlap_caveats, spread_caveats, weight_caveats
 from policysim.trials.estimators import (
+    MODEL_BIAS,
     ImportanceWeights,
     Moments,
     OffPolicyEstimate,
     doubly_robust,
     importance_weights,
     ips,
+    model_caveats,
     moments,
+    overlap_caveats,
     snips,
+    spread_caveats,
+    weight_caveats,
 )
 
 
@@ -80,7 +83,7 @@ def cross_fit(
     covariates : array, (n_rows, n_covariates)
         Finite numbers.
     outcome_model : str
-        See `fit_outcome_model` and, for "chosen", `learners.chosen_model`.
+        See `fit_outcome_model` and, for "chosen", `outcome_models.chosen_model`.
     folds : int
         K, >= 2 and at most the number of rows; the folds differ by at most one row.
     seed : int

@@ -14,10 +14,9 @@ from statistics import NormalDist
 import numpy as np
 import pandas as pd
 
-from policysim.logs.learners import contrasts, fit_to_log
 from policysim.logs.load_log import Log
 from policysim.logs.log_frame import LoggedData, summed
-from policysim.logs.outcome_models import CHOSEN, CONSTANT, LINEAR, LOGISTIC
+from policysim.logs.outcome_models import CHOSEN, CONSTANT, LINEAR, LOGISTIC, contrasts, fit_to_log
 from policysim.question.formats import percent, rounded
 from policysim.question.words import in_a_row
 from policysim.study.checks import Z

@@ -42,7 +42,7 @@ def test_defaults_that_code_computes_are_those_of_the_page():
 
 
 @pytest.mark.parametrize(
-    "reader", ["envs/scenario_reader.py", "policysim/study/study_reader.py", "policysim/logs/data_reader.py"]
+    "reader", ["envs/scenario_reader.py", "policysim/study/study_reader.py", "policysim/logs/log_source.py"]
 )
 def test_readers_take_only_what_is_declared(reader):
     """Whatever a reader names, with `table[...]`, `... in table` or a method of the table, is on the page."""

@@ -10,8 +10,8 @@ from envs.keys import Key
 from envs.toml_reader import open_toml
 from policysim.cli import init_command
 from policysim.cli.parser import parse
-from policysim.logs.data_reader import KEYS, read_data
 from policysim.logs.load_log import load_log
+from policysim.logs.log_source import KEYS, read_data
 
 SECTION = """
 [data]

@@ -18,9 +18,9 @@ from policysim.files.workers import Workers
 from policysim.logs import counted_log, kinds
 from policysim.logs.counted_log import count_log, open_log, require_countable, require_countable_model
 from policysim.logs.kinds import Kinds
-from policysim.logs.learners import fit_to_log
 from policysim.logs.load_log import load_log
 from policysim.logs.log_source import OUTCOME_MODELS, TABLE
+from policysim.logs.outcome_models import fit_to_log
 from policysim.question import OutputError
 from policysim.question.protocol import UsageError
 from policysim.study.study_problem import indicators

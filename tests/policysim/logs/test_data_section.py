@@ -206,6 +206,6 @@ def test_the_outcome_models_are_those_of_offpolicy():
 
 
 def test_a_study_is_read_without_heavy_libraries():
-    code = "import sys, policysim.logs.data_reader; print(*sys.modules)"
+    code = "import sys, policysim.logs.log_source; print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
     assert not {"pandas", "pyarrow", "sklearn"} & set(loaded)

@@ -11,12 +11,10 @@ from hypothesis import given
 from scipy.stats import chisquare
 
 from policysim.files.bad_rows import DataError
-from policysim.logs.guess_columns import summarise, summarise_joined
-from policysim.logs.guess_features import guess_features, round_cuts, round_range
-from policysim.logs.guess_later import known_later
-from policysim.logs.guess_outcome import round_down
-from policysim.logs.guess_roles import Named, guess_roles
+from policysim.logs.guess_columns import guess_features, round_cuts, round_range, summarise, summarise_joined
+from policysim.logs.guess_roles import Named, guess_roles, known_later
 from policysim.logs.log_tables import joined
+from policysim.logs.outcomes import round_down
 from policysim.logs.study_text import treatment_names
 from policysim.question.protocol import UsageError
 

@@ -12,10 +12,9 @@ from policysim.files.bad_rows import DataError
 from policysim.files.workers import Workers
 from policysim.logs import kinds
 from policysim.logs.counted_log import count_log
-from policysim.logs.kinds import Kinds
+from policysim.logs.kinds import N_SUMS, Kinds, stand_ins, sums_of, without_last
 from policysim.logs.load_log import load_log
 from policysim.logs.log_source import TABLE
-from policysim.logs.outcome_sums import N_SUMS, stand_ins, sums_of, without_last
 from policysim.study.study_reader import load_study
 from policysim.trials.arms import arm_means
 from policysim.trials.estimate_value import cross_fit, estimate_value

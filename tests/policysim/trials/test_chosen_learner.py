@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from small_trials import SPACE, make_trial
 
-from policysim.logs.learners import contrasts, fit_to_log, follows
+from policysim.logs.outcome_models import contrasts, fit_to_log, follows
 from policysim.study.study_problem import indicators
 
 EVERY = indicators(SPACE, np.arange(SPACE.size))

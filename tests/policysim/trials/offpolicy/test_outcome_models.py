@@ -6,9 +6,8 @@ import pytest
 from sklearn.linear_model import LinearRegression
 
 from policysim.files.bad_rows import DataError
-from policysim.logs.learners import fit_to_log
 from policysim.logs.log_frame import LoggedData, covariate_matrix, read_log_frame
-from policysim.logs.outcome_models import CONSTANT, OUTCOME_MODELS, PENALTIES, fit_outcome_model
+from policysim.logs.outcome_models import CONSTANT, OUTCOME_MODELS, PENALTIES, fit_outcome_model, fit_to_log
 from policysim.trials.estimate_value import cross_fit, direct_method, estimate_value
 from policysim.trials.evaluate_log import evaluate_log
 

@@ -5,9 +5,9 @@ import pandas as pd
 import pytest
 
 from policysim.logs.log_frame import LoggedData, covariate_frame, read_log_frame
-from policysim.trials.caveats import MODEL_BIAS, SURPRISE_OF_GROUP, support_caveats
-from policysim.trials.estimators import importance_weights
+from policysim.trials.estimators import MODEL_BIAS, importance_weights
 from policysim.trials.evaluate_log import evaluate_log
+from policysim.trials.holes import SURPRISE_OF_GROUP, support_caveats
 
 
 def trial(n=2000, seed=0, *, share=(1 / 3, 1 / 3, 1 / 3), avoid=False, stated=None):
