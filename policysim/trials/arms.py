@@ -63,24 +63,21 @@ def arm_means(data: LoggedData, limits: tuple[float, float] | None = None) -> pd
     >>> arm_means(data)[["arm", "rows", "mean"]].values.tolist()
     [['none', 3, 2.0], ['pill', 1, 5.0]]
     """
-    return pd.DataFrame([_row(data, arm, name, limits) for arm, name in enumerate(data.names)])
-
-
-def _row(data: LoggedData, arm: int, name: str, limits: tuple[float, float] | None) -> dict[str, object]:
-    own = data.actions == arm
-    mine = data.of(own)
-    rewards, weights, counts = mine.rewards, 1 / mine.propensities, mine.counts
-    rows = mine.n_patients
-    found = moments(snips(weights, rewards, counts), counts) if rows else NOTHING
-    low = high = np.nan
-    if rows > 1 and data.is_binary:
-        low, high = _wilson(found.mean, found.standard_error, weights * mine.known.weights, counts)
-    elif rows > 1 and found.standard_error > 0:
-        reach = found.quantile * found.standard_error
-        low, high = found.mean - reach, found.mean + reach
-        if limits is not None:
-            low, high = max(low, limits[0]), min(high, limits[1])
-    return {"arm": name, "rows": rows, "mean": found.mean, "low": low, "high": high}
+    rows = []
+    for arm, name in enumerate(data.names):
+        mine = data.of(data.actions == arm)
+        rewards, weights, counts, n = mine.rewards, 1 / mine.propensities, mine.counts, mine.n_patients
+        found = moments(snips(weights, rewards, counts), counts) if n else NOTHING
+        low = high = np.nan
+        if n > 1 and data.is_binary:
+            low, high = _wilson(found.mean, found.standard_error, weights * mine.known.weights, counts)
+        elif n > 1 and found.standard_error > 0:
+            reach = found.quantile * found.standard_error
+            low, high = found.mean - reach, found.mean + reach
+            if limits is not None:
+                low, high = max(low, limits[0]), min(high, limits[1])
+        rows.append((name, n, found.mean, low, high))
+    return pd.DataFrame(rows, columns=["arm", "rows", "mean", "low", "high"])
 
 
 def _wilson(share: float, error: float, weights: FloatArray, counts: IntArray | None) -> tuple[float, float]:
@@ -192,7 +189,9 @@ def difference_from_best_arm(
     groups = _groups(data, admissible)
     best, chosen, warnings = [], [], []
     for rows, arms in groups:
-        others = (_instead(data, probabilities, arm, rows) for arm in arms)
+        # The policy with an arm for these rows; for all rows, one row in memory.
+        own = (np.broadcast_to(arm, probabilities.shape) for arm in np.eye(data.n_actions)[arms])
+        others = (arm if rows is None else np.where(rows[:, None], arm, probabilities) for arm in own)
         found, n = kind.differences(data, probabilities, others, fitted, clip)
         best.append(against_best([value for value, _ in found], [error for _, error in found], n, TAIL / len(groups)))
         arm = data.names[arms[best[-1].arm]]
@@ -222,12 +221,6 @@ def _groups(data: LoggedData, admissible: BoolArray | None) -> list[tuple[BoolAr
         if allowed.sum() > 1:
             found.append((rows, known if len(known) else np.flatnonzero(allowed)))
     return found
-
-
-def _instead(data: LoggedData, probabilities: FloatArray, arm: int, rows: BoolArray | None) -> FloatArray:
-    """The policy with this arm for these rows, (n_rows, k); for all rows, one row in memory."""
-    own = np.eye(data.n_actions)[arm]
-    return np.broadcast_to(own, probabilities.shape) if rows is None else np.where(rows[:, None], own, probabilities)
 
 
 def _caveats(data: LoggedData, arm: int, rows: BoolArray | None) -> list[str]:

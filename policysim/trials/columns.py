@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from operator import attrgetter
@@ -21,16 +21,17 @@ from policysim.trials.estimators import Moments
 from policysim.trials.evidence import break_even_gain
 from policysim.trials.splits import (
     BY_LOT,
+    DIFFERENCE,
     FOLLOWS,
+    GAIN,
     GAIN_OVER_UNIFORM,
     GREEDY_BY_LOT,
     GREEDY_FOLLOWS,
+    KEPT,
     REPEATS,
+    EstimateName,
     Measure,
     Measured,
-    difference_to,
-    gain_over,
-    kept_over,
     over_repeats,
     split_log,
 )
@@ -121,7 +122,7 @@ class HeldOutPolicy:
     epsilon: float
     guarantee: float
     groups: Groups
-    estimates: list[dict[str, Moments]]
+    estimates: list[dict[EstimateName, Moments]]
     means: dict[str, FloatArray]
     epsilon_spent: float
     guess_rate: float
@@ -164,17 +165,17 @@ class HeldOutPolicy:
             value_range=value_range,
         )
 
-    def against(self, name: Callable[[int], str]) -> AgainstBest:
-        """For everyone, the estimates of this name (a function of the arm) against the best arm, whichever that is."""
-        found = [self.estimates[0][name(arm)] for arm in range(len(self.arms))]
+    def against(self, name: str) -> AgainstBest:
+        """For everyone, the estimates of this name against the best arm, whichever that is."""
+        found = [self.estimates[0][name, arm] for arm in range(len(self.arms))]
         return against_best([each.mean for each in found], [each.widened_error for each in found], found[0].n)
 
     @cached_property
     def best(self) -> AgainstBest:
         """The difference of everyone to the best arm."""
-        return self.against(difference_to)
+        return self.against(DIFFERENCE)
 
-    def triples(self, name: str) -> FloatArray:
+    def triples(self, name: EstimateName) -> FloatArray:
         """An estimate of each group with the ends of its 95 % interval, (n_groups, 3)."""
         return np.array([(mine[name].mean, *mine[name].interval) for mine in self.estimates])
 
@@ -200,7 +201,7 @@ def difference(found: HeldOutPolicy) -> Mapping[str, FloatArray]:
     For everyone the interval holds whichever arm is truly the best (`arms.against_best`); in groups it is that of the
     difference to this arm.
     """
-    triples = found.triples(difference_to(found.best.arm))
+    triples = found.triples((DIFFERENCE, found.best.arm))
     triples[0] = found.best.value, *found.best.interval
     return _with_ends(triples)
 
@@ -222,20 +223,20 @@ def normalized_loss(found: HeldOutPolicy) -> Mapping[str, FloatArray]:
 def benefit_kept(found: HeldOutPolicy) -> Mapping[str, FloatArray]:
     """The difference as a share of what greedy gains over the best single arm; NaN as in `normalized_loss`."""
     arm = found.best.arm
-    gains = (found.triples(gain_over(arm))[:, 1] > 0) & (found.against(gain_over).interval[0] > 0)
-    return _with_ends(np.where(gains[:, None], found.triples(kept_over(arm)), np.nan))
+    gains = (found.triples((GAIN, arm))[:, 1] > 0) & (found.against(GAIN).interval[0] > 0)
+    return _with_ends(np.where(gains[:, None], found.triples((KEPT, arm)), np.nan))
 
 
 def difference_se(found: HeldOutPolicy) -> list[float]:
     """The standard error of the difference to that arm."""
-    return [mine[difference_to(found.best.arm)].standard_error for mine in found.estimates]
+    return [mine[DIFFERENCE, found.best.arm].standard_error for mine in found.estimates]
 
 
 def gain_to_break_even(found: HeldOutPolicy) -> list[float]:
     """What greedy would have to gain for this policy to beat one arm for all (`evidence.break_even_gain`)."""
     gains = []
     for place, mine in enumerate(found.estimates):
-        best = mine["value"].mean - mine[difference_to(found.best.arm)].mean
+        best = mine["value"].mean - mine[DIFFERENCE, found.best.arm].mean
         names = (BY_LOT, FOLLOWS, GREEDY_BY_LOT, GREEDY_FOLLOWS)
         by_lot, follows, of_greedy, greedy_follows = (float(found.means[name][place]) for name in names)
         # What follows patients by less than rounding does not follow them.

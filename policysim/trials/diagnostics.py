@@ -75,12 +75,13 @@ def balance_of(log: Log) -> pd.DataFrame:
     data, rows = log.data, []
     arms = [data.actions == arm for arm in range(data.n_actions) if (data.actions == arm).any()]
     for feature, level, values in _columns(log):
-        plain = [_mean_and_variance(values[own], data.of(own).counts) for own in arms]
+        plain = [averaged(values[own], data.of(own).counts) for own in arms]
+        variances = [averaged((values[own] - m) ** 2, data.of(own).counts) for own, m in zip(arms, plain, strict=True)]
         weighted = [float(np.average(values[own], weights=_weights(data.of(own)))) for own in arms]
         apart = []
         for one, other in combinations(range(len(arms)), 2):
-            spread = np.sqrt((plain[one][1] + plain[other][1]) / 2)
-            both = (plain[one][0] - plain[other][0], weighted[one] - weighted[other])
+            spread = np.sqrt((variances[one] + variances[other]) / 2)
+            both = (plain[one] - plain[other], weighted[one] - weighted[other])
             apart.append([abs(each) / spread if spread > 0 else 0.0 for each in both])
         before, after = np.max(apart, axis=0).tolist() if apart else (0.0, 0.0)
         rows.append((feature, level, before, after))
@@ -125,13 +126,6 @@ def propensities_of(data: LoggedData) -> pd.DataFrame:
 def _weights(data: LoggedData) -> FloatArray:
     """Inverse propensities, of all the patients of each row."""
     return 1 / data.propensities if data.counts is None else data.counts / data.propensities
-
-
-def _mean_and_variance(values: FloatArray, counts: IntArray | None) -> tuple[float, float]:
-    if counts is None:
-        return float(values.mean()), float(values.var())
-    mean = float(averaged(values, counts))
-    return mean, float(averaged((values - mean) ** 2, counts))
 
 
 def _quantiles(values: FloatArray, counts: IntArray | None, at: FloatArray) -> FloatArray:

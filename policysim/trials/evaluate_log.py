@@ -7,6 +7,7 @@ says about a policy made elsewhere.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -303,8 +304,12 @@ def read_log_file(path: Path, actions: Sequence[str]) -> LogToEvaluate:
     table = DataTable(path.as_posix(), frame.drop(columns=list(COLUMNS)), path)
     known = known_before(table.frame_of(table.columns))
     known = known[[name for name in known.columns if not str(name).startswith(PANDAS_INDEX)]]
-    predictors = tuple(str(name) for name in known.columns if _predicts(known[[name]]))
-    return LogToEvaluate(table, data, known, predictors, (0,) * data.n_actions, REFUSE, len(frame))
+    predictors = []
+    for name in known.columns:
+        with suppress(ValueError, TypeError):  # TypeError: of lists
+            covariate_matrix(known[[name]])
+            predictors.append(str(name))
+    return LogToEvaluate(table, data, known, tuple(predictors), (0,) * data.n_actions, REFUSE, len(frame))
 
 
 def count_log_file(path: Path, policy: OutsidePolicy, workers: Workers, progress: Progress = SILENT) -> LogToEvaluate:
@@ -334,32 +339,6 @@ def count_log_file(path: Path, policy: OutsidePolicy, workers: Workers, progress
         missing_rule=REFUSE,
         n_read=data.n_patients,
     )
-
-
-def _predicts(column: pd.DataFrame) -> bool:
-    try:
-        covariate_matrix(column)
-    except (ValueError, TypeError):  # TypeError: of lists
-        return False
-    return True
-
-
-def extended(log: LogToEvaluate, actions: Sequence[str]) -> LoggedData:
-    """The log's data with the actions of a policy that it never takes behind its own.
-
-    Raises
-    ------
-    DataError
-        For an action of the log that the policy does not know.
-    """
-    data = log.data
-    for name in data.names:
-        if name not in actions:
-            raise DataError(
-                f"{log.table.name}: the policy has no probability of the arm {name!r}; it has {', '.join(actions)}"
-            )
-    others = tuple(name for name in actions if name not in data.names)
-    return replace(data, names=data.names + others)
 
 
 @dataclass(frozen=True, eq=False)
@@ -432,13 +411,8 @@ def evaluate_policy(
     agreement = None
     if policy.exact is not None:
         exact, spread = policy.exact
-        agreement = Agreement(
-            patients=estimate.n_rows,
-            mean=estimate.value,
-            standard_error=estimate.standard_error,
-            exact=exact,
-            spread=spread * max(1.0, estimate.largest_weight),
-        )
+        spread *= max(1.0, estimate.largest_weight)
+        agreement = Agreement(estimate.n_rows, estimate.value, estimate.standard_error, exact, spread)
     return PolicyOnLog(
         arms=arm_means(log.data),
         estimate=estimate,

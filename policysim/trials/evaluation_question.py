@@ -10,8 +10,6 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
-import pandas as pd
-
 from policysim.files.many_files import is_many
 from policysim.files.workers import Workers
 from policysim.logs.counted_log import is_counted, require_countable_model
@@ -52,11 +50,18 @@ PRIVATE = (
 
 def evaluation_screen(log: LogToEvaluate, target: OutsidePolicy, found: PolicyOnLog, outcome_model: str) -> list[str]:
     """An evaluation as text, at most 100 columns wide."""
-    lines = [*wrap(rows_words(log)), *wrap(log.outcome), *wrap(_contraindicated_words(found, target)), ""]
-    lines += [*_arm_lines(found), *wrap(log.censoring), ""]
+    lines = [*wrap(rows_words(log)), *wrap(log.outcome)]
+    if target.study is not None and found.contraindicated:
+        numbers = ", ".join(f"{name} for {number:,}" for name, number in found.contraindicated.items())
+        lines += wrap(f"Contraindicated by {target.study.name}, and never given by the policy: {numbers}.")
+    lines += ["", cells(list(ARMS), ARM_COLUMNS)]
+    for arm, rows, mean, low, high in found.arms.itertuples(index=False):
+        lines.append(cells([arm, f"{rows:,}", estimate(mean, low, high), interval(low, high)], ARM_COLUMNS))
+    lines += [*wrap(log.censoring), ""]
     lines += wrap(f"Policy: {target.title}.")
     if ESTIMATORS[found.estimate.estimator].needs_model:
-        lines += wrap(f"Outcome model: {outcome_model}, from {_listed(log.predictors)}.{_not_used(log)}")
+        predictors = ", ".join(log.predictors) or "nothing but the arm"
+        lines += wrap(f"Outcome model: {outcome_model}, from {predictors}.{_not_used(log)}")
     lines += ["", *_value_lines(found.estimate)]
     if found.agreement is not None:
         lines += wrap(_agreement_words(found.agreement, found.estimate))
@@ -78,20 +83,6 @@ def rows_words(log: LogToEvaluate) -> str:
     return f"{log.table.name}: {log.n_read:,} rows, {what}; {log.data.n_patients:,} are used.{known}"
 
 
-def _contraindicated_words(found: PolicyOnLog, target: OutsidePolicy) -> str:
-    if target.study is None or not found.contraindicated:
-        return ""
-    numbers = ", ".join(f"{name} for {number:,}" for name, number in found.contraindicated.items())
-    return f"Contraindicated by {target.study.name}, and never given by the policy: {numbers}."
-
-
-def _arm_lines(found: PolicyOnLog) -> list[str]:
-    lines = [cells(list(ARMS), ARM_COLUMNS)]
-    for arm, rows, mean, low, high in found.arms.itertuples(index=False):
-        lines.append(cells([arm, f"{rows:,}", estimate(mean, low, high), interval(low, high)], ARM_COLUMNS))
-    return lines
-
-
 def _value_lines(found: OffPolicyEstimate) -> list[str]:
     clipped = f", {percent(found.clipped_share)} of the weight clipped" if found.clipped_share else ""
     return [
@@ -109,16 +100,10 @@ def _agreement_words(found: Agreement, estimated: OffPolicyEstimate) -> str:
     elif found.agrees:
         verdict = "no verdict, because outcomes that are too rare to be in so small a log may matter"
     else:
-        verdict = f"they DISAGREE: more than {MOST_ERRORS:g} is not chance. {_why(estimated)}"
+        doubt = "Clipping biases the estimate" if estimated.clipped_share else ESTIMATORS[estimated.estimator].doubt
+        verdict = f"they DISAGREE: more than {MOST_ERRORS:g} is not chance. {doubt}"
     exact = f"{found.exact:.6f}".replace("-", "−")
     return f"Exact value   {exact}, {found.errors_apart:.2f} standard errors apart: {verdict}. A model, {NO_ADVICE}."
-
-
-def _why(estimated: OffPolicyEstimate) -> str:
-    """What may be behind an estimate that is not the exact value."""
-    if estimated.clipped_share:
-        return "Clipping biases the estimate"
-    return ESTIMATORS[estimated.estimator].doubt
 
 
 def _difference_lines(found: ArmDifference) -> list[str]:
@@ -133,25 +118,22 @@ def _difference_lines(found: ArmDifference) -> list[str]:
     return lines
 
 
-def _listed(names: tuple[str, ...]) -> str:
-    return ", ".join(names) or "nothing but the arm"
-
-
 def _not_used(log: LogToEvaluate) -> str:
-    others = [_with_gaps(name, log.table[name]) for name in log.table.columns if name not in log.predictors]
+    """The columns from which nothing is predicted, with the rows in which one has no value."""
+    others = []
+    for name in log.table.columns:
+        if name not in log.predictors:
+            column = log.table[name]
+            gaps = int(column.isin([math.inf, -math.inf]).sum() + column.isna().sum())
+            others.append(f"{name} (no value in {gaps:,} rows)" if gaps else name)
     return f" Not used: {', '.join(others)}." if others else ""
-
-
-def _with_gaps(name: str, column: pd.Series) -> str:
-    gaps = int(column.isin([math.inf, -math.inf]).sum() + column.isna().sum())
-    return f"{name} (no value in {gaps:,} rows)" if gaps else name
 
 
 def evaluation_document(
     log: LogToEvaluate, target: OutsidePolicy, found: PolicyOnLog, outcome_model: str
 ) -> dict[str, Any]:
     """The same numbers as on the screen, all digits."""
-    models = ESTIMATORS[found.estimate.estimator].needs_model
+    models, exact = ESTIMATORS[found.estimate.estimator].needs_model, found.agreement
     return {
         "log": log.table.name,
         "rows_read": log.n_read,
@@ -166,17 +148,12 @@ def evaluation_document(
         "outcome_model": outcome_model if models else None,
         "predictors": list(log.predictors) if models else None,
         "estimate": asdict(found.estimate),
-        "exact": _exact(found),
+        "exact": None
+        if exact is None
+        else {"value": exact.exact, "errors_apart": exact.errors_apart, "agrees": exact.agrees},
         "best_single_arm": asdict(found.difference),
         "privacy": f"{PRIVATE} {target.privacy}",
     }
-
-
-def _exact(found: PolicyOnLog) -> dict[str, Any] | None:
-    agreement = found.agreement
-    if agreement is None:
-        return None
-    return {"value": agreement.exact, "errors_apart": agreement.errors_apart, "agrees": agreement.agrees}
 
 
 @dataclass(frozen=True)
@@ -219,9 +196,18 @@ class EvaluationQuestion(Question):
         """Read and estimate."""
         study = None if isinstance(self.log, Path) else self.log
         model = self.model or (study.log.outcome_model if study else LINEAR)
-        if self._counts and ESTIMATORS[self.estimator].needs_model:
+        if isinstance(self.log, Path):
+            counts = self.workers is not None or is_many(self.log)
+        else:
+            counts = is_counted(self.log.log, self.workers)
+        if counts and ESTIMATORS[self.estimator].needs_model:
             require_countable_model(model)
-        log = self._read(progress)
+        if not isinstance(self.log, Path):
+            log = read_study_log(self.log, self.workers, progress)
+        elif counts:
+            log = count_log_file(self.log, self.target, self.workers or Workers(), progress)
+        else:
+            log = read_log_file(self.log, self.target.actions)
         seed = self.seed if self.seed is not None else study.seed if study else 0
         found = evaluate_policy(
             log,
@@ -238,16 +224,3 @@ class EvaluationQuestion(Question):
             document=evaluation_document(log, self.target, found, model),
             exit_code=0 if agrees else EXIT_CHECK,
         )
-
-    @property
-    def _counts(self) -> bool:
-        if isinstance(self.log, Path):
-            return self.workers is not None or is_many(self.log)
-        return is_counted(self.log.log, self.workers)
-
-    def _read(self, progress: Progress) -> LogToEvaluate:
-        if not isinstance(self.log, Path):
-            return read_study_log(self.log, self.workers, progress)
-        if self._counts:
-            return count_log_file(self.log, self.target, self.workers or Workers(), progress)
-        return read_log_file(self.log, self.target.actions)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 
@@ -104,17 +105,6 @@ class Split:
         return doubly_robust(weights, data.rewards, direct, data.of_taken(self.scores))
 
 
-def require_patients(log: Log) -> None:
-    """DataError for arms that too few patients had: what a model says of an arm that nobody got is a guess."""
-    counts = log.data.by_action()
-    few = [f"{name} has {n}" for name, n in zip(log.data.names, counts, strict=True) if n < FEWEST_PATIENTS]
-    if few:
-        raise DataError(
-            f"each treatment needs at least {FEWEST_PATIENTS} patients with an outcome, {', '.join(few)}: leave it out "
-            "of [data.treatments] and of the log."
-        )
-
-
 def split_log(log: Log, study: LoggedStudy, progress: Progress = SILENT) -> Iterator[Split]:
     """`REPEATS` independent random splits into `FOLDS` folds, from the study's seed.
 
@@ -123,7 +113,13 @@ def split_log(log: Log, study: LoggedStudy, progress: Progress = SILENT) -> Iter
     ValueError
         Names an arm with fewer than `FEWEST_PATIENTS` rows.
     """
-    require_patients(log)
+    counts = log.data.by_action()
+    few = [f"{name} has {n}" for name, n in zip(log.data.names, counts, strict=True) if n < FEWEST_PATIENTS]
+    if few:  # what a model says of an arm that nobody got is a guess
+        raise DataError(
+            f"each treatment needs at least {FEWEST_PATIENTS} patients with an outcome, {', '.join(few)}: leave it out "
+            "of [data.treatments] and of the log."
+        )
     progress.expect(REPEATS * FOLDS)
     rng = np.random.default_rng(study.seed)
     adjacency = build_adjacency(study)
@@ -180,35 +176,23 @@ def over_repeats(estimates: Sequence[Moments]) -> Moments:
     )
 
 
+# The names of estimates: of the policy and of greedy, and against each arm: the difference of the policy to it, what
+# greedy gains over it, and the policy's share of that gain.
+EstimateName: TypeAlias = str | tuple[str, int]
+GAIN_OVER_UNIFORM, DIFFERENCE, GAIN, KEPT = "gain over uniform", "difference", "gain", "benefit kept"
+# Of a policy and of greedy: what treatments drawn with its shares are worth, and what following the patients adds to
+# that by the fitted scores.
+BY_LOT, FOLLOWS, GREEDY_BY_LOT, GREEDY_FOLLOWS = "by lot", "follows", "greedy by lot", "greedy follows"
+
+
 @dataclass(frozen=True, eq=False)
 class Measured:
     """One policy on one split, a mapping for each group: estimates by name, and means of what has no interval."""
 
-    estimates: list[dict[str, Moments]]
+    estimates: list[dict[EstimateName, Moments]]
     means: list[dict[str, float]]
     epsilon_spent: float
     guess_rate: float
-
-
-def difference_to(arm: int) -> str:
-    """The name of the estimate of a policy's value minus that of an arm."""
-    return f"difference to {arm}"
-
-
-def gain_over(arm: int) -> str:
-    """The name of the estimate of what greedy gains over an arm."""
-    return f"gain over {arm}"
-
-
-def kept_over(arm: int) -> str:
-    """The name of the estimate of a policy's share of that gain."""
-    return f"benefit kept over {arm}"
-
-
-GAIN_OVER_UNIFORM = "gain over uniform"
-# Of a policy and of greedy: what treatments drawn with its shares are worth, and what following the patients adds to
-# that by the fitted scores.
-BY_LOT, FOLLOWS, GREEDY_BY_LOT, GREEDY_FOLLOWS = "by lot", "follows", "greedy by lot", "greedy follows"
 
 
 class Measure:
@@ -242,11 +226,11 @@ class Measure:
             held_out.guess_rate,
         )
 
-    def _estimates(self, contributions: FloatArray, rows: IntArray) -> dict[str, Moments]:
+    def _estimates(self, contributions: FloatArray, rows: IntArray) -> dict[EstimateName, Moments]:
         each = None if self._counts is None else self._counts[rows]
         mine, greedy = contributions[rows], self._greedy[rows]
         loss, whole = minus(greedy, mine), minus(greedy, self._uniform[rows])
-        found = {
+        found: dict[EstimateName, Moments] = {
             "value": moments(mine, each),
             "loss": moments(loss, each),
             "normalized_loss": share(loss, whole, each),
@@ -255,9 +239,9 @@ class Measure:
         for arm, contributed in enumerate(self._arms):
             apart, gain = minus(mine, contributed[rows]), minus(greedy, contributed[rows])
             found |= {
-                difference_to(arm): moments(apart, each),
-                gain_over(arm): moments(gain, each),
-                kept_over(arm): share(apart, gain, each),
+                (DIFFERENCE, arm): moments(apart, each),
+                (GAIN, arm): moments(gain, each),
+                (KEPT, arm): share(apart, gain, each),
             }
         return found
 

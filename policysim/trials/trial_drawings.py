@@ -40,6 +40,9 @@ def gain_drawing(table: pd.DataFrame, epsilon: float) -> Drawing | None:
         return None
     # Percentages are refused on many logs, and differences never: the same figure for all of them.
     plain = drawn.assign(benefit_kept=float("nan"))
+    # The line of the best arm is one of the panel's.
+    names = figures.telling(drawn, epsilon=epsilon, most=MOST_CURVES - 1)
+    seen = lines_seen(drawn, "difference", partial(formats.rounded, sign=True), epsilon=epsilon, names=names)
     return Drawing(
         "frontier",
         "Against one treatment for all",
@@ -49,15 +52,8 @@ def gain_drawing(table: pd.DataFrame, epsilon: float) -> Drawing | None:
         lambda size: figures.frontier(plain, epsilon=epsilon, size=size),
         _with_intervals(drawn.sort_values("epsilon", kind="stable"), "epsilon", "ε", "difference", "{:g}"),
         tuple(float(value) for value in sorted(table["epsilon"].unique())),
-        seen=_gain_seen(drawn, epsilon),
+        seen=f"{seen}.",
     )
-
-
-def _gain_seen(drawn: pd.DataFrame, epsilon: float) -> str:
-    # The line of the best arm is one of the panel's.
-    names = figures.telling(drawn, epsilon=epsilon, most=MOST_CURVES - 1)
-    write = partial(formats.rounded, sign=True)
-    return f"{lines_seen(drawn, 'difference', write, epsilon=epsilon, names=names)}."
 
 
 def spending_drawing(table: pd.DataFrame, epsilon: float) -> Drawing | None:

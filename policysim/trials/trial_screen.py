@@ -137,12 +137,8 @@ def percentages(findings: LoggedFindings) -> str:
             "No percentage of benefit is given: what choosing for each patient gains over one treatment for all "
             f"may be nothing ({interval(*findings.gain[1:], sign=True)})."
         )
-    parts = [f"{row.policy} {percent(row.benefit_kept[0])} ({_ends(row.benefit_kept)})" for row in kept]
+    parts = ["{} {} ({} to {})".format(row.policy, *map(percent, row.benefit_kept)) for row in kept]
     return f"Benefit kept (0 % = one treatment for all, 100 % = chosen for each): {', '.join(parts)}."
-
-
-def _ends(triple: tuple[float, float, float]) -> str:
-    return f"{percent(triple[1])} to {percent(triple[2])}"
 
 
 LEADS = ("Without privacy", "At ε = {}", "Surely better")
@@ -280,17 +276,13 @@ def headline(findings: LoggedFindings) -> Headline:
     elif not any(gain):
         return Headline(f"Fitted scores choose as well for each patient as {for_all}")
     elif gain[1] > 0:
-        title = f"Choosing for each patient is better than {for_all}{_private(findings)}"
+        surely = min((row.surely_from for row in individual(findings.rows)), default=math.inf)
+        private = f", and a private choice first at ε = {rounded(surely)}"
+        if not math.isfinite(surely):
+            private = ", but not privately at any ε that was computed"
+        title = f"Choosing for each patient is better than {for_all}{private}"
     elif gain[2] < 0:
         title = f"Choosing for each patient by fitted scores is worse than {for_all}"
     else:
         title = f"{findings.n_used:,} patients show no gain from choosing for each of them over {for_all}"
     return Headline(title, estimate(*gain, sign=True), about)
-
-
-def _private(findings: LoggedFindings) -> str:
-    """From which epsilon a private choice is, too."""
-    surely = min((row.surely_from for row in individual(findings.rows)), default=math.inf)
-    if not math.isfinite(surely):
-        return ", but not privately at any ε that was computed"
-    return f", and a private choice first at ε = {rounded(surely)}"

@@ -8,7 +8,7 @@ import pytest
 
 import policysim as ps
 from policysim.logs.load_log import load_log
-from policysim.trials.trial_findings import arms_of
+from policysim.trials.arms import arms_of
 
 REPORTS = Path(__file__).parents[3] / "reports"
 # The data's own description: patients, and the mean of each outcome, by arm: neither, aspirin, heparin, both.
