@@ -106,11 +106,6 @@ def listed(columns: Sequence[str]) -> str:
     return ", ".join(shown) + (f" and {rest} more" if rest else "")
 
 
-def sounds_like_id(name: str) -> bool:
-    """Whether a name is one of an identifier: id, pidnum, patient."""
-    return "id" in name.lower() or rank(name, IDS) is not None
-
-
 def is_id(name: str) -> bool:
     """Whether one of a name's words says so beyond doubt."""
     return not SURE_IDS.isdisjoint(words(name))
@@ -119,11 +114,6 @@ def is_id(name: str) -> bool:
 def is_before(name: str) -> bool:
     """Whether a name says that it was known before treatment."""
     return rank(name, BEFORE) is not None or name.lower().startswith(("pre", "prior"))
-
-
-def sounds_later(name: str) -> bool:
-    """Whether a name says that it was known only after treatment."""
-    return any(rank(name, known) is not None for known in (LATER, BENEFIT, HARM))
 
 
 def is_fixed(name: str) -> bool:
@@ -180,11 +170,6 @@ def is_status(name: str) -> bool:
     return not parts.isdisjoint(STATUS) or ("status" in parts and parts <= known)
 
 
-def sounds_like_treatment(name: str) -> bool:
-    """Whether a name has the treatment in it: offtrt, treat."""
-    return any(stem in name.lower() for stem in TREATMENT_STEMS)
-
-
 DIGITS = "0123456789"
 # With a number above 0 behind them they say how long after treatment something was measured.
 PERIODS = frozenset({*UNITS, "hour", "hours", "day", "week", "wk", "month", "mo", "year", "yr"})
@@ -205,7 +190,8 @@ def is_after(name: str) -> bool:
     number = name[len(name.rstrip(DIGITS)) :]
     counted = int(number or 0) > 0 and not PERIODS.isdisjoint(words(name))
     followed = is_time_to_event(name) or is_status(name)
-    return sounds_later(name) or followed or counted or _LATER_BY.search(name.lower()) is not None
+    later = any(rank(name, known) is not None for known in (LATER, BENEFIT, HARM))
+    return later or followed or counted or _LATER_BY.search(name.lower()) is not None
 
 
 # Longer numbers at the end of a name number no measurements.

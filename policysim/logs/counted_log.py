@@ -92,10 +92,6 @@ class Counting:
         follow_up = self.columns.follow_up
         return (follow_up.time, follow_up.event) if follow_up else ()
 
-    def kinds(self) -> Kinds:
-        """No patients yet."""
-        return Kinds(tuple(self.columns.outcome), self.later)
-
     @property
     def key(self) -> str:
         """What all of this is, as text: two that count alike have the same."""
@@ -154,7 +150,7 @@ def count_parts(
 ) -> tuple[IntArray, LoggedDecisions]:
     """The record of each kind of patient, and what was decided for it, in an order that depends on the kinds alone."""
     bad: dict[str, Arrays] = {}
-    total = counting.kinds()
+    total = Kinds(tuple(counting.columns.outcome), counting.later)
     for found in workers.map(functools.partial(count_part, counting), parts, counting.key, progress):
         if found["n_bad"][0]:
             bad[str(found["part"][0])] = found
@@ -200,7 +196,8 @@ def count_part(counting: Counting, part: Path) -> Arrays:
     dict of array
         `part` (its name); the kinds, as `Counted`; `n_bad` (1,), `bad`, the first twenty lines about bad rows.
     """
-    bad, total, first = BadRows(), counting.kinds(), 0
+    bad, first = BadRows(), 0
+    total = Kinds(tuple(counting.columns.outcome), counting.later)
     for frame in _frames(counting, part):
         table = _PartTable(part.as_posix(), frame, part, counting.header, first)
         first += len(frame)

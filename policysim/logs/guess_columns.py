@@ -345,22 +345,15 @@ def _unusable(column: ColumnSummary, columns: Sequence[ColumnSummary]) -> str | 
     if column.is_distinct and (column.numbers_rows or names.is_id(column.name)):
         return "numbers the rows" if column.numbers_rows else "an id, with a value for each row"
     if column.n_distinct > MOST_LEVELS:
-        return _uncuttable(column)
+        # Too many values for levels: only numbers have cuts.
+        uncut = None if column.is_numeric else f"{column.n_distinct:,} distinct values, not all of them usual numbers"
+        return NAMED_LIKE_ID if names.is_id(column.name) else uncut
     before = True
     for other in columns:
         if other is column:
             before = False
         elif other.n_distinct <= MOST_LEVELS and other.decides(column) and (before or not column.decides(other)):
             return f"{toml_text(other.name)} decides it"
-    return None
-
-
-def _uncuttable(column: ColumnSummary) -> str | None:
-    """Why a column of too many values for levels cannot have cuts either."""
-    if names.is_id(column.name):
-        return NAMED_LIKE_ID
-    if not column.is_numeric:
-        return f"{column.n_distinct:,} distinct values, not all of them usual numbers"
     return None
 
 
@@ -395,14 +388,12 @@ def _choose(candidates: Sequence[Candidate]) -> list[Candidate]:
         best = max(fitting, key=lambda i: (round((gains[i] - shared[i]) / math.log2(candidates[i].size), 9), -i))
         chosen.append(best)
         room /= candidates[best].size
+        one = candidates[best]
         for i in fitting:
-            shared[i] = max(shared[i], _shared(candidates[best], candidates[i]))
-
-
-def _shared(one: Candidate, other: Candidate) -> float:
-    """Mutual information in bits."""
-    together = _entropy(one.codes * other.size + other.codes, one.size * other.size)
-    return _entropy(one.codes, one.size) + _entropy(other.codes, other.size) - together
+            other = candidates[i]
+            together = _entropy(one.codes * other.size + other.codes, one.size * other.size)
+            # Their mutual information in bits.
+            shared[i] = max(shared[i], gains[best] + gains[i] - together)
 
 
 def _entropy(codes: IntArray, size: int) -> float:

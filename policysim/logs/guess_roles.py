@@ -95,7 +95,10 @@ class Roles:
         """Whether more of the outcome is worse, by its name."""
         if self.outcome is None:
             return False
-        return names.rank(self.outcome.name, names.BENEFIT) is None and _known(self.outcome, names.HARM)
+        return (
+            names.rank(self.outcome.name, names.BENEFIT) is None
+            and names.rank(self.outcome.name, names.HARM) is not None
+        )
 
 
 def guess_roles(columns: Sequence[ColumnSummary] | TrialColumns, source: str, named: Named = Named()) -> Roles:
@@ -118,7 +121,7 @@ def guess_roles(columns: Sequence[ColumnSummary] | TrialColumns, source: str, na
     actions = [column for column in files.actions if column not in taken]
     treatment, asked = (_together(parts), "") if parts else _treatment(actions, source)
     taken += [*parts, *([treatment] if treatment else [])]
-    propensity = next(iter(_ranked([c for c in files.actions if c not in taken and _is_propensity(c)])), None)
+    propensity = _propensity([column for column in files.actions if column not in taken])
     taken += [propensity] if propensity else []
     outcome, doubt, followed = None, "", None
     if named.time:
@@ -126,13 +129,15 @@ def guess_roles(columns: Sequence[ColumnSummary] | TrialColumns, source: str, na
     else:
         left = [column for column in files.outcomes if column not in taken]
         only = left if files.are_three and len(left) == 1 else [None]
-        found = find_outcome(left, treatment, (said["outcome"] or only)[0], files.every, source)
-        outcome, doubt = found.column, found.doubt
-        asked = "\n".join(filter(None, (asked, found.question)))
+        named_one = (said["outcome"] or only)[0]
+        outcome, doubt, question = find_outcome(left, treatment, named_one, files.every, source)
+        asked = "\n".join(filter(None, (asked, question)))
     if asked or treatment is None:
         raise UsageError(asked)
     left = [column for column in files.features if column not in taken and column is not outcome]
-    probability = _equal_probability(treatment)
+    # Pearson's chi-square test that all treatments were equally probable.
+    expected = int(treatment.counts.sum()) / treatment.n_distinct
+    probability = float(chdtrc(treatment.n_distinct - 1, float(((treatment.counts - expected) ** 2 / expected).sum())))
     chance = propensity.name if propensity else ESTIMATE if probability < IMPLAUSIBLE else EQUAL
     result = followed.event if followed else outcome
     later = known_later(left, treatment, result, randomised=chance == EQUAL)
@@ -177,14 +182,15 @@ def _named_columns(files: TrialColumns, source: str, named: Named) -> dict[str, 
     return found
 
 
-def _known(column: ColumnSummary, known: Sequence[str]) -> bool:
-    return names.rank(column.name, known) is not None
-
-
-def _ranked(columns: Sequence[ColumnSummary]) -> list[ColumnSummary]:
-    """Those whose names are known for a propensity, the likeliest first."""
-    ranks = [(r, place) for place, c in enumerate(columns) if (r := names.rank(c.name, names.PROPENSITY)) is not None]
-    return [columns[place] for _, place in sorted(ranks)]
+def _propensity(columns: Sequence[ColumnSummary]) -> ColumnSummary | None:
+    """The column of probabilities whose name is the likeliest for a propensity."""
+    ranks = [
+        (rank, place)
+        for place, column in enumerate(columns)
+        if column.is_numeric and not column.n_missing and column.low > 0 and column.high <= 1
+        if (rank := names.rank(column.name, names.PROPENSITY)) is not None
+    ]
+    return columns[min(ranks)[1]] if ranks else None
 
 
 def _together(parts: Sequence[ColumnSummary]) -> ColumnSummary:
@@ -204,13 +210,19 @@ def _treatment(columns: Sequence[ColumnSummary], source: str) -> tuple[ColumnSum
 
     A whole name says more than one of its words, and of two such columns, one that decides the other.
     """
-    possible = [column for column in columns if _may_be_treatment(column)]
+    possible = [
+        column
+        for column in columns
+        if column.name
+        and 2 <= column.n_distinct <= MOST_TREATMENTS
+        and not (names.is_fixed(column.name) or names.is_before(column.name) or names.is_id(column.name))
+    ]
     if not possible:
         raise DataError(
             f"{source}: no column can be the treatment: it needs 2 to {MOST_TREATMENTS} distinct values; columns: "
             f"{listed([column.name for column in columns])}"
         )
-    telling = [column for column in possible if _known(column, names.TREATMENT)]
+    telling = [column for column in possible if names.rank(column.name, names.TREATMENT) is not None]
     whole = [column for column in telling if column.name.strip().lower() in names.TREATMENT]
     chosen = [column for column in whole or telling if not _decided(column, telling)]
     chosen += [finer for finer in telling if finer not in chosen and any(_decides(finer, column) for column in chosen)]
@@ -223,12 +235,6 @@ def _treatment(columns: Sequence[ColumnSummary], source: str) -> tuple[ColumnSum
         f"{source}: which column is the treatment? Name it: --treatment COLUMN (or columns that make it together: "
         f"--treatment ONE,TWO); it could be {listed([*first, *rest])}"
     )
-
-
-def _may_be_treatment(column: ColumnSummary) -> bool:
-    if not column.name or not 2 <= column.n_distinct <= MOST_TREATMENTS:
-        return False
-    return not (names.is_fixed(column.name) or names.is_before(column.name) or names.is_id(column.name))
 
 
 def _decided(column: ColumnSummary, others: Sequence[ColumnSummary]) -> bool:
@@ -249,23 +255,12 @@ def _id(columns: Sequence[ColumnSummary], files: TrialColumns) -> ColumnSummary 
     distinct = [c for c in columns if c.name and c.is_distinct and (c.is_whole or not c.is_numeric)]
     surest = sorted(distinct, key=lambda c: not names.is_id(c.name))
     for column in surest:
-        if names.sounds_like_id(column.name):
+        if "id" in column.name.lower() or names.rank(column.name, names.IDS) is not None:
             return column
     for column in distinct:
         if column.numbers_rows or (column.n_rows >= FEWEST_NUMBERED and not column.is_numeric):
             return column
     return None
-
-
-def _is_propensity(column: ColumnSummary) -> bool:
-    return column.is_numeric and not column.n_missing and column.low > 0 and column.high <= 1
-
-
-def _equal_probability(treatment: ColumnSummary) -> float:
-    """Pearson's chi-square test that all treatments were equally probable."""
-    expected = int(treatment.counts.sum()) / treatment.n_distinct
-    statistic = float(((treatment.counts - expected) ** 2 / expected).sum())
-    return float(chdtrc(treatment.n_distinct - 1, statistic))
 
 
 # A difference between randomised arms that chance makes so seldom was made by the treatment.
@@ -341,7 +336,7 @@ def _named_later(column: ColumnSummary, every: NumberedNames) -> str:
         return f"probably a later measurement of {toml_text(start)}"
     if names.is_before(column.name) or names.is_fixed(column.name):
         return ""
-    if names.sounds_like_treatment(column.name):
+    if any(stem in column.name.lower() for stem in names.TREATMENT_STEMS):
         return "named after the treatment: it may reveal it, or come after it"
     return "named like an outcome or a time after treatment" if names.is_after(column.name) else ""
 

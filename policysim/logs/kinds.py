@@ -116,8 +116,11 @@ class Kinds:
         return Counted(kinds[order], counts[order], sums[:, order], dropped)
 
     def _settle(self) -> None:
-        found = _distinct(self._found or [self._none()])
-        while len(found.kinds) > self._most:
+        empty = np.empty((0, len(self._columns)), dtype=np.int64)
+        nobody = Counted(empty, empty[:, 0], np.empty((0, 0), dtype=np.int64), np.zeros(1, dtype=np.int64))
+        found = _distinct(self._found or [nobody])
+        # How many there may be with as many bits as they tell now.
+        while len(found.kinds) > {BITS[0]: WHOLE_KINDS, BITS[-1]: MOST_KINDS}.get(self._dropped, FEW_KINDS):
             if self._dropped == BITS[-1]:
                 sizes = [len(np.unique(column)) for column in found.kinds.T]
                 named = ", ".join(f"{name} {size:,}" for name, size in zip(self._columns, sizes, strict=True))
@@ -130,15 +133,6 @@ class Kinds:
             found = _distinct(self._found)
         self._found, self._n_rows = [found], len(found.kinds)
         self._n_distinct = len(found.kinds)
-
-    @property
-    def _most(self) -> int:
-        """How many kinds there may be with as many bits as they tell now."""
-        return {BITS[0]: WHOLE_KINDS, BITS[-1]: MOST_KINDS}.get(self._dropped, FEW_KINDS)
-
-    def _none(self) -> Counted:
-        empty = np.empty((0, len(self._columns)), dtype=np.int64)
-        return Counted(empty, empty[:, 0], np.empty((0, 0), dtype=np.int64), np.zeros(1, dtype=np.int64))
 
     def _drop(self, dropped: int) -> None:
         """Tell so many last bits of outcomes no longer."""

@@ -22,9 +22,7 @@ from policysim.logs.log_source import EQUAL, ESTIMATE, Binning, FollowUp, LogSou
 from policysim.logs.log_tables import LogTables
 from policysim.logs.outcomes import check_outcomes
 from policysim.logs.treatments import (
-    Taken,
     counted_parts,
-    equal_propensities,
     estimate_propensities,
     observed_propensities,
     one_hot_columns,
@@ -139,7 +137,10 @@ def log_of(source: LogSource, records: IntArray, decisions: LoggedDecisions, raw
     actions = decisions.actions[kept]
     propensities = decisions.known_propensities()
     if propensities is None:
-        patients, groups = _distinct_patients(source.space, records[kept])
+        # The records that occur, a column of 0 and 1 for each level of each feature, and which of them each row has.
+        occurring, groups = np.unique(records[kept], return_inverse=True)
+        levels = zip(source.space.codes(occurring).T, source.space.shape, strict=True)
+        patients = np.hstack([codes[:, None] == np.arange(size) for codes, size in levels]).astype(np.float64)
         propensities = estimate_propensities(patients, groups, actions, decisions.names, counts=counts, parts=parts)
     rewards, observed = decisions.rewards[kept], None
     censored: tuple[CensoredArm, ...] = ()
@@ -181,13 +182,6 @@ def read_records(table: DataTable, features: Mapping[str, Binning], bad: BadRows
         bad.add_values(table, codes < 0, name, table[name].array, binning.allowed)
         index = index * len(binning.feature.levels) + codes
     return index
-
-
-def _distinct_patients(space: RecordSpace, records: IntArray) -> tuple[FloatArray, IntArray]:
-    """The records that occur, a column of 0 and 1 for each level of each feature, and which of them each row has."""
-    occurring, groups = np.unique(records, return_inverse=True)
-    levels = zip(space.codes(occurring).T, space.shape, strict=True)
-    return np.hstack([codes[:, None] == np.arange(size) for codes, size in levels]).astype(np.float64), groups
 
 
 # For a standard error.
@@ -298,35 +292,30 @@ def read_decisions(tables: LogTables, columns: Columns, bad: BadRows) -> LoggedD
             *((outcomes, column) for column in ((follow_up.time, follow_up.event) if follow_up else ())),
         ]
     )
-    taken = _taken(tables, columns, bad)
-    propensities = None
-    if columns.propensity != ESTIMATE:
-        propensities = (
-            read_propensities(table, columns.propensity, bad)
-            if columns.names_propensity
-            else equal_propensities(len(table), len(taken.names))
-        )
+    if columns.treatment:
+        codes, names = taken_in_column(table, columns.treatment, columns.treatments, columns.missing, bad)
+    else:
+        others = (tables.id, columns.propensity, PROPENSITY)
+        if not columns.treatments:
+            tables.refuse_shared(others)
+        codes, names = taken_one_hot(table, one_hot_columns(table, columns.treatments, others), bad)
+    propensities: FloatArray | None = None
+    if columns.names_propensity:
+        propensities = read_propensities(table, columns.propensity, bad)
+    elif columns.propensity == EQUAL:
+        propensities = np.full(len(table), 1 / len(names))
     rewards, missing, values = read_rewards(outcomes, columns.outcome, columns.utility_range, columns.missing, bad)
     times = read_times(outcomes, follow_up, columns.missing, bad) if follow_up else None
     if times:
         rewards, missing = np.where(np.isnan(times.times), np.nan, 0.0), times.missing
     of_actions, of_outcomes = tables.matched(bad)
-    actions = taken.codes[of_actions]
+    actions = codes[of_actions]
     return LoggedDecisions(
         actions=actions,
-        names=taken.names,
+        names=names,
         propensities=None if propensities is None else propensities[of_actions],
         rewards=np.where(actions < 0, np.nan, rewards[of_outcomes]),
         missing=missing[of_outcomes],
         outcomes={name: column[of_outcomes] for name, column in values.items()},
         times=times.of(of_outcomes) if times else None,
     )
-
-
-def _taken(tables: LogTables, columns: Columns, bad: BadRows) -> Taken:
-    if columns.treatment:
-        return taken_in_column(tables.actions, columns.treatment, columns.treatments, columns.missing, bad)
-    others = (tables.id, columns.propensity, PROPENSITY)
-    if not columns.treatments:
-        tables.refuse_shared(others)
-    return taken_one_hot(tables.actions, one_hot_columns(tables.actions, columns.treatments, others), bad)

@@ -135,7 +135,13 @@ def _declared(column: pd.Series, actions: Sequence[Any] | None) -> list[Any]:
     """All actions, in the order of a policy's columns."""
     if actions is not None:
         known = several(actions) or []
-        if not known or not _are_distinct(known):
+        try:
+            index = pd.Index(known)
+            distinct = index.is_unique and not pd.isna(index).any() and len(set(known)) == len(known)
+        except TypeError:  # of lists
+            distinct = False
+        # As values, and as the names that messages and tables use.
+        if not known or not distinct or len(set(map(str, known))) < len(known):
             raise ValueError(
                 f"actions must be distinct actions, got actions={actions!r}; 1, 1.0 and True are the same."
             )
@@ -146,16 +152,6 @@ def _declared(column: pd.Series, actions: Sequence[Any] | None) -> list[Any]:
         return sorted(column.dropna().unique())
     except TypeError:
         raise DataError("the log's actions cannot be sorted: declare their order with actions=[...].") from None
-
-
-def _are_distinct(known: list[Any]) -> bool:
-    """Whether all are different, as values and as the names that messages and tables use; none missing."""
-    try:
-        index = pd.Index(known)
-        alike = len(set(known)) < len(known) or not index.is_unique
-    except TypeError:  # of lists
-        return False
-    return not (alike or len(set(map(str, known))) < len(known) or pd.isna(index).any())
 
 
 def _numbers(column: pd.Series) -> FloatArray:

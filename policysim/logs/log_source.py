@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from envs.keys import declared
-from envs.records import Feature, IntArray, Level, RecordSpace
+from envs.records import Feature, IntArray, RecordSpace
 from envs.toml_reader import FINITE, Table
 from policysim.files.bad_rows import DataError, level_key, level_of
 from policysim.files.many_files import ENDINGS, is_many, parts_of
@@ -218,8 +218,11 @@ class Binning:
     def feature(self) -> Feature:
         """The feature of a record; bins are named by their ends."""
         if self.levels:
-            return Feature(self.name, tuple(map(_as_level, self.levels)))
-        return Feature(self.name, (*_bins(self.cuts), *([NO_VALUE] if self.missing else [])))
+            levels = [level if isinstance(level, str) else level_of(level_key(level)) for level in self.levels]
+            return Feature(self.name, tuple(levels))
+        ends = [str(level_of(float(cut))) for cut in self.cuts]
+        bins = [f"< {ends[0]}", *(f"{low} to < {high}" for low, high in pairwise(ends)), f"≥ {ends[-1]}"]
+        return Feature(self.name, (*bins, *([NO_VALUE] if self.missing else [])))
 
     @property
     def allowed(self) -> str:
@@ -269,16 +272,6 @@ def cuts_wrong(cuts: Sequence[float]) -> list[tuple[int, str]]:
     return found
 
 
-def _as_level(level: str | float) -> Level:
-    return level if isinstance(level, str) else level_of(level_key(level))
-
-
-def _bins(cuts: Sequence[float]) -> tuple[str, ...]:
-    ends = [str(level_of(float(cut))) for cut in cuts]
-    middle = [f"{low} to < {high}" for low, high in pairwise(ends)]
-    return (f"< {ends[0]}", *middle, f"≥ {ends[-1]}")
-
-
 # Stands for a feature whose declaration cannot be used, so that its name is known.
 PLACEHOLDER = (0, 1)
 FOLLOW_UP = ("time", "event", "horizon")
@@ -306,21 +299,22 @@ def read_data(table: Table, folder: Path) -> LogSource:
     joined = _joined(table)
     without = "treatment" not in table and ACTIONS in files
     follow_up = _follow_up(table)
-    outcome = _shown(table) if follow_up else _outcome(table)
+    outcome = _outcome(table, follow_up)
+    among = f"one of {', '.join(outcome)}"
     source = LogSource(
         files=files,
         treatment=JOINT.join(joined) or ("" if without else table["treatment"]),
         treatments=_treatments(table["treatments"]),
         propensity=table["propensity"],
         outcome=outcome,
-        utility_range=_unit_range(table) if follow_up else _range(table, outcome),
+        utility_range=_range(table, outcome, follow_up),
         missing=table["missing"],
         id=table["id"],
         outcome_model=table["model"],
         features=_features(table),
         joined=joined,
         header=table["header"],
-        outcome_checked=_checked(table, outcome),
+        outcome_checked=tuple(map(str, table.list_of("outcome_checked", outcome.__contains__, among, []))),
         study=table.mistakes.path,
         unread=sum(CHECK in line for line in table.mistakes.text.splitlines()),
         follow_up=follow_up,
@@ -328,7 +322,12 @@ def read_data(table: Table, folder: Path) -> LogSource:
         parts=parts,
     )
     _refuse_two_uses(table, source)
-    _check_model(table, source)
+    weights = [1] if follow_up else [weight for weight in outcome.values() if weight]
+    if source.outcome_model == LOGISTIC and weights and weights != [1]:
+        table.fail(
+            f'"{LOGISTIC}" predicts rewards of 0 and 1: it needs exactly one outcome of weight 1, others of weight 0',
+            "model",
+        )
     table.close()
     return source
 
@@ -411,23 +410,6 @@ def _treatments(table: Table) -> tuple[tuple[str, str], ...]:
     return tuple(found)
 
 
-def _outcome(table: Table) -> dict[str, float]:
-    if "outcome" not in table:
-        table.fail("outcome is missing: it must be a table of columns and weights, such as { success = 1.0 }")
-    outcome = _weights(table["outcome"])
-    if "outcome" in table and not any(outcome.values()):
-        table.fail(
-            "needs a column with a weight other than 0, such as { success = 1.0 }, or { death = -1.0 } where 1 is "
-            "harm, and which is none of the features",
-            "outcome",
-        )
-    return outcome
-
-
-def _weights(section: Table) -> dict[str, float]:
-    return {column: section.number(column) for column in section.values}
-
-
 def _follow_up(table: Table) -> FollowUp | None:
     """Time, event and horizon, which go together; None without any of them."""
     time, event, horizon = (table[key] for key in FOLLOW_UP)
@@ -440,34 +422,35 @@ def _follow_up(table: Table) -> FollowUp | None:
     return FollowUp(time, event, horizon) if there else None
 
 
-def _shown(table: Table) -> dict[str, float]:
-    """Columns that are shown beside being free of the event, which is the outcome."""
-    outcome = _weights(table["outcome"])
-    for column, weight in outcome.items():
-        if weight:
+def _outcome(table: Table, follow_up: FollowUp | None) -> dict[str, float]:
+    """Columns and weights; beside being free of an event at a horizon, others are only shown, with weight 0."""
+    if "outcome" not in table and not follow_up:
+        table.fail("outcome is missing: it must be a table of columns and weights, such as { success = 1.0 }")
+    section = table["outcome"]
+    outcome = {column: section.number(column) for column in section.values}
+    if follow_up:
+        for column in [column for column, weight in outcome.items() if weight]:
             table.fail(
                 "must be 0: with time, event and horizon the outcome is to be free of the event at the horizon, and "
                 "other columns are only shown",
                 "outcome",
                 column,
             )
-    return dict.fromkeys(outcome, 0.0)
+        return dict.fromkeys(outcome, 0.0)
+    if "outcome" in table and not any(outcome.values()):
+        table.fail(
+            "needs a column with a weight other than 0, such as { success = 1.0 }, or { death = -1.0 } where 1 is "
+            "harm, and which is none of the features",
+            "outcome",
+        )
+    return outcome
 
 
-def _unit_range(table: Table) -> tuple[float, float]:
-    """The range of an outcome of 0 and 1."""
-    if table.values.get("range", [0, 1]) != [0, 1]:
-        table.fail("is [0, 1] with time, event and horizon: leave it out", "range")
-    return 0.0, 1.0
-
-
-def _checked(table: Table, outcome: Mapping[str, float]) -> tuple[str, ...]:
-    """Outcomes that are taken whatever they look like."""
-    listed = table.list_of("outcome_checked", lambda value: value in outcome, f"one of {', '.join(outcome)}", [])
-    return tuple(map(str, listed))
-
-
-def _range(table: Table, outcome: Mapping[str, float]) -> tuple[float, float]:
+def _range(table: Table, outcome: Mapping[str, float], follow_up: FollowUp | None) -> tuple[float, float]:
+    if follow_up:
+        if table.values.get("range", [0, 1]) != [0, 1]:
+            table.fail("is [0, 1] with time, event and horizon: leave it out", "range")
+        return 0.0, 1.0
     if "range" not in table:
         return default_range(outcome)
     ends = table["range"]
@@ -508,16 +491,6 @@ def _binning(name: str, entry: Table) -> Binning:
     if len(entry.mistakes.found) > before:
         return Binning(name, PLACEHOLDER)
     return Binning(name, tuple(levels), tuple(cuts), gaps)
-
-
-def _check_model(table: Table, source: LogSource) -> None:
-    """A logistic regression predicts one outcome of 0 and 1."""
-    weights = [1] if source.follow_up else [weight for weight in source.outcome.values() if weight]
-    if source.outcome_model == LOGISTIC and weights and weights != [1]:
-        table.fail(
-            f'"{LOGISTIC}" predicts rewards of 0 and 1: it needs exactly one outcome of weight 1, others of weight 0',
-            "model",
-        )
 
 
 def _refuse_two_uses(table: Table, source: LogSource) -> None:

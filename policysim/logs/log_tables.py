@@ -24,17 +24,17 @@ class LogTables:
     @property
     def features(self) -> DataTable:
         """The table of covariates, whose order of rows is the log's."""
-        return self._of(FEATURES)
+        return self.by_role[FEATURES if self.are_three else TABLE]
 
     @property
     def actions(self) -> DataTable:
         """The table of treatments and propensities."""
-        return self._of(ACTIONS)
+        return self.by_role[ACTIONS if self.are_three else TABLE]
 
     @property
     def outcomes(self) -> DataTable:
         """The table of outcomes."""
-        return self._of(OUTCOMES)
+        return self.by_role[OUTCOMES if self.are_three else TABLE]
 
     @property
     def are_three(self) -> bool:
@@ -86,15 +86,21 @@ class LogTables:
         Raises
         ------
         DataError
-            If there are bad rows, whichever check found them.
+            If there are bad rows, whichever check found them; or, without ids, if tables differ in length.
         """
-        ids = check_ids(self.by_role, self.id, bad) if self.id else {}
+        ids = {role: _ids(table[self.id]) for role, table in self.by_role.items()} if self.id else {}
+        for role, own in ids.items():
+            others = {self.by_role[other].name: ids[other] for other in ids if other != role}
+            _check(self.by_role[role], own, self.id, others, bad)
         bad.raise_if_any()
-        rows = matching_rows(self.by_role, ids)
+        if not ids and len({len(table) for table in self.by_role.values()}) > 1:
+            lengths = ", ".join(f"{table.name} {len(table):,}" for table in self.by_role.values())
+            raise DataError(f"tables without an id are matched row by row, but differ in length: {lengths} rows")
+        rows = {role: np.arange(len(table)) for role, table in self.by_role.items()}
+        if ids:
+            first = next(iter(ids.values()))
+            rows = {role: np.asarray(own.get_indexer(first), dtype=np.intp) for role, own in ids.items()}
         return (rows[ACTIONS], rows[OUTCOMES]) if self.are_three else (rows[TABLE], rows[TABLE])
-
-    def _of(self, role: str) -> DataTable:
-        return self.by_role[role if self.are_three else TABLE]
 
 
 def joined(columns: Sequence[pd.Series]) -> pd.Series:
@@ -113,31 +119,6 @@ def joined(columns: Sequence[pd.Series]) -> pd.Series:
         gaps |= np.array([key == MISSING for key in keys], dtype=np.bool_)[codes]
     rows = [None if gap else JOINT.join(words) for gap, *words in zip(gaps, *texts, strict=True)]
     return pd.Series(rows, index=columns[0].index, dtype=object)
-
-
-def check_ids(tables: Mapping[str, DataTable], column: str, bad: BadRows) -> dict[str, pd.Index]:
-    """The ids of each table as text; those that are missing, there already, or without a match are noted as bad."""
-    ids = {role: _ids(table[column]) for role, table in tables.items()}
-    for role, table in tables.items():
-        _check(table, ids[role], column, {tables[other].name: ids[other] for other in tables if other != role}, bad)
-    return ids
-
-
-def matching_rows(tables: Mapping[str, DataTable], ids: Mapping[str, pd.Index]) -> dict[str, IntArray]:
-    """For each table, its rows in the order of the first table's.
-
-    Raises
-    ------
-    DataError
-        If there are no ids, and tables differ in length.
-    """
-    first = next(iter(tables))
-    if ids:
-        return {role: np.asarray(ids[role].get_indexer(ids[first]), dtype=np.intp) for role in tables}
-    if len({len(table) for table in tables.values()}) > 1:
-        lengths = ", ".join(f"{table.name} {len(table):,}" for table in tables.values())
-        raise DataError(f"tables without an id are matched row by row, but differ in length: {lengths} rows")
-    return {role: np.arange(len(table)) for role, table in tables.items()}
 
 
 def _ids(column: pd.Series) -> pd.Index:

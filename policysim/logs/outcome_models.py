@@ -98,7 +98,8 @@ def fit_outcome_model(
         raise ValueError(f"outcome_model={CHOSEN!r} looks at propensities: it is fitted by fit_to_log.")
     if name != SMALL_TREES:
         check_outcome_model(name, rewards)
-    centre, spread = _centre_and_spread(covariates, counts)
+    centre = averaged(covariates, counts)
+    spread = np.sqrt(averaged((covariates - centre) ** 2, counts))
     spread[spread <= 10 * ROUNDING * np.abs(centre)] = 1  # a constant column
     scaled = (covariates - centre) / spread
     each = np.ones(len(rewards)) if weights is None else weights
@@ -119,14 +120,6 @@ def fit_outcome_model(
             else:
                 regressions.append(_fit(name, scaled[rows], own, weighted, seed))
     return OutcomeModel(centre, spread, tuple(regressions))
-
-
-def _centre_and_spread(covariates: FloatArray, counts: IntArray | None) -> tuple[FloatArray, FloatArray]:
-    """The mean and the standard deviation of each column over the rows, (n_covariates,) each."""
-    if counts is None:
-        return covariates.mean(axis=0), covariates.std(axis=0)
-    centre = averaged(covariates, counts)
-    return centre, np.sqrt(averaged((covariates - centre) ** 2, counts))
 
 
 def _constant(value: float) -> Callable[[FloatArray], FloatArray]:

@@ -16,9 +16,7 @@ import numpy as np
 
 from envs.toml_lines import line_numbers
 from envs.toml_reader import InputFileError, one_line
-from policies.arrays import IntArray
 from policysim.files.bad_rows import DataError, level_of
-from policysim.files.data_table import DataTable
 from policysim.files.whole_folders import toml_list, toml_text
 from policysim.logs import column_names as names
 from policysim.logs.column_names import NumberedNames, listed
@@ -49,9 +47,13 @@ def check_outcomes(source: LogSource, tables: LogTables) -> None:
     for name in asked:
         reason = _wrong(summarise(tables.outcomes[name], name), tables, source)
         if reason:
-            found.append((name, reason))
+            checked = toml_list([*source.outcome_checked, name])
+            found.append(
+                f"{place_in_study(source, 'outcome', name)}data.outcome: {toml_text(name)} {reason}; if it is the "
+                f"outcome all the same, write outcome_checked = {checked} in [data]"
+            )
     if found:
-        raise InputFileError("\n".join(_said(source, name, reason) for name, reason in found))
+        raise InputFileError("\n".join(map(one_line, found)))
 
 
 def place_in_study(source: LogSource, *key: str) -> str:
@@ -65,22 +67,16 @@ def place_in_study(source: LogSource, *key: str) -> str:
     return f"{source.study.as_posix()}:{lines.get(there, 1)}: "
 
 
-def _said(source: LogSource, name: str, reason: str) -> str:
-    place = place_in_study(source, "outcome", name)
-    checked = toml_list([*source.outcome_checked, name])
-    return one_line(
-        f"{place}data.outcome: {toml_text(name)} {reason}; if it is the outcome all the same, write "
-        f"outcome_checked = {checked} in [data]"
-    )
-
-
 def _wrong(outcome: ColumnSummary, tables: LogTables, source: LogSource) -> str | None:
     """Why a column cannot be the outcome of a study."""
     stem = outcome.name.rstrip(names.DIGITS)
     every = [name for table in tables.by_role.values() for name in table.columns if name.rstrip(names.DIGITS) == stem]
     # Where the later measurement counts, too, the outcome is the change from the earlier one, or both of them.
     again = {first: then for first, then in measured_again(every).items() if not source.outcome.get(then)}
-    reason = cannot_be_outcome(outcome, _statuses(tables.outcomes, source), again)
+    table = tables.outcomes
+    sounding = [name for name in table.columns if names.is_status(name) and name not in source.features]
+    statuses = status_columns([summarise(table[name], name) for name in sounding])
+    reason = cannot_be_outcome(outcome, statuses, again)
     if reason or tables.are_three:  # of which rows are not matched yet
         return reason
     for name in [name for name in source.features if name in tables.features.columns]:
@@ -95,7 +91,10 @@ def cannot_be_outcome(column: ColumnSummary, statuses: Sequence[str], again: Map
     `statuses` are columns that tell censoring; `again` are those of `measured_again`.
     """
     name = column.name
-    if _counts_rows(column) or (names.is_id(name) and column.n_distinct > 2):
+    # Whole numbers without a gap, each once, number the rows.
+    each_once = column.n_rows >= FEWEST_IDS and column.n_distinct == column.n_rows and column.is_whole
+    counts_rows = each_once and column.high - column.low == column.n_rows - 1
+    if counts_rows or (names.is_id(name) and column.n_distinct > 2):
         return "cannot be the outcome: it is an id, with a value of its own for each patient; name a column of results"
     if names.is_fixed(name) or names.is_baseline(name):
         return (
@@ -145,21 +144,6 @@ def status_columns(columns: Sequence[ColumnSummary]) -> list[str]:
     return [c.name for c in columns if c.n_distinct == 2 and names.is_status(c.name) and not names.is_before(c.name)]
 
 
-def _statuses(table: DataTable, source: LogSource) -> list[str]:
-    sounding = [name for name in table.columns if names.is_status(name) and name not in source.features]
-    return status_columns([summarise(table[name], name) for name in sounding])
-
-
-def _counts_rows(column: ColumnSummary) -> bool:
-    """Whether its values are whole numbers without a gap, each once."""
-    return (
-        column.n_rows >= FEWEST_IDS
-        and column.n_distinct == column.n_rows
-        and column.is_whole
-        and column.high - column.low == column.n_rows - 1
-    )
-
-
 def decides_outcome(feature: ColumnSummary, outcome: ColumnSummary) -> bool:
     """Whether an outcome follows from a feature: numbers rise or fall together, each word goes with one value."""
     known = (feature.codes >= 0) & (outcome.codes >= 0)
@@ -171,30 +155,14 @@ def decides_outcome(feature: ColumnSummary, outcome: ColumnSummary) -> bool:
     if len(np.unique(before * outcome.n_distinct + after)) > np.count_nonzero(of_each):
         return False
     if feature.is_numeric:
-        return _rise_together(before, after)
+        ordered = np.diff(after[np.argsort(before, kind="stable")])
+        return bool((ordered >= 0).all() or (ordered <= 0).all())
     return int(of_each[of_each > 0].min()) >= FEWEST_ROWS
-
-
-def _rise_together(feature: IntArray, outcome: IntArray) -> bool:
-    ordered = np.diff(outcome[np.argsort(feature, kind="stable")])
-    return bool((ordered >= 0).all() or (ordered <= 0).all())
 
 
 # Of the patients of each arm so many are still followed at the horizon: this share, and this number.
 AT_RISK, FEWEST_AT_RISK = 0.1, 10
 KNOWN = (*names.BENEFIT, *names.HARM)
-
-
-@dataclass(frozen=True, eq=False)
-class FoundOutcome:
-    """The outcome, if it is clear; else the question which it is.
-
-    `doubt` says why one that the user names looks like none.
-    """
-
-    column: ColumnSummary | None = None
-    question: str = ""
-    doubt: str = ""
 
 
 @dataclass(frozen=True, eq=False)
@@ -223,18 +191,18 @@ def find_outcome(
     named: ColumnSummary | None,
     every: Sequence[ColumnSummary],
     source: str,
-) -> FoundOutcome:
+) -> tuple[ColumnSummary | None, str, str]:
     """The outcome that the user names, or the one column whose name says so; or the question which it is.
 
     Parameters
     ----------
-    columns : sequence of ColumnSummary
-        Those that may be it.
-    treatment : ColumnSummary or None
-    named : ColumnSummary or None
-        What the user says.
-    every : sequence of ColumnSummary
-        All columns, whatever they are.
+    columns, every : sequence of ColumnSummary
+        Those that may be it; all, whatever they are.
+
+    Returns
+    -------
+    outcome, doubt, question : ColumnSummary or None, str, str
+        The outcome, if it is clear; why one that the user names looks like none; which it is, where that is not clear.
 
     Raises
     ------
@@ -246,14 +214,15 @@ def find_outcome(
     if named is not None:
         if not _usable(named, treatment):
             raise DataError(f"{source}: {toml_text(named.name)} cannot be the outcome: {_why(named, treatment)}")
-        return FoundOutcome(named, doubt=cannot_be_outcome(named, statuses, again) or "")
+        return named, cannot_be_outcome(named, statuses, again) or "", ""
     open_to_it = [c for c in columns if c.name and not cannot_be_outcome(c, statuses, again)]
     possible = [column for column in open_to_it if _usable(column, treatment) and not names.is_before(column.name)]
     telling = [column for column in possible if names.rank(column.name, KNOWN) is not None]
-    times = [column.name for column in columns if column.n_distinct > 2 and _is_follow_up(column.name)]
+    lasting = [column.name for column in columns if column.n_distinct > 2]
+    times = [name for name in lasting if names.is_time_to_event(name) or names.is_time(name)]
     censored = [name for name in statuses if name in {column.name for column in possible}] if times else []
     if len(telling) == 1 and telling[0].name not in censored:
-        return FoundOutcome(telling[0])
+        return telling[0], "", ""
     if not telling:
         _refuse_unusable(open_to_it, treatment, source)
     if not possible:
@@ -261,18 +230,17 @@ def find_outcome(
             f"{source}: no column can be the outcome: one needs numbers, such as 0 and 1, and best a name such as "
             f"{', '.join(names.BENEFIT[:3])} or {names.HARM[0]}; columns: {listed([c.name for c in columns])}"
         )
-    first = [column.name for column in telling]
-    rest = [column.name for column in possible if column.name not in first]
     either = ""
     if censored:
+        # As a shell takes them.
+        time, event = (name if name.isidentifier() else repr(name) for name in (times[0], censored[0]))
         either = (
-            f"--time {_shell(times[0])} --event {_shell(censored[0])} where follow-up ended early for some patients "
-            "(the outcome is then to be free of the event), or "
+            f"--time {time} --event {event} where follow-up ended early for some patients (the outcome is then to be "
+            "free of the event), or "
         )
-    return FoundOutcome(
-        question=f"{source}: which column is the outcome? Name it: {either}--outcome COLUMN; it could be "
-        f"{listed([*first, *rest])}"
-    )
+    could_be = listed(list(dict.fromkeys(column.name for column in [*telling, *possible])))
+    asked = f"which column is the outcome? Name it: {either}--outcome COLUMN; it could be {could_be}"
+    return None, "", f"{source}: {asked}"
 
 
 def followed_up(
@@ -306,7 +274,8 @@ def followed_up(
     of_arms = [np.sort(times[arms == arm]) for arm in range(treatment.n_distinct)]
     if min(map(len, of_arms)) == 0:
         raise UsageError(f"--time: {toml_text(time.name)} is missing for all patients of a treatment")
-    latest = min(float(mine[-_enough(len(mine))]) for mine in of_arms)
+    enough = [max(math.ceil(AT_RISK * len(m)), min(FEWEST_AT_RISK, math.ceil(len(m) / 2))) for m in of_arms]
+    latest = min(float(mine[-n]) for mine, n in zip(of_arms, enough, strict=True))
     horizon = round_down(latest)
     if not horizon > 0:
         raise UsageError(f"--time: {toml_text(time.name)}: too few patients of a treatment are followed beyond 0")
@@ -328,22 +297,9 @@ def round_down(number: float) -> float:
     return float(f"{math.floor(number * 10.0**digits * (1 + 1e-12)) / 10.0**digits:.12g}")
 
 
-def _enough(n: int) -> int:
-    return max(math.ceil(AT_RISK * n), min(FEWEST_AT_RISK, math.ceil(n / 2)))
-
-
 def _usable(column: ColumnSummary, treatment: ColumnSummary | None) -> bool:
     reveals = treatment is not None and treatment.decides(column)
     return column.is_numeric and column.n_distinct > 1 and not reveals
-
-
-def _is_follow_up(name: str) -> bool:
-    return names.is_time_to_event(name) or names.is_time(name)
-
-
-def _shell(name: str) -> str:
-    """A column's name as a shell takes it, in a message."""
-    return name if name.isidentifier() else repr(name)
 
 
 def _refuse_unusable(columns: Sequence[ColumnSummary], treatment: ColumnSummary | None, source: str) -> None:

@@ -123,11 +123,21 @@ def read_log(
     together = several(treatment)
     if together is not None:
         tables = tables.with_joined([str(column) for column in together])
+    declared = tuple((str(value), str(name)) for value, name in (treatments or {}).items())
+    if len({level_key(value) for value, _ in declared}) < len(declared) or len({n for _, n in declared}) < len(
+        declared
+    ):
+        raise DataError(f"treatments must have distinct values and names, got treatments={treatments!r}.")
     chance = None if propensity is None else str(propensity)
+    if chance is None and PROPENSITY not in tables.actions.columns:
+        raise NoPropensityError(
+            f"{tables.actions.name}: there is no column {PROPENSITY}: choose propensity={EQUAL!r} (each treatment was "
+            f"as probable), {ESTIMATE!r}, or the column that holds it"
+        )
     columns = Columns(
         treatment=_treatment_column(tables, JOINT.join(map(str, together or [treatment])), {chance, PROPENSITY}),
-        treatments=_treatments(treatments),
-        propensity=_propensity(tables, chance),
+        treatments=declared,
+        propensity=chance or PROPENSITY,
         outcome=_outcome(outcome),
         utility_range=limits,
         missing=missing,
@@ -165,23 +175,6 @@ def _treatment_column(tables: LogTables, treatment: str, propensities: set[str |
     if not tables.are_three or treatment in names:
         return treatment
     return str(names[0]) if len(names) == 1 else ""
-
-
-def _treatments(treatments: Mapping[str, str] | None) -> tuple[tuple[str, str], ...]:
-    declared = tuple((str(value), str(name)) for value, name in (treatments or {}).items())
-    distinct = {level_key(value) for value, _ in declared}, {name for _, name in declared}
-    if any(len(found) < len(declared) for found in distinct):
-        raise DataError(f"treatments must have distinct values and names, got treatments={treatments!r}.")
-    return declared
-
-
-def _propensity(tables: LogTables, propensity: str | None) -> str:
-    if propensity is None and PROPENSITY not in tables.actions.columns:
-        raise NoPropensityError(
-            f"{tables.actions.name}: there is no column {PROPENSITY}: choose propensity={EQUAL!r} (each treatment was "
-            f"as probable), {ESTIMATE!r}, or the column that holds it"
-        )
-    return propensity or PROPENSITY
 
 
 def _outcome(outcome: str | int | Mapping[Any, float] | None) -> dict[str, float]:

@@ -11,7 +11,7 @@ from policies.catalogue import WITHOUT_DEATHS
 from policysim.files.bad_rows import level_of
 from policysim.files.whole_folders import toml_list, toml_number, toml_string, toml_text
 from policysim.logs.column_names import rank
-from policysim.logs.guess_columns import Candidate, ColumnSummary, Features, as_feature, round_range
+from policysim.logs.guess_columns import Candidate, Features, as_feature, round_range
 from policysim.logs.guess_roles import Roles
 from policysim.logs.log_source import EQUAL, ESTIMATE, EXCLUDE, JOINT, THREE_TABLES
 from policysim.logs.outcomes import FollowedUp
@@ -19,7 +19,13 @@ from policysim.logs.outcomes import FollowedUp
 CONTROLS = ("placebo", "control", "none", "untreated", "standard", "usual", "soc", "no", "observation", "obs")
 YES = ("1", "y", "yes")
 YES_AND_NO = ({"0", "1"}, {"n", "y"}, {"no", "yes"})
-EPSILONS = (0.1, 0.2, 0.5, 1, 2, 5, 10)
+PRIVACY = (
+    "[privacy]",
+    'hidden_from = "anyone who sees the published treatment"  # CHECK',
+    'adjacency = "any-record"   # or "one-feature", or "sensitive" with sensitive = [features that must be hidden]',
+    "epsilon = 1.0              # the printed table",
+    f"epsilons = {toml_list((0.1, 0.2, 0.5, 1, 2, 5, 10))}  # the curve",
+)
 
 
 def study_text(
@@ -38,14 +44,28 @@ def study_text(
     header : bool
         Whether the file's first line names its columns.
     """
+    treatments = [f"{toml_text(value)} = {toml_string(name)}" for value, name in treatment_names(roles)]
+    names, n_rows = [candidate.binning.name for candidate in features.chosen[:2]], roles.treatment.n_rows
     sections = [
-        _head(files, stem, roles),
+        [
+            f"# A study of {toml_safe(JOINT.join(files))} ({n_rows:,} rows), written by policysim init.",
+            "# Lines with CHECK are guesses from names and values: read each one before you believe a result.",
+            f"title = {toml_string(f'What does choosing treatments privately cost the patients of {stem}?')}",
+        ],
         _data(files, roles, header=header),
-        _treatments(roles),
+        [
+            "[data.treatments]",
+            "# CHECK names as the report shall show them; the first is the reference.",
+            *treatments,
+        ],
         _features(features),
         _left_out(roles, features),
-        _privacy(),
-        _compare(features),
+        PRIVACY,
+        [
+            "[compare]",
+            f"policies = {toml_list(WITHOUT_DEATHS)}",
+            f"# by = {toml_list(names)}  # report each level of these features",
+        ],
         [f"# Type next: policysim compare {toml_safe(shlex.quote(study))}"],
     ]
     return "\n\n".join("\n".join(lines) for lines in sections if lines) + "\n"
@@ -78,14 +98,6 @@ def treatment_names(roles: Roles) -> list[tuple[str, str]]:
         else:
             names = [JOINT.join(map(" ".join, zip(columns, words, strict=True))) for words in given]
     return sorted(zip(values, names, strict=True), key=lambda pair: rank(pair[1], CONTROLS) is None)
-
-
-def _head(files: Sequence[str], stem: str, roles: Roles) -> list[str]:
-    return [
-        f"# A study of {toml_safe(JOINT.join(files))} ({roles.treatment.n_rows:,} rows), written by policysim init.",
-        "# Lines with CHECK are guesses from names and values: read each one before you believe a result.",
-        f"title = {toml_string(f'What does choosing treatments privately cost the patients of {stem}?')}",
-    ]
 
 
 def _data(files: Sequence[str], roles: Roles, *, header: bool) -> list[str]:
@@ -171,19 +183,14 @@ def _missing(roles: Roles) -> list[str]:
     return _guess(f"missing = {toml_string(EXCLUDE)}", reasons)
 
 
-def _treatments(roles: Roles) -> list[str]:
-    names = treatment_names(roles)
-    pairs = [f"{toml_text(value)} = {toml_string(name)}" for value, name in names]
-    return ["[data.treatments]", "# CHECK names as the report shall show them; the first is the reference.", *pairs]
-
-
 def _features(features: Features) -> list[str]:
+    sizes = " × ".join(str(candidate.size) for candidate in features.chosen)
     lines = [
         "[data.features]",
         "# CHECK that each was known before treatment. All levels and cuts are public: for a real release they must",
         "# come from knowledge and not be read off the data, as these were (cuts at about quartiles).",
         *(_declared(candidate) for candidate in features.chosen),
-        f"# These make {features.n_records:,} records: {_product(features.chosen)}.",
+        f"# These make {features.n_records:,} records: {sizes}.",
     ]
     if features.further:
         lines += [
@@ -202,46 +209,21 @@ def _declared(candidate: Candidate) -> str:
     return f"{toml_text(binning.name)} = {{ {bins} }}  # CHECK patients: {counts}{gaps}"
 
 
-def _later(column: ColumnSummary) -> str:
-    """The declaration of a column that should be no feature, if it can be one."""
-    candidate = as_feature(column)
-    return _declared(candidate).partition("  # CHECK")[0] if candidate else toml_text(column.name)
-
-
-def _product(candidates: Iterable[Candidate]) -> str:
-    return " × ".join(str(candidate.size) for candidate in candidates)
-
-
 def _left_out(roles: Roles, features: Features) -> list[str]:
     lines = []
     if roles.later:
         lines.append(
             "# Left out: probably known only after treatment, or they tell it. No treatment may depend on these."
         )
-        lines += [f"# {_later(column)}  # CHECK {reason}" for column, reason in roles.later]
+        for column, reason in roles.later:
+            candidate = as_feature(column)
+            # Its declaration, if it could be a feature.
+            said = _declared(candidate).partition("  # CHECK")[0] if candidate else toml_text(column.name)
+            lines.append(f"# {said}  # CHECK {reason}")
     if features.unusable:
         lines.append("# Left out: of no use as features.")
         lines += [f"# {toml_text(name)}: {reason}" for name, reason in features.unusable.items()]
     return lines
-
-
-def _privacy() -> list[str]:
-    return [
-        "[privacy]",
-        'hidden_from = "anyone who sees the published treatment"  # CHECK',
-        'adjacency = "any-record"   # or "one-feature", or "sensitive" with sensitive = [features that must be hidden]',
-        "epsilon = 1.0              # the printed table",
-        f"epsilons = {toml_list(EPSILONS)}  # the curve",
-    ]
-
-
-def _compare(features: Features) -> list[str]:
-    names = [candidate.binning.name for candidate in features.chosen[:2]]
-    return [
-        "[compare]",
-        f"policies = {toml_list(WITHOUT_DEATHS)}",
-        f"# by = {toml_list(names)}  # report each level of these features",
-    ]
 
 
 def _guess(line: str, reasons: Iterable[str]) -> list[str]:

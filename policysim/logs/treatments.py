@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,28 +19,19 @@ from policysim.question.extras import optional
 MOST_UNDECLARED = 100
 
 
-@dataclass(frozen=True, eq=False)
-class Taken:
-    """The treatment of each row.
-
-    Attributes
-    ----------
-    codes : array, (n_rows,)
-        Positions in `names`; -1 where the treatment is missing, if such rows are to be left out.
-    names : tuple of str
-        All treatments, in the order of a policy's columns.
-    """
-
-    codes: IntArray
-    names: tuple[str, ...]
-
-
 def taken_in_column(
     table: DataTable, column: str, declared: Sequence[tuple[str, str]], policy: str, bad: BadRows
-) -> Taken:
+) -> tuple[IntArray, tuple[str, ...]]:
     """Treatments in one column, as declared (value and name) or else those that occur, sorted; others are bad rows.
 
     So are rows without one, unless `policy` leaves rows out where something is missing ("exclude").
+
+    Returns
+    -------
+    codes : array, (n_rows,)
+        Positions in the names; -1 where the treatment is missing, if such rows are to be left out.
+    names : tuple of str
+        All treatments, in the order of a policy's columns.
     """
     if declared:
         known = {level_key(value): name for value, name in declared}
@@ -62,11 +52,11 @@ def taken_in_column(
     if policy == EXCLUDE:
         wrong &= ~missing(table[column], wrong)
     bad.add_values(table, wrong, column, table[column].array, f"must be one of the treatments {', '.join(values)}")
-    return Taken(codes, names)
+    return codes, names
 
 
-def taken_one_hot(table: DataTable, columns: Mapping[str, str], bad: BadRows) -> Taken:
-    """Treatments in columns of 0 and 1, by name; rows in which not exactly one is 1 are bad."""
+def taken_one_hot(table: DataTable, columns: Mapping[str, str], bad: BadRows) -> tuple[IntArray, tuple[str, ...]]:
+    """The same of columns of 0 and 1, by name; rows in which not exactly one is 1 are bad."""
     _refuse_one(table, "columns", tuple(columns))
     matrix = np.column_stack([numbers(table[column]) for column in columns])
     valid = np.isin(matrix, (0.0, 1.0))
@@ -75,7 +65,7 @@ def taken_one_hot(table: DataTable, columns: Mapping[str, str], bad: BadRows) ->
     sums = matrix.sum(axis=1)
     title = ", ".join(columns) if len(columns) <= 4 else f"{next(iter(columns))} ... {list(columns)[-1]}"
     bad.add(table, valid.all(axis=1) & (sums != 1), title, lambda row: f"must sum to 1, got a sum of {sums[row]:g}")
-    return Taken(np.asarray(matrix.argmax(axis=1), dtype=np.intp), tuple(columns.values()))
+    return np.asarray(matrix.argmax(axis=1), dtype=np.intp), tuple(columns.values())
 
 
 def one_hot_columns(table: DataTable, declared: Sequence[tuple[str, str]], without: Sequence[str]) -> dict[str, str]:
@@ -171,11 +161,6 @@ def read_propensities(table: DataTable, column: str, bad: BadRows) -> FloatArray
     outside = ~((values > 0) & (values <= 1))
     bad.add_values(table, outside, column, table[column].array, "must be a probability > 0 and <= 1")
     return values
-
-
-def equal_propensities(n_rows: int, n_actions: int) -> FloatArray:
-    """1/k for each row: what equal allocation to k declared treatments gives."""
-    return np.full(n_rows, 1 / n_actions)
 
 
 def observed_propensities(

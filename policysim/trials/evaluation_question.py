@@ -62,7 +62,16 @@ def evaluation_screen(log: LogToEvaluate, target: OutsidePolicy, found: PolicyOn
     if ESTIMATORS[found.estimate.estimator].needs_model:
         predictors = ", ".join(log.predictors) or "nothing but the arm"
         lines += wrap(f"Outcome model: {outcome_model}, from {predictors}.{_not_used(log)}")
-    lines += ["", *_value_lines(found.estimate)]
+    value = found.estimate
+    clipped = f", {percent(value.clipped_share)} of the weight clipped" if value.clipped_share else ""
+    lines += [
+        "",
+        f"Value ({ESTIMATORS[value.estimator].title})   {with_interval(value.value, *value.interval)}",
+        *wrap(
+            f"Standard error {rounded(value.standard_error)}, effective sample size {value.ess:,.0f} of "
+            f"{value.n_rows:,} rows, largest weight {rounded(value.largest_weight)}{clipped}."
+        ),
+    ]
     if found.agreement is not None:
         lines += wrap(_agreement_words(found.agreement, found.estimate))
     for warning in found.estimate.warnings:
@@ -81,17 +90,6 @@ def rows_words(log: LogToEvaluate) -> str:
     )
     known = " Propensities were estimated: confounding is possible." if log.estimated_propensities else ""
     return f"{log.table.name}: {log.n_read:,} rows, {what}; {log.data.n_patients:,} are used.{known}"
-
-
-def _value_lines(found: OffPolicyEstimate) -> list[str]:
-    clipped = f", {percent(found.clipped_share)} of the weight clipped" if found.clipped_share else ""
-    return [
-        f"Value ({ESTIMATORS[found.estimator].title})   {with_interval(found.value, *found.interval)}",
-        *wrap(
-            f"Standard error {rounded(found.standard_error)}, effective sample size {found.ess:,.0f} of "
-            f"{found.n_rows:,} rows, largest weight {rounded(found.largest_weight)}{clipped}."
-        ),
-    ]
 
 
 def _agreement_words(found: Agreement, estimated: OffPolicyEstimate) -> str:

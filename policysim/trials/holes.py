@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -74,14 +75,8 @@ class _Group:
     rows: BoolArray
 
 
-@dataclass(frozen=True, eq=False)
-class _Found:
-    """A group within a context, and how many of the context's patients in it there are and got an action."""
-
-    action: int
-    given: int
-    patients: int
-    group: _Group
+# A group within a context: an action, how many of the context's patients in the group got it, how many there are.
+_Found: TypeAlias = tuple[int, int, int, _Group]
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,11 +105,11 @@ class _Numbers:
                 # Above a number, those above a larger one are no group of two covariates.
                 if len(values) - first >= fewest[action] and not context.where.startswith(f"{self.name} ≥"):
                     end = _Group(f"{self.name} ≥ {values[first]:g}", self.values >= values[first])
-                    yield _Found(action, given, len(values) - first, end)
+                    yield action, given, len(values) - first, end
                 last = int(np.searchsorted(values, theirs[given], side="left"))
                 if last >= fewest[action] and not context.where.startswith(f"{self.name} <"):
                     end = _Group(f"{self.name} ≤ {values[last - 1]:g}", self.values <= values[last - 1])
-                    yield _Found(action, given, last, end)
+                    yield action, given, last, end
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,7 +138,7 @@ class _Levels:
         large = counts.sum(axis=1, keepdims=True) >= fewest
         for level, action in np.argwhere(large).tolist():
             group = _Group(f"{self.name} = {self.levels[level]}", self.codes == level)
-            yield _Found(action, int(counts[level, action]), int(counts[level].sum()), group)
+            yield action, int(counts[level, action]), int(counts[level].sum()), group
 
 
 def find_holes(log: LoggedData, frame: pd.DataFrame) -> list[Hole]:
@@ -257,11 +252,10 @@ def _missing(
     # Of so many rows it means something that nobody got it.
     fewest = np.divide(np.log(alpha), np.log1p(-smallest), out=np.full(len(smallest), np.inf), where=smallest > 0)
     for column in columns:
-        for found in column.groups(actions, context, fewest):
-            if bdtr(found.given, found.patients, smallest[found.action]) <= alpha:
-                where = " and ".join(filter(None, (context.where, found.group.where)))
-                rows = context.rows & found.group.rows
-                yield Hole(found.action, where, found.given, found.patients, rows)
+        for action, given, patients, group in column.groups(actions, context, fewest):
+            if bdtr(given, patients, smallest[action]) <= alpha:
+                where = " and ".join(filter(None, (context.where, group.where)))
+                yield Hole(action, where, given, patients, context.rows & group.rows)
 
 
 def _plainest(action: int, singles: list[Hole], pairs: list[Hole]) -> list[Hole]:
@@ -351,7 +345,14 @@ def _sums(
 def _groups(column: pd.Series, name: str) -> tuple[IntArray, list[str]]:
     """The group of each row, -1 for none, and the groups in words."""
     if is_real(column) and column.iloc[:: max(1, len(column) // LOOKED_AT)].nunique() > FEW_NUMBERS:
-        return _quarters(column.to_numpy(dtype=np.float64, na_value=np.nan), name)
+        # Numbers are cut at their quartiles, about.
+        numbers = column.to_numpy(dtype=np.float64, na_value=np.nan)
+        finite = np.isfinite(numbers)
+        cuts = np.unique(np.quantile(numbers[finite][:: max(1, len(numbers) // LOOKED_AT)], (0.25, 0.5, 0.75)))
+        quarters: IntArray = np.where(finite, np.searchsorted(cuts, numbers, side="right"), -1)
+        words = [f"{cut:g}" for cut in cuts.tolist()]
+        between = [f"{low} <= {name} < {high}" for low, high in pairwise(words)]
+        return quarters, [f"{name} < {words[0]}", *between, f"{name} >= {words[-1]}"]
     try:
         codes, levels = pd.factorize(column)
     except TypeError:  # of lists, for instance
@@ -359,14 +360,3 @@ def _groups(column: pd.Series, name: str) -> tuple[IntArray, list[str]]:
     if len(levels) > MOST_LEVELS:
         return np.full(len(column), -1), []
     return codes.astype(np.intp), [f"{name} = {level}" for level in levels]
-
-
-def _quarters(numbers: FloatArray, name: str) -> tuple[IntArray, list[str]]:
-    """Numbers cut at their quartiles, about."""
-    finite = np.isfinite(numbers)
-    some = numbers[finite][:: max(1, len(numbers) // LOOKED_AT)]
-    cuts = np.unique(np.quantile(some, (0.25, 0.5, 0.75)))
-    quarters: IntArray = np.where(finite, np.searchsorted(cuts, numbers, side="right"), -1)
-    words = [f"{cut:g}" for cut in cuts.tolist()]
-    between = [f"{low} <= {name} < {high}" for low, high in pairwise(words)]
-    return quarters, [f"{name} < {words[0]}", *between, f"{name} >= {words[-1]}"]

@@ -83,79 +83,69 @@ class TablePolicy:
     exact = None
 
     @property
-    def table(self) -> DataTable:
-        """The file."""
-        return self.found.table
-
-    @property
     def actions(self) -> tuple[str, ...]:
         """Those that have a column p_<action>."""
         return self.found.actions
 
     @property
-    def keys(self) -> tuple[str, ...]:
-        """The columns by which rows are found."""
-        return self.found.features
-
-    @property
     def title(self) -> str:
         """The file, and how its rows are found."""
-        found = f"found by {', '.join(self.keys)}" if self.keys else "in the log's order"
-        return f"{self.table.name}, {len(self.table):,} rows, {found}"
+        found = f"found by {', '.join(self.found.features)}" if self.found.features else "in the log's order"
+        return f"{self.found.table.name}, {len(self.found.table):,} rows, {found}"
 
     @property
     def privacy(self) -> str:
         """Nothing but a table is known."""
-        return f"The ε of {self.table.name} is not checked here; policysim audit --table does that."
+        return f"The ε of {self.found.table.name} is not checked here; policysim audit --table does that."
 
     @property
     def features(self) -> tuple[Feature, ...]:
         """The columns by which rows are found, with the values that they have here, and what contraindications read."""
-        if not self.keys:
+        table, keys = self.found.table, self.found.features
+        if not keys:
             raise DataError(
-                f"{self.table.name}: has only columns {PREFIX}<action>, for the rows of a log in its order, and this "
+                f"{table.name}: has only columns {PREFIX}<action>, for the rows of a log in its order, and this "
                 "log is counted: name columns by which patients are found"
             )
         found = []
-        for name in self.keys:
-            codes, keys = coded(self.table[name])
-            occurring = sorted_keys({keys[code] for code in np.unique(codes)})
+        for name in keys:
+            codes, values = coded(table[name])
+            occurring = sorted_keys({values[code] for code in np.unique(codes)})
             found.append(Feature(name, tuple(NO_VALUE if key == MISSING else level_of(key) for key in occurring)))
         if self.study is not None:
             read = self.study.scenario.contraindication_features
-            found += [self.study.space.feature(name) for name in read if name not in self.keys]
+            found += [self.study.space.feature(name) for name in read if name not in keys]
         return tuple(found)
 
     def probabilities(self, table: DataTable) -> FloatArray:
         """p(a|x) for each row of a log; DataError lists rows that do not have exactly one row here."""
-        if not self.keys:
-            if len(table) != len(self.table):
+        own, keys = self.found.table, self.found.features
+        if not keys:
+            if len(table) != len(own):
                 raise DataError(
-                    f"{self.table.name}: has only columns {PREFIX}<action>, so that its rows must be those of the log, "
-                    f"in its order; it has {len(self.table):,} rows, and {len(table):,} of {table.name} are used"
+                    f"{own.name}: has only columns {PREFIX}<action>, so that its rows must be those of the log, "
+                    f"in its order; it has {len(own):,} rows, and {len(table):,} of {table.name} are used"
                 )
             return self.found.probabilities
-        for name in self.keys:
+        for name in keys:
             if name not in table.columns:
                 hint = unknown("column", name, table.columns)
-                raise DataError(f"{self.table.name}: no such column in {table.name}: {hint}")
+                raise DataError(f"{own.name}: no such column in {table.name}: {hint}")
             if name.startswith(OUTCOME_PREFIX):
-                raise DataError(
-                    f"{self.table.name}: {name}: an outcome is known only after treatment: no policy knows it"
-                )
-        wanted, offered = _groups(table, self.table, self.keys)
+                raise DataError(f"{own.name}: {name}: an outcome is known only after treatment: no policy knows it")
+        wanted, offered = _groups(table, own, keys)
         # For each group a row that offers it (0 where none does), and how many do.
         n_groups = int(max(wanted.max(), offered.max())) + 1
         row_of: IntArray = np.zeros(n_groups, dtype=np.intp)
         row_of[offered] = np.arange(len(offered))
         copies = np.bincount(offered, minlength=n_groups)[wanted]
-        keys, bad = table.frame_of(self.keys), BadRows()
+        asked, bad = table.frame_of(keys), BadRows()
         for wrong, words in ((copies == 0, "no row"), (copies > 1, "more than one row")):
 
             def say(row: int, words: str = words) -> str:
-                return f"{self.table.name} has {words} for {', '.join(map(str, keys.iloc[row]))}"
+                return f"{own.name} has {words} for {', '.join(map(str, asked.iloc[row]))}"
 
-            bad.add(table, wrong, ", ".join(self.keys), say)
+            bad.add(table, wrong, ", ".join(keys), say)
         bad.raise_if_any()
         return self.found.probabilities[row_of[wanted]]
 

@@ -41,13 +41,21 @@ COLUMNS = (39, 8, 15, 18, 7, 15)
 
 def logged_screen(study: LoggedStudy, findings: LoggedFindings) -> list[str]:
     """Everything that a reader needs to choose, on one screen: the data before any model."""
+    arms: list[str] = []
+    for outcome in dict.fromkeys(arm["outcome"] for arm in findings.arms):
+        arms.append(cells([f"{outcome} by arm, before any model", *ARMS[1:]], ARM_COLUMNS))
+        for arm in findings.arms:
+            if arm["outcome"] == outcome:
+                mean, low, high = (float(arm[name]) for name in ("mean", "low", "high"))
+                shown = [str(arm["arm"]), f"{arm['rows']:,}", f"{arm['missing']:,}"]
+                arms.append(cells([*shown, estimate(mean, low, high), interval(low, high)], ARM_COLUMNS))
     lines = [
         study.title,
         *(wrap(findings.unread) if findings.unread else []),
         *wrap(rows_words(study, findings)),
         *wrap(findings.outcome),
         "",
-        *arm_lines(findings),
+        *arms,
         *wrap(findings.censoring),
         *(line for caveat in findings.caveats for line in wrap(f"Beware: {caveat}")),
         "",
@@ -83,19 +91,6 @@ def rows_words(study: LoggedStudy, findings: LoggedFindings) -> str:
         f"{findings.n_read:,} patients in the log, {untreated}{without}{what}{left}. "
         f"{study.space.size:,} possible records by the declared features."
     )
-
-
-def arm_lines(findings: LoggedFindings) -> list[str]:
-    """The mean of each outcome in each arm, before any model."""
-    lines: list[str] = []
-    for outcome in dict.fromkeys(arm["outcome"] for arm in findings.arms):
-        lines.append(cells([f"{outcome} by arm, before any model", *ARMS[1:]], ARM_COLUMNS))
-        for arm in findings.arms:
-            if arm["outcome"] == outcome:
-                mean, low, high = (float(arm[name]) for name in ("mean", "low", "high"))
-                shown = [str(arm["arm"]), f"{arm['rows']:,}", f"{arm['missing']:,}"]
-                lines.append(cells([*shown, estimate(mean, low, high), interval(low, high)], ARM_COLUMNS))
-    return lines
 
 
 def policy_table(findings: LoggedFindings) -> list[str]:
@@ -175,15 +170,24 @@ def headings(
     findings: LoggedFindings, problem: DecisionProblem, balance: pd.DataFrame, at_epsilon: pd.DataFrame
 ) -> dict[str, str]:
     """A finding for each section, by its identifier; "" where the subject is the heading."""
+    largest = float(balance["before"].max()) if len(balance) else math.nan
+    alike = f"The arms differ by at most {largest:.2f} standard deviations in any feature of their patients"
+    gain = findings.power["least_gain"]
+    seen = f"A gain of {rounded(gain)} is seen with 80\u00a0% power, a smaller one less often"
+    spending = [row for row in individual(findings.rows) if math.isfinite(row.epsilon_spent)]
+    spent = ""
+    if spending:
+        least = min(spending, key=lambda row: row.epsilon_spent)
+        spent = f"Of ε = {plain(findings.epsilon)}, {least.policy} spends least: {rounded(least.epsilon_spent)}"
     return {
         "arms": _arms(findings),
-        "balance": _balance(balance),
+        "balance": "" if math.isnan(largest) else alike,
         "individualise": _individualise(findings),
         "policies": _policies(findings),
-        "power": _power(findings),
+        "power": seen if math.isfinite(gain) else "",
         "groups": _groups(findings, at_epsilon),
         "sensitivity": f"A score moves by up to {rounded(problem.sensitivity.value)} between two neighbours",
-        "spent": _spent(findings),
+        "spent": spent,
     }
 
 
@@ -196,13 +200,6 @@ def _arms(findings: LoggedFindings) -> str:
     ends = (pick(rows, key=lambda row: float(row["mean"])) for pick in (min, max))
     said = " to ".join(f"{estimate(row['mean'], row['low'], row['high'])} ({row['arm']})" for row in ends)
     return f"The means of the arms run from {said}"
-
-
-def _balance(balance: pd.DataFrame) -> str:
-    largest = float(balance["before"].max()) if len(balance) else math.nan
-    if math.isnan(largest):
-        return ""
-    return f"The arms differ by at most {largest:.2f} standard deviations in any feature of their patients"
 
 
 def _individualise(findings: LoggedFindings) -> str:
@@ -229,15 +226,6 @@ def _policies(findings: LoggedFindings) -> str:
     )
 
 
-def _power(findings: LoggedFindings) -> str:
-    gain = findings.power["least_gain"]
-    return (
-        f"A gain of {rounded(gain)} is seen with 80\u00a0% power, a smaller one less often"
-        if math.isfinite(gain)
-        else ""
-    )
-
-
 def _groups(findings: LoggedFindings, at_epsilon: pd.DataFrame) -> str:
     """In how many groups the best private policy differs from one treatment for all by more than its interval."""
     private = individual(findings.rows)
@@ -252,14 +240,6 @@ def _groups(findings: LoggedFindings, at_epsilon: pd.DataFrame) -> str:
         f"Under {best}, {worse or 'none'} of {len(rows)} groups {'does' if worse == 1 else 'do'} worse and "
         f"{better or 'none'} better by more than the 95\u00a0% interval"
     )
-
-
-def _spent(findings: LoggedFindings) -> str:
-    rows = [row for row in individual(findings.rows) if math.isfinite(row.epsilon_spent)]
-    if not rows:
-        return ""
-    least = min(rows, key=lambda row: row.epsilon_spent)
-    return f"Of ε = {plain(findings.epsilon)}, {least.policy} spends least: {rounded(least.epsilon_spent)}"
 
 
 def headline(findings: LoggedFindings) -> Headline:
