@@ -17,6 +17,7 @@ from policysim.files.data_table import BoolArray, DataTable, missing, numbers
 from policysim.logs.log_frame import Observed, counted
 from policysim.logs.log_source import EXCLUDE, REFUSE, WORST, FollowUp, LogSource
 from policysim.logs.outcomes import place_in_study
+from policysim.question.formats import percent
 
 
 @dataclass(frozen=True, eq=False)
@@ -229,3 +230,21 @@ def by_arm(
         place = place_in_study(source, "horizon")
         raise InputFileError("\n".join(one_line(f"{place}data.horizon: {each}") for each in short))
     return rewards, Observed(states, weights), tuple(arms)
+
+
+def censoring_words(follow_up: FollowUp | None, censored: Sequence[CensoredArm], names: Sequence[str]) -> str:
+    """How many patients of each arm are not followed to the horizon, and what is done about it; "" without one."""
+    if not follow_up:
+        return ""
+    horizon = f"{follow_up.time} = {follow_up.horizon:g}"
+    if not any(arm.censored for arm in censored):
+        return f"Every patient is followed to {horizon} or to the event."
+    arms = ", ".join(
+        f"{name} {arm.censored:,} of {arm.patients:,} ({percent(arm.censored / max(1, arm.patients))})"
+        for name, arm in zip(names, censored, strict=True)
+    )
+    return (
+        f"Censored, that is followed for less than {horizon} without the event: {arms}. Inverse probability of "
+        "censoring weighting (Kaplan and Meier in each arm) makes up for them; that is right if within each arm those "
+        "who leave have the same prospects as those who stay."
+    )

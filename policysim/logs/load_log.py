@@ -89,8 +89,8 @@ def load_log(source: LogSource) -> Log:
 
     Estimated propensities (`propensity = "estimate"`) are those of a multinomial logistic regression on the declared
     features, cross-fitted on the rows that are used. They make confounding possible: see
-    `propensities.estimate_propensities`. Where rows without an outcome are left out (`missing = "exclude"`), known
-    propensities are made those of the rows that are used (`propensities.observed_propensities`), which is right if
+    `treatments.estimate_propensities`. Where rows without an outcome are left out (`missing = "exclude"`), known
+    propensities are made those of the rows that are used (`treatments.observed_propensities`), which is right if
     outcomes are missing by chance within each treatment.
 
     Raises

@@ -272,6 +272,24 @@ def cuts_wrong(cuts: Sequence[float]) -> list[tuple[int, str]]:
     return found
 
 
+def outcome_words(source: LogSource) -> str:
+    """What the outcome is, where the study says it in words or follow-up may end before it; else ""."""
+    exactly = outcome_formula(source)
+    if source.outcome_title:
+        return f"The outcome: {source.outcome_title} ({exactly})."
+    return f"The outcome: {exactly}." if source.follow_up else ""
+
+
+def outcome_formula(source: LogSource) -> str:
+    """What the outcome is by the names of columns: of one column its name, and else the weighted sum."""
+    weights = {name: weight for name, weight in source.outcome.items() if weight}
+    if source.follow_up:
+        return source.follow_up.title
+    if list(weights.values()) == [1]:
+        return next(iter(weights))
+    return " + ".join(f"{weight:g} × {name}" for name, weight in weights.items())
+
+
 # Stands for a feature whose declaration cannot be used, so that its name is known.
 PLACEHOLDER = (0, 1)
 FOLLOW_UP = ("time", "event", "horizon")

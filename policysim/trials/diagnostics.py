@@ -17,7 +17,6 @@ from policies.arrays import FloatArray, IntArray
 from policysim.logs.load_log import Log
 from policysim.logs.log_frame import LoggedData, averaged
 from policysim.logs.log_source import EQUAL, ESTIMATE, LogSource
-from policysim.question.formats import percent
 from policysim.study.declared import LoggedStudy
 from policysim.trials.arms import arm_means
 from policysim.trials.estimators import SMALLEST_ESS, importance_weights
@@ -237,42 +236,6 @@ def log_caveats(log: Log, source: LogSource) -> LogCaveats:
         allocation=tuple(_allocation(log)) if source.propensity == EQUAL else (),
         overlap=tuple(where_caveats(data, by_lot, weights.raw, log.covariates)),
         few=(*((few,) if weights.ess < SMALLEST_ESS else ()), *followed),
-    )
-
-
-def outcome_words(source: LogSource) -> str:
-    """What the outcome is, where the study says it in words or follow-up may end before it; else ""."""
-    exactly = outcome_formula(source)
-    if source.outcome_title:
-        return f"The outcome: {source.outcome_title} ({exactly})."
-    return f"The outcome: {exactly}." if source.follow_up else ""
-
-
-def outcome_formula(source: LogSource) -> str:
-    """What the outcome is by the names of columns: of one column its name, and else the weighted sum."""
-    weights = {name: weight for name, weight in source.outcome.items() if weight}
-    if source.follow_up:
-        return source.follow_up.title
-    if list(weights.values()) == [1]:
-        return next(iter(weights))
-    return " + ".join(f"{weight:g} × {name}" for name, weight in weights.items())
-
-
-def censoring_words(log: Log, source: LogSource) -> str:
-    """How many patients of each arm are not followed to the horizon, and what is done about it; "" without one."""
-    if not source.follow_up:
-        return ""
-    horizon = f"{source.follow_up.time} = {source.follow_up.horizon:g}"
-    if not any(arm.censored for arm in log.censored):
-        return f"Every patient is followed to {horizon} or to the event."
-    arms = ", ".join(
-        f"{name} {arm.censored:,} of {arm.patients:,} ({percent(arm.censored / max(1, arm.patients))})"
-        for name, arm in zip(log.data.names, log.censored, strict=True)
-    )
-    return (
-        f"Censored, that is followed for less than {horizon} without the event: {arms}. Inverse probability of "
-        "censoring weighting (Kaplan and Meier in each arm) makes up for them; that is right if within each arm those "
-        "who leave have the same prospects as those who stay."
     )
 
 

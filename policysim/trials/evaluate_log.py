@@ -22,6 +22,7 @@ from policysim.files.bad_rows import DataError
 from policysim.files.data_table import PANDAS_INDEX, DataTable
 from policysim.files.many_files import parts_of
 from policysim.files.workers import Workers
+from policysim.logs.censoring import censoring_words
 from policysim.logs.counted_log import Counting, count_parts, open_log
 from policysim.logs.load_log import Columns
 from policysim.logs.log_frame import (
@@ -40,14 +41,13 @@ from policysim.logs.log_frame import (
     several,
     summed,
 )
-from policysim.logs.log_source import EQUAL, ESTIMATE, REFUSE, Binning
+from policysim.logs.log_source import EQUAL, ESTIMATE, REFUSE, Binning, outcome_words
 from policysim.logs.outcome_models import check_outcome_model
 from policysim.logs.read_log import NoPropensityError, read_log
 from policysim.question.protocol import SILENT, Progress
 from policysim.study.checks import Agreement
 from policysim.study.declared import LoggedStudy, ScenarioStudy
 from policysim.trials.arms import ArmDifference, arm_means, difference_from_best_arm
-from policysim.trials.diagnostics import censoring_words, outcome_words
 from policysim.trials.estimate_value import CrossFit, cross_fit, estimate_value, estimator_named
 from policysim.trials.estimators import OffPolicyEstimate, importance_weights
 from policysim.trials.holes import where_caveats
@@ -272,7 +272,7 @@ def read_study_log(study: LoggedStudy, workers: Workers | None = None, progress:
         estimated_propensities=study.log.propensity == ESTIMATE,
         looked_at=log.covariates,
         outcome=outcome_words(study.log),
-        censoring=censoring_words(log, study.log),
+        censoring=censoring_words(study.log.follow_up, log.censored, log.data.names),
     )
 
 

@@ -10,11 +10,13 @@ from typing import Any
 import pandas as pd
 
 from policies.catalogue import CATALOGUE
+from policysim.logs.censoring import censoring_words
 from policysim.logs.load_log import Log
+from policysim.logs.log_source import outcome_words
 from policysim.question.formats import rounded, with_interval
 from policysim.study.declared import LoggedStudy
 from policysim.trials.columns import ENDS
-from policysim.trials.diagnostics import LogCaveats, balance_words, censoring_words, outcome_words
+from policysim.trials.diagnostics import LogCaveats, balance_words
 from policysim.trials.evidence import break_even_words, e_value_words, heterogeneity_words, power_words
 
 FOLLOWS_CHANCE = "where treatments hardly differ between patients, fitted scores follow chance"
@@ -148,7 +150,7 @@ def find(study: LoggedStudy, log: Log, tables: Mapping[str, pd.DataFrame], doubt
         provided=doubts.provided,
         outcome=outcome_words(study.log),
         outcome_range=study.log.utility_range,
-        censoring=censoring_words(log, study.log),
+        censoring=censoring_words(study.log.follow_up, log.censored, log.data.names),
         overlap_words=[balance_words(tables["balance"]), *([] if needed.empty else [e_value_words(needed)])],
         heterogeneity={"slope": slope, "chance": chance},
         heterogeneity_words=heterogeneity_words(tables["heterogeneity"], doubts.not_covered, doubts.provided),

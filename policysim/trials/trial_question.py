@@ -17,7 +17,7 @@ from policies.reference import Greedy, Uniform
 from policysim.files.workers import Workers
 from policysim.logs.counted_log import is_counted, open_log, require_countable_model
 from policysim.logs.load_log import Log
-from policysim.logs.log_source import ESTIMATE
+from policysim.logs.log_source import ESTIMATE, outcome_formula
 from policysim.logs.outcome_models import CHOSEN
 from policysim.question import formats
 from policysim.question.answer import Answer, Drawing, Page
@@ -39,7 +39,6 @@ from policysim.trials.diagnostics import (
     balance_of,
     calibration_of,
     log_caveats,
-    outcome_formula,
     propensities_of,
 )
 from policysim.trials.evidence import ASKED, confounding_needed, heterogeneity, power_of

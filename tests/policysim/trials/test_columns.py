@@ -1,0 +1,54 @@
+"""The table of columns of a comparison on a log, and who still reads the findings that are made of it."""
+
+import ast
+from pathlib import Path
+
+import pytest
+from small_trials import make_trial
+
+import policysim
+from policysim.question import formats
+from policysim.study.sweep import Column
+from policysim.trials import columns, splits
+from policysim.trials.columns import COLUMNS, compare_log
+
+PACKAGE = Path(policysim.__file__).parent
+# Deleted together with the findings.
+READERS = {"trial_findings", "trial_screen", "trial_drawings", "trial_question"}
+
+
+@pytest.fixture
+def trial(monkeypatch):
+    monkeypatch.setattr(splits, "REPEATS", 1)
+    return make_trial(200, 0.2, seed=7, policies=("greedy", "exponential"), by=("ill",))
+
+
+def test_every_column_of_a_comparison_is_declared_once_with_a_format_that_is_there(trial):
+    names = [column.name for column in COLUMNS]
+    assert len(set(names)) == len(names)
+    assert all(callable(getattr(formats, column.format)) for column in COLUMNS if column.format)
+    own = [name for name in compare_log(trial.study, trial.log).columns[5:] if name not in names]
+    assert all(name.startswith("p_") or name.endswith(("_low", "_high")) for name in own)
+
+
+def test_a_new_column_is_one_function_and_one_line(trial, monkeypatch):
+    def patients(found):
+        return found.groups.sizes
+
+    line = Column("patients", "patients", "", "plain", patients)
+    monkeypatch.setattr(columns, "COLUMNS", (*COLUMNS, line))
+    table = compare_log(trial.study, trial.log)
+    assert table["patients"].tolist() == pytest.approx((table["share"] * 200).tolist())
+
+
+def test_findings_are_made_in_one_place_and_read_only_by_what_goes_with_them():
+    makers, readers = [], set()
+    for path in PACKAGE.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            name = getattr(node, "id", getattr(node, "name", ""))
+            if name in ("LoggedFindings", "LoggedRow"):
+                readers.add(path.stem)
+            if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "LoggedFindings":
+                makers.append(path.stem)
+    assert makers == ["trial_findings"]
+    assert readers <= READERS
