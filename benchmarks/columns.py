@@ -8,7 +8,6 @@ import tempfile
 from pathlib import Path
 
 import numpy as np
-from policysim.study.study_file import load_study
 from side_by_side import machine, markdown, seconds
 
 from policysim.files.bad_rows import DataError
@@ -16,6 +15,7 @@ from policysim.files.columns_file import open_columns
 from policysim.files.data_table import read_table
 from policysim.logs.guess_columns import trial_columns
 from policysim.logs.load_log import load_log
+from policysim.study.study_reader import load_study
 
 STUDY = """[data]
 file = "wide.csv"

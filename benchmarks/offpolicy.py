@@ -28,11 +28,11 @@ from policysim.logs.outcome_models import FEWEST_ROWS, PENALTIES
 from policysim.study.study_problem import problem_of_log
 from policysim.trials import splits
 from policysim.trials.arms import difference_from_best_arm
-from policysim.trials.columns import compare_log
 from policysim.trials.estimate_value import CrossFit, cross_fit, estimate_value
 from policysim.trials.evaluate_log import evaluate_log
 from policysim.trials.evidence import heterogeneity
 from policysim.trials.holes import find_holes
+from policysim.trials.trial_columns import compare_log
 
 DOCUMENT = Path(__file__).parents[1] / "docs" / "off-policy-coverage.md"
 ROUNDS = 15

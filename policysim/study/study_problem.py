@@ -106,7 +106,7 @@ def problem_of_log(study: LoggedStudy, log: Log) -> DecisionProblem:
     """The decision problem whose scores are fitted to all rows of a study's log.
 
     Its values are those of the outcome model, on the rows that it was fitted to: too good. What policies are worth to
-    other patients is in `policysim.trials.columns`.
+    other patients is in `policysim.trials.trial_columns`.
     """
     return fit_problem(log, np.ones(log.data.n_rows, dtype=np.bool_), study, build_adjacency(study))
 

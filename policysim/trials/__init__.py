@@ -5,7 +5,7 @@ estimate_value   the estimators, a class or an entry each; models fitted without
 holes            groups of patients to whom the log never gives an action
 arms             the arms before any model, and a policy against the best of them
 splits           policies from one part of a log, measured on the other; what repeated splits say together
-columns          the comparison of policies on held-out patients, and the table of its columns
+trial_columns    the comparison of policies on held-out patients, and the table of its columns
 diagnostics      calibration of the scores, balance of the arms, propensities; what may be wrong with a log
 evidence         what a log can show: heterogeneity, power, E-values, and the gain that a mechanism needs
 trial_question   the comparison as a question, and its tables

@@ -15,9 +15,9 @@ from policysim.logs.load_log import Log
 from policysim.logs.log_source import outcome_words
 from policysim.question.formats import rounded, with_interval
 from policysim.study.declared import LoggedStudy
-from policysim.trials.columns import ENDS
 from policysim.trials.diagnostics import LogCaveats, balance_words
 from policysim.trials.evidence import break_even_words, e_value_words, heterogeneity_words, power_words
+from policysim.trials.trial_columns import ENDS
 
 FOLLOWS_CHANCE = "where treatments hardly differ between patients, fitted scores follow chance"
 NO_DOUBT = LogCaveats()

@@ -33,7 +33,6 @@ from policysim.study.slider import Shown, show
 from policysim.study.study_problem import problem_of_log
 from policysim.study.sweep import applies, usable_policies, with_references
 from policysim.trials.arms import arms_of
-from policysim.trials.columns import ENDS, compare_log
 from policysim.trials.diagnostics import (
     LogCaveats,
     balance_of,
@@ -42,6 +41,7 @@ from policysim.trials.diagnostics import (
     propensities_of,
 )
 from policysim.trials.evidence import ASKED, confounding_needed, heterogeneity, power_of
+from policysim.trials.trial_columns import ENDS, compare_log
 from policysim.trials.trial_findings import LoggedFindings, find
 from policysim.trials.trial_screen import (
     LABELS,

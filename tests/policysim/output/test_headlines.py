@@ -19,8 +19,8 @@ from policysim.course.days import DaysQuestion, compare_days
 from policysim.decision.findings import find
 from policysim.decision.headline import headline
 from policysim.question.formats import percent, percent_down
-from policysim.trials.columns import compare_log
 from policysim.trials.diagnostics import log_caveats
+from policysim.trials.trial_columns import compare_log
 from policysim.trials.trial_findings import find as find_in_log
 from policysim.trials.trial_question import tables_of
 from policysim.trials.trial_screen import headline as trial_headline

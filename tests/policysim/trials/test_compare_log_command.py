@@ -17,8 +17,8 @@ from policysim.logs.log_frame import LoggedData
 from policysim.study.basis import OUTSIDE, OUTSIDE_LINE
 from policysim.trials import splits
 from policysim.trials.arms import arm_means, arms_of
-from policysim.trials.columns import compare_log
 from policysim.trials.diagnostics import BIASED, CONDITION, EXTRAPOLATED, LogCaveats
+from policysim.trials.trial_columns import compare_log
 from policysim.trials.trial_findings import LoggedRow, _from_which, _without_privacy, excluded
 
 

@@ -10,8 +10,8 @@ from small_trials import ARMS, SPACE, make_trial
 import policysim as ps
 from policies.catalogue import CATALOGUE, make_policy
 from policysim.trials import splits
-from policysim.trials.columns import compare_log
 from policysim.trials.splits import FOLDS, REPEATS, split_log
+from policysim.trials.trial_columns import compare_log
 
 POLICIES = ("greedy", "uniform", "best-fixed", "exponential", "randomized-response", "optimal")
 

@@ -9,8 +9,8 @@ from small_trials import make_trial
 import policysim
 from policysim.question import formats
 from policysim.study.sweep import Column
-from policysim.trials import columns, splits
-from policysim.trials.columns import COLUMNS, compare_log
+from policysim.trials import splits, trial_columns
+from policysim.trials.trial_columns import COLUMNS, compare_log
 
 PACKAGE = Path(policysim.__file__).parent
 # Deleted together with the findings.
@@ -36,7 +36,7 @@ def test_a_new_column_is_one_function_and_one_line(trial, monkeypatch):
         return found.groups.sizes
 
     line = Column("patients", "patients", "", "plain", patients)
-    monkeypatch.setattr(columns, "COLUMNS", (*COLUMNS, line))
+    monkeypatch.setattr(trial_columns, "COLUMNS", (*COLUMNS, line))
     table = compare_log(trial.study, trial.log)
     assert table["patients"].tolist() == pytest.approx((table["share"] * 200).tolist())
 
