@@ -25,8 +25,7 @@ from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from policysim.question.neighbours import refuse_others
-from policysim.study.registration import register
+from policysim.study.registration import refuse_others, register
 
 if TYPE_CHECKING:
     import pandas as pd

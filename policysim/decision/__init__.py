@@ -1,7 +1,7 @@
 """One decision for each patient: what choosing privately costs, and which mechanism to choose.
 
-evaluate         exact evaluation of action probabilities, overall and per group
-comparison       policies over epsilon, as a tidy table
+columns          the columns of a comparison, one function each
+comparison       policies over epsilon, evaluated exactly: one tidy table
 beliefs          what a published treatment tells an observer about a feature
 demands, limit   the smallest epsilon that is good enough; what no mechanism can do, with the proof
 findings, broken_bounds   what a comparison found at one epsilon, and which policies break what the study bounds

@@ -16,5 +16,5 @@ slider     what follows epsilon and policy on a page, and which policy is shown 
 checks         whether a policy keeps its claim, and whether a mean of patients agrees with the exact value
 contraindications  why contraindications read public features only
 basis          what the numbers of a study rest on, and what it hides, in words
-registration   the environments' names in Gymnasium
+registration   what `import policysim` does at once: our neighbours are ours, and Gymnasium knows the environments
 """

@@ -20,15 +20,14 @@ from policysim.logs import data_reader
 from policysim.study.contraindications import hidden_contraindications, why_refused
 from policysim.study.declared import (
     ADJACENCIES,
-    EPSILONS,
     PREVALENCE,
     LoggedStudy,
     ScenarioStudy,
     Study,
-    checked_epsilons,
     nearest_epsilon,
 )
 from policysim.study.stated_bounds import fault_of_bound, fault_of_capacity
+from policysim.study.sweep import EPSILONS, checked_epsilons
 
 STUDY = "study.toml"
 FOLDER = Path(__file__).parent / "studies"
