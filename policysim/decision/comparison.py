@@ -213,10 +213,11 @@ class Evaluator:
             given = probabilities[rows]
             expected = [np.einsum("na,na->n", given, table[rows]) for table in tables]
             totals += weights @ np.column_stack([*expected, given])
-        sums = np.tensordot(self.groups.membership, totals.reshape(n_cells, self._n_kinds, -1), axes=1)
-        means = sums / self._patients[:, None, None]
-        value, *outcomes = means[..., : len(tables)].sum(axis=1).T
-        return Means(value, means[..., len(tables) :], dict(zip(on.outcomes, outcomes, strict=True)))
+        by_cell = totals.reshape(n_cells, self._n_kinds, -1)
+        expectations = self.groups.membership @ by_cell[..., : len(tables)].sum(axis=1) / self._patients[:, None]
+        chosen = np.tensordot(self.groups.membership, by_cell[..., len(tables) :], axes=1)
+        value, *outcomes = expectations.T
+        return Means(value, chosen / self._patients[:, None, None], dict(zip(on.outcomes, outcomes, strict=True)))
 
     def _weights_of(self, on: DecisionProblem) -> list[sparse.csc_array]:
         """The patients of each record (of a problem of distinct rows: with each row) in each cell and kind, in blocks.
