@@ -20,8 +20,7 @@ from policies.html_table import html_table
 from policies.optimal.optimum import OptimalSafe
 from policies.policy import Policy
 from policysim.files.many_files import file_digest, parts_digest
-from policysim.study.contraindications import hidden_contraindications, why_refused
-from policysim.study.stated_bounds import bounds_in_words, counted_outcomes
+from policysim.study.stated_bounds import bounds_in_words, counted_outcomes, hidden_contraindications, why_refused
 from policysim.study.sweep import checked_epsilons
 
 if TYPE_CHECKING:
