@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from policies.adjacency import Sensitive
 from policies.reference import Greedy
 from policysim.decision.beliefs import Beliefs
 from policysim.decision.for_all import deaths_of_references, safest_for_all
@@ -223,6 +224,7 @@ def find(found: Results, study: ScenarioStudy | None = None) -> Findings:
     }
     ranked = ["best-fixed", *(policy.name for policy in asked.private if applies(policy, problem))]
     each = evaluated_on(Greedy(), problem)
+    some = problem.adjacency.name == Sensitive.name
     return Findings(
         epsilon=asked.epsilon,
         deaths=deaths,
@@ -234,7 +236,7 @@ def find(found: Results, study: ScenarioStudy | None = None) -> Findings:
         prevalence=prevalence,
         robustness=None if found.redraws is None else robustness(found.redraws, ranked),
         gain=gain,
-        unused=unused_features(problem, found.labels.hidden_features),
+        unused=unused_features(problem, found.labels.hidden_features) if some else (),
         used=uses_hidden(problem),
         safest=safest[0] if safest else NOBODY_DIES,
         break_even=even[0] if even else None,

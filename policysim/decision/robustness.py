@@ -370,11 +370,12 @@ def wrong_prior(study: ScenarioStudy, problem: DecisionProblem, policies: Sequen
         which the last two are measured, know the true prevalence; benefit_kept is NaN where shares of the gain at that
         prevalence say little (`policysim.study.gain.Gain`). Empty if the scenario names no condition.
     """
+    columns = ["policy", "epsilon", "factor", "prevalence", "value", "loss", "benefit_kept"]
     ill = prevalent(study)
     # Who is ill is asked of the records and not of a sum, which rounding may leave just below 1.
     possible = ill[problem.prior > 0]
     if possible.all() or not possible.any():
-        return pd.DataFrame(columns=["policy", "epsilon", "factor", "prevalence", "value", "loss", "benefit_kept"])
+        return pd.DataFrame(columns=columns)
     problems = [evaluated_on(policy, problem) for policy in policies]
     tables = [policy.probabilities(on) for policy, on in zip(policies, problems, strict=True)]
     everybody = evaluated_on(Greedy(), problem)
@@ -395,4 +396,4 @@ def wrong_prior(study: ScenarioStudy, problem: DecisionProblem, policies: Sequen
                     "benefit_kept": gain.kept(value) if gain.has_shares else np.nan,
                 }
             )
-    return pd.DataFrame(rows)
+    return pd.DataFrame(rows, columns=columns)
