@@ -17,7 +17,7 @@ from envs import ResponseModel
 from policysim.cli.main import main
 from policysim.decision.prices import WHOLE_RECORD, price_list
 from policysim.decision.redraws import Redraws
-from policysim.decision.robustness import N_RECORDS, REDRAWS, _Sample, ranked, wrong_prior
+from policysim.decision.robustness import N_RECORDS, REDRAWS, _Sample, ranked, redrawn, wrong_prior
 from policysim.question.formats import next_below
 from policysim.study.gain import LEAST_SHARE, Gain
 from policysim.study.study_problem import FACTORS, expected_utilities
@@ -322,6 +322,40 @@ def test_ranges_are_those_of_the_policies_as_made_under_the_redrawn_numbers(stud
     for each in found.ranges:
         wanted = np.quantile(of[each.outcome][each.policy], [0.05, 0.95])
         assert [each.low, each.high] == pytest.approx(wanted, abs=1e-12)
+
+
+def test_each_option_has_a_row_in_every_redraw_with_what_is_counted(study, problem, monkeypatch):
+    """By hand: the tables of all records, made for the numbers as stated, on the whole problem of each redraw."""
+    monkeypatch.setattr("policysim.decision.robustness.REDRAWS", 3)
+    policies = [study.policy(name, study.epsilon) for name in ("greedy", "optimal")]
+    found = redrawn(study, problem, policies)
+    single = {
+        f"for all: {action}": np.eye(3)[np.full(problem.n_records, a)] for a, action in enumerate(problem.actions)
+    }
+    tables = {policy.name: policy.probabilities(problem) for policy in policies} | single
+    counted = [f"expected_{name}" for name in problem.outcomes]
+    assert list(found.options.columns) == ["draw", "option", "value", *counted]
+    assert found.options["option"].tolist() == [*tables] * 3
+    assert found.options["draw"].tolist() == np.repeat(range(3), len(tables)).tolist()
+    _, numbers = np.random.default_rng(study.seed).spawn(2)
+    draws = Redraws(study)
+    symptoms = [name for name in study.scenario.transient if name not in study.scenario.death.acute]
+    for draw in range(3):
+        scenario, utility = draws.draw(numbers)
+        response = ResponseModel(study.scenario).with_scenario(scenario)
+        utilities = expected_utilities(response, utility)
+        outcomes = {"deaths": response.probability("death"), "symptoms": sum(map(response.probability, symptoms))}
+        rows = found.options[found.options["draw"] == draw].set_index("option")
+        for option, table in tables.items():
+            assert rows.loc[option, "value"] == pytest.approx(
+                problem.prior @ (table * utilities).sum(axis=1), abs=1e-12
+            )
+            for name, outcome in outcomes.items():
+                expected = problem.prior @ (table * outcome).sum(axis=1)
+                assert rows.loc[option, f"expected_{name}"] == pytest.approx(expected, abs=1e-12)
+        reference = found.references.iloc[draw]
+        assert reference["best"] == pytest.approx(problem.prior @ utilities.max(axis=1))
+        assert reference["fixed"] == pytest.approx(rows.loc[list(single), "value"].max())
 
 
 def test_a_sample_of_the_records_gives_what_all_of_them_give(covid, covid_problem):
