@@ -123,7 +123,7 @@ def test_covid_is_the_same_on_its_rows(covid_problem):
 
 
 def test_a_wrong_prior_is_that_of_all_records(covid, covid_problem):
-    table = wrong_prior(covid, covid_problem, ["optimal"])
+    table = wrong_prior(covid, covid_problem, [ps.make_policy("optimal", epsilon=covid.epsilon)])
     policy = ps.make_policy("optimal", epsilon=covid.epsilon)
     chosen = policy.probabilities(covid_problem)
     codes, _ = covid.scenario.space.groups("covid_positive")

@@ -207,7 +207,7 @@ def test_a_treatment_that_nobody_may_have_leaves_the_page_whole(tmp_path):
     )
     study = STUDY.replace('adjacency = "any-record"', 'public = ["age"]')
     made = answer(tmp_path, study.replace('"randomized-response"]', '"optimal", "optimal-safe"]'), scenario)
-    assert (made.tables["comparison.csv"]["p_pill"] == 0).all()
+    assert (made.tables["comparison"]["p_pill"] == 0).all()
     values = page(made)
     assert all("pill" in patient.not_allowed for patient in values["slider"].patients)
     said = [*values["brief"].points, *vars(values["headings"]).values(), *made.sentences, made.headline]
