@@ -18,7 +18,7 @@ from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties, findfont, fontManager, get_font
 from matplotlib.text import Text
 from matplotlib.textpath import text_to_path
-from matplotlib.ticker import FixedLocator, NullLocator
+from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
 # Boxes of text in a browser are 1.17 times the font size high, whatever is in them: lines must not touch.
 LINE_SPACING = 1.42
@@ -159,6 +159,11 @@ def set_log_ticks(axis: Axis, low: float, high: float, *, most: int | None = Non
         ticks = [tick for tick in ticks if f"{tick:e}".startswith("1.0000")]
     axis.set_ticks(ticks, labels=[plain(tick) for tick in ticks])
     axis.set_minor_locator(NullLocator())
+
+
+def set_numbers(axis: Axis, form: str = ",.4g") -> None:
+    """Numbers at the ticks with a true minus sign."""
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:{form}}".replace("-", "−")))
 
 
 def ticks_within(low: float, high: float) -> list[float]:

@@ -16,8 +16,8 @@ import policysim as ps
 from policysim import figures, report
 from policysim.decision.decision_question import answer_of, compared
 from policysim.decision.findings import find
-from policysim.figures.inline import inline
 from policysim.figures.looks import canvas
+from policysim.figures.writing import inline
 from policysim.question.answer import Drawing
 from policysim.report.deliver import folder_files
 
