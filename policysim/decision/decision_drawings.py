@@ -15,8 +15,8 @@ from policysim import figures
 from policysim.figures.card import Curves, card
 from policysim.figures.curves import choices_seen, lines_seen, spending_seen
 from policysim.figures.looks import is_level
-from policysim.figures.outcomes import WORDS as ICON_WORDS
-from policysim.figures.outcomes import died_words
+from policysim.figures.parts import WORDS as ICON_WORDS
+from policysim.figures.parts import died_words
 from policysim.question import words
 from policysim.question.answer import ColumnGroup, Drawing, TextTable, wide
 from policysim.question.words import ALL

@@ -1,7 +1,7 @@
 """Figures: each a function from a tidy table to a matplotlib Figure, for a page, a column of a journal, or a slide.
 
 benefit     what is kept and what harm is done, over epsilon and against each other, and what is spent of epsilon
-outcomes    by outcome: what the benefit is made of, what drives the sensitivity, and 1,000 patients as marks
+parts       what the benefit is made of, what drives the sensitivity, and how 1,000 patients fare
 patients    who bears the loss: groups, all patients in a row, single ones; forest plots of trials
 over_days   courses of treatment
 described   figures that are described by data alone
@@ -26,8 +26,8 @@ from policysim.figures.benefit import (
 from policysim.figures.curves import over_epsilon, spenders, telling
 from policysim.figures.lettering import set_epsilon_axis
 from policysim.figures.looks import SIZES, label, looks
-from policysim.figures.outcomes import benefit_parts, gained_by_outcome, icon_array, icon_counts, sensitivity_by_weight
 from policysim.figures.over_days import value_over_days, ways_over_days
+from policysim.figures.parts import benefit_parts, gained_by_outcome, icon_array, icon_counts, sensitivity_by_weight
 from policysim.figures.patients import action_probabilities, flat_features, forest, loss_by_group, patient_losses
 from policysim.figures.writing import to_pdf, to_png, to_svg
 

@@ -1,4 +1,4 @@
-"""What outcomes make of the benefit of a policy and of the sensitivity, and what a policy does to 1,000 patients."""
+"""What a whole is made of: the benefit and the sensitivity, by outcome; and 1,000 patients, by how they fare."""
 
 from __future__ import annotations
 
