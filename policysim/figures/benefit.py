@@ -191,7 +191,12 @@ def _draw(
     labels = limit_labels(rows) if exact and shares else {}
     if panel.column == "difference":
         labels = {**labels, BestFixed.name: CHOSEN_ELSEWHERE}
-        ends = [*draw_policies(axes, rows, panel.column, looks=colours, labels=labels), _best_arm(axes, rows)]
+        ends = draw_policies(axes, rows, panel.column, looks=colours, labels=labels)
+        # The line at 0 is the arm whose mean outcome is estimated best.
+        arms = list(rows["best_arm"].dropna().unique()) if "best_arm" in rows else []
+        name = f"{arms[0]} for all" if len(arms) == 1 else "the best single arm"
+        axes.axhline(0, **BEST_ARM, linewidth=thin(), label=name, zorder=1)
+        ends.append(LineEnd(name, np.nan, 0.0, 0.0, BEST_ARM, (0.0,)))
     else:
         ends = draw_policies(axes, rows, panel.column, looks=colours, scale=panel.scale, labels=labels)
     if exact and shares:
@@ -243,14 +248,6 @@ def _beside_the_best_arm(rows: pd.DataFrame) -> pd.DataFrame:
     same = (rows.loc[fixed, "difference"].abs() <= SAME_LINE * span).all()
     kept: pd.DataFrame = rows[~fixed] if same else rows
     return kept
-
-
-def _best_arm(axes: Axes, rows: pd.DataFrame) -> LineEnd:
-    """The line at 0, which is the arm whose mean outcome is estimated best."""
-    arms = list(rows["best_arm"].dropna().unique()) if "best_arm" in rows else []
-    name = f"{arms[0]} for all" if len(arms) == 1 else "the best single arm"
-    axes.axhline(0, **BEST_ARM, linewidth=thin(), label=name, zorder=1)
-    return LineEnd(name, np.nan, 0.0, 0.0, BEST_ARM, (0.0,))
 
 
 def out_of_reach(table: pd.DataFrame) -> pd.DataFrame:

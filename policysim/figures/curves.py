@@ -86,19 +86,20 @@ def merged(ends: Sequence[LineEnd], *, log: bool = False) -> list[LineEnd]:
     room = SAME_LINE * float(np.ptp(np.concatenate([*seen, [seen[0][0]]]))) if seen else 0.0
     heights: list[FloatArray] = []
     for end, height in zip(ends, seen, strict=True):
-        same = [place for place, other in enumerate(heights) if _same(height, other, room)]
-        if not same:
+        # A level line has one height.
+        same = (
+            place
+            for place, other in enumerate(heights)
+            if (len(other) == len(height) or 1 in (len(other), len(height))) and np.abs(height - other).max() <= room
+        )
+        place = next(same, None)
+        if place is None:
             kept.append(end)
             heights.append(height)
             continue
-        other = kept[same[0]]
-        kept[same[0]] = replace(other, name=f"{other.name}\n{LIKE}{end.name}", beside=(*other.beside, end.look))
+        other = kept[place]
+        kept[place] = replace(other, name=f"{other.name}\n{LIKE}{end.name}", beside=(*other.beside, end.look))
     return kept
-
-
-def _same(one: FloatArray, other: FloatArray, room: float) -> bool:
-    apart = len(one) != len(other) and 1 not in (len(one), len(other))
-    return not apart and bool(np.abs(one - other).max() <= room)
 
 
 def line_end(name: str, xs: pd.Series, ys: pd.Series, drawn: dict[str, Any], *, at_edge: bool = False) -> LineEnd:

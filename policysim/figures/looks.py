@@ -166,23 +166,22 @@ class Canvas:
         Empty.
     size : str
         "page", "column" or "slide".
-    font : float
-        Points.
+    font, width : float
+        Of the words, and of the figure, points.
+    narrow : bool
+        Whether panels stand below each other.
     """
 
     figure: Figure
     size: SizeName
     font: float
+    width: float
+    narrow: bool
 
-    @property
-    def narrow(self) -> bool:
-        """Whether panels stand below each other."""
-        return self.size == "column"
-
-    @property
-    def width(self) -> float:
-        """Points."""
-        return 72 * float(self.figure.get_figwidth())
+    def set_height(self, inches: float) -> None:
+        """Another height, once it is known what is drawn; a slide keeps its own."""
+        if self.size != "slide":
+            self.figure.set_figheight(inches)
 
     def panels(self, count: int = 1, across: int = 1, **shared: Any) -> list[Axes]:
         """So many panels, row by row; what they share goes to `Figure.subplots`."""
@@ -235,7 +234,7 @@ def canvas(size: SizeName, *, page: tuple[float, float], column: float) -> Itera
     ratio = font / FONTS["page"]
     scaled = {name: value * ratio for name, value in SCALED.items()}
     with context([STYLE, {"font.size": font, **scaled}]), no_glyph_warnings():
-        yield Canvas(Figure(figsize=inches, layout="constrained"), size, font)
+        yield Canvas(Figure(figsize=inches, layout="constrained"), size, font, 72 * inches[0], size == "column")
 
 
 def name_panel(axes: Axes, title: str, x: str, y: str = "", *, notes: Sequence[str] = ()) -> None:

@@ -13,7 +13,7 @@ from matplotlib.ticker import NullLocator, PercentFormatter
 
 from policies.optimal.optimum import OPTIMAL_DAILY, Optimal, catalogue_name
 from policies.policy import Look
-from policysim.figures.benefit import name_region, shade_out_of_reach
+from policysim.figures.benefit import name_region, out_of_reach, shade_out_of_reach
 from policysim.figures.curves import (
     MOST_CURVES,
     NAMES_SHARE,
@@ -26,9 +26,9 @@ from policysim.figures.curves import (
     thin,
     undrawn,
 )
-from policysim.figures.layout import EndLabels, LineEnd, settle
+from policysim.figures.layout import EndLabels, settle
 from policysim.figures.lettering import LINE_SPACING, plain, set_epsilon_axis
-from policysim.figures.looks import COLOURS, GREY, as_line, canvas, is_level, label, looks, name_panel
+from policysim.figures.looks import COLOURS, GREY, Canvas, as_line, canvas, is_level, label, looks, name_panel
 from policysim.question.answer import SizeName
 from policysim.question.words import ALL, BEST_SCHEDULE, PLAN_ONCE, achieved, days
 
@@ -92,34 +92,18 @@ def value_over_days(table: pd.DataFrame, *, policies: Sequence[str] | None = Non
     height = 0.18 * rows["policy"].nunique() + 1.6
     with canvas(size, page=(9.6 if across > 1 else 7.2, height * down), column=1.05 * height * n_panels) as made:
         grid = made.panels(n_panels, across, sharey=True)
-        proven = _proven(table[(table["group"] == ALL) & (table["horizon"] == longest)])
-        room = NAMES_SHARE * made.width / across
-        ends = _draw(grid[0], rows[rows["horizon"] == longest], "total_epsilon", colours)
-        labels = [EndLabels(made, grid[0], ends, width=room)]
-        set_epsilon_axis(grid[0], rows["total_epsilon"])
+        about: dict[str, Any] = {"colours": colours, "across": across}
+        labels = [_draw(made, grid[0], rows[rows["horizon"] == longest], "total_epsilon", **about)]
         title = f"Benefit kept over {days(int(longest))}"
         name_panel(grid[0], title, "total ε of the course (log scale)", notes=[undrawn(every, names)])
-        shade_out_of_reach(grid[0], proven)
+        proven = table[table["horizon"] == longest].assign(epsilon=lambda rows: rows["total_epsilon"])
+        shade_out_of_reach(grid[0], out_of_reach(proven))
         for axes, total in zip(grid[1:], totals, strict=False):
-            shown = rows[rows["total_epsilon"] == total]
-            labels.append(EndLabels(made, axes, _draw(axes, shown, "horizon", colours), width=room))
-            horizons = sorted(shown["horizon"].unique())
-            axes.set_xscale("log")
-            axes.set_xticks(horizons, labels=[f"{day:g}" for day in horizons])
-            axes.xaxis.set_minor_locator(NullLocator())
+            labels.append(_draw(made, axes, rows[rows["total_epsilon"] == total], "horizon", **about))
             name_panel(axes, f"By horizon, at total ε = {plain(total)}", "days (log scale)")
         settle(made, labels)
-        name_region(grid[0], proven)
+        name_region(grid[0], out_of_reach(proven))
     return made.figure
-
-
-def _proven(rows: pd.DataFrame) -> pd.DataFrame:
-    """What no mechanism exceeds at each total, as `policysim.figures.benefit.out_of_reach` has it."""
-    if "most_kept" not in rows:
-        return rows.iloc[:0].assign(epsilon=[], most_kept=[])
-    proven = rows.loc[rows["most_kept"].notna() & (rows["total_epsilon"] > 0), ["total_epsilon", "most_kept"]]
-    finite = proven[proven["total_epsilon"] < float("inf")].drop_duplicates("total_epsilon")
-    return finite.rename(columns={"total_epsilon": "epsilon"}).sort_values("epsilon")
 
 
 def ways_over_days(table: pd.DataFrame, *, size: SizeName = "page") -> Figure:
@@ -186,8 +170,10 @@ def _names(rows: pd.DataFrame, policies: Sequence[str] | None) -> list[str]:
     return [*first, *telling(others, most=MOST_CURVES - len(first), along="total_epsilon")]
 
 
-def _draw(axes: Axes, rows: pd.DataFrame, along: str, colours: Mapping[str, Look]) -> list[LineEnd]:
-    """A line for each policy that keeps something known."""
+def _draw(
+    made: Canvas, axes: Axes, rows: pd.DataFrame, along: str, *, colours: Mapping[str, Look], across: int
+) -> EndLabels:
+    """A line along total_epsilon or horizon for each policy that keeps something known."""
     ends = []
     for name in names_of(rows, "policy"):
         line = rows[(rows["policy"] == name) & rows["benefit_kept"].notna()].sort_values(along)
@@ -200,4 +186,11 @@ def _draw(axes: Axes, rows: pd.DataFrame, along: str, colours: Mapping[str, Look
         ends.append(line_end(shown, line[along], line["benefit_kept"], drawn))
     axes.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
     axes.tick_params(labelleft=True)
-    return merged(ends)
+    if along == "horizon":
+        horizons = sorted(rows["horizon"].unique())
+        axes.set_xscale("log")
+        axes.set_xticks(horizons, labels=[f"{day:g}" for day in horizons])
+        axes.xaxis.set_minor_locator(NullLocator())
+    else:
+        set_epsilon_axis(axes, rows["total_epsilon"])
+    return EndLabels(made, axes, merged(ends), width=NAMES_SHARE * made.width / across)

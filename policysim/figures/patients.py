@@ -224,15 +224,13 @@ def _multiples(
     left_out = len(order)
     order = order[: MOST_ROWS // down if size == "slide" else MOST_ROWS]
     left_out -= len(order)
-    wide = 9.6 if across > 2 else 7.2
-    # Whether names need two lines is known once they are measured, and they have to be for the height.
-    with canvas(size, page=(wide, 1), column=1) as made:
+    with canvas(size, page=(9.6 if across > 2 else 7.2, 1), column=1) as made:
+        # Whether names need two lines is known once they are measured, and they have to be for the height.
         labels = [
             made.lines(name, GROUPS_SHARE * made.width, MOST_LINES[made.size]) for name in _row_names(order, rows)
         ]
-    row = ROW[made.size][any("\n" in words for words in labels)]
-    high = down * (0.62 + row * max(len(order), 2)) + 1.1
-    with canvas(size, page=(wide, high), column=high + 0.4) as made:
+        row = ROW[made.size][any("\n" in words for words in labels)]
+        made.set_height(down * (0.62 + row * max(len(order), 2)) + 1.1 + (0.4 if made.narrow else 0))
         panels = made.panels(len(names), across, sharex=True, sharey=True)
         places = {key: place for place, key in enumerate(order)}
         for place, (axes, name) in enumerate(zip(panels, names, strict=True)):
