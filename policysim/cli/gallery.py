@@ -121,7 +121,7 @@ def gallery(folder: Path) -> str:
 
 def index(folder: Path) -> str:
     """The same as a page of HTML that asks for nothing but itself; parameters and errors as `gallery` has them."""
-    from policysim.figures.inline import inline
+    from policysim.figures.writing import inline
 
     sections = _sections(folder)
     pictures: dict[str, str] = {}

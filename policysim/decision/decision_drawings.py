@@ -12,10 +12,10 @@ import pandas as pd
 from policies.reference import BestFixed, Greedy
 from policysim import figures
 from policysim.figures.card import Curves, card
-from policysim.figures.icons import WORDS as ICON_WORDS
-from policysim.figures.icons import died_words
+from policysim.figures.curves import choices_seen, lines_seen, spending_seen
 from policysim.figures.looks import is_level
-from policysim.figures.seen import choices_seen, lines_seen, spending_seen
+from policysim.figures.parts import WORDS as ICON_WORDS
+from policysim.figures.parts import died_words
 from policysim.question import words
 from policysim.question.answer import ColumnGroup, Drawing, TextTable, wide
 from policysim.question.formats import NEGLIGIBLE, events, percent, percent_1, plain, population, rounded, sensitivity

@@ -1,31 +1,35 @@
 """Figures: each a function from a tidy table to a matplotlib Figure, for a page, a column of a journal, or a slide.
 
-benefit, harm, icons, parts, groups, losses, patients, over_days   the figures
-curves      what is asked of a table, and what the figures over epsilon share
-layout, lettering   names beside their lines, words that fit in fonts that have them, and no two that touch
-looks       colour, marker and dashes of each policy and action; fonts and widths (figures.mplstyle is the style)
+benefit     what is kept and what harm is done, over epsilon and against each other, and what is spent of epsilon
+parts       what the benefit is made of, what drives the sensitivity, and how 1,000 patients fare
+patients    who bears the loss: groups, all patients in a row, single ones; forest plots of trials
+over_days   courses of treatment
 described   figures that are described by data alone
 card        small figures that stand for a whole report where many are shown
-seen        what is seen in a figure, in words
-saving      SVG, PNG and PDF
-inline, short_paths, epsilon_markers   an SVG as a part of a page, in its colours and few letters, with lines at epsilon
+curves      what is asked of a table, what the figures over epsilon share, and what is seen in them, in words
+layout, lettering   names beside their lines, words that fit in fonts that have them, and no two that touch
+looks       colour, marker and dashes of each policy and action; the canvas of every figure (figures.mplstyle)
+writing     SVG, PNG and PDF; an SVG as a part of a page, in its colours and few letters, with lines at epsilon
 
-A new figure is a module here, with a function that makes its `Drawing` (its words, its data, the section of the page),
-and the line that asks for it, in the question whose answer it belongs to.
+A new figure is a function here, from a table to a Figure, on a `looks.canvas`; and a `Drawing` (its words, its data,
+the section of the page) in the question whose answer it belongs to.
 """
 
-from policysim.figures.benefit import frontier, harm_of, nothing_spent, out_of_reach, spent_vs_claimed
+from policysim.figures.benefit import (
+    benefit_vs_harm,
+    frontier,
+    harm_of,
+    nothing_spent,
+    out_of_reach,
+    spent_vs_claimed,
+)
 from policysim.figures.curves import over_epsilon, spenders, telling
-from policysim.figures.groups import flat_features, forest, loss_by_group
-from policysim.figures.harm import benefit_vs_harm
-from policysim.figures.icons import icon_array, icon_counts
 from policysim.figures.lettering import set_epsilon_axis
 from policysim.figures.looks import SIZES, label, looks
-from policysim.figures.losses import patient_losses
 from policysim.figures.over_days import value_over_days, ways_over_days
-from policysim.figures.parts import benefit_parts, gained_by_outcome, sensitivity_by_weight
-from policysim.figures.patients import action_probabilities
-from policysim.figures.saving import to_pdf, to_png, to_svg
+from policysim.figures.parts import benefit_parts, gained_by_outcome, icon_array, icon_counts, sensitivity_by_weight
+from policysim.figures.patients import action_probabilities, flat_features, forest, loss_by_group, patient_losses
+from policysim.figures.writing import to_pdf, to_png, to_svg
 
 __all__ = [
     "SIZES",

@@ -1,4 +1,4 @@
-"""Figures over epsilon: what each policy keeps and what harm it does, and what it spends of its epsilon."""
+"""What each policy keeps and what harm it does, over epsilon and against each other, and what it spends of epsilon."""
 
 from __future__ import annotations
 
@@ -13,8 +13,10 @@ from matplotlib import rcParams
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.path import Path
+from matplotlib.text import Annotation
 from matplotlib.ticker import FuncFormatter, NullLocator, PercentFormatter
 
+from policies.optimal.optimum import Optimal
 from policies.policy import Look
 from policies.reference import BestFixed
 from policysim.figures.curves import (
@@ -22,6 +24,7 @@ from policysim.figures.curves import (
     NAMES_SHARE,
     SAME_LINE,
     SPENDS_NOTHING,
+    STAR,
     checked,
     draw_policies,
     has_band,
@@ -37,11 +40,11 @@ from policysim.figures.curves import (
     undrawn,
 )
 from policysim.figures.layout import EndLabels, LineEnd, settle
-from policysim.figures.lettering import set_epsilon_axis, set_log_ticks
-from policysim.figures.looks import GREY, Canvas, as_line, canvas, is_level, limit_labels, looks
+from policysim.figures.lettering import set_epsilon_axis, set_log_ticks, set_numbers
+from policysim.figures.looks import GREY, Canvas, as_dot, as_line, canvas, is_level, label, looks, name_panel
 from policysim.question.answer import SizeName
 from policysim.question.formats import NEGLIGIBLE, population, tick
-from policysim.question.words import in_a_row
+from policysim.question.words import ACHIEVABLE, ALL, UNBEATABLE, attains, in_a_row
 
 NAME = "frontier"
 # On logged data the arm of best-fixed is chosen on other folds: it may not be the one estimated best.
@@ -59,6 +62,9 @@ TOP = "right guesses of 100, at most"
 OUT_OF_REACH = ("out of reach\nif what is given\nis published", "no ε-private\nchoice", "out of reach")
 BAND = "Shaded: 95 % interval of the estimate (sampling error)."
 
+# The bounds of the limit, where that is the limit of what is drawn and not of a model of it.
+BOUNDS = {ACHIEVABLE: "achievable (the limit is above)", UNBEATABLE: "unbeatable (the limit is below)"}
+
 
 @dataclass(frozen=True)
 class Measure:
@@ -68,11 +74,6 @@ class Measure:
     title: str
     axis: str
     scale: float = 1.0
-
-    @property
-    def is_percentage(self) -> bool:
-        """Whether its axis is in %."""
-        return self.column == "benefit_kept"
 
 
 def frontier(
@@ -118,16 +119,16 @@ def frontier(
     """
     checked(table, NAME, ["policy", "epsilon", "group", "benefit_kept"])
     rows = nonempty(over_epsilon(table), NAME, "of everyone with 0 < epsilon < inf")
-    panels, every = _panels(rows, count), names_of(rows, "policy")
+    panels, colours = _panels(rows, count), looks(names_of(rows, "policy"))
+    most = MOST_CURVES
+    candidates = rows
     if panels[0].column == "difference":
-        candidates = _beside_the_best_arm(rows)
-        # The line of the best arm is one of the panel's.
-        names = telling(candidates, epsilon=epsilon, policies=_among(policies, candidates), most=MOST_CURVES - 1)
-        every = names_of(candidates, "policy")
-    else:
-        names = telling(rows, epsilon=epsilon, policies=policies)
-    colours = looks(names_of(rows, "policy"))
-    rows, note = rows[rows["policy"].isin(names)], undrawn(every, names)
+        candidates, most = _beside_the_best_arm(rows), MOST_CURVES - 1
+        if policies is not None:
+            left = names_of(candidates, "policy")
+            policies = [name for name in policies if name in left or name != BestFixed.name]
+    names = telling(candidates, epsilon=epsilon, policies=policies, most=most)
+    rows, note = rows[rows["policy"].isin(names)], undrawn(names_of(candidates, "policy"), names)
     exact = not any(has_band(rows, panel.column) for panel in panels)
     # The names are below each other; a column has its panels below each other too. As low as names allow: on a page
     # the figure stands on the first screen.
@@ -135,13 +136,13 @@ def frontier(
     with canvas(
         size, page=(9.6 if len(panels) > 1 else 7.2, height), column=0.5 + _panel_of_column(rows) * len(panels)
     ) as made:
-        axes = _grid(made, len(panels))
+        axes = made.panels(len(panels), 1 if made.narrow else len(panels))
         labels = [
             _draw(made, place, rows, panel, colours=colours, exact=exact, note=note)
             for place, panel in zip(axes, panels, strict=True)
         ]
         settle(made, labels)
-        if exact and panels[0].is_percentage:
+        if exact and panels[0].column == "benefit_kept":
             name_region(axes[0], out_of_reach(rows))
     return made.figure
 
@@ -176,47 +177,56 @@ def harm_of(table: pd.DataFrame) -> str:
     found = [str(column) for column in table if str(column).startswith(EXTRA)]
     found = [column for column in found if not column.endswith(ENDS) and table[column].notna().any()]
     ranked = sorted(found, key=lambda column: HARMS.index(column) if column in HARMS else 1)
-    happens = [column for column in ranked if _happens(table, column)]
-    return next(iter(happens), "")
-
-
-def _happens(table: pd.DataFrame, column: str) -> bool:
-    columns = [column] + [
-        name for name in (column.replace(EXTRA, "expected_", 1),) if name in table and column == DEATHS
-    ]
-    return bool((table[columns].abs().fillna(0) > NEGLIGIBLE).any(axis=None))
-
-
-def _grid(made: Canvas, n_panels: int) -> Sequence[Axes]:
-    shape = (n_panels, 1) if made.narrow else (1, n_panels)
-    return list(made.figure.subplots(*shape, squeeze=False).flat)
+    for column in ranked:
+        columns = [column, *(name for name in ("expected_deaths",) if name in table and column == DEATHS)]
+        if (table[columns].abs().fillna(0) > NEGLIGIBLE).any(axis=None):
+            return column
+    return ""
 
 
 def _draw(
     made: Canvas, axes: Axes, rows: pd.DataFrame, panel: Measure, *, colours: Mapping[str, Look], exact: bool, note: str
 ) -> EndLabels:
+    shares = panel.column == "benefit_kept"
     # The limit is one of benefit, and not of deaths; on a log it is that of the fitted scores.
-    labels = limit_labels(rows) if exact and panel.is_percentage else {}
+    labels = limit_labels(rows) if exact and shares else {}
     if panel.column == "difference":
         labels = {**labels, BestFixed.name: CHOSEN_ELSEWHERE}
-        ends = [*draw_policies(axes, rows, panel.column, looks=colours, labels=labels), _best_arm(axes, rows)]
+        ends = draw_policies(axes, rows, panel.column, looks=colours, labels=labels)
+        # The line at 0 is the arm whose mean outcome is estimated best.
+        arms = list(rows["best_arm"].dropna().unique()) if "best_arm" in rows else []
+        name = f"{arms[0]} for all" if len(arms) == 1 else "the best single arm"
+        axes.axhline(0, **BEST_ARM, linewidth=thin(), label=name, zorder=1)
+        ends.append(LineEnd(name, np.nan, 0.0, 0.0, BEST_ARM, (0.0,)))
     else:
         ends = draw_policies(axes, rows, panel.column, looks=colours, scale=panel.scale, labels=labels)
-    if exact and panel.is_percentage:
+    if exact and shares:
         shade_out_of_reach(axes, out_of_reach(rows))
     set_epsilon_axis(axes, rows["epsilon"])
-    said = [axes.get_xlabel(), *([BAND] if has_band(rows, panel.column) else []), *([note] if note else [])]
-    axes.set_xlabel("\n".join(said))
-    if panel.is_percentage:
+    if shares:
         axes.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
     elif panel.column.startswith(EXTRA):
         axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
-    axes.set_title(panel.title, loc="left", fontweight="bold")
-    axes.set_ylabel(panel.axis)
+    notes = (BAND if has_band(rows, panel.column) else "", note)
+    name_panel(axes, panel.title, axes.get_xlabel(), panel.axis, notes=notes)
     if not made.narrow or axes is made.figure.axes[0]:
         guess_axis(axes, rows["epsilon"])
     columns = 1 if made.narrow else len(made.figure.axes)
     return EndLabels(made, axes, ends, width=NAMES_SHARE * made.width / columns)
+
+
+def limit_labels(rows: pd.DataFrame) -> dict[str, str]:
+    """What stands beside the lines of the optimum and of its bounds; "the limit" where that is proven at each epsilon.
+
+    Parameters
+    ----------
+    rows : DataFrame
+        From a comparison: policy, benefit_kept and, where something is proven, most_kept.
+    """
+    optimum = rows[rows["policy"] == Optimal.name]
+    proven = optimum["most_kept"] if "most_kept" in optimum else [math.nan] * len(optimum)
+    exact = all(attains(kept, most) for kept, most in zip(optimum["benefit_kept"], proven, strict=True))
+    return {Optimal.name: f"optimal ({'the limit' if exact else 'the best found'})", **BOUNDS}
 
 
 def guess_axis(axes: Axes, epsilons: pd.Series) -> None:
@@ -239,20 +249,6 @@ def _beside_the_best_arm(rows: pd.DataFrame) -> pd.DataFrame:
     same = (rows.loc[fixed, "difference"].abs() <= SAME_LINE * span).all()
     kept: pd.DataFrame = rows[~fixed] if same else rows
     return kept
-
-
-def _among(policies: Sequence[str] | None, rows: pd.DataFrame) -> Sequence[str] | None:
-    """What was asked for, less best-fixed where it is the best arm, which is drawn in any case."""
-    left = names_of(rows, "policy")
-    return None if policies is None else [name for name in policies if name in left or name != BestFixed.name]
-
-
-def _best_arm(axes: Axes, rows: pd.DataFrame) -> LineEnd:
-    """The line at 0, which is the arm whose mean outcome is estimated best."""
-    arms = list(rows["best_arm"].dropna().unique()) if "best_arm" in rows else []
-    name = f"{arms[0]} for all" if len(arms) == 1 else "the best single arm"
-    axes.axhline(0, **BEST_ARM, linewidth=thin(), label=name, zorder=1)
-    return LineEnd(name, np.nan, 0.0, 0.0, BEST_ARM, (0.0,))
 
 
 def out_of_reach(table: pd.DataFrame) -> pd.DataFrame:
@@ -351,7 +347,7 @@ def spent_vs_claimed(
     rows = rows[rows["policy"].isin(names)]
     height = max(4.2, 0.19 * len(names) + 2.2)
     with canvas(size, page=(7.2, height), column=_panel_of_column(rows)) as made:
-        axes = made.figure.subplots()
+        (axes,) = made.panels()
         diagonal = pd.Series(sorted(rows["epsilon"].unique()))
         axes.plot(diagonal, diagonal, **DIAGONAL, linewidth=thin(), label=ALL_OF_IT)
         ends = [line_end(ALL_OF_IT, diagonal, diagonal, DIAGONAL)]
@@ -367,10 +363,13 @@ def spent_vs_claimed(
         # Far below the diagonal there may be policies that spend next to nothing.
         low = max(rows["epsilon_spent"].min(), diagonal.min() / 20)
         set_log_ticks(axes.yaxis, low, diagonal.max())
-        axes.set_title("Privacy spent against privacy claimed", loc="left", fontweight="bold")
-        note = undrawn(every, names)
-        axes.set_xlabel("ε claimed (log scale)" + (f"\n{note}" if note else ""))
-        axes.set_ylabel("ε spent: exact privacy loss (log scale)")
+        name_panel(
+            axes,
+            "Privacy spent against privacy claimed",
+            "ε claimed (log scale)",
+            "ε spent: exact privacy loss (log scale)",
+            notes=[undrawn(every, names)],
+        )
         settle(made, [EndLabels(made, axes, merged(ends, log=True), width=NAMES_SHARE * made.width)])
     return made.figure
 
@@ -379,19 +378,126 @@ def nothing_spent(table: pd.DataFrame) -> str:
     """The sentence on policies that spend nothing at some epsilon, which has no place on a log axis; "" without any."""
     rows = over_epsilon(table)
     free = [name for name in names_of(rows, "policy") if not is_level(name)]
-    none = rows[rows["policy"].isin(free) & (rows["epsilon_spent"] <= SPENDS_NOTHING)]
-    names = names_of(none, "policy")
+    nothing = rows["epsilon_spent"] <= SPENDS_NOTHING
+    names = names_of(rows[rows["policy"].isin(free) & nothing], "policy")
     if len(names) > MOST_NAMED:
         return f"Log axes have no place for 0, which is what {len(names)} policies spend at some ε."
-    said = [f"{name} ({_where(rows[rows['policy'] == name])})" for name in names]
+    said = []
+    for name in names:
+        mine = rows["policy"] == name
+        last, others = float(rows.loc[mine & nothing, "epsilon"].max()), rows.loc[mine & ~nothing, "epsilon"]
+        up_to = f"up to ε\u00a0=\u00a0{tick(last)}" if last < others.min() else "at some ε"
+        said.append(f"{name} ({'at every ε' if others.empty else up_to})")
     spend = "spends" if len(names) == 1 else "spend"
     return f"Log axes have no place for 0, which is what {in_a_row(said, 'and')} {spend}." if said else ""
 
 
-def _where(rows: pd.DataFrame) -> str:
-    """At which epsilons a policy spends nothing."""
-    none = rows["epsilon_spent"] <= SPENDS_NOTHING
-    if none.all():
-        return "at every ε"
-    last = float(rows.loc[none, "epsilon"].max())
-    return f"up to ε\u00a0=\u00a0{tick(last)}" if last < rows.loc[~none, "epsilon"].min() else "at some ε"
+HARM = "benefit_vs_harm"
+MOST_DOTS = 5
+EPSILON = "ε = "
+FRONTIER = "the most that any ε-private choice keeps, a line for each ε"
+# Of the width, the names of the mechanisms at the right.
+LEGEND_SHARE = 0.26
+
+
+def benefit_vs_harm(
+    table: pd.DataFrame,
+    mechanisms: pd.DataFrame,
+    *,
+    outcome: str = "deaths",
+    policies: Sequence[str] | None = None,
+    count: int | None = None,
+    size: SizeName = "page",
+) -> Figure:
+    """The most that any ε-private mechanism keeps at so much harm, a line for each ε; a dot per mechanism and ε.
+
+    Parameters
+    ----------
+    table : DataFrame
+        From `frontier`: epsilon, benefit_kept, extra_OUTCOME.
+    mechanisms : DataFrame
+        From `compare`: policy, epsilon, group, benefit_kept, extra_OUTCOME; the rows of everyone at the epsilons of
+        `table` are drawn.
+    outcome : str
+        What the harm is.
+    policies : sequence of str, optional
+        Those to draw; by default at most five, chosen by `policysim.figures.curves.telling`.
+    count : int, optional
+        Among how many patients the harm is counted; by default, so many that two digits are seen.
+    size : {"page", "column", "slide"}
+        What the figure is for.
+
+    Returns
+    -------
+    Figure
+
+    Raises
+    ------
+    ValueError
+        For tables without these columns or rows, or that lack a policy asked for.
+    """
+    harm = f"extra_{outcome}"
+    checked(table, HARM, ["epsilon", "benefit_kept", harm])
+    checked(mechanisms, HARM, ["policy", "epsilon", "group", "benefit_kept", harm])
+    lines = nonempty(table[table["benefit_kept"].notna()], HARM, "with a share of the benefit")
+    wanted = (mechanisms["group"] == ALL) & mechanisms["epsilon"].isin(lines["epsilon"])
+    dots = mechanisms[wanted & mechanisms["benefit_kept"].notna() & mechanisms[harm].notna()]
+    # The optimum is the end of each line; of what has no ε, one treatment for all is what the benefit is counted from.
+    every = [name for name in names_of(dots, "policy") if name == BestFixed.name or not is_level(name)]
+    every = [name for name in every if name != Optimal.name]
+    names = telling(dots[dots["policy"].isin(every)], policies=policies, most=MOST_DOTS) if every else []
+    colours = looks(names_of(mechanisms, "policy"))
+    count = count or population([*lines[harm], *dots[harm]])
+    with canvas(size, page=(7.8, 4.8), column=4.6 + 0.16 * len(names)) as made:
+        (axes,) = made.panels()
+        ends = [_frontier_line(axes, line, harm, count) for _, line in lines.groupby("epsilon")]
+        frontiers = axes.get_lines()
+        frontiers[0].set_label(FRONTIER)
+        for name in names:
+            rows = dots[dots["policy"] == name].sort_values("epsilon")
+            drawn = {**as_dot(name, colours[name]), **(STAR if name == BestFixed.name else {})}
+            thread = {} if is_level(name) else {"linestyle": "dotted", "linewidth": 0.6 * thin()}
+            axes.plot(count * rows[harm], rows["benefit_kept"], **{**drawn, **thread}, label=label(name))
+        axes.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
+        set_numbers(axes.xaxis)
+        axes.grid(visible=True)
+        name_panel(
+            axes,
+            "Benefit against harm",
+            f"extra {outcome.replace('_', ' ')} per {count:,} patients, more than with the best treatment for each",
+            "benefit kept (0 %: one treatment for all)",
+            notes=[undrawn(every, names)],
+        )
+        if names:
+            # The lines, of which the title does not speak, come last.
+            handles = [*(line for line in axes.get_lines() if line not in frontiers), frontiers[0]]
+            width = (0.8 if made.narrow else LEGEND_SHARE) * made.width
+            made.legend(handles=handles, width=width, alignment="left", title="From dot to dot as ε grows:")
+        settle(made)
+        _share_names(ends)
+    return made.figure
+
+
+def _share_names(ends: Sequence[Annotation]) -> None:
+    """Lines that end at the same place share a name: "ε = 4, 8"; the layout must be fixed."""
+    kept: list[Annotation] = []
+    for text in ends:
+        box = text.get_window_extent()
+        other = next((one for one in kept if one.get_window_extent().overlaps(box)), None)
+        if other is None:
+            kept.append(text)
+        else:
+            other.set_text(f"{other.get_text()}, {text.get_text().removeprefix(EPSILON)}")
+            text.remove()
+
+
+def _frontier_line(axes: Axes, line: pd.DataFrame, harm: str, count: int) -> Annotation:
+    """The frontier at one ε, named at its optimum."""
+    rows = line.sort_values(harm)
+    xs, ys = count * rows[harm], rows["benefit_kept"]
+    axes.plot(xs, ys, color="#000000", linewidth=thin(), marker=".", clip_on=False, zorder=3)
+    words = f"{EPSILON}{tick(rows['epsilon'].iloc[0])}"
+    # What crosses the words is paler than they are.
+    box = {"facecolor": "white", "alpha": 0.75, "linewidth": 0, "pad": 0.5}
+    at = (xs.iloc[-1], ys.iloc[-1])
+    return axes.annotate(words, at, xytext=(0.35, 0.25), textcoords="offset fontsize", va="bottom", bbox=box, zorder=4)

@@ -5,24 +5,23 @@ They are drawn for the width of a card, some 300 CSS pixels, and have no title: 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, TypeAlias
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, MaxNLocator, PercentFormatter
+from matplotlib.ticker import MaxNLocator, PercentFormatter
 
 from policysim.figures.layout import EndLabels, LineEnd, settle
-from policysim.figures.lettering import set_log_ticks, wrapped
-from policysim.figures.looks import GREY, Canvas, canvas
+from policysim.figures.lettering import set_log_ticks, set_numbers, wrapped
+from policysim.figures.looks import GREY, canvas, list_rows
 from policysim.question.answer import CARD, Drawing
 from policysim.question.formats import percent, plain, rounded, with_interval
 
 # Inches: with the letters of a page, 12 CSS pixels high where it is shown as large as it is.
-WIDTH, HEIGHT = 3.3, 2.0
+INCHES: dict[str, Any] = {"page": (3.3, 2.0), "column": 2.0}
 COLOURS = ("#0072B2", "#C84F00", "#009E73", "#CC79A7")
 DASHES = ("solid", "dashed", "dashdot", "dotted")
 # Of the width, what names beside lines may take; and names beside rows.
@@ -33,22 +32,6 @@ STEPS = [1, 2, 2.5, 5, 10]
 MOST_ROWS = 5
 
 Points = Sequence[tuple[float, float]]
-
-
-class Panel(Protocol):
-    """What a card shows."""
-
-    @property
-    def seen(self) -> str:
-        """What is seen, in words."""
-
-    def figure(self) -> Figure:
-        """The same, drawn."""
-
-
-def card(panel: Panel) -> Drawing:
-    """The drawing that stands for a report, with words for readers who cannot see it."""
-    return Drawing(CARD, "The finding at a glance", panel.seen, lambda _: panel.figure())
 
 
 @dataclass(frozen=True)
@@ -95,7 +78,11 @@ class Curves:
     def seen(self) -> str:
         """Where each line begins and ends."""
         write = percent if self.share else rounded
-        parts = [self._runs(name, write) for name in self.lines]
+        parts = []
+        for name, line in self.lines.items():
+            (first, before), *_, (last, after) = sorted(line)
+            ends = f"{name or self.y}, from {write(before)} at {plain(first)} to {write(after)} at {plain(last)}"
+            parts.append(f"{len(line)} points{f', {name}' if name else ''}" if name in self.dots else ends)
         parts += [f"{name}, level at {write(at)}" for name, at in self.level]
         scale = " (log scale)" if "x" in self.log else ""
         shaded = (
@@ -105,25 +92,30 @@ class Curves:
         what = f"{self.y[:1].upper()}{self.y[1:]} against {self.x.removesuffix(' (log scale)')}{scale}"
         return f"{what}: {'; '.join(parts)}{marked}{shaded}."
 
-    def _runs(self, name: str, write: Callable[[float], str]) -> str:
-        points = sorted(self.lines[name])
-        (first, before), (last, after) = points[0], points[-1]
-        shown = name or self.y
-        if name in self.dots:
-            return f"{len(points)} points{f', {name}' if name else ''}"
-        return f"{shown}, from {write(before)} at {plain(first)} to {write(after)} at {plain(last)}"
-
     def figure(self) -> Figure:
         """Drawn, the same at each size that files may have."""
-        with _canvas() as made:
-            axes = made.figure.subplots()
+        with canvas("page", **INCHES) as made:
+            (axes,) = made.panels()
             ends = [self._line(axes, place, name) for place, name in enumerate(self.lines)]
             for name, at in self.level:
                 look: dict[str, Any] = {"color": GREY, "linestyle": "solid"}
                 axes.axhline(at, **look, linewidth=1, zorder=1)
                 ends.append(LineEnd(name, np.nan, at, at, look))
             self._frame(axes)
-            self._mark(axes)
+            if self.mark:
+                words = percent(self.mark[1]) if self.share else rounded(self.mark[1])
+                axes.plot(*self.mark, color="#000000", marker="o", markersize=6, zorder=4, clip_on=False)
+                # Most lines rise: there is room at the right.
+                axes.annotate(
+                    words,
+                    self.mark,
+                    xytext=(0.9, 0),
+                    textcoords="offset fontsize",
+                    va="center",
+                    fontweight="bold",
+                    bbox={"facecolor": "white", "alpha": 0.8, "linewidth": 0, "pad": 1.5},
+                    zorder=5,
+                )
             named = [end for end in ends if end.name]
             labels = EndLabels(made, axes, named, width=NAMES_SHARE * made.width)
             settle(made, [labels])
@@ -139,23 +131,6 @@ class Curves:
         axes.plot(xs, ys, **look, linewidth=2.2, zorder=3, solid_capstyle="round")
         return LineEnd(name, float(xs[-1]), float(ys[-1]), float(ys.mean()), look)
 
-    def _mark(self, axes: Axes) -> None:
-        if self.mark is None:
-            return
-        write = percent if self.share else rounded
-        axes.plot(*self.mark, color="#000000", marker="o", markersize=6, zorder=4, clip_on=False)
-        # Most lines rise: there is room at the right.
-        axes.annotate(
-            write(self.mark[1]),
-            self.mark,
-            xytext=(0.9, 0),
-            textcoords="offset fontsize",
-            va="center",
-            fontweight="bold",
-            bbox={"facecolor": "white", "alpha": 0.8, "linewidth": 0, "pad": 1.5},
-            zorder=5,
-        )
-
     def _frame(self, axes: Axes) -> None:
         points = np.array([point for line in self.lines.values() for point in line], dtype=np.float64)
         for axis, letter, values in ((axes.xaxis, "x", points[:, 0]), (axes.yaxis, "y", points[:, 1])):
@@ -164,7 +139,7 @@ class Curves:
                 set_log_ticks(axis, float(values.min()), float(values.max()), most=MOST_LOG_TICKS)
             else:
                 axis.set_major_locator(MaxNLocator(MOST_TICKS, steps=STEPS))
-                axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.4g}".replace("-", "−")))
+                set_numbers(axis)
         if self.limits:
             axes.set_ylim(*self.limits)
         if self.share:
@@ -207,8 +182,8 @@ class Spans:
     def figure(self) -> Figure:
         """Drawn, the same at each size that files may have."""
         rows = self.rows[:MOST_ROWS]
-        with _canvas() as made:
-            axes = made.figure.subplots()
+        with canvas("page", **INCHES) as made:
+            (axes,) = made.panels()
             axes.axvline(0, color=GREY, linewidth=1, zorder=1)
             for place, (_, value, low, high) in enumerate(rows):
                 axes.hlines(-place, low, high, color=COLOURS[0], linewidth=2.2, zorder=2)
@@ -217,17 +192,20 @@ class Spans:
             names = [wrapped(name, ROWS_SHARE * made.width, font) for name, *_ in rows]
             axes.set_yticks([-place for place in range(len(rows))], names)
             axes.set_ylim(-len(rows) + 0.4, 0.6)
-            axes.tick_params(axis="y", length=0)
             axes.spines["left"].set_visible(False)
-            axes.grid(visible=False, axis="y")
-            axes.grid(axis="x")
+            list_rows(axes)
             axes.xaxis.set_major_locator(MaxNLocator(MOST_TICKS - 1, steps=STEPS))
-            axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:.4g}".replace("-", "−")))
+            set_numbers(axes.xaxis, ".4g")
             made.figure.suptitle(self.y, x=0.02, ha="left", fontsize="large")
             axes.set_xlabel(self.x)
             settle(made)
         return made.figure
 
 
-def _canvas() -> AbstractContextManager[Canvas]:
-    return canvas("page", page=(WIDTH, HEIGHT), column=HEIGHT)
+# What a card shows.
+Panel: TypeAlias = Curves | Spans
+
+
+def card(panel: Panel) -> Drawing:
+    """The drawing that stands for a report, with words for readers who cannot see it."""
+    return Drawing(CARD, "The finding at a glance", panel.seen, lambda _: panel.figure())

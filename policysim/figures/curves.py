@@ -1,11 +1,8 @@
-"""Lines over epsilon, a panel at a time: what the figures over epsilon share.
-
-What figures ask of their tables, checked once.
-"""
+"""What figures ask of their tables, checked once; lines over epsilon, a panel at a time; and in words what is seen."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -20,7 +17,8 @@ from policies.policy import Look
 from policies.reference import BestFixed, Greedy
 from policysim.figures.layout import LIKE, LineEnd
 from policysim.figures.looks import as_line, is_level, label
-from policysim.question.words import ACHIEVABLE, ALL, UNBEATABLE
+from policysim.question.formats import percent, plain, rounded, tick
+from policysim.question.words import ACHIEVABLE, ALL, UNBEATABLE, in_a_row
 
 # Of the width of a panel together with its names, the names may take this much.
 NAMES_SHARE = 0.36
@@ -60,7 +58,13 @@ def draw_policies(
             axes.axhline(values.iloc[0], **drawn, linewidth=thin(), label=shown, zorder=1)
         else:
             axes.plot(line["epsilon"], values, **drawn, label=shown, markevery=sparse(len(line), len(ends)))
-            draw_band(axes, line, column, scale=scale, drawn=drawn)
+            if has_band(line, column):
+                # Between two thin lines.
+                about = {"color": drawn["color"], "gid": drawn["gid"]}
+                low, high = (line[f"{column}_{end}"] * scale for end in ("low", "high"))
+                axes.fill_between(line["epsilon"], low, high, **about, alpha=0.09, linewidth=0, zorder=0.5)
+                for edge in (low, high):
+                    axes.fill_between(line["epsilon"], edge, edge, **about, alpha=0.6, linewidth=thin() / 2, zorder=0.6)
         if name == BestFixed.name:
             drawn = {**drawn, **STAR}
             at_left = {**drawn, "linestyle": "none", "clip_on": False, "zorder": 4}
@@ -82,19 +86,20 @@ def merged(ends: Sequence[LineEnd], *, log: bool = False) -> list[LineEnd]:
     room = SAME_LINE * float(np.ptp(np.concatenate([*seen, [seen[0][0]]]))) if seen else 0.0
     heights: list[FloatArray] = []
     for end, height in zip(ends, seen, strict=True):
-        same = [place for place, other in enumerate(heights) if _same(height, other, room)]
-        if not same:
+        # A level line has one height.
+        same = (
+            place
+            for place, other in enumerate(heights)
+            if (len(other) == len(height) or 1 in (len(other), len(height))) and np.abs(height - other).max() <= room
+        )
+        place = next(same, None)
+        if place is None:
             kept.append(end)
             heights.append(height)
             continue
-        other = kept[same[0]]
-        kept[same[0]] = replace(other, name=f"{other.name}\n{LIKE}{end.name}", beside=(*other.beside, end.look))
+        other = kept[place]
+        kept[place] = replace(other, name=f"{other.name}\n{LIKE}{end.name}", beside=(*other.beside, end.look))
     return kept
-
-
-def _same(one: FloatArray, other: FloatArray, room: float) -> bool:
-    apart = len(one) != len(other) and 1 not in (len(one), len(other))
-    return not apart and bool(np.abs(one - other).max() <= room)
 
 
 def line_end(name: str, xs: pd.Series, ys: pd.Series, drawn: dict[str, Any], *, at_edge: bool = False) -> LineEnd:
@@ -102,16 +107,6 @@ def line_end(name: str, xs: pd.Series, ys: pd.Series, drawn: dict[str, Any], *, 
     x = np.nan if at_edge else float(xs.iloc[-1])
     values = (float(ys.iloc[-1]),) if at_edge else tuple(ys.astype(float))
     return LineEnd(name, x, float(ys.iloc[-1]), float(ys.mean()), drawn, values)
-
-
-def draw_band(axes: Axes, line: pd.DataFrame, column: str, *, scale: float = 1.0, drawn: Mapping[str, Any]) -> None:
-    """Shade the interval of a line, if the table has one, between two thin lines."""
-    if has_band(line, column):
-        about = {"color": drawn["color"], "gid": drawn["gid"]}
-        low, high = (line[f"{column}_{end}"] * scale for end in ("low", "high"))
-        axes.fill_between(line["epsilon"], low, high, **about, alpha=0.09, linewidth=0, zorder=0.5)
-        for edge in (low, high):
-            axes.fill_between(line["epsilon"], edge, edge, **about, alpha=0.6, linewidth=0.5 * thin(), zorder=0.6)
 
 
 def has_band(rows: pd.DataFrame, column: str) -> bool:
@@ -150,28 +145,27 @@ def checked(table: pd.DataFrame, figure: str, columns: Sequence[str]) -> pd.Data
         raise ValueError(f"{figure} needs the column{'s' * (len(missing) > 1)} {', '.join(missing)} in its table.")
     if table.empty:
         raise ValueError(f"{figure} has nothing to draw: its table has no rows.")
-    _check_numbers(table, figure)
+    for column in (name for name in table.columns if str(name).removesuffix("_low").removesuffix("_high") in NUMBERS):
+        values = table[column]
+        if not pd.api.types.is_numeric_dtype(values):
+            text = values[values.notna() & pd.to_numeric(values, errors="coerce").isna()]
+            wrong = text if len(text) else values
+            raise ValueError(f"{figure} needs numbers in the column {column}, got {wrong.iloc[0]!r}.")
     if {"policy", "epsilon"} <= set(columns) and "patient" not in columns:
-        _check_single(table, figure)
+        keys = [name for name in KEYS if name in table.columns]
+        twice = table[table.duplicated(keys)]
+        if not twice.empty:
+            where = ", ".join(f"{name}={twice[name].iloc[0]}" for name in keys)
+            raise ValueError(f"{figure} needs one row for each {' x '.join(keys)}, its table has several for {where}.")
     return table
 
 
-def _check_numbers(table: pd.DataFrame, figure: str) -> None:
-    for column in (name for name in table.columns if str(name).removesuffix("_low").removesuffix("_high") in NUMBERS):
-        values = table[column]
-        if pd.api.types.is_numeric_dtype(values):
-            continue
-        text = values[values.notna() & pd.to_numeric(values, errors="coerce").isna()]
-        wrong = text if len(text) else values
-        raise ValueError(f"{figure} needs numbers in the column {column}, got {wrong.iloc[0]!r}.")
-
-
-def _check_single(table: pd.DataFrame, figure: str) -> None:
-    keys = [name for name in KEYS if name in table.columns]
-    twice = table[table.duplicated(keys)]
-    if not twice.empty:
-        where = ", ".join(f"{name}={twice[name].iloc[0]}" for name in keys)
-        raise ValueError(f"{figure} needs one row for each {' x '.join(keys)}, its table has several for {where}.")
+def at_one_epsilon(rows: pd.DataFrame, figure: str) -> pd.DataFrame:
+    """The rows; ValueError if they are of several epsilons."""
+    if rows["epsilon"].nunique() > 1:
+        shown = ", ".join(tick(value) for value in sorted(rows["epsilon"].unique()))
+        raise ValueError(f"{figure} draws one epsilon, its table has several: {shown}.")
+    return rows
 
 
 def nonempty(rows: pd.DataFrame, figure: str, wanted: str) -> pd.DataFrame:
@@ -237,12 +231,9 @@ def telling(
             raise ValueError(f"no policy {missing[0]!r} in the table; it has {', '.join(names)}.")
         return [name for name in names if name in policies]
     worth = _worth(table, epsilon, along)
-    ranked = sorted(names, key=lambda name: (_frame_place(name), is_level(name), -worth.get(name, -np.inf)))
+    frame = {name: FRAME.index(name) if name in FRAME else len(FRAME) for name in names}
+    ranked = sorted(names, key=lambda name: (frame[name], is_level(name), -worth.get(name, -np.inf)))
     return [name for name in names if name in ranked[:most]]
-
-
-def _frame_place(name: str) -> int:
-    return FRAME.index(name) if name in FRAME else len(FRAME)
 
 
 def _worth(table: pd.DataFrame, epsilon: float, along: str) -> dict[str, float]:
@@ -266,3 +257,119 @@ def undrawn(names: Sequence[str], drawn: Sequence[str]) -> str:
     if not missing:
         return ""
     return f"Not drawn: {missing[0]}." if len(missing) == 1 else f"Drawn: {len(drawn)} of {len(names)} policies."
+
+
+# A change by less, of the range of all that is drawn, is none to the eye.
+FLAT = 0.002
+
+
+def lines_seen(
+    rows: pd.DataFrame,
+    column: str,
+    write: Callable[[float], str],
+    *,
+    epsilon: float,
+    names: Sequence[str] | None = None,
+    by: str = "policy",
+    along: str = "epsilon",
+    along_words: str = "ε",
+) -> str:
+    """Where each line of a panel begins, where it is at one epsilon, where it ends, and its top between if it has one.
+
+    Parameters
+    ----------
+    rows : DataFrame
+        What is drawn: `by`, `along`, `column`.
+    column : str
+        The numbers.
+    write : callable
+        How a number is written, with its unit.
+    epsilon : float
+        The place between the ends that is told, if it is between them: the nearest one of the rows.
+    names : sequence of str, optional
+        The lines that are drawn; all by default.
+    by, along, along_words : str, optional
+        The columns of the lines' names and of the horizontal axis, and what the latter is called.
+
+    Returns
+    -------
+    str
+        "optimal rises from 0 % at ε = 0.05 over 30 % at ε = 1 to 100 % at ε = 20; …".
+    """
+    some = rows[rows[column].notna()]
+    room = FLAT * float(some[column].max() - some[column].min()) if len(some) else 0.0
+    said = []
+    for name in names_of(some, by) if names is None else names:
+        line = some[some[by] == name].sort_values(along)
+        points = [(float(x), float(y)) for x, y in zip(line[along], line[column], strict=True)]
+        if by == "policy" and is_level(name):
+            points = [(x, points[0][1]) for x, _ in points]
+        if points:
+            said.append(f"{name} {_of_line(points, lambda x: f'{along_words} = {plain(x)}', write, epsilon, room)}")
+    return "; ".join(said)
+
+
+def _of_line(
+    points: Sequence[tuple[float, float]],
+    at: Callable[[float], str],
+    write: Callable[[float], str],
+    epsilon: float,
+    room: float,
+) -> str:
+    (x0, first), (x1, last) = points[0], points[-1]
+    low, high = (which(points, key=lambda point: point[1]) for which in (min, max))
+    if high[1] - low[1] <= room:
+        return f"is at {write(first)} {'throughout' if len(points) > 1 else f'at {at(x0)}'}"
+    between = [
+        point for point in points[1:-1] if point[0] == min((x for x, _ in points), key=lambda x: abs(x - epsilon))
+    ]
+    through = "".join(f" over {write(y)} at {at(x)}" for x, y in between)
+    verb = "rises" if last > first + room else "falls" if last < first - room else "goes"
+    turn = ""
+    if high[1] > max(first, last) + room:
+        turn = f", with a top of {write(high[1])} at {at(high[0])}"
+    elif low[1] < min(first, last) - room:
+        turn = f", with a low of {write(low[1])} at {at(low[0])}"
+    return f"{verb} from {write(first)} at {at(x0)}{through} to {write(last)} at {at(x1)}{turn}"
+
+
+def spending_seen(spending: pd.DataFrame, epsilon: float) -> str:
+    """What each policy spends of the epsilon that it is given.
+
+    Parameters
+    ----------
+    spending : DataFrame
+        From `policysim.figures.spenders`.
+    epsilon : float
+        Where it is told beside the ends.
+    """
+    some = spending[spending["epsilon_spent"].notna()]
+    all_of_it = some.groupby("policy", sort=False)[["epsilon", "epsilon_spent"]].apply(
+        lambda of: bool((of["epsilon_spent"] >= (1 - FLAT) * of["epsilon"]).all())
+    )
+    whole = [str(name) for name in all_of_it.index[all_of_it]]
+    rest = some[~some["policy"].isin(whole)]
+    said = [f"{in_a_row(whole, 'and')} spend{'s' * (len(whole) == 1)} all of it wherever any is spent"] if whole else []
+    lines = lines_seen(rest, "epsilon_spent", rounded, epsilon=epsilon, names=names_of(rest, "policy"))
+    return f"Of the ε claimed: {'; '.join([*said, *([lines] if lines else [])])}."
+
+
+def choices_seen(choices: pd.DataFrame, epsilon: float) -> str:
+    """What example patients most probably get at one epsilon, and how probably.
+
+    Parameters
+    ----------
+    choices : DataFrame
+        Of one policy: patient, epsilon, action, probability.
+    epsilon : float
+        The nearest one of the table is told.
+    """
+    finite = choices[(choices["epsilon"] > 0) & (choices["epsilon"] < float("inf"))]
+    told = []
+    for patient, rows in finite.groupby("patient", sort=False):
+        distance = (rows["epsilon"] - epsilon).abs()
+        near = rows[distance == distance.min()]
+        most = near.iloc[int(near["probability"].to_numpy().argmax())]
+        told.append(f"“{patient}” gets {most['action']} in {percent(float(most['probability']))} of cases")
+    at = "" if finite.empty else f"At ε = {plain(float(near['epsilon'].iloc[0]))}: "
+    return f"{at}{'; '.join(told)}." if told else ""

@@ -7,7 +7,7 @@ kind is whatever draws a table on axes.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -15,11 +15,10 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter
 
 from policysim.figures.layout import settle
-from policysim.figures.lettering import LINE_SPACING, MOST_TICKS, set_log_ticks, show_wrapped
-from policysim.figures.looks import Canvas, canvas
+from policysim.figures.lettering import LINE_SPACING, MOST_TICKS, set_log_ticks, set_numbers, show_wrapped
+from policysim.figures.looks import canvas, name_panel
 from policysim.question.answer import SizeName
 
 # Colours that colour-blind readers tell apart (Okabe & Ito 2008), never alone: (colour, marker, dashes).
@@ -79,7 +78,10 @@ class Lines:
             axes.axhline(0, color="#555555", linewidth=1)
         if self.diagonal:
             axes.plot(self.diagonal, self.diagonal, color="#8A8A8A", linewidth=1)
-        for place, (name, rows) in enumerate(self._lines(table), self.first):
+        # Those that the source prints are the last.
+        names = sorted(dict.fromkeys(table["line"]), key=lambda name: name in self.stars)
+        for place, name in enumerate(names, self.first):
+            rows = table[table["line"] == name]
             if name in self.stars:
                 axes.plot(rows[self.x], rows[self.y], label=name, **STAR)
                 continue
@@ -92,22 +94,20 @@ class Lines:
             axes.plot(rows[self.x], rows[self.y], label=name, markevery=every, **look)
         if "x" in self.log:
             axes.set_xscale("log")
-            set_log_ticks(axes.xaxis, *_span(table[self.x]), most=MOST_TICKS)
+            set_log_ticks(axes.xaxis, table[self.x].min(), table[self.x].max(), most=MOST_TICKS)
         if "y" in self.log:
             axes.set_yscale("log")
             drawn = pd.Series(self.limits) if self.limits else pd.concat([table[name] for name in numbers])
-            set_log_ticks(axes.yaxis, *_span(drawn), most=MOST_TICKS)
+            set_log_ticks(axes.yaxis, drawn.min(), drawn.max(), most=MOST_TICKS)
         else:
-            axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:.4g}".replace("-", "−")))
+            set_numbers(axes.yaxis, ".4g")
         if self.limits:
             axes.set_ylim(*self.limits)
-        _head(axes, self.title, _said_log(self.x_label, "x" in self.log), _said_log(self.y_label, "y" in self.log))
-
-    def _lines(self, table: pd.DataFrame) -> Iterator[tuple[str, pd.DataFrame]]:
-        """Name and rows of each line; those that the source prints are the last."""
-        names = list(dict.fromkeys(table["line"]))
-        for name in sorted(names, key=lambda name: name in self.stars):
-            yield name, table[table["line"] == name]
+        x, y = (
+            f"{words} ({LOG})".strip() if letter in self.log and LOG not in words else words
+            for letter, words in (("x", self.x_label), ("y", self.y_label))
+        )
+        name_panel(axes, self.title, x, y)
 
 
 class Panel(Protocol):
@@ -145,47 +145,30 @@ class Described:
         page = (6.8 if across == 1 else 9.6, self.height)
         with canvas(size, page=page, column=NARROW * height * down + BELOW) as made:
             figure = made.figure
-            for place, panel in enumerate(self.panels, 1):
-                panel.draw(figure.add_subplot(down, across, place), self.table)
+            panels = made.panels(down * across, across)
+            for axes, panel in zip(panels, self.panels, strict=False):
+                panel.draw(axes, self.table)
             handles, labels = figure.axes[0].get_legend_handles_labels()
             legend = None
             columns = 1 if made.narrow else 2 if len(self.panels) == 1 or max(map(len, labels), default=0) > 24 else 3
             if len(self.panels) < down * across:
-                left = figure.add_subplot(down, across, down * across)
-                left.axis("off")
-                legend, columns = left.legend(handles, labels, loc="center", frameon=False), across
+                for empty in panels[len(self.panels) : -1]:
+                    empty.remove()
+                panels[-1].axis("off")
+                legend, columns = panels[-1].legend(handles, labels, loc="center", frameon=False), across
             elif len(handles) > 1:
                 legend = figure.legend(handles, labels, loc="outside lower center", ncols=columns, frameon=False)
             for text in legend.get_texts() if legend else ():
                 show_wrapped(text, text.get_text(), 0.9 * made.width / columns - 4 * made.font)
-            if legend and len(self.panels) == down * across and size != "slide":
-                _make_room(made, [text.get_text() for text in legend.get_texts()], columns)
+            if legend and len(self.panels) == down * across:
+                # Higher where the names of the legend, broken into lines, take more than what is usual.
+                lines = math.ceil(sum(1 + text.get_text().count("\n") for text in legend.get_texts()) / columns)
+                more = (lines - LEGEND_LINES) * LINE_SPACING * made.font / 72
+                made.set_height(figure.get_figheight() + max(0.0, more))
             settle(made)
         return figure
-
-
-def _make_room(made: Canvas, names: Sequence[str], columns: int) -> None:
-    """A higher figure where the names of its legend, broken into lines, take more than what is usual."""
-    lines = math.ceil(sum(1 + name.count("\n") for name in names) / columns)
-    more = (lines - LEGEND_LINES) * LINE_SPACING * made.font / 72
-    made.figure.set_figheight(made.figure.get_figheight() + max(0.0, more))
 
 
 def grid(low: float, high: float, count: int) -> list[float]:
     """Values evenly spaced on the log scale, rounded to three digits so that tables are easy to read."""
     return [float(f"{value:.3g}") for value in np.geomspace(low, high, count)]
-
-
-def _said_log(words: str, log: bool) -> str:
-    """The label of an axis, which says so where its scale is logarithmic."""
-    return f"{words} (log scale)".strip() if log and LOG not in words else words
-
-
-def _span(values: pd.Series) -> tuple[float, float]:
-    return float(values.min()), float(values.max())
-
-
-def _head(axes: Axes, title: str, x_label: str, y_label: str) -> None:
-    axes.set_title(title, loc="left", fontweight="bold")
-    axes.set_xlabel(x_label)
-    axes.set_ylabel(y_label)

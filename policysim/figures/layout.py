@@ -13,7 +13,6 @@ import numpy as np
 from matplotlib import rc_context
 from matplotlib.axes import Axes
 from matplotlib.axes._secondary_axes import SecondaryAxis
-from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.text import Annotation, Text
 from scipy.optimize import isotonic_regression
@@ -24,7 +23,6 @@ from policysim.figures.lettering import (
     LINE_SPACING,
     cut,
     show_wrapped,
-    thin,
     thin_ticks,
     use_fallbacks,
     width_of,
@@ -43,52 +41,40 @@ def settle(canvas: Canvas, labels: Sequence[EndLabels] = ()) -> None:
     figure = canvas.figure
     use_fallbacks(figure)
     beside = {panel.axes: panel.width for panel in labels}
-    texts = {axes: [_title(axes), axes.xaxis.label, axes.yaxis.label, *_on_top(axes)] for axes in figure.axes}
+    # The axis on top of a panel, if it has one.
+    tops = {axes: [top for top in axes.child_axes if isinstance(top, SecondaryAxis)] for axes in figure.axes}
+    texts = {
+        axes: [_title(axes), axes.xaxis.label, axes.yaxis.label, *(top.xaxis.label for top in tops[axes])]
+        for axes in figure.axes
+    }
     words = {text: text.get_text() for of_panel in texts.values() for text in of_panel}
+    engine = figure.get_layout_engine()
+    assert engine is not None  # every canvas has one
     for _ in range(ROUNDS):
-        _lay_out(figure)
-        changed = [
-            show_wrapped(text, words[text], width)
-            for axes, of_panel in texts.items()
-            for text, width in zip(of_panel, _widths(axes, beside.get(axes, 0.0)), strict=False)
-        ]
-        if not any(changed):
+        engine.execute(figure)
+        changed = False
+        for axes, of_panel in texts.items():
+            panel = axes.get_window_extent().transformed(figure.dpi_scale_trans.inverted())
+            wide, high = 72 * panel.width, 72 * panel.height
+            # A title also has what is beside the panel.
+            for text, room in zip(of_panel, (wide + beside.get(axes, 0.0), wide, high, wide), strict=False):
+                changed |= show_wrapped(text, words[text], room)
+        if not changed:
             break
     # Not "none", which leaves an engine that does nothing, but for which every file is drawn twice.
     with rc_context({"figure.autolayout": False, "figure.constrained_layout.use": False}):
         figure.set_layout_engine(None)
     for axes in figure.axes:
         thin_ticks(axes)
-        for top in _tops(axes):
-            thin(top.xaxis)
-    for panel in labels:
-        panel.place()
-
-
-def _lay_out(figure: Figure) -> None:
-    engine = figure.get_layout_engine()
-    assert engine is not None  # every canvas has one
-    engine.execute(figure)
+        for top in tops[axes]:
+            thin_ticks(top)
+    for names in labels:
+        names.place()
 
 
 def _title(axes: Axes) -> Text:
     words = axes.get_title(loc="left")
     return next(text for text in axes.get_children() if isinstance(text, Text) and text.get_text() == words)
-
-
-def _tops(axes: Axes) -> list[SecondaryAxis]:
-    """The axis on top of a panel, if it has one."""
-    return [child for child in axes.child_axes if isinstance(child, SecondaryAxis)]
-
-
-def _on_top(axes: Axes) -> list[Text]:
-    return [top.xaxis.label for top in _tops(axes)]
-
-
-def _widths(axes: Axes, beside: float) -> tuple[float, float, float, float]:
-    """Points that the title and the labels of the axes may take: a title also what is beside the panel."""
-    panel = axes.get_window_extent().transformed(axes.figure.dpi_scale_trans.inverted())
-    return 72 * panel.width + beside, 72 * panel.width, 72 * panel.height, 72 * panel.width
 
 
 # In widths of a letter (the font size): where the leader to a name ends, where its sample ends, where it begins.
@@ -143,31 +129,31 @@ class EndLabels:
         self._canvas, self.axes = canvas, axes
         # Ends that differ by rounding alone are the same end.
         self._ends = sorted(ends, key=lambda end: (float(f"{end.y:.9g}"), end.rank))
-        self._texts = [self._text(end) for end in self._ends]
-        for text in self._texts:
-            show_wrapped(text, text.get_text(), width - NAME * canvas.font)
+        self._texts: list[Annotation] = []
         # What the names take beside the panel, points.
-        self.width = NAME * canvas.font + max(map(_widest, self._texts), default=0.0)
-
-    def _text(self, end: LineEnd) -> Annotation:
-        return self.axes.annotate(
-            end.name,
-            (1, 0.5),
-            xycoords="axes fraction",
-            xytext=(NAME * self._canvas.font, 0),
-            textcoords="offset points",
-            va="center",
-            annotation_clip=False,
-            # What several policies share is marked as none's.
-            gid=None if end.beside else end.look.get("gid"),
-        )
+        self.width = at = NAME * canvas.font
+        for end in self._ends:
+            text = axes.annotate(
+                end.name,
+                (1, 0.5),
+                xycoords="axes fraction",
+                xytext=(at, 0),
+                textcoords="offset points",
+                va="center",
+                annotation_clip=False,
+                # What several policies share is marked as none's.
+                gid=None if end.beside else end.look.get("gid"),
+            )
+            show_wrapped(text, end.name, width - at)
+            font = text.get_fontproperties()
+            self.width = max(self.width, *(at + width_of(line, font) for line in text.get_text().split("\n")))
+            self._texts.append(text)
 
     def place(self) -> None:
         """Move the names to the ends of their lines, as near as they can be without touching, and draw samples."""
         if not self._ends:
             return
-        figure, box = self._canvas.figure, self.axes.get_window_extent()
-        point = figure.dpi / 72
+        box, point = self.axes.get_window_extent(), self._canvas.figure.dpi / 72
         # In font sizes, with the line height of a browser.
         room = (box.height / point) / self._canvas.font + LINE_HEIGHT / 2
         least = LEAST_NARROW if self._canvas.narrow else LEAST_SIZE
@@ -177,7 +163,8 @@ class EndLabels:
                 break
             # Names that would be too small to read lose their ends; a name for several lines keeps a line for each.
             for end, text in zip(self._ends, self._texts, strict=True):
-                text.set_text(_cut_each(text.get_text(), len(end.beside), most))
+                names = text.get_text().split(f"\n{LIKE}") if end.beside else [text.get_text()]
+                text.set_text(f"\n{LIKE}".join(cut(name, most) for name in names))
         size = self._canvas.font * min(1.0, room / heights.sum())
         unit = size * point
         ends = np.array([self.axes.transData.transform((1, end.y))[1] for end in self._ends])
@@ -191,49 +178,32 @@ class EndLabels:
             first = [0, *(place for place, line in enumerate(rows) if line.startswith(LIKE))][: 1 + len(end.beside)]
             middle = (len(rows) - 1) / 2
             own = [centre + (middle - place) * LINE_SPACING * unit for place in first] if end.beside else [centre]
-            self._lead(end, height, own[0])
-            for look, level in zip([end.look, *end.beside], own, strict=True):
-                self._sample(look, level)
+            self._connect(end, height, own)
 
-    def _lead(self, end: LineEnd, height: float, centre: float) -> None:
-        """A leader from the line's end to its name; in pixels."""
-        figure, box = self._canvas.figure, self.axes.get_window_extent()
-        em = self._canvas.font * figure.dpi / 72
+    def _connect(self, end: LineEnd, height: float, centres: Sequence[float]) -> None:
+        """A leader from the line's end to its name, and before each line of the name a piece of the line that it names.
+
+        In pixels: the height of the end, and those of the samples.
+        """
+        figure, box, font = self._canvas.figure, self.axes.get_window_extent(), self._canvas.font
+        em = font * figure.dpi / 72
         start = box.x1 if np.isnan(end.x) else self.axes.transData.transform((end.x, end.y))[0]
         gid = None if end.beside else end.look.get("gid")
-        leader = {"color": end.look["color"], "gid": gid, "linewidth": 0.06 * self._canvas.font, "alpha": 0.8}
+        leader = {"color": end.look["color"], "gid": gid, "linewidth": 0.06 * font, "alpha": 0.8}
         xs = [start, box.x1 + 0.3 * em, box.x1 + LEADER * em]
-        self._add(Line2D(xs, [height, height, centre], solid_joinstyle="round", **leader))
-
-    def _sample(self, look: dict[str, Any], centre: float) -> None:
-        """A piece of the line before its name; in pixels."""
-        figure, box = self._canvas.figure, self.axes.get_window_extent()
-        em = self._canvas.font * figure.dpi / 72
-        line = {name: value for name, value in look.items() if name != "marker"}
+        drawn = [Line2D(xs, [height, height, centres[0]], solid_joinstyle="round", **leader)]
         sample = np.array([LEADER, SAMPLE]) * em + box.x1
-        self._add(Line2D(sample, [centre, centre], **line))
-        if "marker" in look:
-            self._add(Line2D([sample.mean()], [centre], **{**look, "linestyle": "none"}))
-
-    def _add(self, line: Line2D) -> None:
-        figure = self._canvas.figure
-        pixels = np.asarray(line.get_xydata())
-        # In fractions of the figure, so that it can be saved at any resolution.
-        line.set_data(*figure.transFigure.inverted().transform(pixels).T)
-        line.set_transform(figure.transFigure)
-        line.set_in_layout(False)
-        figure.add_artist(line)
-
-
-def _cut_each(words: str, others: int, most: int) -> str:
-    """Each name in at most so many lines."""
-    names = words.split(f"\n{LIKE}") if others else [words]
-    return f"\n{LIKE}".join(cut(name, most) for name in names)
-
-
-def _widest(text: Annotation) -> float:
-    font = text.get_fontproperties()
-    return max(width_of(line, font) for line in text.get_text().split("\n"))
+        for look, centre in zip([end.look, *end.beside], centres, strict=True):
+            line = {name: value for name, value in look.items() if name != "marker"}
+            drawn.append(Line2D(sample, [centre, centre], **line))
+            if "marker" in look:
+                drawn.append(Line2D([sample.mean()], [centre], **{**look, "linestyle": "none"}))
+        for piece in drawn:
+            # In fractions of the figure, so that it can be saved at any resolution.
+            piece.set_data(*figure.transFigure.inverted().transform(np.asarray(piece.get_xydata())).T)
+            piece.set_transform(figure.transFigure)
+            piece.set_in_layout(False)
+            figure.add_artist(piece)
 
 
 def spread(wanted: FloatArray, heights: FloatArray, low: float, high: float) -> FloatArray:

@@ -11,12 +11,13 @@ from functools import cache, lru_cache
 
 import pandas as pd
 from matplotlib.axes import Axes
-from matplotlib.axis import Axis, YAxis
+from matplotlib.axes._secondary_axes import SecondaryAxis
+from matplotlib.axis import Axis
 from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties, findfont, fontManager, get_font
 from matplotlib.text import Text
 from matplotlib.textpath import text_to_path
-from matplotlib.ticker import FixedLocator, NullLocator
+from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
 from policysim.question.formats import tick
 
@@ -57,20 +58,16 @@ def cut(lines: str, most: int) -> str:
 
 
 def _parts(paragraph: str, width: float, font: FontProperties) -> list[str]:
-    parts = _split([paragraph], r"(?:[^ ] +)?[^ ]* *", -1.0, font)
-    for pattern in (r"[^ ]* *", r"[^\-]*\-* *"):
-        parts = _split(parts, pattern, width, font)
+    """What a line may be broken between: pieces that end with a space or a hyphen, or that are as wide as fits."""
+    parts = [paragraph]
+    for pattern, room in ((r"(?:[^ ] +)?[^ ]* *", -1.0), (r"[^ ]* *", width), (r"[^\-]*\-* *", width)):
+        parts = [
+            piece
+            for part in parts
+            for piece in (re.findall(pattern, part) if width_of(part.rstrip(), font) > room else [part])
+            if piece
+        ]
     return [piece for part in parts for piece in _pieces(part, width, font)]
-
-
-def _split(parts: list[str], pattern: str, width: float, font: FontProperties) -> list[str]:
-    """The parts, those that are wider than `width` split where the pattern says."""
-    return [
-        piece
-        for part in parts
-        for piece in (re.findall(pattern, part) if width_of(part.rstrip(), font) > width else [part])
-        if piece
-    ]
 
 
 def _pieces(part: str, width: float, font: FontProperties) -> list[str]:
@@ -113,12 +110,6 @@ def _known() -> frozenset[int]:
     return frozenset(get_font(findfont(FontProperties(family="DejaVu Sans"))).get_charmap())
 
 
-@cache
-def _fallbacks() -> tuple[str, ...]:
-    installed = {font.name for font in fontManager.ttflist}
-    return tuple(name for name in FALLBACKS if name in installed)
-
-
 def measurable(words: str) -> str:
     """The words, with a dash that is as wide as the font is high for each letter that the font lacks.
 
@@ -131,10 +122,11 @@ def measurable(words: str) -> str:
 
 def use_fallbacks(figure: Figure) -> None:
     """Draw the texts that need it with the fonts that are installed; the others stay as they are."""
-    for text in figure.findobj(Text):
-        if measurable(text.get_text()) != text.get_text():
-            families = dict.fromkeys([*text.get_fontfamily(), *_fallbacks()])
-            text.set_fontfamily(list(families))
+    texts = [text for text in figure.findobj(Text) if measurable(text.get_text()) != text.get_text()]
+    installed = {font.name for font in fontManager.ttflist} if texts else set()
+    for text in texts:
+        families = [*text.get_fontfamily(), *(name for name in FALLBACKS if name in installed)]
+        text.set_fontfamily(list(dict.fromkeys(families)))
 
 
 @contextmanager
@@ -168,6 +160,11 @@ def set_log_ticks(axis: Axis, low: float, high: float, *, most: int | None = Non
     axis.set_minor_locator(NullLocator())
 
 
+def set_numbers(axis: Axis, form: str = ",.4g") -> None:
+    """Numbers at the ticks with a true minus sign."""
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:{form}}".replace("-", "−")))
+
+
 def ticks_within(low: float, high: float) -> list[float]:
     """1, 2 and 5 times powers of ten from `low` to `high`, both > 0; the ends themselves where there are none.
 
@@ -181,39 +178,33 @@ def ticks_within(low: float, high: float) -> list[float]:
     powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
     nice = [float(f"{digit}e{power}") for power in powers for digit in (1, 2, 5)]
     # What is off by rounding alone is within.
-    return [tick for tick in nice if low * (1 - 1e-9) <= tick <= high * (1 + 1e-9)] or sorted({low, high})
+    return [place for place in nice if low * (1 - 1e-9) <= place <= high * (1 + 1e-9)] or sorted({low, high})
 
 
-def thin_ticks(axes: Axes) -> None:
+def thin_ticks(axes: Axes | SecondaryAxis) -> None:
     """Leave out numbers of log axes where they would touch; the figure must have been laid out."""
-    for axis in (axes.xaxis, axes.yaxis):
-        if isinstance(axis.get_major_locator(), FixedLocator) and axis.get_scale() in ("log", "symlog"):
-            thin(axis)
-
-
-def thin(axis: Axis) -> None:
-    """Leave out numbers of an axis where they would touch; the figure must have been laid out."""
-    texts = axis.get_majorticklabels()
-    kept = _without_touching(texts, int(isinstance(axis, YAxis)))
-    labels = [text.get_text() if text in kept else "" for text in texts]
-    axis.set_ticks(list(axis.get_majorticklocs()), labels=labels)
+    for along, axis in enumerate((axes.xaxis, axes.yaxis)):
+        # That of an axis on top of a log axis is "functionlog".
+        if isinstance(axis.get_major_locator(), FixedLocator) and axis.get_scale() in ("log", "symlog", "functionlog"):
+            texts = axis.get_majorticklabels()
+            kept = _without_touching(texts, along)
+            labels = [text.get_text() if text in kept else "" for text in texts]
+            axis.set_ticks(list(axis.get_majorticklocs()), labels=labels)
 
 
 def _without_touching(texts: list[Text], along: int) -> list[Text]:
     """All but a few, or else the powers of ten alone, if there is more than one of them."""
-    powers = [text for text in texts if _is_power(text.get_text())]
+    boxes = {text: text.get_window_extent() for text in texts}
+
+    def touch(one: Text, other: Text) -> bool:
+        first, second = sorted((boxes[one], boxes[other]), key=lambda box: float(box.min[along]))
+        return bool(first.max[along] + 0.25 * first.height > second.min[along])
+
+    # "100", "1,000", "0.1", "1e-07"
+    powers = [text for text in texts if text.get_text().strip("0.,") == "1" or text.get_text().startswith("1e")]
     kept: list[Text] = []
     for text in [*powers, *(text for text in texts if text not in powers)]:
-        if not any(_touch(text, other, along) for other in kept):
+        if not any(touch(text, other) for other in kept):
             kept.append(text)
     alone = [text for text in kept if text in powers]
     return kept if len(texts) - len(kept) <= FEW or len(alone) < 2 else alone
-
-
-def _is_power(number: str) -> bool:
-    return number.strip("0.,") == "1" or number.startswith("1e")
-
-
-def _touch(one: Text, other: Text, along: int) -> bool:
-    first, second = sorted((text.get_window_extent() for text in (one, other)), key=lambda box: float(box.min[along]))
-    return bool(first.max[along] + 0.25 * first.height > second.min[along])

@@ -8,15 +8,14 @@ page, for a column of a journal, or for a slide.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, get_args
 
-import pandas as pd
 from matplotlib import rcParams
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties
 from matplotlib.style import context
@@ -24,9 +23,9 @@ from matplotlib.style import context
 from policies.catalogue import CATALOGUE
 from policies.optimal.optimum import Optimal
 from policies.policy import DASHES, Look
-from policysim.figures.lettering import LINE_SPACING, no_glyph_warnings, wrapped
+from policysim.figures.lettering import LINE_SPACING, cut, no_glyph_warnings, show_wrapped, wrapped
 from policysim.question.answer import SizeName
-from policysim.question.words import ACHIEVABLE, UNBEATABLE, attains
+from policysim.question.words import ACHIEVABLE, UNBEATABLE
 
 # Colours that colour-blind readers tell apart (Okabe & Ito 2008; wine from Tol 2021, an olive in place of yellow, which
 # is too light for a line), but for the olive and the grey, which some confuse with another one: these come last below.
@@ -44,8 +43,9 @@ NAMED_COLOURS = {
     "#762A83": "purple", "#555555": "soft", "#DDDDDD": "line", "#BBBBBB": "shade", "#F3F3F3": "stripe",
     "#FFFFFF": "paper",
 }  # fmt: skip
-# How identifiers of what belongs to a policy begin, in a figure as an SVG file.
-POLICY_GID = "policy."
+# How identifiers of what belongs to a policy begin, in a figure as an SVG file; and that of the group of all marks of
+# `policysim.figures.icon_array`, of which a page makes 1,000 marks that a script can recolour.
+POLICY_GID, ICONS_GID = "policy.", "icons."
 # The palette: first the colours that are furthest apart, then the same with other markers and dashes.
 ORDER = (9, 0, 7, 2, 3, 4, 5, 8, 6, 1)
 PALETTE = tuple(
@@ -56,8 +56,6 @@ PALETTE = tuple(
 # Of policies that do not depend on epsilon: grey, their lines level and their dots hollow.
 LEVELS = tuple(Look(GREY, marker, dashes) for marker in ("*", "s", "d", "h", "8", "^") for dashes in reversed(DASHES))
 STYLE = Path(__file__).parent / "figures.mplstyle"
-# The bounds of the limit, where that is the limit of what is drawn and not of a model of it.
-BOUNDS = {ACHIEVABLE: "achievable (the limit is above)", UNBEATABLE: "unbeatable (the limit is below)"}
 
 
 def is_level(name: str) -> bool:
@@ -68,20 +66,6 @@ def is_level(name: str) -> bool:
 def label(name: str) -> str:
     """What stands beside the line of a policy."""
     return CATALOGUE[name].label if name in CATALOGUE else name
-
-
-def limit_labels(rows: pd.DataFrame) -> dict[str, str]:
-    """What stands beside the lines of the optimum and of its bounds; "the limit" where that is proven at each epsilon.
-
-    Parameters
-    ----------
-    rows : DataFrame
-        From a comparison: policy, benefit_kept and, where something is proven, most_kept.
-    """
-    optimum = rows[rows["policy"] == Optimal.name]
-    proven = optimum["most_kept"] if "most_kept" in optimum else [math.nan] * len(optimum)
-    exact = all(attains(kept, most) for kept, most in zip(optimum["benefit_kept"], proven, strict=True))
-    return {Optimal.name: f"optimal ({'the limit' if exact else 'the best found'})", **BOUNDS}
 
 
 def looks(names: Sequence[str]) -> dict[str, Look]:
@@ -103,17 +87,16 @@ def looks(names: Sequence[str]) -> dict[str, Look]:
         level = is_level(name)
         beside = [look for other, look in found.items() if is_level(other) == level]
         look = own[name]
-        if look is None or any(_clash(look, other) for other in beside):
+        # The same marker, or the same line.
+        if look is None or any(
+            look.marker == other.marker or (look.colour, look.dashes) == (other.colour, other.dashes)
+            for other in beside
+        ):
             look = min(LEVELS if level else PALETTE, key=lambda free: sum(_alike(free, other) for other in beside))
         found[name] = look
     limit = found.get(Optimal.name)
     shared = {name: Look(limit.colour, limit.marker, bounds[name]) for name in names if name in bounds and limit}
     return {name: shared.get(name) or found[name] for name in names}
-
-
-def _clash(one: Look, other: Look) -> bool:
-    """Whether two looks have the same marker, or the same line."""
-    return one.marker == other.marker or (one.colour, one.dashes) == (other.colour, other.dashes)
 
 
 def _alike(one: Look, other: Look) -> int:
@@ -169,6 +152,10 @@ SCALED = {
 }
 
 
+# An entry of a legend has no more lines.
+LEGEND_LINES = 3
+
+
 @dataclass(frozen=True)
 class Canvas:
     """A figure to draw on, with what drawing depends on.
@@ -179,23 +166,41 @@ class Canvas:
         Empty.
     size : str
         "page", "column" or "slide".
-    font : float
-        Points.
+    font, width : float
+        Of the words, and of the figure, points.
+    narrow : bool
+        Whether panels stand below each other.
     """
 
     figure: Figure
     size: SizeName
     font: float
+    width: float
+    narrow: bool
 
-    @property
-    def narrow(self) -> bool:
-        """Whether panels stand below each other."""
-        return self.size == "column"
+    def set_height(self, inches: float) -> None:
+        """Another height, once it is known what is drawn; a slide keeps its own."""
+        if self.size != "slide":
+            self.figure.set_figheight(inches)
 
-    @property
-    def width(self) -> float:
-        """Points."""
-        return 72 * float(self.figure.get_figwidth())
+    def panels(self, count: int = 1, across: int = 1, **shared: Any) -> list[Axes]:
+        """So many panels, row by row; what they share goes to `Figure.subplots`."""
+        grid = list(self.figure.subplots(-(-count // across), across, squeeze=False, **shared).flat)
+        for empty in grid[count:]:
+            empty.remove()
+        return grid[:count]
+
+    def lines(self, words: str, width: float, most: int) -> str:
+        """The words in lines of at most `width` points, of which there are at most so many."""
+        return cut(wrapped(words, width, FontProperties(size=self.font, family=rcParams["font.family"])), most)
+
+    def legend(self, *, width: float, below: str = "center", **about: Any) -> None:
+        """At the right of the panels, or below them in a column, its words no wider than `width` (points)."""
+        place = f"outside lower {below}" if self.narrow else "outside right upper"
+        legend = self.figure.legend(**{"loc": place, "frameon": False, **about})
+        for text in legend.get_texts():
+            show_wrapped(text, text.get_text(), width)
+            text.set_text(cut(text.get_text(), LEGEND_LINES))
 
     def head(self, words: str) -> None:
         """A title for the whole figure, at its left."""
@@ -225,10 +230,22 @@ def canvas(size: SizeName, *, page: tuple[float, float], column: float) -> Itera
     if size not in SIZES:
         raise ValueError(f"size must be one of {', '.join(SIZES)}, got size={size!r}.")
     inches = {"page": page, "column": (COLUMN_WIDTH, column), "slide": SLIDE}[size]
-    with context([STYLE, _scaled(FONTS[size])]), no_glyph_warnings():
-        yield Canvas(Figure(figsize=inches, layout="constrained"), size, FONTS[size])
-
-
-def _scaled(font: float) -> dict[str, Any]:
+    font = FONTS[size]
     ratio = font / FONTS["page"]
-    return {"font.size": font, **{name: value * ratio for name, value in SCALED.items()}}
+    scaled = {name: value * ratio for name, value in SCALED.items()}
+    with context([STYLE, {"font.size": font, **scaled}]), no_glyph_warnings():
+        yield Canvas(Figure(figsize=inches, layout="constrained"), size, font, 72 * inches[0], size == "column")
+
+
+def name_panel(axes: Axes, title: str, x: str, y: str = "", *, notes: Sequence[str] = ()) -> None:
+    """The title of a panel and the names of its axes; notes, those that are not empty, stand below that of x."""
+    axes.set_title(title, loc="left", fontweight="bold")
+    axes.set_xlabel("\n".join([x, *filter(None, notes)]))
+    axes.set_ylabel(y)
+
+
+def list_rows(axes: Axes) -> None:
+    """A panel of names one below the other: without ticks at them, and with upright lines alone."""
+    axes.grid(visible=True, axis="x")
+    axes.grid(visible=False, axis="y")
+    axes.tick_params(axis="y", length=0)

@@ -6,16 +6,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pandas as pd
-from matplotlib import rcParams
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.font_manager import FontProperties
 from matplotlib.patches import Rectangle
 from matplotlib.ticker import NullLocator, PercentFormatter
 
 from policies.optimal.optimum import OPTIMAL_DAILY, Optimal, catalogue_name
 from policies.policy import Look
-from policysim.figures.benefit import name_region, shade_out_of_reach
+from policysim.figures.benefit import name_region, out_of_reach, shade_out_of_reach
 from policysim.figures.curves import (
     MOST_CURVES,
     NAMES_SHARE,
@@ -29,8 +27,8 @@ from policysim.figures.curves import (
     undrawn,
 )
 from policysim.figures.layout import EndLabels, settle
-from policysim.figures.lettering import LINE_SPACING, cut, set_epsilon_axis, wrapped
-from policysim.figures.looks import COLOURS, GREY, Canvas, as_line, canvas, is_level, label, looks
+from policysim.figures.lettering import LINE_SPACING, set_epsilon_axis
+from policysim.figures.looks import COLOURS, GREY, Canvas, as_line, canvas, is_level, label, looks, name_panel
 from policysim.question.answer import SizeName
 from policysim.question.formats import achieved, days, tick
 from policysim.question.words import ALL, BEST_SCHEDULE, PLAN_ONCE
@@ -82,7 +80,6 @@ def value_over_days(table: pd.DataFrame, *, policies: Sequence[str] | None = Non
     longest = rows["horizon"].max()
     names = _names(rows[rows["horizon"] == longest], policies)
     every = names_of(rows, "policy")
-    note = undrawn(every, names)
     colours = {
         **looks([name for name in every if name not in FIRST]),
         BEST_SCHEDULE: SCHEDULE_LOOK,
@@ -95,30 +92,19 @@ def value_over_days(table: pd.DataFrame, *, policies: Sequence[str] | None = Non
     down = -(-n_panels // across)
     height = 0.18 * rows["policy"].nunique() + 1.6
     with canvas(size, page=(9.6 if across > 1 else 7.2, height * down), column=1.05 * height * n_panels) as made:
-        grid = list(made.figure.subplots(down, across, sharey=True, squeeze=False).flat)
-        for empty in grid[n_panels:]:
-            empty.remove()
-        labels = [_by_epsilon(made, grid[0], rows[rows["horizon"] == longest], colours, across)]
-        grid[0].set_title(f"Benefit kept over {days(int(longest))}", loc="left", fontweight="bold")
-        proven = _proven(table[(table["group"] == ALL) & (table["horizon"] == longest)])
-        shade_out_of_reach(grid[0], proven)
+        grid = made.panels(n_panels, across, sharey=True)
+        about: dict[str, Any] = {"colours": colours, "across": across}
+        labels = [_draw(made, grid[0], rows[rows["horizon"] == longest], "total_epsilon", **about)]
+        title = f"Benefit kept over {days(int(longest))}"
+        name_panel(grid[0], title, "total ε of the course (log scale)", notes=[undrawn(every, names)])
+        proven = table[table["horizon"] == longest].assign(epsilon=lambda rows: rows["total_epsilon"])
+        shade_out_of_reach(grid[0], out_of_reach(proven))
         for axes, total in zip(grid[1:], totals, strict=False):
-            labels.append(_by_horizon(made, axes, rows[rows["total_epsilon"] == total], colours, across))
-            axes.set_title(f"By horizon, at total ε = {tick(total)}", loc="left", fontweight="bold")
-        if note:
-            grid[0].set_xlabel(f"{grid[0].get_xlabel()}\n{note}")
+            labels.append(_draw(made, axes, rows[rows["total_epsilon"] == total], "horizon", **about))
+            name_panel(axes, f"By horizon, at total ε = {tick(total)}", "days (log scale)")
         settle(made, labels)
-        name_region(grid[0], proven)
+        name_region(grid[0], out_of_reach(proven))
     return made.figure
-
-
-def _proven(rows: pd.DataFrame) -> pd.DataFrame:
-    """What no mechanism exceeds at each total, as `policysim.figures.benefit.out_of_reach` has it."""
-    if "most_kept" not in rows:
-        return rows.iloc[:0].assign(epsilon=[], most_kept=[])
-    proven = rows.loc[rows["most_kept"].notna() & (rows["total_epsilon"] > 0), ["total_epsilon", "most_kept"]]
-    finite = proven[proven["total_epsilon"] < float("inf")].drop_duplicates("total_epsilon")
-    return finite.rename(columns={"total_epsilon": "epsilon"}).sort_values("epsilon")
 
 
 def ways_over_days(table: pd.DataFrame, *, size: SizeName = "page") -> Figure:
@@ -148,16 +134,15 @@ def ways_over_days(table: pd.DataFrame, *, size: SizeName = "page") -> Figure:
     horizons, totals = sorted(rows["horizon"].unique()), sorted(rows["total_epsilon"].unique())
     height = 0.55 * len(horizons) + 1.1
     with canvas(size, page=(1.6 + 1.6 * max(3, len(totals)), height), column=1.0 + 0.66 * len(horizons)) as made:
-        axes = made.figure.subplots()
-        font = FontProperties(size=made.font, family=rcParams["font.family"])
+        (axes,) = made.panels()
         field = (made.width - 5 * made.font) / len(totals)
         for _, row in rows.iterrows():
             place = totals.index(row["total_epsilon"]), horizons.index(row["horizon"])
             share = min(1.0, max(0.0, float(row["benefit_kept"])))
             tint: dict[str, Any] = {"facecolor": COLOURS[0], "alpha": TINTS[0] + (TINTS[1] - TINTS[0]) * share}
             axes.add_patch(Rectangle((place[0] - 0.5, place[1] - 0.5), 1, 1, linewidth=0, **tint))
-            name = cut(wrapped(str(row["policy"]), 0.94 * field, font), 2)
-            kept = wrapped(achieved(float(row["benefit_kept"]), float(row["most_kept"])), 0.94 * field, font)
+            name = made.lines(str(row["policy"]), 0.94 * field, 2)
+            kept = made.lines(achieved(float(row["benefit_kept"]), float(row["most_kept"])), 0.94 * field, 9)
             axes.text(*place, f"{name}\n{kept}", ha="center", va="center", linespacing=LINE_SPACING)
         for edge in range(1, max(len(totals), len(horizons))):
             line: dict[str, Any] = {"color": "white", "linewidth": 2 * thin()}
@@ -171,9 +156,8 @@ def ways_over_days(table: pd.DataFrame, *, size: SizeName = "page") -> Figure:
         axes.set_yticks(range(len(horizons)), labels=[f"{horizon:g}" for horizon in horizons])
         axes.tick_params(length=0)
         axes.grid(visible=False)
-        axes.set_xlabel("total ε of the course; the stronger the blue, the more of the benefit is kept")
-        axes.set_ylabel("days")
-        axes.set_title("What keeps most, and how much", loc="left", fontweight="bold")
+        title, total = "What keeps most, and how much", "total ε of the course"
+        name_panel(axes, title, f"{total}; the stronger the blue, the more of the benefit is kept", "days")
         settle(made)
     return made.figure
 
@@ -187,26 +171,10 @@ def _names(rows: pd.DataFrame, policies: Sequence[str] | None) -> list[str]:
     return [*first, *telling(others, most=MOST_CURVES - len(first), along="total_epsilon")]
 
 
-def _by_epsilon(made: Canvas, axes: Axes, rows: pd.DataFrame, colours: Mapping[str, Look], across: int) -> EndLabels:
-    labels = _draw(made, axes, rows, "total_epsilon", colours=colours, across=across)
-    set_epsilon_axis(axes, rows["total_epsilon"])
-    axes.set_xlabel("total ε of the course (log scale)")
-    return labels
-
-
-def _by_horizon(made: Canvas, axes: Axes, rows: pd.DataFrame, colours: Mapping[str, Look], across: int) -> EndLabels:
-    labels = _draw(made, axes, rows, "horizon", colours=colours, across=across)
-    horizons = sorted(rows["horizon"].unique())
-    axes.set_xscale("log")
-    axes.set_xticks(horizons, labels=[f"{day:g}" for day in horizons])
-    axes.xaxis.set_minor_locator(NullLocator())
-    axes.set_xlabel("days (log scale)")
-    return labels
-
-
 def _draw(
     made: Canvas, axes: Axes, rows: pd.DataFrame, along: str, *, colours: Mapping[str, Look], across: int
 ) -> EndLabels:
+    """A line along total_epsilon or horizon for each policy that keeps something known."""
     ends = []
     for name in names_of(rows, "policy"):
         line = rows[(rows["policy"] == name) & rows["benefit_kept"].notna()].sort_values(along)
@@ -219,4 +187,11 @@ def _draw(
         ends.append(line_end(shown, line[along], line["benefit_kept"], drawn))
     axes.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
     axes.tick_params(labelleft=True)
+    if along == "horizon":
+        horizons = sorted(rows["horizon"].unique())
+        axes.set_xscale("log")
+        axes.set_xticks(horizons, labels=[f"{day:g}" for day in horizons])
+        axes.xaxis.set_minor_locator(NullLocator())
+    else:
+        set_epsilon_axis(axes, rows["total_epsilon"])
     return EndLabels(made, axes, merged(ends), width=NAMES_SHARE * made.width / across)

@@ -1,25 +1,25 @@
-"""What outcomes make of utility: of the benefit of each policy, and of the sensitivity."""
+"""What a whole is made of: the benefit and the sensitivity, by outcome; and 1,000 patients, by how they fare."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import pandas as pd
-from matplotlib import rcParams
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.font_manager import FontProperties
+from matplotlib.lines import Line2D
 
 from policies.reference import BestFixed, Greedy
-from policysim.figures.curves import MOST_CURVES, checked, names_of, nonempty, telling, thin, undrawn
+from policysim.figures.curves import MOST_CURVES, at_one_epsilon, checked, names_of, nonempty, telling, thin, undrawn
 from policysim.figures.layout import settle
-from policysim.figures.lettering import cut, show_wrapped, wrapped
-from policysim.figures.looks import COLOURS, GREY, POLICY_GID, canvas, label
+from policysim.figures.looks import COLOURS, GREY, ICONS_GID, POLICY_GID, canvas, label, list_rows
 from policysim.question.answer import SizeName
-from policysim.question.formats import NEGLIGIBLE, percent, rounded, sensitivity
+from policysim.question.formats import NEGLIGIBLE, of_thousand, percent, rounded, sensitivity, tick
+from policysim.question.words import ALL
 
-NAME = "benefit_parts"
 # So many outcomes are told apart; the others are one.
 MOST_OUTCOMES = 6
 OTHERS = "all others"
@@ -61,33 +61,24 @@ def benefit_parts(table: pd.DataFrame, *, policies: Sequence[str] | None = None,
     ValueError
         For a table without these columns or rows, or that lacks a policy asked for.
     """
-    checked(table, NAME, ["policy", "outcome", "lost"])
-    gains = nonempty(gained_by_outcome(table), NAME, "of a policy beside best-fixed")
+    checked(table, "benefit_parts", ["policy", "outcome", "lost"])
+    gains = nonempty(gained_by_outcome(table), "benefit_parts", "of a policy beside best-fixed")
     every = [name for name in names_of(gains, "policy") if name != Greedy.name]
     totals = gains.assign(value=gains.groupby("policy")["gained"].transform("sum"))
     names = telling(totals[totals["policy"].isin(every)], policies=policies, most=MOST_CURVES - 1) if every else []
     shown = [*names, *([Greedy.name] if policies is None else [])]
     parts = _parts(gains[gains["policy"].isin(shown)]).loc[shown]
     with canvas(size, page=(8.2, 1.7 + 0.42 * len(shown)), column=2.8 + 0.36 * len(shown)) as made:
-        axes = made.figure.subplots()
+        (axes,) = made.panels()
         _stack(axes, parts)
         axes.axvline(0, color=GREY, linewidth=thin(), zorder=3)
-        font = FontProperties(size=made.font, family=rcParams["font.family"])
-        labels = [cut(wrapped(label(name), NAMES_SHARE * made.width, font), 2) for name in shown]
+        labels = [made.lines(label(name), NAMES_SHARE * made.width, 2) for name in shown]
         axes.set_yticks(range(len(shown)), labels=labels)
         axes.invert_yaxis()
-        axes.tick_params(axis="y", length=0)
-        axes.grid(visible=True, axis="x")
-        axes.grid(visible=False, axis="y")
+        list_rows(axes)
         made.head("What the benefit is made of")
         axes.set_xlabel("\n".join(filter(None, [AXIS, undrawn(every, names)])))
-        if made.narrow:
-            legend = made.figure.legend(loc="outside lower center", ncols=2, frameon=False)
-        else:
-            legend = made.figure.legend(loc="outside right upper", frameon=False)
-        for text in legend.get_texts():
-            show_wrapped(text, text.get_text(), LEGEND_SHARE[made.narrow] * made.width)
-            text.set_text(cut(text.get_text(), 3))
+        made.legend(width=LEGEND_SHARE[made.narrow] * made.width, ncols=2 if made.narrow else 1)
         settle(made)
     return made.figure
 
@@ -148,7 +139,6 @@ def _stack(axes: Axes, parts: pd.DataFrame) -> None:
     axes.set_xlim(low - 0.04 * (high - low), high + 0.16 * (high - low))
 
 
-DRIVERS = "sensitivity_by_weight"
 ALONE, WITNESS = "of itself, between any two neighbours", "between the two neighbours that differ most in utility"
 
 
@@ -172,26 +162,24 @@ def sensitivity_by_weight(table: pd.DataFrame, *, size: SizeName = "page") -> Fi
     ValueError
         For a table without these columns or rows.
     """
-    checked(table, DRIVERS, ["outcome", "weight", "sensitivity", "contribution", "share"])
+    checked(table, "sensitivity_by_weight", ["outcome", "weight", "sensitivity", "contribution", "share"])
     names = [
         str(outcome).replace("_", " ") + ("" if pd.isna(weight) else f" (weight\u00a0{weight:g})")
         for outcome, weight in zip(table["outcome"], table["weight"], strict=True)
     ]
     places = range(len(table))
     with canvas(size, page=(7.2, 1.5 + 0.34 * len(table)), column=1.4 + 0.3 * len(table)) as made:
-        axes = made.figure.subplots()
+        (axes,) = made.panels()
         axes.barh(places, table["sensitivity"], height=0.7, color="#DDDDDD", label=ALONE)
         axes.barh(places, table["contribution"], height=0.36, color=COLOURS[0], label=WITNESS)
         for place, row in zip(places, table.to_dict("records"), strict=True):
             end = max(row["sensitivity"], row["contribution"], 0.0)
-            words = f"{sensitivity(row['contribution'])} ({_share(row['share'])} of Δ)"
+            share = "< 1\u00a0%" if 0 < row["share"] < 0.01 else percent(row["share"])
+            words = f"{sensitivity(row['contribution'])} ({share} of Δ)"
             axes.annotate(words, (end, place), xytext=(0.5, 0), textcoords="offset fontsize", va="center")
-        font = FontProperties(size=made.font, family=rcParams["font.family"])
-        axes.set_yticks(places, labels=[cut(wrapped(name, NAMES_SHARE * made.width, font), 2) for name in names])
+        axes.set_yticks(places, labels=[made.lines(name, NAMES_SHARE * made.width, 2) for name in names])
         axes.invert_yaxis()
-        axes.tick_params(axis="y", length=0)
-        axes.grid(visible=True, axis="x")
-        axes.grid(visible=False, axis="y")
+        list_rows(axes)
         delta = sensitivity(table["contribution"].sum())
         made.head(f"What drives the sensitivity Δ = {delta}")
         axes.set_xlabel("weight × difference in probability, units of utility")
@@ -200,5 +188,104 @@ def sensitivity_by_weight(table: pd.DataFrame, *, size: SizeName = "page") -> Fi
     return made.figure
 
 
-def _share(share: float) -> str:
-    return "< 1\u00a0%" if 0 < share < 0.01 else percent(share)
+PATIENTS = 1000
+ACROSS = {"page": 40, "column": 40, "slide": 50}
+# The classes of the marks in their order: class on a page, words, colour, marker, its size in steps of the grid.
+BETTER, SAME, WORSE, DIED = CLASSES = ("better", "same", "worse", "died")
+WORDS = {
+    BETTER: "score higher than untreated",
+    SAME: "score the same as untreated",
+    WORSE: "score lower than untreated",
+    DIED: "die than under the best treatment for each (of any of the above)",
+}
+LOOKS = {
+    BETTER: ("#0072B2", "o", 0.78),
+    SAME: ("#8A8A8A", "o", 0.42),
+    WORSE: ("#C84F00", "s", 0.7),
+    DIED: ("#000000", "s", 0.9),
+}
+# Of the width, the words beside the marks.
+WORDS_SHARE = 0.4
+
+
+def icon_array(table: pd.DataFrame, *, policy: str, size: SizeName = "page") -> Figure:
+    """1,000 patients as marks: who scores higher than untreated, the same, or lower; and extra deaths.
+
+    Parameters
+    ----------
+    table : DataFrame
+        From `compare`, at one epsilon: policy, epsilon, group, better_than_untreated, worse_than_untreated and, where
+        deaths are counted, extra_deaths.
+    policy : str
+        The one that is drawn.
+    size : {"page", "column", "slide"}
+        What the figure is for. In a column the words stand below the marks.
+
+    Returns
+    -------
+    Figure
+
+    Raises
+    ------
+    ValueError
+        For a table without these columns, of several epsilons, or without this policy.
+    """
+    checked(table, "icon_array", ["policy", "epsilon", "group", "better_than_untreated", "worse_than_untreated"])
+    everyone = table[(table["policy"] == policy) & (table["group"] == ALL)]
+    rows = nonempty(everyone, "icon_array", f"of everyone under {policy}")
+    row = at_one_epsilon(rows, "icon_array").iloc[0]
+    counts, extra = icon_counts(row), float(row.get("extra_deaths", math.nan))
+    lines = 4 if math.isnan(extra) else 7
+    with canvas(size, page=(8.2, 3.6), column=2.25 + 0.13 * lines) as made:
+        (axes,) = made.panels()
+        axes.set_axis_off()
+        across = ACROSS[size]
+        axes.set_xlim(-0.5, across - 0.5)
+        axes.set_ylim(PATIENTS / across - 0.5, -0.5)
+        axes.set_aspect("equal", adjustable="box", anchor="NW")
+        title = f"1,000 patients under {policy}, at ε = {tick(float(row['epsilon']))}"
+        axes.set_title(title, loc="left", fontweight="bold", fontsize=1.1 * made.font)
+        words = [f"{counts[name]:,} {WORDS[name]}" for name in (BETTER, SAME, WORSE)]
+        if not math.isnan(extra):
+            words.append(died_words(extra))
+        handles = [Line2D([], [], **_look(name, 0.8 * made.font)) for name in CLASSES[: len(words)]]
+        width = (1.0 if made.narrow else WORDS_SHARE) * made.width - 4 * made.font
+        made.legend(handles=handles, labels=words, width=width, below="left", alignment="left", labelspacing=0.9)
+        settle(made)
+        _draw_marks(axes, counts, across)
+    return made.figure
+
+
+def died_words(extra: float) -> str:
+    """How many of 1,000 patients die in addition, from the extra deaths per patient; or how many fewer."""
+    return f"{rounded(PATIENTS * abs(extra))} {'fewer' if extra < 0 else 'more'} {WORDS[DIED]}"
+
+
+def icon_counts(row: Mapping[Any, Any] | pd.Series) -> dict[str, int]:
+    """How many of 1,000 patients are of each class, in the order of their marks.
+
+    Of a row of a comparison: those better, as well and worse than untreated sum to 1,000 (`of_thousand`); those who die
+    in addition are among them, and their marks are the last ones.
+    """
+    whole = of_thousand(float(row["better_than_untreated"]), float(row["worse_than_untreated"]))
+    extra = float(row.get("extra_deaths", math.nan))
+    died = 0 if math.isnan(extra) else min(PATIENTS, max(0, round(PATIENTS * extra)))
+    return dict(zip(CLASSES, (*whole, died), strict=True))
+
+
+def _look(name: str, step: float) -> dict[str, Any]:
+    colour, marker, share = LOOKS[name]
+    return {"color": colour, "marker": marker, "markersize": share * step, "markeredgewidth": 0, "linestyle": "none"}
+
+
+def _draw_marks(axes: Axes, counts: Mapping[str, int], across: int) -> None:
+    """The marks, row by row, in the order of the classes; the layout must be fixed."""
+    step = axes.get_window_extent().width / across * 72 / axes.figure.dpi
+    ends = np.cumsum([counts[name] for name in (BETTER, SAME, WORSE)])
+    alive = PATIENTS - counts[DIED]
+    bounds = [0, *np.minimum(ends, alive).tolist(), PATIENTS]
+    for name, first, end in zip(CLASSES, bounds, bounds[1:], strict=False):
+        places = np.arange(first, end)
+        if len(places):
+            marks = Line2D(places % across, places // across, **_look(name, step), gid=ICONS_GID + name)
+            axes.add_line(marks)

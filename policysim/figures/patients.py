@@ -1,24 +1,421 @@
-"""What a policy gives to single patients."""
+"""Who bears the loss, and who gets what: groups of patients, all of them in a row, and single ones; forest plots."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
+import numpy as np
 import pandas as pd
 from matplotlib import rcParams
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties
-from matplotlib.ticker import PercentFormatter
+from matplotlib.markers import CARETLEFT, CARETRIGHT
+from matplotlib.ticker import MaxNLocator, PercentFormatter
 
-from policysim.figures.curves import MOST_CURVES, NAMES_SHARE, checked, line_end, names_of, nonempty, sparse
+from policies.arrays import FloatArray
+from policies.policy import Look
+from policies.reference import Greedy
+from policysim.figures.curves import (
+    MOST_CURVES,
+    NAMES_SHARE,
+    at_one_epsilon,
+    checked,
+    has_band,
+    line_end,
+    merged,
+    names_of,
+    nonempty,
+    sparse,
+    telling,
+    thin,
+    undrawn,
+)
 from policysim.figures.layout import NAME as NAME_AT
 from policysim.figures.layout import EndLabels, LineEnd, settle
-from policysim.figures.lettering import set_epsilon_axis, widest_word
-from policysim.figures.looks import Canvas, canvas, look_of_action
+from policysim.figures.lettering import (
+    LINE_HEIGHT,
+    LINE_SPACING,
+    MOST_TICKS,
+    set_epsilon_axis,
+    set_log_ticks,
+    set_numbers,
+    ticks_within,
+    widest_word,
+    wrapped,
+)
+from policysim.figures.looks import (
+    GREY,
+    Canvas,
+    as_dot,
+    as_line,
+    canvas,
+    is_level,
+    label,
+    list_rows,
+    look_of_action,
+    looks,
+    name_panel,
+)
 from policysim.question.answer import SizeName
+from policysim.question.formats import NEGLIGIBLE, percent, tick
+from policysim.question.words import ALL, in_a_row, level_name
 
-NAME = "action_probabilities"
+GROUPS, FOREST, ACTIONS = "loss_by_group", "forest", "action_probabilities"
+# Of the width, the names of the groups may take this much, and lines each.
+GROUPS_SHARE = 0.3
+MOST_LINES = {"page": 2, "column": 2, "slide": 1}
+# Panels side by side.
+ACROSS = {"page": 4, "column": 2, "slide": 4}
+# So many rows are drawn, in all panels that stand below each other on a slide.
+MOST_ROWS = 24
+# The height of a row whose name has one line, and two, inches.
+ROW = {"page": (0.2, 0.33), "column": (0.19, 0.25), "slide": (0.2, 0.33)}
+# Features whose groups lose what everyone loses, to within this share of the largest loss, are told in words.
+FLAT = 0.02
+LOST = "utility lost per patient, against the best treatment for each"
+BAND = "Bars: 95\u00a0% intervals of the estimates (sampling error)."
+# An interval so many times as wide as the median one does not set the scale: it ends in an arrow.
+WIDE = 5
+GOES_ON = "An arrow at the edge: the interval goes on; its ends are among the numbers."
+
+
+@dataclass(frozen=True)
+class Multiples:
+    """What is drawn in small multiples: the rows of the groups, from above, and what their dots show."""
+
+    column: str
+    title: str
+    axis: str
+    notes: tuple[str, ...]
+    colours: Mapping[str, Look]
+    edges: tuple[float, float] | None = None  # of the axis, if it does not show all intervals whole
+
+
+def loss_by_group(table: pd.DataFrame, *, policies: Sequence[str] | None = None, size: SizeName = "page") -> Figure:
+    """The utility loss per patient of each group, a panel for each policy; the groups that lose most stand above.
+
+    Parameters
+    ----------
+    table : DataFrame
+        From `compare` with `by`, at one epsilon: policy, epsilon, group, level, share, loss. greedy is left out: losses
+        are measured against it. Features that make no difference (`flat_features`) are said in words; no more than
+        24 groups are drawn.
+    policies : sequence of str, optional
+        Those to draw, however many; by default at most seven, chosen by `policysim.figures.curves.telling`.
+    size : {"page", "column", "slide"}
+        What the figure is for.
+
+    Returns
+    -------
+    Figure
+        The dashed line of a panel is the loss of everyone, its large dot the group that loses most.
+
+    Raises
+    ------
+    ValueError
+        For a table without these columns or rows, of several epsilons, or that lacks a policy asked for.
+    """
+    checked(table, GROUPS, ["policy", "epsilon", "group", "level", "share", "loss"])
+    at_one_epsilon(table, GROUPS)
+    rows = table[(table["policy"] != Greedy.name) & table["loss"].notna()]
+    rows = nonempty(rows, GROUPS, "of a policy other than greedy with a loss")
+    every = names_of(rows, "policy")
+    names = telling(rows, policies=policies)
+    rows = rows[rows["policy"].isin(names)]
+    flat = flat_features(rows)
+    kept = rows[~rows["group"].isin(flat)]
+    mean = kept[kept["group"] != ALL].groupby(["group", "level"], sort=False)["loss"].mean()
+    order = list(mean.sort_values(ascending=False, kind="stable").index)
+    same = ""
+    if flat:
+        told = in_a_row([name.replace("_", " ") for name in flat], "and")
+        same = f"Not drawn, as all lose what everyone loses, to within {percent(FLAT)} of the largest loss: {told}."
+    notes = ("Dashed: everyone. Large: the group that loses most.", same, undrawn(every, names))
+    title = f"Who bears the loss, at ε = {tick(table['epsilon'].iloc[0])}"
+    about = Multiples("loss", title, LOST, notes, looks(names_of(table, "policy")))
+    return _multiples(kept, names, order, about, size)
+
+
+def flat_features(rows: pd.DataFrame) -> list[str]:
+    """The features whose groups all lose what everyone loses, under each policy, to within 2 % of the largest loss.
+
+    Where that is so of every feature, none is left out.
+
+    Parameters
+    ----------
+    rows : DataFrame
+        Of a comparison at one epsilon, with the rows of everyone: policy, group, loss.
+    """
+    everyone = rows[rows["group"] == ALL].set_index("policy")["loss"]
+    groups = rows[rows["group"] != ALL]
+    apart = (groups["loss"] - groups["policy"].map(everyone)).abs().groupby(groups["group"], sort=False).max()
+    flat = [str(name) for name, most in apart.items() if most <= FLAT * float(rows["loss"].abs().max())]
+    return flat if len(flat) < len(apart) else []
+
+
+def forest(table: pd.DataFrame, *, policies: Sequence[str] | None = None, size: SizeName = "page") -> Figure:
+    """What each policy gains over the best single treatment, of everyone and of each group, with 95 % intervals.
+
+    Parameters
+    ----------
+    table : DataFrame
+        From the comparison of a log, at one epsilon: policy, epsilon, group, level, share, difference, difference_low,
+        difference_high.
+    policies : sequence of str, optional
+        Those to draw, however many; by default at most seven, chosen by `policysim.figures.curves.telling`.
+    size : {"page", "column", "slide"}
+        What the figure is for.
+
+    Returns
+    -------
+    Figure
+        A panel for each policy; the line at 0 is the best single treatment, the same reference in all of them.
+
+    Raises
+    ------
+    ValueError
+        For a table without these columns or rows, of several epsilons, or that lacks a policy asked for.
+    """
+    needed = ["policy", "epsilon", "group", "level", "share", "difference", "difference_low", "difference_high"]
+    checked(table, FOREST, needed)
+    at_one_epsilon(table, FOREST)
+    rows = nonempty(table[table["difference"].notna()], FOREST, "with a difference")
+    every = names_of(rows, "policy")
+    names = telling(rows, policies=policies)
+    rows = rows[rows["policy"].isin(names)]
+    order = list(dict.fromkeys(zip(rows["group"], rows["level"], strict=True)))
+    axis = "mean outcome, minus that of one treatment for all"
+    edges = reach(rows, "difference")
+    notes = (BAND, GOES_ON if edges else "", undrawn(every, names))
+    title = f"Against one treatment for all, at ε = {tick(table['epsilon'].iloc[0])}"
+    about = Multiples("difference", title, axis, notes, looks(names_of(table, "policy")), edges)
+    return _multiples(rows, names, order, about, size)
+
+
+def worst_groups(rows: pd.DataFrame) -> dict[str, tuple[str, str]]:
+    """The group that loses most under each policy, as group and level.
+
+    Parameters
+    ----------
+    rows : DataFrame
+        policy, group, level, loss; everyone does not count, nor a policy under which nobody loses anything.
+    """
+    found = {}
+    for name, of_policy in rows[rows["group"] != ALL].groupby("policy", sort=False):
+        worst = of_policy.iloc[int(of_policy["loss"].to_numpy().argmax())]
+        if worst["loss"] > NEGLIGIBLE:
+            found[str(name)] = (str(worst["group"]), str(worst["level"]))
+    return found
+
+
+def _multiples(
+    rows: pd.DataFrame,
+    names: Sequence[str],
+    order: Sequence[tuple[str, str]],
+    about: Multiples,
+    size: SizeName,
+) -> Figure:
+    colours = about.colours
+    down = -(-len(names) // ACROSS.get(size, 1))
+    across = -(-len(names) // down)
+    left_out = len(order)
+    order = order[: MOST_ROWS // down if size == "slide" else MOST_ROWS]
+    left_out -= len(order)
+    with canvas(size, page=(9.6 if across > 2 else 7.2, 1), column=1) as made:
+        # Whether names need two lines is known once they are measured, and they have to be for the height.
+        labels = [
+            made.lines(name, GROUPS_SHARE * made.width, MOST_LINES[made.size]) for name in _row_names(order, rows)
+        ]
+        row = ROW[made.size][any("\n" in words for words in labels)]
+        made.set_height(down * (0.62 + row * max(len(order), 2)) + 1.1 + (0.4 if made.narrow else 0))
+        panels = made.panels(len(names), across, sharex=True, sharey=True)
+        places = {key: place for place, key in enumerate(order)}
+        for place, (axes, name) in enumerate(zip(panels, names, strict=True)):
+            look = as_dot(name, colours[name])
+            _panel(axes, rows[rows["policy"] == name], places, look, about)
+            axes.xaxis.set_major_locator(MaxNLocator(2 if made.narrow else 4, min_n_ticks=2))
+            axes.set_title(label(name), loc="left", fontsize="medium", fontweight="bold", gid=look["gid"])
+            axes.tick_params(labelbottom=place + across >= len(names), length=0, axis="x")
+        if about.edges:
+            panels[0].set_xlim(about.edges)
+        panels[0].set_yticks(range(len(labels)), labels=labels, linespacing=LINE_SPACING)
+        made.head(about.title)
+        missing = f"{left_out} more groups are in the table, and not drawn." if left_out else ""
+        said = [about.axis, *filter(None, [*about.notes, missing])]
+        font = FontProperties(size=made.font, family=rcParams["font.family"])
+        words = "\n".join(wrapped(line, 0.95 * made.width, font) for line in said)
+        made.figure.supxlabel(words, x=0.01, ha="left", fontproperties=font, linespacing=LINE_SPACING)
+        settle(made)
+        _fit(made, panels, len(order))
+    return made.figure
+
+
+def reach(rows: pd.DataFrame, column: str) -> tuple[float, float] | None:
+    """The ends of the axis where single intervals are far wider than most; None where all are to be seen whole."""
+    low, high = rows[f"{column}_low"], rows[f"{column}_high"]
+    widths = high - low
+    wide = widths > WIDE * widths[widths > 0].median()
+    if not wide.any():
+        return None
+    ends = pd.concat([low[~wide], high[~wide], rows[column], pd.Series([0.0])]).dropna()
+    room = 0.05 * (ends.max() - ends.min())
+    return float(ends.min() - room), float(ends.max() + room)
+
+
+def _panel(
+    axes: Axes,
+    rows: pd.DataFrame,
+    places: Mapping[tuple[str, str], int],
+    look: dict[str, Any],
+    about: Multiples,
+) -> None:
+    """The dots of one policy, a row for each group."""
+    keys = list(zip(rows["group"], rows["level"], strict=True))
+    shown = rows[[key in places for key in keys]]
+    heights = [places[key] for key in keys if key in places]
+    for stripe in range(0, len(places), 2):
+        axes.axhspan(stripe - 0.5, stripe + 0.5, color="#F3F3F3", linewidth=0, zorder=0)
+    banded = has_band(shown, about.column)
+    everyone = rows.loc[rows["group"] == ALL, about.column]
+    if not banded and len(everyone):
+        line = {"color": look["color"], "gid": look["gid"], "linestyle": "dashed", "linewidth": thin()}
+        axes.axvline(float(everyone.iloc[0]), **line, zorder=1)
+    if banded:
+        low, high = (shown[f"{about.column}_{end}"].to_numpy() for end in ("low", "high"))
+        if about.edges:
+            # A mark at the edge for each interval that goes on beyond it.
+            beyond = (low < about.edges[0], high > about.edges[1])
+            for edge, marker, goes_on in zip(about.edges, (CARETLEFT, CARETRIGHT), beyond, strict=True):
+                arrows = np.array(heights)[goes_on]
+                if len(arrows):
+                    drawn = {**look, "marker": marker, "clip_on": False}
+                    axes.plot([edge] * len(arrows), arrows, label="_goes on", **drawn)
+            low, high = np.maximum(low, about.edges[0]), np.minimum(high, about.edges[1])
+        axes.hlines(heights, low, high, color=look["color"], gid=look["gid"], linewidth=thin())
+    axes.axvline(0, color=GREY, linewidth=thin(), zorder=1)
+    axes.plot(shown[about.column], heights, label=str(rows["policy"].iloc[0]), **look)
+    worst = {} if banded else worst_groups(rows)
+    for name, key in worst.items():
+        if key in places:
+            at = float(shown.loc[[key == other for other in keys if other in places], about.column].iloc[0])
+            large = 1.7 * float(rcParams["lines.markersize"])
+            axes.plot(at, places[key], **{**look, "markersize": large}, label=f"_worst under {name}")
+    axes.set_ylim(max(len(places), 1) - 0.5, -0.5)
+    set_numbers(axes.xaxis)
+    list_rows(axes)
+
+
+def _row_names(order: Sequence[tuple[str, str]], rows: pd.DataFrame) -> list[str]:
+    """The names of the rows, with the share of the patients; what is not none is not called 0\u00a0%."""
+    shares = {(group, level): share for group, level, share in rows[["group", "level", "share"]].to_numpy().tolist()}
+    names = []
+    for group, level in order:
+        share = shares[(group, level)]
+        said = "<\u00a01\u00a0%" if 0 < share < 0.005 else percent(share)
+        names.append("everyone" if group == ALL else f"{level_name(group, level)} ({said})")
+    return names
+
+
+def _fit(made: Canvas, panels: Sequence[Axes], n_rows: int) -> None:
+    """Smaller names and dots where a row is too low for them; the figure must have been laid out."""
+    row = panels[0].get_window_extent().height / made.figure.dpi * 72 / max(n_rows, 1)
+    texts = panels[0].get_yticklabels()
+    lines = max((text.get_text().count("\n") + 1 for text in texts), default=1)
+    size = min(made.font, 0.98 * row / (LINE_HEIGHT + LINE_SPACING * (lines - 1)))
+    for axes in panels:
+        axes.tick_params(axis="y", labelsize=size)
+        for dots in axes.get_lines():
+            dots.set_markersize(min(float(dots.get_markersize()), 0.8 * row))
+
+
+# Losses below this share of the largest are drawn as none.
+LEAST = 1e-4
+# Where the axis begins, and who loses nothing is drawn, as a share of the least loss that is drawn.
+FLOOR = 0.5
+# Where lines are compared: of 100 patients.
+GRID = np.linspace(0.5, 99.5, 100)
+
+
+def patient_losses(table: pd.DataFrame, *, size: SizeName = "page") -> Figure:
+    """The utility that patients lose, from who loses least to who loses most, a line for each policy.
+
+    Parameters
+    ----------
+    table : DataFrame
+        From `policysim.study.example_patients.patient_losses`: policy, quantile, loss. greedy is left out: losses are
+        measured against it.
+    size : {"page", "column", "slide"}
+        What the figure is for.
+
+    Returns
+    -------
+    Figure
+        The quantiles of the losses as steps, each at its value: patients who lose the same make a level piece. Who
+        loses nothing is at the bottom.
+
+    Raises
+    ------
+    ValueError
+        For a table without these columns or rows.
+    """
+    checked(table, "patient_losses", ["policy", "quantile", "loss"])
+    table = nonempty(table[table["policy"] != Greedy.name], "patient_losses", "of a policy other than greedy")
+    policies = names_of(table, "policy")
+    colours = looks(policies)
+    # The least and the largest loss that have a place on the axis.
+    some = table.loc[table["loss"] > NEGLIGIBLE, "loss"].astype(float)
+    high = float(some.max()) if len(some) else 2.0
+    low = max(float(some.min()), LEAST * high) if len(some) else 1.0
+    height = max(4.2, 0.19 * len(policies) + 2.2)
+    with canvas(size, page=(7.2, height), column=max(3.0, 0.31 * len(policies) + 1.2)) as made:
+        (axes,) = made.panels()
+        ends: list[LineEnd] = []
+        for name in policies:
+            rows = table[table["policy"] == name].sort_values("quantile")
+            losses = rows["loss"].to_numpy(dtype=np.float64)
+            xs, ys = steps(np.where(losses < low, FLOOR * low, losses))
+            drawn = as_line(name, colours[name], level=is_level(name))
+            places: dict[str, Any] = {} if is_level(name) else {"markevery": sparse(len(xs), len(ends))}
+            axes.plot(xs, ys, label=label(name), **drawn, **places)
+            values = tuple(np.interp(GRID, xs, ys))
+            ends.append(LineEnd(label(name), float(xs[-1]), float(ys[-1]), float(np.log(ys).mean()), drawn, values))
+        _loss_axes(axes, low, high)
+        settle(made, [EndLabels(made, axes, merged(ends, log=True), width=NAMES_SHARE * made.width)])
+    return made.figure
+
+
+def steps(losses: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """The corners of the steps: of 100 patients in the order of their losses, and the losses, which rise.
+
+    Examples
+    --------
+    >>> [values.tolist() for values in steps(np.array([1.0, 1.0, 3.0, 4.0]))]
+    [[0.0, 50.0, 50.0, 75.0, 75.0, 100.0], [1.0, 1.0, 3.0, 3.0, 4.0, 4.0]]
+    """
+    starts = np.flatnonzero(np.r_[True, np.diff(losses) != 0])
+    edges = 100 * np.r_[starts, len(losses)] / len(losses)
+    return np.repeat(edges, 2)[1:-1], np.repeat(losses[starts], 2)
+
+
+def _loss_axes(axes: Axes, low: float, high: float) -> None:
+    """A log axis of losses, at whose bottom stands what is none."""
+    axes.set_yscale("log")
+    axes.set_ylim(0.9 * FLOOR * low, 1.1 * high)
+    set_log_ticks(axes.yaxis, low, high, most=MOST_TICKS)
+    ticks = [place for place in ticks_within(low, high) if place in axes.get_yticks()]
+    axes.set_yticks([FLOOR * low, *ticks], labels=["none", *(tick(place) for place in ticks)])
+    axes.set_xlim(0, 100)
+    name_panel(
+        axes,
+        "How losses vary between patients",
+        "of 100 patients, from who loses least to who loses most",
+        "utility that a patient loses (log scale)",
+    )
+
+
 # The most that long names may take of the width of a panel.
 MOST_SHARE = 0.5
 # Panels side by side.
@@ -49,11 +446,15 @@ def action_probabilities(
     ValueError
         For a table without these columns or rows, of several policies, or that lacks an action asked for.
     """
-    checked(table, NAME, COLUMNS)
+    checked(table, ACTIONS, COLUMNS)
     policies = names_of(table, "policy")
     if len(policies) > 1:
-        raise ValueError(f"{NAME} draws one policy, its table has {len(policies)}: {', '.join(policies)}.")
-    rows = nonempty(table[(table["epsilon"] > 0) & (table["epsilon"] < float("inf"))], NAME, "with 0 < epsilon < inf")
+        raise ValueError(f"{ACTIONS} draws one policy, its table has {len(policies)}: {', '.join(policies)}.")
+    rows = nonempty(
+        table[(table["epsilon"] > 0) & (table["epsilon"] < float("inf"))],
+        ACTIONS,
+        "with 0 < epsilon < inf",
+    )
     every, drawn = names_of(rows, "action"), _drawn(rows, actions)
     patients = names_of(rows, "patient")
     # Four stand better in two rows of two.
@@ -64,12 +465,9 @@ def action_probabilities(
         page=(9.6 if across > 1 else 4.8, 0.4 + 2.5 * down),
         column=0.3 + max(1.75, 1.1 + 0.19 * len(drawn)) * down,
     ) as made:
-        grid = list(made.figure.subplots(down, across, sharey=True, squeeze=False).flat)
-        for empty in grid[len(patients) :]:
-            empty.remove()
-        grid = grid[: len(patients)]
+        grid = made.panels(len(patients), across, sharey=True)
         labels = [
-            _panel(made, axes, rows[rows["patient"] == patient], drawn, width=made.width / across)
+            _patient_panel(made, axes, rows[rows["patient"] == patient], drawn, width=made.width / across)
             for axes, patient in zip(grid, patients, strict=True)
         ]
         for place, axes in enumerate(grid):
@@ -95,7 +493,9 @@ def _drawn(rows: pd.DataFrame, actions: Sequence[str] | None) -> dict[str, int]:
     return {name: place for place, name in enumerate(every) if name in chosen}
 
 
-def _panel(made: Canvas, axes: Axes, rows: pd.DataFrame, actions: Mapping[str, int], *, width: float) -> EndLabels:
+def _patient_panel(
+    made: Canvas, axes: Axes, rows: pd.DataFrame, actions: Mapping[str, int], *, width: float
+) -> EndLabels:
     ends: list[LineEnd] = []
     for action, place in actions.items():
         line = rows[rows["action"] == action].sort_values("epsilon")
@@ -107,11 +507,7 @@ def _panel(made: Canvas, axes: Axes, rows: pd.DataFrame, actions: Mapping[str, i
     axes.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
     # So far above that signs which reach below the line of a title do not touch the markers at 100 %.
     axes.set_title(str(rows["patient"].iloc[0]), loc="left", fontsize="medium", pad=0.9 * made.font)
-    return EndLabels(made, axes, ends, width=_room(made, [end.name for end in ends], width))
-
-
-def _room(made: Canvas, names: list[str], width: float) -> float:
-    """What the names may take of the width of a panel: more where a word of theirs needs it, points."""
+    # More of the width of a panel where a word of the names needs it, points.
     font = FontProperties(size=made.font, family=rcParams["font.family"])
-    needed = NAME_AT * made.font + 1.01 * max(widest_word(name, font) for name in names)
-    return min(max(NAMES_SHARE * width, needed), MOST_SHARE * width)
+    needed = NAME_AT * made.font + 1.01 * max(widest_word(end.name, font) for end in ends)
+    return EndLabels(made, axes, ends, width=min(max(NAMES_SHARE * width, needed), MOST_SHARE * width))

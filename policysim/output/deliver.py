@@ -37,7 +37,7 @@ from policysim.study.study_reader import study_names
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from policysim.figures.epsilon_markers import Marker
+    from policysim.figures.writing import Marker
 
 MANIFEST = "manifest.json"
 # Of manifests: those of another format are refused.
@@ -59,8 +59,7 @@ class Vector:
     def of(cls, drawing: Drawing, figure: Figure) -> Vector:
         """A figure of the drawing, with its words."""
         # matplotlib is the slowest import of all; options are read before it is needed.
-        from policysim.figures.epsilon_markers import epsilon_markers  # noqa: PLC0415
-        from policysim.figures.saving import to_svg  # noqa: PLC0415
+        from policysim.figures.writing import epsilon_markers, to_svg  # noqa: PLC0415
 
         svg = to_svg(figure, title=drawing.title, description=f"{drawing.description} {drawing.seen}".strip())
         # Only a figure that has been drawn knows where its axes are.
@@ -261,7 +260,7 @@ def markup(vector: Vector, position: int, prefix: str, styles: dict[str, str] | 
     styles : dict, optional
         Those of the drawings before it on the page, to which its own are added.
     """
-    from policysim.figures.inline import inline  # noqa: PLC0415 - matplotlib, as above
+    from policysim.figures.writing import inline  # noqa: PLC0415 - matplotlib, as above
 
     wide = inline(vector.svg, prefix, markers=vector.markers, position=position, styles=styles)
     if vector.narrow is None:

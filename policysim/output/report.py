@@ -1,4 +1,4 @@
-"""What `policysim.report` returns: the tables and figures of an answer, in Python."""
+"""What `policysim.output` returns: the tables and figures of an answer, in Python."""
 
 from __future__ import annotations
 

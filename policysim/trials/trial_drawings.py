@@ -8,9 +8,8 @@ import pandas as pd
 
 from policysim import figures
 from policysim.figures.card import Spans, card
-from policysim.figures.curves import MOST_CURVES
+from policysim.figures.curves import MOST_CURVES, choices_seen, lines_seen, spending_seen
 from policysim.figures.described import Described, Lines
-from policysim.figures.seen import choices_seen, lines_seen, spending_seen
 from policysim.question import formats, words
 from policysim.question.answer import ColumnGroup, Drawing, TextTable, wide
 from policysim.question.words import ALL

@@ -10,7 +10,7 @@ import pytest
 from report_pages import make_report
 from small_studies import STUDY
 
-from policysim.figures.icons import died_words
+from policysim.figures.parts import died_words
 from policysim.question import formats
 
 # At these, and at others than the study's own.

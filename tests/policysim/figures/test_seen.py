@@ -3,7 +3,7 @@
 import pandas as pd
 import pytest
 
-from policysim.figures.seen import choices_seen, lines_seen, spending_seen
+from policysim.figures.curves import choices_seen, lines_seen, spending_seen
 from policysim.question.formats import percent
 
 EPSILONS = [0.3, 1.0, 5.0]

@@ -12,9 +12,9 @@ import policysim as ps
 from policies.catalogue import CATALOGUE
 from policysim import figures
 from policysim.figures.benefit import BAND, OUT_OF_REACH
-from policysim.figures.groups import flat_features, worst_groups
-from policysim.figures.inline import inline
 from policysim.figures.looks import as_dot, is_level, label, look_of_action, looks
+from policysim.figures.patients import flat_features, worst_groups
+from policysim.figures.writing import inline
 from policysim.question.words import ACHIEVABLE, UNBEATABLE, level_name
 
 

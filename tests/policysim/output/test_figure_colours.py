@@ -9,8 +9,8 @@ import pytest
 from policies.catalogue import CATALOGUE
 from policysim import figures, output
 from policysim.figures.described import LOOKS
-from policysim.figures.inline import inline
 from policysim.figures.looks import COLOURS, LEVELS, NAMED_COLOURS
+from policysim.figures.writing import inline
 
 STYLE = (Path(output.__file__).parent / "templates" / "style.css").read_text()
 BLOCK = STYLE[: STYLE.index("/* the end of figures */")]

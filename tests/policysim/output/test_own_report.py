@@ -1,4 +1,4 @@
-"""`policysim.report`, of a problem of one's own and of a study."""
+"""`policysim.output`, of a problem of one's own and of a study."""
 
 from dataclasses import dataclass
 

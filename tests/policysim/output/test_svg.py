@@ -9,8 +9,7 @@ import pytest
 from matplotlib.figure import Figure
 
 from policysim import figures
-from policysim.figures.epsilon_markers import epsilon_markers
-from policysim.figures.inline import inline
+from policysim.figures.writing import epsilon_markers, inline
 
 HEAD = '<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink" viewBox="0 0 72 36">'
 

@@ -1,22 +1,124 @@
-"""A figure as a part of a page: an SVG without what a page says itself, in colours that follow its theme.
+"""A figure written: as SVG, PNG or PDF, the same bytes for the same figure; and an SVG as a part of a page.
 
-The artists of a policy stand in groups with the attribute data-policy; lines mark epsilon, which a script moves.
+On a page it leaves out what the page says itself, its colours follow the theme, and it has few letters: short numbers,
+and paths without points that lie between their neighbours. The artists of a policy stand in groups with the attribute
+data-policy; lines mark epsilon, which a script moves.
 """
 
 from __future__ import annotations
 
+import io
+import math
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+from itertools import count
+from typing import Any
 from xml.etree import ElementTree
 
 import numpy as np
 from markupsafe import Markup
+from matplotlib.figure import Figure
+from matplotlib.style import context
 
+from envs.toml_reader import one_line
 from policies.arrays import FloatArray
-from policysim.figures.epsilon_markers import Marker, marker_line
-from policysim.figures.icons import ICONS_GID
-from policysim.figures.looks import NAMED_COLOURS, POLICY_GID, READABLE_WIDTH
-from policysim.figures.short_paths import DECIMALS, POLYLINE, STRAIGHT, points_of, shorten
+from policysim.figures.lettering import no_glyph_warnings
+from policysim.figures.looks import ICONS_GID, NAMED_COLOURS, POLICY_GID, READABLE_WIDTH, STYLE
+
+LEAST_DOTS = 200  # per inch
+LEAST_WIDTH = 1920  # pixels
+SMALL = 3.34  # inches: what is narrower than a column of a journal is a small picture on a screen
+
+
+def to_svg(figure: Figure, *, title: str = "", description: str = "") -> str:
+    """The figure as SVG with real text.
+
+    Parameters
+    ----------
+    figure : Figure
+        What to draw.
+    title, description : str, optional
+        For readers who cannot see it: its `<title>` and `<desc>`.
+    """
+    empty = dict.fromkeys(["Date", "Creator", "Format", "Type"])
+    numbers = count(1)
+    # What belongs to a policy is drawn piece by piece; an identifier stands once.
+    # Names made in Python may hold what no XML can.
+    drawn = one_line(_saved(figure, "svg", metadata=empty).decode(), but="\n")
+    svg = re.sub(f'id="{POLICY_GID}', lambda _: f'id="{POLICY_GID}{next(numbers)}:', drawn)
+    words = [
+        f"<{tag}>{escape(text, quote=False)}</{tag}>" for tag, text in (("title", title), ("desc", description)) if text
+    ]
+    end = svg.index(">", svg.index("<svg")) + 1
+    role = ' role="img"' if words else ""
+    return svg[: end - 1] + role + ">" + "".join(f"\n {line}" for line in words) + svg[end:]
+
+
+def to_png(figure: Figure) -> bytes:
+    """The figure as PNG, at least 200 dots per inch and 1,920 pixels wide, but for small figures."""
+    width = figure.get_figwidth()
+    dots = LEAST_DOTS if width < SMALL else max(LEAST_DOTS, LEAST_WIDTH / width)
+    return _saved(figure, "png", dpi=dots, metadata={"Software": None})
+
+
+def to_pdf(figure: Figure) -> bytes:
+    """The figure as PDF, its fonts embedded as outlines that can be searched and edited."""
+    return _saved(figure, "pdf", metadata={"CreationDate": None})
+
+
+def _saved(figure: Figure, kind: str, **options: Any) -> bytes:
+    buffer = io.BytesIO()
+    with context(STYLE), no_glyph_warnings():
+        figure.savefig(buffer, format=kind, **options)
+    return buffer.getvalue()
+
+
+@dataclass(frozen=True)
+class Marker:
+    """A line over one panel: where it stands at each epsilon, NaN where the axis has no place for it; in points."""
+
+    places: tuple[float, ...]
+    top: float
+    bottom: float
+
+    def line(self, position: int) -> ElementTree.Element:
+        """The marker as an element of its figure; data-x lists its places, which a script moves it to."""
+        places = ["-" if math.isnan(place) else f"{place:.{DECIMALS}f}" for place in self.places]
+        # Where the axis has no place for epsilon, the line waits out of sight.
+        here = "-9" if places[position] == "-" else places[position]
+        ends = {"x1": here, "x2": here, "y1": f"{self.top:.{DECIMALS}f}", "y2": f"{self.bottom:.{DECIMALS}f}"}
+        return ElementTree.Element("line", {"data-marker": "", "data-x": " ".join(places), **ends})
+
+
+def epsilon_markers(figure: Figure, epsilons: Sequence[float]) -> list[Marker]:
+    """A marker for each panel of a laid-out figure whose horizontal axis is epsilon, on a log scale.
+
+    Parameters
+    ----------
+    figure : Figure
+        Already drawn once, so that its panels are where they stay.
+    epsilons : sequence of float
+        Where the markers can stand.
+    """
+    width, height = 72 * figure.get_figwidth(), 72 * figure.get_figheight()
+    to_figure = figure.transFigure.inverted()
+    markers = []
+    for axes in figure.axes:
+        if axes.get_xscale() != "log":
+            continue
+        low, high = sorted(axes.get_xlim())
+        places = [
+            float(to_figure.transform(axes.transData.transform((epsilon, 1.0)))[0]) * width
+            if low <= epsilon <= high
+            else math.nan
+            for epsilon in epsilons
+        ]
+        box = axes.get_position()
+        markers.append(Marker(tuple(places), height * (1 - box.y1), height * (1 - box.y0)))
+    return markers
+
 
 # The most CSS pixels per unit (point) of a figure for a page, and of one as narrow as a column.
 LARGEST, LARGEST_NARROW = 1.4, 2.0
@@ -28,6 +130,13 @@ _DEFAULTS = {"stroke-dashoffset: 0", "stroke-linejoin: miter"}
 _FONTS = re.compile(r"font-family: [^;]+")
 _COLOUR = re.compile(r"#[0-9a-f]{6}")
 _POLICY = re.compile(POLICY_GID + r"\d+:(.*)", re.DOTALL)
+DECIMALS = 1
+# A point so near to the line between two others is on it.
+STRAIGHT = 0.2
+# Lines alone, with no curve.
+POLYLINE = r"[MLz\s\d.e-]+"
+_NUMBER = re.compile(r"-?\d*\.\d+(?:e-?\d+)?")
+_LINE = re.compile(r"M[-\d. ]+(?:L[-\d. ]+)+")
 
 
 def inline(
@@ -65,45 +174,43 @@ def inline(
         `var(--c-NAME, #rrggbb)`, by the names of `policysim.figures.looks.NAMED_COLOURS`, whose values in light and
         dark the page's style lists. What belongs to one policy stands in `<g data-policy="NAME">`.
     """
-    root = ElementTree.fromstring(svg)
-    for element in root.iter():
-        element.tag = element.tag.rpartition("}")[2]
-        for name in list(element.attrib):
-            element.set(name.rpartition("}")[2], element.attrib.pop(name))
-    # The page itself says what a figure is.
-    for tag in ("metadata", "style", "title", "desc"):
-        _remove(root, tag)
-    _mark_policies(root)
+    root = _parsed(svg)
     _gather_icons(root)
     _unclip(root)
     _draw_once(root)
     _name(root, prefix, _places(root) if markers else [])
-    shorten(root)
+    _shorten(root)
     styles = {} if styles is None else styles
     _classes(root, prefix, styles)
     _gather(root)
     _flatten(root)
     _join(root)
-    _frame(root, prefix, styles)
+    # The size comes from the page, up to a limit.
+    width = float(root.attrib["viewBox"].split()[2])
+    for name in ("width", "height", "version", "xmlns", "role"):
+        root.attrib.pop(name, None)
+    scale = LARGEST_NARROW if width <= 72 * READABLE_WIDTH else LARGEST
+    root.set("class", styles.setdefault(f"max-width:{width * scale:.0f}px", f"{prefix}_{len(styles)}"))
     _share_icons(root, prefix, icons)
-    for marker in markers:
-        root.append(marker_line(marker, position, DECIMALS))
+    root.extend([marker.line(position) for marker in markers])
     return Markup(ElementTree.tostring(root, encoding="unicode", short_empty_elements=True).replace(" />", "/>"))
 
 
-def _remove(root: ElementTree.Element, tag: str) -> None:
-    for parent in list(root.iter()):
-        for child in [child for child in parent if child.tag == tag]:
-            parent.remove(child)
-
-
-def _mark_policies(root: ElementTree.Element) -> None:
-    """Say of each group that belongs to a policy to which."""
-    for element in root.iter("g"):
-        found = _POLICY.fullmatch(element.get("id", ""))
-        if found:
+def _parsed(svg: str) -> ElementTree.Element:
+    """The SVG without namespaces and without what the page says itself; groups of a policy say of which."""
+    root = ElementTree.fromstring(svg)
+    for element in list(root.iter()):
+        element.tag = element.tag.rpartition("}")[2]
+        for name in list(element.attrib):
+            element.set(name.rpartition("}")[2], element.attrib.pop(name))
+        policy = _POLICY.fullmatch(element.get("id", ""))
+        if policy:
             del element.attrib["id"]
-            element.set("data-policy", found[1])
+            element.set("data-policy", policy[1])
+    for parent in list(root.iter()):
+        for child in [child for child in parent if child.tag in ("metadata", "style", "title", "desc")]:
+            parent.remove(child)
+    return root
 
 
 def _gather_icons(root: ElementTree.Element) -> None:
@@ -166,7 +273,7 @@ def _within(element: ElementTree.Element, box: FloatArray) -> bool:
         if part.tag == "use":
             points = np.array([[float(part.attrib["x"]), float(part.attrib["y"])]])
         elif part.tag == "path" and re.fullmatch(POLYLINE, part.get("d", "")):
-            points = points_of(part.attrib["d"])
+            points = _points(part.attrib["d"])
         elif part.tag in ("path", "text", "image"):
             return False
         else:
@@ -283,10 +390,61 @@ def _flatten(parent: ElementTree.Element) -> None:
     parent[:] = children
 
 
-def _frame(root: ElementTree.Element, prefix: str, styles: dict[str, str]) -> None:
-    """The size comes from the page, up to a limit."""
-    width = float(root.attrib["viewBox"].split()[2])
-    for name in ("width", "height", "version", "xmlns", "role"):
-        root.attrib.pop(name, None)
-    scale = LARGEST_NARROW if width <= 72 * READABLE_WIDTH else LARGEST
-    root.set("class", styles.setdefault(f"max-width:{width * scale:.0f}px", f"{prefix}_{len(styles)}"))
+def _shorten(root: ElementTree.Element) -> None:
+    """Short numbers, and no white space between elements."""
+    for element in root.iter():
+        for name in ("d", "x", "y", "width", "height", "transform"):
+            if name in element.attrib:
+                element.set(name, _NUMBER.sub(_rounded, element.attrib[name]))
+        if "d" in element.attrib:
+            path = re.sub(r"\s*([A-Za-z])\s*", r"\1", _straight(element.attrib["d"])).strip()
+            # After the start of a line, a point needs no letter.
+            element.set("d", _LINE.sub(lambda match: match[0].replace("L", " "), path))
+        if re.fullmatch(r"rotate\(-?0 .*\)", element.get("transform", "")):
+            del element.attrib["transform"]
+        element.tail = None if not (element.tail or "").strip() else element.tail
+        element.text = None if not (element.text or "").strip() else element.text
+
+
+def _points(path: str) -> FloatArray:
+    """The points of a path of lines alone, (n, 2)."""
+    found: FloatArray = np.array(re.findall(r"-?[\d.]+(?:e-?\d+)?", path), dtype=float).reshape(-1, 2)
+    return found
+
+
+def _straight(path: str) -> str:
+    """A polyline in few words: without the points that lie on the line between their neighbours."""
+    if not re.fullmatch(POLYLINE, path) or path.count("M") != 1:
+        return path
+    points = _points(path)
+    corners = [[_NUMBER.sub(_rounded, f"{value:.6f}") for value in point] for point in points[_corners(points)]]
+    (x, y), *rest = corners
+    parts, last = [f"M{x} {y}"], "L"
+    for to_x, to_y in rest:
+        # A level or an upright piece needs one number.
+        letter = "H" if to_y == y else "V" if to_x == x else "L"
+        number = to_x if letter == "H" else to_y if letter == "V" else f"{to_x} {to_y}"
+        parts.append((" " if letter == last else letter) + number)
+        x, y, last = to_x, to_y, letter
+    return "".join(parts) + ("z" if path.strip().endswith("z") else "")
+
+
+def _corners(points: FloatArray) -> list[int]:
+    """Which points of a polyline are kept (Douglas & Peucker 1973)."""
+    kept, left = [0], [len(points) - 1]
+    while left:
+        first, last = kept[-1], left[-1]
+        chord = points[last] - points[first]
+        between = points[first + 1 : last] - points[first]
+        length = float(np.hypot(*chord))
+        across = between @ np.array([-chord[1], chord[0]]) / length if length else np.hypot(*between.T)
+        if len(between) and np.abs(across).max() > STRAIGHT:
+            left.append(first + 1 + int(np.abs(across).argmax()))
+        else:
+            kept.append(left.pop())
+    return kept
+
+
+def _rounded(number: re.Match[str]) -> str:
+    shorter = f"{float(number[0]):.{DECIMALS}f}".rstrip("0").rstrip(".")
+    return "0" if shorter == "-0" else shorter
