@@ -14,7 +14,7 @@ schedules          the same action for everybody, changing by the day; schedule_
 class_schedules: those of each public class
 once               one private choice of a schedule
 course_limit       what no private mechanism for the whole course exceeds
-course_comparison, course_totals   policies over epsilon and over totals, over all days of a process
+course_comparison  policies over epsilon and over totals, over all days of a process; course_columns: its columns
 privatize_policy   a private policy of anybody's Q-values; private_network: of a network's
 days               treatment over days against the total budget
 course_findings, course_brief    what such a comparison says, and which way of spending a total is best

@@ -45,7 +45,7 @@ class PrivateCourse:
     @property
     def value(self) -> float:
         """The expected return of everyone."""
-        return float(self.result.means[0, 0])
+        return float(self.result.value[0])
 
     @cached_property
     def states(self) -> list[FloatArray]:

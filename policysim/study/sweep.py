@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import os
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any, Generic, Protocol, TypeAlias, TypeVar, overload
@@ -29,6 +29,7 @@ from policysim.question.protocol import Progress
 from policysim.question.words import ALL
 from policysim.study.declared import EPSILONS, checked_epsilons
 
+Job = TypeVar("Job", bound=Hashable)
 Result = TypeVar("Result")
 # numpy releases the interpreter's lock in its loops, and each job needs about 0.1 GB at 1.3 million records.
 N_THREADS = min(4, os.cpu_count() or 1)
@@ -205,7 +206,9 @@ class Groups(Sequence[Group]):
         """The sum of (n,) values in each group, (n_groups,)."""
         if self._n_cells == 1:
             return np.array([values.sum()])
-        totals: FloatArray = self.membership @ np.bincount(self.cells, values, self._n_cells)
+        sums = np.bincount(self.cells, values, self._n_cells)
+        # Not a product, in which an infinite sum would be NaN in groups that it is not of.
+        totals: FloatArray = np.where(self.membership > 0, sums, 0.0).sum(axis=1)
         return totals
 
     def rows(self, place: int) -> IntArray:
@@ -292,13 +295,13 @@ def tabulate(evaluations: Iterable[AnyEvaluation], columns: Sequence[Column[AnyE
 
 
 def evaluate_each(
-    policies: Iterable[Policy], evaluate: Callable[[Policy], Result], progress: Progress
-) -> dict[Policy, Result]:
-    """Evaluate each policy once, side by side; progress is told of each."""
+    policies: Iterable[Job], evaluate: Callable[[Job], Result], progress: Progress
+) -> dict[Job, Result]:
+    """Evaluate each policy (or whatever stands for one) once, side by side; progress is told of each."""
     jobs = list(dict.fromkeys(policies))
     progress.expect(len(jobs))
 
-    def run(policy: Policy) -> Result:
+    def run(policy: Job) -> Result:
         result = evaluate(policy)
         progress.advance()
         return result

@@ -225,9 +225,10 @@ def test_a_schedule_is_worth_what_its_tables_are_however_many_are_asked_for(stud
     for schedule in [*every, every[0]]:
         tables = [np.eye(3)[np.full(len(process.initial), action)] for action in schedule]
         found = evaluator.of_schedule(schedule)
-        assert found.means[0, 0] == pytest.approx(policy_value(process, tables), abs=1e-12)
+        assert found.value[0] == pytest.approx(policy_value(process, tables), abs=1e-12)
         whole = evaluator.backward(lambda day, _, tables=tables: (np.log(np.maximum(tables[day], 1e-300)), tables[day]))
-        assert found.means == pytest.approx(whole.means, abs=1e-12) and found.spent == (0.0, 0.0, 0.0)
+        assert found.value == pytest.approx(whole.value, abs=1e-12) and found.spent == (0.0, 0.0, 0.0)
+        assert found.outcomes == {name: pytest.approx(mean, abs=1e-12) for name, mean in whole.outcomes.items()}
 
 
 def random_chain(seed):

@@ -255,7 +255,7 @@ def test_schedules_of_classes_are_worth_what_their_tables_are_and_days_start_fro
     tables = [np.eye(K)[np.array(of_day)[CODES]] for of_day in schedule]
     worth = policy_value(process, tables)
     evaluator = ProcessEvaluator(process, optimal_course(process))
-    assert evaluator.of_schedule(schedule).means[0, 0] == pytest.approx(worth, abs=1e-12)
+    assert evaluator.of_schedule(schedule).value[0] == pytest.approx(worth, abs=1e-12)
     # By brute force: all schedules of each class.
     dense = process.stacked.toarray().reshape(K, 2 * N, 2 * N)
     best = np.full(2, -np.inf)
