@@ -19,14 +19,13 @@ from policies.catalogue import make_policy
 from policies.optimal.optimum import OPTIMAL_DAILY, Optimal, catalogue_name, daily_name
 from policies.policy import Policy, one_hot_logs, two_values
 from policies.reference import BestFixed, Greedy, Uniform
-from policysim.course.budget import PrivacyBudget
-from policysim.course.class_schedules import best_constants
-from policysim.course.composition import SAFE
+from policysim.course.budget import SAFE, PrivacyBudget
 from policysim.course.course_columns import COLUMNS, COLUMNS_OF_TOTALS, CourseEvaluation, References
 from policysim.course.course_evaluation import CourseResult, ProcessEvaluator
+from policysim.course.planning import DailyDecisions, optimal_course
 from policysim.course.private_planner import PrivatePlanner
 from policysim.course.process import InfiniteLossWarning, Process
-from policysim.course.step_problems import DailyDecisions, optimal_course
+from policysim.course.schedules import best_constants
 from policysim.question.protocol import SILENT, Progress
 from policysim.study.sweep import N_THREADS, asked_for, at, at_each, evaluate_each, tabulate
 
@@ -186,7 +185,7 @@ def compare_totals(
 
         total_spent : what the course spends at most at this delta; of a policy that takes no epsilon the sum of its
             losses, which may be above the total (greedy: inf)
-        composition : what proves it (`policysim.course.composition.composed`)
+        composition : what proves it (`policysim.course.budget.composed`)
         hides : "course" is the guarantee of `compare_process` within total_spent and delta: for any set S of published
             courses, q(S|s) <= e^total_spent q(S|s') + delta
 

@@ -11,11 +11,10 @@ from typing import Any
 import numpy as np
 
 from policies.arrays import FloatArray, IntArray
-from policysim.course.chain import EndlessError, chain_values
-from policysim.course.planning import expected
+from policysim.course.planning import DailyDecisions, expected, q_table, require_tabular
+from policysim.course.planning_infinite import EndlessError, chain_values
 from policysim.course.process import Process
 from policysim.course.schedules import DayAction, following, given
-from policysim.course.step_problems import DailyDecisions, q_table, require_tabular
 from policysim.study.sweep import Groups
 
 # The ends of so many schedules are remembered.

@@ -13,9 +13,8 @@ from policies.optimal.certificate import optimal_certificate
 from policies.policy import NotApplicableError
 from policies.problem import DecisionProblem
 from policies.proof import floor_of, rounded_down
-from policysim.course.process import Process
-from policysim.course.public_classes import one_start
-from policysim.course.step_problems import DailyDecisions, optimal_course
+from policysim.course.planning import DailyDecisions, optimal_course
+from policysim.course.process import Process, one_start
 
 BOUNDS_NOTHING = (
     "course_limit bounds nothing here: all who are hidden among each other begin in one state, so that to hide the "

@@ -14,11 +14,12 @@ import pandas as pd
 
 from policies.catalogue import CATALOGUE
 from policies.optimal.optimum import OptimalRobust, OptimalSafe, catalogue_name, daily_name
-from policysim.course.course_brief import brief, headings
 from policysim.course.course_findings import (
     answer,
     best_mechanisms,
+    brief,
     description,
+    headings,
     headline,
     limit_words,
     never_falls_words,
@@ -33,7 +34,7 @@ from policysim.course.course_findings import (
 )
 from policysim.course.days import DaysQuestion, compare_days
 from policysim.course.process import NotEnoughMemoryError
-from policysim.course.public_classes import public_over_days
+from policysim.course.treatment_course import public_over_days
 from policysim.question.answer import Answer, Drawing, Headline, Page, SizeName, tidy
 from policysim.question.formats import achieved, days, events, percent, plain, population, rounded, written
 from policysim.question.protocol import ONLY_WHERE_COUNTED, Progress, StudyQuestion, UsageError

@@ -14,15 +14,14 @@ from policies.catalogue import CATALOGUE, make_policy
 from policies.optimal.optimum import Optimal
 from policies.policy import Policy
 from policies.privacy_loss import privacy_loss_of_logs
-from policysim.course.class_schedules import ClassSchedules
 from policysim.course.course_columns import COLUMNS_OF_LIMITS, CourseEvaluation, References
 from policysim.course.course_comparison import on_best_values, references_of, within_totals
 from policysim.course.course_evaluation import CourseResult, ProcessEvaluator
 from policysim.course.course_limit import first_day_limit
 from policysim.course.once import SCHEDULES
+from policysim.course.planning import optimal_course
 from policysim.course.private_planner import PrivatePlanner
-from policysim.course.schedules import Schedule
-from policysim.course.step_problems import optimal_course
+from policysim.course.schedules import ClassSchedules, Schedule
 from policysim.course.treatment_course import build_course
 from policysim.question.protocol import SILENT, Progress
 from policysim.question.words import BEST_SCHEDULE as SCHEDULE
@@ -86,7 +85,7 @@ def compare_days(study: ScenarioStudy, question: DaysQuestion, progress: Progres
         horizon : days
         total_epsilon : the budget of the course, with the question's delta
         epsilon : the largest that one day has; of plan-once that of its choice
-        composition : what proves the total (`policysim.course.composition.composed`); "one-choice" for plan-once, of
+        composition : what proves the total (`policysim.course.budget.composed`); "one-choice" for plan-once, of
             which nothing adds up
         epsilon_spent : the largest exact privacy loss of one day
         total_spent : what the course spends at most at this delta; of a policy that takes no epsilon the sum of its

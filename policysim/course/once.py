@@ -20,10 +20,8 @@ from policies.catalogue import make_policy
 from policies.policy import Policy
 from policies.privacy_loss import privacy_loss_of_logs
 from policies.problem import DecisionProblem
-from policysim.course.class_schedules import ClassSchedules
-from policysim.course.process import Process
-from policysim.course.public_classes import checked_features, one_start
-from policysim.course.schedules import Schedule, Schedules
+from policysim.course.process import Process, checked_features, one_start
+from policysim.course.schedules import ClassSchedules, Schedule, Schedules
 from policysim.question.protocol import SILENT, Progress
 
 CANNOT_REACT = (
@@ -99,7 +97,7 @@ def plan_once(
 
     The schedules come from the process and its initial distribution alone, which are public: the best schedule, each
     other first action before its rest, and then those that raise the value of the best epsilon-private choice, until
-    the gain is below 0.1 % of what there is to gain (`policysim.course.schedule_search.public_schedules`; the search is
+    the gain is below 0.1 % of what there is to gain (`policysim.course.schedules.public_schedules`; the search is
     local, and others may be better). What each is worth to each first state is exact.
 
     Parameters

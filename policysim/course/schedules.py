@@ -1,23 +1,31 @@
-"""Schedules: the same action for everybody, which may change from step to step, and looks at nobody.
+"""Schedules: the same action for everybody in a public class, which may change from step to step, and looks at nobody.
 
-What a schedule is worth to each first state is exact.
+What a schedule is worth to each first state is exact. Which ones to choose among privately is found from a process and
+its prior alone. Both are public, so that whoever chooses among the schedules reveals nothing by which ones there are.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import groupby
 from typing import TypeAlias
 
 import numpy as np
 
 from envs.treatment_response import is_whole
+from policies.adjacency import Adjacency, AnyRecord
 from policies.arrays import FloatArray, IntArray
-from policies.policy import two_values
-from policysim.course.chain import EndlessError, chain_values
+from policies.listed import Listed
+from policies.optimal.certificate import optimal_certificate
+from policies.optimal.optimum import Optimal
+from policies.policy import NotApplicableError, two_values
+from policies.problem import DecisionProblem
+from policies.proof import LOST, grouped
+from policysim.course.planning import q_table, require_tabular
+from policysim.course.planning_infinite import EndlessError, chain_values
 from policysim.course.process import BoolArray, Process
-from policysim.course.step_problems import q_table, require_tabular
 
 Schedule = tuple[int, ...]
 # What everybody gets on a day; or what everybody in each public class does, where classes never change.
@@ -28,6 +36,12 @@ CHANGES = 8
 MOST_STEPS = 32
 # What is worth more by less than this, relative, is rounding.
 ROUNDING = 1e-12
+# How many schedules a search adds at a time, and from how many it starts.
+BATCH, STARTS = 2, 6
+# The search ends if it gains less than this share of what the best for each gains over one schedule for all.
+LEAST_GAIN = 1e-3
+# Of how many fixed parts of a record the sketch of a course is made in which schedules are searched.
+SKETCH = 32
 
 
 @dataclass(frozen=True, eq=False)
@@ -236,3 +250,306 @@ def best_schedule(process: Process, start: Sequence[int]) -> Schedule:
         The actions of the days to begin with.
     """
     return Schedules(process, (1,) * len(start)).best(process.initial, tuple(start))
+
+
+def best_of_all(family: Schedules) -> Schedule:
+    """The best schedule, climbed to from every constant one: on a sketch of the process, if it has one, and then on it.
+
+    It is worth no less than any that differs at one place.
+    """
+    searched, places = _sketched(family), range(len(family.held))
+    constants = [tuple(action for _ in places) for action in family.choices(len(places) - 1)]
+    found = sorted({searched.best(searched.process.initial, constant) for constant in constants})
+    worth = searched.process.initial @ searched.values(found)
+    return family.best(family.process.initial, found[int(worth.argmax())])
+
+
+def _sketched(family: Schedules) -> Schedules:
+    sketch: Callable[[int], Process] | None = getattr(family.process, "sketch", None)
+    return family if sketch is None else replace(family, process=sketch(SKETCH))
+
+
+def public_schedules(family: Schedules, first: Schedule, most: int, epsilons: Sequence[float]) -> list[Schedule]:
+    """Schedules to choose among privately, from the process (or its sketch, if it has one) and its prior alone.
+
+    The best schedule, each other first action before its rest, and then those that raise the value of the best
+    epsilon-private choice: the columns that its linear programme still lacks (column generation: Dantzig & Wolfe 1960,
+    Decomposition principle for linear programs). The dual of that programme (`policies.proof`) has for each first state
+    x the utility mu(x) at which it is indifferent. A schedule s that joins with a ceiling of M, so that
+    q M <= p(s|x) <= M for q = e^-epsilon, gains in proportion to
+
+        sum over x of prior(x) (q (u_s(x) - mu(x)) + (1 - q) max(u_s(x) - mu(x), 0)).
+
+    This is convex in u_s. So the best schedule for first states of weight prior(x) (q + (1 - q) [u_s(x) > mu(x)])
+    gains no less than s, and this is repeated until nothing changes.
+
+    Parameters
+    ----------
+    family : Schedules
+    first : tuple of int
+        The best schedule.
+    most : int
+        How many there may be, >= 2.
+    epsilons : sequence of float
+        Of the choices that they are for, rising.
+
+    Returns
+    -------
+    list of tuple of int
+        Those that the best choice uses at some epsilon, and at least two.
+    """
+    family = _sketched(family)
+    chosen = [first, *((action, *first[1:]) for action in family.choices(0) if action != first[0])][:most]
+    used: dict[Schedule, None] = {}
+    for epsilon in epsilons if len(chosen) > 1 else ():
+        room = most - len([schedule for schedule in chosen if schedule not in used])
+        found = _Search(family, chosen, epsilon).enlarged(max(room, len(chosen)))
+        used |= dict.fromkeys(found.used)
+        chosen = list(dict.fromkeys([*used, *chosen]))[:most]
+    enough = [*used, *(schedule for schedule in chosen if schedule not in used)][: max(2, len(used))]
+    return enough[:most]
+
+
+class _Search:
+    """The best private choice among some schedules at one epsilon, and which others it lacks."""
+
+    def __init__(self, family: Schedules, chosen: list[Schedule], epsilon: float) -> None:
+        self.family, self.chosen, self.epsilon = family, list(chosen), epsilon
+        self.prior = family.process.initial
+        self.table = family.values(chosen)
+        self._solve()
+
+    @property
+    def used(self) -> list[Schedule]:
+        """The schedules that somebody gets."""
+        return [schedule for schedule, cap in zip(self.chosen, self.ceilings, strict=True) if cap > 0]
+
+    def enlarged(self, most: int) -> _Search:
+        """Itself, with schedules added one by one until another one gains less than `LEAST_GAIN`."""
+        while len(self.chosen) < most:
+            found, worth = self._lacking(), self.worth
+            if not found:
+                break
+            self.chosen += found[: most - len(self.chosen)]
+            self.table = np.column_stack([self.table, self.family.values(self.chosen[self.table.shape[1] :])])
+            self._solve()
+            stakes = float(self.prior @ (self.table.max(axis=1) - self.table[:, 0]))
+            if not self.worth - worth > LEAST_GAIN * stakes:
+                break
+        return self
+
+    def _solve(self) -> None:
+        problem = DecisionProblem(self.table, self.prior, AnyRecord())
+        probabilities = Optimal(self.epsilon).probabilities(problem)
+        self.worth, self.ceilings = problem.value(probabilities), probabilities.max(axis=0)
+
+    def _lacking(self) -> list[Schedule]:
+        """The schedules that would gain most, at most `BATCH`."""
+        q, margin = float(np.exp(-self.epsilon)), self._margin()
+        slack = ROUNDING * float(self.prior @ np.abs(self.table).max(axis=1))
+        found: dict[Schedule, float] = {}
+        for place, schedule in enumerate(self.chosen[:STARTS]):
+            weights = self.prior * (q + (1 - q) * (self.table[:, place] > margin))
+            better, gain = self._climbed(schedule, weights, margin, q)
+            if better not in self.chosen and gain > slack:
+                found[better] = gain
+        return sorted(found, key=lambda schedule: -found[schedule])[:BATCH]
+
+    def _climbed(self, schedule: Schedule, weights: FloatArray, margin: FloatArray, q: float) -> tuple[Schedule, float]:
+        """A schedule that gains most, as far as small changes can tell, and its gain."""
+        gained = -np.inf
+        while True:
+            better = self.family.best(weights, schedule)
+            above = self.family.values([better])[:, 0] - margin
+            gain = float(self.prior @ (q * above + (1 - q) * np.maximum(above, 0.0)))
+            if not gain > gained + ROUNDING * float(self.prior @ np.abs(margin)):
+                return schedule, gained
+            schedule, gained = better, gain
+            weights = self.prior * (q + (1 - q) * (above > 0))
+
+    def _margin(self) -> FloatArray:
+        """mu, (n,), from the dual of the choice among those that are used."""
+        columns = np.flatnonzero(self.ceilings > 0)
+        if len(columns) < 2:
+            columns = np.arange(min(2, len(self.chosen)))
+        table = self.table[:, columns]
+        try:
+            problem = DecisionProblem(table, self.prior, AnyRecord())
+            proof = optimal_certificate(problem, self.epsilon)
+        except NotApplicableError:
+            # Too many orders of the schedules for a dual: what each state has now, a guess that is good enough.
+            highest: FloatArray = table.max(axis=1)
+            return highest
+        # What the dual charges for each step down a group's order is the same share of every member's own step.
+        groups = grouped(problem, proof.hidden, ((LOST, 1.0),))
+        charged = -np.diff(np.take_along_axis(proof.alpha, groups.orders, axis=1), axis=1)
+        steps = np.diff(np.take_along_axis(groups.costs, groups.orders, axis=1), axis=1)
+        shares = np.divide(charged, steps, out=np.zeros_like(steps), where=steps > 0)
+        falling = np.take_along_axis(table, groups.orders[groups.codes], axis=1)
+        margin: FloatArray = falling[:, 0] + (np.diff(falling, axis=1) * shares[groups.codes]).sum(axis=1)
+        return margin
+
+
+@dataclass(frozen=True, eq=False)
+class ClassSchedules:
+    """The schedules of a process, class by class; of all states where there are no classes, or where they change.
+
+    Attributes
+    ----------
+    process : Process
+    states : tuple of array of int
+        Those of each class.
+    families : tuple of Schedules
+        The schedules of each class: those of its own process.
+    """
+
+    process: Process
+    states: tuple[IntArray, ...]
+    families: tuple[Schedules, ...]
+
+    @classmethod
+    def of(cls, process: Process, held: int | None = None) -> ClassSchedules:
+        """Those that hold each action for `held` decisions; ValueError as `Schedules.of`."""
+        return cls._made(process, lambda part: Schedules.of(part, held))
+
+    @classmethod
+    def of_days(cls, process: Process) -> ClassSchedules:
+        """Those of a finite horizon that may change every day, whether or not there are any (`open`)."""
+        return cls._made(process, lambda part: Schedules(part, (1,) * (process.horizon or 0)))
+
+    @classmethod
+    def given(cls, process: Process, length: int) -> ClassSchedules:
+        """Those of so many decisions of their own; ValueError for a process that has none."""
+        return cls._made(process, lambda part: Schedules(part, (1,) * length).checked())
+
+    @classmethod
+    def _made(cls, process: Process, make: Callable[[Process], Schedules]) -> ClassSchedules:
+        parts = process.by_class()
+        return cls(process, tuple(states for states, _ in parts), tuple(make(part) for _, part in parts))
+
+    @property
+    def open(self) -> bool:
+        """Whether each class has an action that all of its states allow."""
+        return all(family.open for family in self.families)
+
+    @property
+    def single(self) -> bool:
+        """Whether there is one class only."""
+        return len(self.states) == 1
+
+    @property
+    def classes(self) -> IntArray:
+        """The position of each state's class in `families`, (n,)."""
+        found = np.empty(len(self.process.initial), dtype=np.intp)
+        for place, states in enumerate(self.states):
+            found[states] = place
+        return found
+
+    @property
+    def adjacency(self) -> Adjacency:
+        """Which first states are hidden among each other."""
+        return AnyRecord() if self.single else Listed.sensitive(np.column_stack([self.classes] * 2), [1])
+
+    def best(self) -> tuple[Schedule, ...]:
+        """The best schedule of each class (`policysim.course.schedules.best_of_all`)."""
+        return tuple(best_of_all(family) for family in self.families)
+
+    def by_day(self, schedules: Sequence[Schedule]) -> tuple[DayAction, ...]:
+        """A schedule of each class as what is given on each day."""
+        return schedules[0] if self.single else tuple(zip(*schedules, strict=True))
+
+    def masses(self, schedule: Sequence[DayAction]) -> list[FloatArray]:
+        """The distribution of each day's state, (n,) each; where nobody is left, that of the last day with somebody."""
+        mass, found = self.process.initial, [self.process.initial]
+        for action in schedule[:-1]:
+            # What is left over from a difference of sums may be the rounding of 0.
+            mass = np.maximum(moved(self.process, mass, action), 0.0)
+            left = mass.sum()
+            found.append(mass / left if left > 0 else found[-1])
+        return found
+
+    def found(self, first: Sequence[Schedule], most: int, epsilons: Sequence[float]) -> list[list[Schedule]]:
+        """The public schedules of each class, of which `first` has the best ones."""
+        return [
+            public_schedules(family, best, most, epsilons) for family, best in zip(self.families, first, strict=True)
+        ]
+
+    def expanded(self, schedules: Sequence[Sequence[Schedule]]) -> IntArray:
+        """The action of every decision, (m, H), or (n_classes, m, H); of a class that has fewer, the first again."""
+        most = max(map(len, schedules))
+        actions = [
+            family.expanded([*of_class, *[of_class[0]] * (most - len(of_class))])
+            for family, of_class in zip(self.families, schedules, strict=True)
+        ]
+        return actions[0] if self.single else np.stack(actions)
+
+    def problem(self, schedules: Sequence[Sequence[Schedule]]) -> DecisionProblem:
+        """The choice among schedules: what each of a state's class is worth to it, exactly, (n, m).
+
+        ValueError if no class has two.
+        """
+        if max(map(len, schedules)) < 2:
+            raise ValueError(
+                "there is only one schedule to choose: every state allows one action only, or schedules is below 2."
+            )
+        process = self.process
+        actions = self.expanded(schedules)
+        names = [_in_words(process, held) for held in actions] if self.single else None
+        outcomes: dict[str, FloatArray] = getattr(process, "outcomes", {})
+        return DecisionProblem(
+            self._table(schedules),
+            process.initial,
+            self.adjacency,
+            names or [f"schedule {place + 1} of the class" for place in range(actions.shape[1])],
+            records=process.records,
+            outcomes={name: self._table(schedules, name) for name in outcomes},
+        )
+
+    def _table(self, schedules: Sequence[Sequence[Schedule]], outcome: str | None = None) -> FloatArray:
+        """What each schedule of a state's class is worth to it, (n, m), or what it adds to an outcome."""
+        most = max(map(len, schedules))
+        table = np.empty((len(self.process.initial), most), order="F")
+        for states, family, of_class in zip(self.states, self.families, schedules, strict=True):
+            counted = None if outcome is None else family.process.outcomes[outcome]  # type: ignore[attr-defined]  # it has them
+            values = family.values(of_class, counted)
+            if self.single:
+                return values
+            table[np.ix_(states, np.arange(len(of_class)))] = values
+            table[np.ix_(states, np.arange(len(of_class), most))] = values[:, :1]
+        return table
+
+
+def best_constants(process: Process) -> tuple[DayAction, ...] | None:
+    """What is worth most on all days to all who allow the same, (H,): for each public class.
+
+    None where every state allows all, or where what a state allows may change.
+    """
+    if process.admissible is None or process.horizon is None:
+        return None
+    family = ClassSchedules.of_days(process)
+    masks = [process.admissible[states] for states in family.states]
+    if any((mask != mask[0]).any() for mask in masks):
+        return None
+    worth: dict[tuple[bool, ...], FloatArray] = {}
+    for states, own, mask in zip(family.states, family.families, masks, strict=True):
+        values = np.full(len(process.actions), -np.inf)
+        share = process.initial[states].sum()
+        for action in own.open:
+            values[action] = share * own.constant_value(action)
+        allowed = tuple(mask[0].tolist())
+        worth[allowed] = worth.get(allowed, 0.0) + values
+    best = tuple(int(worth[tuple(mask[0].tolist())].argmax()) for mask in masks)
+    return (best if len(best) > 1 else best[0],) * process.horizon
+
+
+def _in_words(process: Process, actions: IntArray) -> str:
+    """The actions of a schedule by their names, each with how often it comes in a row.
+
+    Examples
+    --------
+    >>> from types import SimpleNamespace
+    >>> _in_words(SimpleNamespace(actions=("none", "drug")), np.array([1, 0, 0]))
+    'drug, none x 2'
+    """
+    runs = [(process.actions[action], len(list(run))) for action, run in groupby(actions)]
+    return ", ".join(name if times == 1 else f"{name} x {times}" for name, times in runs)

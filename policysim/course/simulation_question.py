@@ -11,10 +11,9 @@ from policies.arrays import FloatArray
 from policies.optimal.optimum import daily_name
 from policies.policy import Policy
 from policysim.course.once import OncePlan, plan_once
-from policysim.course.planning import policy_value
+from policysim.course.planning import optimal_course, policy_value
 from policysim.course.process import NotEnoughMemoryError
 from policysim.course.simulation import Simulated, simulate
-from policysim.course.step_problems import optimal_course
 from policysim.course.treatment_course import build_course
 from policysim.question import EXIT_CHECK
 from policysim.question.answer import Answer

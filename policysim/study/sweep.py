@@ -294,9 +294,7 @@ def tabulate(evaluations: Iterable[AnyEvaluation], columns: Sequence[Column[AnyE
     return pd.DataFrame({name: [*listed, *[math.nan] * (n_rows - len(listed))] for name, listed in cells.items()})
 
 
-def evaluate_each(
-    policies: Iterable[Job], evaluate: Callable[[Job], Result], progress: Progress
-) -> dict[Job, Result]:
+def evaluate_each(policies: Iterable[Job], evaluate: Callable[[Job], Result], progress: Progress) -> dict[Job, Result]:
     """Evaluate each policy (or whatever stands for one) once, side by side; progress is told of each."""
     jobs = list(dict.fromkeys(policies))
     progress.expect(len(jobs))

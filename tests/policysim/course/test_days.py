@@ -20,15 +20,13 @@ from policies.accounting import Use
 from policies.optimal.optimum import OPTIMAL_DAILY as DAILY
 from policies.optimal.optimum import daily_name
 from policysim.cli.main import main
-from policysim.course import allocation
+from policysim.course import budget as daily
 from policysim.course.course_evaluation import ENDS, ProcessEvaluator
 from policysim.course.course_findings import best_mechanisms, ways
 from policysim.course.days import DaysQuestion, compare_days
-from policysim.course.planning import policy_value
+from policysim.course.planning import optimal_course, policy_value
 from policysim.course.private_planner import PrivatePlanner
-from policysim.course.schedule_search import best_of_all
-from policysim.course.schedules import Schedules, best_schedule
-from policysim.course.step_problems import optimal_course
+from policysim.course.schedules import Schedules, best_of_all, best_schedule
 from policysim.course.treatment_course import build_course
 from policysim.question.formats import percent_up
 from policysim.question.words import BEST_SCHEDULE as SCHEDULE
@@ -258,7 +256,7 @@ def test_the_whole_published_course_of_a_chain_loses_at_most_what_is_claimed(nam
 
 
 def test_a_planted_bug_in_the_exact_losses_is_seen_in_what_is_published(monkeypatch):
-    monkeypatch.setattr(allocation, "policy_use", lambda policy, _: Use(policy.epsilon / 4))
+    monkeypatch.setattr(daily, "policy_use", lambda policy, _: Use(policy.epsilon / 4))
     process, template = random_chain(0), make_policy("randomized-response")
     budget = ps.PrivacyBudget(1.0).daily(template, [day.whole for day in optimal_course(process).decisions(template)])
     joint = sequence_probabilities(process, tables_of(process, budget.policy))

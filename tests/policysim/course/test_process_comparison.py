@@ -13,11 +13,10 @@ import policysim as ps
 from policies import AnyRecord, DecisionProblem, make_policy
 from policies.masked import MaskedProblem, masked_problem
 from policies.optimal.optimum import catalogue_name
-from policysim.course.allocation import buy_most
+from policysim.course.budget import buy_most
 from policysim.course.course_evaluation import ProcessEvaluator
-from policysim.course.planning import plan, policy_value, policy_values
+from policysim.course.planning import optimal_course, plan, policy_value, policy_values, reference_priors
 from policysim.course.private_planner import PrivatePlanner
-from policysim.course.step_problems import optimal_course, reference_priors
 from policysim.course.tabular import TabularMDP
 
 HORIZON = 3

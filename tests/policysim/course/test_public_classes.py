@@ -10,10 +10,9 @@ from small_processes import expected_by_paths
 import policysim as ps
 from policies import make_policy
 from policysim.course.budget import PrivacyBudget
-from policysim.course.class_schedules import ClassSchedules, best_constants
 from policysim.course.course_evaluation import ProcessEvaluator
-from policysim.course.planning import policy_value
-from policysim.course.step_problems import optimal_course
+from policysim.course.planning import optimal_course, policy_value
+from policysim.course.schedules import ClassSchedules, best_constants
 
 N, K, H = 4, 3, 4  # the states of a class, of which the last absorbs; actions; days
 CODES = np.repeat([0, 1], N)
