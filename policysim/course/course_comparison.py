@@ -197,7 +197,10 @@ def compare_totals(
     """
     if not hasattr(process, "continuation"):
         raise ValueError(f"compare takes a DecisionProblem or a process, such as a TabularMDP, got {process!r}.")
-    totals = _checked(total_epsilons)
+    given: Any = total_epsilons
+    if isinstance(given, str) or not isinstance(given, Iterable) or not (listed := list(given)):
+        raise ValueError(f"total_epsilons must be a list of numbers >= 0, got total_epsilons={given!r}.")
+    totals = sorted({non_negative(total, "total_epsilons") for total in listed})
     delta = PrivacyBudget(0.0, delta).delta
     if process.horizon is None:
         raise ValueError(
@@ -306,13 +309,6 @@ def within_totals(
         assert within.total_spent * SAFE <= total
         spent, result = min(within.total_spent, total), within.course.result
         yield CourseEvaluation(name, largest, result, references, "private", total, spent, within.composition)
-
-
-def _checked(totals: Any) -> tuple[float, ...]:
-    """The totals, rising."""
-    if isinstance(totals, str) or not isinstance(totals, Iterable) or not (listed := list(totals)):
-        raise ValueError(f"total_epsilons must be a list of numbers >= 0, got total_epsilons={totals!r}.")
-    return tuple(sorted({non_negative(total, "total_epsilons") for total in listed}))
 
 
 def margin(

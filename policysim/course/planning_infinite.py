@@ -9,8 +9,10 @@ are 0.
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 from scipy import linalg, sparse
@@ -86,7 +88,8 @@ def chain_values(mdp: TabularMDP, probabilities: FloatArray) -> FloatArray:
     if mdp.discount < 1:
         return solve_chain(chain, everywhere, mdp.discount)
     settled = in_closed_class(chain)
-    falls, grows = (_reaching_earning(chain, settled, sign) for sign in (-1, 1))
+    # From where rewards of one sign can come for ever.
+    falls, grows = (np.isfinite(distance_to(chain.moves, settled & (sign * chain.rewards > 0))) for sign in (-1, 1))
     values = np.select([falls & grows, falls, grows], [np.nan, -np.inf, np.inf], 0.0)
     rest = everywhere[~(settled | falls | grows)]
     values[rest] = solve_chain(restricted(chain, rest), rest)
@@ -102,10 +105,14 @@ def chain_visits(mdp: TabularMDP, probabilities: FloatArray) -> FloatArray:
         chain = restricted(chain, passing)
     visits = np.zeros(mdp.n_states)
     if mdp.discount < 1 and mdp.n_states > DENSE:
-        found = _iterated_visits(chain.moves, mdp.initial, mdp.discount)
-        if found is not None:
-            return found
-    visits[passing] = np.maximum(_System(chain, mdp.discount).solve(mdp.initial[passing], transposed=True), 0.0)
+        # To `ENOUGH` in their sum, unless that takes too many steps.
+        backwards, mass, counted = sparse.csr_array(chain.moves.T), mdp.initial, mdp.initial.copy()
+        for _ in range(MOST_SWEEPS):
+            mass = mdp.discount * (backwards @ mass)
+            counted += mass
+            if mass.sum() * mdp.discount / (1 - mdp.discount) <= ENOUGH:
+                return counted
+    visits[passing] = np.maximum(_factorised(chain, mdp.discount)[1](mdp.initial[passing], transposed=True), 0.0)
     return visits
 
 
@@ -120,34 +127,22 @@ def solve_chain(chain: Chain, states: IntArray, discount: float = 1.0) -> FloatA
         found = _iterated(chain, discount)
         if found is not None:
             return found
-    system = _System(chain, discount)
-    lengths = system.solve(np.ones(len(states)))
+    matrix, solve = _factorised(chain, discount)
+    lengths = solve(np.ones(len(states)))
     # A system that is singular shows itself by lengths that are huge, negative or no numbers.
     long = np.flatnonzero(~((lengths >= 0) & (lengths <= LONGEST)))
     if long.size:
         raise EndlessError(f"from state {int(states[long[0]])} the process goes on for more than {LONGEST:.0e} steps.")
-    values = system.solve(chain.rewards)
+    values = solve(chain.rewards)
     # One step of refinement leaves a residual of a few roundings in each state, whatever the size of other values.
-    return values + system.solve(chain.rewards - system.matrix @ values)
+    return values + solve(chain.rewards - matrix @ values)
 
 
-class Bracket(NamedTuple):
-    """What one step tells about the solution of v = r + discount P v, of a policy or of the best one.
-
-    Attributes
-    ----------
-    shift : float
-        What to add to the step's result to be in the middle of where the solution may lie, the same for all states.
-    error : float
-        How far from it the solution may then be in any state.
-    """
-
-    shift: float
-    error: float
-
-
-def bracket(before: FloatArray, after: FloatArray, discount: float, terms: int) -> Bracket:
+def bracket(before: FloatArray, after: FloatArray, discount: float, terms: int) -> tuple[float, float]:
     """Where the solution lies, from one step of the iteration, v -> r + discount P v or its largest over actions.
+
+    What to add to the step's result to be in the middle of where the solution may lie, the same for all states; and how
+    far from it the solution may then be in any state.
 
     If the step adds at least `low` and at most `high` to each state, each further one adds at least discount^i
     min(low, 0) and at most discount^i max(high, 0), as the rows of P sum to at most 1 (to less where steps end the
@@ -162,7 +157,7 @@ def bracket(before: FloatArray, after: FloatArray, discount: float, terms: int) 
     gained = after - before
     low, high = min(float(gained.min()), 0.0), max(float(gained.max()), 0.0)
     factor = discount / (1 - discount)
-    return Bracket(factor * (low + high) / 2, factor * (high - low) / 2 + _rounding(before, after, discount, terms))
+    return factor * (low + high) / 2, factor * (high - low) / 2 + _rounding(before, after, discount, terms)
 
 
 def _rounding(before: FloatArray, after: FloatArray, discount: float, terms: int) -> float:
@@ -173,37 +168,21 @@ def _rounding(before: FloatArray, after: FloatArray, discount: float, terms: int
 
 def _iterated(chain: Chain, discount: float) -> FloatArray | None:
     """V = rewards + discount * moves v to `ENOUGH`, or to rounding; None if that takes too many steps."""
-    values, terms = chain.rewards, most_terms(chain.moves)
+    values, terms = chain.rewards, int(np.diff(chain.moves.indptr).max(initial=0))
     # A shift stays the same in all states with the next step only if nothing ends.
     shifts = not chain.ends.any()
     for _ in range(MOST_SWEEPS):
         after = chain.rewards + discount * (chain.moves @ values)
-        found = bracket(values, after, discount, terms)
-        if found.error <= enough(values, after, discount, terms):
-            return np.asarray(after + found.shift)
-        values = after + found.shift if shifts else after
+        shift, error = bracket(values, after, discount, terms)
+        if error <= enough(values, after, discount, terms):
+            return np.asarray(after + shift)
+        values = after + shift if shifts else after
     return None
 
 
 def enough(before: FloatArray, after: FloatArray, discount: float, terms: int) -> float:
     """The error at which an iteration ends: `ENOUGH`, or twice what rounding leaves at most."""
     return max(ENOUGH, 2 * _rounding(before, after, discount, terms))
-
-
-def most_terms(moves: Matrix) -> int:
-    """The largest number of next states."""
-    return int(np.diff(moves.indptr).max(initial=0))
-
-
-def _iterated_visits(moves: Matrix, initial: FloatArray, discount: float) -> FloatArray | None:
-    """The discounted visits, to `ENOUGH` in their sum; None if that takes too many steps."""
-    backwards, mass, visits = sparse.csr_array(moves.T), initial, initial.copy()
-    for _ in range(MOST_SWEEPS):
-        mass = discount * (backwards @ mass)
-        visits += mass
-        if mass.sum() * discount / (1 - discount) <= ENOUGH:
-            return visits
-    return None
 
 
 def restricted(chain: Chain, states: IntArray) -> Chain:
@@ -237,59 +216,67 @@ def distance_to(moves: Matrix, targets: BoolArray) -> FloatArray:
     return distances[:n] - 1
 
 
-def _reaching_earning(chain: Chain, settled: BoolArray, sign: int) -> BoolArray:
-    """The states from which rewards of one sign can come for ever."""
-    return np.isfinite(distance_to(chain.moves, settled & (sign * chain.rewards > 0)))
+def _factorised(chain: Chain, discount: float) -> tuple[Matrix, Callable[..., FloatArray]]:
+    """The matrix 1 - discount * moves; and what solves it, or its transpose, for a right side, (S,)."""
+    n = len(chain.rewards)
+    moves = chain.moves.tocoo()
+    row, column = moves.coords
+    off = row != column
+    # What leaves a state is added up: 1 - (what stays) would round a rare exit away.
+    leaves = np.bincount(row[off], weights=moves.data[off], minlength=n) + chain.ends
+    entries = np.concatenate([-discount * moves.data[off], (1 - discount) + discount * leaves])
+    diagonal = np.arange(n)
+    places = (np.concatenate([row[off], diagonal]), np.concatenate([column[off], diagonal]))
+    matrix: Matrix = sparse.csr_array((entries, places), shape=(n, n))
+    dense = n <= DENSE
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", linalg.LinAlgWarning)  # whoever needs to know looks at the result
+        factors: Any = linalg.lu_factor(matrix.toarray()) if dense else splu(matrix.tocsc())
 
-
-class _System:
-    """(1 - discount * moves) x = b, factorised."""
-
-    def __init__(self, chain: Chain, discount: float) -> None:
-        n = len(chain.rewards)
-        moves = chain.moves.tocoo()
-        row, column = moves.coords
-        off = row != column
-        # What leaves a state is added up: 1 - (what stays) would round a rare exit away.
-        leaves = np.bincount(row[off], weights=moves.data[off], minlength=n) + chain.ends
-        entries = np.concatenate([-discount * moves.data[off], (1 - discount) + discount * leaves])
-        diagonal = np.arange(n)
-        places = (np.concatenate([row[off], diagonal]), np.concatenate([column[off], diagonal]))
-        self.matrix: Matrix = sparse.csr_array((entries, places), shape=(n, n))
-        self._dense = n <= DENSE
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", linalg.LinAlgWarning)  # whoever needs to know looks at the result
-            self._factors: Any = linalg.lu_factor(self.matrix.toarray()) if self._dense else splu(self.matrix.tocsc())
-
-    def solve(self, right: FloatArray, *, transposed: bool = False) -> FloatArray:
-        """X, or x of the transposed system."""
+    def solve(right: FloatArray, *, transposed: bool = False) -> FloatArray:
         with np.errstate(all="ignore"):
-            if self._dense:
-                return np.asarray(linalg.lu_solve(self._factors, right, trans=1 if transposed else 0))
-            return np.asarray(self._factors.solve(right, trans="T" if transposed else "N"))
+            if dense:
+                return np.asarray(linalg.lu_solve(factors, right, trans=1 if transposed else 0))
+            return np.asarray(factors.solve(right, trans="T" if transposed else "N"))
+
+    return matrix, solve
 
 
-class Solution(NamedTuple):
-    """The best that can be done without a horizon.
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """What each state and action is worth.
 
     Attributes
     ----------
-    q_values : array, (S, A)
-        -inf at inadmissible actions.
-    values : array, (S,)
-    actions : array of int, (S,)
-        A best policy.
+    q_values : array, (H, n, k), or (n, k) for an infinite horizon
+        The expected return of an action if what follows is optimal (or as the private policy does it); -inf for
+        inadmissible actions.
+    values : array, (H, n) or (n,)
+        The expected return from each state.
+    value : float
+        The expected return from the initial distribution.
     error : float
-        No value is further than this from the best; of a direct solve, 0 but for rounding.
+        No value is further than this from the best, by proof; 0 where values are exact but for the rounding of sums.
     """
 
     q_values: FloatArray
     values: FloatArray
-    actions: IntArray
+    value: float
     error: float = 0.0
+    _actions: IntArray | None = None
+
+    @cached_property
+    def actions(self) -> IntArray:
+        """A best action in each state, (H, n) or (n,).
+
+        Without a horizon, the largest Q-value is not enough: of actions that are equally good, some may put off the
+        end for ever. These do not.
+        """
+        best: IntArray = self.q_values.argmax(axis=-1) if self._actions is None else self._actions
+        return best
 
 
-def solve_infinite(mdp: TabularMDP, progress: Progress = SILENT) -> Solution:
+def solve_infinite(mdp: TabularMDP, progress: Progress = SILENT) -> Plan:
     """The best policy, its values and its Q-values.
 
     Up to `DENSE` states, and without a discount, by policy iteration with exact solves. Beyond,
@@ -326,19 +313,21 @@ def solve_infinite(mdp: TabularMDP, progress: Progress = SILENT) -> Solution:
         first: IntArray = np.where(allowed, mdp.rewards, -np.inf).argmax(axis=1)
     else:
         resting = _resting(mdp, allowed)
-        first = _ending_policy(mdp, allowed, _some(resting))
-    q_values, values, actions, stopped = _improve(mdp, allowed, first, _some(resting))
-    return Solution(q_values, values, np.where(stopped, resting.argmax(axis=1), actions))
+        first = _ending_policy(mdp, allowed, np.asarray(resting.any(axis=1)))
+    q_values, values, actions, stopped = _improve(mdp, allowed, first, np.asarray(resting.any(axis=1)))
+    chosen: IntArray = np.where(stopped, resting.argmax(axis=1), actions)
+    return Plan(q_values, values, float(mdp.initial @ values), _actions=chosen)
 
 
-def _modified(mdp: TabularMDP, allowed: BoolArray, progress: Progress) -> Solution | None:
+def _modified(mdp: TabularMDP, allowed: BoolArray, progress: Progress) -> Plan | None:
     """Modified policy iteration; None if it takes too many steps.
 
     Each round takes a step of value iteration, which proves an error, and then up to `SWEEPS` steps with its best
     actions only. Should a round not come closer, only steps of value iteration follow, which always do.
     """
     rows, discount = np.arange(mdp.n_states), mdp.discount
-    values, sweeps, errors, terms = np.zeros(mdp.n_states), SWEEPS, [np.inf], most_terms(mdp.stacked)
+    values, sweeps, errors = np.zeros(mdp.n_states), SWEEPS, [np.inf]
+    terms = int(np.diff(mdp.stacked.indptr).max(initial=0))
     # A shift stays the same in all states with the next step only if nothing ends.
     shifts = not mdp.ends.any()
     progress.expect(100)
@@ -352,7 +341,7 @@ def _modified(mdp: TabularMDP, allowed: BoolArray, progress: Progress) -> Soluti
             progress.advance(100 - done)
             values = best + shift
             q_values = np.where(allowed, mdp.rewards + discount * mdp.continuation(values), -np.inf)
-            return Solution(q_values, values, q_values.argmax(axis=1), error)
+            return Plan(q_values, values, float(mdp.initial @ values), error, q_values.argmax(axis=1))
         share = 0 if errors[-1] == np.inf else int(99 * np.log(errors[1] / error) / np.log(errors[1] / target))
         progress.advance(max(share - done, 0))
         done, steps = max(done, share), steps + 1
@@ -367,9 +356,9 @@ def _modified(mdp: TabularMDP, allowed: BoolArray, progress: Progress) -> Soluti
         values = best + shift if shifts else best
         for _ in range(sweeps):
             after = rewards + discount * (moves @ values)
-            of_policy = bracket(values, after, discount, terms)
-            values, steps = after + of_policy.shift if shifts else after, steps + 1
-            if of_policy.error <= CLOSER * error:
+            shift, remaining = bracket(values, after, discount, terms)
+            values, steps = after + shift if shifts else after, steps + 1
+            if remaining <= CLOSER * error:
                 break
     return None
 
@@ -379,7 +368,7 @@ def _improve(
 ) -> tuple[FloatArray, FloatArray, IntArray, BoolArray]:
     """Policy iteration from a policy that ends: Q-values, values, actions, and where the best action is to stop."""
     rows = np.arange(mdp.n_states)
-    values = _evaluate(mdp, actions, stopped)
+    values = solve_chain(_chain(mdp, actions, stopped), rows, mdp.discount)
     while True:
         q_values = np.where(allowed, mdp.rewards + mdp.discount * mdp.continuation(values), -np.inf)
         current = np.where(stopped, 0.0, q_values[rows, actions])
@@ -391,9 +380,16 @@ def _improve(
         # Values never fall, so nobody who acts for more than 0 will want to stop again.
         new_stopped = stopped & ~acts
         new_actions: IntArray = np.where(acts, q_values.argmax(axis=1), actions)
-        if mdp.discount == 1:
-            _refuse_growth(mdp, new_actions, new_stopped)
-        new_values = _evaluate(mdp, new_actions, new_stopped)
+        chain = _chain(mdp, new_actions, new_stopped)
+        # A policy that gained everywhere and never ends from some state grows for ever there.
+        endless = np.isinf(distance_to(chain.moves, chain.ends > 0)) if mdp.discount == 1 else np.zeros(0)
+        if endless.any():
+            state = int(np.where(endless, chain.rewards, -np.inf).argmax())
+            raise ValueError(
+                f"from state {state} the total reward grows for ever: give a discount < 1 or a horizon, or end the "
+                "process."
+            )
+        new_values = solve_chain(chain, rows, mdp.discount)
         # State by state: next to a value of 1e15, the sum would not show that others gained.
         if not (new_values > values).any():
             return q_values, values, actions, stopped
@@ -413,26 +409,11 @@ def _chain(mdp: TabularMDP, actions: IntArray, stopped: BoolArray) -> Chain:
     )
 
 
-def _evaluate(mdp: TabularMDP, actions: IntArray, stopped: BoolArray) -> FloatArray:
-    return solve_chain(_chain(mdp, actions, stopped), np.arange(mdp.n_states), mdp.discount)
-
-
-def _refuse_growth(mdp: TabularMDP, actions: IntArray, stopped: BoolArray) -> None:
-    """ValueError if a policy that gained everywhere never ends from some state."""
-    chain = _chain(mdp, actions, stopped)
-    endless = np.isinf(distance_to(chain.moves, chain.ends > 0))
-    if endless.any():
-        state = int(np.where(endless, chain.rewards, -np.inf).argmax())
-        raise ValueError(
-            f"from state {state} the total reward grows for ever: give a discount < 1 or a horizon, or end the process."
-        )
-
-
 def _resting(mdp: TabularMDP, allowed: BoolArray) -> BoolArray:
     """Which actions, (S, A), earn 0 and end or stay among states where the same can be done for ever."""
     pairs: BoolArray = allowed & (mdp.rewards == 0)
     while True:
-        kept = pairs & (mdp.continuation(np.where(_some(pairs), 0.0, 1.0)) == 0)
+        kept = pairs & (mdp.continuation(np.where(pairs.any(axis=1), 0.0, 1.0)) == 0)
         if np.array_equal(kept, pairs):
             return pairs
         pairs = kept
@@ -440,12 +421,16 @@ def _resting(mdp: TabularMDP, allowed: BoolArray) -> BoolArray:
 
 def _ending_policy(mdp: TabularMDP, allowed: BoolArray, rests: BoolArray) -> IntArray:
     """An action for each state, (S,), by which the process ends or rests almost surely from everywhere."""
-    inside = np.ones(mdp.n_states, dtype=np.bool_)
+    n, k = allowed.shape
+    inside = np.ones(n, dtype=np.bool_)
     while True:
         # Actions that lead out of what is left may never end.
         pairs = allowed & (mdp.continuation(np.where(inside, 0.0, 1.0)) == 0)
-        may_end = rests | _some(pairs & (mdp.ends > 0))
-        distances = distance_to(_any_of(mdp, pairs), may_end)
+        may_end = rests | (pairs & (mdp.ends > 0)).any(axis=1)
+        # The moves that some of these actions can make.
+        some = sparse.csr_array((pairs.T.ravel() * 1.0, (np.tile(np.arange(n), k), np.arange(n * k))), (n, n * k))
+        some.eliminate_zeros()
+        distances = distance_to(some @ mdp.stacked, may_end)
         reached = inside & np.isfinite(distances)
         if (reached == inside).all():
             break
@@ -455,28 +440,11 @@ def _ending_policy(mdp: TabularMDP, allowed: BoolArray, rests: BoolArray) -> Int
             f"from state {int(np.flatnonzero(~inside)[0])} the process never ends, nor rests at rewards of 0, whatever "
             "is done: give a discount < 1 or a horizon."
         )
-    closer = _nearest(mdp, distances) < distances[:, None]
+    # The smallest distance among the next states of each state and action, (S, A). One more entry, so that rows
+    # without next states at the end have a place to start.
+    starts = mdp.stacked.indptr
+    nearest = np.minimum.reduceat(np.append(distances[mdp.stacked.indices], np.inf), starts[:-1])
+    nearest[np.diff(starts) == 0] = np.inf
+    closer = distances[:, None] > nearest.reshape(k, n).T
     policy: IntArray = (pairs & (closer | (mdp.ends > 0))).argmax(axis=1)
     return policy
-
-
-def _any_of(mdp: TabularMDP, pairs: BoolArray) -> Matrix:
-    """The moves, (S, S), that some of the given actions, (S, A), can make."""
-    n, k = pairs.shape
-    chosen = sparse.csr_array((pairs.T.ravel() * 1.0, (np.tile(np.arange(n), k), np.arange(n * k))), shape=(n, n * k))
-    chosen.eliminate_zeros()
-    return chosen @ mdp.stacked
-
-
-def _nearest(mdp: TabularMDP, distances: FloatArray) -> FloatArray:
-    """The smallest distance, of those in (S,), among the next states of each state and action, (S, A)."""
-    starts = mdp.stacked.indptr
-    # One more entry, so that rows without next states at the end have a place to start.
-    smallest = np.minimum.reduceat(np.append(distances[mdp.stacked.indices], np.inf), starts[:-1])
-    smallest[np.diff(starts) == 0] = np.inf
-    return smallest.reshape(mdp.n_actions, mdp.n_states).T
-
-
-def _some(pairs: BoolArray) -> BoolArray:
-    """The states, (S,), with at least one of the given actions, (S, A)."""
-    return np.asarray(pairs.any(axis=1))

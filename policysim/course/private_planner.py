@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import repeat, takewhile
+from itertools import repeat
 
 import numpy as np
 
@@ -21,9 +21,9 @@ from policies.policy import Policy
 from policies.reference import BestFixed
 from policysim.course.budget import Composition, PrivacyBudget, buy_most, composed, most_affordable
 from policysim.course.course_evaluation import CourseResult, ProcessEvaluator
-from policysim.course.planning import decision, optimal_course, reference_priors
+from policysim.course.planning import decision, distributions, optimal_course, reference_priors
 from policysim.course.process import Process
-from policysim.course.schedules import ClassSchedules, DayAction, Schedule, Schedules, best_schedule, moved
+from policysim.course.schedules import ClassSchedules, DayAction, best_schedule, moved
 
 # A policy that uses a prior is planned again under its own distribution of the state so often, while it gains.
 ROUNDS = 2
@@ -91,7 +91,12 @@ def follow(
     """
     process = evaluator.process
     # On the last days everybody may get actions that are known: nothing is to be decided there.
-    end = () if visit is not None or process.admissible is not None else _public_end(policies)
+    end: list[int] = []
+    if visit is None and process.admissible is None:
+        for policy in reversed(policies):
+            if not isinstance(policy, BestFixed) or policy.action is None:
+                break
+            end.insert(0, policy.action)
     uses, chosen = [Use(0.0, 0.0)] * len(policies), list(policies)
     tables: dict[int, FloatArray] = {}
 
@@ -107,37 +112,23 @@ def follow(
             visit(day, problem)
         return logs, probabilities
 
-    result = evaluator.backward(decide, end)
-    days = tuple(chosen)
-    return PrivateCourse(days, priors, tuple(uses), result, lambda: _state_distributions(process, days, tables))
+    result = evaluator.backward(decide, tuple(end))
 
-
-def _public_end(policies: Sequence[Policy]) -> Schedule:
-    """The actions that everybody gets on the last days, as far as they are known."""
-    actions = [policy.action if isinstance(policy, BestFixed) else None for policy in reversed(policies)]
-    return tuple(action for action in takewhile(lambda action: action is not None, actions) if action is not None)[::-1]
-
-
-def _state_distributions(
-    process: Process, policies: Sequence[Policy], tables: dict[int, FloatArray]
-) -> list[FloatArray]:
-    """The distribution of each day's state, (n,) each; where nobody is left, that of the last day with somebody.
-
-    `tables` has p(a|x) of the days on which not everybody gets the same; they are let go.
-    """
-    mass, found = process.initial, [process.initial]
-    for day, policy in enumerate(policies[:-1]):
+    def step(day: int, mass: FloatArray) -> FloatArray:
         if day in tables:
-            mass = process.push(mass, tables[day])
-        else:
-            assert isinstance(policy, BestFixed) and policy.action is not None
-            mass = moved(process, mass, policy.action)
-        # What is left over from a difference of sums may be the rounding of 0.
-        mass = np.maximum(mass, 0.0)
-        left = mass.sum()
-        found.append(mass / left if left > 0 else found[-1])
-    tables.clear()
-    return found
+            return process.push(mass, tables[day])
+        policy = chosen[day]
+        assert isinstance(policy, BestFixed)
+        assert policy.action is not None
+        return moved(process, mass, policy.action)
+
+    def states() -> list[FloatArray]:
+        found = distributions(process, step)
+        # The tables of all days are let go.
+        tables.clear()
+        return found
+
+    return PrivateCourse(tuple(chosen), priors, tuple(uses), result, states)
 
 
 @dataclass(frozen=True, eq=False)
@@ -179,15 +170,23 @@ class PrivatePlanner:
     def _first_course(self, schedule: tuple[DayAction, ...] | None) -> PrivateCourse:
         """What costs no privacy: the best schedule, or, where states do not allow the same, what is best on average."""
         nothing = [BestFixed()] * self.horizon
-        family = ClassSchedules.of_days(self.process)
+        family = ClassSchedules.of_days(self.process, self.horizon)
         if not family.open:
             return self._settled(follow(self.evaluator, nothing, self._reference))
-        known = schedule or family.by_day([_best_schedule(own) for own in family.families])
+        # Climbed to from the best constant action.
+        constants = [max(own.open, key=own.constant_value) for own in family.families]
+        known = schedule or family.by_day(
+            [
+                best_schedule(own.process, [action] * self.horizon)
+                for own, action in zip(family.families, constants, strict=True)
+            ]
+        )
         if self.process.classes is None and self.process.admissible is None:
             policies = [BestFixed(action=action) for action in known if isinstance(action, int)]
             return follow(self.evaluator, policies, [self.process.initial] * self.horizon)
         # Day by day what is best on average in each class, given who is there under the schedule: worth no less.
-        return self._settled(follow(self.evaluator, nothing, family.masses(known)))
+        under_it = distributions(self.process, lambda day, mass: moved(self.process, mass, known[day]))
+        return self._settled(follow(self.evaluator, nothing, under_it))
 
     @cached_property
     def _reference(self) -> list[FloatArray]:
@@ -237,7 +236,13 @@ class PrivatePlanner:
 
     def _searched(self, template: Policy, budget: PrivacyBudget, base: PrivateCourse) -> PrivateCourse:
         """The best course so far, or a better one within the budget."""
-        best = max([base, *self._equal(template, budget, base.states)], key=_value)
+        # The first days with the largest epsilon that was found affordable: all of them, half of them, ..., one.
+        equal, days = [base], self.horizon
+        while days > 0 and (even := budget.daily_epsilon(days)) > 0:
+            weights = np.where(np.arange(self.horizon) < days, 1.0, 0.0)
+            equal += self._scaled(template, weights, even, budget, base.states)
+            days //= 2
+        best = max(equal, key=_value)
         for _ in range(ROUNDS):
             better = max([best, *self._bought(template, budget, best)], key=_value)
             if not better.value > best.value + GAIN * abs(best.value):
@@ -264,15 +269,6 @@ class PrivatePlanner:
             if found is not best:
                 return found
         return best
-
-    def _equal(self, template: Policy, budget: PrivacyBudget, priors: list[FloatArray]) -> list[PrivateCourse]:
-        """The first days with the largest epsilon that was found affordable: all of them, half of them, ..., one."""
-        found, days = [], self.horizon
-        while days > 0 and (even := budget.daily_epsilon(days)) > 0:
-            weights = np.where(np.arange(self.horizon) < days, 1.0, 0.0)
-            found += self._scaled(template, weights, even, budget, priors)
-            days //= 2
-        return found
 
     def _scaled(
         self,
@@ -341,12 +337,6 @@ def _share(budget: PrivacyBudget, course: PrivateCourse) -> float:
     """What share of the budget a course spends; above 1 by no more than the rounding of a sum, it is 1."""
     found = budget.share(course.uses)
     return min(found, 1.0) if found <= 1 + ROUNDED else found
-
-
-def _best_schedule(family: Schedules) -> Schedule:
-    """The best schedule that is climbed to from the best constant one."""
-    best = max(family.open, key=family.constant_value)
-    return best_schedule(family.process, [best] * len(family.held))
 
 
 def _value(course: PrivateCourse) -> float:

@@ -171,12 +171,21 @@ class Schedules:
             >= 0, of any sum.
         start : tuple of int, (B,)
         """
-        schedule = start
+        process, schedule = self.process, start
         while True:
-            masses = self._masses(weights, schedule)
+            # The mass of the states at each place.
+            masses = [weights]
+            for place, action in enumerate(schedule[:-1]):
+                mass = masses[-1]
+                for _ in range(self.held[place]):
+                    mass = moved(process, mass, action)
+                masses.append(mass)
             found, values = list(schedule), np.zeros(len(weights))
             for place in reversed(range(len(schedule))):
-                before = self._before_each(values, place)
+                if self.held[place] == 1 and process.admissible is None and process.horizon is not None:
+                    before = dict(enumerate(q_table(process, values).T))
+                else:
+                    before = {action: self._before(values, action, place) for action in self.choices(place)}
                 worth = {action: float(masses[place] @ column) for action, column in before.items()}
                 most = max(worth, key=lambda action: worth[action])
                 if worth[most] > worth[schedule[place]] + ROUNDING * max(map(abs, worth.values())):
@@ -185,21 +194,6 @@ class Schedules:
             if tuple(found) == schedule:
                 return schedule
             schedule = tuple(found)
-
-    def _before_each(self, values: FloatArray, place: int) -> dict[int, FloatArray]:
-        if self.held[place] == 1 and self.process.admissible is None and self.process.horizon is not None:
-            return dict(enumerate(q_table(self.process, values).T))
-        return {action: self._before(values, action, place) for action in self.choices(place)}
-
-    def _masses(self, weights: FloatArray, schedule: Schedule) -> list[FloatArray]:
-        """The mass of the states at each place, (B,) of (n,)."""
-        masses = [weights]
-        for place, action in enumerate(schedule[:-1]):
-            mass = masses[-1]
-            for _ in range(self.held[place]):
-                mass = moved(self.process, mass, action)
-            masses.append(mass)
-        return masses
 
 
 def following(process: Process, values: FloatArray, action: DayAction) -> FloatArray:
@@ -303,91 +297,80 @@ def public_schedules(family: Schedules, first: Schedule, most: int, epsilons: Se
     used: dict[Schedule, None] = {}
     for epsilon in epsilons if len(chosen) > 1 else ():
         room = most - len([schedule for schedule in chosen if schedule not in used])
-        found = _Search(family, chosen, epsilon).enlarged(max(room, len(chosen)))
-        used |= dict.fromkeys(found.used)
+        used |= dict.fromkeys(_used(family, chosen, epsilon, max(room, len(chosen))))
         chosen = list(dict.fromkeys([*used, *chosen]))[:most]
     enough = [*used, *(schedule for schedule in chosen if schedule not in used)][: max(2, len(used))]
     return enough[:most]
 
 
-class _Search:
-    """The best private choice among some schedules at one epsilon, and which others it lacks."""
+def _used(family: Schedules, chosen: Sequence[Schedule], epsilon: float, most: int) -> list[Schedule]:
+    """The schedules that the best private choice uses, of those chosen and of those that it lacks, so many at most.
 
-    def __init__(self, family: Schedules, chosen: list[Schedule], epsilon: float) -> None:
-        self.family, self.chosen, self.epsilon = family, list(chosen), epsilon
-        self.prior = family.process.initial
-        self.table = family.values(chosen)
-        self._solve()
+    They are added until another one gains less than `LEAST_GAIN`.
+    """
+    names, prior = list(chosen), family.process.initial
+    table, worth = family.values(names), -np.inf
+    while True:
+        problem = DecisionProblem(table, prior, AnyRecord())
+        probabilities = Optimal(epsilon).probabilities(problem)
+        before, worth = worth, problem.value(probabilities)
+        uses = probabilities.max(axis=0) > 0
+        stakes = float(prior @ (table.max(axis=1) - table[:, 0]))
+        if len(names) >= most or not worth - before > LEAST_GAIN * stakes:
+            break
+        lacking = _lacking(family, names, table, uses, epsilon)[: most - len(names)]
+        if not lacking:
+            break
+        names += lacking
+        table = np.column_stack([table, family.values(lacking)])
+    return [schedule for schedule, is_used in zip(names, uses, strict=True) if is_used]
 
-    @property
-    def used(self) -> list[Schedule]:
-        """The schedules that somebody gets."""
-        return [schedule for schedule, cap in zip(self.chosen, self.ceilings, strict=True) if cap > 0]
 
-    def enlarged(self, most: int) -> _Search:
-        """Itself, with schedules added one by one until another one gains less than `LEAST_GAIN`."""
-        while len(self.chosen) < most:
-            found, worth = self._lacking(), self.worth
-            if not found:
-                break
-            self.chosen += found[: most - len(self.chosen)]
-            self.table = np.column_stack([self.table, self.family.values(self.chosen[self.table.shape[1] :])])
-            self._solve()
-            stakes = float(self.prior @ (self.table.max(axis=1) - self.table[:, 0]))
-            if not self.worth - worth > LEAST_GAIN * stakes:
-                break
-        return self
-
-    def _solve(self) -> None:
-        problem = DecisionProblem(self.table, self.prior, AnyRecord())
-        probabilities = Optimal(self.epsilon).probabilities(problem)
-        self.worth, self.ceilings = problem.value(probabilities), probabilities.max(axis=0)
-
-    def _lacking(self) -> list[Schedule]:
-        """The schedules that would gain most, at most `BATCH`."""
-        q, margin = float(np.exp(-self.epsilon)), self._margin()
-        slack = ROUNDING * float(self.prior @ np.abs(self.table).max(axis=1))
-        found: dict[Schedule, float] = {}
-        for place, schedule in enumerate(self.chosen[:STARTS]):
-            weights = self.prior * (q + (1 - q) * (self.table[:, place] > margin))
-            better, gain = self._climbed(schedule, weights, margin, q)
-            if better not in self.chosen and gain > slack:
-                found[better] = gain
-        return sorted(found, key=lambda schedule: -found[schedule])[:BATCH]
-
-    def _climbed(self, schedule: Schedule, weights: FloatArray, margin: FloatArray, q: float) -> tuple[Schedule, float]:
-        """A schedule that gains most, as far as small changes can tell, and its gain."""
-        gained = -np.inf
+def _lacking(
+    family: Schedules, chosen: list[Schedule], table: FloatArray, uses: BoolArray, epsilon: float
+) -> list[Schedule]:
+    """The schedules that would gain most, as far as small changes of the first ones can tell, at most `BATCH`."""
+    q, prior = float(np.exp(-epsilon)), family.process.initial
+    margin = _margin(prior, table, uses, epsilon)
+    slack = ROUNDING * float(prior @ np.abs(table).max(axis=1))
+    found: dict[Schedule, float] = {}
+    for place, start in enumerate(chosen[:STARTS]):
+        schedule, gained = start, -np.inf
+        weights = prior * (q + (1 - q) * (table[:, place] > margin))
         while True:
-            better = self.family.best(weights, schedule)
-            above = self.family.values([better])[:, 0] - margin
-            gain = float(self.prior @ (q * above + (1 - q) * np.maximum(above, 0.0)))
-            if not gain > gained + ROUNDING * float(self.prior @ np.abs(margin)):
-                return schedule, gained
+            better = family.best(weights, schedule)
+            above = family.values([better])[:, 0] - margin
+            gain = float(prior @ (q * above + (1 - q) * np.maximum(above, 0.0)))
+            if not gain > gained + ROUNDING * float(prior @ np.abs(margin)):
+                break
             schedule, gained = better, gain
-            weights = self.prior * (q + (1 - q) * (above > 0))
+            weights = prior * (q + (1 - q) * (above > 0))
+        if schedule not in chosen and gained > slack:
+            found[schedule] = gained
+    return sorted(found, key=lambda schedule: -found[schedule])[:BATCH]
 
-    def _margin(self) -> FloatArray:
-        """mu, (n,), from the dual of the choice among those that are used."""
-        columns = np.flatnonzero(self.ceilings > 0)
-        if len(columns) < 2:
-            columns = np.arange(min(2, len(self.chosen)))
-        table = self.table[:, columns]
-        try:
-            problem = DecisionProblem(table, self.prior, AnyRecord())
-            proof = optimal_certificate(problem, self.epsilon)
-        except NotApplicableError:
-            # Too many orders of the schedules for a dual: what each state has now, a guess that is good enough.
-            highest: FloatArray = table.max(axis=1)
-            return highest
-        # What the dual charges for each step down a group's order is the same share of every member's own step.
-        groups = grouped(problem, proof.hidden, ((LOST, 1.0),))
-        charged = -np.diff(np.take_along_axis(proof.alpha, groups.orders, axis=1), axis=1)
-        steps = np.diff(np.take_along_axis(groups.costs, groups.orders, axis=1), axis=1)
-        shares = np.divide(charged, steps, out=np.zeros_like(steps), where=steps > 0)
-        falling = np.take_along_axis(table, groups.orders[groups.codes], axis=1)
-        margin: FloatArray = falling[:, 0] + (np.diff(falling, axis=1) * shares[groups.codes]).sum(axis=1)
-        return margin
+
+def _margin(prior: FloatArray, table: FloatArray, uses: BoolArray, epsilon: float) -> FloatArray:
+    """mu, (n,), from the dual of the choice among those that are used."""
+    columns = np.flatnonzero(uses)
+    if len(columns) < 2:
+        columns = np.arange(min(2, table.shape[1]))
+    table = table[:, columns]
+    try:
+        problem = DecisionProblem(table, prior, AnyRecord())
+        proof = optimal_certificate(problem, epsilon)
+    except NotApplicableError:
+        # Too many orders of the schedules for a dual: what each state has now, a guess that is good enough.
+        highest: FloatArray = table.max(axis=1)
+        return highest
+    # What the dual charges for each step down a group's order is the same share of every member's own step.
+    groups = grouped(problem, proof.hidden, ((LOST, 1.0),))
+    charged = -np.diff(np.take_along_axis(proof.alpha, groups.orders, axis=1), axis=1)
+    steps = np.diff(np.take_along_axis(groups.costs, groups.orders, axis=1), axis=1)
+    shares = np.divide(charged, steps, out=np.zeros_like(steps), where=steps > 0)
+    falling = np.take_along_axis(table, groups.orders[groups.codes], axis=1)
+    margin: FloatArray = falling[:, 0] + (np.diff(falling, axis=1) * shares[groups.codes]).sum(axis=1)
+    return margin
 
 
 @dataclass(frozen=True, eq=False)
@@ -410,22 +393,14 @@ class ClassSchedules:
     @classmethod
     def of(cls, process: Process, held: int | None = None) -> ClassSchedules:
         """Those that hold each action for `held` decisions; ValueError as `Schedules.of`."""
-        return cls._made(process, lambda part: Schedules.of(part, held))
+        states, parts = zip(*process.by_class(), strict=True)
+        return cls(process, states, tuple(Schedules.of(part, held) for part in parts))
 
     @classmethod
-    def of_days(cls, process: Process) -> ClassSchedules:
-        """Those of a finite horizon that may change every day, whether or not there are any (`open`)."""
-        return cls._made(process, lambda part: Schedules(part, (1,) * (process.horizon or 0)))
-
-    @classmethod
-    def given(cls, process: Process, length: int) -> ClassSchedules:
-        """Those of so many decisions of their own; ValueError for a process that has none."""
-        return cls._made(process, lambda part: Schedules(part, (1,) * length).checked())
-
-    @classmethod
-    def _made(cls, process: Process, make: Callable[[Process], Schedules]) -> ClassSchedules:
-        parts = process.by_class()
-        return cls(process, tuple(states for states, _ in parts), tuple(make(part) for _, part in parts))
+    def of_days(cls, process: Process, days: int) -> ClassSchedules:
+        """Those of so many decisions that may change every day, whether or not there are any (`open`)."""
+        states, parts = zip(*process.by_class(), strict=True)
+        return cls(process, states, tuple(Schedules(part, (1,) * days) for part in parts))
 
     @property
     def open(self) -> bool:
@@ -445,11 +420,6 @@ class ClassSchedules:
             found[states] = place
         return found
 
-    @property
-    def adjacency(self) -> Adjacency:
-        """Which first states are hidden among each other."""
-        return AnyRecord() if self.single else Listed.sensitive(np.column_stack([self.classes] * 2), [1])
-
     def best(self) -> tuple[Schedule, ...]:
         """The best schedule of each class (`policysim.course.schedules.best_of_all`)."""
         return tuple(best_of_all(family) for family in self.families)
@@ -457,16 +427,6 @@ class ClassSchedules:
     def by_day(self, schedules: Sequence[Schedule]) -> tuple[DayAction, ...]:
         """A schedule of each class as what is given on each day."""
         return schedules[0] if self.single else tuple(zip(*schedules, strict=True))
-
-    def masses(self, schedule: Sequence[DayAction]) -> list[FloatArray]:
-        """The distribution of each day's state, (n,) each; where nobody is left, that of the last day with somebody."""
-        mass, found = self.process.initial, [self.process.initial]
-        for action in schedule[:-1]:
-            # What is left over from a difference of sums may be the rounding of 0.
-            mass = np.maximum(moved(self.process, mass, action), 0.0)
-            left = mass.sum()
-            found.append(mass / left if left > 0 else found[-1])
-        return found
 
     def found(self, first: Sequence[Schedule], most: int, epsilons: Sequence[float]) -> list[list[Schedule]]:
         """The public schedules of each class, of which `first` has the best ones."""
@@ -494,13 +454,20 @@ class ClassSchedules:
             )
         process = self.process
         actions = self.expanded(schedules)
-        names = [_in_words(process, held) for held in actions] if self.single else None
+        if self.single:
+            adjacency: Adjacency = AnyRecord()
+            # Each action with how often it comes in a row, such as "drug, none x 2".
+            runs = [[(process.actions[action], len(list(run))) for action, run in groupby(held)] for held in actions]
+            names = [", ".join(name if times == 1 else f"{name} x {times}" for name, times in held) for held in runs]
+        else:
+            adjacency = Listed.sensitive(np.column_stack([self.classes] * 2), [1])
+            names = [f"schedule {place + 1} of the class" for place in range(actions.shape[1])]
         outcomes: dict[str, FloatArray] = getattr(process, "outcomes", {})
         return DecisionProblem(
             self._table(schedules),
             process.initial,
-            self.adjacency,
-            names or [f"schedule {place + 1} of the class" for place in range(actions.shape[1])],
+            adjacency,
+            names,
             records=process.records,
             outcomes={name: self._table(schedules, name) for name in outcomes},
         )
@@ -526,7 +493,7 @@ def best_constants(process: Process) -> tuple[DayAction, ...] | None:
     """
     if process.admissible is None or process.horizon is None:
         return None
-    family = ClassSchedules.of_days(process)
+    family = ClassSchedules.of_days(process, process.horizon)
     masks = [process.admissible[states] for states in family.states]
     if any((mask != mask[0]).any() for mask in masks):
         return None
@@ -540,16 +507,3 @@ def best_constants(process: Process) -> tuple[DayAction, ...] | None:
         worth[allowed] = worth.get(allowed, 0.0) + values
     best = tuple(int(worth[tuple(mask[0].tolist())].argmax()) for mask in masks)
     return (best if len(best) > 1 else best[0],) * process.horizon
-
-
-def _in_words(process: Process, actions: IntArray) -> str:
-    """The actions of a schedule by their names, each with how often it comes in a row.
-
-    Examples
-    --------
-    >>> from types import SimpleNamespace
-    >>> _in_words(SimpleNamespace(actions=("none", "drug")), np.array([1, 0, 0]))
-    'drug, none x 2'
-    """
-    runs = [(process.actions[action], len(list(run))) for action, run in groupby(actions)]
-    return ", ".join(name if times == 1 else f"{name} x {times}" for name, times in runs)

@@ -53,7 +53,8 @@ def test_loops_ties_and_dead_ends_against_all_policies(seed):
     mdp = TabularMDP(moves, rewards, initial, ends=last)
     total, settles = totals_of_policies(moves, rewards, all_policies(np.ones(rewards.shape, dtype=bool)))
     try:
-        q_values, values, actions, _ = solve_infinite(mdp)
+        found = solve_infinite(mdp)
+        q_values, values, actions = found.q_values, found.values, found.actions
     except ValueError as error:
         state = int(str(error).split()[2])
         if "grows for ever" in str(error):
