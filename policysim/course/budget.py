@@ -140,27 +140,21 @@ def distribution_epsilon(pairs: Sequence[tuple[float, float]], delta: float) -> 
         longer[2 * count :] += plus * distribution
         longer[count:-count] += max(0.0, 1 - plus - minus) * distribution
         distribution = longer
-    return _least_epsilon(distribution, step, delta * SAFE)
-
-
-def _least_epsilon(distribution: FloatArray, step: float, delta: float) -> float:
-    """The least epsilon, to 1e-9 and never below it, whose divergence is at most delta; 0 if that is.
-
-    `distribution` is that of the loss under P at multiples of the step, as many below 0 as above.
-    """
+    # The least epsilon, never below it, whose divergence is at most delta. The distribution is that of the loss under P
+    # at multiples of the step, as many below 0 as above.
     half = len(distribution) // 2
-    losses, chances = np.arange(1, half + 1) * step, distribution[half + 1 :]
+    above, chances = np.arange(1, half + 1) * step, distribution[half + 1 :]
 
     def divergence(epsilon: float) -> float:
         first = int(epsilon / step)
-        return float(np.dot(chances[first:], -np.expm1(np.minimum(epsilon - losses[first:], 0.0))))
+        return float(np.dot(chances[first:], -np.expm1(np.minimum(epsilon - above[first:], 0.0))))
 
-    low, high = 0.0, float(losses[-1])
-    if divergence(0.0) <= delta:
+    low, high = 0.0, float(above[-1])
+    if divergence(0.0) <= delta * SAFE:
         return 0.0
     while high - low > (1 - SAFE) * high:
         middle = (low + high) / 2
-        low, high = (low, middle) if divergence(middle) <= delta else (middle, high)
+        low, high = (low, middle) if divergence(middle) <= delta * SAFE else (middle, high)
     return high
 
 
@@ -217,17 +211,14 @@ def most_affordable(share: Callable[[float], float], start: float, beaten: float
             worst = epsilon
         if epsilon == 0 or best_share >= ENOUGH or best >= ENOUGH * worst or worst <= beaten:
             break
-        epsilon = _next_try(epsilon, found, best, worst)
+        scaled = epsilon / found * SAFE if found > 0 else math.inf
+        if best < scaled < worst:
+            epsilon = scaled
+        elif worst == math.inf:
+            epsilon = best * GROWTH
+        else:
+            epsilon = math.sqrt(best * worst) if best > 0 else worst / GROWTH
     return best
-
-
-def _next_try(epsilon: float, found: float, best: float, worst: float) -> float:
-    scaled = epsilon / found * SAFE if found > 0 else math.inf
-    if best < scaled < worst:
-        return scaled
-    if worst == math.inf:
-        return best * GROWTH
-    return math.sqrt(best * worst) if best > 0 else worst / GROWTH
 
 
 def buy_most(gains: FloatArray, costs: FloatArray, budget: float) -> IntArray:
@@ -486,7 +477,15 @@ class PrivacyBudget:
             return min(found, 1.0) if within else found
 
         epsilon = max(even, most_affordable(share, least, even))
-        return self._proved(policy, days, epsilon, tried.get(epsilon, (Use(math.inf),)))
+        uses = tried.get(epsilon, (Use(math.inf),))
+        # What proves the smallest total; the plainest of equals.
+        composition, total = composed(uses, self.delta)
+        if epsilon <= even:
+            basic = min(self.epsilon, compose([epsilon] * days))
+            if basic * SAFE <= total:
+                composition, total = "basic", min(basic, total)
+        rho = math.fsum(use.rho for use in uses) if composition == "zero-concentrated" else None
+        return DailyBudget(replace(policy, epsilon=epsilon), days, epsilon, composition, total, rho)
 
     def share(self, uses: Sequence[Use]) -> float:
         """What share of the budget uses spend, at most 1 if and only if they stay within it.
@@ -499,16 +498,6 @@ class PrivacyBudget:
             if self.epsilon > 0:
                 shares.append(distribution_epsilon([use.pair for use in uses], self.delta) / self.epsilon)
         return min(shares)
-
-    def _proved(self, policy: Policy, days: int, epsilon: float, uses: Sequence[Use]) -> DailyBudget:
-        """The daily budget of an epsilon, by the composition that proves the smallest total; the plainest of equals."""
-        composition, total = composed(uses, self.delta)
-        if epsilon <= self.epsilon / days:
-            basic = min(self.epsilon, compose([epsilon] * days))
-            if basic * SAFE <= total:
-                composition, total = "basic", min(basic, total)
-        rho = math.fsum(use.rho for use in uses) if composition == "zero-concentrated" else None
-        return DailyBudget(replace(policy, epsilon=epsilon), days, epsilon, composition, total, rho)
 
 
 def _each_day(policy: Policy, problems: Decisions) -> Sequence[DecisionProblem | MaskedProblem]:

@@ -29,8 +29,8 @@ class References:
 
     Attributes
     ----------
-    horizon : int or None
-        The number of decisions; None for a process that goes on until it ends.
+    horizon : float
+        The number of decisions; inf for a process that goes on until it ends.
     groups : sequence of Group
         Of the first states, everyone first.
     best, uniform : CourseResult
@@ -39,7 +39,7 @@ class References:
         Of the best constant action, if any has a value.
     """
 
-    horizon: int | None
+    horizon: float
     groups: Sequence[Group]
     best: CourseResult
     uniform: CourseResult
@@ -68,6 +68,8 @@ class CourseEvaluation:
         What proves it.
     limit : float
         The value that no mechanism within the total exceeds, for everyone; NaN where that is not asked for.
+    limit_hides : str
+        What the mechanisms hide at least that it bounds: who hides the course hides that, too.
     """
 
     policy: str
@@ -79,6 +81,7 @@ class CourseEvaluation:
     total_spent: float = math.nan
     composition: str = ""
     limit: float = math.nan
+    limit_hides: str = "first state"
 
     @property
     def groups(self) -> Sequence[Group]:
@@ -95,11 +98,6 @@ class CourseEvaluation:
         """What the best constant action is worth to each group, (n_groups,); NaN where there is none."""
         fixed = self.references.fixed
         return np.full(len(self.groups), np.nan) if fixed is None else fixed.value
-
-
-def horizon(of: CourseEvaluation) -> float:
-    """The number of decisions; inf without a horizon."""
-    return math.inf if of.references.horizon is None else of.references.horizon
 
 
 def loss(of: CourseEvaluation) -> FloatArray:
@@ -139,7 +137,7 @@ def total_epsilon(of: CourseEvaluation) -> float:
 
 def _all_days(of: CourseEvaluation) -> float:
     total = sum(of.result.spent)
-    return total if of.references.horizon is not None or total == 0 else math.inf
+    return total if of.references.horizon < math.inf or total == 0 else math.inf
 
 
 def hides(of: CourseEvaluation) -> str:
@@ -160,15 +158,10 @@ def most_kept(of: CourseEvaluation) -> FloatArray:
     return most
 
 
-def most_kept_hides(_: CourseEvaluation) -> str:
-    """What the mechanisms hide at least that are bounded: who hides the course hides that, too."""
-    return "first state"
-
-
 RETURN = "reward per patient"
 # A name that ends in "_" is the beginning of several, of each outcome; what has no format is words.
 _ALWAYS: tuple[Column[CourseEvaluation], ...] = (
-    Column("horizon", "days", "", "plain", horizon),
+    Column("horizon", "days", "", "plain", attrgetter("references.horizon")),
     Column("value", "expected return", RETURN, "rounded", attrgetter("result.value")),
     Column("loss", "utility lost", RETURN, "rounded", loss),
     Column("normalized_loss", "utility lost, of what choosing by lot loses", "share", "percent", normalized_loss),
@@ -195,5 +188,5 @@ COLUMNS_OF_LIMITS = (
     *COLUMNS_OF_TOTALS,
     Column("unbeatable", "no mechanism is worth more", RETURN, "rounded_up", unbeatable),
     Column("most_kept", "no mechanism keeps more of the benefit", "share", "percent_up", most_kept),
-    Column("most_kept_hides", "what a mechanism must hide for that", "", "", most_kept_hides),
+    Column("most_kept_hides", "what a mechanism must hide for that", "", "", attrgetter("limit_hides")),
 )

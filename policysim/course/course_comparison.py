@@ -271,7 +271,8 @@ def references_of(evaluator: ProcessEvaluator, course: DailyDecisions) -> Refere
         greedy, uniform, *constants = pool.map(lambda job: job(), jobs)
     with_value = [constant for constant in constants if np.isfinite(constant.value[0])]
     fixed = max(with_value, key=lambda constant: float(constant.value[0]), default=None)
-    return References(process.horizon, evaluator.groups, greedy, uniform, fixed)
+    horizon = math.inf if process.horizon is None else process.horizon
+    return References(horizon, evaluator.groups, greedy, uniform, fixed)
 
 
 def on_best_values(

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from policies.arrays import FloatArray, IntArray
+from policies.named_records import SomeRecords
 from policysim.course.planning import DailyDecisions, expected, q_table, require_tabular
 from policysim.course.planning_infinite import EndlessError, chain_values
 from policysim.course.process import Process
@@ -86,12 +87,7 @@ class ProcessEvaluator:
         present: IntArray = np.flatnonzero(first.initial)
         self._present = present if merged is None else merged.state[present]
         self._weights = first.initial[present]
-
-        def levels_of(feature: str) -> tuple[IntArray, tuple[str, ...]]:
-            codes, labels = first.records.groups(feature)
-            return codes[present], labels
-
-        self.groups = Groups(by, levels_of, self._weights)
+        self.groups = Groups(by, SomeRecords(first.records, present).groups, self._weights)
 
     def of_schedule(self, schedule: tuple[DayAction, ...]) -> CourseResult:
         """Evaluate giving everybody the action of the day, or that of the own public class: it costs no privacy."""
@@ -100,7 +96,12 @@ class ProcessEvaluator:
     def evaluate(self, tables: DailyTables) -> CourseResult:
         """Evaluate a policy: NaN (or -inf, inf) for a value that does not exist, and for empty groups."""
         if self.process.horizon is None:
-            return self._without_horizon(*tables(0))
+            logs, probabilities = tables(0)
+            try:
+                values = chain_values(require_tabular(self.process), probabilities)
+            except EndlessError:
+                values = np.full(len(self.process.initial), np.nan)
+            return self.result([values], [self._first.epsilon_spent(logs)])
         return self.backward(lambda day, _: tables(day)) if len(self.groups) > 1 else self._forward(tables)
 
     def _forward(self, tables: DailyTables) -> CourseResult:
@@ -113,7 +114,8 @@ class ProcessEvaluator:
                 for metric, (table, discount) in enumerate(self._channels):
                     totals[metric] += discount**day * np.dot(flow, table[:, action])
             mass = process.push(mass, probabilities)
-        return self._named(totals[:, None], spent)
+        value, *others = totals[:, None]
+        return CourseResult(value, dict(zip(self._outcomes, others, strict=True)), tuple(spent))
 
     def backward(
         self, decide: Callable[[int, FloatArray], tuple[FloatArray, FloatArray]], end: tuple[DayAction, ...] = ()
@@ -162,22 +164,11 @@ class ProcessEvaluator:
                 del self._ends[next(iter(self._ends))]
         return found
 
-    def _without_horizon(self, logs: FloatArray, probabilities: FloatArray) -> CourseResult:
-        try:
-            values = chain_values(require_tabular(self.process), probabilities)
-        except EndlessError:
-            values = np.full(len(self.process.initial), np.nan)
-        return self.result([values], [self._first.epsilon_spent(logs)])
-
     def result(self, counted: Iterable[FloatArray], spent: Sequence[float]) -> CourseResult:
         """The means in each group of what is counted from each state, (n,) each: the return, then the outcomes.
 
         NaN for a group of probability 0.
         """
         sizes = np.where(self.groups.sizes > 0, self.groups.sizes, np.nan)
-        means = [self.groups.totals(self._weights * values[self._present]) / sizes for values in counted]
-        return self._named(means, spent)
-
-    def _named(self, means: Sequence[FloatArray] | FloatArray, spent: Sequence[float]) -> CourseResult:
-        value, *others = means
+        value, *others = (self.groups.totals(self._weights * values[self._present]) / sizes for values in counted)
         return CourseResult(value, dict(zip(self._outcomes, others, strict=False)), tuple(spent))

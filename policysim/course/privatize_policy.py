@@ -75,7 +75,9 @@ class PrivateNetwork:
         """
         scores: FloatArray = np.array(_asked(self.q_network, observations), dtype=np.float64, order="F")
         if scores.ndim != 2 or scores.shape[1] < 2 or not np.isfinite(scores).all():
-            raise ValueError(f"q_values must return finite numbers, (m, A) with A >= 2, got {_what(scores)}.")
+            infinite = "infinite ones" if np.isinf(scores).any() else f"shape {scores.shape}"
+            what = "NaN" if np.isnan(scores).any() else infinite
+            raise ValueError(f"q_values must return finite numbers, (m, A) with A >= 2, got {what}.")
         mask = admissible_mask(admissible, scores.shape)
         if mask is not None and not self.mask_public:
             raise ValueError(
@@ -84,7 +86,7 @@ class PrivateNetwork:
             )
         if isinstance(self.policy, RandomizedResponse):
             # It only asks which action is best, so that a row does not depend on what stands beside it.
-            return masked_problem(scores, uniform_prior(len(scores)), mask).tables(self.policy)[1]
+            return masked_problem(scores, np.full(len(scores), 1 / len(scores)), mask).tables(self.policy)[1]
         np.clip(scores, self.lower, self.upper, out=scores)
         if mask is not None:
             scores[~mask] = -np.inf
@@ -113,7 +115,7 @@ def box_scale(policy: Policy, n_actions: int, width: float) -> float:
         return np.inf
     corner = np.eye(n_actions) * width
     corners = np.concatenate([corner, width - corner])
-    return policy.scale(DecisionProblem(corners, uniform_prior(len(corners)), AnyRecord()))
+    return policy.scale(DecisionProblem(corners, np.full(len(corners), 1 / len(corners)), AnyRecord()))
 
 
 def _exponential(scores: FloatArray, scale: float) -> FloatArray:
@@ -125,40 +127,31 @@ def _exponential(scores: FloatArray, scale: float) -> FloatArray:
     return np.asarray(weights / weights.sum(axis=1)[:, None])
 
 
-def uniform_prior(size: int) -> FloatArray:
-    """A prior for mechanisms that never look at it."""
-    return np.full(size, 1 / size)
-
-
 def require_usable(network: Any) -> None:
     """ValueError for a module that is in training mode, or whose parameters are not all finite.
 
     A module is whatever has `parameters` and `training`, as those of torch; torch itself is not imported.
     """
-    if not _is_module(network):
-        return
-    _refuse_training(network)
-    for parameter in network.parameters():
+    for parameter in network.parameters() if _is_module(network) else ():
         if not np.isfinite(_as_numpy(parameter)).all():
             raise ValueError("q_values must be finite, got a module with parameters that are infinite or NaN.")
 
 
 def _is_module(network: Any) -> bool:
-    return callable(getattr(network, "parameters", None)) and hasattr(network, "training")
-
-
-def _refuse_training(network: Any) -> None:
+    """Whether it is one; ValueError if it is in training mode."""
+    if not callable(getattr(network, "parameters", None)) or not hasattr(network, "training"):
+        return False
     if network.training:
         raise ValueError(
             "q_values is in training mode, in which the scores of an observation may depend on others and on chance: "
             "call q_values.eval() first."
         )
+    return True
 
 
 def _asked(network: Any, observations: Any) -> Any:
     """The scores of a batch: of a module, from a tensor like its parameters."""
     if _is_module(network):
-        _refuse_training(network)
         first = next(iter(network.parameters()), None)
         if first is not None and not hasattr(observations, "detach"):
             observations = first.detach().new_tensor(np.asarray(observations))
@@ -168,12 +161,6 @@ def _asked(network: Any, observations: Any) -> Any:
 def _as_numpy(scores: Any) -> Any:
     """A tensor without its gradient, on the CPU, in double precision; anything else as it is."""
     return scores.detach().cpu().double().numpy() if hasattr(scores, "detach") else scores
-
-
-def _what(scores: FloatArray) -> str:
-    if np.isnan(scores).any():
-        return "NaN"
-    return "infinite ones" if np.isinf(scores).any() else f"shape {scores.shape}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -335,7 +322,7 @@ def _private_table(
     tables = np.empty((len(days), days.shape[2], days.shape[1]))
     spent = 0.0
     for day, scores in enumerate(days):
-        problem = masked_problem(scores, uniform_prior(len(scores)), mask, classes=classes)
+        problem = masked_problem(scores, np.full(len(scores), 1 / len(scores)), mask, classes=classes)
         logs, probabilities = problem.tables(policy)
         tables[day] = probabilities.T
         spent = max(spent, problem.epsilon_spent(logs))

@@ -157,12 +157,6 @@ def refined(classes: IntArray | None, levels: IntArray) -> IntArray:
     return found
 
 
-def class_members(classes: IntArray) -> list[IntArray]:
-    """The states of each class, in its order, rising."""
-    order = np.argsort(classes, kind="stable")
-    return np.split(order, np.flatnonzero(np.diff(classes[order])) + 1)
-
-
 def one_start(initial: FloatArray, classes: IntArray | None) -> bool:
     """Whether each public class has one possible first state: what looks at that alone then learns nothing hidden.
 
@@ -208,12 +202,6 @@ def stack_actions(table: Any, name: str) -> Matrix:
         stacked = sparse.csr_array(dense.transpose(1, 0, 2).reshape(-1, dense.shape[2]))
     stacked.eliminate_zeros()
     return stacked
-
-
-def clear_rows(stacked: Matrix, where: BoolArray) -> None:
-    """Empty the rows of some states and actions, (S, A), in place, whatever stood there."""
-    stacked.data[np.repeat(where.T.ravel(), np.diff(stacked.indptr))] = 0.0
-    stacked.eliminate_zeros()
 
 
 def checked_ends(ends: ArrayLike, mask: BoolArray | None, shape: tuple[int, int]) -> FloatArray:

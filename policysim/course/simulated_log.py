@@ -18,7 +18,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from envs.crowd import Tally
-from envs.records import Feature
 from envs.scenario import Scenario
 from policies.arrays import FloatArray, IntArray
 from policies.policy import draw_actions
@@ -198,18 +197,17 @@ def check_log_path(path: Path) -> None:
 
 
 def _schema(scenario: Scenario) -> pa.Schema:
-    features = {feature.name: _type(feature) for feature in scenario.space.features}
+    # Whole numbers where all levels are, text where any is text.
+    features = {
+        feature.name: pa.int64() if all(isinstance(level, int) for level in feature.levels) else pa.string()
+        for feature in scenario.space.features
+    }
     outcomes = {f"{OUTCOME_PREFIX}{name}": pa.int8() for name in scenario.outcomes}
     own = {PATIENT: pa.int64(), ACTION: pa.string(), REWARD: pa.float64(), PROPENSITY: pa.float64()}
     for name in features:
         if name in own or name in outcomes:
             raise DataError(f"the scenario's feature {name!r} has the name of another column of a log: rename it")
     return pa.schema([(PATIENT, own.pop(PATIENT)), *features.items(), *own.items(), *outcomes.items()])
-
-
-def _type(feature: Feature) -> pa.DataType:
-    """Whole numbers where all levels are, text where any is text."""
-    return pa.int64() if all(isinstance(level, int) for level in feature.levels) else pa.string()
 
 
 def _batch(

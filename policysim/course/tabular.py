@@ -25,8 +25,6 @@ from policysim.course.process import (
     checked_ends,
     checked_features,
     checked_horizon,
-    class_members,
-    clear_rows,
     expected_rewards,
     refined,
     require_distributions,
@@ -75,7 +73,20 @@ def read_env(env: Any) -> EnvTable:
     name = type(raw).__name__
     dynamics = getattr(raw, "dynamics", None)
     if isinstance(dynamics, Mapping):
-        return _from_mapping(raw, dynamics, name)
+        for keys in (TRANSITIONS, REWARDS, INITIAL):
+            if not any(key in dynamics for key in keys):
+                there = ", ".join(map(repr, dynamics)) or "nothing"
+                raise ValueError(f"{name}.dynamics must hold {keys[0]!r} (or {keys[1]!r}), got {there}.")
+        transitions, rewards, initial = (
+            next(dynamics[key] for key in keys if key in dynamics) for keys in (TRANSITIONS, REWARDS, INITIAL)
+        )
+        allowed = next((dynamics[key] for key in ADMISSIBLE if dynamics.get(key) is not None), None)
+        # Dense (S, A, S), or one sparse (S, S) for each action.
+        by_action = isinstance(transitions, (list, tuple)) and len(transitions) > 0 and sparse.issparse(transitions[0])
+        shape = (transitions[0].shape[0], len(transitions)) if by_action else np.shape(transitions)[:2]
+        listed = None if allowed is None else _mask(allowed, shape)
+        strategy = next((str(found) for key in STRATEGY if (found := getattr(raw, key, None)) is not None), None)
+        return EnvTable(name, transitions, rewards, initial, None, shape, listed, strategy)
     if isinstance(getattr(raw, "P", None), (Mapping, Sequence)):
         return _from_toy_text(raw, name)
     raise ValueError(
@@ -113,42 +124,13 @@ def takes_all(table: EnvTable) -> bool:
         return True
     listed = np.asarray(table.listed)
     # A list that does not fit is refused by TabularMDP.
-    fits = listed.shape == table.shape and table.strategy in (None, TAKES)
-    return fits and _says_what_follows(table, listed == 0)
-
-
-def tells_apart(mask: Any) -> bool:
-    """Whether some states allow other actions than others, in a mask that fits."""
-    rows = np.asarray(True if mask is None else mask)
-    return rows.ndim == 2 and bool((rows != rows[:1]).any())
-
-
-def _says_what_follows(table: EnvTable, where: NDArray[np.bool_]) -> bool:
-    """Whether the table has distributions of the next state at some states and actions, (S, A)."""
+    if listed.shape != table.shape or table.strategy not in (None, TAKES):
+        return False
+    # It takes them if the table has distributions of the next state there.
     stacked = stack_actions(table.transitions, "transitions")
     sums = np.asarray(stacked.sum(axis=1)).reshape(-1, stacked.shape[1]).T
     sums = sums if table.ends is None else sums + table.ends
-    return bool((np.abs(sums[where] - 1) <= SUM_TOLERANCE).all())
-
-
-def _from_mapping(raw: Any, dynamics: Mapping[str, Any], name: str) -> EnvTable:
-    transitions, rewards, initial = (_entry(dynamics, keys, name) for keys in (TRANSITIONS, REWARDS, INITIAL))
-    allowed = next((dynamics[key] for key in ADMISSIBLE if dynamics.get(key) is not None), None)
-    # Dense (S, A, S), or one sparse (S, S) for each action.
-    by_action = isinstance(transitions, (list, tuple)) and len(transitions) > 0 and sparse.issparse(transitions[0])
-    shape = (transitions[0].shape[0], len(transitions)) if by_action else np.shape(transitions)[:2]
-    listed = None if allowed is None else _mask(allowed, shape)
-    strategy = next((str(found) for key in STRATEGY if (found := getattr(raw, key, None)) is not None), None)
-    return EnvTable(name, transitions, rewards, initial, None, shape, listed, strategy)
-
-
-def _entry(dynamics: Mapping[str, Any], keys: tuple[str, ...], name: str) -> Any:
-    for key in keys:
-        if key in dynamics:
-            return dynamics[key]
-    raise ValueError(
-        f"{name}.dynamics must hold {keys[0]!r} (or {keys[1]!r}), got {', '.join(map(repr, dynamics)) or 'nothing'}."
-    )
+    return bool((np.abs(sums[listed == 0] - 1) <= SUM_TOLERANCE).all())
 
 
 def _mask(allowed: Any, shape: tuple[int, ...]) -> NDArray[np.bool_]:
@@ -181,7 +163,8 @@ def _from_toy_text(raw: Any, name: str) -> EnvTable:
         raise ValueError(f"{name} does not follow its table P with fickle_passenger=True: make it without.")
     n_states = len(table)
     if isinstance(table, Mapping) and set(table) != set(range(n_states)):
-        raise ValueError(f"{name}.P must have the states 0 to {n_states - 1} as its keys, got {_first_keys(table)}.")
+        first = ", ".join(map(repr, list(table)[:5])) + (", ..." if len(table) > 5 else "")
+        raise ValueError(f"{name}.P must have the states 0 to {n_states - 1} as its keys, got {first}.")
     n_actions = 1 + max((int(action) for state in range(n_states) for action in table[state]), default=0)
     moves, listed = _moves(table, n_states, n_actions, name)
     row, probability, following, reward, terminated = moves
@@ -205,11 +188,6 @@ def _from_toy_text(raw: Any, name: str) -> EnvTable:
         None if listed.all() else listed,
         None,
     )
-
-
-def _first_keys(table: Mapping[Any, Any]) -> str:
-    """The first keys of a table."""
-    return ", ".join(map(repr, list(table)[:5])) + (", ..." if len(table) > 5 else "")
 
 
 def _moves(
@@ -320,7 +298,9 @@ class TabularMDP:
         n_actions = stacked.shape[0] // n_states
         mask = admissible_mask(admissible, (n_states, n_actions))
         if mask is not None:
-            clear_rows(stacked, ~mask)
+            # Whatever stood there.
+            stacked.data[np.repeat(~mask.T.ravel(), np.diff(stacked.indptr))] = 0.0
+            stacked.eliminate_zeros()
         last = np.zeros((n_states, n_actions)) if ends is None else checked_ends(ends, mask, (n_states, n_actions))
         require_distributions(stacked, last, mask)
         names = tuple(f"a{i}" for i in range(n_actions)) if actions is None else tuple(map(str, actions))
@@ -397,7 +377,9 @@ class TabularMDP:
         """
         table: EnvTable = read_env(env)
         mask = chosen_mask(table, admissible)
-        if admissible is not None and not mask_public and tells_apart(mask) and takes_all(table):
+        rows = np.asarray(True if mask is None else mask)
+        tells_apart = rows.ndim == 2 and bool((rows != rows[:1]).any())
+        if admissible is not None and not mask_public and tells_apart and takes_all(table):
             warnings.warn(
                 f"{table.name} takes every action in every state, and states are told apart by a list of what each may "
                 "take: the privacy loss is then infinite at every epsilon. Leave out admissible, or give "
@@ -449,7 +431,9 @@ class TabularMDP:
         everybody: IntArray = np.arange(self.n_states)
         if self.classes is None or self._leaves(self.classes) is not None:
             return ((everybody, self),)
-        return tuple((states, self._among(states)) for states in class_members(self.classes))
+        order = np.argsort(self.classes, kind="stable")
+        members = np.split(order, np.flatnonzero(np.diff(self.classes[order])) + 1)
+        return tuple((states, self._among(states)) for states in members)
 
     def with_public(self, features: Sequence[str]) -> TabularMDP:
         """The same process in which features of the state are public: only states that agree in them are hidden.

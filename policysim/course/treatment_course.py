@@ -155,15 +155,12 @@ class TreatmentCourse:
     def _n_treated(self) -> int:
         return len(self.rewards) - self.n_absorbed
 
-    def continuation(self, values: FloatArray) -> FloatArray:
-        """E[values(next morning)], (n,) -> (n, k)."""
-        return self._continued(values, None)
-
     def continuation_of(self, values: FloatArray, action: int) -> FloatArray:
         """The column of `continuation` of one action, (n,) -> (n,), in a part of its time."""
-        return self._continued(values, [action])[:, 0]
+        return self.continuation(values, [action])[:, 0]
 
-    def _continued(self, values: FloatArray, actions: list[int] | None) -> FloatArray:
+    def continuation(self, values: FloatArray, actions: list[int] | None = None) -> FloatArray:
+        """E[values(next morning)], (n,) -> (n, k), of all actions or of some."""
         if self.length_public:
             return self.backup.continuation(values, actions=actions)
         # Averaged as distances from the last record's value: what is lost by ending then needs no word.
@@ -175,15 +172,12 @@ class TreatmentCourse:
         self.backup.continuation(treated, out=result[:n], actions=actions)
         return result + last[:, None] if ended else result
 
-    def push(self, distribution: FloatArray, probabilities: FloatArray) -> FloatArray:
-        """The distribution of the next morning, (n,)."""
-        return self._pushed(distribution, probabilities, None)
-
     def push_by(self, distribution: FloatArray, action: int) -> FloatArray:
         """The distribution of the next morning, (n,), if everybody gets one action."""
-        return self._pushed(distribution, np.ones((len(distribution), 1)), [action])
+        return self.push(distribution, np.ones((len(distribution), 1)), [action])
 
-    def _pushed(self, distribution: FloatArray, probabilities: FloatArray, actions: list[int] | None) -> FloatArray:
+    def push(self, distribution: FloatArray, probabilities: FloatArray, actions: list[int] | None = None) -> FloatArray:
+        """The distribution of the next morning, (n,); `probabilities` are those of all actions, or of some."""
         if self.length_public:
             return self.backup.push(distribution, probabilities, actions=actions)
         n = self._n_treated
@@ -219,6 +213,13 @@ class TreatmentCourse:
             return replace(self, classes=classes)
         every = len(classes) - n
         absorbed = np.zeros((every, len(self.actions)))
+        allowed = None
+        if self.admissible is not None:
+            # Who is no longer treated may get what all of the class may.
+            allowed = np.ones((len(classes), len(self.actions)), dtype=np.bool_, order="F")
+            allowed[:n] = self.admissible[:n]
+            for row, of_class in enumerate(classes[n:], n):
+                allowed[row] = allowed[:n][classes[:n] == of_class].all(axis=0)
         return replace(
             self,
             records=within,
@@ -229,7 +230,7 @@ class TreatmentCourse:
                 name: read_only(np.asfortranarray(np.vstack([table[:n], absorbed])))
                 for name, table in self.outcomes.items()
             },
-            admissible=None if self.admissible is None else _allowed_in(self.admissible[:n], classes),
+            admissible=allowed,
         )
 
     def by_class(self) -> tuple[tuple[IntArray, TreatmentCourse], ...]:
@@ -388,15 +389,6 @@ def build_course(study: ScenarioStudy, horizon: int, *, length_public: bool = Fa
 def _with_last_row(table: NDArray[Any], value: float) -> NDArray[Any]:
     longer = np.empty((len(table) + 1, table.shape[1]), dtype=table.dtype, order="F")
     longer[:-1], longer[-1] = table, value
-    return longer
-
-
-def _allowed_in(admissible: BoolArray, classes: IntArray) -> BoolArray:
-    """What every record may get, (n, k); the last ones, who are no longer treated, what their class may get."""
-    longer = np.ones((len(classes), admissible.shape[1]), dtype=np.bool_, order="F")
-    longer[: len(admissible)] = admissible
-    for allowed, row in zip(longer[len(admissible) :], classes[len(admissible) :], strict=True):
-        allowed[:] = admissible[classes[: len(admissible)] == row].all(axis=0)
     return longer
 
 
