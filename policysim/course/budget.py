@@ -460,7 +460,20 @@ class PrivacyBudget:
         >>> found.composition, round(found.epsilon, 3), round(found.total_epsilon, 3)
         ('exact-losses', 0.2, 1.0)
         """
-        decided = _each_day(policy, problems)
+        if isinstance(problems, Sequence):
+            decided: Sequence[DecisionProblem | MaskedProblem] = problems
+        elif hasattr(problems, "continuation") and problems.horizon is not None:
+            # Those under optimal continuation.
+            decided = optimal_course(problems).decisions(policy)
+        else:
+            raise ValueError(
+                "problems must be the decisions of the days, or a process with a horizon such as "
+                f"TabularMDP(..., horizon=30), got {problems!r}."
+            )
+        # Others are made when they are asked for.
+        given = decided if isinstance(decided, tuple | list) else ()
+        if any(isinstance(day, MaskedProblem) and day.told_apart for day in given):
+            raise ValueError(f"no budget can be kept: {InfiniteLossWarning.EXPLAINED}")
         days = len(decided)
         least, even = self.daily_epsilon(days), self.epsilon / days
         if not policy.uses_epsilon:
@@ -498,22 +511,6 @@ class PrivacyBudget:
             if self.epsilon > 0:
                 shares.append(distribution_epsilon([use.pair for use in uses], self.delta) / self.epsilon)
         return min(shares)
-
-
-def _each_day(policy: Policy, problems: Decisions) -> Sequence[DecisionProblem | MaskedProblem]:
-    """The decision of each day; of a process those under optimal continuation. ValueError for masks that are hidden."""
-    if not isinstance(problems, Sequence):
-        if not hasattr(problems, "continuation") or problems.horizon is None:
-            raise ValueError(
-                "problems must be the decisions of the days, or a process with a horizon such as "
-                f"TabularMDP(..., horizon=30), got {problems!r}."
-            )
-        problems = optimal_course(problems).decisions(policy)
-    # Others are made when they are asked for.
-    given = problems if isinstance(problems, tuple | list) else ()
-    if any(isinstance(day, MaskedProblem) and day.told_apart for day in given):
-        raise ValueError(f"no budget can be kept: {InfiniteLossWarning.EXPLAINED}")
-    return problems
 
 
 def _ratio(part: float, whole: float) -> float:

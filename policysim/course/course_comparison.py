@@ -19,7 +19,7 @@ from policies.catalogue import make_policy
 from policies.optimal.optimum import OPTIMAL_DAILY, Optimal, catalogue_name, daily_name
 from policies.policy import Policy, one_hot_logs, two_values
 from policies.reference import BestFixed, Greedy, Uniform
-from policysim.course.budget import SAFE, PrivacyBudget
+from policysim.course.budget import SAFE, PrivacyBudget, composed
 from policysim.course.course_columns import COLUMNS, COLUMNS_OF_TOTALS, CourseEvaluation, References
 from policysim.course.course_evaluation import CourseResult, ProcessEvaluator
 from policysim.course.planning import DailyDecisions, optimal_course
@@ -304,12 +304,13 @@ def within_totals(
             guaranteed = template.guarantee
             yield CourseEvaluation(name, guaranteed, result, references, "optimal", total, spent, "exact-losses")
         return
-    for total, within in zip(totals, planner.within(template, totals, delta), strict=True):
-        largest = max((policy.epsilon for policy in within.course.policies if policy.uses_epsilon), default=0.0)
+    for total, course in zip(totals, planner.within(template, totals, delta), strict=True):
+        composition, spent = composed(course.uses, delta)
         # Above the total only by the rounding of a sum.
-        assert within.total_spent * SAFE <= total
-        spent, result = min(within.total_spent, total), within.course.result
-        yield CourseEvaluation(name, largest, result, references, "private", total, spent, within.composition)
+        assert spent * SAFE <= total
+        largest = max((policy.epsilon for policy in course.policies if policy.uses_epsilon), default=0.0)
+        most = min(spent, total)
+        yield CourseEvaluation(name, largest, course.result, references, "private", total, most, composition)
 
 
 def margin(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from threading import Lock
@@ -41,17 +41,6 @@ class CourseResult:
     value: FloatArray
     outcomes: Mapping[str, FloatArray]
     spent: tuple[float, ...]
-
-
-def _one_ahead(tables: DailyTables, days: int) -> Iterator[tuple[FloatArray, FloatArray]]:
-    """The tables of each day; the next day's are made while this day's are used."""
-    with ThreadPoolExecutor(1) as pool:
-        coming = pool.submit(tables, 0)
-        for day in range(days):
-            current = coming.result()
-            if day + 1 < days:
-                coming = pool.submit(tables, day + 1)
-            yield current
 
 
 class ProcessEvaluator:
@@ -107,13 +96,20 @@ class ProcessEvaluator:
     def _forward(self, tables: DailyTables) -> CourseResult:
         """Follow everyone through the days: one push a day, whatever is counted."""
         process, mass, totals, spent = self.process, self.process.initial, np.zeros(len(self._channels)), []
-        for day, (logs, probabilities) in enumerate(_one_ahead(tables, process.horizon or 0)):
-            spent.append(self._first.epsilon_spent(logs))
-            for action, chances in enumerate(probabilities.T):
-                flow = mass * chances
-                for metric, (table, discount) in enumerate(self._channels):
-                    totals[metric] += discount**day * np.dot(flow, table[:, action])
-            mass = process.push(mass, probabilities)
+        days = process.horizon or 0
+        with ThreadPoolExecutor(1) as pool:
+            coming = pool.submit(tables, 0)
+            for day in range(days):
+                logs, probabilities = coming.result()
+                if day + 1 < days:
+                    # Made while this day's are used.
+                    coming = pool.submit(tables, day + 1)
+                spent.append(self._first.epsilon_spent(logs))
+                for action, chances in enumerate(probabilities.T):
+                    flow = mass * chances
+                    for metric, (table, discount) in enumerate(self._channels):
+                        totals[metric] += discount**day * np.dot(flow, table[:, action])
+                mass = process.push(mass, probabilities)
         value, *others = totals[:, None]
         return CourseResult(value, dict(zip(self._outcomes, others, strict=True)), tuple(spent))
 

@@ -165,10 +165,12 @@ def _most(row: Mapping[Hashable, Any], words: str) -> str:
 
 def ways_words(study: ScenarioStudy) -> dict[str, str]:
     """What the ways to spend a total are, what they are measured against, and what bounds them."""
-    agree = agreeing(study)
+    public = public_over_days(study)
+    # Which patients are hidden among each other; empty if all are.
+    agree = f"who agree in {_named(public, 'all that is public')}" if public else ""
     everybody, get = (f"all patients {agree}", "get") if agree else ("everybody", "gets")
     own = f" Patients {agree} share their schedules; others may have others." if agree else ""
-    classes = CourseRecords(study.scenario.space, public_over_days(study)).classes() if agree else None
+    classes = CourseRecords(study.scenario.space, public).classes() if agree else None
     return {
         "schedule_words": f"best-schedule gives {everybody} the same treatment on a day, which may change from day to "
         f"day: it looks {'at what is public alone' if agree else 'at nobody'} and costs no privacy. A mechanism earns "
@@ -192,12 +194,6 @@ def ways_words(study: ScenarioStudy) -> dict[str, str]:
         "the best for each on each day.",
         "per_day": PER_DAY if Optimal.name in study.policies else "",
     }
-
-
-def agreeing(study: ScenarioStudy) -> str:
-    """Which patients are hidden among each other, after "patients"; empty if all are."""
-    public = public_over_days(study)
-    return f"who agree in {_named(public, 'all that is public')}" if public else ""
 
 
 def _named(public: tuple[str, ...], many: str) -> str:
@@ -255,29 +251,17 @@ def brief(question: DaysQuestion, table: pd.DataFrame) -> Brief:
     points = [Point("Benefit kept", kept), Point(WAYS[way], HOW[way])]
     free = _row(question, table, SCHEDULE)
     if free is not None and not math.isnan(free["benefit_kept"]):
-        share, over = percent(free["benefit_kept"]), days(question.horizon)
-        said = f"The best schedule for all keeps {share} of the benefit over {over}, and reveals nothing."
+        said = f"The best schedule for all keeps {percent(free['benefit_kept'])} of the benefit over "
+        said += f"{days(question.horizon)}, and reveals nothing."
         points.append(Point("Costs no privacy", said))
-    return Brief(tuple(points), _strip(question, table, row))
-
-
-def _row(question: DaysQuestion, table: pd.DataFrame, policy: str, total: float = math.nan) -> dict[str, Any] | None:
-    """A policy over the whole course; within any total where none is given."""
-    found = table[(table["horizon"] == question.horizon) & (table["group"] == ALL) & (table["policy"] == policy)]
-    if not math.isnan(total):
-        found = found[found["total_epsilon"] <= total].sort_values("value", ascending=False)
-    return None if found.empty else {str(name): value for name, value in found.iloc[0].items()}
-
-
-def _strip(question: DaysQuestion, table: pd.DataFrame, best: Mapping[Hashable, Any]) -> tuple[Tile, ...]:
-    total = float(best["total_epsilon"])
-    row, fixed = _row(question, table, str(best["policy"]), total), _row(question, table, BestFixed.name)
-    assert row is not None
+    total = float(row["total_epsilon"])
+    shown, fixed = _row(question, table, str(row["policy"]), total), _row(question, table, BestFixed.name)
+    assert shown is not None
     tiles = []
-    if not math.isnan(row["benefit_kept"]):
-        kept = float(row["benefit_kept"])
-        tiles.append(Tile("benefit_kept", "of the benefit is kept", kept, percent_down(kept), percent(0)))
-    deaths = [float(each["extra_deaths"]) for each in (row, fixed) if each is not None]
+    if not math.isnan(shown["benefit_kept"]):
+        share = float(shown["benefit_kept"])
+        tiles.append(Tile("benefit_kept", "of the benefit is kept", share, percent_down(share), percent(0)))
+    deaths = [float(each["extra_deaths"]) for each in (shown, fixed) if each is not None]
     if not any(map(math.isnan, deaths)) and any(deaths):
         count = population(deaths)
         own, *for_all = (events(rate, count, sign=True) for rate in deaths)
@@ -286,7 +270,15 @@ def _strip(question: DaysQuestion, table: pd.DataFrame, best: Mapping[Hashable, 
     right = right_guesses(total, question.delta)
     label = "times of 100 at most, an observer can tell which of two patients had this course"
     tiles.append(Tile("right_guesses", label, right, of_100(right), "50"))
-    return tuple(tiles)
+    return Brief(tuple(points), tuple(tiles))
+
+
+def _row(question: DaysQuestion, table: pd.DataFrame, policy: str, total: float = math.nan) -> dict[str, Any] | None:
+    """A policy over the whole course; within any total where none is given."""
+    found = table[(table["horizon"] == question.horizon) & (table["group"] == ALL) & (table["policy"] == policy)]
+    if not math.isnan(total):
+        found = found[found["total_epsilon"] <= total].sort_values("value", ascending=False)
+    return None if found.empty else {str(name): value for name, value in found.iloc[0].items()}
 
 
 def right_guesses(epsilon: float, delta: float) -> float:

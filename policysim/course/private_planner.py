@@ -19,16 +19,14 @@ from policies.arrays import FloatArray
 from policies.masked import MaskedProblem
 from policies.policy import Policy
 from policies.reference import BestFixed
-from policysim.course.budget import Composition, PrivacyBudget, buy_most, composed, most_affordable
+from policysim.course.budget import PrivacyBudget, buy_most, most_affordable
 from policysim.course.course_evaluation import CourseResult, ProcessEvaluator
 from policysim.course.planning import decision, distributions, optimal_course, reference_priors
 from policysim.course.process import Process
-from policysim.course.schedules import ClassSchedules, DayAction, best_schedule, moved
+from policysim.course.schedules import ClassSchedules, DayAction, best_schedule, moved, sketched
 
 # A policy that uses a prior is planned again under its own distribution of the state so often, while it gains.
 ROUNDS = 2
-# How many of the fixed parts of a course are searched for where to spend.
-SKETCH = 32
 # A sum of losses may be above what it is by this share of it.
 ROUNDED = 1e-12
 # So many factors are tried until what is bought fits into a total.
@@ -57,7 +55,8 @@ class PrivateCourse:
     priors: Sequence[FloatArray]
     uses: tuple[Use, ...]
     result: CourseResult
-    _states: Callable[[], list[FloatArray]]
+    _process: Process
+    _tables: dict[int, FloatArray]
 
     @property
     def value(self) -> float:
@@ -67,7 +66,19 @@ class PrivateCourse:
     @cached_property
     def states(self) -> list[FloatArray]:
         """The distribution of the state on each day under the course itself, (n,) each, found when first asked for."""
-        return self._states()
+
+        def step(day: int, mass: FloatArray) -> FloatArray:
+            if day in self._tables:
+                return self._process.push(mass, self._tables[day])
+            policy = self.policies[day]
+            assert isinstance(policy, BestFixed)
+            assert policy.action is not None
+            return moved(self._process, mass, policy.action)
+
+        found = distributions(self._process, step)
+        # Those of all days may take much memory, and nobody else asks.
+        self._tables.clear()
+        return found
 
 
 def follow(
@@ -113,31 +124,7 @@ def follow(
         return logs, probabilities
 
     result = evaluator.backward(decide, tuple(end))
-
-    def step(day: int, mass: FloatArray) -> FloatArray:
-        if day in tables:
-            return process.push(mass, tables[day])
-        policy = chosen[day]
-        assert isinstance(policy, BestFixed)
-        assert policy.action is not None
-        return moved(process, mass, policy.action)
-
-    def states() -> list[FloatArray]:
-        found = distributions(process, step)
-        # The tables of all days are let go.
-        tables.clear()
-        return found
-
-    return PrivateCourse(tuple(chosen), priors, tuple(uses), result, states)
-
-
-@dataclass(frozen=True, eq=False)
-class CourseWithin:
-    """A course within a total: what proves it, and what it spends at most, at the delta of the budget."""
-
-    course: PrivateCourse
-    composition: Composition
-    total_spent: float
+    return PrivateCourse(tuple(chosen), priors, tuple(uses), result, process, tables)
 
 
 class PrivatePlanner:
@@ -160,8 +147,7 @@ class PrivatePlanner:
         self.evaluator, self.process = evaluator, evaluator.process
         self.horizon = evaluator.process.horizon or 0
         self._start = self._first_course(schedule)
-        sketch: Callable[[int], Process] | None = getattr(self.process, "sketch", None)
-        small = self.process if sketch is None else sketch(SKETCH)
+        small = sketched(self.process)
         # A sketch may lack classes of patients who never come.
         same = schedule if self.process.classes is None else None
         whole = small is self.process
@@ -171,21 +157,18 @@ class PrivatePlanner:
         """What costs no privacy: the best schedule, or, where states do not allow the same, what is best on average."""
         nothing = [BestFixed()] * self.horizon
         family = ClassSchedules.of_days(self.process, self.horizon)
-        if not family.open:
+        if not all(own.open for own in family.families):
             return self._settled(follow(self.evaluator, nothing, self._reference))
-        # Climbed to from the best constant action.
-        constants = [max(own.open, key=own.constant_value) for own in family.families]
-        known = schedule or family.by_day(
-            [
-                best_schedule(own.process, [action] * self.horizon)
-                for own, action in zip(family.families, constants, strict=True)
-            ]
-        )
+        if schedule is None:
+            # Climbed to from the best constant action.
+            starts = [[max(own.open, key=own.constant_value)] * self.horizon for own in family.families]
+            climbed = [best_schedule(own.process, start) for own, start in zip(family.families, starts, strict=True)]
+            schedule = family.by_day(climbed)
         if self.process.classes is None and self.process.admissible is None:
-            policies = [BestFixed(action=action) for action in known if isinstance(action, int)]
+            policies = [BestFixed(action=action) for action in schedule if isinstance(action, int)]
             return follow(self.evaluator, policies, [self.process.initial] * self.horizon)
         # Day by day what is best on average in each class, given who is there under the schedule: worth no less.
-        under_it = distributions(self.process, lambda day, mass: moved(self.process, mass, known[day]))
+        under_it = distributions(self.process, lambda day, mass: moved(self.process, mass, schedule[day]))
         return self._settled(follow(self.evaluator, nothing, under_it))
 
     @cached_property
@@ -212,7 +195,7 @@ class PrivatePlanner:
             best = again
         return best
 
-    def within(self, template: Policy, totals: Sequence[float], delta: float) -> Iterator[CourseWithin]:
+    def within(self, template: Policy, totals: Sequence[float], delta: float) -> Iterator[PrivateCourse]:
         """The course found that is worth most within each total, rising: a larger one is never worth less.
 
         The best schedule is where it starts. Equal epsilons on the first days (on all of them, half of them, a quarter,
@@ -230,9 +213,9 @@ class PrivatePlanner:
                 best = max(best, self.plan([replace(template, epsilon=total)] * self.horizon), key=_value)
             elif sketch is None:
                 best = self._searched(template, budget, best)
-            elif sketch.course is not seen:
-                best, seen = self._like(sketch.course, template, budget, best), sketch.course
-            yield CourseWithin(best, *composed(best.uses, delta))
+            elif sketch is not seen:
+                best, seen = self._like(sketch, template, budget, best), sketch
+            yield best
 
     def _searched(self, template: Policy, budget: PrivacyBudget, base: PrivateCourse) -> PrivateCourse:
         """The best course so far, or a better one within the budget."""

@@ -90,19 +90,17 @@ class PrivateNetwork:
         np.clip(scores, self.lower, self.upper, out=scores)
         if mask is not None:
             scores[~mask] = -np.inf
-        return _exponential(scores, self._scale(scores.shape[1]))
+        n_actions = scores.shape[1]
+        if n_actions not in self._scales:
+            assert self.lower is not None
+            assert self.upper is not None
+            # That of the whole declared box, found once.
+            self._scales[n_actions] = box_scale(self.policy, n_actions, self.upper - self.lower)
+        return _exponential(scores, self._scales[n_actions])
 
     def act(self, observations: Any, rng: np.random.Generator, *, admissible: ArrayLike | None = None) -> IntArray:
         """Draw an action for each observation, (m,). Floating point: for simulation, not for a release."""
         return draw_actions(self.probabilities(observations, admissible=admissible), rng)
-
-    def _scale(self, n_actions: int) -> float:
-        """The scale of the mechanism over the whole declared box, found once."""
-        if n_actions not in self._scales:
-            assert self.lower is not None
-            assert self.upper is not None
-            self._scales[n_actions] = box_scale(self.policy, n_actions, self.upper - self.lower)
-        return self._scales[n_actions]
 
 
 def box_scale(policy: Policy, n_actions: int, width: float) -> float:
@@ -127,18 +125,8 @@ def _exponential(scores: FloatArray, scale: float) -> FloatArray:
     return np.asarray(weights / weights.sum(axis=1)[:, None])
 
 
-def require_usable(network: Any) -> None:
-    """ValueError for a module that is in training mode, or whose parameters are not all finite.
-
-    A module is whatever has `parameters` and `training`, as those of torch; torch itself is not imported.
-    """
-    for parameter in network.parameters() if _is_module(network) else ():
-        if not np.isfinite(_as_numpy(parameter)).all():
-            raise ValueError("q_values must be finite, got a module with parameters that are infinite or NaN.")
-
-
 def _is_module(network: Any) -> bool:
-    """Whether it is one; ValueError if it is in training mode."""
+    """Whether it has `parameters` and `training`, as those of torch, which is not imported; ValueError in training."""
     if not callable(getattr(network, "parameters", None)) or not hasattr(network, "training"):
         return False
     if network.training:
@@ -304,7 +292,9 @@ def privatize_policy(
             f"lower and upper must be finite bounds of the scores, lower < upper and {LEAST_WIDTH:g} to {MOST_WIDTH:g} "
             f"apart, got lower={lower!r}, upper={upper!r}."
         )
-    require_usable(q_values)
+    for parameter in q_values.parameters() if _is_module(q_values) else ():  # type: ignore[attr-defined]  # a module has them
+        if not np.isfinite(_as_numpy(parameter)).all():
+            raise ValueError("q_values must be finite, got a module with parameters that are infinite or NaN.")
     return PrivateNetwork(q_values, mechanism, lower, upper, bool(mask_public))
 
 

@@ -40,7 +40,7 @@ ROUNDING = 1e-12
 BATCH, STARTS = 2, 6
 # The search ends if it gains less than this share of what the best for each gains over one schedule for all.
 LEAST_GAIN = 1e-3
-# Of how many fixed parts of a record the sketch of a course is made in which schedules are searched.
+# Of how many fixed parts of a record the sketch of a course is made that is searched.
 SKETCH = 32
 
 
@@ -251,16 +251,17 @@ def best_of_all(family: Schedules) -> Schedule:
 
     It is worth no less than any that differs at one place.
     """
-    searched, places = _sketched(family), range(len(family.held))
+    searched, places = replace(family, process=sketched(family.process)), range(len(family.held))
     constants = [tuple(action for _ in places) for action in family.choices(len(places) - 1)]
     found = sorted({searched.best(searched.process.initial, constant) for constant in constants})
     worth = searched.process.initial @ searched.values(found)
     return family.best(family.process.initial, found[int(worth.argmax())])
 
 
-def _sketched(family: Schedules) -> Schedules:
-    sketch: Callable[[int], Process] | None = getattr(family.process, "sketch", None)
-    return family if sketch is None else replace(family, process=sketch(SKETCH))
+def sketched(process: Process) -> Process:
+    """A smaller process that stands in for one where nothing has to be exact, if it has a `sketch`; else itself."""
+    sketch: Callable[[int], Process] | None = getattr(process, "sketch", None)
+    return process if sketch is None else sketch(SKETCH)
 
 
 def public_schedules(family: Schedules, first: Schedule, most: int, epsilons: Sequence[float]) -> list[Schedule]:
@@ -292,7 +293,7 @@ def public_schedules(family: Schedules, first: Schedule, most: int, epsilons: Se
     list of tuple of int
         Those that the best choice uses at some epsilon, and at least two.
     """
-    family = _sketched(family)
+    family = replace(family, process=sketched(family.process))
     chosen = [first, *((action, *first[1:]) for action in family.choices(0) if action != first[0])][:most]
     used: dict[Schedule, None] = {}
     for epsilon in epsilons if len(chosen) > 1 else ():
@@ -398,14 +399,9 @@ class ClassSchedules:
 
     @classmethod
     def of_days(cls, process: Process, days: int) -> ClassSchedules:
-        """Those of so many decisions that may change every day, whether or not there are any (`open`)."""
+        """Those of so many decisions that may change every day, whether or not there are any (`Schedules.open`)."""
         states, parts = zip(*process.by_class(), strict=True)
         return cls(process, states, tuple(Schedules(part, (1,) * days) for part in parts))
-
-    @property
-    def open(self) -> bool:
-        """Whether each class has an action that all of its states allow."""
-        return all(family.open for family in self.families)
 
     @property
     def single(self) -> bool:

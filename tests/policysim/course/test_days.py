@@ -110,7 +110,7 @@ def planned(study, horizon, name, totals, delta=0.0):
     planner = PrivatePlanner(evaluator, best_of_all(Schedules.of(merged, held=1)))
     for found in planner.within(make_policy(name), totals, delta):
         values, tables = np.zeros(len(merged.initial)), []
-        for policy, prior in reversed(list(zip(found.course.policies, found.course.priors, strict=True))):
+        for policy, prior in reversed(list(zip(found.policies, found.priors, strict=True))):
             q_values = merged.rewards + merged.continuation(values)
             tables.append(policy.probabilities(DecisionProblem(q_values, prior, AnyRecord())))
             values = (tables[-1] * q_values).sum(axis=1)
@@ -137,7 +137,7 @@ def test_the_table_holds_the_values_of_courses_that_stay_within_the_total(study,
         rows = overall[overall["policy"] == daily_name(name)].to_dict("records")
         for row, (found, tables) in zip(rows, planned(study, 3, name, totals, delta), strict=True):
             assert row["value"] == pytest.approx(policy_value(process, tables), abs=1e-12)
-            epsilons = [policy.epsilon if policy.uses_epsilon else 0.0 for policy in found.course.policies]
+            epsilons = [policy.epsilon if policy.uses_epsilon else 0.0 for policy in found.policies]
             losses = [ps.privacy_loss(each, ps.AnyRecord()).epsilon for each in tables]
             assert row["epsilon"] == max(epsilons) and row["epsilon_spent"] == pytest.approx(max(losses), abs=1e-12)
             assert row["total_spent"] <= min(row["total_epsilon"], sum(losses) + 1e-9)
@@ -210,7 +210,7 @@ def test_what_is_spent_is_the_sum_of_the_exact_losses_where_that_is_less(study):
         losses = [ps.privacy_loss(each, ps.AnyRecord()).epsilon for each in tables]
         assert row["total_spent"] == pytest.approx(sum(losses), rel=1e-9, abs=1e-12)
         assert row["composition"] == "exact-losses" and row["total_spent"] <= row["total_epsilon"]
-        claimed.append(sum(policy.epsilon for policy in found.course.policies if policy.uses_epsilon))
+        claimed.append(sum(policy.epsilon for policy in found.policies if policy.uses_epsilon))
     # The claimed losses would be more than the total, the exact ones fill it.
     assert claimed[-1] > 1.1 * totals[-1] and rows[-1]["total_spent"] > 0.98 * totals[-1]
 
