@@ -239,6 +239,15 @@ def test_without_an_action_for_all_there_is_no_benefit_to_keep():
     assert np.isfinite(table["value"]).all()
 
 
+def test_a_group_whose_value_is_infinite_leaves_that_of_others():
+    # State 0 ends with a reward of 1; state 1 stays for ever, at 0 or at -1.
+    moves, ends = [[[0, 0], [0, 0]], [[0, 1], [0, 1]]], [[1, 1], [0, 0]]
+    groups = WithOutcomes(None, {}, {"ward": (np.array([0, 1]), ("east", "west"))})
+    mdp = TabularMDP(moves, [[1, 1], [0, -1]], [0.5, 0.5], ends=ends, records=groups)
+    table = ps.compare(mdp, policies=["uniform"], epsilons=[1.0], by=["ward"])
+    assert table["value"].tolist() == [-math.inf, 1.0, -math.inf]
+
+
 def test_a_policy_that_never_ends_says_so_by_its_value():
     # Stay in state 0 at a cost, or leave; state 1 ends. One action for all that stays is no reference.
     moves = np.zeros((2, 2, 2))
