@@ -11,7 +11,7 @@ from typing import TypeVar
 import policysim as ps
 from policies import make_policy
 from policysim.course.course_evaluation import ProcessEvaluator
-from policysim.course.step_problems import optimal_course
+from policysim.course.planning import optimal_course
 from policysim.course.treatment_course import build_course
 
 T = TypeVar("T")

@@ -213,7 +213,7 @@ def compare(
 
         return compare_problem(problem, policies=policies, epsilons=epsilons, by=by, advance=advance)
     if total_epsilons is not None:
-        from policysim.course.course_totals import compare_totals  # noqa: PLC0415
+        from policysim.course.course_comparison import compare_totals  # noqa: PLC0415
 
         if epsilons is not None or continuation != "private":
             raise ValueError(

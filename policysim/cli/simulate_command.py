@@ -60,8 +60,8 @@ def run(chosen: argparse.Namespace) -> int:
     """Ask; exit code 4 if simulated and exact values disagree."""
     from policies.catalogue import make_policy
     from policies.optimal.optimum import Optimal, catalogue_name
-    from policysim.course.public_classes import public_over_days
     from policysim.course.simulation_question import SimulationQuestion
+    from policysim.course.treatment_course import public_over_days
     from policysim.output.deliver import deliver
     from policysim.question.protocol import UsageError
     from policysim.question.words import PLAN_ONCE

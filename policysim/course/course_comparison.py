@@ -1,45 +1,36 @@
-"""The comparison of policies over epsilon, over all days of a process, as one tidy table."""
+"""The comparison of policies over all days of a process, as one tidy table: over epsilon, or within totals of it."""
 
 from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import replace
 from functools import partial
+from itertools import chain
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from policies.arrays import FloatArray, IntArray
+from policies.arrays import FloatArray, IntArray, non_negative
 from policies.catalogue import make_policy
 from policies.optimal.optimum import OPTIMAL_DAILY, Optimal, catalogue_name, daily_name
 from policies.policy import Policy, one_hot_logs, two_values
 from policies.reference import BestFixed, Greedy, Uniform
-from policysim.course.class_schedules import best_constants
-from policysim.course.course_evaluation import CourseResult, DailyTables, ProcessEvaluator
+from policysim.course.budget import SAFE, PrivacyBudget, composed
+from policysim.course.course_columns import COLUMNS, COLUMNS_OF_TOTALS, CourseEvaluation, References
+from policysim.course.course_evaluation import CourseResult, ProcessEvaluator
+from policysim.course.planning import DailyDecisions, optimal_course
 from policysim.course.private_planner import PrivatePlanner
 from policysim.course.process import InfiniteLossWarning, Process
-from policysim.course.step_problems import DailyDecisions, optimal_course
+from policysim.course.schedules import best_constants
 from policysim.question.protocol import SILENT, Progress
-from policysim.study.gain import excess, ratio
-from policysim.study.sweep import N_THREADS, asked_for, at, at_each
+from policysim.study.sweep import N_THREADS, asked_for, at, at_each, evaluate_each, tabulate
 
 # Policies that do not look at Q-values, or whose continuation is the best one anyway.
 PLAIN = (Greedy(), Uniform(), BestFixed())
-
-
-@dataclass(frozen=True)
-class CourseReferences:
-    """What losses are measured against: the best policy, the uniform one, and the best constant action if any.
-
-    Where states differ in what they allow, and that never changes, `fixed` is the best for all who allow the same.
-    """
-
-    best: CourseResult
-    uniform: CourseResult
-    fixed: CourseResult | None
 
 
 def compare_process(
@@ -132,33 +123,110 @@ def compare_process(
     templates, values = asked_for_on(process, policies, epsilons, by)
     course = optimal_course(process)
     evaluator = ProcessEvaluator(process, course, by)
-    progress = Progress.of(advance)
+    references = references_of(evaluator, course)
+    jobs = [policy for template in templates for policy in at_each(template, values)]
     private = continuation == "private" and process.horizon is not None
-    jobs = dict.fromkeys(policy for template in templates for policy in at_each(template, values))
-    progress.expect(len(jobs))
-    planned = [policy for policy in jobs if private and policy not in PLAIN]
-    references, results = evaluate_all(
-        evaluator, course, [policy for policy in jobs if policy not in planned], progress.advance
-    )
-    if planned:
-        planner = PrivatePlanner(evaluator)
+    planner = PrivatePlanner(evaluator) if private and not set(jobs) <= set(PLAIN) else None
 
-        def run(policy: Policy) -> CourseResult:
-            result = planner.plan([policy] * planner.horizon).result
-            progress.advance()
-            return result
+    def evaluate(policy: Policy) -> CourseEvaluation:
+        if planner is None or policy in PLAIN:
+            result, expecting = on_best_values(policy, evaluator, course, references), "optimal"
+        else:
+            result, expecting = planner.plan([policy] * planner.horizon).result, "private"
+        return CourseEvaluation(daily_name(policy.name), policy.epsilon, result, references, expecting)
 
-        with ThreadPoolExecutor(N_THREADS) as pool:
-            results |= dict(zip(planned, pool.map(run, planned), strict=True))
-    frames = [
-        course_rows(evaluator, template, epsilon, results[at(template, epsilon)], references).assign(
-            continuation="private" if at(template, epsilon) in planned else "optimal"
+    evaluations = evaluate_each(jobs, evaluate, Progress.of(advance))
+    finite = [policy for policy in evaluations if policy.uses_epsilon and policy.epsilon < np.inf]
+    if finite and all(max(evaluations[policy].result.spent) == np.inf for policy in finite):
+        warnings.warn(InfiniteLossWarning.EXPLAINED, InfiniteLossWarning, stacklevel=3)
+    rows = ((epsilon, evaluations[at(template, epsilon)]) for template in templates for epsilon in values)
+    return tabulate((replace(each, epsilon=epsilon) for epsilon, each in rows), COLUMNS)
+
+
+def compare_totals(
+    process: Process,
+    *,
+    total_epsilons: Sequence[float],
+    delta: float = 0.0,
+    policies: Sequence[str | Policy] | None = None,
+    by: Sequence[str] = (),
+    advance: Callable[[], object] | Progress = SILENT,
+) -> pd.DataFrame:
+    """Evaluate policies exactly over the whole course of a process, within totals of epsilon.
+
+    Each policy spends a total on the days on which it buys most, under its own continuation
+    (`policysim.course.private_planner.PrivatePlanner.within`). On days that have nothing of it everybody gets the
+    same action (of those who allow the same), which may change by the day and costs no privacy. A larger total is
+    never worth less.
+
+    Parameters
+    ----------
+    process : Process
+        With a horizon: a `TabularMDP`, or treatment over days.
+    total_epsilons : sequence of float
+        What all decisions on one patient may reveal together, >= 0.
+    delta : float, optional
+        Of (epsilon, delta)-privacy, in [0, 1) (`PrivacyBudget`): by how much the probability of any set of published
+        courses may be above e^epsilon times that under another course of states. It is not the probability that more
+        than epsilon is lost.
+    policies, by, advance
+        As for `policysim.compare`; `advance` is told of each policy and total.
+
+    Returns
+    -------
+    DataFrame
+        One row per policy, total and group, with the columns of
+        `compare_process`, where
+
+        epsilon : the largest that one day has
+        total_epsilon, delta : as asked for
+
+        and
+
+        total_spent : what the course spends at most at this delta; of a policy that takes no epsilon the sum of its
+            losses, which may be above the total (greedy: inf)
+        composition : what proves it (`policysim.course.budget.composed`)
+        hides : "course" is the guarantee of `compare_process` within total_spent and delta: for any set S of published
+            courses, q(S|s) <= e^total_spent q(S|s') + delta
+
+    Raises
+    ------
+    ValueError
+        For a process without a horizon, or whose states are told apart by what they allow; a total that is not >= 0, a
+        delta out of range; and as `policysim.compare` does.
+    """
+    if not hasattr(process, "continuation"):
+        raise ValueError(f"compare takes a DecisionProblem or a process, such as a TabularMDP, got {process!r}.")
+    given: Any = total_epsilons
+    if isinstance(given, str) or not isinstance(given, Iterable) or not (listed := list(given)):
+        raise ValueError(f"total_epsilons must be a list of numbers >= 0, got total_epsilons={given!r}.")
+    totals = sorted({non_negative(total, "total_epsilons") for total in listed})
+    delta = PrivacyBudget(0.0, delta).delta
+    if process.horizon is None:
+        raise ValueError(
+            "total_epsilons need a horizon: without one every loss adds up to infinity. Give the process a horizon, or "
+            "ask about epsilons of one decision."
         )
-        for template in templates
-        for epsilon in values
-    ]
-    _warn_if_all_infinite(results)
-    return pd.concat(frames, ignore_index=True)
+    templates, _ = asked_for_on(process, policies, totals, by)
+    course = optimal_course(process)
+    if course.plain[0].told_apart:
+        raise ValueError(f"total_epsilons cannot be kept: {InfiniteLossWarning.EXPLAINED}")
+    evaluator = ProcessEvaluator(process, course, by)
+    references = references_of(evaluator, course)
+    planner = PrivatePlanner(evaluator)
+    progress = Progress.of(advance)
+    progress.expect(len(templates) * len(totals))
+
+    def evaluate(template: Policy) -> list[CourseEvaluation]:
+        result = None if template.uses_epsilon else on_best_values(template, evaluator, course, references)
+        found = []
+        for each in within_totals(template, result, planner, totals=totals, delta=delta, references=references):
+            found.append(each)
+            progress.advance()
+        return found
+
+    evaluations = evaluate_each(templates, evaluate, SILENT)
+    return tabulate(chain.from_iterable(evaluations.values()), COLUMNS_OF_TOTALS).assign(delta=delta)
 
 
 def asked_for_on(
@@ -178,94 +246,71 @@ def asked_for_on(
     return templates, values
 
 
-def _warn_if_all_infinite(results: dict[Policy, CourseResult]) -> None:
-    """InfiniteLossWarning if no policy keeps the finite epsilon that it was asked for."""
-    private = [policy for policy in results if policy.uses_epsilon and policy.epsilon < np.inf]
-    if private and all(max(results[policy].spent) == np.inf for policy in private):
-        warnings.warn(InfiniteLossWarning.EXPLAINED, InfiniteLossWarning, stacklevel=4)
+def references_of(evaluator: ProcessEvaluator, course: DailyDecisions) -> References:
+    """What policies on a process are measured against, side by side."""
+    process, n_actions = evaluator.process, len(evaluator.process.actions)
 
+    def everybody_gets(chosen: Sequence[IntArray], day: int) -> tuple[FloatArray, FloatArray]:
+        # Made anew each day: the tables of all days at once may not fit into memory.
+        return one_hot_logs(chosen[day], n_actions), two_values(chosen[day], n_actions, 1.0, 0.0)
 
-def evaluate_all(
-    evaluator: ProcessEvaluator, course: DailyDecisions, policies: list[Policy], advance: Callable[[], object]
-) -> tuple[CourseReferences, dict[Policy, CourseResult]]:
-    """The references and each policy; `advance` is called once for each policy."""
-    process = evaluator.process
-    n_actions = len(process.actions)
-    constants = _constants(evaluator)
-    jobs: dict[Hashable, Callable[[], CourseResult]] = {
-        Greedy(): lambda: evaluator.evaluate(partial(_one_hot, course.actions, n_actions)),
-        Uniform(): lambda: evaluator.evaluate(lambda day: course.plain[day].tables(Uniform())),
-        **constants,
-    }
-    jobs |= {policy: partial(evaluator.evaluate, _private(course, policy)) for policy in policies if policy not in jobs}
-
-    def run(job: Hashable) -> CourseResult:
-        result = jobs[job]()
-        if job in policies:
-            advance()
-        return result
-
-    with ThreadPoolExecutor(N_THREADS) as pool:
-        results = dict(zip(jobs, pool.map(run, jobs), strict=True))
-    with_value = [action for action in constants if np.isfinite(results[action].means[0, 0])]
-    fixed = max(with_value, key=lambda action: float(results[action].means[0, 0]), default=None)
-    references = CourseReferences(results[Greedy()], results[Uniform()], None if fixed is None else results[fixed])
-    found = {policy: results[policy] for policy in policies}
-    if references.fixed is not None and BestFixed() in found:
-        found[BestFixed()] = references.fixed
-    return references, found
-
-
-def _one_hot(chosen: Sequence[IntArray], n_actions: int, day: int) -> tuple[FloatArray, FloatArray]:
-    # Made anew each day: the tables of all days at once may not fit into memory.
-    return one_hot_logs(chosen[day], n_actions), two_values(chosen[day], n_actions, 1.0, 0.0)
-
-
-def _constants(evaluator: ProcessEvaluator) -> dict[Hashable, Callable[[], CourseResult]]:
-    """Each action for all, if all allow it; or the best one for all who allow the same, if that never changes."""
-    process, mask = evaluator.process, evaluator.process.admissible
-    actions = [a for a in range(len(process.actions)) if mask is None or mask[:, a].all()]
+    jobs: list[Callable[[], CourseResult]] = [
+        lambda: evaluator.evaluate(partial(everybody_gets, course.actions)),
+        lambda: evaluator.evaluate(lambda day: course.plain[day].tables(Uniform())),
+    ]
+    # Each action for all, if all allow it; or the best one for all who allow the same, if that never changes.
+    actions = [a for a in range(n_actions) if process.admissible is None or process.admissible[:, a].all()]
     if process.horizon is None:
-        every, k = np.zeros(len(process.initial), dtype=np.intp), len(process.actions)
-        return {action: partial(evaluator.evaluate, partial(_one_hot, [every + action], k)) for action in actions}
-    best = best_constants(process)
-    schedules = [(action,) * process.horizon for action in actions] if best is None else [best]
-    return {schedule: partial(evaluator.of_schedule, schedule) for schedule in schedules}
+        alike = [np.full(len(process.initial), action) for action in actions]
+        jobs += [partial(evaluator.evaluate, partial(everybody_gets, [chosen])) for chosen in alike]
+    else:
+        best = best_constants(process)
+        schedules = [(action,) * process.horizon for action in actions] if best is None else [best]
+        jobs += [partial(evaluator.of_schedule, schedule) for schedule in schedules]
+    with ThreadPoolExecutor(N_THREADS) as pool:
+        greedy, uniform, *constants = pool.map(lambda job: job(), jobs)
+    with_value = [constant for constant in constants if np.isfinite(constant.value[0])]
+    fixed = max(with_value, key=lambda constant: float(constant.value[0]), default=None)
+    horizon = math.inf if process.horizon is None else process.horizon
+    return References(horizon, evaluator.groups, greedy, uniform, fixed)
 
 
-def _private(course: DailyDecisions, policy: Policy) -> DailyTables:
-    return lambda day: course.decisions(policy)[day].tables(policy)
-
-
-def course_rows(
-    evaluator: ProcessEvaluator, template: Policy, epsilon: float, result: CourseResult, references: CourseReferences
-) -> pd.DataFrame:
-    """The rows of one policy at one epsilon, a group each."""
-    value, best, uniform = (found.means[:, 0] for found in (result, references.best, references.uniform))
-    nobody = np.full(len(best), np.nan)
-    fixed = nobody if references.fixed is None else references.fixed.means[:, 0]
-    horizon, groups = evaluator.process.horizon, evaluator.groups
-    columns: dict[str, object] = {
-        "policy": daily_name(template.name),
-        "epsilon": epsilon,
-        "group": [group.feature for group in groups],
-        "level": [group.level for group in groups],
-        "share": [group.share for group in groups],
-        "horizon": np.inf if horizon is None else horizon,
-        "value": value,
-        "loss": (loss := excess(best, value, np.abs(best))),
-        "normalized_loss": ratio(loss, best - uniform, np.abs(best)),
-        "benefit_kept": ratio(excess(value, fixed, np.abs(best)), best - fixed, np.abs(best)),
+def on_best_values(
+    policy: Policy, evaluator: ProcessEvaluator, course: DailyDecisions, references: References
+) -> CourseResult:
+    """A policy that decides by Q-values under the best continuation on each day."""
+    known: dict[Policy, CourseResult | None] = {
+        Greedy(): references.best,
+        Uniform(): references.uniform,
+        BestFixed(): references.fixed,
     }
-    for position, metric in enumerate(evaluator.metrics[1:], start=1):
-        columns[metric] = result.means[:, position]
-        mean, least = result.means[:, position], references.best.means[:, position]
-        columns[metric.replace("expected_", "extra_", 1)] = excess(mean, least, np.maximum(abs(mean), abs(least)))
-    most, total = max(result.spent), sum(result.spent)
-    columns["epsilon_spent"] = most
-    columns["total_epsilon"] = total = total if horizon is not None or total == 0 else math.inf
-    columns["hides"] = "course" if total < math.inf else "one state" if most < math.inf else "nothing"
-    return pd.DataFrame(columns)
+    return known.get(policy) or evaluator.evaluate(lambda day: course.decisions(policy)[day].tables(policy))
+
+
+def within_totals(
+    template: Policy,
+    result: CourseResult | None,
+    planner: PrivatePlanner,
+    *,
+    totals: Sequence[float],
+    delta: float,
+    references: References,
+) -> Iterator[CourseEvaluation]:
+    """A policy within each total, rising; `result` of one that takes no epsilon, which is worth the same at each."""
+    name = daily_name(template.name)
+    if result is not None:
+        spent = math.fsum(result.spent)
+        for total in totals:
+            guaranteed = template.guarantee
+            yield CourseEvaluation(name, guaranteed, result, references, "optimal", total, spent, "exact-losses")
+        return
+    for total, course in zip(totals, planner.within(template, totals, delta), strict=True):
+        composition, spent = composed(course.uses, delta)
+        # Above the total only by the rounding of a sum.
+        assert spent * SAFE <= total
+        largest = max((policy.epsilon for policy in course.policies if policy.uses_epsilon), default=0.0)
+        most = min(spent, total)
+        yield CourseEvaluation(name, largest, course.result, references, "private", total, most, composition)
 
 
 def margin(

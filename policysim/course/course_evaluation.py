@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from threading import Lock
@@ -11,13 +11,12 @@ from typing import Any
 import numpy as np
 
 from policies.arrays import FloatArray, IntArray
-from policysim.course.chain import EndlessError, chain_values
-from policysim.course.planning import expected
+from policies.named_records import SomeRecords
+from policysim.course.planning import DailyDecisions, expected, q_table, require_tabular
+from policysim.course.planning_infinite import EndlessError, chain_values
 from policysim.course.process import Process
 from policysim.course.schedules import DayAction, following, given
-from policysim.course.step_problems import DailyDecisions, q_table, require_tabular
-from policysim.question.words import ALL
-from policysim.study.sweep import Group
+from policysim.study.sweep import Groups
 
 # The ends of so many schedules are remembered.
 ENDS = 8
@@ -31,25 +30,17 @@ class CourseResult:
 
     Attributes
     ----------
-    means : array, (n_groups, n_metrics)
-        The expected return, then each outcome over the whole course, per patient of the group.
+    value : array, (n_groups,)
+        The expected return per patient of each group.
+    outcomes : mapping of str to array, (n_groups,)
+        The expectation of each outcome over the whole course, not discounted.
     spent : tuple of float
         The exact privacy loss of the decision on each day; of the one decision that is repeated without a horizon.
     """
 
-    means: FloatArray
+    value: FloatArray
+    outcomes: Mapping[str, FloatArray]
     spent: tuple[float, ...]
-
-
-def _one_ahead(tables: DailyTables, days: int) -> Iterator[tuple[FloatArray, FloatArray]]:
-    """The tables of each day; the next day's are made while this day's are used."""
-    with ThreadPoolExecutor(1) as pool:
-        coming = pool.submit(tables, 0)
-        for day in range(days):
-            current = coming.result()
-            if day + 1 < days:
-                coming = pool.submit(tables, day + 1)
-            yield current
 
 
 class ProcessEvaluator:
@@ -66,9 +57,9 @@ class ProcessEvaluator:
 
     Attributes
     ----------
-    groups : list of Group
-        Everyone first.
-    metrics : list of str
+    process : Process
+    groups : Groups
+        Of the first states, everyone first.
     """
 
     def __init__(self, process: Process, course: DailyDecisions, by: Sequence[str] = ()) -> None:
@@ -76,7 +67,7 @@ class ProcessEvaluator:
         self._ends: dict[tuple[DayAction, ...], FloatArray] = {}
         self._remembering = Lock()
         outcomes: Mapping[str, FloatArray] = getattr(process, "outcomes", {})
-        self.metrics = ["value", *(f"expected_{name}" for name in outcomes)]
+        self._outcomes = tuple(outcomes)
         # Outcomes are counted, not discounted.
         self._channels = [(process.rewards, process.discount), *((table, 1.0) for table in outcomes.values())]
         # Several first records may share a state; their groups are their own.
@@ -85,34 +76,42 @@ class ProcessEvaluator:
         present: IntArray = np.flatnonzero(first.initial)
         self._present = present if merged is None else merged.state[present]
         self._weights = first.initial[present]
-        levels = [(feature, *first.records.groups(feature)) for feature in by]
-        self._levels = [(codes[present], len(labels)) for _, codes, labels in levels]
-        names = [(ALL, ALL), *((feature, label) for feature, _, labels in levels for label in labels)]
-        self._shares = self._totals(np.ones(len(process.initial)))
-        self.groups = [Group(*name, float(share)) for name, share in zip(names, self._shares, strict=True)]
+        self.groups = Groups(by, SomeRecords(first.records, present).groups, self._weights)
 
     def of_schedule(self, schedule: tuple[DayAction, ...]) -> CourseResult:
         """Evaluate giving everybody the action of the day, or that of the own public class: it costs no privacy."""
-        means = [self.means(row) for row in self._before(schedule)]
-        return CourseResult(np.stack(means, axis=1), (0.0,) * len(schedule))
+        return self.result(self._before(schedule), (0.0,) * len(schedule))
 
     def evaluate(self, tables: DailyTables) -> CourseResult:
         """Evaluate a policy: NaN (or -inf, inf) for a value that does not exist, and for empty groups."""
         if self.process.horizon is None:
-            return self._without_horizon(*tables(0))
-        return self.backward(lambda day, _: tables(day)) if self._levels else self._forward(tables)
+            logs, probabilities = tables(0)
+            try:
+                values = chain_values(require_tabular(self.process), probabilities)
+            except EndlessError:
+                values = np.full(len(self.process.initial), np.nan)
+            return self.result([values], [self._first.epsilon_spent(logs)])
+        return self.backward(lambda day, _: tables(day)) if len(self.groups) > 1 else self._forward(tables)
 
     def _forward(self, tables: DailyTables) -> CourseResult:
         """Follow everyone through the days: one push a day, whatever is counted."""
         process, mass, totals, spent = self.process, self.process.initial, np.zeros(len(self._channels)), []
-        for day, (logs, probabilities) in enumerate(_one_ahead(tables, process.horizon or 0)):
-            spent.append(self._first.epsilon_spent(logs))
-            for action, chances in enumerate(probabilities.T):
-                flow = mass * chances
-                for metric, (table, discount) in enumerate(self._channels):
-                    totals[metric] += discount**day * np.dot(flow, table[:, action])
-            mass = process.push(mass, probabilities)
-        return CourseResult(totals[None, :], tuple(spent))
+        days = process.horizon or 0
+        with ThreadPoolExecutor(1) as pool:
+            coming = pool.submit(tables, 0)
+            for day in range(days):
+                logs, probabilities = coming.result()
+                if day + 1 < days:
+                    # Made while this day's are used.
+                    coming = pool.submit(tables, day + 1)
+                spent.append(self._first.epsilon_spent(logs))
+                for action, chances in enumerate(probabilities.T):
+                    flow = mass * chances
+                    for metric, (table, discount) in enumerate(self._channels):
+                        totals[metric] += discount**day * np.dot(flow, table[:, action])
+                mass = process.push(mass, probabilities)
+        value, *others = totals[:, None]
+        return CourseResult(value, dict(zip(self._outcomes, others, strict=True)), tuple(spent))
 
     def backward(
         self, decide: Callable[[int, FloatArray], tuple[FloatArray, FloatArray]], end: tuple[DayAction, ...] = ()
@@ -140,7 +139,7 @@ class ProcessEvaluator:
                 values[metric] = 0.0
                 for action, chances in enumerate(probabilities.T):
                     values[metric] += chances * (table[:, action] + discount * later[:, action])
-        return CourseResult(np.stack([self.means(row) for row in values], axis=1), tuple(reversed(spent)))
+        return self.result(values, spent[::-1])
 
     def _before(self, end: tuple[DayAction, ...]) -> FloatArray:
         """What is counted from each state, (n_metrics, n), before everybody gets these actions on the last days."""
@@ -161,21 +160,11 @@ class ProcessEvaluator:
                 del self._ends[next(iter(self._ends))]
         return found
 
-    def _without_horizon(self, logs: FloatArray, probabilities: FloatArray) -> CourseResult:
-        try:
-            values = chain_values(require_tabular(self.process), probabilities)
-        except EndlessError:
-            values = np.full(len(self.process.initial), np.nan)
-        return CourseResult(self.means(values)[:, None], (self._first.epsilon_spent(logs),))
+    def result(self, counted: Iterable[FloatArray], spent: Sequence[float]) -> CourseResult:
+        """The means in each group of what is counted from each state, (n,) each: the return, then the outcomes.
 
-    def means(self, values: FloatArray) -> FloatArray:
-        """The mean of (n,) values in each group; NaN for a group of probability 0."""
-        means = np.full(len(self._shares), np.nan)
-        np.divide(self._totals(values), self._shares, out=means, where=self._shares > 0)
-        return means
-
-    def _totals(self, values: FloatArray) -> FloatArray:
-        weighted = self._weights * values[self._present]
-        sums = [np.bincount(codes, weights=weighted, minlength=size) for codes, size in self._levels]
-        totals: FloatArray = np.concatenate([[weighted.sum()], *sums])
-        return totals
+        NaN for a group of probability 0.
+        """
+        sizes = np.where(self.groups.sizes > 0, self.groups.sizes, np.nan)
+        value, *others = (self.groups.totals(self._weights * values[self._present]) / sizes for values in counted)
+        return CourseResult(value, dict(zip(self._outcomes, others, strict=False)), tuple(spent))

@@ -1,4 +1,7 @@
-"""What a comparison over days says: what can be kept, what cannot, and which way of spending a total keeps most."""
+"""What a comparison over days says: what can be kept, what cannot, and which way of spending a total keeps most.
+
+And the first screen of its page: what its sections found within one total, beside one treatment for all.
+"""
 
 from __future__ import annotations
 
@@ -10,12 +13,14 @@ import pandas as pd
 
 from envs.cohort import prior
 from policies.optimal.optimum import OPTIMAL_DAILY, Optimal
-from policysim.course.course_records import CourseRecords
+from policies.reference import BestFixed
 from policysim.course.days import DaysQuestion
-from policysim.course.public_classes import one_start, public_over_days
+from policysim.course.process import one_start
+from policysim.course.treatment_course import CourseRecords, public_over_days
 from policysim.question.answer import Headline
-from policysim.question.formats import days, percent_down, percent_up
-from policysim.question.words import ALL, ASSUMED_PUBLIC, KEEP, NO_MECHANISM, PLAN_ONCE
+from policysim.question.first_screen import Brief, Point, Tile
+from policysim.question.formats import days, events, of_100, percent, percent_down, percent_up, population
+from policysim.question.words import ALL, ASSUMED_PUBLIC, KEEP, NO_MECHANISM, PLAN_ONCE, in_a_row
 from policysim.question.words import BEST_SCHEDULE as SCHEDULE
 from policysim.study.basis import listed
 from policysim.study.declared import ScenarioStudy
@@ -24,6 +29,8 @@ from policysim.study.declared import ScenarioStudy
 DAILY = "day by day"
 # Of values that differ by no more than this share of the largest, the plainest way counts as the best.
 EQUAL = 1e-9
+# Up to so many public features are named.
+NAMED = 4
 
 BEGIN_ALIKE = (
     " Here all who are hidden among each other begin alike: choosing once cannot react to anything, and what is said "
@@ -34,6 +41,14 @@ PER_DAY = (
     "does itself on the days that follow. It is no limit for the course: another mechanism, compared here or not, may "
     "keep more."
 )
+WAYS = {SCHEDULE: "One schedule for all", PLAN_ONCE: "One private choice", DAILY: "Choosing day by day"}
+HOW = {
+    SCHEDULE: "best-schedule gives everybody who must look alike the same treatment on a day, from day to day "
+    "perhaps another.",
+    PLAN_ONCE: "plan-once chooses one of several schedules for each patient at admission, and follows it on all days: "
+    "nothing adds up over the days.",
+    DAILY: "What chooses day by day spends its total on the days on which it buys most.",
+}
 
 
 def ways(table: pd.DataFrame) -> pd.DataFrame:
@@ -60,7 +75,9 @@ def ways(table: pd.DataFrame) -> pd.DataFrame:
     rows = []
     for horizon, total in sorted({(row["horizon"], row["total_epsilon"]) for row in overall}):
         allowed = [row for row in overall if row["horizon"] == horizon and row["total_epsilon"] <= total]
-        kinds = {way: [row for row in allowed if _way(row["policy"]) == way] for way in (SCHEDULE, PLAN_ONCE, DAILY)}
+        kinds: dict[str, list[dict[Hashable, Any]]] = {SCHEDULE: [], PLAN_ONCE: [], DAILY: []}
+        for row in allowed:
+            kinds.get(row["policy"], kinds[DAILY]).append(row)
         found = {way: max(of_way, key=lambda row: row["value"]) for way, of_way in kinds.items() if of_way}
         most = max(row["value"] for row in found.values())
         best = next(way for way, row in found.items() if row["value"] >= most - EQUAL * abs(most))
@@ -80,10 +97,6 @@ def ways(table: pd.DataFrame) -> pd.DataFrame:
             for way, row in found.items()
         ]
     return pd.DataFrame(rows)
-
-
-def _way(policy: str) -> str:
-    return policy if policy in {SCHEDULE, PLAN_ONCE} else DAILY
 
 
 def best_mechanisms(table: pd.DataFrame) -> pd.DataFrame:
@@ -141,145 +154,154 @@ def answer(study: ScenarioStudy, question: DaysQuestion, table: pd.DataFrame) ->
         + f". Compared are {', '.join(dict.fromkeys(table['policy']))}."
     )
     names = {row["policy"] for row in rows}
-    said = {PLAN_ONCE: once_words(study), SCHEDULE: schedule_words(study)}
-    return [sentence, *(words for name, words in said.items() if name in names)]
+    words = ways_words(study)
+    said = {PLAN_ONCE: words["once_words"], SCHEDULE: words["schedule_words"]}
+    return [sentence, *(about for name, about in said.items() if name in names)]
 
 
 def _most(row: Mapping[Hashable, Any], words: str) -> str:
     return "" if math.isnan(row["most_kept"]) else words + percent_up(row["most_kept"])
 
 
-def schedule_words(study: ScenarioStudy) -> str:
-    """What the best schedule is."""
-    everybody = f"all patients {agreeing(study)}" if agreeing(study) else "everybody"
-    looks = "at what is public alone" if agreeing(study) else "at nobody"
-    return (
-        f"best-schedule gives {everybody} the same treatment on a day, which may change from day to day: it looks "
-        f"{looks} and costs no privacy. A mechanism earns its ε by what it keeps beyond that."
-    )
-
-
-def never_falls_words(study: ScenarioStudy) -> str:
-    """What a mechanism that chooses day by day does with a total."""
-    everybody = f"all patients {agreeing(study)} get" if agreeing(study) else "everybody gets"
-    return (
-        "A mechanism with an ε that chooses day by day starts from best-schedule, and spends its total on the days on "
-        f"which it buys most; on the other days {everybody} the same treatment. So it keeps no less than "
-        "best-schedule, and no less at a larger total. It may spend less than the total, and nothing where nothing was "
-        "found that is worth it."
-    )
-
-
-def once_words(study: ScenarioStudy) -> str:
-    """What one private choice of a schedule is."""
-    own = f" Patients {agreeing(study)} share their schedules; others may have others." if agreeing(study) else ""
-    classes = CourseRecords(study.scenario.space, public_over_days(study)).classes() if agreeing(study) else None
-    return (
-        "plan-once chooses one of several schedules for each patient at admission, by the best ε-private choice, and "
-        f"follows it on all days. Schedules are found from the model and the prior, which are public.{own} What is "
-        "published on all days follows from one choice, by the first day's record: so it hides the whole course, "
-        f"nothing adds up over the days, and δ is 0.{BEGIN_ALIKE if one_start(prior(study.scenario), classes) else ''}"
-    )
-
-
-def limit_words(study: ScenarioStudy) -> str:
-    """What bounds every mechanism."""
-    among = f" among patients {agreeing(study)}" if agreeing(study) else ""
-    return (
-        f"Within the total, {NO_MECHANISM} keeps more than what is said to be the most, whatever it does on which day: "
-        f"its first treatment alone is as private{among} as the whole course, and what follows is worth no more than "
-        "the best choice for each on all later days. That bounds what hides the first day's record, and so what hides "
-        "the whole course. What no mechanism compared here reaches, another one may."
-    )
-
-
-def one_for_all_words(study: ScenarioStudy) -> str:
-    """What keeps 0 % of the benefit, and what all of it."""
-    everybody = "all who may get the same" if study.scenario.contraindication_features else "all"
-    return (
-        f"Benefit kept: 0 % = the same treatment for {everybody} on every day; 100 % = the best for each on each day."
-    )
-
-
-# Up to so many public features are named.
-NAMED = 4
-
-
-def agreeing(study: ScenarioStudy) -> str:
-    """Which patients are hidden among each other, after "patients"; empty if all are."""
+def ways_words(study: ScenarioStudy) -> dict[str, str]:
+    """What the ways to spend a total are, what they are measured against, and what bounds them."""
     public = public_over_days(study)
-    if not public:
-        return ""
-    return f"who agree in {_named(public)}" if len(public) <= NAMED else "who agree in all that is public"
+    # Which patients are hidden among each other; empty if all are.
+    agree = f"who agree in {_named(public, 'all that is public')}" if public else ""
+    everybody, get = (f"all patients {agree}", "get") if agree else ("everybody", "gets")
+    own = f" Patients {agree} share their schedules; others may have others." if agree else ""
+    classes = CourseRecords(study.scenario.space, public).classes() if agree else None
+    return {
+        "schedule_words": f"best-schedule gives {everybody} the same treatment on a day, which may change from day to "
+        f"day: it looks {'at what is public alone' if agree else 'at nobody'} and costs no privacy. A mechanism earns "
+        "its ε by what it keeps beyond that.",
+        "never_falls": "A mechanism with an ε that chooses day by day starts from best-schedule, and spends its total "
+        f"on the days on which it buys most; on the other days {everybody} {get} the same treatment. So it keeps no "
+        "less than best-schedule, and no less at a larger total. It may spend less than the total, and nothing where "
+        "nothing was found that is worth it.",
+        "once_words": "plan-once chooses one of several schedules for each patient at admission, by the best ε-private "
+        "choice, and follows it on all days. Schedules are found from the model and the prior, which are "
+        f"public.{own} What is published on all days follows from one choice, by the first day's record: so it hides "
+        "the whole course, nothing adds up over the days, and δ is 0."
+        + (BEGIN_ALIKE if one_start(prior(study.scenario), classes) else ""),
+        "limit_words": f"Within the total, {NO_MECHANISM} keeps more than what is said to be the most, whatever it "
+        f"does on which day: its first treatment alone is as private{f' among patients {agree}' if agree else ''} as "
+        "the whole course, and what follows is worth no more than the best choice for each on all later days. That "
+        "bounds what hides the first day's record, and so what hides the whole course. What no mechanism compared here "
+        "reaches, another one may.",
+        "one_for_all": "Benefit kept: 0 % = the same treatment for "
+        f"{'all who may get the same' if study.scenario.contraindication_features else 'all'} on every day; 100 % = "
+        "the best for each on each day.",
+        "per_day": PER_DAY if Optimal.name in study.policies else "",
+    }
 
 
-def _named(public: tuple[str, ...]) -> str:
+def _named(public: tuple[str, ...], many: str) -> str:
+    """The public features, or what else to say of many."""
     *most, last = (listed([name]) for name in public)
-    return f"{', '.join(most)} and {last}" if most else last
-
-
-def per_day_words(study: ScenarioStudy) -> str:
-    """What optimal-daily is and is not, if it is compared."""
-    return PER_DAY if Optimal.name in study.policies else ""
+    return many if len(public) > NAMED else f"{', '.join(most)} and {last}" if most else last
 
 
 def privacy_words(study: ScenarioStudy, question: DaysQuestion) -> str:
-    """What is hidden over the days, and how the days add up."""
+    """What is hidden over the days, what a total ε (and δ) promises, and how the days add up to it."""
     length = (
         "The length of a patient's stay is declared public."
         if question.length_public
         else f"Treatments are published through day {question.horizon}: a patient who has died or recovered is one "
         "more record that they hide."
     )
-    hidden, known = "the whole record of a patient on all days", ""
-    if agreeing(study):
-        public = public_over_days(study)
-        named = _named(public) if len(public) <= NAMED else "what is public"
-        hidden, known = f"all of a patient's record but {named}, on all days", f"{listed(public)}, "
+    hidden, known, agree, plus, other = "the whole record of a patient on all days", "", "", "", ""
+    if public := public_over_days(study):
+        hidden = f"all of a patient's record but {_named(public, 'what is public')}, on all days"
+        known, agree = f"{listed(public)}, ", " that agree in what is public"
+    if question.delta > 0:
+        plus = f", plus δ = {question.delta:g}"
+        other = (
+            ", by that of their ρ (zero-concentrated composition), or by the distributions of their privacy loss, "
+            "whichever is proved to spend least"
+        )
     return (
-        f"Hidden: {hidden}, from {study.hidden_from}, within the total ε of the course: "
-        f"{guarantee_words(study, question)} {length} Assumed public: {known}{ASSUMED_PUBLIC}, the policies' Q-values "
-        "and the schedules."
+        f"Hidden: {hidden}, from {study.hidden_from}, within the total ε of the course: of any two courses of a "
+        f"patient's records{agree}, any set of courses of treatments is at most e^ε times as probable under one as "
+        f"under the other{plus}. As treatment itself changes records, what an observer believes is to be compared with "
+        "what is probable given the treatments. Choices made day by day add up by the sum of their tables' exact "
+        f"losses{other}. {length} Assumed public: {known}{ASSUMED_PUBLIC}, the policies' Q-values and the schedules."
     )
 
 
-def guarantee_words(study: ScenarioStudy, question: DaysQuestion) -> str:
-    """What a total ε (and δ) promises, and how the days add up to it."""
-    agree = " that agree in what is public" if agreeing(study) else ""
-    plus = f", plus δ = {question.delta:g}" if question.delta > 0 else ""
-    other = (
-        ", by that of their ρ (zero-concentrated composition), or by the distributions of their privacy loss, "
-        "whichever is proved to spend least"
+def brief(question: DaysQuestion, table: pd.DataFrame) -> Brief:
+    """What each total keeps, how, what costs no privacy, and the numbers at the total of the headline."""
+    best = best_mechanisms(table)
+    rows = best[best["horizon"] == question.horizon].to_dict("records")
+    row = telling_total(question, best)
+    others = [
+        f"{percent_down(each['benefit_kept'])} within {each['total_epsilon']:g}"
+        + (f" ({each['policy']})" if each["policy"] != row["policy"] else "")
+        for each in rows
+        if each["total_epsilon"] != row["total_epsilon"]
+    ]
+    at_others = f" It is {in_a_row(others, 'and')}." if others else ""
+    # That no more than all can be kept is no finding.
+    proved = "" if percent_up(row["most_kept"]) == percent_up(1.0) else _most(row, f"; {NO_MECHANISM} keeps more than ")
+    kept = (
+        f"Within a total ε of {row['total_epsilon']:g}, {row['policy']} keeps {percent_down(row['benefit_kept'])} "
+        f"of the benefit{proved}.{at_others}"
     )
-    return (
-        f"of any two courses of a patient's records{agree}, any set of courses of treatments is at most e^ε times as "
-        f"probable under one as under the other{plus}. As treatment itself changes records, what an observer believes "
-        "is to be compared with what is probable given the treatments. Choices made day by day add up by the sum of "
-        f"their tables' exact losses{other if question.delta > 0 else ''}."
-    )
+    way = str(row["policy"]) if row["policy"] in WAYS else DAILY
+    points = [Point("Benefit kept", kept), Point(WAYS[way], HOW[way])]
+    free = _row(question, table, SCHEDULE)
+    if free is not None and not math.isnan(free["benefit_kept"]):
+        said = f"The best schedule for all keeps {percent(free['benefit_kept'])} of the benefit over "
+        said += f"{days(question.horizon)}, and reveals nothing."
+        points.append(Point("Costs no privacy", said))
+    total = float(row["total_epsilon"])
+    shown, fixed = _row(question, table, str(row["policy"]), total), _row(question, table, BestFixed.name)
+    assert shown is not None
+    tiles = []
+    if not math.isnan(shown["benefit_kept"]):
+        share = float(shown["benefit_kept"])
+        tiles.append(Tile("benefit_kept", "of the benefit is kept", share, percent_down(share), percent(0)))
+    deaths = [float(each["extra_deaths"]) for each in (shown, fixed) if each is not None]
+    if not any(map(math.isnan, deaths)) and any(deaths):
+        count = population(deaths)
+        own, *for_all = (events(rate, count, sign=True) for rate in deaths)
+        label = f"extra deaths per {count:,} patients, beyond the best treatment for each on each day"
+        tiles.append(Tile("extra_deaths", label, deaths[0], own, "".join(for_all)))
+    right = right_guesses(total, question.delta)
+    label = "times of 100 at most, an observer can tell which of two patients had this course"
+    tiles.append(Tile("right_guesses", label, right, of_100(right), "50"))
+    return Brief(tuple(points), tuple(tiles))
 
 
-def over_days_title(title: str, horizon: int) -> str:
-    """The study's question, and over how many days.
+def _row(question: DaysQuestion, table: pd.DataFrame, policy: str, total: float = math.nan) -> dict[str, Any] | None:
+    """A policy over the whole course; within any total where none is given."""
+    found = table[(table["horizon"] == question.horizon) & (table["group"] == ALL) & (table["policy"] == policy)]
+    if not math.isnan(total):
+        found = found[found["total_epsilon"] <= total].sort_values("value", ascending=False)
+    return None if found.empty else {str(name): value for name, value in found.iloc[0].items()}
+
+
+def right_guesses(epsilon: float, delta: float) -> float:
+    """How often a guess between two equally likely neighbours is right at most, by what (ε, δ) bounds.
+
+    The total variation between two courses is at most (e^ε - 1 + 2δ)/(e^ε + 1) (Kairouz, Oh & Viswanath 2015, The
+    composition theorem for differential privacy), and the best guess is right (1 + that)/2 of the time.
 
     Examples
     --------
-    >>> over_days_title("What does it cost?", 14), over_days_title("Our ward", 1)
-    ('What does it cost? Over 14 days', 'Our ward, over 1 day')
+    >>> right_guesses(0.0, 0.0), right_guesses(0.0, 1.0), round(right_guesses(1.0, 0.0), 3)
+    (0.5, 1.0, 0.731)
     """
-    return (
-        f"{title} Over {days(horizon)}" if title.rstrip()[-1:] in {"?", ".", "!"} else f"{title}, over {days(horizon)}"
-    )
+    return (1 + delta * math.exp(-epsilon)) / (1 + math.exp(-epsilon))
 
 
-def description(question: DaysQuestion, *, shaded: bool) -> str:
-    """What the figure shows; `shaded` says that it has a region that is proven to be out of reach."""
-    return (
-        f"Benefit kept against the total ε over {days(question.horizon)}, and against the number of days at each total "
-        "ε, a line for each policy."
-        + (
-            f" Shaded: what provably {NO_MECHANISM} reaches within a total (between two: at the larger)."
-            if shaded
-            else ""
-        )
-    )
+def headings(question: DaysQuestion, table: pd.DataFrame, ways: pd.DataFrame, headline: Headline) -> dict[str, str]:
+    """What the sections of the page found, by their identifiers."""
+    best = ways[ways["best"]]
+    most = str(best["way"].value_counts().idxmax())
+    count = int((best["way"] == most).sum())
+    row = telling_total(question, best_mechanisms(table))
+    return {
+        "totals": f"{row['policy']} keeps most within a total ε of {row['total_epsilon']:g}" if headline.number else "",
+        "ways": f"{WAYS[most]} keeps most at {count} of {len(best)} pairs of a horizon and a total",
+    }

@@ -13,9 +13,8 @@ from policies.optimal.certificate import optimal_certificate
 from policies.policy import NotApplicableError
 from policies.problem import DecisionProblem
 from policies.proof import floor_of, rounded_down
-from policysim.course.process import Process
-from policysim.course.public_classes import one_start
-from policysim.course.step_problems import DailyDecisions, optimal_course
+from policysim.course.planning import DailyDecisions, optimal_course
+from policysim.course.process import Process, one_start
 
 BOUNDS_NOTHING = (
     "course_limit bounds nothing here: all who are hidden among each other begin in one state, so that to hide the "
@@ -105,8 +104,11 @@ def first_day_limit(course: DailyDecisions, initial: FloatArray, epsilon: float,
             ),
             Fraction(0),
         )
+    # The best plan's value, at least: each product has one rounding, and so has the sum.
+    products = initial * course.values
+    best = Fraction(math.fsum(products)) + Fraction(math.fsum(np.abs(products))) * Fraction(1, 2**51)
     # The smallest float that is not smaller.
-    return -rounded_down(lost - _sum_rounded_up(initial, course.values))
+    return -rounded_down(lost - best)
 
 
 def _least_loss(problem: DecisionProblem, epsilon: float, delta: float) -> Fraction:
@@ -119,9 +121,3 @@ def _least_loss(problem: DecisionProblem, epsilon: float, delta: float) -> Fract
         return Fraction(0)
     undercut = floor_of(epsilon) * Fraction(delta) * Fraction(math.fsum(proof.beta.ravel())) / _LOWERED
     return max(Fraction(0), Fraction(proof.bound) - undercut)
-
-
-def _sum_rounded_up(weights: FloatArray, values: FloatArray) -> Fraction:
-    """The sum of the products, at least: each has one rounding, and so has the sum."""
-    products = weights * values
-    return Fraction(math.fsum(products)) + Fraction(math.fsum(np.abs(products))) * Fraction(1, 2**51)

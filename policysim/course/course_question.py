@@ -14,26 +14,20 @@ import pandas as pd
 
 from policies.catalogue import CATALOGUE
 from policies.optimal.optimum import OptimalRobust, OptimalSafe, catalogue_name, daily_name
-from policysim.course.course_brief import brief, headings
 from policysim.course.course_findings import (
     answer,
     best_mechanisms,
-    description,
+    brief,
+    headings,
     headline,
-    limit_words,
-    never_falls_words,
-    once_words,
-    one_for_all_words,
-    over_days_title,
-    per_day_words,
     privacy_words,
-    schedule_words,
     telling_total,
     ways,
+    ways_words,
 )
 from policysim.course.days import DaysQuestion, compare_days
 from policysim.course.process import NotEnoughMemoryError
-from policysim.course.public_classes import public_over_days
+from policysim.course.treatment_course import public_over_days
 from policysim.question.answer import Answer, Drawing, Headline, Page, SizeName, tidy
 from policysim.question.formats import achieved, days, events, percent, plain, population, rounded, written
 from policysim.question.protocol import ONLY_WHERE_COUNTED, Progress, StudyQuestion, UsageError
@@ -59,6 +53,7 @@ RANGE = f"Read 64–71 % as: the mechanism named keeps 64 % of the benefit, and 
 def days_screen(study: ScenarioStudy, question: DaysQuestion, table: pd.DataFrame) -> list[str]:
     """What a course of treatment costs under each budget, and the best of the policies compared at each horizon."""
     overall = table[(table["group"] == ALL) & (table["horizon"] == question.horizon)]
+    words = ways_words(study)
     lines = [
         f"{study.title} Over {days(question.horizon)}.",
         f"{basis(study).disclaimer} {study.scenario.space.size:,} possible records, "
@@ -70,17 +65,23 @@ def days_screen(study: ScenarioStudy, question: DaysQuestion, table: pd.DataFram
     for total in question.totals:
         lines += ["", *total_table(overall[overall["total_epsilon"] == total], total)]
     lines += [
-        *wrap(one_for_all_words(study)),
-        *wrap(never_falls_words(study)),
-        *wrap(schedule_words(study)),
-        *wrap(once_words(study)),
-        *wrap(limit_words(study)),
-        *wrap(per_day_words(study)),
-        "",
-        *best_table(question, ways(table)),
+        *(
+            line
+            for name in ("one_for_all", "never_falls", "schedule_words", "once_words", "limit_words", "per_day")
+            for line in wrap(words[name])
+        ),
         "",
     ]
-    return lines
+    # The best of the mechanisms compared at each horizon (rows) and total (columns), and what none exceeds.
+    best = ways(table).query("best")
+    widths = (12, *(max(MAP_COLUMN, *(len(name) + 2 for name in best["policy"])) for _ in question.totals))
+    lines.append(cells(["Best of all", *(f"total ε = {total:g}" for total in question.totals)], widths))
+    for horizon in question.horizons:
+        rows = best[best["horizon"] == horizon]  # one for each total, rising as the question has them
+        lines.append(cells([days(horizon), *rows["policy"]], widths))
+        kept = zip(rows["benefit_kept"], rows["most_kept"], strict=True)
+        lines.append(cells(["", *(achieved(*pair) for pair in kept)], widths))
+    return [*lines, *wrap(RANGE), ""]
 
 
 def total_table(rows: pd.DataFrame, total: float) -> list[str]:
@@ -103,19 +104,6 @@ def total_table(rows: pd.DataFrame, total: float) -> list[str]:
             )
         )
     return lines
-
-
-def best_table(question: DaysQuestion, found: pd.DataFrame) -> list[str]:
-    """The best of the mechanisms compared at each horizon (rows) and total epsilon (columns), and what none exceeds."""
-    best = found[found["best"]]
-    widths = (12, *(max(MAP_COLUMN, *(len(name) + 2 for name in best["policy"])) for _ in question.totals))
-    lines = [cells(["Best of all", *(f"total ε = {total:g}" for total in question.totals)], widths)]
-    for horizon in question.horizons:
-        rows = best[best["horizon"] == horizon]  # one for each total, rising as the question has them
-        lines.append(cells([days(horizon), *rows["policy"]], widths))
-        kept = zip(rows["benefit_kept"], rows["most_kept"], strict=True)
-        lines.append(cells(["", *(achieved(*pair) for pair in kept)], widths))
-    return [*lines, *wrap(RANGE)]
 
 
 # What looks at the outcomes or at other priors of one decision, which over days are not counted.
@@ -202,31 +190,27 @@ def answer_over_days(
         tables={"comparison": table, "ways": found},
         drawings=[_drawing(question, table), _map(found), *_card(question, best)],
         pages={"report.html": Page("course.html", _page_values(study, question, table, found, said))},
-        depends=_depends(study, question),
+        depends={
+            **study.identity,
+            "question": {
+                "adjacency": study.adjacency,
+                "sensitive": list(study.sensitive),
+                "policies": [daily_name(name) for name in study.policies],
+                "by": list(study.by),
+                "horizon": question.horizon,
+                "total_epsilons": list(question.totals),
+                "delta": question.delta,
+                "length_public": question.length_public,
+            },
+            "records": study.scenario.space.size,
+            "actions": list(study.scenario.actions),
+            **({"public": list(study.public)} if study.public else {}),
+            "horizons": list(question.horizons),
+        },
         packages=CATALOGUE.versions(study.policies),
         files=study.files,
         named={"Report": "report.html"},
     )
-
-
-def _depends(study: ScenarioStudy, question: DaysQuestion) -> dict[str, Any]:
-    return {
-        **study.identity,
-        "question": {
-            "adjacency": study.adjacency,
-            "sensitive": list(study.sensitive),
-            "policies": [daily_name(name) for name in study.policies],
-            "by": list(study.by),
-            "horizon": question.horizon,
-            "total_epsilons": list(question.totals),
-            "delta": question.delta,
-            "length_public": question.length_public,
-        },
-        "records": study.scenario.space.size,
-        "actions": list(study.scenario.actions),
-        **({"public": list(study.public)} if study.public else {}),
-        "horizons": list(question.horizons),
-    }
 
 
 def _drawing(question: DaysQuestion, table: pd.DataFrame) -> Drawing:
@@ -236,14 +220,22 @@ def _drawing(question: DaysQuestion, table: pd.DataFrame) -> Drawing:
 
         return figures.value_over_days(table, size=size)
 
+    over = days(question.horizon)
     proven = table[table["most_kept"].notna() & table["total_epsilon"].between(0, math.inf, inclusive="neither")]
+    shaded = f" Shaded: what provably {NO_MECHANISM} reaches within a total (between two: at the larger)."
+    rows = table[(table["group"] == ALL) & (table["horizon"] == question.horizon)]
+    told = []
+    for name, of in rows.sort_values("total_epsilon").groupby("policy", sort=False):
+        pairs = zip(of["total_epsilon"], of["benefit_kept"], strict=True)
+        told.append(f"{name} {', '.join(f'{percent(kept)} at {plain(total)}' for total, kept in pairs)}")
     return Drawing(
         "course",
-        f"Over {days(question.horizon)}",
-        description(question, shaded=proven["total_epsilon"].nunique() > 1),
+        f"Over {over}",
+        f"Benefit kept against the total ε over {over}, and against the number of days at each total ε, a line for "
+        f"each policy.{shaded if proven['total_epsilon'].nunique() > 1 else ''}",
         draw,
         tidy(table.loc[table["group"] == ALL, ["policy", "total_epsilon", "horizon", "benefit_kept", "most_kept"]]),
-        seen=_course_seen(question, table),
+        seen=f"Benefit kept over {over} at each total ε: {'; '.join(told)}.",
     )
 
 
@@ -270,15 +262,6 @@ def _card(question: DaysQuestion, best: pd.DataFrame) -> list[Drawing]:
             )
         )
     ]
-
-
-def _course_seen(question: DaysQuestion, table: pd.DataFrame) -> str:
-    rows = table[(table["group"] == ALL) & (table["horizon"] == question.horizon)]
-    told = []
-    for name, of in rows.sort_values("total_epsilon").groupby("policy", sort=False):
-        pairs = zip(of["total_epsilon"], of["benefit_kept"], strict=True)
-        told.append(f"{name} {', '.join(f'{percent(kept)} at {plain(total)}' for total, kept in pairs)}")
-    return f"Benefit kept over {days(question.horizon)} at each total ε: {'; '.join(told)}."
 
 
 def _map(found: pd.DataFrame) -> Drawing:
@@ -308,21 +291,17 @@ def _page_values(
     study: ScenarioStudy, question: DaysQuestion, table: pd.DataFrame, found: pd.DataFrame, said: Headline
 ) -> dict[str, Any]:
     overall = table[(table["group"] == ALL) & (table["horizon"] == question.horizon)]
+    over = days(question.horizon)
     return {
         "study": study,
         "brief": brief(question, table),
         "headings": headings(question, table, found, said),
         "shown_total": telling_total(question, best_mechanisms(table))["total_epsilon"],
-        "title": over_days_title(study.title, question.horizon),
+        "title": study.title + (" Over" if study.title.rstrip()[-1:] in {"?", ".", "!"} else ", over") + f" {over}",
         "question": question,
         "disclaimer": basis(study).disclaimer,
         "privacy": privacy_words(study, question),
-        "per_day": per_day_words(study),
-        "never_falls": never_falls_words(study),
-        "schedule_words": schedule_words(study),
-        "once_words": once_words(study),
-        "one_for_all": one_for_all_words(study),
-        "limit_words": limit_words(study),
+        **ways_words(study),
         "range": RANGE,
         "achieved": achieved,
         "totals": [(total, overall[overall["total_epsilon"] == total].to_dict("records")) for total in question.totals],

@@ -2,40 +2,35 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import dataclass, replace
+from itertools import chain
 
 import numpy as np
 import pandas as pd
 
-from policies.arrays import ROUNDING
 from policies.catalogue import CATALOGUE, make_policy
 from policies.optimal.optimum import Optimal
+from policies.policy import Policy
 from policies.privacy_loss import privacy_loss_of_logs
-from policies.reference import BestFixed
-from policysim.course.class_schedules import ClassSchedules
-from policysim.course.course_comparison import CourseReferences, course_rows, evaluate_all
+from policysim.course.course_columns import COLUMNS_OF_LIMITS, CourseEvaluation, References
+from policysim.course.course_comparison import on_best_values, references_of, within_totals
 from policysim.course.course_evaluation import CourseResult, ProcessEvaluator
 from policysim.course.course_limit import first_day_limit
-from policysim.course.course_totals import rows_at_totals
 from policysim.course.once import SCHEDULES
+from policysim.course.planning import optimal_course
 from policysim.course.private_planner import PrivatePlanner
-from policysim.course.schedules import Schedule
-from policysim.course.step_problems import optimal_course
-from policysim.course.treatment_course import TreatmentCourse, build_course
+from policysim.course.schedules import ClassSchedules, Schedule
+from policysim.course.treatment_course import build_course
 from policysim.question.protocol import SILENT, Progress
-from policysim.question.words import ALL, PLAN_ONCE
 from policysim.question.words import BEST_SCHEDULE as SCHEDULE
+from policysim.question.words import PLAN_ONCE
 from policysim.study.declared import ScenarioStudy
-from policysim.study.sweep import N_THREADS
+from policysim.study.sweep import N_THREADS, evaluate_each, tabulate
 
 # How many horizons are compared: one day, the whole course, and between them in equal ratios.
 N_HORIZONS = 4
-# What a share of the gain may be too small by, and more.
-SLACK = 1e-12
 
 
 @dataclass(frozen=True)
@@ -90,7 +85,7 @@ def compare_days(study: ScenarioStudy, question: DaysQuestion, progress: Progres
         horizon : days
         total_epsilon : the budget of the course, with the question's delta
         epsilon : the largest that one day has; of plan-once that of its choice
-        composition : what proves the total (`policysim.course.composition.composed`); "one-choice" for plan-once, of
+        composition : what proves the total (`policysim.course.budget.composed`); "one-choice" for plan-once, of
             which nothing adds up
         epsilon_spent : the largest exact privacy loss of one day
         total_spent : what the course spends at most at this delta; of a policy that takes no epsilon the sum of its
@@ -119,91 +114,70 @@ def compare_days(study: ScenarioStudy, question: DaysQuestion, progress: Progres
 
 
 def _at_horizon(study: ScenarioStudy, question: DaysQuestion, horizon: int, progress: Progress) -> pd.DataFrame:
-    process, totals = _course(study, horizon, length_public=question.length_public), question.totals
+    totals, templates = question.totals, [make_policy(name) for name in study.policies]
+    process = build_course(study, horizon, length_public=question.length_public)
+    # Of merged records if that is the same for all policies that are compared (`policies.distinct`).
+    if all(type(template) in CATALOGUE.built_in.values() and template.row_wise for template in templates):
+        process = process.merged()
     course = optimal_course(process)
     evaluator = ProcessEvaluator(process, course, study.by)
-    templates = [make_policy(name) for name in study.policies]
-    plain = [template for template in templates if not template.uses_epsilon]
     family = ClassSchedules.of(process, held=1)
     with ThreadPoolExecutor(N_THREADS) as pool:
         searched = pool.submit(family.best)
         proved = [pool.submit(first_day_limit, course, process.initial, total, question.delta) for total in totals]
-    first, limits = searched.result(), {total: limit.result() for total, limit in zip(totals, proved, strict=True)}
-    references, results = evaluate_all(evaluator, course, plain, lambda: None)
+    first = searched.result()
+    limits: dict[float | None, float] = {}
+    limits |= {total: limit.result() for total, limit in zip(totals, proved, strict=True)}
+    references = references_of(evaluator, course)
+    plain = {
+        template: on_best_values(template, evaluator, course, references)
+        for template in templates
+        if not template.uses_epsilon
+    }
     # The Q-values of all days under the best policy, which nothing looks at any more.
     del course
-    planner = PrivatePlanner(evaluator, family.by_day(first))
+    schedule = family.by_day(first)
+    planner = PrivatePlanner(evaluator, schedule)
     progress.advance(horizon)
 
-    def advance() -> None:
-        progress.advance(horizon)
+    def evaluate(job: Policy | str) -> list[CourseEvaluation]:
+        if isinstance(job, str):
+            evaluations = _once(evaluator, family, first, totals, references)
+        else:
+            evaluations = within_totals(
+                job, plain.get(job), planner, totals=totals, delta=question.delta, references=references
+            )
+        found = []
+        for each in evaluations:
+            found.append(each)
+            progress.advance(horizon)
+        return found
 
-    daily = partial(
-        rows_at_totals, planner, totals=totals, delta=question.delta, references=references, advance=advance
-    )
-    schedule = course_rows(evaluator, BestFixed(), 0.0, evaluator.of_schedule(family.by_day(first)), references).assign(
-        policy=SCHEDULE, total_spent=0.0, composition="exact-losses", continuation="private"
-    )
-    with ThreadPoolExecutor(N_THREADS) as pool:
-        # What looks at a prior takes longest, and so begins first.
-        in_order = sorted(templates, key=lambda job: not job.uses_prior)
-        begun = {job: pool.submit(daily, job, results.get(job)) for job in in_order}
-        once = pool.submit(_once_rows, evaluator, family, first, totals=totals, references=references, advance=advance)
-        jobs = [once, *(begun[template] for template in templates)]
-    frames = [*(schedule.assign(total_epsilon=total) for total in totals), *(job.result() for job in jobs)]
-    table = pd.concat(frames, ignore_index=True)
-    return _with_limits(table, limits, references)
-
-
-def _course(study: ScenarioStudy, horizon: int, *, length_public: bool) -> TreatmentCourse:
-    """The course, of merged records if that is the same for all policies that are compared (`policies.distinct`)."""
-    course = build_course(study, horizon, length_public=length_public)
-    policies = [make_policy(name) for name in study.policies]
-    same = all(type(policy) in CATALOGUE.built_in.values() and policy.row_wise for policy in policies)
-    return course.merged() if same else course
+    # What looks at a prior takes longest, and so begins first.
+    jobs: list[Policy | str] = [*sorted(templates, key=lambda job: not job.uses_prior), PLAN_ONCE]
+    found = evaluate_each(jobs, evaluate, SILENT)
+    result = evaluator.of_schedule(schedule)
+    for_all = CourseEvaluation(SCHEDULE, 0.0, result, references, "private", None, 0.0, "exact-losses")
+    in_order = [replace(for_all, total=total) for total in totals]
+    in_order += [*found[PLAN_ONCE], *chain.from_iterable(found[template] for template in templates)]
+    return tabulate((replace(each, limit=limits[each.total]) for each in in_order), COLUMNS_OF_LIMITS)
 
 
-def _with_limits(table: pd.DataFrame, limits: Mapping[float, float], references: CourseReferences) -> pd.DataFrame:
-    """The table with what no mechanism exceeds at each total, for everyone: `unbeatable` and `most_kept`."""
-    unbeatable = table["total_epsilon"].map(limits).where(table["group"] == ALL)
-    best = float(references.best.means[0, 0])
-    fixed = math.nan if references.fixed is None else float(references.fixed.means[0, 0])
-    gain = best - fixed if best - fixed > ROUNDING * abs(best) else math.nan
-    # Rounded up by more than what a difference and a quotient lose; and nothing keeps more than the best for each.
-    most = np.minimum((unbeatable - fixed) / gain + SLACK, 1.0)
-    return table.assign(unbeatable=unbeatable, most_kept=most, most_kept_hides="first state")
-
-
-def _once_rows(
+def _once(
     evaluator: ProcessEvaluator,
     family: ClassSchedules,
     first: Sequence[Schedule],
-    *,
     totals: tuple[float, ...],
-    references: CourseReferences,
-    advance: Callable[[], object],
-) -> pd.DataFrame:
+    references: References,
+) -> Iterator[CourseEvaluation]:
     """One private choice of a schedule at each total: the optimum among the same public schedules at all of them."""
     problem = family.problem(family.found(first, SCHEDULES, totals))
-    frames: list[pd.DataFrame] = []
     best: CourseResult | None = None
     for total in totals:
         logs, chances = make_policy(Optimal.name, epsilon=total).tables(problem)
-        tables = [problem.utilities, *problem.outcomes.values()]
-        means = [evaluator.means(np.einsum("nm,nm->n", chances, table)) for table in tables]
-        found = CourseResult(np.stack(means, axis=1), (privacy_loss_of_logs(logs, problem.adjacency).epsilon,))
+        counted = [np.einsum("nm,nm->n", chances, table) for table in (problem.utilities, *problem.outcomes.values())]
+        found = evaluator.result(counted, [privacy_loss_of_logs(logs, problem.adjacency).epsilon])
         # What a smaller total allows, this one does: the value falls by no rounding either.
-        best = found if best is None or found.means[0, 0] >= best.means[0, 0] else best
-        rows = course_rows(evaluator, BestFixed(), total, best, references)
+        best = found if best is None or found.value[0] >= best.value[0] else best
         spent = min(total, *best.spent)  # above the total by the rounding of a logarithm
-        frames.append(
-            rows.assign(
-                policy=PLAN_ONCE,
-                total_epsilon=total,
-                total_spent=spent,
-                composition="one-choice",
-                continuation="private",
-            )
-        )
-        advance()
-    return pd.concat(frames, ignore_index=True)
+        yield CourseEvaluation(PLAN_ONCE, total, best, references, "private", total, spent, "one-choice")

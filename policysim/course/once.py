@@ -20,10 +20,8 @@ from policies.catalogue import make_policy
 from policies.policy import Policy
 from policies.privacy_loss import privacy_loss_of_logs
 from policies.problem import DecisionProblem
-from policysim.course.class_schedules import ClassSchedules
-from policysim.course.process import Process
-from policysim.course.public_classes import checked_features, one_start
-from policysim.course.schedules import Schedule, Schedules
+from policysim.course.process import Process, checked_features, one_start
+from policysim.course.schedules import ClassSchedules, Schedule, Schedules
 from policysim.question.protocol import SILENT, Progress
 
 CANNOT_REACT = (
@@ -99,7 +97,7 @@ def plan_once(
 
     The schedules come from the process and its initial distribution alone, which are public: the best schedule, each
     other first action before its rest, and then those that raise the value of the best epsilon-private choice, until
-    the gain is below 0.1 % of what there is to gain (`policysim.course.schedule_search.public_schedules`; the search is
+    the gain is below 0.1 % of what there is to gain (`policysim.course.schedules.public_schedules`; the search is
     local, and others may be better). What each is worth to each first state is exact.
 
     Parameters
@@ -171,10 +169,13 @@ def plan_once(
     progress.expect(3)
     if np.isscalar(schedules):
         family = ClassSchedules.of(process, held)
-        most = _checked_number(schedules)
+        if isinstance(schedules, (bool, np.bool_)) or not isinstance(schedules, (int, np.integer)):
+            raise ValueError(f"schedules must be a whole number, or actions (m, H), got schedules={schedules!r}.")
+        if not 2 <= schedules <= MOST_SCHEDULES:
+            raise ValueError(f"schedules must be from 2 to {MOST_SCHEDULES}, got schedules={schedules!r}.")
         first = family.best()
         progress.advance()
-        names = family.found(first, most, [chosen.epsilon])
+        names = family.found(first, int(schedules), [chosen.epsilon])
     else:
         if held is not None:
             raise ValueError("held goes with a number of schedules, not with schedules of their own.")
@@ -198,26 +199,21 @@ def plan_once(
     )
 
 
-def _checked_number(schedules: Any) -> int:
-    if isinstance(schedules, (bool, np.bool_)) or not isinstance(schedules, (int, np.integer)):
-        raise ValueError(f"schedules must be a whole number, or actions (m, H), got schedules={schedules!r}.")
-    if not 2 <= schedules <= MOST_SCHEDULES:
-        raise ValueError(f"schedules must be from 2 to {MOST_SCHEDULES}, got schedules={schedules!r}.")
-    return int(schedules)
-
-
 def _given(process: Process, schedules: ArrayLike) -> tuple[ClassSchedules, list[list[Schedule]]]:
     """Schedules that a user gives, checked: the same for every class."""
     try:
         table: Any = np.asarray(schedules)
+        shape = f"shape {table.shape}"
     except ValueError:
-        table = np.zeros(())  # rows of several lengths
+        table, shape = np.zeros(()), "rows of several lengths"
     wanted = "H" if process.horizon is None else process.horizon
     if table.ndim != 2 or not np.issubdtype(table.dtype, np.integer) or process.horizon not in (None, table.shape[1]):
-        raise ValueError(f"schedules must be whole numbers of shape (m, {wanted}), got {_shape(schedules)}.")
+        raise ValueError(f"schedules must be whole numbers of shape (m, {wanted}), got {shape}.")
     if len(table) < 2 or len(table) > MOST_SCHEDULES or len(np.unique(table, axis=0)) < len(table):
         raise ValueError(f"schedules must be 2 to {MOST_SCHEDULES} distinct rows, got {len(table)} rows.")
-    family = ClassSchedules.given(process, table.shape[1])
+    family = ClassSchedules.of_days(process, table.shape[1])
+    for own in family.families:
+        own.checked()
     everybody = Schedules(process, (1,) * table.shape[1])
     for place in range(table.shape[1]):
         bad = np.flatnonzero(~np.isin(table[:, place], everybody.choices(place)))
@@ -229,10 +225,3 @@ def _given(process: Process, schedules: ArrayLike) -> tuple[ClassSchedules, list
             )
     rows = [tuple(map(int, row)) for row in table]
     return family, [rows] * len(family.families)
-
-
-def _shape(schedules: ArrayLike) -> str:
-    try:
-        return f"shape {np.shape(schedules)}"
-    except ValueError:
-        return "rows of several lengths"

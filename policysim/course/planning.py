@@ -1,4 +1,4 @@
-"""Planning: the best that can be done in a process, and what a policy is worth in it, exactly."""
+"""Planning: the decisions of a process, the best that can be done in it, and what a policy is worth, exactly."""
 
 from __future__ import annotations
 
@@ -11,48 +11,128 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from policies.arrays import FloatArray, IntArray, probability_table
-from policies.policy import Policy
-from policysim.course.chain import EndlessError, chain_values
-from policysim.course.planning_infinite import solve_infinite
+from policies.masked import MaskedProblem, masked_problem
+from policies.policy import Policy, two_values
+from policysim.course.planning_infinite import EndlessError, Plan, chain_values, chain_visits, solve_infinite
 from policysim.course.process import Process, require_memory
-from policysim.course.step_problems import backward, decision, reference_priors, require_tabular
+from policysim.course.tabular import TabularMDP
 from policysim.question.protocol import SILENT, Progress
 
 Tables = ArrayLike | Sequence[ArrayLike]
 
 
 @dataclass(frozen=True, eq=False)
-class Plan:
-    """What each state and action is worth.
+class DailyDecisions:
+    """The decisions of a process under its best policy.
 
     Attributes
     ----------
-    q_values : array, (H, n, k), or (n, k) for an infinite horizon
-        The expected return of an action if what follows is optimal (or as the private policy does it); -inf for
-        inadmissible actions.
-    values : array, (H, n) or (n,)
-        The expected return from each state.
-    value : float
-        The expected return from the initial distribution.
-    error : float
-        No value is further than this from the best, by proof; 0 where values are exact but for the rounding of sums.
+    plain : tuple of MaskedProblem
+        One for each day; a single one for an infinite horizon. The utilities are Q-values under optimal continuation;
+        the prior is nothing but the initial distribution.
+    actions : tuple of array of int, (n,)
+        The best action in each state, for each of `plain`.
+    values : array, (n,)
+        What each first state is worth under the best policy.
     """
 
-    q_values: FloatArray
+    plain: tuple[MaskedProblem, ...]
+    actions: tuple[IntArray, ...]
     values: FloatArray
-    value: float
-    error: float = 0.0
-    _actions: IntArray | None = None
+    priors: Callable[[], list[FloatArray]]
 
     @cached_property
-    def actions(self) -> IntArray:
-        """A best action in each state, (H, n) or (n,).
+    def days(self) -> tuple[MaskedProblem, ...]:
+        """The same decisions with the distribution of the state as their prior, computed when first asked for.
 
-        Without a horizon, the largest Q-value is not enough: of actions that are equally good, some may put off the
-        end for ever. These do not.
+        The distribution under the best policy: on that day, or over all (discounted) decisions. Where nobody is left
+        on a day, it is that of the last day with somebody.
         """
-        best: IntArray = self.q_values.argmax(axis=-1) if self._actions is None else self._actions
-        return best
+        return tuple(day.with_prior(prior) for day, prior in zip(self.plain, self.priors(), strict=True))
+
+    def decisions(self, policy: Policy) -> tuple[MaskedProblem, ...]:
+        """The decisions that a policy faces: those with priors only if it looks at them."""
+        return self.days if policy.uses_prior else self.plain
+
+
+def q_table(process: Process, values: FloatArray) -> FloatArray:
+    """Rewards + discount * continuation of the (n,) values, (n, k), -inf where inadmissible."""
+    q_values = process.continuation(values)
+    if process.discount != 1:
+        q_values *= process.discount
+    q_values += process.rewards
+    if process.admissible is not None:
+        q_values[~process.admissible] = -np.inf
+    return q_values
+
+
+def optimal_course(process: Process) -> DailyDecisions:
+    """The decisions under the best policy; ValueError if that does not exist (see `plan`)."""
+    if process.horizon is None:
+        mdp = require_tabular(process)
+        found = solve_infinite(mdp)
+        visits = chain_visits(mdp, two_values(found.actions, mdp.n_actions, 1.0, 0.0))
+        prior = visits / visits.sum() if visits.sum() > 0 else mdp.initial
+        only = decision(mdp, found.q_values, mdp.initial)
+        return DailyDecisions((only,), (found.actions,), found.values, lambda: [prior])
+    # Q-values, a best action, and the distribution of the state.
+    require_memory(process, 8 * (len(process.actions) + 2))
+    values, days = np.zeros(len(process.initial)), []
+    for _ in range(process.horizon):
+        q_values = q_table(process, values)
+        days.append(decision(process, q_values, process.initial))
+        values = q_values.max(axis=1)
+    actions = tuple(day.best_actions() for day in reversed(days))
+    return DailyDecisions(tuple(reversed(days)), actions, values, lambda: _priors(process, actions))
+
+
+def reference_priors(process: Process) -> list[FloatArray]:
+    """The distribution of the state on each day, (n,), under the best policy of a finite horizon."""
+    values, best = np.zeros(len(process.initial)), []
+    for _ in range(process.horizon or 0):
+        q_values = q_table(process, values)
+        best.append(q_values.argmax(axis=1).astype(np.uint8 if q_values.shape[1] <= 256 else np.intp))
+        values = q_values.max(axis=1)
+    return _priors(process, best[::-1])
+
+
+def _priors(process: Process, actions: Sequence[IntArray]) -> list[FloatArray]:
+    """The distribution of the state on each day if these actions are taken."""
+    k = len(process.actions)
+    return distributions(process, lambda day, mass: process.push(mass, two_values(actions[day], k, 1.0, 0.0)))
+
+
+def distributions(process: Process, step: Callable[[int, FloatArray], FloatArray]) -> list[FloatArray]:
+    """The distribution of the state on each day of a horizon, (n,) each; of the last day with somebody.
+
+    `step` goes from a day and the mass of its states, (n,), to the mass of the next day's.
+    """
+    mass, found = process.initial, [process.initial]
+    for day in range((process.horizon or 0) - 1):
+        # What is left over from a difference of sums may be the rounding of 0.
+        mass = np.maximum(step(day, mass), 0.0)
+        left = mass.sum()
+        found.append(mass / left if left > 0 else found[-1])
+    return found
+
+
+def decision(process: Process, q_values: FloatArray, prior: FloatArray) -> MaskedProblem:
+    """The decision between Q-values, (n, k)."""
+    return masked_problem(
+        q_values,
+        prior,
+        process.admissible,
+        classes=process.classes,
+        actions=process.actions,
+        records=process.records,
+    )
+
+
+def require_tabular(process: Process) -> TabularMDP:
+    """The process itself; ValueError for one without a horizon that is no TabularMDP."""
+    if not isinstance(process, TabularMDP):
+        raise ValueError(f"a process without a horizon must be a TabularMDP, got {type(process).__name__}.")
+    return process
 
 
 def plan(process: Process, *, policy: Policy | None = None, advance: Callable[[], object] | Progress = SILENT) -> Plan:
@@ -107,23 +187,25 @@ def plan(process: Process, *, policy: Policy | None = None, advance: Callable[[]
                 "Q-values under a private policy need a horizon: without one they would have to be found together with "
                 "the policy that is made of them, which need not be possible. Give a horizon."
             )
-        found = solve_infinite(require_tabular(process), progress)
-        return Plan(found.q_values, found.values, float(process.initial @ found.values), found.error, found.actions)
+        return solve_infinite(require_tabular(process), progress)
     n, k = process.rewards.shape
     require_memory(process, 8 * (k + 1))
+    # Every policy that uses a prior gets that of its day, any other one the same for all.
+    priors = reference_priors(process) if policy is not None and policy.uses_prior else [process.initial]
     columns, values = np.empty((process.horizon, k, n)), np.empty((process.horizon, n))
-    private = None if policy is None else _private(process, policy)
-
     progress.expect(process.horizon)
-
-    def decide(day: int, q_values: FloatArray) -> FloatArray:
+    later = np.zeros(n)
+    for day in reversed(range(process.horizon)):
+        q_values = q_table(process, later)
+        columns[day] = q_values.T
         progress.advance()
-        values[day] = q_values.max(axis=1) if private is None else private(day, q_values)
-        best: FloatArray = values[day]
-        return best
-
-    first = backward(process, decide, columns)
-    return Plan(columns.transpose(0, 2, 1), values, float(process.initial @ first))
+        if policy is None:
+            values[day] = q_values.max(axis=1)
+        else:
+            problem = decision(process, q_values, priors[min(day, len(priors) - 1)])
+            values[day] = expected(process, problem.tables(policy)[1], q_values)
+        later = values[day]
+    return Plan(columns.transpose(0, 2, 1), values, float(process.initial @ later))
 
 
 def policy_value(process: Process, probabilities: Tables) -> float:
@@ -165,10 +247,21 @@ def policy_values(process: Process, probabilities: Tables) -> FloatArray:
     Without a horizon and a discount, states from which rewards may go on for ever have -inf if these are <= 0, inf if
     they are >= 0, and NaN if they are mixed.
     """
-    table = _daily_tables(process, probabilities)
-    if process.horizon is None:
-        return chain_values(require_tabular(process), table(0))
-    return backward(process, lambda day, q_values: expected(process, table(day), q_values))
+    given: Any = probabilities
+    if not isinstance(given, (np.ndarray, Sequence)) or len(given) == 0:
+        raise ValueError(f"probabilities must be (n, k), or (H, n, k), got {type(given).__name__} without rows.")
+    alike = _checked(process, given, "probabilities") if np.ndim(given[0]) < 2 else None
+    if alike is None and len(given) != process.horizon:
+        raise ValueError(f"probabilities must hold {process.horizon} days or be one table, got {len(given)} tables.")
+    if alike is not None and process.horizon is None:
+        return chain_values(require_tabular(process), alike)
+    values = np.zeros(len(process.initial))
+    for day in reversed(range(process.horizon or 0)):
+        q_values = q_table(process, values)
+        # Checked when it is asked for: all at once may not fit into memory.
+        table = _checked(process, given[day], f"probabilities[{day}]") if alike is None else alike
+        values = expected(process, table, q_values)
+    return values
 
 
 def expected(process: Process, probabilities: FloatArray, q_values: FloatArray) -> FloatArray:
@@ -179,30 +272,6 @@ def expected(process: Process, probabilities: FloatArray, q_values: FloatArray) 
             column if process.admissible is None else np.where(process.admissible[:, action], column, 0)
         )
     return values
-
-
-def _private(process: Process, policy: Policy) -> Callable[[int, FloatArray], FloatArray]:
-    """The values of a day under a private policy."""
-    priors = reference_priors(process) if policy.uses_prior else [process.initial]
-
-    def choose(day: int, q_values: FloatArray) -> FloatArray:
-        problem = decision(process, q_values, priors[min(day, len(priors) - 1)])
-        return expected(process, problem.tables(policy)[1], q_values)
-
-    return choose
-
-
-def _daily_tables(process: Process, probabilities: Tables) -> Callable[[int], FloatArray]:
-    """The checked table of each day, (n, k), checked when it is asked for: all at once may not fit into memory."""
-    given: Any = probabilities
-    if not isinstance(given, (np.ndarray, Sequence)) or len(given) == 0:
-        raise ValueError(f"probabilities must be (n, k), or (H, n, k), got {type(given).__name__} without rows.")
-    if np.ndim(given[0]) < 2:
-        table = _checked(process, given, "probabilities")
-        return lambda _: table
-    if len(given) != process.horizon:
-        raise ValueError(f"probabilities must hold {process.horizon} days or be one table, got {len(given)} tables.")
-    return lambda day: _checked(process, given[day], f"probabilities[{day}]")
 
 
 def _checked(process: Process, values: ArrayLike, name: str) -> FloatArray:

@@ -14,24 +14,19 @@ from itertools import repeat
 
 import numpy as np
 
+from policies.accounting import Use
 from policies.arrays import FloatArray
 from policies.masked import MaskedProblem
 from policies.policy import Policy
 from policies.reference import BestFixed
-from policysim.course.allocation import buy_most, most_affordable
-from policysim.course.budget import PrivacyBudget
-from policysim.course.class_schedules import ClassSchedules
-from policysim.course.composition import Composition, composed
-from policysim.course.course_evaluation import ProcessEvaluator
-from policysim.course.private_course import PrivateCourse, follow
+from policysim.course.budget import PrivacyBudget, buy_most, most_affordable
+from policysim.course.course_evaluation import CourseResult, ProcessEvaluator
+from policysim.course.planning import decision, distributions, optimal_course, reference_priors
 from policysim.course.process import Process
-from policysim.course.schedules import DayAction, Schedule, Schedules, best_schedule
-from policysim.course.step_problems import optimal_course, reference_priors
+from policysim.course.schedules import ClassSchedules, DayAction, best_schedule, moved, sketched
 
 # A policy that uses a prior is planned again under its own distribution of the state so often, while it gains.
 ROUNDS = 2
-# How many of the fixed parts of a course are searched for where to spend.
-SKETCH = 32
 # A sum of losses may be above what it is by this share of it.
 ROUNDED = 1e-12
 # So many factors are tried until what is bought fits into a total.
@@ -41,12 +36,95 @@ GAIN = 1e-6
 
 
 @dataclass(frozen=True, eq=False)
-class CourseWithin:
-    """A course within a total: what proves it, and what it spends at most, at the delta of the budget."""
+class PrivateCourse:
+    """A policy over days under its own continuation.
 
-    course: PrivateCourse
-    composition: Composition
-    total_spent: float
+    Attributes
+    ----------
+    policies : tuple of Policy
+        That of each day. Where every state allows every action, a `BestFixed` names its action.
+    priors : sequence of array, (n,)
+        What they were told of the state on each day.
+    uses : tuple of Use
+        What each day's table reveals.
+    result : CourseResult
+        What it is worth, causes and loses.
+    """
+
+    policies: tuple[Policy, ...]
+    priors: Sequence[FloatArray]
+    uses: tuple[Use, ...]
+    result: CourseResult
+    _process: Process
+    _tables: dict[int, FloatArray]
+
+    @property
+    def value(self) -> float:
+        """The expected return of everyone."""
+        return float(self.result.value[0])
+
+    @cached_property
+    def states(self) -> list[FloatArray]:
+        """The distribution of the state on each day under the course itself, (n,) each, found when first asked for."""
+
+        def step(day: int, mass: FloatArray) -> FloatArray:
+            if day in self._tables:
+                return self._process.push(mass, self._tables[day])
+            policy = self.policies[day]
+            assert isinstance(policy, BestFixed)
+            assert policy.action is not None
+            return moved(self._process, mass, policy.action)
+
+        found = distributions(self._process, step)
+        # Those of all days may take much memory, and nobody else asks.
+        self._tables.clear()
+        return found
+
+
+def follow(
+    evaluator: ProcessEvaluator,
+    policies: Sequence[Policy],
+    priors: Sequence[FloatArray],
+    visit: Callable[[int, MaskedProblem], object] | None = None,
+) -> PrivateCourse:
+    """Plan and evaluate a policy for each day, from the last day to the first.
+
+    Parameters
+    ----------
+    evaluator : ProcessEvaluator
+        Of a process with a finite horizon H.
+    policies : sequence of Policy
+        One a day.
+    priors : sequence of array, (n,)
+        The distribution of the state that each day's policy is told.
+    visit : callable, optional
+        Told of each day and its decision, the last day first. The decisions of all days may not fit into memory.
+    """
+    process = evaluator.process
+    # On the last days everybody may get actions that are known: nothing is to be decided there.
+    end: list[int] = []
+    if visit is None and process.admissible is None:
+        for policy in reversed(policies):
+            if not isinstance(policy, BestFixed) or policy.action is None:
+                break
+            end.insert(0, policy.action)
+    uses, chosen = [Use(0.0, 0.0)] * len(policies), list(policies)
+    tables: dict[int, FloatArray] = {}
+
+    def decide(day: int, q_values: FloatArray) -> tuple[FloatArray, FloatArray]:
+        problem = decision(process, q_values, priors[day])
+        logs, probabilities = problem.tables(policies[day])
+        uses[day] = problem.use(policies[day], logs)
+        if problem.whole is not None and isinstance(policies[day], BestFixed):
+            chosen[day] = BestFixed(action=int(probabilities[0].argmax()))
+        else:
+            tables[day] = probabilities
+        if visit is not None:
+            visit(day, problem)
+        return logs, probabilities
+
+    result = evaluator.backward(decide, tuple(end))
+    return PrivateCourse(tuple(chosen), priors, tuple(uses), result, process, tables)
 
 
 class PrivatePlanner:
@@ -69,8 +147,7 @@ class PrivatePlanner:
         self.evaluator, self.process = evaluator, evaluator.process
         self.horizon = evaluator.process.horizon or 0
         self._start = self._first_course(schedule)
-        sketch: Callable[[int], Process] | None = getattr(self.process, "sketch", None)
-        small = self.process if sketch is None else sketch(SKETCH)
+        small = sketched(self.process)
         # A sketch may lack classes of patients who never come.
         same = schedule if self.process.classes is None else None
         whole = small is self.process
@@ -79,15 +156,20 @@ class PrivatePlanner:
     def _first_course(self, schedule: tuple[DayAction, ...] | None) -> PrivateCourse:
         """What costs no privacy: the best schedule, or, where states do not allow the same, what is best on average."""
         nothing = [BestFixed()] * self.horizon
-        family = ClassSchedules.of_days(self.process)
-        if not family.open:
+        family = ClassSchedules.of_days(self.process, self.horizon)
+        if not all(own.open for own in family.families):
             return self._settled(follow(self.evaluator, nothing, self._reference))
-        known = schedule or family.by_day([_best_schedule(own) for own in family.families])
+        if schedule is None:
+            # Climbed to from the best constant action.
+            starts = [[max(own.open, key=own.constant_value)] * self.horizon for own in family.families]
+            climbed = [best_schedule(own.process, start) for own, start in zip(family.families, starts, strict=True)]
+            schedule = family.by_day(climbed)
         if self.process.classes is None and self.process.admissible is None:
-            policies = [BestFixed(action=action) for action in known if isinstance(action, int)]
+            policies = [BestFixed(action=action) for action in schedule if isinstance(action, int)]
             return follow(self.evaluator, policies, [self.process.initial] * self.horizon)
         # Day by day what is best on average in each class, given who is there under the schedule: worth no less.
-        return self._settled(follow(self.evaluator, nothing, family.masses(known)))
+        under_it = distributions(self.process, lambda day, mass: moved(self.process, mass, schedule[day]))
+        return self._settled(follow(self.evaluator, nothing, under_it))
 
     @cached_property
     def _reference(self) -> list[FloatArray]:
@@ -113,7 +195,7 @@ class PrivatePlanner:
             best = again
         return best
 
-    def within(self, template: Policy, totals: Sequence[float], delta: float) -> Iterator[CourseWithin]:
+    def within(self, template: Policy, totals: Sequence[float], delta: float) -> Iterator[PrivateCourse]:
         """The course found that is worth most within each total, rising: a larger one is never worth less.
 
         The best schedule is where it starts. Equal epsilons on the first days (on all of them, half of them, a quarter,
@@ -131,13 +213,19 @@ class PrivatePlanner:
                 best = max(best, self.plan([replace(template, epsilon=total)] * self.horizon), key=_value)
             elif sketch is None:
                 best = self._searched(template, budget, best)
-            elif sketch.course is not seen:
-                best, seen = self._like(sketch.course, template, budget, best), sketch.course
-            yield CourseWithin(best, *composed(best.uses, delta))
+            elif sketch is not seen:
+                best, seen = self._like(sketch, template, budget, best), sketch
+            yield best
 
     def _searched(self, template: Policy, budget: PrivacyBudget, base: PrivateCourse) -> PrivateCourse:
         """The best course so far, or a better one within the budget."""
-        best = max([base, *self._equal(template, budget, base.states)], key=_value)
+        # The first days with the largest epsilon that was found affordable: all of them, half of them, ..., one.
+        equal, days = [base], self.horizon
+        while days > 0 and (even := budget.daily_epsilon(days)) > 0:
+            weights = np.where(np.arange(self.horizon) < days, 1.0, 0.0)
+            equal += self._scaled(template, weights, even, budget, base.states)
+            days //= 2
+        best = max(equal, key=_value)
         for _ in range(ROUNDS):
             better = max([best, *self._bought(template, budget, best)], key=_value)
             if not better.value > best.value + GAIN * abs(best.value):
@@ -164,15 +252,6 @@ class PrivatePlanner:
             if found is not best:
                 return found
         return best
-
-    def _equal(self, template: Policy, budget: PrivacyBudget, priors: list[FloatArray]) -> list[PrivateCourse]:
-        """The first days with the largest epsilon that was found affordable: all of them, half of them, ..., one."""
-        found, days = [], self.horizon
-        while days > 0 and (even := budget.daily_epsilon(days)) > 0:
-            weights = np.where(np.arange(self.horizon) < days, 1.0, 0.0)
-            found += self._scaled(template, weights, even, budget, priors)
-            days //= 2
-        return found
 
     def _scaled(
         self,
@@ -241,12 +320,6 @@ def _share(budget: PrivacyBudget, course: PrivateCourse) -> float:
     """What share of the budget a course spends; above 1 by no more than the rounding of a sum, it is 1."""
     found = budget.share(course.uses)
     return min(found, 1.0) if found <= 1 + ROUNDED else found
-
-
-def _best_schedule(family: Schedules) -> Schedule:
-    """The best schedule that is climbed to from the best constant one."""
-    best = max(family.open, key=family.constant_value)
-    return best_schedule(family.process, [best] * len(family.held))
 
 
 def _value(course: PrivateCourse) -> float:

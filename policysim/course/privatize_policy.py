@@ -3,24 +3,152 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from numbers import Real
 from typing import Any, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from policies.adjacency import AnyRecord
 from policies.arrays import FloatArray, IntArray
 from policies.catalogue import CATALOGUE, make_policy
+from policies.exponential import ExponentialFamily
 from policies.mask import admissible_mask, mask_classes
 from policies.masked import masked_problem
-from policies.policy import Policy, draw_actions
+from policies.policy import Policy, draw_actions, two_values
+from policies.problem import DecisionProblem
 from policies.randomized_response import RandomizedResponse
-from policysim.course.private_network import FOR_NETWORKS, PrivateNetwork, QNetwork, require_usable, uniform_prior
 from policysim.course.process import InfiniteLossWarning
 
+QNetwork = Callable[[Any], ArrayLike]
+# Mechanisms that need nothing but one row of scores and a scale.
+FOR_NETWORKS = ("exponential", "exponential-bounded-range", "exponential-tight", "randomized-response")
 # Widths of declared bounds whose products with any scale stay normal numbers.
 LEAST_WIDTH, MOST_WIDTH = 1e-150, 1e150
+
+
+@dataclass(frozen=True, eq=False)
+class PrivateNetwork:
+    """A private policy that asks a Q-network.
+
+    Attributes
+    ----------
+    q_network : callable
+        From a batch of m observations to scores, (m, A).
+    policy : Policy
+        The mechanism, with its epsilon.
+    lower, upper : float or None
+        The declared bounds; scores are clipped to them.
+    mask_public : bool
+        Whether it is public which actions an observation allows.
+    """
+
+    q_network: QNetwork
+    policy: Policy
+    lower: float | None
+    upper: float | None
+    mask_public: bool
+    _scales: dict[int, float] = field(default_factory=dict)
+
+    @property
+    def guarantee(self) -> float:
+        """What one decision never loses, between any two observations whatever (that allow the same actions)."""
+        return self.policy.guarantee
+
+    def probabilities(self, observations: Any, *, admissible: ArrayLike | None = None) -> FloatArray:
+        """p(a|observation), (m, A).
+
+        Parameters
+        ----------
+        observations : batch of m observations
+            Handed to the network as it is.
+        admissible : array of bool, (m, A), optional
+            Which actions each observation allows. Only with mask_public.
+
+        Raises
+        ------
+        ValueError
+            For scores that are not an (m, A) array of finite numbers, a module in training mode, or a mask that is not
+            public.
+        """
+        scores: FloatArray = np.array(_asked(self.q_network, observations), dtype=np.float64, order="F")
+        if scores.ndim != 2 or scores.shape[1] < 2 or not np.isfinite(scores).all():
+            infinite = "infinite ones" if np.isinf(scores).any() else f"shape {scores.shape}"
+            what = "NaN" if np.isnan(scores).any() else infinite
+            raise ValueError(f"q_values must return finite numbers, (m, A) with A >= 2, got {what}.")
+        mask = admissible_mask(admissible, scores.shape)
+        if mask is not None and not self.mask_public:
+            raise ValueError(
+                "an action that only some observations allow tells them apart, at an infinite privacy loss: declare "
+                "mask_public=True if it is public which actions are possible."
+            )
+        if isinstance(self.policy, RandomizedResponse):
+            # It only asks which action is best, so that a row does not depend on what stands beside it.
+            return masked_problem(scores, np.full(len(scores), 1 / len(scores)), mask).tables(self.policy)[1]
+        np.clip(scores, self.lower, self.upper, out=scores)
+        if mask is not None:
+            scores[~mask] = -np.inf
+        n_actions = scores.shape[1]
+        if n_actions not in self._scales:
+            assert self.lower is not None
+            assert self.upper is not None
+            # That of the whole declared box, found once.
+            self._scales[n_actions] = box_scale(self.policy, n_actions, self.upper - self.lower)
+        return _exponential(scores, self._scales[n_actions])
+
+    def act(self, observations: Any, rng: np.random.Generator, *, admissible: ArrayLike | None = None) -> IntArray:
+        """Draw an action for each observation, (m,). Floating point: for simulation, not for a release."""
+        return draw_actions(self.probabilities(observations, admissible=admissible), rng)
+
+
+def box_scale(policy: Policy, n_actions: int, width: float) -> float:
+    """The scale s of an exponential mechanism for all scores in a box [lower, lower + width]^A.
+
+    The corners with one score apart from all others attain sensitivity, range and exact loss of the whole box.
+    """
+    assert isinstance(policy, ExponentialFamily)
+    if policy.epsilon == 0:
+        return np.inf
+    corner = np.eye(n_actions) * width
+    corners = np.concatenate([corner, width - corner])
+    return policy.scale(DecisionProblem(corners, np.full(len(corners), 1 / len(corners)), AnyRecord()))
+
+
+def _exponential(scores: FloatArray, scale: float) -> FloatArray:
+    """p proportional to exp(score / s) for each row, (m, A), whatever stands beside it; 0 at scores of -inf."""
+    if scale == 0:
+        return two_values(scores.argmax(axis=1), scores.shape[1], 1.0, 0.0)
+    gaps = np.subtract(scores, scores.max(axis=1)[:, None], out=scores)
+    weights = np.where(np.isneginf(gaps), 0.0, np.exp(np.maximum(gaps, np.finfo(float).min) / scale))
+    return np.asarray(weights / weights.sum(axis=1)[:, None])
+
+
+def _is_module(network: Any) -> bool:
+    """Whether it has `parameters` and `training`, as those of torch, which is not imported; ValueError in training."""
+    if not callable(getattr(network, "parameters", None)) or not hasattr(network, "training"):
+        return False
+    if network.training:
+        raise ValueError(
+            "q_values is in training mode, in which the scores of an observation may depend on others and on chance: "
+            "call q_values.eval() first."
+        )
+    return True
+
+
+def _asked(network: Any, observations: Any) -> Any:
+    """The scores of a batch: of a module, from a tensor like its parameters."""
+    if _is_module(network):
+        first = next(iter(network.parameters()), None)
+        if first is not None and not hasattr(observations, "detach"):
+            observations = first.detach().new_tensor(np.asarray(observations))
+    return _as_numpy(network(observations))
+
+
+def _as_numpy(scores: Any) -> Any:
+    """A tensor without its gradient, on the CPU, in double precision; anything else as it is."""
+    return scores.detach().cpu().double().numpy() if hasattr(scores, "detach") else scores
 
 
 @dataclass(frozen=True, eq=False)
@@ -164,7 +292,9 @@ def privatize_policy(
             f"lower and upper must be finite bounds of the scores, lower < upper and {LEAST_WIDTH:g} to {MOST_WIDTH:g} "
             f"apart, got lower={lower!r}, upper={upper!r}."
         )
-    require_usable(q_values)
+    for parameter in q_values.parameters() if _is_module(q_values) else ():  # type: ignore[attr-defined]  # a module has them
+        if not np.isfinite(_as_numpy(parameter)).all():
+            raise ValueError("q_values must be finite, got a module with parameters that are infinite or NaN.")
     return PrivateNetwork(q_values, mechanism, lower, upper, bool(mask_public))
 
 
@@ -182,7 +312,7 @@ def _private_table(
     tables = np.empty((len(days), days.shape[2], days.shape[1]))
     spent = 0.0
     for day, scores in enumerate(days):
-        problem = masked_problem(scores, uniform_prior(len(scores)), mask, classes=classes)
+        problem = masked_problem(scores, np.full(len(scores), 1 / len(scores)), mask, classes=classes)
         logs, probabilities = problem.tables(policy)
         tables[day] = probabilities.T
         spent = max(spent, problem.epsilon_spent(logs))

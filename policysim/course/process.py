@@ -1,6 +1,7 @@
 """Process: a decision process over days, as the questions that planning asks of it.
 
-The arrays of a decision process: as users give them, checked, in the form that solvers work on.
+Which of its states are hidden among each other; and its arrays, as users give them, checked, in the form that solvers
+work on.
 """
 
 from __future__ import annotations
@@ -133,6 +134,43 @@ class Process(Protocol):
         """
 
 
+WHY_UNCHANGING = "what is public of it on later days would reveal the hidden part of the first record."
+
+
+def checked_features(features: Any) -> list[str]:
+    """The names as a list; ValueError for a single text."""
+    if isinstance(features, str) or not isinstance(features, Sequence):
+        raise ValueError(f"public must be a list of features, got public={features!r}.")
+    return list(features)
+
+
+def refined(classes: IntArray | None, levels: IntArray) -> IntArray:
+    """Classes of which each is split by the levels of one more feature, (n,), numbered from 0.
+
+    Examples
+    --------
+    >>> refined(np.array([0, 0, 1, 1]), np.array([0, 2, 2, 2])).tolist()
+    [0, 1, 2, 2]
+    """
+    codes = levels if classes is None else classes * (int(levels.max()) + 1) + levels
+    found: IntArray = np.unique(codes, return_inverse=True)[1]
+    return found
+
+
+def one_start(initial: FloatArray, classes: IntArray | None) -> bool:
+    """Whether each public class has one possible first state: what looks at that alone then learns nothing hidden.
+
+    Examples
+    --------
+    >>> one_start(np.array([0.0, 1.0]), None), one_start(np.array([0.5, 0.5]), None)
+    (True, False)
+    >>> one_start(np.array([0.5, 0.5]), np.array([0, 1]))
+    True
+    """
+    possible = np.flatnonzero(initial)
+    return len(possible) == (1 if classes is None else len(np.unique(classes[possible])))
+
+
 Table: TypeAlias = "ArrayLike | Sequence[sparse.sparray | sparse.spmatrix]"
 # scipy's matrices have no static types that serve here.
 Matrix: TypeAlias = Any
@@ -164,12 +202,6 @@ def stack_actions(table: Any, name: str) -> Matrix:
         stacked = sparse.csr_array(dense.transpose(1, 0, 2).reshape(-1, dense.shape[2]))
     stacked.eliminate_zeros()
     return stacked
-
-
-def clear_rows(stacked: Matrix, where: BoolArray) -> None:
-    """Empty the rows of some states and actions, (S, A), in place, whatever stood there."""
-    stacked.data[np.repeat(where.T.ravel(), np.diff(stacked.indptr))] = 0.0
-    stacked.eliminate_zeros()
 
 
 def checked_ends(ends: ArrayLike, mask: BoolArray | None, shape: tuple[int, int]) -> FloatArray:

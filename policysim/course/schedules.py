@@ -1,23 +1,31 @@
-"""Schedules: the same action for everybody, which may change from step to step, and looks at nobody.
+"""Schedules: the same action for everybody in a public class, which may change from step to step, and looks at nobody.
 
-What a schedule is worth to each first state is exact.
+What a schedule is worth to each first state is exact. Which ones to choose among privately is found from a process and
+its prior alone. Both are public, so that whoever chooses among the schedules reveals nothing by which ones there are.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import groupby
 from typing import TypeAlias
 
 import numpy as np
 
 from envs.treatment_response import is_whole
+from policies.adjacency import Adjacency, AnyRecord
 from policies.arrays import FloatArray, IntArray
-from policies.policy import two_values
-from policysim.course.chain import EndlessError, chain_values
+from policies.listed import Listed
+from policies.optimal.certificate import optimal_certificate
+from policies.optimal.optimum import Optimal
+from policies.policy import NotApplicableError, two_values
+from policies.problem import DecisionProblem
+from policies.proof import LOST, grouped
+from policysim.course.planning import q_table, require_tabular
+from policysim.course.planning_infinite import EndlessError, chain_values
 from policysim.course.process import BoolArray, Process
-from policysim.course.step_problems import q_table, require_tabular
 
 Schedule = tuple[int, ...]
 # What everybody gets on a day; or what everybody in each public class does, where classes never change.
@@ -28,6 +36,12 @@ CHANGES = 8
 MOST_STEPS = 32
 # What is worth more by less than this, relative, is rounding.
 ROUNDING = 1e-12
+# How many schedules a search adds at a time, and from how many it starts.
+BATCH, STARTS = 2, 6
+# The search ends if it gains less than this share of what the best for each gains over one schedule for all.
+LEAST_GAIN = 1e-3
+# Of how many fixed parts of a record the sketch of a course is made that is searched.
+SKETCH = 32
 
 
 @dataclass(frozen=True, eq=False)
@@ -157,12 +171,21 @@ class Schedules:
             >= 0, of any sum.
         start : tuple of int, (B,)
         """
-        schedule = start
+        process, schedule = self.process, start
         while True:
-            masses = self._masses(weights, schedule)
+            # The mass of the states at each place.
+            masses = [weights]
+            for place, action in enumerate(schedule[:-1]):
+                mass = masses[-1]
+                for _ in range(self.held[place]):
+                    mass = moved(process, mass, action)
+                masses.append(mass)
             found, values = list(schedule), np.zeros(len(weights))
             for place in reversed(range(len(schedule))):
-                before = self._before_each(values, place)
+                if self.held[place] == 1 and process.admissible is None and process.horizon is not None:
+                    before = dict(enumerate(q_table(process, values).T))
+                else:
+                    before = {action: self._before(values, action, place) for action in self.choices(place)}
                 worth = {action: float(masses[place] @ column) for action, column in before.items()}
                 most = max(worth, key=lambda action: worth[action])
                 if worth[most] > worth[schedule[place]] + ROUNDING * max(map(abs, worth.values())):
@@ -171,21 +194,6 @@ class Schedules:
             if tuple(found) == schedule:
                 return schedule
             schedule = tuple(found)
-
-    def _before_each(self, values: FloatArray, place: int) -> dict[int, FloatArray]:
-        if self.held[place] == 1 and self.process.admissible is None and self.process.horizon is not None:
-            return dict(enumerate(q_table(self.process, values).T))
-        return {action: self._before(values, action, place) for action in self.choices(place)}
-
-    def _masses(self, weights: FloatArray, schedule: Schedule) -> list[FloatArray]:
-        """The mass of the states at each place, (B,) of (n,)."""
-        masses = [weights]
-        for place, action in enumerate(schedule[:-1]):
-            mass = masses[-1]
-            for _ in range(self.held[place]):
-                mass = moved(self.process, mass, action)
-            masses.append(mass)
-        return masses
 
 
 def following(process: Process, values: FloatArray, action: DayAction) -> FloatArray:
@@ -236,3 +244,262 @@ def best_schedule(process: Process, start: Sequence[int]) -> Schedule:
         The actions of the days to begin with.
     """
     return Schedules(process, (1,) * len(start)).best(process.initial, tuple(start))
+
+
+def best_of_all(family: Schedules) -> Schedule:
+    """The best schedule, climbed to from every constant one: on a sketch of the process, if it has one, and then on it.
+
+    It is worth no less than any that differs at one place.
+    """
+    searched, places = replace(family, process=sketched(family.process)), range(len(family.held))
+    constants = [tuple(action for _ in places) for action in family.choices(len(places) - 1)]
+    found = sorted({searched.best(searched.process.initial, constant) for constant in constants})
+    worth = searched.process.initial @ searched.values(found)
+    return family.best(family.process.initial, found[int(worth.argmax())])
+
+
+def sketched(process: Process) -> Process:
+    """A smaller process that stands in for one where nothing has to be exact, if it has a `sketch`; else itself."""
+    sketch: Callable[[int], Process] | None = getattr(process, "sketch", None)
+    return process if sketch is None else sketch(SKETCH)
+
+
+def public_schedules(family: Schedules, first: Schedule, most: int, epsilons: Sequence[float]) -> list[Schedule]:
+    """Schedules to choose among privately, from the process (or its sketch, if it has one) and its prior alone.
+
+    The best schedule, each other first action before its rest, and then those that raise the value of the best
+    epsilon-private choice: the columns that its linear programme still lacks (column generation: Dantzig & Wolfe 1960,
+    Decomposition principle for linear programs). The dual of that programme (`policies.proof`) has for each first state
+    x the utility mu(x) at which it is indifferent. A schedule s that joins with a ceiling of M, so that
+    q M <= p(s|x) <= M for q = e^-epsilon, gains in proportion to
+
+        sum over x of prior(x) (q (u_s(x) - mu(x)) + (1 - q) max(u_s(x) - mu(x), 0)).
+
+    This is convex in u_s. So the best schedule for first states of weight prior(x) (q + (1 - q) [u_s(x) > mu(x)])
+    gains no less than s, and this is repeated until nothing changes.
+
+    Parameters
+    ----------
+    family : Schedules
+    first : tuple of int
+        The best schedule.
+    most : int
+        How many there may be, >= 2.
+    epsilons : sequence of float
+        Of the choices that they are for, rising.
+
+    Returns
+    -------
+    list of tuple of int
+        Those that the best choice uses at some epsilon, and at least two.
+    """
+    family = replace(family, process=sketched(family.process))
+    chosen = [first, *((action, *first[1:]) for action in family.choices(0) if action != first[0])][:most]
+    used: dict[Schedule, None] = {}
+    for epsilon in epsilons if len(chosen) > 1 else ():
+        room = most - len([schedule for schedule in chosen if schedule not in used])
+        used |= dict.fromkeys(_used(family, chosen, epsilon, max(room, len(chosen))))
+        chosen = list(dict.fromkeys([*used, *chosen]))[:most]
+    enough = [*used, *(schedule for schedule in chosen if schedule not in used)][: max(2, len(used))]
+    return enough[:most]
+
+
+def _used(family: Schedules, chosen: Sequence[Schedule], epsilon: float, most: int) -> list[Schedule]:
+    """The schedules that the best private choice uses, of those chosen and of those that it lacks, so many at most.
+
+    They are added until another one gains less than `LEAST_GAIN`.
+    """
+    names, prior = list(chosen), family.process.initial
+    table, worth = family.values(names), -np.inf
+    while True:
+        problem = DecisionProblem(table, prior, AnyRecord())
+        probabilities = Optimal(epsilon).probabilities(problem)
+        before, worth = worth, problem.value(probabilities)
+        uses = probabilities.max(axis=0) > 0
+        stakes = float(prior @ (table.max(axis=1) - table[:, 0]))
+        if len(names) >= most or not worth - before > LEAST_GAIN * stakes:
+            break
+        lacking = _lacking(family, names, table, uses, epsilon)[: most - len(names)]
+        if not lacking:
+            break
+        names += lacking
+        table = np.column_stack([table, family.values(lacking)])
+    return [schedule for schedule, is_used in zip(names, uses, strict=True) if is_used]
+
+
+def _lacking(
+    family: Schedules, chosen: list[Schedule], table: FloatArray, uses: BoolArray, epsilon: float
+) -> list[Schedule]:
+    """The schedules that would gain most, as far as small changes of the first ones can tell, at most `BATCH`."""
+    q, prior = float(np.exp(-epsilon)), family.process.initial
+    margin = _margin(prior, table, uses, epsilon)
+    slack = ROUNDING * float(prior @ np.abs(table).max(axis=1))
+    found: dict[Schedule, float] = {}
+    for place, start in enumerate(chosen[:STARTS]):
+        schedule, gained = start, -np.inf
+        weights = prior * (q + (1 - q) * (table[:, place] > margin))
+        while True:
+            better = family.best(weights, schedule)
+            above = family.values([better])[:, 0] - margin
+            gain = float(prior @ (q * above + (1 - q) * np.maximum(above, 0.0)))
+            if not gain > gained + ROUNDING * float(prior @ np.abs(margin)):
+                break
+            schedule, gained = better, gain
+            weights = prior * (q + (1 - q) * (above > 0))
+        if schedule not in chosen and gained > slack:
+            found[schedule] = gained
+    return sorted(found, key=lambda schedule: -found[schedule])[:BATCH]
+
+
+def _margin(prior: FloatArray, table: FloatArray, uses: BoolArray, epsilon: float) -> FloatArray:
+    """mu, (n,), from the dual of the choice among those that are used."""
+    columns = np.flatnonzero(uses)
+    if len(columns) < 2:
+        columns = np.arange(min(2, table.shape[1]))
+    table = table[:, columns]
+    try:
+        problem = DecisionProblem(table, prior, AnyRecord())
+        proof = optimal_certificate(problem, epsilon)
+    except NotApplicableError:
+        # Too many orders of the schedules for a dual: what each state has now, a guess that is good enough.
+        highest: FloatArray = table.max(axis=1)
+        return highest
+    # What the dual charges for each step down a group's order is the same share of every member's own step.
+    groups = grouped(problem, proof.hidden, ((LOST, 1.0),))
+    charged = -np.diff(np.take_along_axis(proof.alpha, groups.orders, axis=1), axis=1)
+    steps = np.diff(np.take_along_axis(groups.costs, groups.orders, axis=1), axis=1)
+    shares = np.divide(charged, steps, out=np.zeros_like(steps), where=steps > 0)
+    falling = np.take_along_axis(table, groups.orders[groups.codes], axis=1)
+    margin: FloatArray = falling[:, 0] + (np.diff(falling, axis=1) * shares[groups.codes]).sum(axis=1)
+    return margin
+
+
+@dataclass(frozen=True, eq=False)
+class ClassSchedules:
+    """The schedules of a process, class by class; of all states where there are no classes, or where they change.
+
+    Attributes
+    ----------
+    process : Process
+    states : tuple of array of int
+        Those of each class.
+    families : tuple of Schedules
+        The schedules of each class: those of its own process.
+    """
+
+    process: Process
+    states: tuple[IntArray, ...]
+    families: tuple[Schedules, ...]
+
+    @classmethod
+    def of(cls, process: Process, held: int | None = None) -> ClassSchedules:
+        """Those that hold each action for `held` decisions; ValueError as `Schedules.of`."""
+        states, parts = zip(*process.by_class(), strict=True)
+        return cls(process, states, tuple(Schedules.of(part, held) for part in parts))
+
+    @classmethod
+    def of_days(cls, process: Process, days: int) -> ClassSchedules:
+        """Those of so many decisions that may change every day, whether or not there are any (`Schedules.open`)."""
+        states, parts = zip(*process.by_class(), strict=True)
+        return cls(process, states, tuple(Schedules(part, (1,) * days) for part in parts))
+
+    @property
+    def single(self) -> bool:
+        """Whether there is one class only."""
+        return len(self.states) == 1
+
+    @property
+    def classes(self) -> IntArray:
+        """The position of each state's class in `families`, (n,)."""
+        found = np.empty(len(self.process.initial), dtype=np.intp)
+        for place, states in enumerate(self.states):
+            found[states] = place
+        return found
+
+    def best(self) -> tuple[Schedule, ...]:
+        """The best schedule of each class (`policysim.course.schedules.best_of_all`)."""
+        return tuple(best_of_all(family) for family in self.families)
+
+    def by_day(self, schedules: Sequence[Schedule]) -> tuple[DayAction, ...]:
+        """A schedule of each class as what is given on each day."""
+        return schedules[0] if self.single else tuple(zip(*schedules, strict=True))
+
+    def found(self, first: Sequence[Schedule], most: int, epsilons: Sequence[float]) -> list[list[Schedule]]:
+        """The public schedules of each class, of which `first` has the best ones."""
+        return [
+            public_schedules(family, best, most, epsilons) for family, best in zip(self.families, first, strict=True)
+        ]
+
+    def expanded(self, schedules: Sequence[Sequence[Schedule]]) -> IntArray:
+        """The action of every decision, (m, H), or (n_classes, m, H); of a class that has fewer, the first again."""
+        most = max(map(len, schedules))
+        actions = [
+            family.expanded([*of_class, *[of_class[0]] * (most - len(of_class))])
+            for family, of_class in zip(self.families, schedules, strict=True)
+        ]
+        return actions[0] if self.single else np.stack(actions)
+
+    def problem(self, schedules: Sequence[Sequence[Schedule]]) -> DecisionProblem:
+        """The choice among schedules: what each of a state's class is worth to it, exactly, (n, m).
+
+        ValueError if no class has two.
+        """
+        if max(map(len, schedules)) < 2:
+            raise ValueError(
+                "there is only one schedule to choose: every state allows one action only, or schedules is below 2."
+            )
+        process = self.process
+        actions = self.expanded(schedules)
+        if self.single:
+            adjacency: Adjacency = AnyRecord()
+            # Each action with how often it comes in a row, such as "drug, none x 2".
+            runs = [[(process.actions[action], len(list(run))) for action, run in groupby(held)] for held in actions]
+            names = [", ".join(name if times == 1 else f"{name} x {times}" for name, times in held) for held in runs]
+        else:
+            adjacency = Listed.sensitive(np.column_stack([self.classes] * 2), [1])
+            names = [f"schedule {place + 1} of the class" for place in range(actions.shape[1])]
+        outcomes: dict[str, FloatArray] = getattr(process, "outcomes", {})
+        return DecisionProblem(
+            self._table(schedules),
+            process.initial,
+            adjacency,
+            names,
+            records=process.records,
+            outcomes={name: self._table(schedules, name) for name in outcomes},
+        )
+
+    def _table(self, schedules: Sequence[Sequence[Schedule]], outcome: str | None = None) -> FloatArray:
+        """What each schedule of a state's class is worth to it, (n, m), or what it adds to an outcome."""
+        most = max(map(len, schedules))
+        table = np.empty((len(self.process.initial), most), order="F")
+        for states, family, of_class in zip(self.states, self.families, schedules, strict=True):
+            counted = None if outcome is None else family.process.outcomes[outcome]  # type: ignore[attr-defined]  # it has them
+            values = family.values(of_class, counted)
+            if self.single:
+                return values
+            table[np.ix_(states, np.arange(len(of_class)))] = values
+            table[np.ix_(states, np.arange(len(of_class), most))] = values[:, :1]
+        return table
+
+
+def best_constants(process: Process) -> tuple[DayAction, ...] | None:
+    """What is worth most on all days to all who allow the same, (H,): for each public class.
+
+    None where every state allows all, or where what a state allows may change.
+    """
+    if process.admissible is None or process.horizon is None:
+        return None
+    family = ClassSchedules.of_days(process, process.horizon)
+    masks = [process.admissible[states] for states in family.states]
+    if any((mask != mask[0]).any() for mask in masks):
+        return None
+    worth: dict[tuple[bool, ...], FloatArray] = {}
+    for states, own, mask in zip(family.states, family.families, masks, strict=True):
+        values = np.full(len(process.actions), -np.inf)
+        share = process.initial[states].sum()
+        for action in own.open:
+            values[action] = share * own.constant_value(action)
+        allowed = tuple(mask[0].tolist())
+        worth[allowed] = worth.get(allowed, 0.0) + values
+    best = tuple(int(worth[tuple(mask[0].tolist())].argmax()) for mask in masks)
+    return (best if len(best) > 1 else best[0],) * process.horizon

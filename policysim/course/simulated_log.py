@@ -9,16 +9,14 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import gymnasium
 import numpy as np
 from numpy.typing import NDArray
 
 from envs.crowd import Tally
-from envs.records import Feature
 from envs.scenario import Scenario
 from policies.arrays import FloatArray, IntArray
 from policies.policy import draw_actions
@@ -37,31 +35,11 @@ with optional():
     import pyarrow.compute as pc
 
 
+# What patients have after treatment, by the name of the outcome, (m,) each.
+Outcomes: TypeAlias = Mapping[str, NDArray[np.bool_]]
 ENVIRONMENT = "policysim:policysim/Treatment-v0"
 # Patients treated at once: enough to keep the processor busy, few enough for its memory.
 BATCH = 1 << 16
-
-
-@dataclass(frozen=True, eq=False)
-class Decisions:
-    """The decisions on some patients, and what came of them.
-
-    Attributes
-    ----------
-    records : array, (m,)
-        The record of each patient before treatment.
-    actions : array, (m,)
-        The position of the treatment.
-    rewards : array, (m,)
-        The realised utility.
-    outcomes : mapping of name to array of bool, (m,)
-        What the patient has after treatment, of the scenario's outcomes.
-    """
-
-    records: IntArray
-    actions: IntArray
-    rewards: FloatArray
-    outcomes: Mapping[str, NDArray[np.bool_]]
 
 
 def simulate_log(
@@ -127,27 +105,31 @@ def simulate_log(
             # The last batch is cut, and the stream goes on from one to the next.
             some, ward_seed = slice(patients - tally.ended), None
             outcomes = {name: infos["outcome"][name][some] for name in study.scenario.outcomes}
-            decisions = Decisions(records[some], actions[some], rewards[some], outcomes)
-            keep(decisions)
-            _count(tally, decisions)
-            progress.advance(len(decisions.records))
+            keep(records[some], actions[some], rewards[some], outcomes)
+            _count(tally, actions[some], rewards[some], outcomes)
+            progress.advance(len(rewards[some]))
     return Simulated.of(study, tally, exact, 1)
 
 
-def _count(tally: Tally, decisions: Decisions) -> None:
+def _count(tally: Tally, actions: IntArray, rewards: FloatArray, outcomes: Outcomes) -> None:
     """Count what happened to single patients, whose stay has ended."""
-    outcomes = np.stack(list(decisions.outcomes.values()))
+    happened = np.stack(list(outcomes.values()))
     for action in range(len(tally.given)):
-        chosen = decisions.actions == action
+        chosen = actions == action
         tally.given[action] += np.count_nonzero(chosen)
-        tally.happened[action] += np.count_nonzero(outcomes & chosen, axis=1)
-    tally.ended += len(decisions.records)
-    tally.returns += [decisions.rewards.sum(), decisions.rewards @ decisions.rewards]
+        tally.happened[action] += np.count_nonzero(happened & chosen, axis=1)
+    tally.ended += len(actions)
+    tally.returns += [rewards.sum(), rewards @ rewards]
 
 
 @contextmanager
-def open_simulated_log(scenario: Scenario, table: FloatArray, path: Path) -> Iterator[Callable[[Decisions], None]]:
-    """Write a log while patients are simulated: call what this yields with the decisions of each batch.
+def open_simulated_log(
+    scenario: Scenario, table: FloatArray, path: Path
+) -> Iterator[Callable[[IntArray, IntArray, FloatArray, Outcomes], None]]:
+    """Write a log while patients are simulated: call what this yields with what each batch decided and led to.
+
+    With each patient's record before treatment, (m,), the position of the treatment, (m,), the realised utility, (m,),
+    and what the patient has after treatment, of the scenario's outcomes.
 
     Parameters
     ----------
@@ -180,12 +162,21 @@ def open_simulated_log(scenario: Scenario, table: FloatArray, path: Path) -> Ite
         with open_writer(part, written, ending) as writer:
             n_rows = 0
 
-            def keep(decisions: Decisions) -> None:
+            def keep(records: IntArray, actions: IntArray, rewards: FloatArray, outcomes: Outcomes) -> None:
                 nonlocal n_rows
-                batch = _batch(scenario, table, decisions, n_rows, schema)
-                n_rows += batch.num_rows
-                columns = [pc.cast(column, field.type) for column, field in zip(batch.columns, written, strict=True)]
-                writer.write(pa.RecordBatch.from_arrays(columns, schema=written))
+                columns: dict[str, Any] = {
+                    PATIENT: np.arange(n_rows, n_rows + len(records)),
+                    ACTION: np.asarray(scenario.actions, dtype=object)[actions],
+                    REWARD: rewards,
+                    PROPENSITY: table[records, actions],
+                    **{f"{OUTCOME_PREFIX}{name}": column.astype(np.int8) for name, column in outcomes.items()},
+                }
+                for name, levels in scenario.space.decode(records).items():
+                    columns[str(name)] = levels.astype(str) if schema.field(name).type == pa.string() else levels
+                n_rows += len(records)
+                arrays = [pa.array(columns[field.name], type=field.type) for field in schema]
+                cast = [pc.cast(column, field.type) for column, field in zip(arrays, written, strict=True)]
+                writer.write(pa.RecordBatch.from_arrays(cast, schema=written))
 
             yield keep
 
@@ -198,38 +189,17 @@ def check_log_path(path: Path) -> None:
 
 
 def _schema(scenario: Scenario) -> pa.Schema:
-    features = {feature.name: _type(feature) for feature in scenario.space.features}
+    # Whole numbers where all levels are, text where any is text.
+    features = {
+        feature.name: pa.int64() if all(isinstance(level, int) for level in feature.levels) else pa.string()
+        for feature in scenario.space.features
+    }
     outcomes = {f"{OUTCOME_PREFIX}{name}": pa.int8() for name in scenario.outcomes}
     own = {PATIENT: pa.int64(), ACTION: pa.string(), REWARD: pa.float64(), PROPENSITY: pa.float64()}
     for name in features:
         if name in own or name in outcomes:
             raise DataError(f"the scenario's feature {name!r} has the name of another column of a log: rename it")
     return pa.schema([(PATIENT, own.pop(PATIENT)), *features.items(), *own.items(), *outcomes.items()])
-
-
-def _type(feature: Feature) -> pa.DataType:
-    """Whole numbers where all levels are, text where any is text."""
-    return pa.int64() if all(isinstance(level, int) for level in feature.levels) else pa.string()
-
-
-def _batch(
-    scenario: Scenario, table: FloatArray, decisions: Decisions, first: int, schema: pa.Schema
-) -> pa.RecordBatch:
-    features = scenario.space.decode(decisions.records)
-    columns: dict[str, Any] = {
-        PATIENT: np.arange(first, first + len(decisions.records)),
-        ACTION: np.asarray(scenario.actions, dtype=object)[decisions.actions],
-        REWARD: decisions.rewards,
-        PROPENSITY: table[decisions.records, decisions.actions],
-        **{f"{OUTCOME_PREFIX}{name}": column.astype(np.int8) for name, column in decisions.outcomes.items()},
-    }
-    for field in schema:
-        if field.name in features:
-            levels = features[field.name]
-            columns[field.name] = levels.astype(str) if field.type == pa.string() else levels
-    return pa.RecordBatch.from_arrays(
-        [pa.array(columns[field.name], type=field.type) for field in schema], schema=schema
-    )
 
 
 @contextmanager

@@ -5,16 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from policies.arrays import FloatArray
 from policies.optimal.optimum import daily_name
 from policies.policy import Policy
 from policysim.course.once import OncePlan, plan_once
-from policysim.course.planning import policy_value
+from policysim.course.planning import optimal_course, policy_value
 from policysim.course.process import NotEnoughMemoryError
 from policysim.course.simulation import Simulated, simulate
-from policysim.course.step_problems import optimal_course
 from policysim.course.treatment_course import build_course
 from policysim.question import EXIT_CHECK
 from policysim.question.answer import Answer
@@ -81,10 +80,23 @@ class SimulationQuestion(Question):
             found = simulate_log(
                 study, plan[0], log, patients=self.patients, exact=exact, seed=study.seed, progress=progress
             )
-        path = log.as_posix() if log else ""
+        document = {
+            "study": study.name,
+            "policy": _name(self),
+            "epsilon": self.policy.epsilon if self.policy.uses_epsilon else None,
+            "horizon": self.horizon,
+            "seed": study.seed,
+            **asdict(found.agreement),
+            "interval": list(found.agreement.interval),
+            "errors_apart": found.agreement.errors_apart,
+            "agrees": found.agreement.agrees,
+            "treatments": found.treatments,
+            "outcomes": found.outcomes,
+            **({"log": log.as_posix()} if log else {}),
+        }
         return Answer(
-            screen=[*_lines(self, found), *([f"Log: {path}"] if log else [])],
-            document=_document(self, found) | ({"log": path} if log else {}),
+            screen=[*_lines(self, found), *([f"Log: {log.as_posix()}"] if log else [])],
+            document=document,
             exit_code=0 if found.agreement.agrees else EXIT_CHECK,
         )
 
@@ -141,20 +153,3 @@ def _lines(question: SimulationQuestion, simulated: Simulated) -> list[str]:
 
 def _counted(title: str, counts: dict[str, int]) -> list[str]:
     return wrap(f"{title:<15}" + ", ".join(f"{name} {count:,}" for name, count in counts.items()), others=" " * 15)
-
-
-def _document(question: SimulationQuestion, simulated: Simulated) -> dict[str, Any]:
-    study, policy, found = question.study, question.policy, simulated.agreement
-    return {
-        "study": study.name,
-        "policy": _name(question),
-        "epsilon": policy.epsilon if policy.uses_epsilon else None,
-        "horizon": question.horizon,
-        "seed": study.seed,
-        **asdict(found),
-        "interval": list(found.interval),
-        "errors_apart": found.errors_apart,
-        "agrees": found.agrees,
-        "treatments": simulated.treatments,
-        "outcomes": simulated.outcomes,
-    }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -14,13 +15,87 @@ from envs.cohort import prior
 from envs.records import RecordSpace
 from envs.scenario import DEATH, DEATHS
 from envs.treatment_response import Course, ResponseModel
+from policies.adjacency import AnyRecord, OneFeature
 from policies.arrays import FloatArray, IntArray, read_only
 from policies.named_records import NumberedRecords, Records
-from policysim.course.course_records import CourseRecords, FirstRecords
-from policysim.course.process import BoolArray
-from policysim.course.public_classes import WHY_UNCHANGING, checked_features, public_over_days, refined
+from policysim.course.process import WHY_UNCHANGING, BoolArray, checked_features, refined
 from policysim.study.declared import ScenarioStudy
+from policysim.study.stated_bounds import hidden_contraindications, why_refused
 from policysim.study.study_problem import expected_utilities
+
+ABSORBED = "no longer treated: recovered or dead"
+
+
+@dataclass(frozen=True)
+class CourseRecords:
+    """The records of a scenario, then one for a patient who is no longer treated, of each public class.
+
+    Parameters
+    ----------
+    space : RecordSpace
+        The records.
+    public : tuple of str
+        Features that are public and never change.
+    """
+
+    space: RecordSpace
+    public: tuple[str, ...] = ()
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The features of a record."""
+        return self.space.names
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """How many levels each public feature has."""
+        return tuple(self.space.shape[self.space.axis(name)] for name in self.public)
+
+    def describe(self, record: int) -> str:
+        """One record in words."""
+        if record < self.space.size:
+            return self.space.describe(record)
+        if not self.public:
+            return ABSORBED
+        levels = np.unravel_index(record - self.space.size, self.shape)
+        known = [f"{name} {self.space.groups(name)[1][level]}" for name, level in zip(self.public, levels, strict=True)]
+        return ", ".join([ABSORBED, *known])
+
+    def groups(self, feature: str) -> tuple[IntArray, tuple[str, ...]]:
+        """The level of each record.
+
+        Of who is no longer treated, which nobody is on the first day, the first level, but for what is public.
+        """
+        codes, labels = self.space.groups(feature)
+        absorbed = np.zeros(math.prod(self.shape), dtype=codes.dtype)
+        if feature in self.public:
+            absorbed[:] = np.indices(self.shape)[self.public.index(feature)].ravel()
+        return np.concatenate([codes, absorbed]), labels
+
+    def classes(self) -> IntArray:
+        """The public class of each record, numbered in the order of the levels of the public features."""
+        levels = [self.groups(name)[0] for name in self.public]
+        found: IntArray = np.ravel_multi_index(levels, self.shape)
+        return found
+
+
+@dataclass(frozen=True, eq=False)
+class FirstRecords:
+    """The records that patients have on the first day, where several share a state of the process.
+
+    Attributes
+    ----------
+    initial : array, (n_records,)
+        Their distribution.
+    records : Records
+        Their words and groups.
+    state : array of int, (n_records,)
+        The state of each.
+    """
+
+    initial: FloatArray
+    records: Records
+    state: IntArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,15 +155,12 @@ class TreatmentCourse:
     def _n_treated(self) -> int:
         return len(self.rewards) - self.n_absorbed
 
-    def continuation(self, values: FloatArray) -> FloatArray:
-        """E[values(next morning)], (n,) -> (n, k)."""
-        return self._continued(values, None)
-
     def continuation_of(self, values: FloatArray, action: int) -> FloatArray:
         """The column of `continuation` of one action, (n,) -> (n,), in a part of its time."""
-        return self._continued(values, [action])[:, 0]
+        return self.continuation(values, [action])[:, 0]
 
-    def _continued(self, values: FloatArray, actions: list[int] | None) -> FloatArray:
+    def continuation(self, values: FloatArray, actions: list[int] | None = None) -> FloatArray:
+        """E[values(next morning)], (n,) -> (n, k), of all actions or of some."""
         if self.length_public:
             return self.backup.continuation(values, actions=actions)
         # Averaged as distances from the last record's value: what is lost by ending then needs no word.
@@ -100,15 +172,12 @@ class TreatmentCourse:
         self.backup.continuation(treated, out=result[:n], actions=actions)
         return result + last[:, None] if ended else result
 
-    def push(self, distribution: FloatArray, probabilities: FloatArray) -> FloatArray:
-        """The distribution of the next morning, (n,)."""
-        return self._pushed(distribution, probabilities, None)
-
     def push_by(self, distribution: FloatArray, action: int) -> FloatArray:
         """The distribution of the next morning, (n,), if everybody gets one action."""
-        return self._pushed(distribution, np.ones((len(distribution), 1)), [action])
+        return self.push(distribution, np.ones((len(distribution), 1)), [action])
 
-    def _pushed(self, distribution: FloatArray, probabilities: FloatArray, actions: list[int] | None) -> FloatArray:
+    def push(self, distribution: FloatArray, probabilities: FloatArray, actions: list[int] | None = None) -> FloatArray:
+        """The distribution of the next morning, (n,); `probabilities` are those of all actions, or of some."""
         if self.length_public:
             return self.backup.push(distribution, probabilities, actions=actions)
         n = self._n_treated
@@ -144,6 +213,13 @@ class TreatmentCourse:
             return replace(self, classes=classes)
         every = len(classes) - n
         absorbed = np.zeros((every, len(self.actions)))
+        allowed = None
+        if self.admissible is not None:
+            # Who is no longer treated may get what all of the class may.
+            allowed = np.ones((len(classes), len(self.actions)), dtype=np.bool_, order="F")
+            allowed[:n] = self.admissible[:n]
+            for row, of_class in enumerate(classes[n:], n):
+                allowed[row] = allowed[:n][classes[:n] == of_class].all(axis=0)
         return replace(
             self,
             records=within,
@@ -154,7 +230,7 @@ class TreatmentCourse:
                 name: read_only(np.asfortranarray(np.vstack([table[:n], absorbed])))
                 for name, table in self.outcomes.items()
             },
-            admissible=None if self.admissible is None else _allowed_in(self.admissible[:n], classes),
+            admissible=allowed,
         )
 
     def by_class(self) -> tuple[tuple[IntArray, TreatmentCourse], ...]:
@@ -316,10 +392,31 @@ def _with_last_row(table: NDArray[Any], value: float) -> NDArray[Any]:
     return longer
 
 
-def _allowed_in(admissible: BoolArray, classes: IntArray) -> BoolArray:
-    """What every record may get, (n, k); the last ones, who are no longer treated, what their class may get."""
-    longer = np.ones((len(classes), admissible.shape[1]), dtype=np.bool_, order="F")
-    longer[: len(admissible)] = admissible
-    for allowed, row in zip(longer[len(admissible) :], classes[len(admissible) :], strict=True):
-        allowed[:] = admissible[classes[: len(admissible)] == row].all(axis=0)
-    return longer
+def public_over_days(study: ScenarioStudy) -> tuple[str, ...]:
+    """The features of a study that are public on all days; empty under any-record.
+
+    ValueError for what does not compose over days: one-feature, and public features that may change from day to day;
+    and for contraindications by hidden features.
+    """
+    read = hidden_contraindications(study.scenario, study.adjacency, study.sensitive)
+    if read:
+        raise ValueError(why_refused(read, study.epsilon))
+    if study.adjacency == AnyRecord.name:
+        return ()
+    if study.adjacency == OneFeature.name:
+        raise ValueError(
+            f"over days {study.adjacency} does not compose: a feature that differs today makes several differ "
+            'tomorrow, so that the days together lose more than was claimed; set adjacency = "any-record", or name '
+            "the features that are public and never change, with [privacy] public"
+        )
+    scenario = study.scenario
+    public = tuple(name for name in scenario.space.names if name not in study.sensitive)
+    changing = [name for name in public if name in scenario.transient]
+    if changing:
+        kept = ", ".join(f'"{name}"' for name in public if name not in changing)
+        instead = f"[privacy] public = [{kept}]" if kept else 'adjacency = "any-record"'
+        raise ValueError(
+            f"over days what is public must never change, and {', '.join(changing)} may: what is public of it tomorrow "
+            f"depends on what is hidden today, and would reveal it; set {instead}"
+        )
+    return public

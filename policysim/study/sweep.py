@@ -10,7 +10,7 @@ import math
 import os
 import sys
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any, Generic, Protocol, TypeAlias, TypeVar
@@ -29,7 +29,7 @@ from policies.reference import BestFixed, Greedy, Uniform
 from policysim.question.protocol import SILENT, Progress
 from policysim.question.words import ALL
 
-Job = TypeVar("Job")
+Job = TypeVar("Job", bound=Hashable)
 Result = TypeVar("Result")
 # numpy releases the interpreter's lock in its loops, and each job needs about 0.1 GB at 1.3 million records.
 N_THREADS = min(4, os.cpu_count() or 1)
@@ -215,7 +215,9 @@ class Groups(list[Group]):
         """The sum of (n,) values in each group, (n_groups,)."""
         if self._n_cells == 1:
             return np.array([values.sum()])
-        totals: FloatArray = self.membership @ np.bincount(self.cells, values, self._n_cells)
+        sums = np.bincount(self.cells, values, self._n_cells)
+        # Not a product, in which an infinite sum would be NaN in groups that it is not of.
+        totals: FloatArray = np.where(self.membership > 0, sums, 0.0).sum(axis=1)
         return totals
 
     def rows(self, place: int) -> IntArray:

@@ -30,7 +30,7 @@ from policies.privacy_loss import privacy_loss_of_logs
 from policies.proof import LOST, Certificate, floor_of, grouped, rounded_down
 from policies.randomized_response import RandomizedResponse
 from policies.selection_release import K, WholeWeights, places_on_grid, release_weights
-from policysim.course.composition import distribution_epsilon
+from policysim.course.budget import distribution_epsilon
 from policysim.decision.audit import audit, exceeds
 
 EPSILONS = (0.1, 0.5, 1.0, 2.0)

@@ -22,11 +22,18 @@ from policies import CATALOGUE, AnyRecord, DecisionProblem, make_policy
 from policies.accounting import Use, bounded_range_rho, concentrated_rho, response_variation
 from policies.noisy_max import PermuteAndFlip
 from policies.privacy_loss import privacy_loss_of_logs
-from policysim.course import allocation
-from policysim.course.allocation import ENOUGH, MAX_TRIES, most_affordable, spend
-from policysim.course.budget import PrivacyBudget
-from policysim.course.composition import composed, converted_epsilon, distribution_epsilon
-from policysim.course.step_problems import optimal_course
+from policysim.course import budget as daily
+from policysim.course.budget import (
+    ENOUGH,
+    MAX_TRIES,
+    PrivacyBudget,
+    composed,
+    converted_epsilon,
+    distribution_epsilon,
+    most_affordable,
+    spend,
+)
+from policysim.course.planning import optimal_course
 from policysim.course.tabular import TabularMDP
 
 BINARY = DecisionProblem([[1.0, 0.0], [0.0, 1.0]], [0.5, 0.5], AnyRecord())
@@ -377,7 +384,7 @@ BUGS = {
 
 @pytest.mark.parametrize("bug", BUGS)
 def test_a_planted_bug_in_eta_breaks_the_exact_delta(bug, monkeypatch):
-    monkeypatch.setattr(allocation, "policy_use", lambda *day: Use(math.inf, BUGS[bug](*day)))
+    monkeypatch.setattr(daily, "policy_use", lambda *day: Use(math.inf, BUGS[bug](*day)))
     budget = PrivacyBudget(10.0, 1e-6)
     found = budget.daily(make_policy("exponential-tight"), THOUSAND)
     log_ratio = privacy_loss_of_logs(found.policy.log_probabilities(BINARY), AnyRecord()).epsilon

@@ -10,11 +10,9 @@ import policysim as ps
 from policysim.course.course_findings import (
     answer,
     best_mechanisms,
-    limit_words,
-    once_words,
     privacy_words,
-    schedule_words,
     ways,
+    ways_words,
 )
 from policysim.course.days import DaysQuestion
 
@@ -90,7 +88,7 @@ def test_what_is_said_is_true_within_classes_too():
     fixed = [name for name in STUDY.space.names if name not in STUDY.scenario.transient]
     hidden = [name for name in STUDY.space.names if name not in ("sex", "age")]
     within = STUDY.with_choices(sensitive=hidden)
-    words = [told(within) for told in (schedule_words, once_words, limit_words)]
+    words = [ways_words(within)[name] for name in ("schedule_words", "once_words", "limit_words")]
     assert all("patients who agree in age and sex" in said.lower() for said in words)
     said = privacy_words(within, question)
     assert "Hidden: all of a patient's record but age and sex, on all days" in said
@@ -98,10 +96,13 @@ def test_what_is_said_is_true_within_classes_too():
     assert "Assumed public: age, sex, the domain" in said
     # Of many public features the sentences name none.
     many = STUDY.with_choices(sensitive=STUDY.scenario.transient)
-    assert len(fixed) > 4 and "who agree in all that is public" in schedule_words(many)
+    assert len(fixed) > 4 and "who agree in all that is public" in ways_words(many)["schedule_words"]
     # And under any-record nobody is public.
-    assert "gives everybody the same treatment on a day" in schedule_words(STUDY)
-    assert "public." in once_words(STUDY) and "agree" not in once_words(STUDY) + limit_words(STUDY)
+    assert "gives everybody the same treatment on a day" in ways_words(STUDY)["schedule_words"]
+    assert (
+        "public." in ways_words(STUDY)["once_words"]
+        and "agree" not in ways_words(STUDY)["once_words"] + ways_words(STUDY)["limit_words"]
+    )
     assert "Hidden: the whole record of a patient on all days" in privacy_words(STUDY, question)
 
 
@@ -111,6 +112,6 @@ def test_patients_who_all_begin_alike_are_said_to_leave_nothing_to_choose_once(t
     sure = sure.replace("fever = 0.6, cough = 0.5", "fever = 1, cough = 1").replace("[0.7, 0.3]", "[0.5, 0.5]")
     study = ps.load_study(write_small_study(tmp_path, scenario=sure))
     # Young or old: two records, or one in each class.
-    assert said not in once_words(study) and said not in once_words(STUDY)
+    assert said not in ways_words(study)["once_words"] and said not in ways_words(STUDY)["once_words"]
     within = study.with_choices(sensitive=[name for name in study.scenario.space.names if name != "age"])
-    assert said in once_words(within)
+    assert said in ways_words(within)["once_words"]

@@ -15,7 +15,7 @@ import policysim as ps
 from policies.optimal import certificate
 from policies.optimal.value_limit import value_limit
 from policies.policy import NotApplicableError
-from policysim.course.step_problems import optimal_course
+from policysim.course.planning import optimal_course
 
 
 def process(seed, n_states=3, n_actions=2, horizon=2):

@@ -20,15 +20,13 @@ from policies.accounting import Use
 from policies.optimal.optimum import OPTIMAL_DAILY as DAILY
 from policies.optimal.optimum import daily_name
 from policysim.cli.main import main
-from policysim.course import allocation
+from policysim.course import budget as daily
 from policysim.course.course_evaluation import ENDS, ProcessEvaluator
 from policysim.course.course_findings import best_mechanisms, ways
 from policysim.course.days import DaysQuestion, compare_days
-from policysim.course.planning import policy_value
+from policysim.course.planning import optimal_course, policy_value
 from policysim.course.private_planner import PrivatePlanner
-from policysim.course.schedule_search import best_of_all
-from policysim.course.schedules import Schedules, best_schedule
-from policysim.course.step_problems import optimal_course
+from policysim.course.schedules import Schedules, best_of_all, best_schedule
 from policysim.course.treatment_course import build_course
 from policysim.question.formats import percent_up
 from policysim.question.words import BEST_SCHEDULE as SCHEDULE
@@ -112,7 +110,7 @@ def planned(study, horizon, name, totals, delta=0.0):
     planner = PrivatePlanner(evaluator, best_of_all(Schedules.of(merged, held=1)))
     for found in planner.within(make_policy(name), totals, delta):
         values, tables = np.zeros(len(merged.initial)), []
-        for policy, prior in reversed(list(zip(found.course.policies, found.course.priors, strict=True))):
+        for policy, prior in reversed(list(zip(found.policies, found.priors, strict=True))):
             q_values = merged.rewards + merged.continuation(values)
             tables.append(policy.probabilities(DecisionProblem(q_values, prior, AnyRecord())))
             values = (tables[-1] * q_values).sum(axis=1)
@@ -139,7 +137,7 @@ def test_the_table_holds_the_values_of_courses_that_stay_within_the_total(study,
         rows = overall[overall["policy"] == daily_name(name)].to_dict("records")
         for row, (found, tables) in zip(rows, planned(study, 3, name, totals, delta), strict=True):
             assert row["value"] == pytest.approx(policy_value(process, tables), abs=1e-12)
-            epsilons = [policy.epsilon if policy.uses_epsilon else 0.0 for policy in found.course.policies]
+            epsilons = [policy.epsilon if policy.uses_epsilon else 0.0 for policy in found.policies]
             losses = [ps.privacy_loss(each, ps.AnyRecord()).epsilon for each in tables]
             assert row["epsilon"] == max(epsilons) and row["epsilon_spent"] == pytest.approx(max(losses), abs=1e-12)
             assert row["total_spent"] <= min(row["total_epsilon"], sum(losses) + 1e-9)
@@ -212,7 +210,7 @@ def test_what_is_spent_is_the_sum_of_the_exact_losses_where_that_is_less(study):
         losses = [ps.privacy_loss(each, ps.AnyRecord()).epsilon for each in tables]
         assert row["total_spent"] == pytest.approx(sum(losses), rel=1e-9, abs=1e-12)
         assert row["composition"] == "exact-losses" and row["total_spent"] <= row["total_epsilon"]
-        claimed.append(sum(policy.epsilon for policy in found.course.policies if policy.uses_epsilon))
+        claimed.append(sum(policy.epsilon for policy in found.policies if policy.uses_epsilon))
     # The claimed losses would be more than the total, the exact ones fill it.
     assert claimed[-1] > 1.1 * totals[-1] and rows[-1]["total_spent"] > 0.98 * totals[-1]
 
@@ -225,9 +223,10 @@ def test_a_schedule_is_worth_what_its_tables_are_however_many_are_asked_for(stud
     for schedule in [*every, every[0]]:
         tables = [np.eye(3)[np.full(len(process.initial), action)] for action in schedule]
         found = evaluator.of_schedule(schedule)
-        assert found.means[0, 0] == pytest.approx(policy_value(process, tables), abs=1e-12)
+        assert found.value[0] == pytest.approx(policy_value(process, tables), abs=1e-12)
         whole = evaluator.backward(lambda day, _, tables=tables: (np.log(np.maximum(tables[day], 1e-300)), tables[day]))
-        assert found.means == pytest.approx(whole.means, abs=1e-12) and found.spent == (0.0, 0.0, 0.0)
+        assert found.value == pytest.approx(whole.value, abs=1e-12) and found.spent == (0.0, 0.0, 0.0)
+        assert found.outcomes == {name: pytest.approx(mean, abs=1e-12) for name, mean in whole.outcomes.items()}
 
 
 def random_chain(seed):
@@ -257,7 +256,7 @@ def test_the_whole_published_course_of_a_chain_loses_at_most_what_is_claimed(nam
 
 
 def test_a_planted_bug_in_the_exact_losses_is_seen_in_what_is_published(monkeypatch):
-    monkeypatch.setattr(allocation, "policy_use", lambda policy, _: Use(policy.epsilon / 4))
+    monkeypatch.setattr(daily, "policy_use", lambda policy, _: Use(policy.epsilon / 4))
     process, template = random_chain(0), make_policy("randomized-response")
     budget = ps.PrivacyBudget(1.0).daily(template, [day.whole for day in optimal_course(process).decisions(template)])
     joint = sequence_probabilities(process, tables_of(process, budget.policy))

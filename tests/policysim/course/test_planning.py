@@ -8,8 +8,7 @@ from small_processes import all_policies, dense_value, expected_by_paths, random
 
 from policies import CATALOGUE, make_policy
 from policies.masked import masked_problem
-from policysim.course.planning import plan, policy_value, policy_values
-from policysim.course.step_problems import decision, optimal_course, reference_priors
+from policysim.course.planning import decision, optimal_course, plan, policy_value, policy_values, reference_priors
 from policysim.course.tabular import TabularMDP
 
 HORIZON = 3

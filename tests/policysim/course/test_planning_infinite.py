@@ -17,10 +17,9 @@ from small_processes import (
     toy_text_arrays,
 )
 
-from policysim.course import chain
-from policysim.course.chain import EndlessError, chain_visits
+from policysim.course import planning_infinite
 from policysim.course.planning import plan, policy_value, policy_values
-from policysim.course.planning_infinite import solve_infinite
+from policysim.course.planning_infinite import EndlessError, chain_visits, solve_infinite
 from policysim.course.tabular import TabularMDP
 
 
@@ -54,7 +53,8 @@ def test_loops_ties_and_dead_ends_against_all_policies(seed):
     mdp = TabularMDP(moves, rewards, initial, ends=last)
     total, settles = totals_of_policies(moves, rewards, all_policies(np.ones(rewards.shape, dtype=bool)))
     try:
-        q_values, values, actions, _ = solve_infinite(mdp)
+        found = solve_infinite(mdp)
+        q_values, values, actions = found.q_values, found.values, found.actions
     except ValueError as error:
         state = int(str(error).split()[2])
         if "grows for ever" in str(error):
@@ -185,7 +185,7 @@ def test_sparse_and_dense_solvers_agree(monkeypatch):
     mdp = TabularMDP.from_env(gymnasium.make("Taxi-v4"))
     table = random_table(np.random.default_rng(0), 500, 6)
     dense = plan(mdp).values, policy_values(mdp, table), chain_visits(mdp, table)
-    monkeypatch.setattr(chain, "DENSE", 0)
+    monkeypatch.setattr(planning_infinite, "DENSE", 0)
     for one, other in zip(dense, (plan(mdp).values, policy_values(mdp, table), chain_visits(mdp, table)), strict=True):
         assert one == pytest.approx(other, rel=1e-9)
 
@@ -252,7 +252,7 @@ def test_a_huge_value_elsewhere_does_not_hide_a_gain():
 @pytest.fixture
 def large(monkeypatch):
     """Every process counts as a large one."""
-    monkeypatch.setattr(chain, "DENSE", 0)
+    monkeypatch.setattr(planning_infinite, "DENSE", 0)
 
 
 @pytest.mark.parametrize("ends", [0.0, 0.3, 1.0])
@@ -265,7 +265,7 @@ def test_modified_policy_iteration_is_within_its_proved_error(monkeypatch, ends,
         mdp = TabularMDP(moves, rewards, initial, discount, ends=last, admissible=mask)
         exact = plan(mdp)
         with monkeypatch.context() as patch:
-            patch.setattr(chain, "DENSE", 0)
+            patch.setattr(planning_infinite, "DENSE", 0)
             found, calls = None, []
             found = plan(mdp, advance=lambda calls=calls: calls.append(1))
             table = np.eye(4)[found.actions]
@@ -301,7 +301,7 @@ def test_one_step_brackets_the_best_value_whatever_came_before(rows):
     for size in (0.0, 1.0, 100.0, -100.0):
         before = rng.normal(size=6) + size
         after = (rewards + discount * np.einsum("sat,t->sa", moves, before)).max(axis=1)
-        shift, error = chain.bracket(before, after, discount, 6)
+        shift, error = planning_infinite.bracket(before, after, discount, 6)
         assert np.abs(after + shift - best).max() <= error
     # Planted: without the 0 in them, the bounds of processes that go on for ever are wrong for those that end.
     before = np.full(6, -100.0)
@@ -318,7 +318,7 @@ def test_one_step_brackets_the_best_value_whatever_came_before(rows):
 def test_what_iterates_too_long_is_solved_directly(monkeypatch):
     moves, rewards, initial, last = random_arrays(np.random.default_rng(3), 8, 3)
     mdp = TabularMDP(moves, rewards, initial, 0.99, ends=last)
-    monkeypatch.setattr(chain, "MOST_SWEEPS", 2)
+    monkeypatch.setattr(planning_infinite, "MOST_SWEEPS", 2)
     found = plan(mdp)
     assert found.error == 0
     assert found.values == pytest.approx(linear_programme(moves, rewards, 0.99), abs=1e-4)
@@ -330,7 +330,7 @@ def test_thousands_of_states_are_planned_without_solving_a_system(monkeypatch):
     rows = np.repeat(np.arange(n), 5)
     moves = [sparse.csr_array((np.full(5 * n, 0.2), (rows, each.ravel())), shape=(n, n)) for each in following]
     rewards = rng.normal(size=(n, k))
-    monkeypatch.setattr(chain, "splu", None)
+    monkeypatch.setattr(planning_infinite, "splu", None)
     found = plan(TabularMDP(moves, rewards, np.full(n, 1 / n), 0.95))
     backup = np.stack([rewards[:, a] + 0.95 * (moves[a] @ found.values) for a in range(k)], axis=1)
     # |v - best| <= |B v - v| / (1 - discount).

@@ -9,8 +9,7 @@ from small_processes import loss_of, random_arrays
 
 from policies import CATALOGUE, AnyRecord, DecisionProblem, make_policy
 from policysim.course.planning import plan, policy_value
-from policysim.course.private_network import FOR_NETWORKS, PrivateNetwork, box_scale
-from policysim.course.privatize_policy import privatize_policy
+from policysim.course.privatize_policy import FOR_NETWORKS, PrivateNetwork, box_scale, privatize_policy
 from policysim.course.process import InfiniteLossWarning
 from policysim.course.tabular import TabularMDP
 

@@ -13,11 +13,10 @@ import policysim as ps
 from policies import AnyRecord, DecisionProblem, make_policy
 from policies.masked import MaskedProblem, masked_problem
 from policies.optimal.optimum import catalogue_name
-from policysim.course.allocation import buy_most
+from policysim.course.budget import buy_most, composed
 from policysim.course.course_evaluation import ProcessEvaluator
-from policysim.course.planning import plan, policy_value, policy_values
+from policysim.course.planning import optimal_course, plan, policy_value, policy_values, reference_priors
 from policysim.course.private_planner import PrivatePlanner
-from policysim.course.step_problems import optimal_course, reference_priors
 from policysim.course.tabular import TabularMDP
 
 HORIZON = 3
@@ -240,6 +239,15 @@ def test_without_an_action_for_all_there_is_no_benefit_to_keep():
     assert np.isfinite(table["value"]).all()
 
 
+def test_a_group_whose_value_is_infinite_leaves_that_of_others():
+    # State 0 ends with a reward of 1; state 1 stays for ever, at 0 or at -1.
+    moves, ends = [[[0, 0], [0, 0]], [[0, 1], [0, 1]]], [[1, 1], [0, 0]]
+    groups = WithOutcomes(None, {}, {"ward": (np.array([0, 1]), ("east", "west"))})
+    mdp = TabularMDP(moves, [[1, 1], [0, -1]], [0.5, 0.5], ends=ends, records=groups)
+    table = ps.compare(mdp, policies=["uniform"], epsilons=[1.0], by=["ward"])
+    assert table["value"].tolist() == [-math.inf, 1.0, -math.inf]
+
+
 def test_a_policy_that_never_ends_says_so_by_its_value():
     # Stay in state 0 at a cost, or leave; state 1 ends. One action for all that stays is no reference.
     moves = np.zeros((2, 2, 2))
@@ -372,7 +380,7 @@ def test_a_row_that_hides_the_course_does_so_for_all_pairs_of_courses(name, tota
     policy = make_policy(catalogue_name(name))
     if policy.uses_epsilon:
         (found,) = planner_of(mdp).within(policy, [total], 0.0)
-        tables, value = replayed(mdp, found.course)
+        tables, value = replayed(mdp, found)
     else:
         # Which action all get makes no difference to what is hidden.
         tables = [np.eye(3)[[0] * 4] if name == "best-fixed" else np.full((4, 3), 1 / 3)] * HORIZON
@@ -387,10 +395,10 @@ def test_a_row_that_hides_the_course_does_so_for_all_pairs_of_courses(name, tota
 def test_with_a_delta_the_courses_of_states_are_within_both(name):
     mdp, delta = chain_of_days(0, horizon=3), 0.02
     for found in planner_of(mdp).within(make_policy(name), (1.0, 4.0), delta):
-        joint = courses(mdp, replayed(mdp, found.course)[0])
-        assert worst_divergence(joint, found.total_spent) <= delta + 1e-12
+        joint = courses(mdp, replayed(mdp, found)[0])
+        assert worst_divergence(joint, total_spent(found, delta)) <= delta + 1e-12
     # At the larger total delta is used: the losses themselves add up to more.
-    assert largest_log_ratio(joint) > found.total_spent + 0.01
+    assert largest_log_ratio(joint) > total_spent(found, delta) + 0.01
 
 
 def test_what_hides_the_first_state_only_is_seen_in_the_courses():
@@ -450,6 +458,10 @@ def test_what_hides_no_course_does_not_say_so(mdp):
 # Totals.
 
 
+def total_spent(course, delta):
+    return composed(course.uses, delta)[1]
+
+
 def planner_of(mdp):
     return PrivatePlanner(ProcessEvaluator(mdp, optimal_course(mdp)))
 
@@ -499,10 +511,10 @@ def test_all_that_is_published_stays_within_the_total_and_is_worth_what_the_tabl
     mdp, totals = chain_of_days(0 if delta else 1), (0.3, 1.0, 4.0)
     best = 0.0
     for total, found in zip(totals, planner_of(mdp).within(make_policy(name), totals, delta), strict=True):
-        tables, value = replayed(mdp, found.course)
-        assert found.course.value == pytest.approx(value, rel=1e-12)
-        assert found.total_spent <= total * (1 + 1e-9)
-        assert worst_divergence(published(mdp, tables), found.total_spent) <= delta + 1e-12
+        tables, value = replayed(mdp, found)
+        assert found.value == pytest.approx(value, rel=1e-12)
+        assert total_spent(found, delta) <= total * (1 + 1e-9)
+        assert worst_divergence(published(mdp, tables), total_spent(found, delta)) <= delta + 1e-12
         best = max(best, value)
         assert value == best or total == totals[0]
 
@@ -513,8 +525,8 @@ def test_a_table_that_claims_half_its_loss_is_seen_in_what_is_published(monkeypa
         MaskedProblem, "use", lambda self, policy, logs: honest(self, policy, logs)._replace(loss=policy.guarantee / 4)
     )
     (found,) = planner_of(mdp).within(make_policy("randomized-response"), [2.0], 0.0)
-    joint = published(mdp, replayed(mdp, found.course)[0])
-    assert worst_divergence(joint, found.total_spent) > 0.01
+    joint = published(mdp, replayed(mdp, found)[0])
+    assert worst_divergence(joint, total_spent(found, 0.0)) > 0.01
 
 
 def test_public_masks_hide_states_among_those_that_allow_the_same():
@@ -525,10 +537,10 @@ def test_public_masks_hide_states_among_those_that_allow_the_same():
     moves[:2, :, :2], moves[2:, :, 2:] = rng.dirichlet(np.ones(2), size=(2, 3)), rng.dirichlet(np.ones(2), size=(2, 3))
     mdp = TabularMDP(moves, rng.normal(size=(4, 3)), np.full(4, 0.25), horizon=3, admissible=mask, mask_public=True)
     (found,) = planner_of(mdp).within(make_policy("exponential-tight"), [1.5], 0.0)
-    tables, value = replayed(mdp, found.course)
-    assert found.course.value == pytest.approx(value, rel=1e-12)
+    tables, value = replayed(mdp, found)
+    assert found.value == pytest.approx(value, rel=1e-12)
     joint = published(mdp, tables)
-    assert max(worst_divergence(joint[part], found.total_spent) for part in (slice(2), slice(2, 4))) <= 1e-12
+    assert max(worst_divergence(joint[part], total_spent(found, 0.0)) for part in (slice(2), slice(2, 4))) <= 1e-12
 
 
 def test_epsilon_goes_to_the_day_on_which_it_buys_most():
@@ -542,8 +554,8 @@ def test_epsilon_goes_to_the_day_on_which_it_buys_most():
     rewards[2:4] = np.eye(2)
     mdp = TabularMDP(moves, rewards, [0.5, 0.5, *[0.0] * 6], horizon=4)
     (found,) = planner_of(mdp).within(make_policy("randomized-response"), [2.0], 0.0)
-    assert [policy.epsilon if policy.uses_epsilon else 0.0 for policy in found.course.policies] == [0, 2.0, 0, 0]
-    assert found.course.value == pytest.approx(1 / (1 + math.exp(-2.0)))
+    assert [policy.epsilon if policy.uses_epsilon else 0.0 for policy in found.policies] == [0, 2.0, 0, 0]
+    assert found.value == pytest.approx(1 / (1 + math.exp(-2.0)))
     row = ps.compare(mdp, policies=["randomized-response"], total_epsilons=[2.0]).iloc[0]
     assert (row["epsilon"], row["total_epsilon"], row["total_spent"], row["delta"]) == (2.0, 2.0, 2.0, 0.0)
 
@@ -599,10 +611,10 @@ def test_what_a_sketch_finds_is_scaled_to_what_the_process_affords(name):
     mdp, other = chain_of_days(1), chain_of_days(4)
     values = []
     for found in planner_of(Sketched(mdp, other)).within(make_policy(name), (0.5, 2.0, 6.0), 0.0):
-        tables, value = replayed(mdp, found.course)
-        assert found.course.value == pytest.approx(value, rel=1e-12)
-        assert worst_divergence(published(mdp, tables), found.total_spent) <= 1e-12
-        values.append((found.total_spent, value))
+        tables, value = replayed(mdp, found)
+        assert found.value == pytest.approx(value, rel=1e-12)
+        assert worst_divergence(published(mdp, tables), total_spent(found, 0.0)) <= 1e-12
+        values.append((total_spent(found, 0.0), value))
     assert [spent <= total + 1e-9 for (spent, _), total in zip(values, (0.5, 2.0, 6.0), strict=True)] == [True] * 3
     assert values[0][1] <= values[1][1] <= values[2][1] and values[2][0] > 2.0
 

@@ -10,10 +10,9 @@ from small_processes import expected_by_paths
 import policysim as ps
 from policies import make_policy
 from policysim.course.budget import PrivacyBudget
-from policysim.course.class_schedules import ClassSchedules, best_constants
 from policysim.course.course_evaluation import ProcessEvaluator
-from policysim.course.planning import policy_value
-from policysim.course.step_problems import optimal_course
+from policysim.course.planning import distributions, optimal_course, policy_value
+from policysim.course.schedules import ClassSchedules, best_constants, moved
 
 N, K, H = 4, 3, 4  # the states of a class, of which the last absorbs; actions; days
 CODES = np.repeat([0, 1], N)
@@ -255,7 +254,7 @@ def test_schedules_of_classes_are_worth_what_their_tables_are_and_days_start_fro
     tables = [np.eye(K)[np.array(of_day)[CODES]] for of_day in schedule]
     worth = policy_value(process, tables)
     evaluator = ProcessEvaluator(process, optimal_course(process))
-    assert evaluator.of_schedule(schedule).means[0, 0] == pytest.approx(worth, abs=1e-12)
+    assert evaluator.of_schedule(schedule).value[0] == pytest.approx(worth, abs=1e-12)
     # By brute force: all schedules of each class.
     dense = process.stacked.toarray().reshape(K, 2 * N, 2 * N)
     best = np.full(2, -np.inf)
@@ -267,7 +266,8 @@ def test_schedules_of_classes_are_worth_what_their_tables_are_and_days_start_fro
     assert worth == pytest.approx(best.sum(), abs=1e-9)
     # Whoever follows them: the mass of each day.
     mass = process.initial
-    for found, table in zip(family.masses(schedule), tables, strict=True):
+    masses = distributions(process, lambda day, mass: moved(process, mass, schedule[day]))
+    for found, table in zip(masses, tables, strict=True):
         assert found == pytest.approx(mass, abs=1e-12)
         mass = process.push(mass, table)
     within_nothing = ps.compare(process, policies=["optimal-daily"], total_epsilons=[0.0, 1e-3])

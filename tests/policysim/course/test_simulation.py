@@ -14,9 +14,8 @@ import policysim as ps
 from envs.crowd_days import CountedDays
 from policies import make_policy
 from policysim.cli.main import main
-from policysim.course.planning import policy_value
+from policysim.course.planning import optimal_course, policy_value
 from policysim.course.simulation import simulate
-from policysim.course.step_problems import optimal_course
 from policysim.course.treatment_course import build_course
 from policysim.question.protocol import Progress
 from policysim.study.checks import Agreement

@@ -10,8 +10,7 @@ from small_studies import DEPENDENT, SCENARIO, write_small_study
 import policysim as ps
 from envs import load_scenario
 from envs.treatment_response import ResponseModel
-from policysim.course.course_records import ABSORBED
-from policysim.course.treatment_course import build_course
+from policysim.course.treatment_course import ABSORBED, build_course
 
 FILE = "scenario.toml"
 ONSET = "\n[onset]\nfever = 0.5\ncough = 0.3\n"

@@ -13,9 +13,9 @@ from small_trials import make_trial
 
 import policysim as ps
 from policysim.cli.main import main
-from policysim.course.course_brief import brief as course_brief
-from policysim.course.course_brief import right_guesses
+from policysim.course.course_findings import brief as course_brief
 from policysim.course.course_findings import headline as course_headline
+from policysim.course.course_findings import right_guesses
 from policysim.course.days import DaysQuestion, compare_days
 from policysim.decision.headline import headline
 from policysim.question.formats import percent, percent_down

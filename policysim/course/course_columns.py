@@ -1,0 +1,192 @@
+"""The columns of a comparison over days: one line of `COLUMNS` each, and one function where it is computed here.
+
+Each is computed of a `CourseEvaluation`: what one policy over all days gives the patients of each group.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from operator import attrgetter
+
+import numpy as np
+
+from policies.arrays import ROUNDING, FloatArray
+from policysim.course.course_evaluation import CourseResult
+from policysim.study.gain import excess, ratio
+from policysim.study.sweep import Column, Group
+
+# What a share of the gain may be too small by, and more.
+SLACK = 1e-12
+
+
+@dataclass(frozen=True, eq=False)
+class References:
+    """What policies are measured against over the days of one process.
+
+    Where states differ in what they allow, and that never changes, `fixed` is the best for all who allow the same.
+
+    Attributes
+    ----------
+    horizon : float
+        The number of decisions; inf for a process that goes on until it ends.
+    groups : sequence of Group
+        Of the first states, everyone first.
+    best, uniform : CourseResult
+        Of these policies.
+    fixed : CourseResult or None
+        Of the best constant action, if any has a value.
+    """
+
+    horizon: float
+    groups: Sequence[Group]
+    best: CourseResult
+    uniform: CourseResult
+    fixed: CourseResult | None
+
+
+@dataclass(frozen=True, eq=False)
+class CourseEvaluation:
+    """One policy over all days, at one epsilon of a decision or within one total, evaluated.
+
+    Attributes
+    ----------
+    policy, epsilon : str, float
+        As the table has them.
+    result : CourseResult
+        What it gives, and what it reveals.
+    references : References
+        Of the same process.
+    continuation : {"private", "optimal"}
+        What the Q-values expect of the days that follow.
+    total : float or None
+        What all days may spend together; None where nobody has set that.
+    total_spent : float
+        What they spend at most at the delta of the total.
+    composition : str
+        What proves it.
+    limit : float
+        The value that no mechanism within the total exceeds, for everyone; NaN where that is not asked for.
+    limit_hides : str
+        What the mechanisms hide at least that it bounds: who hides the course hides that, too.
+    """
+
+    policy: str
+    epsilon: float
+    result: CourseResult
+    references: References
+    continuation: str = "optimal"
+    total: float | None = None
+    total_spent: float = math.nan
+    composition: str = ""
+    limit: float = math.nan
+    limit_hides: str = "first state"
+
+    @property
+    def groups(self) -> Sequence[Group]:
+        """Everyone first."""
+        return self.references.groups
+
+    @property
+    def best(self) -> FloatArray:
+        """What the best policy is worth to each group, (n_groups,)."""
+        return self.references.best.value
+
+    @property
+    def fixed(self) -> FloatArray:
+        """What the best constant action is worth to each group, (n_groups,); NaN where there is none."""
+        fixed = self.references.fixed
+        return np.full(len(self.groups), np.nan) if fixed is None else fixed.value
+
+
+def loss(of: CourseEvaluation) -> FloatArray:
+    """V(best) - V."""
+    return excess(of.best, of.result.value, np.abs(of.best))
+
+
+def normalized_loss(of: CourseEvaluation) -> FloatArray:
+    """Loss / (V(best) - V(uniform)); NaN where that is rounding."""
+    return ratio(loss(of), of.best - of.references.uniform.value, np.abs(of.best))
+
+
+def benefit_kept(of: CourseEvaluation) -> FloatArray:
+    """(V - V(fixed)) / (V(best) - V(fixed)); NaN where that is rounding."""
+    scale = np.abs(of.best)
+    return ratio(excess(of.result.value, of.fixed, scale), of.best - of.fixed, scale)
+
+
+def extra(of: CourseEvaluation) -> dict[str, FloatArray]:
+    """E(outcome) - E(outcome under the best policy), of each."""
+    least = of.references.best.outcomes
+    return {
+        name: excess(mean, least[name], np.maximum(abs(mean), abs(least[name])))
+        for name, mean in of.result.outcomes.items()
+    }
+
+
+def epsilon_spent(of: CourseEvaluation) -> float:
+    """The largest exact privacy loss of one decision."""
+    return max(of.result.spent)
+
+
+def total_epsilon(of: CourseEvaluation) -> float:
+    """The total as it was asked for; else the sum of the exact losses of all days, inf or 0 without a horizon."""
+    return _all_days(of) if of.total is None else of.total
+
+
+def _all_days(of: CourseEvaluation) -> float:
+    total = sum(of.result.spent)
+    return total if of.references.horizon < math.inf or total == 0 else math.inf
+
+
+def hides(of: CourseEvaluation) -> str:
+    """Whether any two courses of states, the state of each decision only, or nothing is hidden."""
+    return "course" if _all_days(of) < math.inf else "one state" if epsilon_spent(of) < math.inf else "nothing"
+
+
+def unbeatable(of: CourseEvaluation) -> FloatArray:
+    """The value that no mechanism within the total exceeds, for everyone."""
+    return np.where(np.arange(len(of.groups)) == 0, of.limit, np.nan)
+
+
+def most_kept(of: CourseEvaluation) -> FloatArray:
+    """The share of the benefit that this is, rounded up by more than what a difference and a quotient lose."""
+    gain = np.where(of.best - of.fixed > ROUNDING * np.abs(of.best), of.best - of.fixed, np.nan)
+    # Nothing keeps more than the best for each.
+    most: FloatArray = np.minimum((unbeatable(of) - of.fixed) / gain + SLACK, 1.0)
+    return most
+
+
+RETURN = "reward per patient"
+# A name that ends in "_" is the beginning of several, of each outcome; what has no format is words.
+_ALWAYS: tuple[Column[CourseEvaluation], ...] = (
+    Column("horizon", "days", "", "plain", attrgetter("references.horizon")),
+    Column("value", "expected return", RETURN, "rounded", attrgetter("result.value")),
+    Column("loss", "utility lost", RETURN, "rounded", loss),
+    Column("normalized_loss", "utility lost, of what choosing by lot loses", "share", "percent", normalized_loss),
+    Column("benefit_kept", "benefit kept", "share", "percent", benefit_kept),
+    Column("expected_", "outcome over the course", "per patient", "events", attrgetter("result.outcomes")),
+    Column("extra_", "outcome beyond the best for each", "per patient", "more_events", extra),
+    Column("epsilon_spent", "privacy spent on one day, at most", "ε", "rounded", epsilon_spent),
+    Column("total_epsilon", "total of all days", "ε", "plain", total_epsilon),
+    Column("hides", "hides", "", "", hides),
+)
+_CONTINUATION = Column(
+    "continuation", "what the days that follow are expected to do", "", "", attrgetter("continuation")
+)
+COLUMNS = (*_ALWAYS, _CONTINUATION)
+# Where all days share a total.
+COLUMNS_OF_TOTALS = (
+    *_ALWAYS,
+    Column("total_spent", "privacy spent in all", "ε", "rounded", attrgetter("total_spent")),
+    Column("composition", "what proves it", "", "", attrgetter("composition")),
+    _CONTINUATION,
+)
+# Where it is known besides what no mechanism exceeds within a total.
+COLUMNS_OF_LIMITS = (
+    *COLUMNS_OF_TOTALS,
+    Column("unbeatable", "no mechanism is worth more", RETURN, "rounded_up", unbeatable),
+    Column("most_kept", "no mechanism keeps more of the benefit", "share", "percent_up", most_kept),
+    Column("most_kept_hides", "what a mechanism must hide for that", "", "", attrgetter("limit_hides")),
+)
