@@ -21,14 +21,11 @@ from importlib.metadata import EntryPoint, entry_points
 from threading import RLock
 from typing import Any
 
-from policies.calibration import ExponentialTight
-from policies.capped import ExponentialCapped
-from policies.exponential import Exponential, ExponentialBoundedRange
+from policies.exponential import Exponential, ExponentialBoundedRange, ExponentialCapped, ExponentialTight
 from policies.noisy_max import PermuteAndFlip, ReportNoisyMax
 from policies.optimal.optimum import OPTIMAL_DAILY, Optimal, OptimalRobust, OptimalSafe, catalogue_name
 from policies.policy import Policy
-from policies.randomized_features import RandomizedFeatures
-from policies.randomized_response import RandomizedResponse
+from policies.randomized_response import RandomizedFeatures, RandomizedResponse
 from policies.reference import BestFixed, Greedy, Uniform
 
 _CLASSES: tuple[type[Policy], ...] = (

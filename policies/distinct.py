@@ -21,11 +21,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from policies.adjacency import AnyRecord
-from policies.arrays import Changed, FloatArray, IntArray
-from policies.equal_rows import equal_rows
-from policies.named_records import Records
+from policies.arrays import Changed, FloatArray, IntArray, equal_rows
 from policies.policy import Policy
-from policies.problem import DecisionProblem, once_per_problem
+from policies.problem import DecisionProblem, Records, once_per_problem
 from policies.sensitivity import Sensitivity, Witness
 
 

@@ -14,9 +14,8 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from policies.adjacency import Adjacency, AnyRecord, Sensitive
+from policies.adjacency import Adjacency, AnyRecord, Listed, Sensitive
 from policies.arrays import FloatArray, IntArray, finite_table, non_negative, read_only
-from policies.listed import Listed
 
 BoolArray: TypeAlias = NDArray[np.bool_]
 

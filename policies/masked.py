@@ -10,12 +10,10 @@ import numpy as np
 from policies.accounting import Use, largest_use, table_use
 from policies.adjacency import AnyRecord
 from policies.arrays import FloatArray, IntArray, conditional
-from policies.by_mask import tables_by_class
 from policies.mask import BoolArray, mask_classes
-from policies.named_records import NumberedRecords, Records, SomeRecords
-from policies.policy import Policy
+from policies.policy import Policy, tables_by_class
 from policies.privacy_loss import privacy_loss_of_logs
-from policies.problem import DecisionProblem, MaskClass
+from policies.problem import DecisionProblem, MaskClass, NumberedRecords, Records, SomeRecords
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from policies.arrays import FloatArray, non_negative
+from policies.optimal.bounded_programme import programme_of
 from policies.optimal.bounds import Bound, bounds_on, outcome_of
-from policies.optimal.masked_programme import programme_of
 from policies.problem import DecisionProblem, once_per_problem
 
 

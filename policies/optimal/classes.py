@@ -13,12 +13,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from policies.adjacency import Adjacency, Partition
+from policies.adjacency import Adjacency, ListedPartition, Partition
 from policies.arrays import FloatArray, IntArray
 from policies.distinct import distinct_rows
-from policies.listed import ListedPartition
-from policies.optimal.ceilings import Ceilings, best_ceilings, ceiling_logs
-from policies.optimal.sets import class_weights, comes_before, members_of
+from policies.optimal.ceilings import Ceilings, best_ceilings, ceiling_logs, class_weights, comes_before, members_of
 from policies.policy import one_hot_logs
 from policies.problem import DecisionProblem, once_per_problem
 

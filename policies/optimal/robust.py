@@ -24,11 +24,21 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from policies.arrays import ROUNDING, FloatArray, IntArray, non_negative, probability_vector
-from policies.optimal.by_class import ByClass
 from policies.optimal.classes import by_order, one_clique
-from policies.optimal.joint import Joint, Side
 from policies.optimal.mixtures import Column, best_mixture
-from policies.optimal.oracles import ByOrder, ByProgramme, Constant, Groups, Row, TableOracle, Weighted, neighbours
+from policies.optimal.oracles import (
+    ByClass,
+    ByOrder,
+    ByProgramme,
+    Constant,
+    Groups,
+    Joint,
+    Row,
+    Side,
+    TableOracle,
+    Weighted,
+    neighbours,
+)
 from policies.policy import NotApplicableError
 from policies.problem import DecisionProblem, MaskClass, once_per_problem
 

@@ -8,10 +8,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from policies.adjacency import OneFeature, Partition
+from policies.adjacency import Listed, OneFeature, Partition
 from policies.arrays import non_negative
 from policies.exponential import ExponentialBoundedRange
-from policies.listed import Listed
 from policies.optimal import whole_programme
 from policies.optimal.classes import hiding_partitions, one_clique, solve_classes, solve_orders
 from policies.optimal.whole_programme import fits, solve_full
@@ -65,7 +64,7 @@ def value_limit(problem: DecisionProblem, epsilon: float) -> ValueLimit:
     ValueError
         If epsilon is negative or not a number.
     NotApplicableError
-        For one-feature over a list of records (`policies.listed`) at epsilon = 0, or too long for the whole programme:
+        For one-feature over a list of records (`Listed`) at epsilon = 0, or too long for the whole programme:
         listed records that differ in two features need no record between them, so the bounds above do not hold.
     """
     exact = _exact_limit(problem, epsilon)

@@ -8,9 +8,8 @@ from itertools import groupby
 
 import numpy as np
 
-from policies.adjacency import Adjacency, AnyRecord
+from policies.adjacency import Adjacency, AnyRecord, Listed
 from policies.arrays import FloatArray, IntArray
-from policies.listed import Listed
 from policies.problem import DecisionProblem
 from policysim.course.process import Process
 from policysim.course.schedule_search import best_of_all, public_schedules

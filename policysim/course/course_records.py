@@ -9,7 +9,7 @@ import numpy as np
 
 from envs.records import RecordSpace
 from policies.arrays import FloatArray, IntArray
-from policies.named_records import Records
+from policies.problem import Records
 
 ABSORBED = "no longer treated: recovered or dead"
 

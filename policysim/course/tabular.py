@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 
 from policies.arrays import FloatArray, IntArray, conditional, probability_vector, read_only
 from policies.mask import admissible_mask, mask_classes
-from policies.named_records import NumberedRecords, Records, SomeRecords
+from policies.problem import NumberedRecords, Records, SomeRecords
 from policysim.course.process import (
     BoolArray,
     InfiniteLossWarning,

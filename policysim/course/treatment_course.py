@@ -15,7 +15,7 @@ from envs.records import RecordSpace
 from envs.scenario import DEATH, DEATHS
 from envs.treatment_response import Course, ResponseModel
 from policies.arrays import FloatArray, IntArray, read_only
-from policies.named_records import NumberedRecords, Records
+from policies.problem import NumberedRecords, Records
 from policysim.course.course_records import CourseRecords, FirstRecords
 from policysim.course.process import BoolArray
 from policysim.course.public_classes import WHY_UNCHANGING, checked_features, public_over_days, refined

@@ -13,8 +13,8 @@ import numpy as np
 
 from policies.arrays import ROUNDING, FloatArray
 from policies.catalogue import make_policy
-from policies.guess_rate import guess_rate_within
 from policies.policy import Policy
+from policies.privacy_loss import guess_rate_within
 from policies.problem import DecisionProblem
 from policies.reference import BestFixed, Greedy
 from policysim.decision.limit import LeastPossible, Limit

@@ -20,8 +20,8 @@ import policies.optimal.certificate
 import policies.proof
 from policies import AnyRecord, DecisionProblem, OneFeature, Policy, Sensitive, make_policy
 from policies.accounting import compose, concentrated_rho, policy_use, response_variation
+from policies.adjacency import Listed
 from policies.exponential import Exponential, ExponentialBoundedRange, ExponentialFamily
-from policies.listed import Listed
 from policies.mask import mask_classes
 from policies.masked import masked_problem
 from policies.optimal.certificate import optimal_certificate

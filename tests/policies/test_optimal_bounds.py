@@ -6,9 +6,9 @@ from full_programme import full_value
 from proofs_by_hand import least_lost
 
 from policies import AnyRecord, DecisionProblem, OneFeature, Sensitive, make_policy
+from policies.adjacency import Listed
 from policies.distinct import once_each
-from policies.listed import Listed
-from policies.optimal import penalties
+from policies.optimal import bounded_programme
 from policies.optimal.bounded import bounded_optimum, penalised, penalised_point
 from policies.optimal.bounded_programme import BoundedProgramme
 from policies.optimal.bounds import ONE_FOR_ALL, InfeasibleError, bounds_on
@@ -216,7 +216,9 @@ def test_a_penalty_takes_one_pass_over_the_records_for_all_epsilons(monkeypatch)
     problem = random_problem(np.random.default_rng(9), "any-record")
     passes = []
     monkeypatch.setattr(
-        penalties, "order_codes", lambda rows, real=penalties.order_codes: passes.append(1) or real(rows)
+        bounded_programme,
+        "order_codes",
+        lambda rows, real=bounded_programme.order_codes: passes.append(1) or real(rows),
     )
     for epsilon in (0.5, 1.0, 2.0):
         for penalty in (0.3, 3.0):

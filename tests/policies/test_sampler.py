@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from scipy.stats import chi2
 
 from policies import AnyRecord, DecisionProblem, Sampler, make_policy
-from policies import sampler_kernel as kernel
+from policies import sampler as kernel
 from policies.sampler import N, whole_weights
 
 MOST = (1 << 64) - 1
