@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from envs import scenario_reader
-from envs.keys import rows
+from envs.toml_reader import rows
 from policysim.logs import data_reader
 from policysim.study import study_reader
 

@@ -1,4 +1,4 @@
-"""Days and nights of many patients as counts: `envs.treatment_response`, drawn cell by cell (`envs.alike`).
+"""Days and nights of many patients as counts: `envs.treatment_response`, drawn cell by cell (`envs.crowd`).
 
 Treatment by treatment, flag by flag, event by event, death, and the flags of the night: each takes a binomial number of
 patients out of each cell of a crowd. What a flag was in the morning is forgotten as soon as nothing that follows reads
@@ -18,15 +18,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from envs.alike import Cells
+from envs.backup import sum_over_flags
 from envs.cohort import FloatArray
-from envs.crowd import CountArray, Crowd, Tally
-from envs.flag_products import sum_over_flags
-from envs.hazard import Hazard
+from envs.crowd import Cells, CountArray, Crowd, Tally
 from envs.records import IntArray
 from envs.scenario import DEATH
-from envs.treatment_effects import forbidden, treatment_costs
-from envs.treatment_response import Course
+from envs.treatment_response import Course, Hazard, forbidden, treatment_costs
 from envs.utility import Utility
 
 # An axis and a level, of each flag that something else reads in the morning.

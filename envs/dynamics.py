@@ -14,10 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from envs.cohort import FloatArray
-from envs.hazard import exp_of
 from envs.records import IntArray
 from envs.scenario import DEATH
-from envs.treatment_response import Course
+from envs.treatment_response import Course, exp_of
 
 BoolArray = NDArray[np.bool_]
 CodeArray = NDArray[np.int16]

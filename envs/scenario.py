@@ -84,7 +84,7 @@ class TreatmentRule:
 
 @dataclass(frozen=True)
 class Treatment:
-    """What an action does, as the file states it; `envs.treatment_effects` makes of it what each record gets.
+    """What an action does, as the file states it; `envs.treatment_response` makes of it what each record gets.
 
     Attributes
     ----------

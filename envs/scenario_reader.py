@@ -13,7 +13,6 @@ import numpy as np
 from scipy.special import gammainc
 
 from envs.cohort import admission_probability, matches, prior
-from envs.keys import declared
 from envs.records import Feature, Level, RecordSpace
 from envs.scenario import (
     COST,
@@ -31,9 +30,19 @@ from envs.scenario import (
     TreatmentRule,
 )
 from envs.toml_lines import KeyPath
-from envs.toml_reader import FINITE, InputFileError, Table, dotted, is_number, number_wanted, open_toml, shown, unknown
-from envs.treatment_effects import first_record, forbidden, own_number
-from envs.treatment_response import ResponseModel
+from envs.toml_reader import (
+    FINITE,
+    InputFileError,
+    Table,
+    declared,
+    dotted,
+    is_number,
+    number_wanted,
+    open_toml,
+    shown,
+    unknown,
+)
+from envs.treatment_response import ResponseModel, first_record, forbidden, own_number
 
 FOLDER = Path(__file__).parent / "scenarios"
 KEYS = declared(Path(__file__).with_name("scenario_keys.toml"))

@@ -22,8 +22,7 @@ from envs.records import IntArray, Lookup, RecordSpace
 from envs.scenario import Scenario
 from envs.scenario_reader import load_scenario
 from envs.toml_reader import unknown
-from envs.treatment_effects import contraindication_of, forbidden
-from envs.treatment_response import Course, ResponseModel, is_whole
+from envs.treatment_response import Course, ResponseModel, contraindication_of, forbidden, is_whole
 
 RENDER_MODES = ("ansi", "rgb_array")
 # The number of days treated is part of an observation of 16-bit integers.

@@ -11,7 +11,7 @@ import numpy as np
 from gymnasium.error import ResetNeeded
 from numpy.typing import NDArray
 
-from envs.chart import History, as_text
+from envs.chart import History, as_image, as_text
 from envs.cohort import FloatArray
 from envs.dynamics import CodeArray
 from envs.stay import RENDER_MODES, check_render_mode, ward_of
@@ -186,8 +186,4 @@ class TreatmentEnv(gymnasium.Env[CodeArray, int]):
 def draw(history: History, patient: int, render_mode: str | None) -> str | NDArray[np.uint8]:
     """One patient's chart, as text or as an image."""
     chart = history.chart(patient)
-    if render_mode == "ansi":
-        return as_text(chart)
-    from envs.chart_image import as_image  # noqa: PLC0415 - matplotlib takes a second to import
-
-    return as_image(chart)
+    return as_text(chart) if render_mode == "ansi" else as_image(chart)

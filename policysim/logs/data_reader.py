@@ -6,8 +6,7 @@ import math
 from collections.abc import Mapping
 from pathlib import Path
 
-from envs.keys import declared
-from envs.toml_reader import Table
+from envs.toml_reader import Table, declared
 from policysim.files.bad_rows import DataError, level_key
 from policysim.files.many_files import ENDINGS, is_many, parts_of
 from policysim.logs.log_source import (

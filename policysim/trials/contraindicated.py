@@ -9,7 +9,7 @@ import numpy as np
 
 from envs.records import Lookup
 from envs.toml_reader import unknown
-from envs.treatment_effects import contraindication_of, forbidden
+from envs.treatment_response import contraindication_of, forbidden
 from policies.arrays import FloatArray, IntArray
 from policies.mask import BoolArray
 from policysim.files.bad_rows import BadRows, DataError, level_key
