@@ -56,8 +56,14 @@ class FlagDays:
     def of(cls, presence: Sequence[FloatArray]) -> FlagDays:
         """From P(present after | before) of each flag, (2, 1), or (2, n_fixed) where it depends on the fixed part."""
         same = [np.hstack([1 - chance, chance]) if chance.shape[1] == 1 else np.eye(2) for chance in presence]
+        products = []
+        for start in range(0, len(same), FLAGS_AT_ONCE):
+            kernel: FloatArray = np.ones((1, 1))
+            for matrix in same[start : start + FLAGS_AT_ONCE]:
+                kernel = np.asarray(np.kron(kernel, matrix), dtype=np.float64)
+            products.append(kernel)
         by_fixed = {flag: chance for flag, chance in enumerate(presence) if chance.shape[1] > 1}
-        return cls(_multiplied_out(same), by_fixed, len(presence))
+        return cls(products, by_fixed, len(presence))
 
     def expected(self, table: FloatArray) -> FloatArray:
         """E[table | before] of what is given for after, (2^n_flags, n_fixed); a new table."""
@@ -87,17 +93,6 @@ class FlagDays:
 def sum_over_flags(kappa: FloatArray) -> FloatArray:
     """kappa . y for every combination y of the flags, (2,) * n_flags."""
     return np.asarray(np.tensordot(kappa, np.indices((2,) * len(kappa)), 1), dtype=np.float64)
-
-
-def _multiplied_out(matrices: Sequence[FloatArray]) -> list[FloatArray]:
-    """The Kronecker products of FLAGS_AT_ONCE matrices at a time."""
-    products = []
-    for start in range(0, len(matrices), FLAGS_AT_ONCE):
-        kernel: FloatArray = np.ones((1, 1))
-        for matrix in matrices[start : start + FLAGS_AT_ONCE]:
-            kernel = np.asarray(np.kron(kernel, matrix), dtype=np.float64)
-        products.append(kernel)
-    return products
 
 
 def _along(matrices: Sequence[FloatArray], table: FloatArray) -> FloatArray:
@@ -265,7 +260,9 @@ class Backup:
             appears = self._onset[flag].take(0, axis=flag) * absent
             present += appears
             absent -= appears
-        return self._outside(evening)
+        # From the order inside to that of the records.
+        shape = [self._shape[axis] for axis in self._order]
+        return evening.reshape(shape).transpose(np.argsort(self._order)).ravel()
 
     def restricted(self, columns: IntArray) -> tuple[Backup, IntArray]:
         """The same days for some of the fixed parts only, and which records are left, (n_left,), in its own order.
@@ -282,7 +279,8 @@ class Backup:
         part._shape, part._order = (*(2,) * self._n_flags, len(columns)), tuple(range(self._n_flags + 1))
         part._n_fixed = len(columns)
         part._onset = [table[..., columns] for table in self._onset]
-        part._presence = [[_columns(table, columns) for table in row] for row in self._presence]
+        # Those of length 1 hold for any fixed part.
+        part._presence = [[t if t.shape[-1] == 1 else t[..., columns] for t in row] for row in self._presence]
         part._hazards = [(level[..., columns], slope[..., columns]) for level, slope in self._hazards]
         numbers = np.arange(math.prod(self._shape)).reshape(self._shape)
         return part, self._inside(numbers)[..., columns].ravel()
@@ -363,11 +361,6 @@ class Backup:
         fixed = [self._shape[axis] for axis in self._order[self._n_flags :]]
         return np.broadcast_to(table, (*flags, *fixed)).reshape(*flags, self._n_fixed)
 
-    def _outside(self, table: FloatArray) -> FloatArray:
-        """A full table inside as one value per record, (n_records,)."""
-        shape = [self._shape[axis] for axis in self._order]
-        return table.reshape(shape).transpose(np.argsort(self._order)).ravel()
-
     def _sides(self, table: FloatArray, flag: int) -> tuple[FloatArray, FloatArray]:
         """Views of a table inside where a flag is absent and where it is present."""
         sides = np.moveaxis(table, flag, 0)
@@ -377,8 +370,3 @@ class Backup:
 def _at(table: FloatArray, case: Index) -> FloatArray:
     """The entries of a case: (n_fixed,) of a table that reads no other flags, (2, n_fixed) if it reads one more."""
     return table[tuple(level if length > 1 else 0 for level, length in zip(case, table.shape, strict=False))]
-
-
-def _columns(table: FloatArray, columns: IntArray) -> FloatArray:
-    """A table of some fixed parts only, or the same where they do not matter."""
-    return table if table.shape[-1] == 1 else table[..., columns]

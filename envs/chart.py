@@ -1,6 +1,6 @@
 """A patient's chart over the days: what was present morning and evening, what was given, and how the stay ended.
 
-`History` notes the days of one or many patients, `Chart` is one patient's; `as_text` writes it, and `as_image` draws it.
+`History` notes the days of one or many patients, `Chart` is one patient's; `as_text` writes it and `as_image` draws it.
 """
 
 from __future__ import annotations

@@ -70,7 +70,10 @@ class CountedDays:
         ]
         if self._nights:
             self._anything = _over(_any_from_here_on([chance for _, chance in self._nights])[0], self._shape)
-        self._read = self._read_by_others()
+        # The axes of the flags that a hazard reads in the morning, or the day of another flag.
+        grids = [(-1, grid) for row in self._hazards for each in row for grid in (each.level, each.slope)]
+        grids += [(own, grid) for row in self._presence for own, grid in zip(self._axes, row, strict=True)]
+        self._read = [axis for axis in self._axes if any(grid.shape[axis] > 1 for own, grid in grids if own != axis)]
         # The combinations of the flags, numbered as in `sum_over_flags`, over the grid of cells.
         lengths = [2 if axis in self._axes else 1 for axis in range(len(self._shape))]
         self._every = np.arange(2 ** len(self._axes)).reshape(lengths)
@@ -99,7 +102,12 @@ class CountedDays:
         """
         evening = Crowd.empty(self._shape)
         for action, crowd in treated:
-            self._require_allowed(crowd, action)
+            mask = self._forbidden[action]
+            wrong = np.flatnonzero((crowd.counts != 0) & _over(mask, self._shape)) if mask.any() else crowd.where[:0]
+            if wrong.size:
+                who = self._scenario.space.describe(int(self.cells.records[wrong[0]]))
+                name = self._scenario.actions[action]
+                raise ValueError(f"{name} is contraindicated for [{who}], and is given to them.")
             tally.given[action] += crowd.size
             for levels in product((0, 1), repeat=len(self._read)):
                 morning = tuple(zip(self._read, levels, strict=True))
@@ -113,13 +121,6 @@ class CountedDays:
         if self._nights and not last:
             self._night(evening, rng)
         return evening
-
-    def _require_allowed(self, crowd: Crowd, action: int) -> None:
-        mask = self._forbidden[action]
-        wrong = np.flatnonzero((crowd.counts != 0) & _over(mask, self._shape)) if mask.any() else crowd.where[:0]
-        if wrong.size:
-            who = self._scenario.space.describe(int(self.cells.records[wrong[0]]))
-            raise ValueError(f"{self._scenario.actions[action]} is contraindicated for [{who}], and is given to them.")
 
     def _survivors(
         self, part: Crowd, morning: Morning, action: int, tally: Tally, rng: np.random.Generator, *, kept: bool
@@ -197,12 +198,6 @@ class CountedDays:
                 present.pay(-self._weights[flag])
                 part.enter(where, present)
         return part, tuple(forgotten)
-
-    def _read_by_others(self) -> list[int]:
-        """The axes of the flags that a hazard reads in the morning, or the day of another flag."""
-        grids = [(-1, grid) for row in self._hazards for each in row for grid in (each.level, each.slope)]
-        grids += [(own, grid) for row in self._presence for own, grid in zip(self._axes, row, strict=True)]
-        return [axis for axis in self._axes if any(grid.shape[axis] > 1 for own, grid in grids if own != axis)]
 
 
 def _turn(crowd: Crowd, axis: int, appears: FloatArray, clears: FloatArray | None, rng: np.random.Generator) -> None:

@@ -63,7 +63,8 @@ class Dynamics:
         self.flag_axes: IntArray = np.array([scenario.space.axis(flag) for flag in scenario.transient], dtype=np.intp)
         self.n_draws = len(scenario.outcomes)
         self._absence = _Absence(absence_of(course), self.flag_axes, len(scenario.actions))
-        self._spared = [_Spared(*exponent) for exponent in exponents_of(course)]
+        # log P(no event, or no death), given the evening: level + slope * danger of the flags.
+        self._exponents = [(GridTables(grids), FlagSum(kappa)) for grids, kappa in exponents_of(course)]
         self._nights = _together(nights_of(course))
 
     def transition(self, codes: CodeArray, actions: IntArray, uniforms: FloatArray) -> Transition:
@@ -86,32 +87,30 @@ class Dynamics:
         u < exp(-hazard).
         """
         outcomes = np.empty((self.n_draws, len(codes)), dtype=np.bool_)
-        morning, draws = codes.T, uniforms.T
-        tomorrow = morning.copy()
+        tomorrow = codes.T.copy()
         for start in range(0, len(codes), PATIENTS_AT_ONCE):
             some = slice(start, start + PATIENTS_AT_ONCE)
-            absence = self._day(morning[:, some], actions[some], draws[:, some], outcomes[:, some])
-            self._night(tomorrow[:, some], absence, draws[:, some], outcomes[:, some])
+            self._part(codes.T[:, some], actions[some], uniforms.T[:, some], outcomes[:, some], tomorrow[:, some])
         return Transition(outcomes.T, tomorrow.T)
 
-    def _day(self, morning: CodeArray, actions: IntArray, draws: FloatArray, outcomes: BoolArray) -> FloatArray:
-        """Fill in the outcomes; returns P(absent in the evening), (n_flags, m)."""
+    def _part(
+        self, morning: CodeArray, actions: IntArray, draws: FloatArray, outcomes: BoolArray, tomorrow: CodeArray
+    ) -> None:
+        """Fill in the outcomes of some patients, and bring their records from this morning to the next, in place."""
         n_flags = len(self.flag_axes)
         absence = self._absence.at(morning, actions)
         flags = np.greater_equal(draws[:n_flags], absence, out=outcomes[:n_flags])
-        for row, spared in enumerate(self._spared, n_flags):
-            np.greater_equal(draws[row], spared.at(morning, actions, flags), out=outcomes[row])
-        return absence
-
-    def _night(self, record: CodeArray, absence: FloatArray, draws: FloatArray, outcomes: BoolArray) -> None:
-        """Bring the record to the evening and then, with the flags that appear, to the next morning, in place."""
-        n_flags = len(self.flag_axes)
-        record[self.flag_axes] = outcomes[:n_flags]
-        # All are looked up before any changes.
-        limits = [stays_away.at(record) for _, stays_away in self._nights]
-        for (flags, _), limit in zip(self._nights, limits, strict=True):
-            limit *= absence[flags]  # noqa: PLW2901 - in place
-            record[self.flag_axes[flags]] = draws[:n_flags][flags] >= limit
+        for row, (tables, danger) in enumerate(self._exponents, n_flags):
+            level, exponent = tables.at(morning, actions)
+            exponent *= danger.of(flags.T)
+            exponent += level
+            np.greater_equal(draws[row], exp_of(exponent), out=outcomes[row])
+        tomorrow[self.flag_axes] = flags
+        # All are looked up in the evening, before any appears in the night.
+        limits = [stays_away.at(tomorrow) for _, stays_away in self._nights]
+        for (appearing, _), limit in zip(self._nights, limits, strict=True):
+            limit *= absence[appearing]  # noqa: PLW2901 - in place
+            tomorrow[self.flag_axes[appearing]] = draws[:n_flags][appearing] >= limit
 
 
 class FlagSum:
@@ -227,21 +226,6 @@ class _Absence:
         return absence
 
 
-class _Spared:
-    """P(no death, or no event), given the evening: exp(level + slope * danger); see `exponents_of`."""
-
-    def __init__(self, grids: list[FloatArray], kappa: FloatArray) -> None:
-        self._tables = GridTables(grids)
-        self._danger = FlagSum(kappa)
-
-    def at(self, morning: CodeArray, actions: IntArray, flags: BoolArray) -> FloatArray:
-        """(m,), for records (n_features, m), actions (m,) and flags (n_flags, m)."""
-        level, exponent = self._tables.at(morning, actions)
-        exponent *= self._danger.of(flags.T)
-        exponent += level
-        return exp_of(exponent)
-
-
 def by_action(grids: list[FloatArray]) -> FloatArray:
     """One grid for each action, (n_actions, ...); a single one, (1, ...), if they are the same."""
     if all(np.array_equal(grid, grids[0]) for grid in grids):
@@ -275,11 +259,10 @@ def _together(grids: dict[int, FloatArray]) -> list[tuple[IntArray | slice, Grid
     alike: dict[tuple[int, ...], list[int]] = {}
     for flag, table in grids.items():
         alike.setdefault(table.shape, []).append(flag)
-    return [(_positions(flags), GridTables([grids[flag] for flag in flags])) for flags in alike.values()]
-
-
-def _positions(rows: list[int]) -> IntArray | slice:
-    """Rising positions as an index of rows: one that copies nothing if there is no gap between them."""
-    if rows[-1] - rows[0] == len(rows) - 1:
-        return slice(rows[0], rows[-1] + 1)
-    return np.array(rows)
+    found: list[tuple[IntArray | slice, GridTables]] = []
+    for flags in alike.values():
+        # An index that copies nothing, if there is no gap between them.
+        in_a_row = flags[-1] - flags[0] == len(flags) - 1
+        where = slice(flags[0], flags[-1] + 1) if in_a_row else np.array(flags)
+        found.append((where, GridTables([grids[flag] for flag in flags])))
+    return found

@@ -117,7 +117,10 @@ class RecordSpace:
 
     def codes(self, records: ArrayLike) -> IntArray:
         """Level codes of record indices: (m,) -> (m, n_features)."""
-        return np.column_stack(np.unravel_index(self._checked(records), self.shape))
+        index = np.asarray(records, dtype=np.intp)
+        if index.size and (index.min() < 0 or index.max() >= self.size):
+            raise ValueError(f"record indices must be in [0, {self.size}), got {index.min()} to {index.max()}.")
+        return np.column_stack(np.unravel_index(index, self.shape))
 
     def indices(self, codes: ArrayLike) -> IntArray:
         """Record indices of level codes: (m, n_features) -> (m,)."""
@@ -191,12 +194,6 @@ class RecordSpace:
         outer = math.prod(self.shape[:axis])
         codes = np.tile(np.repeat(np.arange(self.shape[axis]), inner), outer)
         return codes, tuple(str(level) for level in self.features[axis].levels)
-
-    def _checked(self, records: ArrayLike) -> IntArray:
-        index = np.asarray(records, dtype=np.intp)
-        if index.size and (index.min() < 0 or index.max() >= self.size):
-            raise ValueError(f"record indices must be in [0, {self.size}), got {index.min()} to {index.max()}.")
-        return index
 
 
 class Lookup:

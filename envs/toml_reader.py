@@ -3,10 +3,10 @@
 tomllib gives values without positions, so the lines are looked up with a second parser, and only if something is wrong.
 
 The keys of a file are declared once: what each holds, its default, and a line about it. Declarations are lines of TOML
-beside the readers (`scenario_keys.toml`, for one). Readers take values by them (`Table[name]`), unknown keys are refused
-by them, and the tables of docs/study-file.md are made of them (`rows`). A list of our own, and no library of data models:
-a mistake must name its line in the file, and what a key allows often depends on what the file says elsewhere
-(`Table.names`).
+beside the readers (`scenario_keys.toml`, for one). Readers take values by them (`Table[name]`), unknown keys are
+refused by them, and the tables of docs/study-file.md are made of them (`rows`). A list of our own, and no library of
+data models: a mistake must name its line in the file, and what a key allows often depends on what the file says
+elsewhere (`Table.names`).
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from __future__ import annotations
 import math
 import re
 import tomllib
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -105,7 +106,8 @@ class Table:
 
     def __getitem__(self, name: str) -> Any:
         """The value of a declared key."""
-        return self.declared(name).read(self)
+        key = self.declared(name)
+        return READERS[key.holds](key, self)
 
     def get(self, name: str, default: Any) -> Any:
         """The value of a declared key whose default depends on something else."""
@@ -224,7 +226,8 @@ class Table:
 
     def close(self) -> None:
         """Refuse the keys that are not declared, or, where none are, that nobody has asked for."""
-        known = {key.name for key in self.keys if key.belongs(self)} or self.known
+        here = [key for key in self.keys if (not key.beside or key.beside in self) and key.unless not in self]
+        known = {key.name for key in here} or self.known
         refused = [key for key, _ in self.mistakes.found]
         for name in self.values:
             if name not in known and (*self.key, name) not in refused:
@@ -255,7 +258,10 @@ def open_toml(path: Path, keys: Sequence[Key] = ()) -> Iterator[Table]:
     except UnicodeDecodeError:
         raise InputFileError(f"{path.as_posix()}: must be UTF-8 text") from None
     except tomllib.TOMLDecodeError as error:
-        raise InputFileError(one_line(_syntax_error(path, str(error), text))) from None
+        reason, _, place = str(error).partition(" (at ")
+        last = str(len(text.splitlines()) or 1)
+        line = place.removeprefix("line ").split(",")[0] if place.startswith("line ") else last
+        raise InputFileError(one_line(f"{path.as_posix()}:{line}: not valid TOML: {reason}")) from None
     except (ValueError, RecursionError) as error:  # too many digits, too deep, or no possible path
         raise InputFileError(one_line(f"{path.as_posix()}: cannot be read: {error}")) from None
     mistakes = Mistakes(path, text)
@@ -364,12 +370,6 @@ def one_line(text: str, but: str = "") -> str:
     return UNSEEN.sub(lambda found: found[0] if found[0] in but else found[0].encode("unicode_escape").decode(), text)
 
 
-def _syntax_error(path: Path, message: str, text: str) -> str:
-    reason, _, place = message.partition(" (at ")
-    line = place.removeprefix("line ").split(",")[0] if place.startswith("line ") else str(len(text.splitlines()) or 1)
-    return f"{path.as_posix()}:{line}: not valid TOML: {reason}"
-
-
 # What entries of a list must be, in words, and when they are it.
 ENTRIES: dict[str, tuple[str, Callable[[Any], bool]]] = {
     "names": ("text in quotes", lambda value: isinstance(value, str)),
@@ -433,19 +433,6 @@ class Key:
         """Whether the file chooses the name."""
         return self.name.isupper()
 
-    def belongs(self, table: Table) -> bool:
-        """Whether it is a key of a table, beside what the file has there."""
-        return (not self.beside or self.beside in table) and self.unless not in table
-
-    def read(self, table: Table) -> Any:
-        """The value that a table has for it, checked; what is wrong is noted in the table."""
-        return READERS[self.holds](self, table)
-
-    @property
-    def limits(self) -> dict[str, Any]:
-        """The bounds of a number, as `Table.number` takes them."""
-        return {"low": self.low, "high": self.high}
-
     @property
     def default_in_words(self) -> str:
         """As the page has it."""
@@ -471,12 +458,13 @@ def _choice(key: Key, table: Table) -> str:
 
 def _number(key: Key, table: Table) -> float:
     intervals = table.names["intervals"] if key.interval else None
-    return table.number(key.name, key.default, intervals=intervals, **key.limits)
+    return table.number(key.name, key.default, low=key.low, high=key.high, intervals=intervals)
 
 
 def _numbers(key: Key, table: Table) -> dict[str, float]:
     intervals = table.names["intervals"] if key.interval else None
-    return table.numbers(key.name, table.names[key.among], key.kind, intervals=intervals, **key.limits)
+    among = table.names[key.among]
+    return table.numbers(key.name, among, key.kind, low=key.low, high=key.high, intervals=intervals)
 
 
 def _list(key: Key, table: Table) -> list[Any]:
@@ -513,16 +501,12 @@ READERS: Mapping[str, Reader] = {
 def declared(path: Path) -> tuple[Key, ...]:
     """The keys that a file of declarations has, each with those below it."""
     lines = tomllib.loads(path.read_text(encoding="utf-8"))
-
-    def below(above: str) -> tuple[Key, ...]:
-        names = {name: name.removeprefix(above) for name in lines if name.startswith(above)}
-        return tuple(
-            Key(rest.removesuffix("[]"), **lines[name], keys=below(f"{name}."))
-            for name, rest in names.items()
-            if "." not in rest
-        )
-
-    return below("")
+    below: defaultdict[str, list[Key]] = defaultdict(list)
+    # The deepest first: a key is made with those below it. Of one depth they stay in the order of the file.
+    for name in sorted(lines, key=lambda name: -name.count(".")):
+        above, _, own = name.rpartition(".")
+        below[above].append(Key(own.removesuffix("[]"), **lines[name], keys=tuple(below[name])))
+    return tuple(below[""])
 
 
 def with_keys(keys: tuple[Key, ...], name: str, below: tuple[Key, ...]) -> tuple[Key, ...]:

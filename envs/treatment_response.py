@@ -386,7 +386,9 @@ class Course:
     """
 
     def __init__(self, response: ResponseModel, horizon: int) -> None:
-        self.horizon = _whole_days(horizon)
+        if not is_whole(horizon) or horizon < 1:
+            raise ValueError(f"horizon must be a whole number of days >= 1, got horizon={horizon!r}.")
+        self.horizon = int(horizon)
         self.scenario = response.scenario
         self.response = response.spread(self.horizon)
         self.onset = [
@@ -409,9 +411,3 @@ class Course:
 def is_whole(value: object) -> bool:
     """Whether a value is a whole number; truth values are not."""
     return isinstance(value, int | np.integer) and not isinstance(value, bool)
-
-
-def _whole_days(horizon: Any) -> int:
-    if not is_whole(horizon) or horizon < 1:
-        raise ValueError(f"horizon must be a whole number of days >= 1, got horizon={horizon!r}.")
-    return int(horizon)

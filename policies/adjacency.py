@@ -55,15 +55,9 @@ class Partition:
 
         -inf against -inf counts as no difference.
         """
-        return self._widest_line(column) if len(self.axes) == 1 else self._widest_clique(column)
-
-    def _widest_clique(self, column: FloatArray) -> tuple[float, int]:
-        spread = _spread(*self.extremes(column))
-        clique = int(spread.argmax())
-        return float(spread[clique]), clique
-
-    def _widest_line(self, column: FloatArray) -> tuple[float, int]:
-        """`widest` of lines along one axis, in blocks that stay in a processor's cache."""
+        if len(self.axes) != 1:
+            return self._widest_clique(column)
+        # Lines along one axis, in blocks that stay in a processor's cache.
         grid = self.lines(column)
         inner = grid.shape[2]
         widest, clique = -1.0, 0
@@ -81,6 +75,11 @@ class Partition:
                     line, within = divmod(place, spread.shape[1])
                     widest, clique = found, (start + line) * inner + places.start + within
         return widest, clique
+
+    def _widest_clique(self, column: FloatArray) -> tuple[float, int]:
+        spread = _spread(*self.extremes(column))
+        clique = int(spread.argmax())
+        return float(spread[clique]), clique
 
     def members(self, clique: int) -> IntArray:
         """The record indices of one clique, in the order of the records."""
@@ -431,31 +430,27 @@ class Listed:
     @cached_property
     def _partitions(self) -> tuple[ListedPartition, ...]:
         # Levels are numbered from 0 without gaps, so that keys of several features stay small.
-        columns = [_numbered(column) for column in self.codes.T]
-        return tuple(
-            _partition([column for feature, column in enumerate(columns) if feature not in features], len(self.codes))
-            for features in self.hidden
-        )
+        columns, n_rows = [_numbered(column) for column in self.codes.T], len(self.codes)
+        partitions = []
+        for features in self.hidden:
+            # Rows that agree on all public columns share a clique.
+            key, n_keys = np.zeros(n_rows, dtype=np.intp), 1
+            for column in (column for feature, column in enumerate(columns) if feature not in features):
+                n_levels = int(column.max()) + 1
+                if n_keys * n_levels > LARGEST_KEY:
+                    key = _numbered(key)
+                    n_keys = int(key.max()) + 1
+                key = key * n_levels + column
+                n_keys *= n_levels
+            order: IntArray = np.argsort(key, kind="stable")
+            starts: IntArray = np.flatnonzero(np.diff(key[order], prepend=-1))
+            partitions.append(ListedPartition((n_rows,), (0,), order, starts))
+        return tuple(partitions)
 
 
 def _width(codes: ArrayLike) -> int:
     shape = np.shape(codes)
     return shape[1] if len(shape) == 2 else 0
-
-
-def _partition(public: list[IntArray], n_rows: int) -> ListedPartition:
-    """Rows that agree on all public columns share a clique."""
-    key, n_keys = np.zeros(n_rows, dtype=np.intp), 1
-    for column in public:
-        n_levels = int(column.max()) + 1
-        if n_keys * n_levels > LARGEST_KEY:
-            key = _numbered(key)
-            n_keys = int(key.max()) + 1
-        key = key * n_levels + column
-        n_keys *= n_levels
-    order: IntArray = np.argsort(key, kind="stable")
-    starts: IntArray = np.flatnonzero(np.diff(key[order], prepend=-1))
-    return ListedPartition((n_rows,), (0,), order, starts)
 
 
 def _numbered(column: IntArray) -> IntArray:

@@ -123,12 +123,6 @@ class Changed(Mapping[str, FloatArray]):
         return len(self._arrays)
 
 
-def checked_priors(priors: Mapping[str, Any], n_records: int) -> Mapping[str, FloatArray]:
-    """Other priors that patients may come from; of a mapping that is no dict they are checked when they are needed."""
-    checked = Changed(priors, lambda name, prior: probability_vector(prior, f"priors[{name!r}]", n_records))
-    return dict(checked) if isinstance(priors, dict) else checked
-
-
 def non_negative(value: Any, name: str) -> float:
     """`value` as a float >= 0 (inf allowed, NaN not); ValueError names it."""
     if isinstance(value, bool) or not isinstance(value, Real) or not float(value) >= 0:
@@ -185,7 +179,13 @@ def equal_rows(columns: Sequence[NDArray[Any]]) -> tuple[IntArray, IntArray] | N
     (array([0, 1]), array([0, 1, 0]))
     """
     for attempt in count(1):
-        _, first, row = np.unique(_keys(columns, attempt), return_index=True, return_inverse=True)
+        # A number for each row, which distinct rows hardly ever share; another one at each attempt.
+        keys = np.full(len(columns[0]), attempt, dtype=np.uint64)
+        for column in columns:
+            keys ^= column
+            keys *= np.uint64(_SPREAD)
+            keys ^= keys >> np.uint64(29 + attempt)
+        _, first, row = np.unique(keys, return_index=True, return_inverse=True)
         # Equal rows have equal keys; whether equal keys have equal rows is looked up.
         if all(np.array_equal(column[first][row], column) for column in columns):
             break
@@ -195,13 +195,3 @@ def equal_rows(columns: Sequence[NDArray[Any]]) -> tuple[IntArray, IntArray] | N
     rank = np.empty_like(order)
     rank[order] = np.arange(len(order))
     return first[order], rank[row]
-
-
-def _keys(columns: Sequence[NDArray[Any]], attempt: int) -> Words:
-    """A number for each row, which distinct rows hardly ever share; another one at each attempt."""
-    keys = np.full(len(columns[0]), attempt, dtype=np.uint64)
-    for column in columns:
-        keys ^= column
-        keys *= np.uint64(_SPREAD)
-        keys ^= keys >> np.uint64(29 + attempt)
-    return keys

@@ -8,15 +8,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from policies.adjacency import Adjacency, Difference, largest_difference
 from policies.arrays import FloatArray, IntArray, blocks, non_negative
 from policies.distinct import distinct_rows
 from policies.literature import DURFEE_ROGERS_2019, MCSHERRY_TALWAR_2007
-from policies.noisy_max import score_range
 from policies.policy import LOG_SMALLEST, Look, Policy, constant_logs, drop_unreachable, one_hot_logs
 from policies.problem import DecisionProblem, once_per_problem
+from policies.sensitivity import score_range
 
 
 @dataclass(frozen=True)
@@ -279,7 +278,11 @@ def _tight_scale(problem: DecisionProblem, epsilon: float, log_weights: tuple[fl
     for its worst pairs.
     """
     log_base = np.array(log_weights)
-    gamma = _range_of(problem, np.isfinite(log_base))
+    allowed = np.isfinite(log_base)
+    if allowed.all():
+        gamma = problem.sensitivity.range
+    else:
+        gamma = score_range(problem.utilities[:, allowed], problem.adjacency)
     if gamma == 0:
         return 0.0
     pairs, top, j = _known_pairs(problem, log_weights), 2 * epsilon / gamma, 0
@@ -296,13 +299,6 @@ def _tight_scale(problem: DecisionProblem, epsilon: float, log_weights: tuple[fl
             pairs.add(problem, worst, t)
             way = pairs.infeasible_below(t, epsilon - LOG_ROUNDING, log_base)
         j += max(1, math.ceil(way / top * STEPS))
-
-
-def _range_of(problem: DecisionProblem, allowed: NDArray[np.bool_]) -> float:
-    """Gamma over the actions that the base measure allows; 0 if that is one action."""
-    if allowed.all():
-        return problem.sensitivity.range
-    return score_range(problem.utilities[:, allowed], problem.adjacency) if allowed.sum() > 1 else 0.0
 
 
 # Candidate caps: each costs a pass over the table, once per problem; over six powers of ten the step is a factor 1.8.
@@ -404,8 +400,6 @@ def capped_scores(problem: DecisionProblem, cap: float, allowed: Actions) -> Flo
 @once_per_problem
 def capped_range(problem: DecisionProblem, cap: float, allowed: Actions) -> float:
     """The range Gamma of the capped score over the allowed actions, under the problem's adjacency."""
-    if len(allowed) == 1:
-        return 0.0
     return score_range(capped_scores(problem, cap, allowed)[:, list(allowed)], problem.adjacency)
 
 

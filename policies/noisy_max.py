@@ -9,15 +9,12 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
-from itertools import combinations
 from typing import Literal, get_args
 
 import numpy as np
 
-from policies.adjacency import Adjacency, largest_difference
 from policies.arrays import FloatArray, IntArray, blocks
 from policies.literature import DWORK_ROTH_2014, MCKENNA_SHELDON_2020
-from policies.mask import BoolArray
 from policies.policy import Look, Policy, constant_logs, drop_unreachable, one_hot_logs
 from policies.problem import DecisionProblem
 
@@ -103,17 +100,6 @@ def scaled_scores(utilities: FloatArray, scale: float) -> FloatArray:
     with np.errstate(over="ignore"):
         scores: FloatArray = (utilities - utilities.max(axis=1)[:, None]) / scale
     return np.maximum(scores, -LARGEST_GAP, out=scores)
-
-
-def score_range(scores: FloatArray, adjacency: Adjacency, admissible: BoolArray | None = None) -> float:
-    """Gamma of a table of scores, (n_records, n_actions): `sensitivity(...).range` without the rest."""
-    widest = 0.0
-    for a, b in combinations(range(scores.shape[1]), 2):
-        column = scores[:, a] - scores[:, b]
-        if admissible is not None:
-            column[~(admissible[:, a] & admissible[:, b])] = 0.0
-        widest = max(widest, largest_difference(column, adjacency).value)
-    return widest
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from functools import partial, wraps
 from typing import Any, ClassVar, TypeAlias
@@ -61,20 +61,15 @@ def _table(problem: DecisionProblem, of_class: OfClass, only: float, never: floa
     return table
 
 
-def tables_by_class(
-    classes: Sequence[MaskClass], shape: tuple[int, int], of_class: OfClass
-) -> tuple[FloatArray, FloatArray]:
-    """log p(a|x) and p(a|x), of this shape and column-major, from those of each class that has a decision to make."""
+def tables_by_class(problem: Any, of_class: OfClass) -> tuple[FloatArray, FloatArray]:  # of a MaskedProblem, too
+    """log p(a|x) and p(a|x), (n_records, n_actions), column-major, from those of each class with a decision to make."""
+    shape = problem.n_records, problem.n_actions
     logs, probabilities = np.full(shape, -np.inf, order="F"), np.zeros(shape, order="F")
-    for part in classes:
+    for part in problem.classes:
         found = (0.0, 1.0) if part.problem is None else of_class(part)
         for table, of_part in zip((logs, probabilities), found, strict=True):
             _put(table, part, of_part)
     return logs, probabilities
-
-
-def _tables(problem: DecisionProblem, of_class: OfClass) -> tuple[FloatArray, FloatArray]:
-    return tables_by_class(problem.classes, (problem.n_records, problem.n_actions), of_class)
 
 
 def _put(table: FloatArray, part: MaskClass, values: FloatArray | float) -> None:
@@ -111,7 +106,7 @@ def _sample(problem: DecisionProblem, of_class: OfClass, records: IntArray, rng:
 BY_MASK: Mapping[str, Callable[..., Any]] = {
     "log_probabilities": partial(_table, only=0.0, never=-np.inf),
     "probabilities": partial(_table, only=1.0, never=0.0),
-    "tables": _tables,
+    "tables": tables_by_class,
     "check": _check,
     "loss_bound": _loss_bound,
     "sample": _sample,

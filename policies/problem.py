@@ -22,7 +22,6 @@ from policies.arrays import (
     Changed,
     FloatArray,
     IntArray,
-    checked_priors,
     conditional,
     probability_vector,
     read_only,
@@ -156,14 +155,20 @@ class DecisionProblem:
         for name, values in expected.items():
             if values.shape != table.shape:
                 raise ValueError(f"outcomes[{name!r}] must have shape {table.shape}, got {values.shape}.")
+        distribution = probability_vector(prior, "prior", n_records)
+        checked: Mapping[str, FloatArray] = {}
+        if isinstance(priors, dict):
+            checked = {key: probability_vector(given, f"priors[{key!r}]", n_records) for key, given in priors.items()}
+        elif priors is not None:
+            checked = Changed(priors, lambda key, given: probability_vector(given, f"priors[{key!r}]", n_records))
         for key, value in {
             "utilities": table,
-            "prior": probability_vector(prior, "prior", n_records),
+            "prior": distribution,
             "adjacency": adjacency,
             "actions": names,
             "records": described,
             "outcomes": expected,
-            "priors": checked_priors({} if priors is None else priors, n_records),
+            "priors": checked,
             "admissible": mask,
         }.items():
             object.__setattr__(self, key, value)

@@ -10,7 +10,6 @@ given a report are the same product.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -106,7 +105,9 @@ class RandomizedFeatures(Policy):
             return one_hot_logs(problem.best_actions, problem.n_actions), True
         channel = channel_for(problem, self.epsilon)
         decisions = bayes_decisions(problem, channel)
-        if self.epsilon == 0 or channel.log_least < LOG_SAFE:
+        # The log-probability of the least likely report that is possible.
+        log_least = channel.log_lies[np.isfinite(channel.log_lies)].sum()
+        if self.epsilon == 0 or log_least < LOG_SAFE:
             logs = one_hot_logs(decisions, problem.n_actions)
             for column in logs.T if self.epsilon else ():
                 column[:] = channel.apply_to_logs(column)
@@ -136,32 +137,23 @@ def channel_for(problem: DecisionProblem, epsilon: float) -> FeatureChannel:
     partitions = problem.adjacency.partitions(problem.n_records)
     shape, hidden = partitions[0].shape, [partition.axes for partition in partitions]
     if isinstance(problem.adjacency, AnyRecord):
-        shape = _features(problem)
+        shape = tuple(getattr(problem.records, "shape", (problem.n_records,)))
+        if math.prod(shape) != problem.n_records:
+            raise ValueError(
+                f"records.shape must have {problem.n_records} records, got shape={shape!r} with {math.prod(shape)}."
+            )
         hidden = [tuple(range(len(shape)))]
     elif any(partition.shape != shape for partition in partitions):
         raise ValueError(
             f"randomized-features needs an adjacency over one product space, got {problem.adjacency.name!r}."
         )
-    shares = [_share(axis, shape, hidden, epsilon) for axis in range(len(shape))]
+    shares = []
+    for axis in range(len(shape)):
+        # No set of features that neighbours may differ in spends more than epsilon. A feature with a single level
+        # reveals nothing and needs no share.
+        together = [sum(shape[other] > 1 for other in axes) for axes in hidden if axis in axes]
+        shares.append(epsilon / max(*together, 1) if together else np.inf)
     return FeatureChannel(shape, tuple(shares))
-
-
-def _features(problem: DecisionProblem) -> tuple[int, ...]:
-    shape: Sequence[int] = getattr(problem.records, "shape", (problem.n_records,))
-    if math.prod(shape) != problem.n_records:
-        raise ValueError(
-            f"records.shape must have {problem.n_records} records, got shape={tuple(shape)!r} with {math.prod(shape)}."
-        )
-    return tuple(shape)
-
-
-def _share(axis: int, shape: tuple[int, ...], hidden: Sequence[tuple[int, ...]], epsilon: float) -> float:
-    """What one feature may spend, so that no set of features that neighbours may differ in spends more than epsilon.
-
-    A feature with a single level reveals nothing and needs no share.
-    """
-    together = [sum(shape[other] > 1 for other in axes) for axes in hidden if axis in axes]
-    return epsilon / max(*together, 1) if together else np.inf
 
 
 def bayes_decisions(problem: DecisionProblem, channel: FeatureChannel) -> NDArray[Any]:
@@ -230,11 +222,6 @@ class FeatureChannel:
         with np.errstate(divide="ignore"):
             log_stays: FloatArray = np.log(-np.expm1(-self._finite_shares)) - self._log_odds
         return np.where(self._unchanged, 0.0, log_stays)
-
-    @property
-    def log_least(self) -> float:
-        """The log-probability of the least likely report that is possible."""
-        return float(self.log_lies[np.isfinite(self.log_lies)].sum())
 
     def apply(self, column: FloatArray) -> FloatArray:
         """sum over y of K(y|x) column[y] for every x; (n_records,) to (n_records,). All terms have column's signs."""

@@ -204,24 +204,25 @@ def places_on_grid(scores: Sequence[Any], sensitivity: float) -> list[int]:
     2^-22 steps, is within the step that the proof allows for rounding.
     """
     unit = max(Fraction(repr(sensitivity)), Fraction(sensitivity))
-    return [_place(position, score, unit) for position, score in enumerate(scores)]
-
-
-def _place(position: int, score: Any, unit: Fraction) -> int:
-    if isinstance(score, Rational | Decimal):
-        top, bottom = score.as_integer_ratio() if isinstance(score, Decimal) else (score.numerator, score.denominator)
-    else:
-        top, bottom = float(score).as_integer_ratio()
-        last_digit = max(float(np.finfo(type(score)).eps) if isinstance(score, np.floating) else 0.0, 2.0**-52)
-        digit, digits = last_digit.as_integer_ratio()
-        if abs(top) * digit * 4 * K * unit.denominator > unit.numerator * bottom * digits:
-            raise ValueError(
-                f"scores[{position}]={score!r} cannot be released: a float of this size is rounded more coarsely than "
-                f"the proof of privacy for sensitivity={float(unit)!r} allows (at most "
-                f"{float(unit / (4 * K) / Fraction(last_digit)):.6g}); give whole numbers as int, other exact numbers "
-                "as Fraction or Decimal, or declare a larger sensitivity."
-            )
-    return HEIGHT + int(top) * K * unit.denominator // (int(bottom) * unit.numerator)
+    places = []
+    for position, score in enumerate(scores):
+        if isinstance(score, Decimal):
+            top, bottom = score.as_integer_ratio()
+        elif isinstance(score, Rational):
+            top, bottom = int(score.numerator), int(score.denominator)
+        else:
+            top, bottom = float(score).as_integer_ratio()
+            last_digit = max(float(np.finfo(type(score)).eps) if isinstance(score, np.floating) else 0.0, 2.0**-52)
+            digit, digits = last_digit.as_integer_ratio()
+            if abs(top) * digit * 4 * K * unit.denominator > unit.numerator * bottom * digits:
+                raise ValueError(
+                    f"scores[{position}]={score!r} cannot be released: a float of this size is rounded more coarsely "
+                    f"than the proof of privacy for sensitivity={float(unit)!r} allows (at most "
+                    f"{float(unit / (4 * K) / Fraction(last_digit)):.6g}); give whole numbers as int, other exact "
+                    "numbers as Fraction or Decimal, or declare a larger sensitivity."
+                )
+        places.append(HEIGHT + top * K * unit.denominator // (bottom * unit.numerator))
+    return places
 
 
 def gaps_below_best(places: Sequence[int], weights: WholeWeights) -> list[int]:

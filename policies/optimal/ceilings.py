@@ -257,17 +257,14 @@ class _Programmes:
         amounts = np.clip(amounts, 0.0, self.uppers)
         used = np.maximum((amounts @ self.columns.T) / self.regrets, 1.0)
         amounts = amounts / used.max(axis=1)[:, None]
-        return self._improved(np.where(prices > _SMALLEST_CEILING, prices, 0.0)), amounts
-
-    def _improved(self, ceilings: FloatArray) -> FloatArray:
-        """Ceilings with a sum in [1, e^epsilon], never worse than the best constant action."""
-        constants = self.constants()
+        # Ceilings with a sum in [1, e^epsilon], never worse than the best constant action.
+        ceilings, constants = np.where(prices > _SMALLEST_CEILING, prices, 0.0), self.constants()
         total = ceilings.sum(axis=1)
         total = np.where(total > 0, total, 1.0)
         largest = np.exp(min(self.epsilon, _LARGEST_EXPONENT))
         ceilings = ceilings * (np.clip(total, 1.0, largest) / total)[:, None]
         worse = self.losses(ceilings) > self.losses(constants)
-        return np.where(worse[:, None], constants, ceilings)
+        return np.where(worse[:, None], constants, ceilings), amounts
 
 
 def ceiling_logs(columns: FloatArray, ceilings: FloatArray, epsilon: float) -> FloatArray:

@@ -147,9 +147,14 @@ class _Simplex:
 
     def step(self) -> BoolArray:
         """One pivot or flip of bounds for each programme; True where there was nothing left to gain, (N,)."""
-        entering, gain = self._entering()
-        done = gain <= TOLERANCE
-        each = np.arange(len(entering))
+        each = np.arange(len(self.basis))
+        # The variable of largest reduced cost enters.
+        costs = -(self.prices @ self.table)
+        costs[:, : self.n_sets] += 1.0
+        np.negative(costs, out=costs, where=self.status == _UPPER)
+        costs[(self.status == _BASIC) | (self.limits == 0)] = -np.inf
+        entering: IntArray = costs.argmax(axis=1)
+        done: BoolArray = costs[each, entering] <= TOLERANCE
         low = self.status[each, entering] == _LOWER
         rising, span = np.where(low, 1.0, -1.0), self.limits[each, entering]
         column = np.einsum("nij,nj->ni", self.inverse, self.table.T[entering])
@@ -164,16 +169,6 @@ class _Simplex:
         self.levels[pivot, row[pivot]] = (np.where(low, 0.0, span) + change)[pivot]
         self._exchange(pivot, entering[pivot], row[pivot], column[pivot])
         return done
-
-    def _entering(self) -> tuple[IntArray, FloatArray]:
-        """The variable of largest reduced cost and that cost."""
-        costs = -(self.prices @ self.table)
-        costs[:, : self.n_sets] += 1.0
-        np.negative(costs, out=costs, where=self.status == _UPPER)
-        costs[(self.status == _BASIC) | (self.limits == 0)] = -np.inf
-        entering: IntArray = costs.argmax(axis=1)
-        gain: FloatArray = costs[np.arange(len(costs)), entering]
-        return entering, gain
 
     def _leaving(self, change: FloatArray) -> tuple[IntArray, FloatArray]:
         """The basic variable that first meets a bound, and the step to there."""

@@ -82,12 +82,6 @@ class _Stakes:
         """What is lost under each prior."""
         return [Row(prior, self.regrets, float(unit)) for prior, unit in zip(self.priors, self.units, strict=True)]
 
-    @property
-    def of_constants(self) -> FloatArray:
-        """The rows of one action for all, (k, J)."""
-        lost = [[float(prior @ column) for prior in self.priors] for column in self.regrets]
-        return np.array(lost) / self.units
-
     def groups(self, problem: DecisionProblem) -> Groups:
         """By the order of their utilities."""
         found = by_order(problem)
@@ -180,7 +174,9 @@ def _oracle(problem: DecisionProblem, epsilon: float, stakes: _Stakes | None) ->
         constants = groups.worths.sum(axis=0)
     else:
         stakes = _stakes(problem, None) if stakes is None else stakes
-        weighted, constants = partial(stakes.weighted, problem), stakes.of_constants
+        weighted = partial(stakes.weighted, problem)
+        lost = [[float(prior @ column) for prior in stakes.priors] for column in stakes.regrets]
+        constants = np.array(lost) / stakes.units
         if len(partitions) == 1:
             oracle = ByClass(epsilon, partitions[0], weighted, stakes.rows)
         else:

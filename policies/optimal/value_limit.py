@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -137,9 +136,17 @@ def _achievable(problem: DecisionProblem, epsilon: float) -> float:
 
 
 def _unbeatable(problem: DecisionProblem, epsilon: float) -> float:
+    """The least bound: from each strong feature, from all, and from the strongest few while more of them help."""
     strongest = _by_strength(problem)
-    singles = [_hiding(problem, (part,), epsilon) for part in strongest[:_LARGEST_SET]]
-    return min(*singles, *_hiding_several(problem, strongest, epsilon))
+    bounds = [_hiding(problem, (part,), epsilon) for part in strongest[:_LARGEST_SET]]
+    bounds.append(_hiding(problem, tuple(strongest), epsilon))
+    best = np.inf
+    for size in range(2, min(_LARGEST_SET, len(strongest) - 1) + 1):
+        bounds.append(_hiding(problem, tuple(strongest[:size]), epsilon))
+        if bounds[-1] >= best:
+            break
+        best = bounds[-1]
+    return min(bounds)
 
 
 @once_per_problem
@@ -147,18 +154,6 @@ def _by_strength(problem: DecisionProblem) -> list[Partition]:
     """The features in the order of what hiding each costs at epsilon = 1; any order gives bounds that hold."""
     partitions = hiding_partitions(problem.adjacency, problem.n_records)
     return [partitions[i] for i in np.argsort([_hiding(problem, (part,), 1.0) for part in partitions])]
-
-
-def _hiding_several(problem: DecisionProblem, strongest: list[Partition], epsilon: float) -> Iterator[float]:
-    """Bounds from all features and from the strongest few of them, while more of them help."""
-    yield _hiding(problem, tuple(strongest), epsilon)
-    best = np.inf
-    for size in range(2, min(_LARGEST_SET, len(strongest) - 1) + 1):
-        bound = _hiding(problem, tuple(strongest[:size]), epsilon)
-        yield bound
-        if bound >= best:
-            return
-        best = bound
 
 
 def _hiding(problem: DecisionProblem, partitions: tuple[Partition, ...], epsilon: float) -> float:

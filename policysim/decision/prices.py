@@ -17,11 +17,11 @@ from envs.treatment_response import ResponseModel
 from policies.adjacency import Adjacency, AnyRecord, Sensitive, largest_difference
 from policies.arrays import ROUNDING, FloatArray
 from policies.mask import told_apart
-from policies.noisy_max import score_range
 from policies.optimal.optimum import Optimal
 from policies.privacy_loss import privacy_loss_of_logs
 from policies.problem import DecisionProblem
 from policies.reference import Greedy
+from policies.sensitivity import score_range
 from policysim.decision.search import expected_deaths
 from policysim.question.protocol import SILENT, Progress
 from policysim.study.declared import ScenarioStudy, Study
