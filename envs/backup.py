@@ -170,7 +170,7 @@ class Backup:
         transient = [scenario.space.axis(flag) for flag in scenario.transient]
         fixed = [axis for axis in range(len(self._shape)) if axis not in transient]
         self._order = (*transient, *fixed)
-        self._n_flags, self._n_fixed = len(transient), math.prod(self._shape[axis] for axis in fixed)
+        self._n_flags, self.n_fixed = len(transient), math.prod(self._shape[axis] for axis in fixed)
         self._night_order = course.night_order
         self._onset = [self._inside(table) for table in course.onset]
         # P(present in the evening), by action and flag: of length 1 where the fixed part does not matter.
@@ -216,7 +216,7 @@ class Backup:
                 danger = case.dangers[hazard]
                 if hazard not in survivors:
                     pairs = zip(self._indices, danger.spared, strict=True)
-                    survivors[hazard] = [(evening[at] * spared).reshape(-1, self._n_fixed) for at, spared in pairs]
+                    survivors[hazard] = [(evening[at] * spared).reshape(-1, self.n_fixed) for at, spared in pairs]
                 parts = zip(case.chances[action], survivors[hazard], strict=True)
                 mean = case.others[action].expected(np.asarray(sum(chance * part for chance, part in parts)))
                 mean *= danger.baseline
@@ -240,9 +240,9 @@ class Backup:
         """
         chosen = range(len(self._hazard_of)) if actions is None else actions
         flows = [self._inside((distribution * column).reshape(self._shape)) for column in probabilities.T]
-        evening = np.zeros((*(2,) * self._n_flags, self._n_fixed))
+        evening = np.zeros((*(2,) * self._n_flags, self.n_fixed))
         for case in self._cases:
-            here = [flow[case.index].reshape(-1, self._n_fixed) for flow in flows]
+            here = [flow[case.index].reshape(-1, self.n_fixed) for flow in flows]
             for hazard, danger in enumerate(case.dangers):
                 arriving = [
                     (case.chances[action], case.others[action].pushed(flow * danger.baseline))
@@ -277,7 +277,7 @@ class Backup:
         part = copy(self)
         part.__dict__.pop("_kept_cases", None)
         part._shape, part._order = (*(2,) * self._n_flags, len(columns)), tuple(range(self._n_flags + 1))
-        part._n_fixed = len(columns)
+        part.n_fixed = len(columns)
         part._onset = [table[..., columns] for table in self._onset]
         # Those of length 1 hold for any fixed part.
         part._presence = [[t if t.shape[-1] == 1 else t[..., columns] for t in row] for row in self._presence]
@@ -288,19 +288,14 @@ class Backup:
     @property
     def numbers(self) -> FloatArray:
         """All that the days of a fixed part depend on, a column each: fixed parts with the same numbers are alike."""
-        varying = [table for row in self._presence for table in row if table.shape[-1] == self._n_fixed]
+        varying = [table for row in self._presence for table in row if table.shape[-1] == self.n_fixed]
         tables = [*(table for pair in self._hazards for table in pair), *self._onset, *varying]
-        return np.concatenate([table.reshape(-1, self._n_fixed) for table in tables])
+        return np.concatenate([table.reshape(-1, self.n_fixed) for table in tables])
 
     @property
     def transient(self) -> tuple[int, ...]:
         """The axes of the record that may change from one morning to the next."""
         return self._order[: self._n_flags]
-
-    @property
-    def n_fixed(self) -> int:
-        """How many fixed parts a record may have."""
-        return self._n_fixed
 
     @property
     def _recovered(self) -> tuple[int | slice, ...]:
@@ -324,7 +319,7 @@ class Backup:
     @property
     def _cases(self) -> Iterable[_Case]:
         """One case for each combination of the read flags."""
-        size = len(self._indices) * len(self._hazards) * 2**self._n_flags * self._n_fixed
+        size = len(self._indices) * len(self._hazards) * 2**self._n_flags * self.n_fixed
         return self._kept_cases if size <= MOST_KEPT else map(self._case, self._indices)
 
     @cached_property
@@ -359,7 +354,7 @@ class Backup:
         if not whole and math.prod(lengths) == 1:
             return table.reshape(*flags, 1)
         fixed = [self._shape[axis] for axis in self._order[self._n_flags :]]
-        return np.broadcast_to(table, (*flags, *fixed)).reshape(*flags, self._n_fixed)
+        return np.broadcast_to(table, (*flags, *fixed)).reshape(*flags, self.n_fixed)
 
     def _sides(self, table: FloatArray, flag: int) -> tuple[FloatArray, FloatArray]:
         """Views of a table inside where a flag is absent and where it is present."""

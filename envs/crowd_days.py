@@ -70,10 +70,7 @@ class CountedDays:
         ]
         if self._nights:
             self._anything = _over(_any_from_here_on([chance for _, chance in self._nights])[0], self._shape)
-        # The axes of the flags that a hazard reads in the morning, or the day of another flag.
-        grids = [(-1, grid) for row in self._hazards for each in row for grid in (each.level, each.slope)]
-        grids += [(own, grid) for row in self._presence for own, grid in zip(self._axes, row, strict=True)]
-        self._read = [axis for axis in self._axes if any(grid.shape[axis] > 1 for own, grid in grids if own != axis)]
+        self._read = self._read_by_others()
         # The combinations of the flags, numbered as in `sum_over_flags`, over the grid of cells.
         lengths = [2 if axis in self._axes else 1 for axis in range(len(self._shape))]
         self._every = np.arange(2 ** len(self._axes)).reshape(lengths)
@@ -198,6 +195,12 @@ class CountedDays:
                 present.pay(-self._weights[flag])
                 part.enter(where, present)
         return part, tuple(forgotten)
+
+    def _read_by_others(self) -> list[int]:
+        """The axes of the flags that a hazard reads in the morning, or the day of another flag."""
+        grids = [(-1, grid) for row in self._hazards for each in row for grid in (each.level, each.slope)]
+        grids += [(own, grid) for row in self._presence for own, grid in zip(self._axes, row, strict=True)]
+        return [axis for axis in self._axes if any(grid.shape[axis] > 1 for own, grid in grids if own != axis)]
 
 
 def _turn(crowd: Crowd, axis: int, appears: FloatArray, clears: FloatArray | None, rng: np.random.Generator) -> None:

@@ -147,7 +147,8 @@ class RecordSpace:
             if bad.size:
                 value = frame[feature.name].iloc[int(bad[0])]
                 value = value.item() if isinstance(value, np.generic) else value
-                raise ValueError(f"row {int(bad[0])}: {_refusal(feature, value)} ({bad.size} such rows)")
+                wanted = f"{feature.name} must be one of {list(feature.levels)!r}, got {value!r}"
+                raise ValueError(f"row {int(bad[0])}: {wanted} ({bad.size} such rows)")
             index = index * len(feature.levels) + codes.astype(np.intp)
         return index
 
@@ -224,10 +225,6 @@ class Lookup:
             alone = np.zeros(self.size, dtype=np.intp)
             self._places[grid.shape] = np.ravel_multi_index(columns, lengths) if axes else alone
         return grid.ravel()[self._places[grid.shape]]
-
-
-def _refusal(feature: Feature, value: object) -> str:
-    return f"{feature.name} must be one of {list(feature.levels)!r}, got {value!r}"
 
 
 def record_space(levels: Mapping[str, Sequence[Level]]) -> RecordSpace:

@@ -106,7 +106,8 @@ class RandomizedFeatures(Policy):
         channel = channel_for(problem, self.epsilon)
         decisions = bayes_decisions(problem, channel)
         # The log-probability of the least likely report that is possible.
-        log_least = channel.log_lies[np.isfinite(channel.log_lies)].sum()
+        log_lies = channel.logs[0]
+        log_least = log_lies[np.isfinite(log_lies)].sum()
         if self.epsilon == 0 or log_least < LOG_SAFE:
             logs = one_hot_logs(decisions, problem.n_actions)
             for column in logs.T if self.epsilon else ():
@@ -212,16 +213,18 @@ class FeatureChannel:
     shares: tuple[float, ...]
 
     @cached_property
-    def log_lies(self) -> FloatArray:
-        """log q: the log-probability of each wrong level, per feature; -inf where nothing is changed."""
-        return np.where(self._unchanged, -np.inf, -self._finite_shares - self._log_odds)
+    def logs(self) -> tuple[FloatArray, FloatArray]:
+        """log q and log(p - q), per feature: of each wrong level, and of staying; -inf and 0 where nothing is changed.
 
-    @cached_property
-    def log_stays(self) -> FloatArray:
-        """log(p - q) = log(1 - m q), per feature: a record stays with p - q, or else is drawn anew."""
+        As p - q = 1 - m q, a record stays with p - q, or else is drawn anew.
+        """
+        levels, shares = np.array(self.shape), np.array(self.shares)
+        unchanged = np.isinf(shares) | (levels == 1)
+        finite = np.where(unchanged, 0.0, shares)
+        log_odds = np.log1p((levels - 1) * np.exp(-finite))  # log(1 + (m - 1) e^-e), which is -log p
         with np.errstate(divide="ignore"):
-            log_stays: FloatArray = np.log(-np.expm1(-self._finite_shares)) - self._log_odds
-        return np.where(self._unchanged, 0.0, log_stays)
+            log_stays = np.log(-np.expm1(-finite)) - log_odds
+        return np.where(unchanged, -np.inf, -finite - log_odds), np.where(unchanged, 0.0, log_stays)
 
     def apply(self, column: FloatArray) -> FloatArray:
         """sum over y of K(y|x) column[y] for every x; (n_records,) to (n_records,). All terms have column's signs."""
@@ -234,7 +237,7 @@ class FeatureChannel:
 
     def apply_to_logs(self, column: FloatArray) -> FloatArray:
         """The same for logarithms of terms >= 0: slower, and safe where `apply` would underflow."""
-        for levels, log_stay, log_lie in zip(self.shape, self.log_stays, self.log_lies, strict=True):
+        for levels, log_lie, log_stay in zip(self.shape, *self.logs, strict=True):
             grid = column.reshape(levels, -1)
             if log_lie > -np.inf:
                 grid = np.logaddexp(grid + log_stay, np.logaddexp.reduce(grid, axis=0) + log_lie)
@@ -245,7 +248,7 @@ class FeatureChannel:
         """One report for each record index, (m,): with probability m q a level is drawn anew, else it stays."""
         reported = []
         for place, levels, stay in zip(
-            np.unravel_index(records, self.shape), self.shape, np.exp(self.log_stays), strict=True
+            np.unravel_index(records, self.shape), self.shape, np.exp(self.logs[1]), strict=True
         ):
             redrawn = rng.random(len(records)) >= stay
             reported.append(np.where(redrawn, rng.integers(levels, size=len(records)), place))
@@ -253,26 +256,12 @@ class FeatureChannel:
         return reports
 
     @cached_property
-    def _unchanged(self) -> NDArray[np.bool_]:
-        unchanged: NDArray[np.bool_] = np.isinf(np.array(self.shares)) | (np.array(self.shape) == 1)
-        return unchanged
-
-    @cached_property
-    def _finite_shares(self) -> FloatArray:
-        return np.where(self._unchanged, 0.0, self.shares)
-
-    @cached_property
-    def _log_odds(self) -> FloatArray:
-        """log(1 + (m - 1) e^-e), which is -log p."""
-        log_odds: FloatArray = np.log1p((np.array(self.shape) - 1) * np.exp(-self._finite_shares))
-        return log_odds
-
-    @cached_property
     def _groups(self) -> list[tuple[int, FloatArray | None, float, float]]:
         """(levels, matrix, stay, lie) for runs of axes; a long axis has no matrix, only its p - q and q."""
         groups: list[tuple[int, FloatArray | None, float, float]] = []
         run = np.ones((1, 1))
-        for levels, stay, lie in zip(self.shape, np.exp(self.log_stays), np.exp(self.log_lies), strict=True):
+        log_lies, log_stays = self.logs
+        for levels, stay, lie in zip(self.shape, np.exp(log_stays), np.exp(log_lies), strict=True):
             if len(run) > 1 and len(run) * levels > LARGEST_MATRIX:
                 groups.append((len(run), run, 1.0, 0.0))
                 run = np.ones((1, 1))

@@ -289,20 +289,16 @@ class Sampler:
         outside = (rows < 0) | (rows >= self.n_rows)
         if outside.any():
             return int(outside.argmax())
-        places = self._places[rows] if len(self._places) else rows
-        actions[:] = self._choose(places, _words(len(rows), key, first))
-        return len(rows)
-
-    def _choose(self, rows: NDArray[Any], words: Words) -> Words:
-        """The action of each distinct row for its word of 64 bits."""
+        places, words = self._places[rows] if len(self._places) else rows, _words(len(rows), key, first)
         if not len(self._leads):
-            return _passed(self.thresholds[rows], words)
-        lead, found = (words >> LEAD_SHIFT) * EACH, self._leads[rows]
+            actions[:] = _passed(self.thresholds[places], words)
+            return len(rows)
+        lead, found = (words >> LEAD_SHIFT) * EACH, self._leads[places]
         passed = ((lead | GUARD) - found) & GUARD
         tied = np.flatnonzero(passed & ((found | GUARD) - lead))
-        chosen: Words = ((passed >> BIT_SHIFT) * EACH) >> SUM_SHIFT
-        chosen[tied] = _passed(self.thresholds[rows[tied]], words[tied])
-        return chosen
+        actions[:] = ((passed >> BIT_SHIFT) * EACH) >> SUM_SHIFT
+        actions[tied] = _passed(self.thresholds[places[tied]], words[tied])
+        return len(rows)
 
     def _repr_html_(self) -> str:
         """What a notebook shows: its size and what rounding costs."""

@@ -16,6 +16,7 @@ from __future__ import annotations
 import math
 import secrets
 from abc import ABC, abstractmethod
+from dataclasses import Field, fields
 from decimal import Decimal, localcontext
 from fractions import Fraction
 from numbers import Integral, Real
@@ -178,9 +179,10 @@ class Channel(ABC):
         """P(a report counts for v | the value is v) - lie."""
 
     @property
-    @abstractmethod
     def parameters(self) -> dict[str, Any]:
-        """What the channel can be made of again."""
+        """What the channel can be made of again: every channel is a dataclass."""
+        given: tuple[Field[Any], ...] = fields(self)  # type: ignore[arg-type]
+        return {each.name: getattr(self, each.name) for each in given if each.init}
 
     @property
     def words(self) -> int:

@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
@@ -106,11 +105,6 @@ class TwoCoin(Channel):
         if bias < 0:
             raise ValueError(f"the truth must be told at least half the time, got first={first!r}, second={second!r}.")
         return cls(bias, 0.5)
-
-    @property
-    def parameters(self) -> dict[str, Any]:
-        """The two biases."""
-        return {"first": self.first, "second": self.second}
 
     @property
     def lie(self) -> FloatArray:
@@ -214,11 +208,6 @@ class KAry(Channel):
         return cls(math.prod(at_least(size, f"sizes[{i}]", 2) for i, size in enumerate(sizes)), epsilon)
 
     @property
-    def parameters(self) -> dict[str, Any]:
-        """k and epsilon."""
-        return {"n_values": self.n_values, "epsilon": self.epsilon}
-
-    @property
     def truth(self) -> float:
         """p, the probability to tell the truth."""
         return 1 / (1 + (self.n_values - 1) * math.exp(-self.epsilon))
@@ -319,11 +308,6 @@ class Unary(Channel):
         object.__setattr__(self, "epsilon", local_epsilon(self.epsilon))
         if not isinstance(self.optimized, bool):
             raise ValueError(f"optimized must be True or False, got optimized={self.optimized!r}.")
-
-    @property
-    def parameters(self) -> dict[str, Any]:
-        """k, epsilon and which of the two encodings."""
-        return {"n_values": self.n_values, "epsilon": self.epsilon, "optimized": self.optimized}
 
     @property
     def lie(self) -> FloatArray:

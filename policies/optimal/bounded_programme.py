@@ -119,18 +119,15 @@ class CostTables:
         """The sum of the terms times their prices, (k, *shape of the records); of all, (k, n), by default."""
         shape = self.prior.shape if records is None else records.shape
         total = np.zeros((self.utilities.shape[1], *shape))
-        if records is not None:
-            self._add(prices, records, total)
-        else:
-            for rows in blocks(len(self.prior)):
-                self._add(prices, rows, total[:, rows])
+        parts: Sequence[tuple[IntArray | slice, FloatArray]] = (
+            [(rows, total[:, rows]) for rows in blocks(len(self.prior))] if records is None else [(records, total)]
+        )
+        for some, sums in parts:
+            for term, price in prices:
+                if price:
+                    for action, cost in enumerate(self._columns(term, some)):
+                        sums[action] += price * cost
         return total
-
-    def _add(self, prices: tuple[tuple[Term, float], ...], records: IntArray | slice, total: FloatArray) -> None:
-        for term, price in prices:
-            if price:
-                for action, cost in enumerate(self._columns(term, records)):
-                    total[action] += price * cost
 
     def means(self, term: Term) -> Means:
         """Its expectations, computed once."""
@@ -358,16 +355,31 @@ class MaskedProgramme(BoundedProgramme):
         self, problem: DecisionProblem, epsilon: float, bounds: tuple[Bound, ...], classes: tuple[MaskClass, ...]
     ) -> None:
         self.problem, self.epsilon, self._asked, self._classes = problem, epsilon, bounds, classes
-        fixed = _best_fixed(problem, classes)
+        # The action that is best for all of each set.
+        fixed = np.empty(problem.n_records, dtype=np.intp)
+        for part in classes:
+            fixed[part.rows] = part.columns[0 if part.problem is None else part.problem.best_fixed_action]
         self.bounds = tuple(self._from_here(bound, fixed) for bound in bounds)
-        parts = [part for part in classes if part.problem is not None]
-        rows = [_rows(bounds, part) for part in parts]
-        own = [BoundedProgramme(*_part(part, bounds, epsilon)) for part in parts]
-        shares = [_share(problem, part) for part in parts]
-        self._measure(_summed(len(bounds) + 1, rows, shares, own))
+        parts, spreads, roundings = [], np.zeros(len(bounds) + 1), np.zeros(len(bounds) + 1)
+        for part in classes:
+            if part.problem is None:
+                continue
+            # Its own rows are the first, outcomes, and shares of its own actions.
+            known = [place for place, bound in enumerate(bounds) if bound.action in (None, *part.columns)]
+            actions, share = part.columns.tolist(), _share(problem, part)
+            renumbered = (
+                bound if bound.action is None else replace(bound, action=actions.index(bound.action))
+                for bound in (bounds[place] for place in known)
+            )
+            own, rows = BoundedProgramme(part.problem, epsilon, tuple(renumbered)), np.array([0, *known])
+            rows[1:] += 1
+            spreads[rows] += [share * mean.spread for mean in own.means]
+            roundings[rows] += [share * mean.rounding for mean in own.means]
+            parts.append((part, own, rows, share))
+        self._measure([Means(np.zeros(0), *of) for of in zip(spreads.tolist(), roundings.tolist(), strict=True)])
         sides = [
-            Side(part, each.oracle, places, share * each.scales / self.scales[places], each.constants, each.table)
-            for part, each, places, share in zip(parts, own, rows, shares, strict=True)
+            Side(part, own.oracle, rows, share * own.scales / self.scales[rows], own.constants, own.table)
+            for part, own, rows, share in parts
         ]
         self._joint = Joint(sides, len(bounds) + 1, problem.n_actions, fixed)
         self.oracle = self._joint
@@ -395,7 +407,10 @@ class MaskedProgramme(BoundedProgramme):
         if never:
             # What is left out costs so much that one of the others is better for every record: whoever gets it, even
             # privately, may get that instead.
-            terms = tuple((_term(bound), 0.0 if bound in never else prices[bound.name]) for bound in self.bounds)
+            own = [0.0 if bound in never else prices[bound.name] for bound in self.bounds]
+            terms = (
+                (b.name if b.action is None else b.action, price) for b, price in zip(self.bounds, own, strict=True)
+            )
             costs = cost_tables(self.problem, False).priced(((None, 1.0), *terms))
             for bound in never:
                 worse = [(costs[part.columns] - costs[bound.action])[:, part.rows] for part in self._classes]
@@ -425,46 +440,6 @@ class MaskedProgramme(BoundedProgramme):
         return replace(bound, room=bound.room + float(self.problem.prior @ before))
 
 
-def _best_fixed(problem: DecisionProblem, classes: tuple[MaskClass, ...]) -> IntArray:
-    """The action that is best for all of each class, (n_records,)."""
-    actions = np.empty(problem.n_records, dtype=np.intp)
-    for part in classes:
-        actions[part.rows] = part.columns[0 if part.problem is None else part.problem.best_fixed_action]
-    return actions
-
-
 def _share(problem: DecisionProblem, part: MaskClass) -> float:
     """Of the patients; 1 exactly if it is all."""
     return 1.0 if len(part.rows) == problem.n_records else float(problem.prior[part.rows].sum())
-
-
-def _term(bound: Bound) -> Term:
-    return bound.name if bound.action is None else bound.action
-
-
-def _rows(bounds: tuple[Bound, ...], part: MaskClass) -> IntArray:
-    """The rows of the master programme that a part has: the first, outcomes, and shares of its own actions."""
-    known = [place for place, bound in enumerate(bounds, start=1) if bound.action in (None, *part.columns)]
-    return np.array([0, *known])
-
-
-def _part(
-    part: MaskClass, bounds: tuple[Bound, ...], epsilon: float
-) -> tuple[DecisionProblem, float, tuple[Bound, ...]]:
-    """What the programme of a part is made of."""
-    assert part.problem is not None
-    actions = part.columns.tolist()
-    own = [bounds[row - 1] for row in _rows(bounds, part)[1:]]
-    renumbered = (b if b.action is None else replace(b, action=actions.index(b.action)) for b in own)
-    return part.problem, epsilon, tuple(renumbered)
-
-
-def _summed(
-    n_rows: int, rows: Sequence[IntArray], shares: Sequence[float], own: Sequence[BoundedProgramme]
-) -> list[Means]:
-    """What each row ranges over, from the parts."""
-    spreads, roundings = np.zeros((2, n_rows))
-    for places, share, each in zip(rows, shares, own, strict=True):
-        spreads[places] += [share * mean.spread for mean in each.means]
-        roundings[places] += [share * mean.rounding for mean in each.means]
-    return [Means(np.zeros(0), *found) for found in zip(spreads.tolist(), roundings.tolist(), strict=True)]

@@ -51,16 +51,6 @@ class SolvedClasses:
     solution: Ceilings
     units: FloatArray
 
-    @property
-    def loss(self) -> float:
-        """The expected utility that these classes lose against greedy, at the optimum."""
-        return float(self.units @ self.solution.losses)
-
-    @property
-    def proven_loss(self) -> float:
-        """What they lose under every epsilon-private policy: equal to `loss` up to rounding."""
-        return float(self.units @ self.solution.proven)
-
 
 def solve_classes(problem: DecisionProblem, partition: Partition, epsilon: float) -> Iterator[SolvedClasses]:
     """Solve the cliques of a partition, some thousands at a time; but for those where one action is best for all.

@@ -84,6 +84,7 @@ class TableOracle(Oracle, Protocol):
 
     def table(self, parts: Parts, n_records: int) -> FloatArray:
         """log p(a|x) of a mixture, (n_records, n_actions)."""
+        raise NotImplementedError
 
 
 class Constant(NamedTuple):
@@ -105,7 +106,7 @@ class _Recipe(NamedTuple):
 
 
 @dataclass(frozen=True)
-class ByOrder:
+class ByOrder(TableOracle):
     """All records are neighbours of each other (or epsilon is inf).
 
     Attributes
@@ -210,7 +211,7 @@ class Row(NamedTuple):
 
 
 @dataclass(frozen=True)
-class ByProgramme:
+class ByProgramme(TableOracle):
     """A record has several cliques of neighbours: each answer is a whole programme, at an epsilon in (0, inf).
 
     Attributes
@@ -228,10 +229,6 @@ class ByProgramme:
     rows: Sequence[Row]
     # The tolerances of HiGHS.
     precision = 1e-9
-
-    def nearby(self, prices: FloatArray) -> FloatArray:
-        """The same: nothing is kept."""
-        return prices
 
     def best(self, prices: FloatArray) -> tuple[Column, float]:
         """The optimum, and what the weighted sum is at least for every private policy."""
@@ -288,7 +285,7 @@ class _Answer:
 
 
 @dataclass(frozen=True, eq=False)
-class ByClass:
+class ByClass(TableOracle):
     """One partition of the records into classes, at a finite epsilon.
 
     Attributes
@@ -306,10 +303,6 @@ class ByClass:
     rows: Sequence[Row]
     _answers: list[_Answer] = field(default_factory=list)
     precision = 1e-12
-
-    def nearby(self, prices: FloatArray) -> FloatArray:
-        """The same: what is kept serves prices between those asked for."""
-        return prices
 
     def best(self, prices: FloatArray) -> tuple[Column, float]:
         """The optimum, and what the weighted sum is at least for every private policy."""
@@ -463,7 +456,7 @@ class Side:
 
 
 @dataclass(frozen=True, eq=False)
-class Joint:
+class Joint(TableOracle):
     """The oracle for all sides together.
 
     Attributes

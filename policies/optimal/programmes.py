@@ -167,7 +167,14 @@ class _Simplex:
         falls = column[pivot, row[pivot]] * rising[pivot] > 0
         self.status[pivot, self.basis[pivot, row[pivot]]] = np.where(falls, _LOWER, _UPPER)
         self.levels[pivot, row[pivot]] = (np.where(low, 0.0, span) + change)[pivot]
-        self._exchange(pivot, entering[pivot], row[pivot], column[pivot])
+        # Those that enter are put into the basis.
+        row, column, each = row[pivot], column[pivot], np.arange(len(pivot))
+        self.basis[pivot, row] = entering[pivot]
+        self.status[pivot, entering[pivot]] = _BASIC
+        pivot_rows = self.inverse[pivot, row] / column[each, row][:, None]
+        inverse = self.inverse[pivot] - column[:, :, None] * pivot_rows[:, None, :]
+        inverse[each, row] = pivot_rows
+        self.inverse[pivot] = inverse
         return done
 
     def _leaving(self, change: FloatArray) -> tuple[IntArray, FloatArray]:
@@ -179,16 +186,6 @@ class _Simplex:
         row: IntArray = steps.argmin(axis=1)
         length: FloatArray = steps[np.arange(len(steps)), row]
         return row, length
-
-    def _exchange(self, which: IntArray, entering: IntArray, row: IntArray, column: FloatArray) -> None:
-        """Put the entering variables of these programmes into the basis; `column` is theirs, (len(which), k)."""
-        each = np.arange(len(which))
-        self.basis[which, row] = entering
-        self.status[which, entering] = _BASIC
-        pivot_rows = self.inverse[which, row] / column[each, row][:, None]
-        inverse = self.inverse[which] - column[:, :, None] * pivot_rows[:, None, :]
-        inverse[each, row] = pivot_rows
-        self.inverse[which] = inverse
 
 
 _OPTIONS = {"primal_feasibility_tolerance": 1e-9, "dual_feasibility_tolerance": 1e-9}

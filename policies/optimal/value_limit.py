@@ -114,8 +114,8 @@ def _class_limit(problem: DecisionProblem, partition: Partition, epsilon: float)
         loss, proven = float(solution.losses[0]), float(solution.proven[0])
     else:
         for solved in solve_classes(problem, partition, epsilon):
-            loss += solved.loss
-            proven += solved.proven_loss
+            loss += float(solved.units @ solved.solution.losses)
+            proven += float(solved.units @ solved.solution.proven)
     greedy = _greedy_value(problem)
     return ValueLimit(greedy - loss, greedy - min(loss, proven), loss - proven <= _tolerance(problem))
 
