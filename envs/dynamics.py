@@ -86,31 +86,30 @@ class Dynamics:
         given that u >= a, it is still there, as it should be. Likewise the patient survives, or is spared an event, if
         u < exp(-hazard).
         """
-        outcomes = np.empty((self.n_draws, len(codes)), dtype=np.bool_)
+        n_flags, outcomes = len(self.flag_axes), np.empty((self.n_draws, len(codes)), dtype=np.bool_)
         tomorrow = codes.T.copy()
         for start in range(0, len(codes), PATIENTS_AT_ONCE):
             some = slice(start, start + PATIENTS_AT_ONCE)
-            self._part(codes.T[:, some], actions[some], uniforms.T[:, some], outcomes[:, some], tomorrow[:, some])
+            morning, given, draws, happened = codes.T[:, some], actions[some], uniforms.T[:, some], outcomes[:, some]
+            absence = self._absence.at(morning, given)
+            flags = np.greater_equal(draws[:n_flags], absence, out=happened[:n_flags])
+            for row, (tables, danger) in enumerate(self._exponents, n_flags):
+                level, exponent = tables.at(morning, given)
+                exponent *= danger.of(flags.T)
+                exponent += level
+                np.greater_equal(draws[row], exp_of(exponent), out=happened[row])
+            self._night(tomorrow[:, some], absence, draws, happened)
         return Transition(outcomes.T, tomorrow.T)
 
-    def _part(
-        self, morning: CodeArray, actions: IntArray, draws: FloatArray, outcomes: BoolArray, tomorrow: CodeArray
-    ) -> None:
-        """Fill in the outcomes of some patients, and bring their records from this morning to the next, in place."""
+    def _night(self, record: CodeArray, absence: FloatArray, draws: FloatArray, outcomes: BoolArray) -> None:
+        """Bring the record to the evening and then, with the flags that appear, to the next morning, in place."""
         n_flags = len(self.flag_axes)
-        absence = self._absence.at(morning, actions)
-        flags = np.greater_equal(draws[:n_flags], absence, out=outcomes[:n_flags])
-        for row, (tables, danger) in enumerate(self._exponents, n_flags):
-            level, exponent = tables.at(morning, actions)
-            exponent *= danger.of(flags.T)
-            exponent += level
-            np.greater_equal(draws[row], exp_of(exponent), out=outcomes[row])
-        tomorrow[self.flag_axes] = flags
-        # All are looked up in the evening, before any appears in the night.
-        limits = [stays_away.at(tomorrow) for _, stays_away in self._nights]
-        for (appearing, _), limit in zip(self._nights, limits, strict=True):
-            limit *= absence[appearing]  # noqa: PLW2901 - in place
-            tomorrow[self.flag_axes[appearing]] = draws[:n_flags][appearing] >= limit
+        record[self.flag_axes] = outcomes[:n_flags]
+        # All are looked up before any changes.
+        limits = [stays_away.at(record) for _, stays_away in self._nights]
+        for (flags, _), limit in zip(self._nights, limits, strict=True):
+            limit *= absence[flags]  # noqa: PLW2901 - in place
+            record[self.flag_axes[flags]] = draws[:n_flags][flags] >= limit
 
 
 class FlagSum:

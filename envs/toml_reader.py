@@ -78,9 +78,17 @@ class Mistakes:
         if not self.found and not self.elsewhere:
             return
         lines = line_numbers(self.text)
-        placed = sorted({(_line_of(key, lines), dotted(key), message) for key, message in self.found})
+        placed = set()
+        for key, message in self.found:
+            known = key  # or the nearest above it that the file has
+            while known and known not in lines:
+                known = known[:-1]
+            placed.add((lines.get(known, 1), dotted(key), message))
         name = self.path.as_posix()
-        here = [one_line(f"{name}:{line}: {f'{key}: ' if key else ''}{message}") for line, key, message in placed]
+        here = [
+            one_line(f"{name}:{line}: {f'{where}: ' if where else ''}{message}")
+            for line, where, message in sorted(placed)
+        ]
         raise InputFileError("\n".join([*here, *self.elsewhere]))
 
 
@@ -340,12 +348,6 @@ def dotted(key: KeyPath) -> str:
     for part in key:
         text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else part
     return text
-
-
-def _line_of(key: KeyPath, lines: Mapping[KeyPath, int]) -> int:
-    while key and key not in lines:
-        key = key[:-1]
-    return lines.get(key, 1)
 
 
 def shown(value: object) -> str:

@@ -196,10 +196,16 @@ class ResponseModel:
 
     def __init__(self, scenario: Scenario) -> None:
         self.scenario = scenario
-        self.presence = [
-            [_presence(scenario, action, flag) for flag in scenario.transient] for action in scenario.actions
-        ]
-        self._space = scenario.space
+        self.presence: list[list[FloatArray]] = []
+        for action in scenario.actions:
+            row = []
+            for flag in scenario.transient:
+                # What is present stays unless it clears, what is absent may appear.
+                stays = (1 - scenario.natural_clearing[flag]) * (1 - effect(scenario, action, f"clears.{flag}"))
+                there = scenario.space.along(flag, [0, 1]) > 0
+                row.append(np.where(there, stays, effect(scenario, action, f"side_effects.{flag}")))
+            self.presence.append(row)
+        self._space, self._actions = scenario.space, range(len(scenario.actions))
         self._days = 1
 
     @cached_property
@@ -318,10 +324,6 @@ class ResponseModel:
                 outcomes[rows, n_flags + place] = draws[1][rows, place] < -np.expm1(-total)
         return outcomes
 
-    @property
-    def _actions(self) -> range:
-        return range(len(self.scenario.actions))
-
     def _table(self, grids: Sequence[NDArray[Any]]) -> NDArray[Any]:
         """Grids as the columns of a table over records, (n_records, n_grids), column-major."""
         table = np.empty((self._space.size, len(grids)), dtype=grids[0].dtype, order="F")
@@ -353,13 +355,6 @@ class ResponseModel:
         low = hazard / (risk.max() * max(1.0, baseline + kappa.sum()))
         high = hazard / (risk.min() * max(min(1.0, baseline), 1e-12))
         return low / 2, high * 2  # where all records are alike, both are the root itself, but for rounding
-
-
-def _presence(scenario: Scenario, action: str, flag: str) -> FloatArray:
-    """P(present afterwards | x, a): what is present stays unless it clears, what is absent may appear."""
-    space = scenario.space
-    stays = (1 - scenario.natural_clearing[flag]) * (1 - effect(scenario, action, f"clears.{flag}"))
-    return np.where(space.along(flag, [0, 1]) > 0, stays, effect(scenario, action, f"side_effects.{flag}"))
 
 
 class Course:

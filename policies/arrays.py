@@ -80,7 +80,9 @@ def probability_vector(values: ArrayLike, name: str, size: int) -> FloatArray:
     vector: FloatArray = np.array(values, dtype=np.float64)
     if vector.shape != (size,):
         raise ValueError(f"{name} must have shape ({size},), got {vector.shape}.")
-    _refuse_entries(vector, ~(vector >= 0) | ~np.isfinite(vector), name, "finite and >= 0")
+    bad = np.flatnonzero(~(vector >= 0) | ~np.isfinite(vector))
+    if bad.size:
+        raise ValueError(f"{name} must be finite and >= 0, got {name}[{bad[0]}]={float(vector[bad[0]])!r}.")
     if abs(vector.sum() - 1) > SUM_TOLERANCE:
         raise ValueError(f"{name} must sum to 1, got a sum of {float(vector.sum())!r}.")
     return read_only(vector)
@@ -89,7 +91,9 @@ def probability_vector(values: ArrayLike, name: str, size: int) -> FloatArray:
 def probability_table(values: ArrayLike, name: str) -> FloatArray:
     """A copy of (n_records, k) probabilities whose rows sum to 1; ValueError names the first bad row."""
     table = finite_table(values, name)
-    _refuse_entries(table, table < 0, name, ">= 0")
+    if table.min() < 0:
+        row, column = np.argwhere(table < 0)[0]
+        raise ValueError(f"{name} must be >= 0, got {name}[{row}, {column}]={float(table[row, column])!r}.")
     sums = table.sum(axis=1)
     bad = np.flatnonzero(np.abs(sums - 1) > SUM_TOLERANCE)
     if bad.size:
@@ -134,13 +138,6 @@ def read_only(array: FloatArray) -> FloatArray:
     """The same array, marked as not to be written."""
     array.flags.writeable = False
     return array
-
-
-def _refuse_entries(array: FloatArray, bad: NDArray[np.bool_], name: str, allowed: str) -> None:
-    if bad.any():
-        place = tuple(int(i) for i in np.argwhere(bad)[0])
-        index = ", ".join(map(str, place))
-        raise ValueError(f"{name} must be {allowed}, got {name}[{index}]={float(array[place])!r}.")
 
 
 def conditional(prior: FloatArray, rows: IntArray) -> FloatArray:

@@ -116,11 +116,6 @@ def exp_floor(epsilon: float, *, halves: int = 0) -> Fraction:
         return Fraction(declared.exp().next_minus().next_minus())
 
 
-def ceil(value: Fraction) -> int:
-    """The smallest whole number that is not below `value`."""
-    return -(-value.numerator // value.denominator)
-
-
 def require_order(high: int, low: int, epsilon: float) -> None:
     """ValueError if whole numbers leave no difference between a value and the others (epsilon near k^2 / TOTAL)."""
     if high <= low:

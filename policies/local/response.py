@@ -20,7 +20,6 @@ from policies.local.channel import (
     Reports,
     Words,
     at_least,
-    ceil,
     exp_floor,
     local_epsilon,
     probability,
@@ -125,13 +124,13 @@ class TwoCoin(Channel):
     def weights(self) -> tuple[int, int]:
         """The probabilities of reporting 1 for the values 0 and 1, times TOTAL; loss at most epsilon, exactly."""
         first, second = Fraction(self.first), Fraction(self.second)
-        low = ceil(TOTAL * (1 - first) * second)
+        low = math.ceil(TOTAL * (1 - first) * second)
         high = TOTAL * (first + (1 - first) * second) // 1
         if 0 < self.epsilon < math.inf:
             # epsilon is a rounded logarithm: raise p(1|0), then lower p(1|1), until both reports keep to it.
             ratio = exp_floor(self.epsilon)
-            low = max(low, ceil(high / ratio))
-            high = min(high, TOTAL - ceil((TOTAL - low) / ratio))
+            low = max(low, math.ceil(high / ratio))
+            high = min(high, TOTAL - math.ceil((TOTAL - low) / ratio))
             require_order(high, low, self.epsilon)
         return low, high
 
@@ -240,7 +239,7 @@ class KAry(Channel):
         """
         ratio = exp_floor(self.epsilon)
         # truth <= ratio * lie with truth = TOTAL - (k - 1) lie.
-        lie = ceil(TOTAL / (ratio + self.n_values - 1))
+        lie = math.ceil(TOTAL / (ratio + self.n_values - 1))
         truth = TOTAL - (self.n_values - 1) * lie
         require_order(truth, lie, self.epsilon)
         return truth, lie
@@ -343,7 +342,7 @@ class Unary(Channel):
     def weights(self) -> tuple[int, int]:
         """(own, other): p and q times TOTAL; the loss is at most epsilon, exactly."""
         # (TOTAL - other) / other <= ratio; symmetric: its square <= e^epsilon.
-        other = ceil(TOTAL / (exp_floor(self.epsilon, halves=0 if self.optimized else 1) + 1))
+        other = math.ceil(TOTAL / (exp_floor(self.epsilon, halves=0 if self.optimized else 1) + 1))
         own = TOTAL // 2 if self.optimized else TOTAL - other
         require_order(own, other, self.epsilon)
         return own, other

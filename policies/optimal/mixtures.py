@@ -97,12 +97,6 @@ class Mixture:
     bound: float
     prices: FloatArray
 
-    @property
-    def expectations(self) -> FloatArray:
-        """E of the mixture, (n_rows,)."""
-        total: FloatArray = np.sum([weight * column.expectations for weight, column in self.parts], axis=0)
-        return total
-
 
 def best_mixture(
     oracle: Oracle, columns: Sequence[Column], limits: FloatArray, margins: FloatArray | None = None

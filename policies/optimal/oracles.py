@@ -351,8 +351,11 @@ class ByClass(TableOracle):
         """An answer with what is known, and the classes that are left."""
         n_classes, n_actions = len(self._cliques), len(self.rows[0].columns)
         place = len(self._answers)
-        ends = self._ends(prices)
-        if ends is None:
+        # The nearest answers on both sides, where prices differ in the last row alone.
+        line = [answer for answer in self._answers if (answer.prices[:-1] == prices[:-1]).all()]
+        below = max((a for a in line if a.prices[-1] < prices[-1]), key=lambda a: float(a.prices[-1]), default=None)
+        above = min((a for a in line if a.prices[-1] > prices[-1]), key=lambda a: float(a.prices[-1]), default=None)
+        if below is None or above is None:
             answer = _Answer(
                 prices,
                 np.zeros((n_classes, len(self.rows))),
@@ -361,20 +364,11 @@ class ByClass(TableOracle):
                 np.full(n_classes, place),
             )
             return answer, np.arange(n_classes)
-        below, above, share = ends
+        share = float((prices[-1] - below.prices[-1]) / (above.prices[-1] - below.prices[-1]))
         least = (1 - share) * below.least + share * above.least
         settled = below.sums @ prices - least <= _SETTLED * (np.abs(below.sums) @ prices)
         made = np.where(settled, below.made, place)
         return _Answer(prices, below.sums.copy(), least, below.ceilings.copy(), made), np.flatnonzero(~settled)
-
-    def _ends(self, prices: FloatArray) -> tuple[_Answer, _Answer, float] | None:
-        """The nearest answers on both sides, where prices differ in the last row alone, and how far from the first."""
-        line = [answer for answer in self._answers if (answer.prices[:-1] == prices[:-1]).all()]
-        below = max((a for a in line if a.prices[-1] < prices[-1]), key=lambda a: float(a.prices[-1]), default=None)
-        above = min((a for a in line if a.prices[-1] > prices[-1]), key=lambda a: float(a.prices[-1]), default=None)
-        if below is None or above is None:
-            return None
-        return below, above, float((prices[-1] - below.prices[-1]) / (above.prices[-1] - below.prices[-1]))
 
     def _solve(self, answer: _Answer, weighted: Weighted, left: IntArray) -> None:
         """Solve the classes that are left."""
