@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from envs import scenario_reader
-from envs.keys import rows
+from envs.toml_reader import rows
 from policysim.logs import log_source
 from policysim.study import study_reader
 

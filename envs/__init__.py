@@ -3,11 +3,10 @@
 records        the record space: names and levels, record indices, words
 scenario       the frozen numbers of a cohort and its treatments
 cohort         the exact probability of every record, and patients drawn from it
-treatment_effects    what each treatment does to each record: its rules applied, its parts combined
-hazard         what is left after treatment makes death and other events more likely
-treatment_response   outcome probabilities for each record and treatment, and a day of treatment with the night after it
-dynamics, backup     such a day simulated, and averaged over exactly (flag_products: matrices of independent flags)
-crowd, crowd_days    many patients as counts, and what becomes of them day by day (alike: who is counted together)
+treatment_response   what each treatment does to each record: its rules applied, hazards, outcome probabilities, and a
+               day of treatment with the night after it
+dynamics, backup     such a day simulated, and averaged over exactly
+crowd, crowd_days    many patients as counts (and who is counted together), and what becomes of them day by day
 utility        what an outcome is worth, and the reward of the environments
 stay           who comes, and a stay from admission to its end, for both environments
 treatment, treatment_vector  the Gymnasium environments, of one patient and of many
@@ -15,10 +14,9 @@ treatment_v1   both with random numbers by counting, which are drawn in any orde
 philox         such numbers
 compiled, kernel  many patients treated by compiled code, in threads
 one_patient    one in plain Python
-chart, chart_image   a patient's chart, as text and drawn
+chart          a patient's chart, as text and drawn
 scenario_reader  reads scenarios/*.toml, with every mistake by line (scenario_keys.toml declares their keys)
-keys           how the keys of a file are declared
-toml_reader    checked reading of TOML (toml_lines: the line of each key)
+toml_reader    checked reading of TOML by declared keys (toml_lines: the line of each key)
 
 This package knows nothing of privacy.
 """

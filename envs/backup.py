@@ -20,10 +20,94 @@ import numpy as np
 from numpy.typing import NDArray
 
 from envs.cohort import FloatArray
-from envs.flag_products import FlagDays, sum_over_flags
 from envs.records import IntArray
 from envs.scenario import DEATH
 from envs.treatment_response import Course
+
+# Flags whose matrices are multiplied out before they are applied: with 2^4 columns there is little to multiply, and few
+# passes over the table.
+FLAGS_AT_ONCE = 4
+# Multiplications at a time. So few that a library of linear algebra starts no threads of its own for them: several
+# policies are evaluated at a time, and its threads would wait for each other. It also fits into a processor's cache.
+PRODUCTS_AT_ONCE = 1 << 17
+
+
+@dataclass(frozen=True)
+class FlagDays:
+    """What a treatment makes of independent flags in a day: a 2 x 2 matrix for each.
+
+    Attributes
+    ----------
+    products : list of array
+        Kronecker products of the matrices P(after | before) of a few flags each, all of them in order, with the
+        identity for the flags of `by_fixed`.
+    by_fixed : mapping of position to array, (2, n_fixed)
+        P(present after | absent before) and P(present after | present before), of flags for which it depends on the
+        fixed part of the record.
+    n_flags : int
+        How many flags.
+    """
+
+    products: list[FloatArray]
+    by_fixed: dict[int, FloatArray]
+    n_flags: int
+
+    @classmethod
+    def of(cls, presence: Sequence[FloatArray]) -> FlagDays:
+        """From P(present after | before) of each flag, (2, 1), or (2, n_fixed) where it depends on the fixed part."""
+        same = [np.hstack([1 - chance, chance]) if chance.shape[1] == 1 else np.eye(2) for chance in presence]
+        products = []
+        for start in range(0, len(same), FLAGS_AT_ONCE):
+            kernel: FloatArray = np.ones((1, 1))
+            for matrix in same[start : start + FLAGS_AT_ONCE]:
+                kernel = np.asarray(np.kron(kernel, matrix), dtype=np.float64)
+            products.append(kernel)
+        by_fixed = {flag: chance for flag, chance in enumerate(presence) if chance.shape[1] > 1}
+        return cls(products, by_fixed, len(presence))
+
+    def expected(self, table: FloatArray) -> FloatArray:
+        """E[table | before] of what is given for after, (2^n_flags, n_fixed); a new table."""
+        table = _along(self.products, table)
+        for flag, (absent, present) in self.by_fixed.items():
+            sides = self._sides(table, flag)
+            after = sides.copy()
+            for side, chance in enumerate((absent, present)):
+                sides[:, side] = (1 - chance) * after[:, 0] + chance * after[:, 1]
+        return table
+
+    def pushed(self, mass: FloatArray) -> FloatArray:
+        """The masses after, of masses before, (2^n_flags, n_fixed); a new table."""
+        mass = _along([product.T for product in self.products], mass)
+        for flag, (absent, present) in self.by_fixed.items():
+            sides = self._sides(mass, flag)
+            before = sides.copy()
+            sides[:, 0] = (1 - absent) * before[:, 0] + (1 - present) * before[:, 1]
+            sides[:, 1] = absent * before[:, 0] + present * before[:, 1]
+        return mass
+
+    def _sides(self, table: FloatArray, flag: int) -> FloatArray:
+        """A view of a table in which the second axis is that of a flag."""
+        return table.reshape(2**flag, 2, 2 ** (self.n_flags - flag - 1), -1)
+
+
+def sum_over_flags(kappa: FloatArray) -> FloatArray:
+    """kappa . y for every combination y of the flags, (2,) * n_flags."""
+    return np.asarray(np.tensordot(kappa, np.indices((2,) * len(kappa)), 1), dtype=np.float64)
+
+
+def _along(matrices: Sequence[FloatArray], table: FloatArray) -> FloatArray:
+    """Apply one square matrix along each group of flags of a table, (2^n_flags, n_fixed); a new table."""
+    shape, done = table.shape, 1
+    for matrix in matrices:
+        before = table.reshape(done, len(matrix), -1)
+        table = np.empty(before.shape)
+        step = max(1, PRODUCTS_AT_ONCE // matrix.size)
+        for start in range(0, before.shape[2], step):
+            part = slice(start, start + step)
+            np.matmul(matrix, before[:, :, part], out=table[:, :, part])
+        done *= len(matrix)
+    return table.reshape(shape)
+
 
 # Numbers that are kept from one day to the next; what would take more is made again each time.
 MOST_KEPT = 1 << 25
@@ -86,7 +170,7 @@ class Backup:
         transient = [scenario.space.axis(flag) for flag in scenario.transient]
         fixed = [axis for axis in range(len(self._shape)) if axis not in transient]
         self._order = (*transient, *fixed)
-        self._n_flags, self._n_fixed = len(transient), math.prod(self._shape[axis] for axis in fixed)
+        self._n_flags, self.n_fixed = len(transient), math.prod(self._shape[axis] for axis in fixed)
         self._night_order = course.night_order
         self._onset = [self._inside(table) for table in course.onset]
         # P(present in the evening), by action and flag: of length 1 where the fixed part does not matter.
@@ -132,7 +216,7 @@ class Backup:
                 danger = case.dangers[hazard]
                 if hazard not in survivors:
                     pairs = zip(self._indices, danger.spared, strict=True)
-                    survivors[hazard] = [(evening[at] * spared).reshape(-1, self._n_fixed) for at, spared in pairs]
+                    survivors[hazard] = [(evening[at] * spared).reshape(-1, self.n_fixed) for at, spared in pairs]
                 parts = zip(case.chances[action], survivors[hazard], strict=True)
                 mean = case.others[action].expected(np.asarray(sum(chance * part for chance, part in parts)))
                 mean *= danger.baseline
@@ -156,9 +240,9 @@ class Backup:
         """
         chosen = range(len(self._hazard_of)) if actions is None else actions
         flows = [self._inside((distribution * column).reshape(self._shape)) for column in probabilities.T]
-        evening = np.zeros((*(2,) * self._n_flags, self._n_fixed))
+        evening = np.zeros((*(2,) * self._n_flags, self.n_fixed))
         for case in self._cases:
-            here = [flow[case.index].reshape(-1, self._n_fixed) for flow in flows]
+            here = [flow[case.index].reshape(-1, self.n_fixed) for flow in flows]
             for hazard, danger in enumerate(case.dangers):
                 arriving = [
                     (case.chances[action], case.others[action].pushed(flow * danger.baseline))
@@ -176,7 +260,9 @@ class Backup:
             appears = self._onset[flag].take(0, axis=flag) * absent
             present += appears
             absent -= appears
-        return self._outside(evening)
+        # From the order inside to that of the records.
+        shape = [self._shape[axis] for axis in self._order]
+        return evening.reshape(shape).transpose(np.argsort(self._order)).ravel()
 
     def restricted(self, columns: IntArray) -> tuple[Backup, IntArray]:
         """The same days for some of the fixed parts only, and which records are left, (n_left,), in its own order.
@@ -191,9 +277,10 @@ class Backup:
         part = copy(self)
         part.__dict__.pop("_kept_cases", None)
         part._shape, part._order = (*(2,) * self._n_flags, len(columns)), tuple(range(self._n_flags + 1))
-        part._n_fixed = len(columns)
+        part.n_fixed = len(columns)
         part._onset = [table[..., columns] for table in self._onset]
-        part._presence = [[_columns(table, columns) for table in row] for row in self._presence]
+        # Those of length 1 hold for any fixed part.
+        part._presence = [[t if t.shape[-1] == 1 else t[..., columns] for t in row] for row in self._presence]
         part._hazards = [(level[..., columns], slope[..., columns]) for level, slope in self._hazards]
         numbers = np.arange(math.prod(self._shape)).reshape(self._shape)
         return part, self._inside(numbers)[..., columns].ravel()
@@ -201,19 +288,14 @@ class Backup:
     @property
     def numbers(self) -> FloatArray:
         """All that the days of a fixed part depend on, a column each: fixed parts with the same numbers are alike."""
-        varying = [table for row in self._presence for table in row if table.shape[-1] == self._n_fixed]
+        varying = [table for row in self._presence for table in row if table.shape[-1] == self.n_fixed]
         tables = [*(table for pair in self._hazards for table in pair), *self._onset, *varying]
-        return np.concatenate([table.reshape(-1, self._n_fixed) for table in tables])
+        return np.concatenate([table.reshape(-1, self.n_fixed) for table in tables])
 
     @property
     def transient(self) -> tuple[int, ...]:
         """The axes of the record that may change from one morning to the next."""
         return self._order[: self._n_flags]
-
-    @property
-    def n_fixed(self) -> int:
-        """How many fixed parts a record may have."""
-        return self._n_fixed
 
     @property
     def _recovered(self) -> tuple[int | slice, ...]:
@@ -237,7 +319,7 @@ class Backup:
     @property
     def _cases(self) -> Iterable[_Case]:
         """One case for each combination of the read flags."""
-        size = len(self._indices) * len(self._hazards) * 2**self._n_flags * self._n_fixed
+        size = len(self._indices) * len(self._hazards) * 2**self._n_flags * self.n_fixed
         return self._kept_cases if size <= MOST_KEPT else map(self._case, self._indices)
 
     @cached_property
@@ -272,12 +354,7 @@ class Backup:
         if not whole and math.prod(lengths) == 1:
             return table.reshape(*flags, 1)
         fixed = [self._shape[axis] for axis in self._order[self._n_flags :]]
-        return np.broadcast_to(table, (*flags, *fixed)).reshape(*flags, self._n_fixed)
-
-    def _outside(self, table: FloatArray) -> FloatArray:
-        """A full table inside as one value per record, (n_records,)."""
-        shape = [self._shape[axis] for axis in self._order]
-        return table.reshape(shape).transpose(np.argsort(self._order)).ravel()
+        return np.broadcast_to(table, (*flags, *fixed)).reshape(*flags, self.n_fixed)
 
     def _sides(self, table: FloatArray, flag: int) -> tuple[FloatArray, FloatArray]:
         """Views of a table inside where a flag is absent and where it is present."""
@@ -288,8 +365,3 @@ class Backup:
 def _at(table: FloatArray, case: Index) -> FloatArray:
     """The entries of a case: (n_fixed,) of a table that reads no other flags, (2, n_fixed) if it reads one more."""
     return table[tuple(level if length > 1 else 0 for level, length in zip(case, table.shape, strict=False))]
-
-
-def _columns(table: FloatArray, columns: IntArray) -> FloatArray:
-    """A table of some fixed parts only, or the same where they do not matter."""
-    return table if table.shape[-1] == 1 else table[..., columns]

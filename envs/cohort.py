@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from envs.records import IntArray, Level, RecordSpace
-from envs.scenario import Rule, Scenario
+from envs.scenario import Scenario
 
 FloatArray = NDArray[np.float64]
 # 2^18 intervals of four bytes stay in a processor's cache, and settle 98 % of the covid cohort's patients.
@@ -35,20 +35,15 @@ def admission_probability(scenario: Scenario, target: str) -> FloatArray:
     with np.errstate(over="ignore", invalid="ignore"):  # refused below
         for rule in scenario.rules:
             if target in rule.targets:
-                table = _apply(rule, target, table, scenario)
+                new = changed(table, *rule.changes[target]) if target in rule.changes else table
+                if rule.per and target in rule.flags:
+                    feature, unit = rule.per
+                    new = new * space.along(feature, scenario.means[feature]) / unit
+                table = np.where(matches(space, rule.when), new, table)
     if not (table.min() >= 0 and table.max() <= 1):  # so that NaN is refused too
         value = float(table.min() if table.min() < 0 else table.max())
         raise ValueError(f"the rules make the probability of {target} {value:g}: it must stay in [0, 1]")
     return table
-
-
-def _apply(rule: Rule, target: str, table: FloatArray, scenario: Scenario) -> FloatArray:
-    space = scenario.space
-    new = changed(table, *rule.changes[target]) if target in rule.changes else table
-    if rule.per and target in rule.flags:
-        feature, unit = rule.per
-        new = new * space.along(feature, scenario.means[feature]) / unit
-    return np.where(matches(space, rule.when), new, table)
 
 
 def changed(table: FloatArray, operation: str, number: float) -> FloatArray:

@@ -158,10 +158,10 @@ def _tables_of(ward: Ward, weights: bytes, costs: bytes, shape_of_costs: tuple[i
     strides = np.zeros((len(shape), len(groups.keys)), dtype=int)
     for group, (axes, steps, _) in enumerate(groups.keys):
         strides[list(axes), group] = steps
-    cut = ward.arrivals.decoder.cut
+    cut = ward.arrivals.cut
     high, low = (
         np.stack([part.T @ weight[axes] for weight in (of_level, of_flag)], axis=1).astype(np.int32)
-        for part, axes in zip(ward.arrivals.decoder.halves, (slice(cut), slice(cut, None)), strict=True)
+        for part, axes in zip(ward.arrivals.halves, (slice(cut), slice(cut, None)), strict=True)
     )
     sampler = ward.arrivals.sampler
     return Tables(

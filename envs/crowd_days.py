@@ -1,4 +1,4 @@
-"""Days and nights of many patients as counts: `envs.treatment_response`, drawn cell by cell (`envs.alike`).
+"""Days and nights of many patients as counts: `envs.treatment_response`, drawn cell by cell (`envs.crowd`).
 
 Treatment by treatment, flag by flag, event by event, death, and the flags of the night: each takes a binomial number of
 patients out of each cell of a crowd. What a flag was in the morning is forgotten as soon as nothing that follows reads
@@ -18,15 +18,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from envs.alike import Cells
+from envs.backup import sum_over_flags
 from envs.cohort import FloatArray
-from envs.crowd import CountArray, Crowd, Tally
-from envs.flag_products import sum_over_flags
-from envs.hazard import Hazard
+from envs.crowd import Cells, CountArray, Crowd, Tally
 from envs.records import IntArray
 from envs.scenario import DEATH
-from envs.treatment_effects import forbidden, treatment_costs
-from envs.treatment_response import Course
+from envs.treatment_response import Course, Hazard, forbidden, treatment_costs
 from envs.utility import Utility
 
 # An axis and a level, of each flag that something else reads in the morning.
@@ -102,7 +99,12 @@ class CountedDays:
         """
         evening = Crowd.empty(self._shape)
         for action, crowd in treated:
-            self._require_allowed(crowd, action)
+            mask = self._forbidden[action]
+            wrong = np.flatnonzero((crowd.counts != 0) & _over(mask, self._shape)) if mask.any() else crowd.where[:0]
+            if wrong.size:
+                who = self._scenario.space.describe(int(self.cells.records[wrong[0]]))
+                name = self._scenario.actions[action]
+                raise ValueError(f"{name} is contraindicated for [{who}], and is given to them.")
             tally.given[action] += crowd.size
             for levels in product((0, 1), repeat=len(self._read)):
                 morning = tuple(zip(self._read, levels, strict=True))
@@ -116,13 +118,6 @@ class CountedDays:
         if self._nights and not last:
             self._night(evening, rng)
         return evening
-
-    def _require_allowed(self, crowd: Crowd, action: int) -> None:
-        mask = self._forbidden[action]
-        wrong = np.flatnonzero((crowd.counts != 0) & _over(mask, self._shape)) if mask.any() else crowd.where[:0]
-        if wrong.size:
-            who = self._scenario.space.describe(int(self.cells.records[wrong[0]]))
-            raise ValueError(f"{self._scenario.actions[action]} is contraindicated for [{who}], and is given to them.")
 
     def _survivors(
         self, part: Crowd, morning: Morning, action: int, tally: Tally, rng: np.random.Generator, *, kept: bool

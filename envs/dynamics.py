@@ -14,10 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from envs.cohort import FloatArray
-from envs.hazard import exp_of
 from envs.records import IntArray
 from envs.scenario import DEATH
-from envs.treatment_response import Course
+from envs.treatment_response import Course, exp_of
 
 BoolArray = NDArray[np.bool_]
 CodeArray = NDArray[np.int16]
@@ -64,7 +63,8 @@ class Dynamics:
         self.flag_axes: IntArray = np.array([scenario.space.axis(flag) for flag in scenario.transient], dtype=np.intp)
         self.n_draws = len(scenario.outcomes)
         self._absence = _Absence(absence_of(course), self.flag_axes, len(scenario.actions))
-        self._spared = [_Spared(*exponent) for exponent in exponents_of(course)]
+        # log P(no event, or no death), given the evening: level + slope * danger of the flags.
+        self._exponents = [(GridTables(grids), FlagSum(kappa)) for grids, kappa in exponents_of(course)]
         self._nights = _together(nights_of(course))
 
     def transition(self, codes: CodeArray, actions: IntArray, uniforms: FloatArray) -> Transition:
@@ -86,23 +86,20 @@ class Dynamics:
         given that u >= a, it is still there, as it should be. Likewise the patient survives, or is spared an event, if
         u < exp(-hazard).
         """
-        outcomes = np.empty((self.n_draws, len(codes)), dtype=np.bool_)
-        morning, draws = codes.T, uniforms.T
-        tomorrow = morning.copy()
+        n_flags, outcomes = len(self.flag_axes), np.empty((self.n_draws, len(codes)), dtype=np.bool_)
+        tomorrow = codes.T.copy()
         for start in range(0, len(codes), PATIENTS_AT_ONCE):
             some = slice(start, start + PATIENTS_AT_ONCE)
-            absence = self._day(morning[:, some], actions[some], draws[:, some], outcomes[:, some])
-            self._night(tomorrow[:, some], absence, draws[:, some], outcomes[:, some])
+            morning, given, draws, happened = codes.T[:, some], actions[some], uniforms.T[:, some], outcomes[:, some]
+            absence = self._absence.at(morning, given)
+            flags = np.greater_equal(draws[:n_flags], absence, out=happened[:n_flags])
+            for row, (tables, danger) in enumerate(self._exponents, n_flags):
+                level, exponent = tables.at(morning, given)
+                exponent *= danger.of(flags.T)
+                exponent += level
+                np.greater_equal(draws[row], exp_of(exponent), out=happened[row])
+            self._night(tomorrow[:, some], absence, draws, happened)
         return Transition(outcomes.T, tomorrow.T)
-
-    def _day(self, morning: CodeArray, actions: IntArray, draws: FloatArray, outcomes: BoolArray) -> FloatArray:
-        """Fill in the outcomes; returns P(absent in the evening), (n_flags, m)."""
-        n_flags = len(self.flag_axes)
-        absence = self._absence.at(morning, actions)
-        flags = np.greater_equal(draws[:n_flags], absence, out=outcomes[:n_flags])
-        for row, spared in enumerate(self._spared, n_flags):
-            np.greater_equal(draws[row], spared.at(morning, actions, flags), out=outcomes[row])
-        return absence
 
     def _night(self, record: CodeArray, absence: FloatArray, draws: FloatArray, outcomes: BoolArray) -> None:
         """Bring the record to the evening and then, with the flags that appear, to the next morning, in place."""
@@ -228,21 +225,6 @@ class _Absence:
         return absence
 
 
-class _Spared:
-    """P(no death, or no event), given the evening: exp(level + slope * danger); see `exponents_of`."""
-
-    def __init__(self, grids: list[FloatArray], kappa: FloatArray) -> None:
-        self._tables = GridTables(grids)
-        self._danger = FlagSum(kappa)
-
-    def at(self, morning: CodeArray, actions: IntArray, flags: BoolArray) -> FloatArray:
-        """(m,), for records (n_features, m), actions (m,) and flags (n_flags, m)."""
-        level, exponent = self._tables.at(morning, actions)
-        exponent *= self._danger.of(flags.T)
-        exponent += level
-        return exp_of(exponent)
-
-
 def by_action(grids: list[FloatArray]) -> FloatArray:
     """One grid for each action, (n_actions, ...); a single one, (1, ...), if they are the same."""
     if all(np.array_equal(grid, grids[0]) for grid in grids):
@@ -276,11 +258,10 @@ def _together(grids: dict[int, FloatArray]) -> list[tuple[IntArray | slice, Grid
     alike: dict[tuple[int, ...], list[int]] = {}
     for flag, table in grids.items():
         alike.setdefault(table.shape, []).append(flag)
-    return [(_positions(flags), GridTables([grids[flag] for flag in flags])) for flags in alike.values()]
-
-
-def _positions(rows: list[int]) -> IntArray | slice:
-    """Rising positions as an index of rows: one that copies nothing if there is no gap between them."""
-    if rows[-1] - rows[0] == len(rows) - 1:
-        return slice(rows[0], rows[-1] + 1)
-    return np.array(rows)
+    found: list[tuple[IntArray | slice, GridTables]] = []
+    for flags in alike.values():
+        # An index that copies nothing, if there is no gap between them.
+        in_a_row = flags[-1] - flags[0] == len(flags) - 1
+        where = slice(flags[0], flags[-1] + 1) if in_a_row else np.array(flags)
+        found.append((where, GridTables([grids[flag] for flag in flags])))
+    return found

@@ -19,7 +19,7 @@ from importlib import import_module
 
 import numpy as np
 
-from envs.hazard import POWERS
+from envs.treatment_response import POWERS
 
 njit = import_module("numba").njit
 
@@ -212,7 +212,7 @@ def treat(start, stop, time, key, actions, next_step, t, p, seen, rewards, treat
             group, level, slope = t.group[row], np.uint32(t.start[row]), np.uint32(t.start[row + 1])
             add_sums(t.danger, hazard, evening, n, total)
             for i in range(n):
-                # `envs.hazard.exp_of`
+                # `envs.treatment_response.exp_of`
                 rest = max(t.values[slope + at[group, i]] * total[i] + t.values[level + at[group, i]], -64.0)
                 step = np.int32(rest * -256.0)
                 rest += step * 0.00390625

@@ -18,10 +18,10 @@ from envs import philox
 from envs.cohort import FloatArray
 from envs.compiled import parts_of, tables_of
 from envs.dynamics import FLAGS_AT_ONCE, CodeArray
-from envs.hazard import LEAST_EXPONENT, POWERS, STEPS
 from envs.philox import WORD, Counter, Key
 from envs.records import IntArray
 from envs.stay import Ward
+from envs.treatment_response import LEAST_EXPONENT, POWERS, STEPS
 from envs.utility import Payoff
 
 # Numbers are drawn for so many times at once, the more the longer the environment is used.
@@ -248,7 +248,7 @@ def _one_patient(ward: Ward, payoff: Payoff, fixed: int, flags: int) -> OnePatie
 
 
 def exp_of(exponent: float) -> float:
-    """`envs.hazard.exp_of`."""
+    """`envs.treatment_response.exp_of`."""
     rest = max(exponent, LEAST_EXPONENT)
     step = int(rest * -STEPS)
     rest += step * (1 / STEPS)

@@ -117,7 +117,10 @@ class RecordSpace:
 
     def codes(self, records: ArrayLike) -> IntArray:
         """Level codes of record indices: (m,) -> (m, n_features)."""
-        return np.column_stack(np.unravel_index(self._checked(records), self.shape))
+        index = np.asarray(records, dtype=np.intp)
+        if index.size and (index.min() < 0 or index.max() >= self.size):
+            raise ValueError(f"record indices must be in [0, {self.size}), got {index.min()} to {index.max()}.")
+        return np.column_stack(np.unravel_index(index, self.shape))
 
     def indices(self, codes: ArrayLike) -> IntArray:
         """Record indices of level codes: (m, n_features) -> (m,)."""
@@ -144,7 +147,8 @@ class RecordSpace:
             if bad.size:
                 value = frame[feature.name].iloc[int(bad[0])]
                 value = value.item() if isinstance(value, np.generic) else value
-                raise ValueError(f"row {int(bad[0])}: {_refusal(feature, value)} ({bad.size} such rows)")
+                wanted = f"{feature.name} must be one of {list(feature.levels)!r}, got {value!r}"
+                raise ValueError(f"row {int(bad[0])}: {wanted} ({bad.size} such rows)")
             index = index * len(feature.levels) + codes.astype(np.intp)
         return index
 
@@ -192,12 +196,6 @@ class RecordSpace:
         codes = np.tile(np.repeat(np.arange(self.shape[axis]), inner), outer)
         return codes, tuple(str(level) for level in self.features[axis].levels)
 
-    def _checked(self, records: ArrayLike) -> IntArray:
-        index = np.asarray(records, dtype=np.intp)
-        if index.size and (index.min() < 0 or index.max() >= self.size):
-            raise ValueError(f"record indices must be in [0, {self.size}), got {index.min()} to {index.max()}.")
-        return index
-
 
 class Lookup:
     """Entries for some records of arrays that broadcast over the grid of records.
@@ -227,10 +225,6 @@ class Lookup:
             alone = np.zeros(self.size, dtype=np.intp)
             self._places[grid.shape] = np.ravel_multi_index(columns, lengths) if axes else alone
         return grid.ravel()[self._places[grid.shape]]
-
-
-def _refusal(feature: Feature, value: object) -> str:
-    return f"{feature.name} must be one of {list(feature.levels)!r}, got {value!r}"
 
 
 def record_space(levels: Mapping[str, Sequence[Level]]) -> RecordSpace:

@@ -56,11 +56,6 @@ class Rule:
         """Everything that this rule changes."""
         return (*self.changes, *self.flags, *self.shares)
 
-    @property
-    def reads(self) -> tuple[str, ...]:
-        """Every feature that this rule depends on."""
-        return (*self.when, *([self.per[0]] if self.per else []))
-
 
 @dataclass(frozen=True)
 class TreatmentRule:
@@ -84,7 +79,7 @@ class TreatmentRule:
 
 @dataclass(frozen=True)
 class Treatment:
-    """What an action does, as the file states it; `envs.treatment_effects` makes of it what each record gets.
+    """What an action does, as the file states it; `envs.treatment_response` makes of it what each record gets.
 
     Attributes
     ----------

@@ -13,7 +13,6 @@ import numpy as np
 from scipy.special import gammainc
 
 from envs.cohort import admission_probability, matches, prior
-from envs.keys import declared
 from envs.records import Feature, Level, RecordSpace
 from envs.scenario import (
     COST,
@@ -31,9 +30,19 @@ from envs.scenario import (
     TreatmentRule,
 )
 from envs.toml_lines import KeyPath
-from envs.toml_reader import FINITE, InputFileError, Table, dotted, is_number, number_wanted, open_toml, shown, unknown
-from envs.treatment_effects import first_record, forbidden, own_number
-from envs.treatment_response import ResponseModel
+from envs.toml_reader import (
+    FINITE,
+    InputFileError,
+    Table,
+    declared,
+    dotted,
+    is_number,
+    number_wanted,
+    open_toml,
+    shown,
+    unknown,
+)
+from envs.treatment_response import ResponseModel, first_record, forbidden, own_number
 
 FOLDER = Path(__file__).parent / "scenarios"
 KEYS = declared(Path(__file__).with_name("scenario_keys.toml"))
@@ -246,23 +255,18 @@ def _read_rule(table: Table, means: Mapping[str, object]) -> Rule:
         entry.close()
         per = (feature, unit)
         scaled = table.list_of("flags", targets.__contains__, f"one of {', '.join(targets)}")
-    shares = _read_rule_shares(table["shares"])
+    shares = {}
+    levels = {feature.name: feature.levels for feature in table.names["features"] if not feature.flag}
+    entry = table["shares"]
+    for name in entry.values:
+        if name in levels:
+            shares[name] = _read_shares(entry, name, levels[name])
+        else:
+            entry.fail(unknown("feature with levels", name, list(levels)), name)
     table.close()
     if not (changed or per or "shares" in table):
         table.fail("does nothing: it needs set, add, multiply, shares or per")
     return Rule(when, changed, per, tuple(scaled), table["source"], shares)
-
-
-def _read_rule_shares(table: Table) -> dict[str, tuple[float, ...]]:
-    """New shares of features that are no flags."""
-    levels = {feature.name: feature.levels for feature in table.names["features"] if not feature.flag}
-    found: dict[str, tuple[float, ...]] = {}
-    for name in table.values:
-        if name in levels:
-            found[name] = _read_shares(table, name, levels[name])
-        else:
-            table.fail(unknown("feature with levels", name, list(levels)), name)
-    return found
 
 
 def _check_order(table: Table, rules: tuple[Rule, ...]) -> None:
@@ -270,7 +274,7 @@ def _check_order(table: Table, rules: tuple[Rule, ...]) -> None:
     needs: dict[str, set[str]] = {}
     for rule in rules:
         for target in rule.targets:
-            needs.setdefault(target, set()).update(rule.reads)
+            needs.setdefault(target, set()).update(rule.when, rule.per[:1] if rule.per else ())
     try:
         TopologicalSorter(needs).prepare()
     except CycleError as error:
@@ -350,13 +354,20 @@ def _read_treatments(table: Table) -> dict[str, Treatment]:
         parts = []
         if "combines" in entry:
             parts = entry.list_of("combines", others.__contains__, f"another treatment: {', '.join(others)}")
+        title, cost, effects = entry.get("title", name), entry[COST], {effect: entry[effect] for effect in EFFECTS}
+        ratio, conditions = entry[HAZARD_RATIO], []
+        for each in entry["contraindicated"]:
+            if not each.values:
+                each.fail("must name a feature: a treatment that nobody may get is none")
+            elif len(condition := _read_condition(each)) == len(each.values):
+                conditions.append(condition)
         treatments[name] = Treatment(
-            title=entry.get("title", name),
-            cost=entry[COST],
-            **{effect: entry[effect] for effect in EFFECTS},
+            title=title,
+            cost=cost,
+            **effects,
             combines=tuple(parts),
-            hazard_ratio=entry[HAZARD_RATIO],
-            contraindicated=tuple(_read_contraindications(entry)),
+            hazard_ratio=ratio,
+            contraindicated=tuple(conditions),
             rules=tuple(_read_treatment_rule(rule) for rule in entry["rules"]),
             source=entry["source"],
         )
@@ -370,17 +381,6 @@ def _read_treatments(table: Table) -> dict[str, Treatment]:
         circle = list(reversed(error.args[1]))
         table.fail(f"combine each other in a circle: {' -> '.join(circle)}", circle[0], "combines")
     return treatments
-
-
-def _read_contraindications(entry: Table) -> Sequence[Mapping[str, tuple[Level, ...]]]:
-    """The conditions under which a treatment must not be given."""
-    conditions = []
-    for each in entry["contraindicated"]:
-        if not each.values:
-            each.fail("must name a feature: a treatment that nobody may get is none")
-        elif len(condition := _read_condition(each)) == len(each.values):
-            conditions.append(condition)
-    return conditions
 
 
 def _read_treatment_rule(table: Table) -> TreatmentRule:

@@ -18,12 +18,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from envs.cohort import FloatArray, PatientSampler, prior
 from envs.dynamics import BoolArray, CodeArray, Dynamics
-from envs.records import IntArray, Lookup, RecordSpace
+from envs.records import IntArray, Lookup
 from envs.scenario import Scenario
 from envs.scenario_reader import load_scenario
 from envs.toml_reader import unknown
-from envs.treatment_effects import contraindication_of, forbidden
-from envs.treatment_response import Course, ResponseModel, is_whole
+from envs.treatment_response import Course, ResponseModel, contraindication_of, forbidden, is_whole
 
 RENDER_MODES = ("ansi", "rgb_array")
 # The number of days treated is part of an observation of 16-bit integers.
@@ -234,16 +233,36 @@ class Arrivals:
     ----------
     scenario : Scenario
         The cohort.
+
+    Attributes
+    ----------
+    sampler : PatientSampler
+        Draws records.
+    cut, halves : int, list of array of int16, (n_features, n_records)
+        Records are looked up in two halves, of the features before the cut and of the others: level codes of all
+        records over these.
     """
 
     def __init__(self, scenario: Scenario) -> None:
-        self._space = scenario.space
+        self._space, shape = scenario.space, scenario.space.shape
         self.sampler = PatientSampler(prior(scenario))
-        self.decoder = Decoder(scenario.space)
+        self.cut = min(range(len(shape)), key=lambda at: math.prod(shape[:at]) + math.prod(shape[at:]))
+        self.halves: list[CodeArray] = [
+            np.indices(half, dtype=np.int16).reshape(len(half), math.prod(half))
+            for half in (shape[: self.cut], shape[self.cut :])
+        ]
 
     def admit(self, uniforms: FloatArray) -> CodeArray:
         """Level codes of the records of new patients, (m, n_features), for one uniform number each; column-major."""
-        return self.decoder.codes(self.sampler.records(uniforms))
+        return self._codes(self.sampler.records(uniforms))
+
+    def _codes(self, records: IntArray) -> CodeArray:
+        """Level codes, (m,) -> (m, n_features), column-major."""
+        small = records.astype(np.int32)
+        high = small // self.halves[1].shape[1]
+        low = small - high * self.halves[1].shape[1]
+        halves = [half.take(index, axis=1) for half, index in zip(self.halves, (high, low), strict=True)]
+        return np.concatenate(halves).T
 
     def given(self, options: Mapping[str, Any] | None) -> CodeArray | None:
         """The patient that the options of a reset give, (1, n_features), if they give one.
@@ -261,26 +280,4 @@ class Arrivals:
             return None
         if not isinstance(record, Mapping):
             raise ValueError(f"options['record'] must map features to levels, got {record!r}.")
-        return self.decoder.codes(np.array([self._space.record(record)]))
-
-
-class Decoder:
-    """Level codes of records: the features are cut in two halves, and each half is looked up."""
-
-    def __init__(self, space: RecordSpace) -> None:
-        cut = min(range(len(space.shape)), key=lambda at: math.prod(space.shape[:at]) + math.prod(space.shape[at:]))
-        self.cut, self._divisor = cut, math.prod(space.shape[cut:])
-        self.halves = [_all_codes(space.shape[:cut]), _all_codes(space.shape[cut:])]
-
-    def codes(self, records: IntArray) -> CodeArray:
-        """Level codes, (m,) -> (m, n_features), column-major."""
-        small = records.astype(np.int32)
-        high = small // self._divisor
-        low = small - high * self._divisor
-        halves = [half.take(index, axis=1) for half, index in zip(self.halves, (high, low), strict=True)]
-        return np.concatenate(halves).T
-
-
-def _all_codes(shape: tuple[int, ...]) -> CodeArray:
-    """Level codes of all records over some features, (n_features, n_records)."""
-    return np.indices(shape, dtype=np.int16).reshape(len(shape), math.prod(shape))
+        return self._codes(np.array([self._space.record(record)]))

@@ -25,7 +25,10 @@ def line_numbers(text: str) -> dict[KeyPath, int]:
         if node.type == "pair":
             _note_pair(node, (), lines)
         elif node.type in ("table", "table_array_element"):
-            key = _resolved(_key_of(node), arrays)
+            # With the current position in every array of tables on its way; its own last part stays bare.
+            key: KeyPath = ()
+            for part in _key_of(node):
+                key = (*key, arrays[key] - 1, part) if arrays[key] else (*key, part)
             if node.type == "table_array_element":
                 arrays[key] += 1
                 key = (*key, arrays[key] - 1)
@@ -71,13 +74,3 @@ def _key_of(node: Node) -> tuple[str, ...]:
         part, nested = next(iter(nested.items()))
         parts.append(part)
     return tuple(parts)
-
-
-def _resolved(key: tuple[str, ...], arrays: Counter[KeyPath]) -> KeyPath:
-    """A header's key with the current position in every array of tables on its way; its own last part stays bare."""
-    resolved: KeyPath = ()
-    for depth, part in enumerate(key):
-        resolved = (*resolved, part)
-        if depth < len(key) - 1 and arrays[resolved]:
-            resolved = (*resolved, arrays[resolved] - 1)
-    return resolved

@@ -1,6 +1,12 @@
 """Reading TOML that people write: every mistake is collected, with its line, before any is reported.
 
 tomllib gives values without positions, so the lines are looked up with a second parser, and only if something is wrong.
+
+The keys of a file are declared once: what each holds, its default, and a line about it. Declarations are lines of TOML
+beside the readers (`scenario_keys.toml`, for one). Readers take values by them (`Table[name]`), unknown keys are
+refused by them, and the tables of docs/study-file.md are made of them (`rows`). A list of our own, and no library of
+data models: a mistake must name its line in the file, and what a key allows often depends on what the file says
+elsewhere (`Table.names`).
 """
 
 from __future__ import annotations
@@ -8,12 +14,13 @@ from __future__ import annotations
 import math
 import re
 import tomllib
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, Protocol, TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from envs.toml_lines import KeyPath, line_numbers
 
@@ -46,19 +53,6 @@ class InputFileError(ValueError):
         self.located = located
 
 
-class DeclaredKey(Protocol):
-    """What is declared of a key: `envs.keys.Key`."""
-
-    @property
-    def name(self) -> str: ...  # noqa: D102 - as there
-    @property
-    def keys(self) -> Sequence[DeclaredKey]: ...  # noqa: D102
-    @property
-    def chosen(self) -> bool: ...  # noqa: D102
-    def belongs(self, table: Table) -> bool: ...  # noqa: D102
-    def read(self, table: Table) -> Any: ...  # noqa: D102
-
-
 @dataclass
 class Mistakes:
     """The mistakes found in one file so far."""
@@ -84,9 +78,17 @@ class Mistakes:
         if not self.found and not self.elsewhere:
             return
         lines = line_numbers(self.text)
-        placed = sorted({(_line_of(key, lines), dotted(key), message) for key, message in self.found})
+        placed = set()
+        for key, message in self.found:
+            known = key  # or the nearest above it that the file has
+            while known and known not in lines:
+                known = known[:-1]
+            placed.add((lines.get(known, 1), dotted(key), message))
         name = self.path.as_posix()
-        here = [one_line(f"{name}:{line}: {f'{key}: ' if key else ''}{message}") for line, key, message in placed]
+        here = [
+            one_line(f"{name}:{line}: {f'{where}: ' if where else ''}{message}")
+            for line, where, message in sorted(placed)
+        ]
         raise InputFileError("\n".join([*here, *self.elsewhere]))
 
 
@@ -95,7 +97,7 @@ class Table:
     """One table of a TOML file; each reader takes a key, checks it and gives back a usable value.
 
     A value that is wrong is noted in `mistakes` and replaced by the default, so that reading goes on. `keys` are those
-    that are declared for the table (`envs.keys`); `names` holds what declared keys choose among, and is shared by all
+    that are declared for the table; `names` holds what declared keys choose among, and is shared by all
     tables of a file.
     """
 
@@ -103,7 +105,7 @@ class Table:
     key: KeyPath
     mistakes: Mistakes
     known: set[str] = field(default_factory=set)
-    keys: Sequence[DeclaredKey] = ()
+    keys: Sequence[Key] = ()
     names: dict[str, Any] = field(default_factory=dict)
 
     def __contains__(self, name: str) -> bool:
@@ -112,13 +114,14 @@ class Table:
 
     def __getitem__(self, name: str) -> Any:
         """The value of a declared key."""
-        return self.declared(name).read(self)
+        key = self.declared(name)
+        return READERS[key.holds](key, self)
 
     def get(self, name: str, default: Any) -> Any:
         """The value of a declared key whose default depends on something else."""
         return self[name] if name in self.values else default
 
-    def declared(self, name: str) -> DeclaredKey:
+    def declared(self, name: str) -> Key:
         """What is declared of a key; the one in capitals is of those that the file chooses."""
         return next(key for key in self.keys if key.name == name or key.chosen)
 
@@ -231,7 +234,8 @@ class Table:
 
     def close(self) -> None:
         """Refuse the keys that are not declared, or, where none are, that nobody has asked for."""
-        known = {key.name for key in self.keys if key.belongs(self)} or self.known
+        here = [key for key in self.keys if (not key.beside or key.beside in self) and key.unless not in self]
+        known = {key.name for key in here} or self.known
         refused = [key for key, _ in self.mistakes.found]
         for name in self.values:
             if name not in known and (*self.key, name) not in refused:
@@ -252,7 +256,7 @@ class Table:
 
 
 @contextmanager
-def open_toml(path: Path, keys: Sequence[DeclaredKey] = ()) -> Iterator[Table]:
+def open_toml(path: Path, keys: Sequence[Key] = ()) -> Iterator[Table]:
     """Read a TOML file, of declared keys if any; on leaving the block, all its mistakes are one InputFileError."""
     try:
         text = path.read_text(encoding="utf-8-sig")
@@ -262,7 +266,10 @@ def open_toml(path: Path, keys: Sequence[DeclaredKey] = ()) -> Iterator[Table]:
     except UnicodeDecodeError:
         raise InputFileError(f"{path.as_posix()}: must be UTF-8 text") from None
     except tomllib.TOMLDecodeError as error:
-        raise InputFileError(one_line(_syntax_error(path, str(error), text))) from None
+        reason, _, place = str(error).partition(" (at ")
+        last = str(len(text.splitlines()) or 1)
+        line = place.removeprefix("line ").split(",")[0] if place.startswith("line ") else last
+        raise InputFileError(one_line(f"{path.as_posix()}:{line}: not valid TOML: {reason}")) from None
     except (ValueError, RecursionError) as error:  # too many digits, too deep, or no possible path
         raise InputFileError(one_line(f"{path.as_posix()}: cannot be read: {error}")) from None
     mistakes = Mistakes(path, text)
@@ -343,12 +350,6 @@ def dotted(key: KeyPath) -> str:
     return text
 
 
-def _line_of(key: KeyPath, lines: Mapping[KeyPath, int]) -> int:
-    while key and key not in lines:
-        key = key[:-1]
-    return lines.get(key, 1)
-
-
 def shown(value: object) -> str:
     """A value as messages show it: on one line, not too long."""
     if isinstance(value, dict):
@@ -371,7 +372,154 @@ def one_line(text: str, but: str = "") -> str:
     return UNSEEN.sub(lambda found: found[0] if found[0] in but else found[0].encode("unicode_escape").decode(), text)
 
 
-def _syntax_error(path: Path, message: str, text: str) -> str:
-    reason, _, place = message.partition(" (at ")
-    line = place.removeprefix("line ").split(",")[0] if place.startswith("line ") else str(len(text.splitlines()) or 1)
-    return f"{path.as_posix()}:{line}: not valid TOML: {reason}"
+# What entries of a list must be, in words, and when they are it.
+ENTRIES: dict[str, tuple[str, Callable[[Any], bool]]] = {
+    "names": ("text in quotes", lambda value: isinstance(value, str)),
+    "words": ("text in quotes", lambda value: isinstance(value, str) and bool(value.strip())),
+    "levels": ("text or whole numbers", lambda value: type(value) in (str, int)),
+    "values": ("a number or text in quotes", lambda value: isinstance(value, str) or is_number(value, -FINITE, FINITE)),
+    "finite": ("a finite number", lambda value: is_number(value, -FINITE, FINITE)),
+    "rewards": (f"a finite number within ±{FINITE:g}", lambda value: is_number(value, -FINITE, FINITE)),
+}
+
+
+@dataclass(frozen=True)
+class Key:
+    """One key of a table.
+
+    Attributes
+    ----------
+    name : str
+        As the file has it; in capitals where the file chooses it, with "[]" for an array of tables.
+    holds : str
+        What it holds: one of `READERS`, or "" for what its reader takes in a way of its own.
+    help : str
+        What it is, in a line of Markdown.
+    default : object
+        What it is where the file does not have it; None if the file must.
+    said : str or None
+        The default in words, where the value does not say it.
+    low, high : float
+        What a number must be within.
+    interval : bool
+        Whether a number may be an estimate, `{ value = 0.5, interval = [0.4, 0.6] }`: its interval goes to
+        `Table.names["intervals"]`.
+    of : str
+        What the entries of a list must be: one of `ENTRIES`, or a number within the bounds.
+    among, kind : str
+        Of names: what they are chosen among, `Table.names[among]`, which is None where that could not be read; and what
+        one of them is called.
+    beside, unless : str
+        Another key: only beside it, or only where it is not, is this one a key.
+    keys : tuple of Key
+        What is declared below it.
+    """
+
+    name: str
+    holds: str = ""
+    help: str = ""
+    default: Any = None
+    said: str | None = None
+    low: float = -FINITE
+    high: float = FINITE
+    interval: bool = False
+    of: str = ""
+    among: str = ""
+    kind: str = ""
+    beside: str = ""
+    unless: str = ""
+    keys: tuple[Key, ...] = ()
+
+    @property
+    def chosen(self) -> bool:
+        """Whether the file chooses the name."""
+        return self.name.isupper()
+
+    @property
+    def default_in_words(self) -> str:
+        """As the page has it."""
+        if self.said is not None or self.default is None:
+            return self.said if self.said is not None else "" if self.chosen else "required"
+        if isinstance(self.default, bool):
+            return str(self.default).lower()
+        return f'"{self.default}"' if isinstance(self.default, str) else str(self.default)
+
+
+def _column(key: Key, table: Table) -> str:
+    if table.values.get(key.name) == "":
+        table.fail("must not be empty", key.name)
+    return table.text(key.name, key.default)
+
+
+def _choice(key: Key, table: Table) -> str:
+    word = table.text(key.name, key.default)
+    if word not in table.names[key.among]:
+        table.fail(unknown(key.name, word, table.names[key.among]), key.name)
+    return word
+
+
+def _number(key: Key, table: Table) -> float:
+    intervals = table.names["intervals"] if key.interval else None
+    return table.number(key.name, key.default, low=key.low, high=key.high, intervals=intervals)
+
+
+def _numbers(key: Key, table: Table) -> dict[str, float]:
+    intervals = table.names["intervals"] if key.interval else None
+    among = table.names[key.among]
+    return table.numbers(key.name, among, key.kind, low=key.low, high=key.high, intervals=intervals)
+
+
+def _list(key: Key, table: Table) -> list[Any]:
+    number = number_wanted(key.low, key.high), lambda value: is_number(value, key.low, key.high)
+    wanted, valid = ENTRIES[key.of] if key.of else number
+    return table.list_of(key.name, valid, wanted, key.default)
+
+
+def _names(key: Key, table: Table) -> tuple[str, ...]:
+    wanted, valid = ENTRIES["names"]
+    names, among = table.list_of(key.name, valid, wanted, []), table.names[key.among]
+    for position, name in enumerate(names):
+        if among is not None and name not in among:
+            table.fail(unknown(key.kind, name, among), key.name, position)
+    return tuple(dict.fromkeys(names))
+
+
+Reader: TypeAlias = Callable[[Key, Table], Any]
+READERS: Mapping[str, Reader] = {
+    "text": lambda key, table: table.text(key.name, key.default),
+    "column": _column,
+    "choice": _choice,
+    "whole": lambda key, table: table.integer(key.name, key.default),
+    "flag": lambda key, table: table.flag(key.name, default=key.default),
+    "number": _number,
+    "numbers": _numbers,
+    "list": _list,
+    "names": _names,
+    "section": lambda key, table: table.table(key.name),
+    "sections": lambda key, table: list(table.tables(key.name)),
+}
+
+
+def declared(path: Path) -> tuple[Key, ...]:
+    """The keys that a file of declarations has, each with those below it."""
+    lines = tomllib.loads(path.read_text(encoding="utf-8"))
+    below: defaultdict[str, list[Key]] = defaultdict(list)
+    # The deepest first: a key is made with those below it. Of one depth they stay in the order of the file.
+    for name in sorted(lines, key=lambda name: -name.count(".")):
+        above, _, own = name.rpartition(".")
+        below[above].append(Key(own.removesuffix("[]"), **lines[name], keys=tuple(below[name])))
+    return tuple(below[""])
+
+
+def with_keys(keys: tuple[Key, ...], name: str, below: tuple[Key, ...]) -> tuple[Key, ...]:
+    """The same keys, with others declared below the one of that name."""
+    return tuple(replace(key, keys=below) if key.name == name else key for key in keys)
+
+
+def rows(keys: tuple[Key, ...], above: str = "") -> Iterator[str]:
+    """The rows of a Markdown table of keys: the key, its default, what it is; none of a key without help."""
+    for key in keys:
+        name = f"{above}{key.name}{'[]' if key.holds == 'sections' else ''}"
+        if key.help:
+            yield f"| `{name}` | {key.default_in_words} | {key.help} |".replace("|  |", "| |")
+        yield from rows(key.keys, f"{name}.")

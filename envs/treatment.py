@@ -11,8 +11,7 @@ import numpy as np
 from gymnasium.error import ResetNeeded
 from numpy.typing import NDArray
 
-from envs.chart import History, as_text
-from envs.cohort import FloatArray
+from envs.chart import History, as_image, as_text
 from envs.dynamics import CodeArray
 from envs.stay import RENDER_MODES, check_render_mode, ward_of
 from envs.utility import Payoff, utility_of
@@ -115,7 +114,9 @@ class TreatmentEnv(gymnasium.Env[CodeArray, int]):
         """Admit a patient; see Starting State. ValueError for options and records that do not exist."""
         super().reset(seed=seed)
         given = self._ward.arrivals.given(options)
-        self._codes = self._ward.arrivals.admit(self._draw_arrival()) if given is None else given
+        if given is None:
+            given = self._ward.arrivals.admit(np.array([self.np_random.random()]))
+        self._codes = given
         self._days, self._over = 0, False
         if self._history:
             self._history.admit(THE_PATIENT, self._codes)
@@ -135,7 +136,8 @@ class TreatmentEnv(gymnasium.Env[CodeArray, int]):
             raise ResetNeeded(f"the stay has {'ended' if self._over else 'not begun'}: call reset() before step().")
         actions = np.array([self._treatment(action)])
         self._ward.check_allowed(self._codes, actions, "action")
-        day = self._ward.treat(self._codes, actions, self._draw_day(), self._days + 1 == self._ward.horizon)
+        uniforms = self.np_random.random(self._ward.n_draws)[np.newaxis]
+        day = self._ward.treat(self._codes, actions, uniforms, self._days + 1 == self._ward.horizon)
         reward = float(self._payoff.of(self._codes, day.outcomes, actions)[0])
         self._codes, self._over = day.codes, bool(day.over[0])
         self._days += 1
@@ -153,14 +155,6 @@ class TreatmentEnv(gymnasium.Env[CodeArray, int]):
         if self._codes is None:
             raise ResetNeeded("there is no patient yet: call reset() before render().")
         return draw(self._history, 0, self.render_mode)
-
-    def _draw_arrival(self) -> FloatArray:
-        """A number for an admission, (1,)."""
-        return np.array([self.np_random.random()])
-
-    def _draw_day(self) -> FloatArray:
-        """Numbers for a day of treatment, (1, n_outcomes)."""
-        return self.np_random.random(self._ward.n_draws)[np.newaxis]
 
     def _mask(self, codes: CodeArray) -> dict[str, Any]:
         """Which treatments the patient may get, where any is contraindicated for anybody."""
@@ -186,8 +180,4 @@ class TreatmentEnv(gymnasium.Env[CodeArray, int]):
 def draw(history: History, patient: int, render_mode: str | None) -> str | NDArray[np.uint8]:
     """One patient's chart, as text or as an image."""
     chart = history.chart(patient)
-    if render_mode == "ansi":
-        return as_text(chart)
-    from envs.chart_image import as_image  # noqa: PLC0415 - matplotlib takes a second to import
-
-    return as_image(chart)
+    return as_text(chart) if render_mode == "ansi" else as_image(chart)

@@ -10,11 +10,15 @@ flags clear or appear under the treatment, then death and events come or not. In
 absent appears with `Scenario.onset` times its probability at admission, given the record of that evening. The
 patient's stay ends with death, with full recovery (none of the flags that can clear is left in the evening; without
 such flags nobody recovers) or with the last day; nothing here knows which day it is.
+
+What each treatment does to each record are the numbers that a scenario states, its rules applied, its parts combined.
+They broadcast over the grid of records, with length 1 along every feature that does not matter.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from graphlib import TopologicalSorter
 from typing import Any
@@ -23,11 +27,156 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.optimize.elementwise import find_root
 
-from envs.cohort import FloatArray, admission_probability, matches, prior
-from envs.hazard import Hazard
-from envs.records import IntArray
-from envs.scenario import DEATH, Scenario
-from envs.treatment_effects import effect, forbidden, hazard_ratio, treatment_costs
+from envs.cohort import FloatArray, admission_probability, changed, matches, prior
+from envs.records import IntArray, Level, RecordSpace
+from envs.scenario import COST, DEATH, HAZARD_RATIO, Scenario
+
+# e^-64 is less than any random number that is not 0.
+LEAST_EXPONENT, STEPS = -64.0, 256
+POWERS = np.exp(-np.arange(-LEAST_EXPONENT * STEPS + 1) / STEPS)
+
+
+@dataclass(frozen=True)
+class Hazard:
+    """The hazard of death or of an event under a treatment: level + slope * (kappa . flags left).
+
+    Attributes
+    ----------
+    level, slope : array
+        Broadcasting over the grid of records, as they are before the treatment.
+    kappa : array, (n_transient,)
+        What each flag that is left adds.
+    """
+
+    level: FloatArray
+    slope: FloatArray
+    kappa: FloatArray
+
+    @classmethod
+    def of(
+        cls, scale: FloatArray, acute: NDArray[np.bool_], baselines: tuple[float, float], kappa: FloatArray
+    ) -> Hazard:
+        """scale * (baseline + kappa . flags left) for the acute, and scale * another baseline for the others."""
+        return cls(scale * np.where(acute, *baselines), scale * np.where(acute, 1.0, 0.0), kappa)
+
+    def spared(self, left: Sequence[FloatArray]) -> FloatArray:
+        """P(it does not happen), given P(flag left) of independent flags, all broadcasting together.
+
+        E exp(-level - slope * sum of kappa y) is a product over the flags y.
+        """
+        chance = np.exp(-self.level)
+        for kappa, present in zip(self.kappa, left, strict=True):
+            if kappa > 0:
+                chance = chance * (1 - present * -np.expm1(-self.slope * kappa))
+        return chance
+
+
+def exp_of(exponent: FloatArray) -> FloatArray:
+    """e to an exponent <= 0, in place, to 4e-16 relative; below -64, e^-64.
+
+    A table, and five terms of the series for what is left. Functions of libraries differ in the last bit from one
+    another; multiplied and added in a fixed order, a number is the same on any machine and in compiled code.
+    """
+    np.maximum(exponent, LEAST_EXPONENT, out=exponent)
+    step = (exponent * -STEPS).astype(np.intp)
+    exponent += step * (1 / STEPS)
+    series: FloatArray = exponent * (1 / 120)
+    for term in (1 / 24, 1 / 6, 0.5, 1.0):
+        series += term
+        series *= exponent
+    series += 1.0
+    series *= POWERS.take(step)
+    return series
+
+
+def own_number(scenario: Scenario, action: str, target: str, stated: float | None = None) -> FloatArray:
+    """A number of a treatment under its own rules, without those of its parts.
+
+    Parameters
+    ----------
+    scenario : Scenario
+        States it.
+    action : str
+        The treatment.
+    target : str
+        "clears.FLAG", "side_effects.FLAG", "hazard_ratio.EVENT" or "cost".
+    stated : float, optional
+        What the rules start from; by default what the treatment states, or no effect.
+    """
+    treatment, space = scenario.treatments[action], scenario.space
+    if stated is None:
+        part, _, name = target.partition(".")
+        nothing = 1.0 if part == HAZARD_RATIO else 0.0
+        stated = treatment.cost if target == COST else getattr(treatment, part).get(name, nothing)
+    table = np.full((1,) * len(space.shape), stated)
+    for rule in treatment.rules:
+        if target in rule.changes:
+            table = np.where(matches(space, rule.when), changed(table, *rule.changes[target]), table)
+    return table
+
+
+def effect(scenario: Scenario, action: str, target: str) -> FloatArray:
+    """P(clears) or P(side effect), of a treatment with its parts: something happens unless each fails to do it."""
+    own = own_number(scenario, action, target)
+    parts = scenario.treatments[action].combines
+    if not parts:
+        return own
+    fails = 1.0 - own
+    for part in parts:
+        fails = fails * (1 - effect(scenario, part, target))
+    return np.asarray(1 - fails)
+
+
+def hazard_ratio(scenario: Scenario, action: str, event: str) -> FloatArray:
+    """What a treatment with its parts multiplies the hazard of an event, or of death, by."""
+    ratio = own_number(scenario, action, f"{HAZARD_RATIO}.{event}")
+    for part in scenario.treatments[action].combines:
+        ratio = ratio * hazard_ratio(scenario, part, event)
+    return ratio
+
+
+def treatment_costs(scenario: Scenario, costs: Mapping[str, float]) -> list[FloatArray]:
+    """The cost of each action under its rules, given what they start from; 0 for actions that are not named."""
+    return [own_number(scenario, action, COST, costs.get(action, 0.0)) for action in scenario.actions]
+
+
+def contraindications(scenario: Scenario, action: str) -> Iterator[Mapping[str, tuple[Level, ...]]]:
+    """The conditions under which a treatment must not be given: its own, then those of its parts."""
+    treatment = scenario.treatments[action]
+    yield from treatment.contraindicated
+    for part in treatment.combines:
+        yield from contraindications(scenario, part)
+
+
+def forbidden(scenario: Scenario, action: str) -> NDArray[np.bool_]:
+    """Who must not get a treatment."""
+    mask = np.zeros((1,) * len(scenario.space.shape), dtype=np.bool_)
+    for condition in contraindications(scenario, action):
+        mask = mask | matches(scenario.space, condition)
+    return mask
+
+
+def contraindication_of(scenario: Scenario, action: str, codes: Sequence[int]) -> str:
+    """What makes a treatment contraindicated for a patient with these level codes, in words."""
+    space = scenario.space
+    has = {feature.name: feature.levels[code] for feature, code in zip(space.features, codes, strict=True)}
+    met = (
+        condition
+        for condition in contraindications(scenario, action)
+        if all(has[name] in levels for name, levels in condition.items())
+    )
+    return ", ".join(space.feature(name).in_words(str(has[name])) for name in next(met, {}))
+
+
+def first_record(space: RecordSpace, found: NDArray[np.bool_]) -> tuple[tuple[int, ...], str]:
+    """The first place of a grid where something was found, and the records there in words: only what matters."""
+    place = tuple(int(code) for code in np.unravel_index(int(found.argmax()), found.shape))
+    named = [
+        feature.in_words(str(feature.levels[code]))
+        for feature, code, length in zip(space.features, place, found.shape, strict=True)
+        if length > 1
+    ]
+    return place, ", ".join(named) or "everybody"
 
 
 class ResponseModel:
@@ -47,10 +196,16 @@ class ResponseModel:
 
     def __init__(self, scenario: Scenario) -> None:
         self.scenario = scenario
-        self.presence = [
-            [_presence(scenario, action, flag) for flag in scenario.transient] for action in scenario.actions
-        ]
-        self._space = scenario.space
+        self.presence: list[list[FloatArray]] = []
+        for action in scenario.actions:
+            row = []
+            for flag in scenario.transient:
+                # What is present stays unless it clears, what is absent may appear.
+                stays = (1 - scenario.natural_clearing[flag]) * (1 - effect(scenario, action, f"clears.{flag}"))
+                there = scenario.space.along(flag, [0, 1]) > 0
+                row.append(np.where(there, stays, effect(scenario, action, f"side_effects.{flag}")))
+            self.presence.append(row)
+        self._space, self._actions = scenario.space, range(len(scenario.actions))
         self._days = 1
 
     @cached_property
@@ -169,10 +324,6 @@ class ResponseModel:
                 outcomes[rows, n_flags + place] = draws[1][rows, place] < -np.expm1(-total)
         return outcomes
 
-    @property
-    def _actions(self) -> range:
-        return range(len(self.scenario.actions))
-
     def _table(self, grids: Sequence[NDArray[Any]]) -> NDArray[Any]:
         """Grids as the columns of a table over records, (n_records, n_grids), column-major."""
         table = np.empty((self._space.size, len(grids)), dtype=grids[0].dtype, order="F")
@@ -206,13 +357,6 @@ class ResponseModel:
         return low / 2, high * 2  # where all records are alike, both are the root itself, but for rounding
 
 
-def _presence(scenario: Scenario, action: str, flag: str) -> FloatArray:
-    """P(present afterwards | x, a): what is present stays unless it clears, what is absent may appear."""
-    space = scenario.space
-    stays = (1 - scenario.natural_clearing[flag]) * (1 - effect(scenario, action, f"clears.{flag}"))
-    return np.where(space.along(flag, [0, 1]) > 0, stays, effect(scenario, action, f"side_effects.{flag}"))
-
-
 class Course:
     """The numbers of one day and night, over the grid of records.
 
@@ -237,7 +381,9 @@ class Course:
     """
 
     def __init__(self, response: ResponseModel, horizon: int) -> None:
-        self.horizon = _whole_days(horizon)
+        if not is_whole(horizon) or horizon < 1:
+            raise ValueError(f"horizon must be a whole number of days >= 1, got horizon={horizon!r}.")
+        self.horizon = int(horizon)
         self.scenario = response.scenario
         self.response = response.spread(self.horizon)
         self.onset = [
@@ -260,9 +406,3 @@ class Course:
 def is_whole(value: object) -> bool:
     """Whether a value is a whole number; truth values are not."""
     return isinstance(value, int | np.integer) and not isinstance(value, bool)
-
-
-def _whole_days(horizon: Any) -> int:
-    if not is_whole(horizon) or horizon < 1:
-        raise ValueError(f"horizon must be a whole number of days >= 1, got horizon={horizon!r}.")
-    return int(horizon)

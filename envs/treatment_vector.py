@@ -77,7 +77,11 @@ class TreatmentVectorEnv(VectorEnv[CodeArray, IntArray, NDArray[Any]]):
         self._payoff = Payoff(self._ward.scenario, utility_of(self._ward.scenario, utility))
         self.num_envs = int(num_envs)
         self.render_mode = check_render_mode(render_mode)
-        self._mode = _autoreset_mode(autoreset_mode)
+        try:
+            self._mode = AutoresetMode(autoreset_mode)
+        except ValueError:
+            known = ", ".join(repr(known.value) for known in AutoresetMode)
+            raise ValueError(f"autoreset_mode must be one of {known}, got {autoreset_mode!r}.") from None
         self.metadata = {**self.metadata, "autoreset_mode": self._mode}  # type: ignore[misc]
         self.single_action_space = self._ward.action_space()
         self.action_space = batch_space(self.single_action_space, self.num_envs)
@@ -257,11 +261,3 @@ class TreatmentVectorEnv(VectorEnv[CodeArray, IntArray, NDArray[Any]]):
         if not mask.any():
             raise ValueError("options['reset_mask'] must be True for somebody.")
         return mask
-
-
-def _autoreset_mode(mode: str | AutoresetMode) -> AutoresetMode:
-    try:
-        return AutoresetMode(mode)
-    except ValueError:
-        known = ", ".join(repr(known.value) for known in AutoresetMode)
-        raise ValueError(f"autoreset_mode must be one of {known}, got {mode!r}.") from None

@@ -17,7 +17,7 @@ from envs.dynamics import BoolArray, CodeArray, FlagSum, GridTables, by_action
 from envs.records import IntArray
 from envs.scenario import DEATH, Scenario
 from envs.toml_reader import FINITE, is_number, number_wanted, unknown
-from envs.treatment_effects import treatment_costs
+from envs.treatment_response import treatment_costs
 
 
 @dataclass(frozen=True)

@@ -1,21 +1,17 @@
 """The private choice: utilities in, action probabilities out, and everything that the choice reveals.
 
-adjacency      who must be hard to tell from whom
+adjacency      who must be hard to tell from whom, over all records or a list of them
 sensitivity    how far utilities can move between neighbours, exactly
-privacy_loss   what a table of action probabilities reveals, exactly; guess_rate: to somebody who guesses
-problem        DecisionProblem: utilities, prior, adjacency; results kept for each problem
-named_records  names and groups of records
-mask           which actions a record allows; by_mask: any policy where records do not allow every action
-distinct       each distinct row once, where a policy is the same on these; equal_rows: which rows are equal
-policy         Policy: probabilities, guarantee and sampler in one
-sampler        Sampler: many choices from one table; sampler_kernel: its compiled loop
+privacy_loss   what a table of action probabilities reveals, exactly: its loss, and to somebody who guesses
+problem        DecisionProblem: utilities, prior, adjacency, names of records; results kept for each problem
+mask           which actions a record allows
+distinct       each distinct row once, where a policy is the same on these
+policy         Policy: probabilities, guarantee and sampler in one, also where records do not allow every action
+sampler        Sampler: many choices from one table, and its compiled loop
 reference      greedy, uniform, best-fixed
-exponential    the exponential mechanism, by sensitivity or by range
-calibration    its calibration by the exact privacy loss: tight
-capped         the exponential mechanism on capped regrets
-scores         what mechanisms with noisy scores share; noisy_max: report noisy max, permute-and-flip
-randomized_response  randomised response on the decision
-randomized_features  randomised response on the record, then the best decision
+exponential    the exponential mechanism: by sensitivity, by range, tight, or on capped regrets
+noisy_max      mechanisms with noisy scores: report noisy max, permute-and-flip
+randomized_response  randomised response on the decision, or on the record and then the best decision
 optimal/       the limit: the private policy of highest value, its parts and its proof
 proof          what makes a proof that no private policy can, decided in rational numbers
 catalogue      the policies by name; literature: the works to cite for them
@@ -23,8 +19,7 @@ selection      a private choice from one score per candidate; selection_release:
 local/         randomised response on each person's value: channels, reports, estimation
 accounting     what several uses cost together; eta of a policy, which says how its uses add up
 masked         decisions of a process in which not every state allows every action
-listed         adjacency over a list of rows instead of all records
-arrays         checks of arrays
+arrays         array types, their checks, exact sums, equal rows
 html_table     how notebooks show the objects of this package
 
 Arrays in, arrays out: this package knows no patients, no files and no figures.
@@ -32,9 +27,8 @@ Arrays in, arrays out: this package knows no patients, no files and no figures.
 
 from policies.adjacency import Adjacency, AnyRecord, OneFeature, Sensitive
 from policies.catalogue import CATALOGUE, make_policy
-from policies.guess_rate import GuessRate, guess_rate
 from policies.policy import Policy
-from policies.privacy_loss import PrivacyLoss, privacy_loss
+from policies.privacy_loss import GuessRate, PrivacyLoss, guess_rate, privacy_loss
 from policies.problem import DecisionProblem
 from policies.sampler import Sampler
 from policies.sensitivity import Sensitivity, Witness, sensitivity

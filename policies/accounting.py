@@ -86,48 +86,18 @@ def log_ratio_range(log_probabilities: FloatArray, adjacency: Adjacency) -> floa
     return eta
 
 
-def concentrated_rho(log_probabilities: FloatArray, adjacency: Adjacency) -> float:
-    """The rho of zero-concentrated privacy that a table of probabilities satisfies, for every policy.
-
-    It is `bounded_range_rho` of eta, the range of the log-ratio (`log_ratio_range`). Then D_alpha(p(.|x) || p(.|x'))
-    <= rho alpha for all alpha > 1, and rho adds up over uses, also if each use is chosen after seeing what the earlier
-    ones published. Never put epsilon in the place of eta, which may be twice the privacy loss: only a policy with
-    eta <= epsilon (the exponential mechanism with s = Gamma / epsilon) may claim that.
-
-    Parameters
-    ----------
-    log_probabilities : array, (n_records, n_actions)
-        log p(a|x); -inf where an action is never taken.
-    adjacency : Adjacency
-        Which records are neighbours.
-
-    Returns
-    -------
-    float
-        inf if an action is possible for one of two neighbours only.
-
-    References
-    ----------
-    Dong, Durfee & Rogers (2020), Optimal differential privacy composition for exponential mechanisms: bounded range.
-    Bun & Steinke (2016), Concentrated differential privacy: zCDP and its composition.
-
-    Examples
-    --------
-    >>> from policies.adjacency import AnyRecord
-    >>> round(concentrated_rho(np.log([[0.75, 0.25], [0.25, 0.75]]), AnyRecord()), 4)
-    0.5669
-    """
-    return bounded_range_rho(log_ratio_range(log_probabilities, adjacency))
-
-
 # Below it x - 1 - log x is the rounding of 1; eta^2 / 8 is above it by eta^4 / 576.
 LEAST_RANGE = 0.01
 
 
 def bounded_range_rho(eta: float) -> float:
-    """The rho of every policy whose log-ratio ranges over eta: x - 1 - log x with x = eta / (e^eta - 1).
+    """The rho of zero-concentrated privacy of every policy whose log-ratio ranges over eta (`log_ratio_range`).
 
-    No smaller one holds for all of them. It is at most eta^2 / 8, which stands for it below `LEAST_RANGE`.
+    It is x - 1 - log x with x = eta / (e^eta - 1), and no smaller one holds for all of them. It is at most eta^2 / 8,
+    which stands for it below `LEAST_RANGE`. Then D_alpha(p(.|x) || p(.|x')) <= rho alpha for all alpha > 1, and rho
+    adds up over uses, also if each use is chosen after seeing what the earlier ones published. Never put epsilon in the
+    place of eta, which may be twice the privacy loss: only a policy with eta <= epsilon (the exponential mechanism with
+    s = Gamma / epsilon) may claim that.
 
     Parameters
     ----------
@@ -138,6 +108,8 @@ def bounded_range_rho(eta: float) -> float:
     ----------
     Harrison & Manurangsi (2026), FORC, doi 10.4230/LIPIcs.FORC.2026.3: the tight rho of bounded range.
     Cesar & Rogers (2021), Bounding, concentrating, and truncating: bounded range implies (eta^2 / 8)-zCDP.
+    Dong, Durfee & Rogers (2020), Optimal differential privacy composition for exponential mechanisms: bounded range.
+    Bun & Steinke (2016), Concentrated differential privacy: zCDP and its composition.
 
     Examples
     --------

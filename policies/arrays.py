@@ -1,9 +1,10 @@
-"""Array types and the checks of arrays that come from users, each in one place."""
+"""Array types, the checks of arrays that come from users, and what whole arrays need: exact sums, equal rows."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import count
 from numbers import Real
 from typing import Any, TypeAlias
 
@@ -79,7 +80,9 @@ def probability_vector(values: ArrayLike, name: str, size: int) -> FloatArray:
     vector: FloatArray = np.array(values, dtype=np.float64)
     if vector.shape != (size,):
         raise ValueError(f"{name} must have shape ({size},), got {vector.shape}.")
-    _refuse_entries(vector, ~(vector >= 0) | ~np.isfinite(vector), name, "finite and >= 0")
+    bad = np.flatnonzero(~(vector >= 0) | ~np.isfinite(vector))
+    if bad.size:
+        raise ValueError(f"{name} must be finite and >= 0, got {name}[{bad[0]}]={float(vector[bad[0]])!r}.")
     if abs(vector.sum() - 1) > SUM_TOLERANCE:
         raise ValueError(f"{name} must sum to 1, got a sum of {float(vector.sum())!r}.")
     return read_only(vector)
@@ -88,7 +91,9 @@ def probability_vector(values: ArrayLike, name: str, size: int) -> FloatArray:
 def probability_table(values: ArrayLike, name: str) -> FloatArray:
     """A copy of (n_records, k) probabilities whose rows sum to 1; ValueError names the first bad row."""
     table = finite_table(values, name)
-    _refuse_entries(table, table < 0, name, ">= 0")
+    if table.min() < 0:
+        row, column = np.argwhere(table < 0)[0]
+        raise ValueError(f"{name} must be >= 0, got {name}[{row}, {column}]={float(table[row, column])!r}.")
     sums = table.sum(axis=1)
     bad = np.flatnonzero(np.abs(sums - 1) > SUM_TOLERANCE)
     if bad.size:
@@ -122,12 +127,6 @@ class Changed(Mapping[str, FloatArray]):
         return len(self._arrays)
 
 
-def checked_priors(priors: Mapping[str, Any], n_records: int) -> Mapping[str, FloatArray]:
-    """Other priors that patients may come from; of a mapping that is no dict they are checked when they are needed."""
-    checked = Changed(priors, lambda name, prior: probability_vector(prior, f"priors[{name!r}]", n_records))
-    return dict(checked) if isinstance(priors, dict) else checked
-
-
 def non_negative(value: Any, name: str) -> float:
     """`value` as a float >= 0 (inf allowed, NaN not); ValueError names it."""
     if isinstance(value, bool) or not isinstance(value, Real) or not float(value) >= 0:
@@ -141,13 +140,6 @@ def read_only(array: FloatArray) -> FloatArray:
     return array
 
 
-def _refuse_entries(array: FloatArray, bad: NDArray[np.bool_], name: str, allowed: str) -> None:
-    if bad.any():
-        place = tuple(int(i) for i in np.argwhere(bad)[0])
-        index = ", ".join(map(str, place))
-        raise ValueError(f"{name} must be {allowed}, got {name}[{index}]={float(array[place])!r}.")
-
-
 def conditional(prior: FloatArray, rows: IntArray) -> FloatArray:
     """The distribution of some records, (m,), given that it is one of them; uniform where they never come.
 
@@ -158,3 +150,45 @@ def conditional(prior: FloatArray, rows: IntArray) -> FloatArray:
     chosen = prior[rows]
     total = chosen.sum()
     return chosen / total if total > 0 else np.full(len(chosen), 1 / len(chosen))
+
+
+Words: TypeAlias = NDArray[np.uint64]
+
+# 2^64 divided by the golden ratio: multiplying by it spreads the bits of a row over its key.
+_SPREAD = 0x9E3779B97F4A7C15
+
+
+def equal_rows(columns: Sequence[NDArray[Any]]) -> tuple[IntArray, IntArray] | None:
+    """The first place of each distinct row, (m,), and for each row which of these it is, (n,).
+
+    Parameters
+    ----------
+    columns : sequence of array of uint64, (n,)
+        A table; of floats, their bits.
+
+    Returns
+    -------
+    In the order in which they first occur; None if no two rows are equal.
+
+    Examples
+    --------
+    >>> equal_rows([np.array([7, 5, 7], dtype=np.uint64)])
+    (array([0, 1]), array([0, 1, 0]))
+    """
+    for attempt in count(1):
+        # A number for each row, which distinct rows hardly ever share; another one at each attempt.
+        keys = np.full(len(columns[0]), attempt, dtype=np.uint64)
+        for column in columns:
+            keys ^= column
+            keys *= np.uint64(_SPREAD)
+            keys ^= keys >> np.uint64(29 + attempt)
+        _, first, row = np.unique(keys, return_index=True, return_inverse=True)
+        # Equal rows have equal keys; whether equal keys have equal rows is looked up.
+        if all(np.array_equal(column[first][row], column) for column in columns):
+            break
+    if len(first) == len(row):
+        return None
+    order = np.argsort(first)
+    rank = np.empty_like(order)
+    rank[order] = np.arange(len(order))
+    return first[order], rank[row]

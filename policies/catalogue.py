@@ -21,14 +21,11 @@ from importlib.metadata import EntryPoint, entry_points
 from threading import RLock
 from typing import Any
 
-from policies.calibration import ExponentialTight
-from policies.capped import ExponentialCapped
-from policies.exponential import Exponential, ExponentialBoundedRange
+from policies.exponential import Exponential, ExponentialBoundedRange, ExponentialCapped, ExponentialTight
 from policies.noisy_max import PermuteAndFlip, ReportNoisyMax
 from policies.optimal.optimum import OPTIMAL_DAILY, Optimal, OptimalRobust, OptimalSafe, catalogue_name
 from policies.policy import Policy
-from policies.randomized_features import RandomizedFeatures
-from policies.randomized_response import RandomizedResponse
+from policies.randomized_response import RandomizedFeatures, RandomizedResponse
 from policies.reference import BestFixed, Greedy, Uniform
 
 _CLASSES: tuple[type[Policy], ...] = (
@@ -109,35 +106,32 @@ class Catalogue(Mapping[str, type[Policy]]):
     def plugins(self) -> Mapping[str, Plugin]:
         """The policies of other packages, by name; loaded once."""
         with self._lock:
-            if self._plugins is None:
-                # Set first: a package may itself look into the catalogue while it is imported.
-                self._plugins = {}
-                self._load()
-            return self._plugins
+            if self._plugins is not None:
+                return self._plugins
+            # Set first: a package may itself look into the catalogue while it is imported.
+            plugins = self._plugins = {}
+            points = ((point.dist.name if point.dist else "?", point) for point in entry_points(group=GROUP))
+            # In an order that does not depend on where packages are installed.
+            for package, point in sorted(points, key=lambda pair: (pair[0], pair[1].name)):
+                try:
+                    kind = _loaded(point)
+                    taken = {**self.built_in, **{name: plugin.kind for name, plugin in plugins.items()}}
+                    if kind.name in taken and taken[kind.name] is not kind:
+                        whose = "built in" if kind.name in self.built_in else f"from {plugins[kind.name].package}"
+                        raise PluginError(f"its name {kind.name!r} is taken: a policy of this name is {whose}")
+                except PluginError as error:
+                    logging.getLogger("policysim").warning(
+                        "policysim: left out the policy %r of the package %s (%s): %s.",
+                        *(point.name, package, point.value, error),
+                    )
+                else:
+                    plugins[kind.name] = Plugin(kind, package, point.dist.version if point.dist else "?")
+            return plugins
 
     def versions(self, names: Iterable[str]) -> dict[str, str]:
         """The packages, with their versions, that some of these policies are from; the built-in ones need none."""
         others = [self.plugins[name] for name in names if name not in self.built_in and name in self.plugins]
         return {plugin.package: plugin.version for plugin in others}
-
-    def _load(self) -> None:
-        assert self._plugins is not None
-        points = ((point.dist.name if point.dist else "?", point) for point in entry_points(group=GROUP))
-        # In an order that does not depend on where packages are installed.
-        for package, point in sorted(points, key=lambda pair: (pair[0], pair[1].name)):
-            try:
-                kind = _loaded(point)
-                taken = {**self.built_in, **{name: plugin.kind for name, plugin in self._plugins.items()}}
-                if kind.name in taken and taken[kind.name] is not kind:
-                    whose = "built in" if kind.name in self.built_in else f"from {self._plugins[kind.name].package}"
-                    raise PluginError(f"its name {kind.name!r} is taken: a policy of this name is {whose}")
-            except PluginError as error:
-                logging.getLogger("policysim").warning(
-                    "policysim: left out the policy %r of the package %s (%s): %s.",
-                    *(point.name, package, point.value, error),
-                )
-            else:
-                self._plugins[kind.name] = Plugin(kind, package, point.dist.version if point.dist else "?")
 
 
 def _loaded(point: EntryPoint) -> type[Policy]:

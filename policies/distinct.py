@@ -21,12 +21,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from policies.adjacency import AnyRecord
-from policies.arrays import Changed, FloatArray, IntArray
-from policies.equal_rows import equal_rows
-from policies.named_records import Records
+from policies.arrays import Changed, FloatArray, IntArray, equal_rows
 from policies.policy import Policy
-from policies.problem import DecisionProblem, once_per_problem
-from policies.sensitivity import Sensitivity, Witness
+from policies.problem import DecisionProblem, Records, once_per_problem
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,20 +87,16 @@ def once_each(policy: Policy, problem: DecisionProblem) -> DecisionProblem:
     `distinct_rows(problem).row[x]` for record x. Elsewhere it is the problem itself: for a policy that does not
     declare itself `row_wise`, where not all records are neighbours of each other, and where all rows are distinct.
     """
-    if not policy.row_wise or not _one_clique(problem):
-        return problem
-    return _problem_of_rows(problem) or problem
+    partitions = problem.adjacency.partitions(problem.n_records)
+    if policy.row_wise and len(partitions) == 1 and partitions[0].whole:
+        return _problem_of_rows(problem) or problem
+    return problem
 
 
 def reweighted(on: DecisionProblem, problem: DecisionProblem, prior: FloatArray) -> DecisionProblem:
     """`on`, from `once_each` of the problem, for other patients: the prior is that of the problem's records."""
     found = None if on is problem else distinct_rows(problem)
     return on.with_prior(prior if found is None else found.summed(prior))
-
-
-def _one_clique(problem: DecisionProblem) -> bool:
-    partitions = problem.adjacency.partitions(problem.n_records)
-    return len(partitions) == 1 and partitions[0].whole
 
 
 @once_per_problem
@@ -123,14 +116,10 @@ def _problem_of_rows(problem: DecisionProblem) -> DecisionProblem | None:
     )
     # What is known of all records is not computed again: a sum that is rounded anew might pick another best action.
     rows.__dict__["fixed_values"] = problem.fixed_values
-    rows.__dict__["sensitivity"] = _of_rows(problem.sensitivity, found.row)
+    whole = problem.sensitivity
+    first, second = (
+        replace(witness, record=int(found.row[witness.record]), neighbour=int(found.row[witness.neighbour]))
+        for witness in (whole.witness, whole.range_witness)
+    )
+    rows.__dict__["sensitivity"] = replace(whole, witness=first, range_witness=second)
     return rows
-
-
-def _of_rows(found: Sensitivity, row: IntArray) -> Sensitivity:
-    """The same sensitivity, its witnesses by their rows."""
-
-    def moved(witness: Witness) -> Witness:
-        return replace(witness, record=int(row[witness.record]), neighbour=int(row[witness.neighbour]))
-
-    return replace(found, witness=moved(found.witness), range_witness=moved(found.range_witness))

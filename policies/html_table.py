@@ -42,13 +42,11 @@ def html_table(caption: str, rows: Iterable[Sequence[object]], header: Sequence[
     style = "" if header else LEFT
     names = "".join(f'<th scope="col">{cell(name)}</th>' for name in header)
     head = f"<thead><tr>{names}</tr></thead>" if names else ""
-    body = "".join(_row(first, others, style) for first, *others in rows)
+    body = ""
+    for first, *others in rows:
+        values = "".join(f"<td{style}>{cell(value)}</td>" for value in others)
+        body += f'<tr><th scope="row"{style}>{cell(first)}</th>{values}</tr>'
     return f"<table><caption{LEFT}>{cell(caption)}</caption>{head}<tbody>{body}</tbody></table>"
-
-
-def _row(first: object, others: Sequence[object], style: str) -> str:
-    values = "".join(f"<td{style}>{cell(value)}</td>" for value in others)
-    return f'<tr><th scope="row"{style}>{cell(first)}</th>{values}</tr>'
 
 
 def cell(value: object) -> str:
@@ -57,14 +55,11 @@ def cell(value: object) -> str:
         return "yes" if value else "no"
     if isinstance(value, Integral):
         return f"{int(value):,}"
-    if isinstance(value, Real):
-        return _number(float(value))
-    return escape(textwrap.shorten(str(value), LONGEST, placeholder=" …"))
-
-
-def _number(value: float) -> str:
-    if math.isnan(value):
+    if not isinstance(value, Real):
+        return escape(textwrap.shorten(str(value), LONGEST, placeholder=" …"))
+    number = float(value)
+    if math.isnan(number):
         return "–"
-    if math.isinf(value):
-        return "∞" if value > 0 else "−∞"
-    return f"{value:.6g}"
+    if math.isinf(number):
+        return "∞" if number > 0 else "−∞"
+    return f"{number:.6g}"

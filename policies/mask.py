@@ -14,9 +14,8 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from policies.adjacency import Adjacency, AnyRecord, Sensitive
+from policies.adjacency import Adjacency, AnyRecord, Listed, Sensitive
 from policies.arrays import FloatArray, IntArray, finite_table, non_negative, read_only
-from policies.listed import Listed
 
 BoolArray: TypeAlias = NDArray[np.bool_]
 
@@ -144,17 +143,14 @@ def same_masks(mask: BoolArray, adjacency: Adjacency) -> Iterator[SameMask]:
         if len(rows) == len(mask):
             yield SameMask(rows, columns, adjacency)
         elif isinstance(adjacency, Sensitive):
-            yield _on_a_grid(columns, adjacency, codes, code)
+            # Clique by clique: what is public is one feature, and the hidden features stay.
+            cliques = adjacency.partitions(len(codes))[0].by_clique(np.arange(len(codes)))
+            mine = cliques[codes[cliques[:, 0]] == code]
+            hidden = [adjacency.shape[axis] for axis in adjacency.axes]
+            grid = Sensitive((len(mine), *hidden), tuple(range(1, len(hidden) + 1)))
+            yield SameMask(mine.ravel(), columns, grid)
         else:
             yield SameMask(rows, columns, _listed(rows, adjacency, len(mask)))
-
-
-def _on_a_grid(columns: IntArray, adjacency: Sensitive, codes: IntArray, code: int) -> SameMask:
-    """The records of a code, clique by clique: what is public is one feature, and the hidden features stay."""
-    cliques = adjacency.partitions(len(codes))[0].by_clique(np.arange(len(codes)))
-    mine = cliques[codes[cliques[:, 0]] == code]
-    hidden = [adjacency.shape[axis] for axis in adjacency.axes]
-    return SameMask(mine.ravel(), columns, Sensitive((len(mine), *hidden), tuple(range(1, len(hidden) + 1))))
 
 
 def _listed(rows: IntArray, adjacency: Adjacency, n_records: int) -> Adjacency:

@@ -10,12 +10,10 @@ import numpy as np
 from policies.accounting import Use, largest_use, table_use
 from policies.adjacency import AnyRecord
 from policies.arrays import FloatArray, IntArray, conditional
-from policies.by_mask import tables_by_class
 from policies.mask import BoolArray, mask_classes
-from policies.named_records import NumberedRecords, Records, SomeRecords
-from policies.policy import Policy
+from policies.policy import Policy, tables_by_class
 from policies.privacy_loss import privacy_loss_of_logs
-from policies.problem import DecisionProblem, MaskClass
+from policies.problem import DecisionProblem, MaskClass, NumberedRecords, Records, SomeRecords
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,11 +52,7 @@ class MaskedProblem:
         """log p(a|x) and p(a|x), (n_records, n_actions), column-major; -inf and 0 at actions that are not allowed."""
         if self.whole is not None:
             return policy.tables(self.whole)
-        return tables_by_class(
-            self.classes,
-            (self.n_records, self.n_actions),
-            lambda part: policy.among(part.columns, self.n_actions).tables(part.problem),
-        )
+        return tables_by_class(self, lambda part: policy.among(part.columns, self.n_actions).tables(part.problem))
 
     def epsilon_spent(self, logs: FloatArray) -> float:
         """The exact privacy loss of a table log p(a|x), (n_records, n_actions).

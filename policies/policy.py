@@ -1,21 +1,117 @@
-"""Policy: a way to choose actions, with what it guarantees and a sampler."""
+"""Policy: a way to choose actions, with what it guarantees and a sampler.
+
+Where records do not allow every action, each set of records that allow the same is a problem of its own. What a policy
+computes of a problem, it computes of each of `DecisionProblem.classes`, which know of no mask; `by_mask` puts it
+together. Neighbours allow the same actions, so a table that is epsilon-private within each class is so as a whole. The
+classes are public, as the prior is.
+"""
 
 from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
-from typing import Any, ClassVar
+from functools import partial, wraps
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 
 from policies.adjacency import Adjacency
 from policies.arrays import FloatArray, IntArray, non_negative
-from policies.by_mask import BY_MASK, by_mask
 from policies.html_table import html_table
 from policies.literature import Work
-from policies.problem import DecisionProblem
+from policies.problem import DecisionProblem, MaskClass
 from policies.sampler import Sampler
+
+Method: TypeAlias = Callable[..., Any]
+# From a class that has a decision to make, and what else the method was given, to what the method says of it.
+OfClass: TypeAlias = Callable[..., Any]
+
+
+def by_mask(method: Method, together: Callable[..., Any]) -> Method:
+    """A method of a policy that takes a problem, made to see problems without a mask alone.
+
+    Parameters
+    ----------
+    method : callable
+        From a policy, a problem and further arguments.
+    together : callable
+        From a problem with a mask, the method for one of its classes, and the further arguments, to the result.
+    """
+
+    @wraps(method)
+    def of_problem(policy: Any, problem: DecisionProblem, *more: Any, **named: Any) -> Any:
+        if problem.admissible is None or policy.across_masks:
+            return method(policy, problem, *more, **named)
+
+        def of_class(part: MaskClass, *given: Any) -> Any:
+            return method(policy.among(part.columns, problem.n_actions), part.problem, *given)
+
+        return together(problem, of_class, *more, **named)
+
+    return of_problem
+
+
+def _table(problem: DecisionProblem, of_class: OfClass, only: float, never: float) -> FloatArray:
+    """One table, with what stands at the only action that a record allows, and at one that it does not allow."""
+    table = np.full((problem.n_records, problem.n_actions), never, order="F")
+    for part in problem.classes:
+        _put(table, part, only if part.problem is None else of_class(part))
+    return table
+
+
+def tables_by_class(problem: Any, of_class: OfClass) -> tuple[FloatArray, FloatArray]:  # of a MaskedProblem, too
+    """log p(a|x) and p(a|x), (n_records, n_actions), column-major, from those of each class with a decision to make."""
+    shape = problem.n_records, problem.n_actions
+    logs, probabilities = np.full(shape, -np.inf, order="F"), np.zeros(shape, order="F")
+    for part in problem.classes:
+        found = (0.0, 1.0) if part.problem is None else of_class(part)
+        for table, of_part in zip((logs, probabilities), found, strict=True):
+            _put(table, part, of_part)
+    return logs, probabilities
+
+
+def _put(table: FloatArray, part: MaskClass, values: FloatArray | float) -> None:
+    columns = np.broadcast_to(values, (len(part.rows), len(part.columns))).T
+    for action, column in zip(part.columns, columns, strict=True):
+        table[part.rows, action] = column
+
+
+def _check(problem: DecisionProblem, of_class: OfClass) -> None:
+    for part in problem.classes:
+        if part.problem is not None:
+            of_class(part)
+
+
+def _loss_bound(problem: DecisionProblem, of_class: OfClass) -> float:
+    """The mean over the classes; who has no choice loses nothing."""
+    shares = [float(problem.prior[part.rows].sum()) for part in problem.classes]
+    pairs = zip(shares, problem.classes, strict=True)
+    return sum((share * of_class(part) for share, part in pairs if share > 0 and part.problem is not None), 0.0)
+
+
+def _sample(problem: DecisionProblem, of_class: OfClass, records: IntArray, rng: np.random.Generator) -> IntArray:
+    actions, places = np.empty(len(records), dtype=np.intp), np.empty(problem.n_records, dtype=np.intp)
+    for part in problem.classes:
+        places[:] = -1
+        places[part.rows] = np.arange(len(part.rows))
+        asked = places[records]
+        mine = asked >= 0
+        actions[mine] = part.columns[0 if part.problem is None else of_class(part, asked[mine], rng)]
+    return actions
+
+
+# What a policy computes of a problem, by the name of the method, and how that is put together.
+BY_MASK: Mapping[str, Callable[..., Any]] = {
+    "log_probabilities": partial(_table, only=0.0, never=-np.inf),
+    "probabilities": partial(_table, only=1.0, never=0.0),
+    "tables": tables_by_class,
+    "check": _check,
+    "loss_bound": _loss_bound,
+    "sample": _sample,
+}
+
 
 # Below exp(-745) a float64 is 0.
 LOG_SMALLEST = -745.0
@@ -77,7 +173,7 @@ class Policy(ABC):
         distinct row is computed once (`policies.distinct`). False unless a class says otherwise itself.
     across_masks : bool
         Whether it looks at `DecisionProblem.admissible` itself. False unless a class says otherwise itself: then it
-        decides for each set of records that allow the same actions as a problem of its own (`policies.by_mask`).
+        decides for each set of records that allow the same actions as a problem of its own.
     gloss : str
         What it is, in a few words; the first line of the docstring by default.
     words : str
@@ -109,7 +205,7 @@ class Policy(ABC):
     def __init_subclass__(cls, **options: Any) -> None:
         """Give a class the defaults of what it does not say about itself; TypeError for what is no text, work or look.
 
-        What it computes of a problem goes through `policies.by_mask` where records do not allow every action.
+        What it computes of a problem goes through `by_mask` where records do not allow every action.
 
         The docstring is read before `dataclass` writes one where there is none.
         """

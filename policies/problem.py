@@ -1,4 +1,4 @@
-"""DecisionProblem: everything that a private choice depends on, as arrays.
+"""DecisionProblem: everything that a private choice depends on, as arrays; names and groups of its records.
 
 Results that are computed once for each problem and forgotten with it.
 """
@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, fields
 from functools import cached_property, wraps
 from hashlib import sha256
 from threading import RLock
-from typing import Concatenate, Generic, ParamSpec, TypeVar
+from typing import Concatenate, Generic, ParamSpec, Protocol, TypeVar
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -22,15 +22,65 @@ from policies.arrays import (
     Changed,
     FloatArray,
     IntArray,
-    checked_priors,
     conditional,
     probability_vector,
     read_only,
 )
 from policies.html_table import html_table
 from policies.mask import BoolArray, admissible_mask, filled_table, require_public, same_masks
-from policies.named_records import NumberedRecords, Records, SomeRecords
 from policies.sensitivity import Sensitivity, sensitivity
+
+
+class Records(Protocol):
+    """What a problem knows about its records beyond their number: names for people, groups for tables."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The features by which records can be grouped."""
+
+    def describe(self, record: int) -> str:
+        """One record in words."""
+
+    def groups(self, feature: str) -> tuple[IntArray, tuple[str, ...]]:
+        """The level of each record, (n_records,), and the labels of the levels; ValueError for an unknown feature."""
+
+
+@dataclass(frozen=True)
+class NumberedRecords:
+    """Records without features: known by their row alone."""
+
+    names: tuple[str, ...] = ()
+
+    def describe(self, record: int) -> str:
+        """Name the row."""
+        return f"record {record}"
+
+    def groups(self, feature: str) -> tuple[IntArray, tuple[str, ...]]:
+        """There are none."""
+        raise ValueError(f"unknown group {feature!r}: the problem has no features.")
+
+
+@dataclass(frozen=True)
+class SomeRecords:
+    """Some of the records, under their own names and in their own groups."""
+
+    records: Records
+    rows: IntArray
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """As of all records."""
+        return self.records.names
+
+    def describe(self, record: int) -> str:
+        """As of all records."""
+        return self.records.describe(int(self.rows[record]))
+
+    def groups(self, feature: str) -> tuple[IntArray, tuple[str, ...]]:
+        """As of all records."""
+        codes, labels = self.records.groups(feature)
+        return codes[self.rows], labels
+
 
 # Records, times partitions into neighbours, of which the sensitivity is there in less than a second.
 SOON_COMPUTED = 4_000_000
@@ -105,14 +155,20 @@ class DecisionProblem:
         for name, values in expected.items():
             if values.shape != table.shape:
                 raise ValueError(f"outcomes[{name!r}] must have shape {table.shape}, got {values.shape}.")
+        distribution = probability_vector(prior, "prior", n_records)
+        checked: Mapping[str, FloatArray] = {}
+        if isinstance(priors, dict):
+            checked = {key: probability_vector(given, f"priors[{key!r}]", n_records) for key, given in priors.items()}
+        elif priors is not None:
+            checked = Changed(priors, lambda key, given: probability_vector(given, f"priors[{key!r}]", n_records))
         for key, value in {
             "utilities": table,
-            "prior": probability_vector(prior, "prior", n_records),
+            "prior": distribution,
             "adjacency": adjacency,
             "actions": names,
             "records": described,
             "outcomes": expected,
-            "priors": checked_priors({} if priors is None else priors, n_records),
+            "priors": checked,
             "admissible": mask,
         }.items():
             object.__setattr__(self, key, value)

@@ -16,8 +16,7 @@ from policies.adjacency import AnyRecord
 from policies.arrays import FloatArray, IntArray, non_negative, read_only
 from policies.exponential import Exponential, softmax
 from policies.html_table import html_table
-from policies.noisy_max import PermuteAndFlip, ReportNoisyMax, log_win_probabilities, win_integrals
-from policies.scores import scaled_scores
+from policies.noisy_max import PermuteAndFlip, ReportNoisyMax, log_win_probabilities, scaled_scores, win_integrals
 from policies.selection_release import by_flips, by_noise, by_weights, gaps_below_best, places_on_grid, release_weights
 
 # "exponential" for scores that are declared to be monotone.

@@ -43,10 +43,9 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from decimal import ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from math import ceil
 from numbers import Rational
 from typing import Any
@@ -69,7 +68,6 @@ HEIGHT = 1 << 2200
 Bits = Callable[[int], int]
 
 
-@dataclass(frozen=True)
 class WholeWeights:
     """f(d) = F + floor(A e^(-L d)), with F = 2 + ceil(2 / L), and A = 2^M - F so that f(0) = 2^M.
 
@@ -89,39 +87,45 @@ class WholeWeights:
     ----------
     rate : Fraction
         L, > 0.
+
+    Attributes
+    ----------
+    least, bits : int
+        F and M.
+    bias : int
+        What `raised` adds to a weight.
+    reach : int
+        A gap from which on the weight is F: A e^(-L d) < 1.
+    gap_bits : int
+        n: gaps are cut off at 2^n - 1, which is `reach` or more.
+    guard : int
+        Bits of ceil(1 / L).
     """
 
-    rate: Fraction
-
-    @cached_property
-    def least(self) -> int:
-        """F."""
-        return 2 + ceil(2 / self.rate)
-
-    @cached_property
-    def bits(self) -> int:
-        """M."""
-        return self.least.bit_length() + EXTRA_BITS
-
-    @cached_property
-    def bias(self) -> int:
-        """What `raised` adds to a weight."""
-        return 16 << self.bits
-
-    @cached_property
-    def reach(self) -> int:
-        """A gap from which on the weight is F: A e^(-L d) < 1."""
-        return ceil(self.bits * LN_2 / self.rate)
-
-    @cached_property
-    def gap_bits(self) -> int:
-        """n: gaps are cut off at 2^n - 1, which is `reach` or more."""
-        return self.reach.bit_length()
-
-    @cached_property
-    def guard(self) -> int:
-        """Bits of ceil(1 / L)."""
-        return ceil(1 / self.rate).bit_length()
+    def __init__(self, rate: Fraction) -> None:
+        self.least = 2 + ceil(2 / rate)
+        self.bits = self.least.bit_length() + EXTRA_BITS
+        self.bias = 16 << self.bits
+        self.reach = ceil(self.bits * LN_2 / rate)
+        self.gap_bits = self.reach.bit_length()
+        self.guard = ceil(1 / rate).bit_length()
+        # Q; b, 2 b^2 and 11 b; and 1 as a product, 2^Q + b.
+        self._precision = self.bits + self.gap_bits.bit_length() + self.guard + 9
+        b = 12 << self._precision
+        self._constants, self._one = (b, 2 * b * b, 11 * b), 13 << self._precision
+        # Squaring doubles an error and rounds: 2 units of the last place become less than 3 2^n, of n + 8 bits more.
+        finer = self._precision + self.gap_bits + 8
+        power, powers = 0, []
+        if rate <= finer:  # else e^-L < 2^-finer
+            # e^-L times 2^finer, rounded down, or one less.
+            context = Context(prec=finer // 3 + 20, rounding=ROUND_FLOOR)
+            exponent = context.divide(Decimal(-rate.numerator), Decimal(rate.denominator))
+            power = max(0, int(context.multiply(context.exp(exponent), Decimal(1 << finer))) - 1)
+        for _ in range(self.gap_bits):
+            powers.append(power >> (finer - self._precision))
+            power = (power * power) >> finer
+        # 1 and e^(-L 2^i), as factors, from i = n - 1 down to 0.
+        self._factors = [(self._one, power + b) for power in reversed(powers)]
 
     def __call__(self, gap: int) -> int:
         """f(gap), gap >= 0."""
@@ -159,42 +163,6 @@ class WholeWeights:
         amplitude = (1 << self.bits) - self.least
         return ((product * amplitude) >> self._precision) + (self.least + self.bias - 12 * amplitude)
 
-    @cached_property
-    def _precision(self) -> int:
-        """Q."""
-        return self.bits + self.gap_bits.bit_length() + self.guard + 9
-
-    @cached_property
-    def _constants(self) -> tuple[int, int, int]:
-        """b, 2 b^2 and 11 b."""
-        b = 12 << self._precision
-        return b, 2 * b * b, 11 * b
-
-    @cached_property
-    def _one(self) -> int:
-        """1 as a product: 2^Q + b."""
-        return 13 << self._precision
-
-    @cached_property
-    def _factors(self) -> list[tuple[int, int]]:
-        """1 and e^(-L 2^i), as factors, from i = n - 1 down to 0."""
-        # Squaring doubles an error and rounds: 2 units of the last place become less than 3 2^n, of n + 8 bits more.
-        finer = self._precision + self.gap_bits + 8
-        power, powers = self._first_power(finer), []
-        for _ in range(self.gap_bits):
-            powers.append(power >> (finer - self._precision))
-            power = (power * power) >> finer
-        b = 12 << self._precision
-        return [(self._one, power + b) for power in reversed(powers)]
-
-    def _first_power(self, bits: int) -> int:
-        """e^-L times 2^bits, rounded down, or one less."""
-        if self.rate > bits:
-            return 0  # as e^-L < 2^-bits
-        context = Context(prec=bits // 3 + 20, rounding=ROUND_FLOOR)
-        exponent = context.divide(Decimal(-self.rate.numerator), Decimal(self.rate.denominator))
-        return max(0, int(context.multiply(context.exp(exponent), Decimal(1 << bits))) - 1)
-
 
 def places_on_grid(scores: Sequence[Any], sensitivity: float) -> list[int]:
     """The places of scores on the grid, raised by `HEIGHT`; ValueError for a float that is too coarse for it.
@@ -204,24 +172,25 @@ def places_on_grid(scores: Sequence[Any], sensitivity: float) -> list[int]:
     2^-22 steps, is within the step that the proof allows for rounding.
     """
     unit = max(Fraction(repr(sensitivity)), Fraction(sensitivity))
-    return [_place(position, score, unit) for position, score in enumerate(scores)]
-
-
-def _place(position: int, score: Any, unit: Fraction) -> int:
-    if isinstance(score, Rational | Decimal):
-        top, bottom = score.as_integer_ratio() if isinstance(score, Decimal) else (score.numerator, score.denominator)
-    else:
-        top, bottom = float(score).as_integer_ratio()
-        last_digit = max(float(np.finfo(type(score)).eps) if isinstance(score, np.floating) else 0.0, 2.0**-52)
-        digit, digits = last_digit.as_integer_ratio()
-        if abs(top) * digit * 4 * K * unit.denominator > unit.numerator * bottom * digits:
-            raise ValueError(
-                f"scores[{position}]={score!r} cannot be released: a float of this size is rounded more coarsely than "
-                f"the proof of privacy for sensitivity={float(unit)!r} allows (at most "
-                f"{float(unit / (4 * K) / Fraction(last_digit)):.6g}); give whole numbers as int, other exact numbers "
-                "as Fraction or Decimal, or declare a larger sensitivity."
-            )
-    return HEIGHT + int(top) * K * unit.denominator // (int(bottom) * unit.numerator)
+    places = []
+    for position, score in enumerate(scores):
+        if isinstance(score, Decimal):
+            top, bottom = score.as_integer_ratio()
+        elif isinstance(score, Rational):
+            top, bottom = int(score.numerator), int(score.denominator)
+        else:
+            top, bottom = float(score).as_integer_ratio()
+            last_digit = max(float(np.finfo(type(score)).eps) if isinstance(score, np.floating) else 0.0, 2.0**-52)
+            digit, digits = last_digit.as_integer_ratio()
+            if abs(top) * digit * 4 * K * unit.denominator > unit.numerator * bottom * digits:
+                raise ValueError(
+                    f"scores[{position}]={score!r} cannot be released: a float of this size is rounded more coarsely "
+                    f"than the proof of privacy for sensitivity={float(unit)!r} allows (at most "
+                    f"{float(unit / (4 * K) / Fraction(last_digit)):.6g}); give whole numbers as int, other exact "
+                    "numbers as Fraction or Decimal, or declare a larger sensitivity."
+                )
+        places.append(HEIGHT + top * K * unit.denominator // (bottom * unit.numerator))
+    return places
 
 
 def gaps_below_best(places: Sequence[int], weights: WholeWeights) -> list[int]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
@@ -115,8 +116,14 @@ def sensitivity(utilities: ArrayLike, adjacency: Adjacency, admissible: BoolArra
     return Sensitivity(value, spread, witness, range_witness)
 
 
+def score_range(scores: FloatArray, adjacency: Adjacency, admissible: BoolArray | None = None) -> float:
+    """Gamma of a table of scores, (n_records, n_actions): `sensitivity(...).range` without the rest."""
+    pairs = list(combinations(range(scores.shape[1]), 2))
+    return _largest(scores, pairs, adjacency, admissible)[0] if pairs else 0.0
+
+
 def _largest(
-    table: FloatArray, choices: list[tuple[int, ...]], adjacency: Adjacency, admissible: BoolArray | None = None
+    table: FloatArray, choices: Sequence[tuple[int, ...]], adjacency: Adjacency, admissible: BoolArray | None = None
 ) -> tuple[float, Witness]:
     """The largest difference of single columns u_a, or of differences u_a - u_b of two."""
     best, best_actions = Difference(-1.0, 0, 0), choices[0]

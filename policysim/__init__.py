@@ -36,9 +36,8 @@ if TYPE_CHECKING:
     from policies import local
     from policies.adjacency import AnyRecord, OneFeature, Sensitive
     from policies.catalogue import make_policy
-    from policies.guess_rate import guess_rate
     from policies.policy import Policy
-    from policies.privacy_loss import PrivacyLoss, privacy_loss
+    from policies.privacy_loss import PrivacyLoss, guess_rate, privacy_loss
     from policies.problem import DecisionProblem
     from policies.sampler import Sampler
     from policies.selection import Selection, select
@@ -83,7 +82,7 @@ _HOME = {
     "course_limit": "policysim.course.course_limit",
     "evaluate_log": "policysim.trials.evaluate_log",
     "frontier": "policysim.decision.frontier",
-    "guess_rate": "policies.guess_rate",
+    "guess_rate": "policies.privacy_loss",
     "load_scenario": "envs.scenario_reader",
     "load_study": "policysim.study.study_reader",
     "local": "policies.local",

@@ -1,11 +1,8 @@
 """The local model: each person's value is randomised before anybody else sees it.
 
-channel        Channel: what a report reveals, exactly; reports, from the operating system's randomness or a generator
-response       two-coin response to a yes-or-no question, with any biases; k-ary response, also for several columns
-unary          unary encoding, for many categories, and maximum likelihood from whole reports
-estimation     shares of the true values from counts of reports, with intervals; expected errors, and their bands
-likelihood     maximum likelihood, in closed form and by EM; the nearest proportions
-parameters     what parameters may be, and probabilities as whole numbers
+channel        Channel: what a report reveals, exactly; reports, and probabilities as whole numbers
+response       two-coin response to a yes-or-no question, k-ary response, also for several columns, and unary encoding
+estimation     shares of the true values from reports, with intervals; maximum likelihood; expected errors, their bands
 """
 
 from __future__ import annotations
@@ -22,11 +19,13 @@ from policies.local.estimation import (
     ExpectedErrors,
     error_bands,
     estimate,
+    estimate_bits,
+    expectation_maximization,
     expected_errors,
+    most_likely_shares,
+    project_onto_simplex,
 )
-from policies.local.likelihood import expectation_maximization, most_likely_shares, project_onto_simplex
-from policies.local.response import KAry, TwoCoin
-from policies.local.unary import Unary, estimate_bits
+from policies.local.response import KAry, TwoCoin, Unary
 
 __all__ = [
     "CHANNELS",

@@ -3,14 +3,12 @@
 optimum          Optimal, the policy, and those that it is within bounds or over several priors
 classes          the optimum by orders of preference, and class by class where some features are public
 ceilings         the least loss of a class of records that must all be hard to tell apart
-sets             how much each set of actions is worth to those who prefer it
 whole_programme  the whole linear programme, where a record has several cliques of neighbours
 programmes       small packing programmes at once by the simplex method, and any programme by HiGHS
-bounded          the optimum within bounds; bounds: what is bounded; bounded_programme: its rows, and what is possible
-masked_programme the same where records do not allow every action; joint: the sets of records that allow the same
-mixtures         the best mixture of private policies; oracles, by_class: where they come from
+bounded          the optimum within bounds; bounds: what is bounded
+bounded_programme  the rows of that, what is possible, and the same where records do not allow every action
+mixtures         the best mixture of private policies; oracles: where they come from
 robust           the best mixture in the worst case over several priors
-penalties        the records by the order of their actions where outcomes are penalised
 value_limit      the limit as a number: what no policy exceeds, and what one is known to reach
 certificate      proofs for `policies.proof`, which knows none of this and decides
 """

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from policies.arrays import FloatArray, non_negative
-from policies.optimal.bounds import Bound, bounds_on, outcome_of
-from policies.optimal.masked_programme import programme_of
-from policies.problem import DecisionProblem, once_per_problem
+from policies.optimal.bounded_programme import programme_of
+from policies.optimal.bounds import bounds_on
+from policies.problem import DecisionProblem
 
 
 @dataclass(frozen=True)
@@ -88,38 +88,6 @@ def bounded_optimum(
     logs = programme.table(found.parts)
     value = problem.value(np.exp(logs))
     return BoundedOptimum(logs, value, max(value, programme.value(found.bound)), programme.multipliers(found))
-
-
-def bounded_logs(problem: DecisionProblem, epsilon: float, bounds: tuple[Bound, ...]) -> FloatArray:
-    """`BoundedOptimum.log_probabilities` alone."""
-    programme = programme_of(problem, epsilon, bounds)
-    return programme.table(programme.solve().parts)
-
-
-def require_feasible(problem: DecisionProblem, epsilon: float, bounds: tuple[Bound, ...]) -> None:
-    """InfeasibleError if no epsilon-private policy keeps the bounds; quick where one action for all does."""
-    programme = programme_of(problem, epsilon, bounds)
-    if not any((column.expectations[1:] <= programme.limits).all() for column in programme.constants):
-        programme.solve()
-
-
-@once_per_problem
-def _penalised(problem: DecisionProblem, penalties: tuple[tuple[str, float], ...]) -> DecisionProblem:
-    utilities = problem.utilities
-    for name, penalty in penalties:
-        utilities = utilities - penalty * outcome_of(problem, name)
-    return problem.with_utilities(utilities)
-
-
-def penalised(problem: DecisionProblem, penalties: Mapping[str, float]) -> DecisionProblem:
-    """The problem with utilities less penalty x outcome, for each outcome named; the same for the same penalties.
-
-    Raises
-    ------
-    ValueError
-        For an unknown outcome.
-    """
-    return _penalised(problem, tuple(sorted((str(name), float(penalty)) for name, penalty in penalties.items())))
 
 
 def penalised_point(problem: DecisionProblem, epsilon: float, outcome: str, penalty: float) -> tuple[float, float]:

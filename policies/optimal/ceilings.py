@@ -3,7 +3,7 @@
 In such a class a policy is epsilon-private if and only if every action has a ceiling M_a with
 e^-epsilon M_a <= p(a|x) <= M_a. The best row for given ceilings fills the floors and pours the rest in order of
 utility up to the ceilings, so the probability of the set T of a record's best actions is
-min(M(T), 1 - e^-epsilon M(not T)), and the class loses, with w_T from `policies.optimal.sets`,
+min(M(T), 1 - e^-epsilon M(not T)), and the class loses, with w_T from `class_weights`,
 
     loss(M) = sum over T of w_T max(1 - M(T), e^-epsilon M(not T)).
 
@@ -15,18 +15,121 @@ h_Ta = 1 for a in T and e^-epsilon otherwise, its dual (after scaling by e^epsil
 
 and *any* v within these bounds proves that no epsilon-private policy loses less. (For one class and k = 2 the solution
 is the staircase mechanism of Kairouz, Oh & Viswanath 2016, Extremal mechanisms for local differential privacy.)
+
+Of the records no more is needed than how much each set of actions is worth to those who prefer it. Let the actions of a
+record be sorted by utility, best first. The value of a row p(.|x) is then
+
+    u_worst + sum over j of (u_j - u_{j+1}) p(the j best actions | x),
+
+so w_T = sum of prior(x) (u_j - u_{j+1}) over the records whose j best actions are the set T: at most 2^k - 2 numbers,
+at any number of records, and ties weigh nothing. Blocks of records are given as `columns`, (k, ...): one array per
+action, every pass runs along it.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+from numpy.typing import NDArray
 
 from policies.arrays import FloatArray, IntArray
 from policies.optimal.programmes import minimise, solve_packing
-from policies.optimal.sets import comes_before
+from policies.policy import NotApplicableError
+
+# Up to this many actions all 2^k - 2 sets are listed; beyond it only those that some record prefers.
+_LIST_ALL = 10
+
+# A set is a bit mask in an int64.
+MAX_ACTIONS = 62
+
+
+def comes_before(columns: FloatArray, other: int, action: int) -> NDArray[np.bool_]:
+    """Where `other` precedes `action` in the order of preference; of equals the first precedes. Shape of a column."""
+    compare = np.greater_equal if other < action else np.greater
+    before: NDArray[np.bool_] = compare(columns[other], columns[action])
+    return before
+
+
+def preferences(columns: FloatArray) -> Iterator[tuple[IntArray, FloatArray]]:
+    """For each action a and record: the set of the actions down to a, and the utility lost by the next one.
+
+    Parameters
+    ----------
+    columns : array, (k, ...)
+        Utilities.
+
+    Yields
+    ------
+    mask : array of int, (...)
+        Of action a: bit b is set if action b is a or precedes it.
+    gap : array, (...)
+        u_a - u_next >= 0; 0 for the last action, whose set is all of them.
+
+    Raises
+    ------
+    NotApplicableError
+        For more than 62 actions.
+    """
+    n_actions = len(columns)
+    if n_actions > MAX_ACTIONS:
+        raise NotApplicableError(f"optimal takes at most {MAX_ACTIONS} actions, got {n_actions}.")
+    for action in range(n_actions):
+        mask = np.full(columns.shape[1:], 1 << action, dtype=np.intp)
+        following = np.full(columns.shape[1:], -np.inf)
+        for other in range(n_actions):
+            if other != action:
+                before = comes_before(columns, other, action)
+                mask += before * np.intp(1 << other)
+                np.maximum(following, columns[other], out=following, where=~before)
+        np.subtract(columns[action], following, out=following)
+        following[np.isinf(following)] = 0.0
+        yield mask, following
+
+
+def class_weights(columns: FloatArray, priors: FloatArray) -> tuple[IntArray, FloatArray]:
+    """w_T of each class.
+
+    Parameters
+    ----------
+    columns : array, (k, n_classes, size)
+        Utilities of the members of each class.
+    priors : array, (n_classes, size)
+        Their weights.
+
+    Returns
+    -------
+    masks : array of int, (n_sets,)
+        The sets of actions, as bit masks; neither empty nor complete.
+    weights : array, (n_classes, n_sets)
+        w_T >= 0, in units of utility.
+    """
+    n_actions, n_classes = columns.shape[:2]
+    # One action at a time, unless the sets that occur must be found first.
+    found: Iterable[tuple[IntArray, FloatArray]] = preferences(columns)
+    if n_actions <= _LIST_ALL:
+        known = np.arange(1, (1 << n_actions) - 1)
+    else:
+        found = list(found)
+        known = np.unique(np.concatenate([mask[gap > 0] for mask, gap in found]))
+    weights = np.zeros((n_classes, max(1, len(known))))
+    if not len(known):
+        return np.ones(1, dtype=np.intp), weights
+    rows = np.arange(n_classes)[:, None] * len(known)
+    for mask, gap in found:
+        places = np.minimum(np.searchsorted(known, mask), len(known) - 1)
+        sums = np.bincount((rows + places).ravel(), (priors * gap).ravel(), minlength=weights.size)
+        weights += sums.reshape(weights.shape)
+    return known, weights
+
+
+def members_of(masks: IntArray, n_actions: int) -> FloatArray:
+    """The sets as an indicator matrix, (n_actions, n_sets)."""
+    indicator: FloatArray = ((masks >> np.arange(n_actions)[:, None]) & 1).astype(np.float64)
+    return indicator
+
 
 # e^epsilon is finite up to here; beyond it the bound e^epsilon w_T on v_T cannot bind.
 _LARGEST_EXPONENT = 700.0
@@ -154,17 +257,14 @@ class _Programmes:
         amounts = np.clip(amounts, 0.0, self.uppers)
         used = np.maximum((amounts @ self.columns.T) / self.regrets, 1.0)
         amounts = amounts / used.max(axis=1)[:, None]
-        return self._improved(np.where(prices > _SMALLEST_CEILING, prices, 0.0)), amounts
-
-    def _improved(self, ceilings: FloatArray) -> FloatArray:
-        """Ceilings with a sum in [1, e^epsilon], never worse than the best constant action."""
-        constants = self.constants()
+        # Ceilings with a sum in [1, e^epsilon], never worse than the best constant action.
+        ceilings, constants = np.where(prices > _SMALLEST_CEILING, prices, 0.0), self.constants()
         total = ceilings.sum(axis=1)
         total = np.where(total > 0, total, 1.0)
         largest = np.exp(min(self.epsilon, _LARGEST_EXPONENT))
         ceilings = ceilings * (np.clip(total, 1.0, largest) / total)[:, None]
         worse = self.losses(ceilings) > self.losses(constants)
-        return np.where(worse[:, None], constants, ceilings)
+        return np.where(worse[:, None], constants, ceilings), amounts
 
 
 def ceiling_logs(columns: FloatArray, ceilings: FloatArray, epsilon: float) -> FloatArray:

@@ -13,12 +13,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from policies.adjacency import Adjacency, Partition
+from policies.adjacency import Adjacency, ListedPartition, Partition
 from policies.arrays import FloatArray, IntArray
 from policies.distinct import distinct_rows
-from policies.listed import ListedPartition
-from policies.optimal.ceilings import Ceilings, best_ceilings, ceiling_logs
-from policies.optimal.sets import class_weights, comes_before, members_of
+from policies.optimal.ceilings import Ceilings, best_ceilings, ceiling_logs, class_weights, comes_before, members_of
 from policies.policy import one_hot_logs
 from policies.problem import DecisionProblem, once_per_problem
 
@@ -52,16 +50,6 @@ class SolvedClasses:
     weights: FloatArray
     solution: Ceilings
     units: FloatArray
-
-    @property
-    def loss(self) -> float:
-        """The expected utility that these classes lose against greedy, at the optimum."""
-        return float(self.units @ self.solution.losses)
-
-    @property
-    def proven_loss(self) -> float:
-        """What they lose under every epsilon-private policy: equal to `loss` up to rounding."""
-        return float(self.units @ self.solution.proven)
 
 
 def solve_classes(problem: DecisionProblem, partition: Partition, epsilon: float) -> Iterator[SolvedClasses]:
@@ -97,7 +85,15 @@ def solve_cliques(
         step = max(1, min(_RECORDS // cliques.shape[1], _WEIGHTS >> min(n_actions, 20)))
         for start in range(0, len(cliques), step):
             records = cliques[start : start + step]
-            yield _solve_block(columns(records), prior[records], records, epsilon)
+            utilities, priors = columns(records), prior[records]
+            units = priors.max(axis=1)
+            # A class that never comes is still protected; it is solved as if its members were equally likely.
+            scaled = np.where(units[:, None] > 0, priors, 1.0) / np.where(units > 0, units, 1.0)[:, None]
+            # The cliques of a list are filled up with repetitions of their last row: these weigh nothing.
+            scaled[:, 1:][records[:, 1:] == records[:, :-1]] = 0.0
+            masks, weights = class_weights(utilities, scaled)
+            solution = best_ceilings(members_of(masks, n_actions), weights, epsilon)
+            yield SolvedClasses(records, utilities, masks, weights, solution, units)
 
 
 @once_per_problem
@@ -125,21 +121,12 @@ def _columns(problem: DecisionProblem, records: IntArray) -> FloatArray:
     return np.stack([column[records] for column in problem.utilities.T])
 
 
-def _solve_block(columns: FloatArray, priors: FloatArray, records: IntArray, epsilon: float) -> SolvedClasses:
-    units = priors.max(axis=1)
-    # A class that never comes is still protected; it is solved as if its members were equally likely.
-    scaled = np.where(units[:, None] > 0, priors, 1.0) / np.where(units > 0, units, 1.0)[:, None]
-    # The cliques of a list are filled up with repetitions of their last row: these weigh nothing.
-    scaled[:, 1:][records[:, 1:] == records[:, :-1]] = 0.0
-    masks, weights = class_weights(columns, scaled)
-    solution = best_ceilings(members_of(masks, len(columns)), weights, epsilon)
-    return SolvedClasses(records, columns, masks, weights, solution, units)
-
-
 def class_logs(problem: DecisionProblem, partition: Partition, epsilon: float) -> FloatArray:
     """log p(a|x) of the optimum if the cliques of this partition are the neighbours, (n_records, n_actions)."""
     if one_clique(partition):
-        return order_logs(problem, epsilon)
+        # All that its privacy depends on are the distinct rows, one of each group.
+        groups, ceilings = by_order(problem), solve_orders(problem, epsilon)[2].ceilings
+        return of_groups(ceiling_logs(groups.columns, ceilings, epsilon)[:, 0, :].T, groups.codes)
     agreed = np.empty(problem.n_records, dtype=np.intp)
     agreed[partition.by_clique(np.arange(problem.n_records))] = agreed_actions(problem, partition)[:, None]
     table = one_hot_logs(agreed, problem.n_actions)
@@ -159,14 +146,8 @@ def one_clique(partition: Partition) -> bool:
 def hiding_partitions(adjacency: Adjacency, n_records: int) -> tuple[Partition, ...]:
     """The partitions that hide something: those with cliques of two or more records, or else the first."""
     partitions = adjacency.partitions(n_records)
-    hiding = tuple(part for part in partitions if _hides(part))
+    hiding = tuple(part for part in partitions if part.n_pairs > 0)
     return hiding or partitions[:1]
-
-
-def _hides(partition: Partition) -> bool:
-    if isinstance(partition, ListedPartition):
-        return len(partition.starts) < len(partition.order)
-    return any(partition.shape[axis] > 1 for axis in partition.axes)
 
 
 @dataclass(frozen=True)
@@ -251,22 +232,9 @@ def solve_orders(problem: DecisionProblem, epsilon: float) -> tuple[IntArray, Fl
     return groups.sets, groups.set_weights, best_ceilings(members, groups.set_weights, epsilon)
 
 
-def order_logs(problem: DecisionProblem, epsilon: float) -> FloatArray:
-    """log p(a|x) of the optimum if all records are neighbours, (n_records, n_actions), column-major."""
-    return of_groups(group_logs(problem, epsilon), by_order(problem).codes)
-
-
 def of_groups(rows: FloatArray, codes: IntArray) -> FloatArray:
     """The row of each record's group, (n_groups, k) to (n_records, k), column-major."""
     table = np.empty((len(codes), rows.shape[1]), order="F")
     for column, found in zip(table.T, rows.T, strict=True):
         np.take(found, codes, out=column)
     return table
-
-
-def group_logs(problem: DecisionProblem, epsilon: float) -> FloatArray:
-    """The distinct rows of `order_logs`, (n_groups, n_actions): all that its privacy depends on."""
-    groups = by_order(problem)
-    ceilings = solve_orders(problem, epsilon)[2].ceilings
-    rows: FloatArray = ceiling_logs(groups.columns, ceilings, epsilon)[:, 0, :].T
-    return rows

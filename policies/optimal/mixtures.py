@@ -65,12 +65,15 @@ class Oracle(Protocol):
     @property
     def precision(self) -> float:
         """A gain below this is the tolerance of a solver, and no better policy."""
+        raise NotImplementedError
 
     def best(self, prices: FloatArray) -> tuple[Column, float]:
         """The private policy of least y . E, and what y . E(p) is at least for every private policy."""
+        raise NotImplementedError
 
     def nearby(self, prices: FloatArray) -> FloatArray:
         """Prices to try first, if those given are no better: such as are likely to be asked for again."""
+        return prices
 
 
 @dataclass(frozen=True)
@@ -93,12 +96,6 @@ class Mixture:
     value: float
     bound: float
     prices: FloatArray
-
-    @property
-    def expectations(self) -> FloatArray:
-        """E of the mixture, (n_rows,)."""
-        total: FloatArray = np.sum([weight * column.expectations for weight, column in self.parts], axis=0)
-        return total
 
 
 def best_mixture(
@@ -138,7 +135,7 @@ def best_mixture(
 
 
 @dataclass(frozen=True)
-class SomeRows:
+class SomeRows(Oracle):
     """An oracle for some of the rows of another, in any order, less a constant each.
 
     Attributes
@@ -159,10 +156,6 @@ class SomeRows:
     def precision(self) -> float:
         """As of the other."""
         return self.oracle.precision
-
-    def nearby(self, prices: FloatArray) -> FloatArray:
-        """The same."""
-        return prices
 
     def of(self, column: Column) -> Column:
         """A column of the other; it is the recipe."""

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 
 from policies.arrays import FloatArray
 from policies.literature import DANTZIG_WOLFE_1960, GHOSH_2012, KAIROUZ_2016
-from policies.optimal.bounded import bounded_logs, require_feasible
+from policies.optimal.bounded_programme import programme_of
 from policies.optimal.bounds import ONE_FOR_ALL, bounds_on, checked_limits, checked_shares
 from policies.optimal.classes import class_logs, hiding_partitions
 from policies.optimal.robust import require_priors, robust_optimum
@@ -117,7 +117,10 @@ class Optimal(Policy):
         if len(hiding_partitions(problem.adjacency, problem.n_records)) > 1:
             require_fit(problem)
         if self.bounded:
-            require_feasible(problem, self.epsilon, bounds_on(problem, self.at_most, self.capacity))
+            programme = programme_of(problem, self.epsilon, bounds_on(problem, self.at_most, self.capacity))
+            # Quick where one action for all keeps them.
+            if not any((column.expectations[1:] <= programme.limits).all() for column in programme.constants):
+                programme.solve()
 
     def log_probabilities(self, problem: DecisionProblem) -> FloatArray:
         """log p(a|x), (n_records, n_actions), column-major; the loss is at most epsilon up to rounding of the logs.
@@ -130,7 +133,8 @@ class Optimal(Policy):
             For bounds on what the problem does not have, or priors that are no distributions over its records.
         """
         if self.bounded:
-            return bounded_logs(problem, self.epsilon, bounds_on(problem, self.at_most, self.capacity))
+            programme = programme_of(problem, self.epsilon, bounds_on(problem, self.at_most, self.capacity))
+            return programme.table(programme.solve().parts)
         if self.priors is not None:
             return robust_optimum(problem, self.epsilon, self.priors).log_probabilities
         if np.isinf(self.epsilon):

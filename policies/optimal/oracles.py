@@ -2,27 +2,34 @@
 
 Where all records are neighbours, only the order of the actions of a record matters (`policies.optimal.classes`), so the
 records are summed by it: one pass over them gives the optimum at any epsilon. Where they are in public classes, these
-are solved one by one (`policies.optimal.by_class`). Elsewhere each answer is a whole programme.
+are solved one by one (`ByClass`). Elsewhere each answer is a whole programme (`ByProgramme`).
+
+What a class costs at least is a concave function of the prices. Between two prices at which it was solved, it is so at
+least what lies on the line between; where the policy of an end costs no more than that, the class is not solved again.
+The closer the prices, the fewer classes are left.
+
+Records that allow the same actions are a problem of their own, and have neighbours among themselves alone. What is
+bounded, or bad, is bounded and bad for all of them together: for given prices the best of all private policies is the
+best of each set, and an oracle for all is made of those of the sets (`Joint`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from policies.adjacency import Partition
+from policies.adjacency import Listed, Partition
 from policies.arrays import FloatArray, IntArray
-from policies.listed import Listed
-from policies.optimal.ceilings import best_ceilings, ceiling_logs
-from policies.optimal.classes import hiding_partitions, of_groups, renumbered
+from policies.optimal.ceilings import best_ceilings, ceiling_logs, class_weights, members_of
+from policies.optimal.classes import agreed_among, hiding_partitions, of_groups, renumbered, solve_cliques
 from policies.optimal.mixtures import Column, Oracle
-from policies.optimal.sets import class_weights, members_of
 from policies.optimal.whole_programme import private_logs, solve_full
 from policies.policy import NotApplicableError, one_hot_logs
-from policies.problem import DecisionProblem
+from policies.problem import DecisionProblem, MaskClass
 
 Parts = Sequence[tuple[float, Column]]
 
@@ -77,6 +84,7 @@ class TableOracle(Oracle, Protocol):
 
     def table(self, parts: Parts, n_records: int) -> FloatArray:
         """log p(a|x) of a mixture, (n_records, n_actions)."""
+        raise NotImplementedError
 
 
 class Constant(NamedTuple):
@@ -98,7 +106,7 @@ class _Recipe(NamedTuple):
 
 
 @dataclass(frozen=True)
-class ByOrder:
+class ByOrder(TableOracle):
     """All records are neighbours of each other (or epsilon is inf).
 
     Attributes
@@ -203,7 +211,7 @@ class Row(NamedTuple):
 
 
 @dataclass(frozen=True)
-class ByProgramme:
+class ByProgramme(TableOracle):
     """A record has several cliques of neighbours: each answer is a whole programme, at an epsilon in (0, inf).
 
     Attributes
@@ -221,10 +229,6 @@ class ByProgramme:
     rows: Sequence[Row]
     # The tolerances of HiGHS.
     precision = 1e-9
-
-    def nearby(self, prices: FloatArray) -> FloatArray:
-        """The same: nothing is kept."""
-        return prices
 
     def best(self, prices: FloatArray) -> tuple[Column, float]:
         """The optimum, and what the weighted sum is at least for every private policy."""
@@ -248,3 +252,276 @@ class ByProgramme:
         for (weight, _), logs in zip(parts, tables, strict=True):
             mixed = mixed + weight * np.exp(logs)
         return private_logs(mixed, hiding_partitions(self.problem.adjacency, n_records), self.epsilon)
+
+
+# A class counts as solved at prices if what it may gain is no more than this share of its costs.
+_SETTLED = 1e-13
+
+# Records whose probabilities are made at a time.
+_BLOCK = 1 << 15
+
+
+@dataclass(frozen=True, eq=False)
+class _Answer:
+    """The optimum at some prices; N classes, k actions.
+
+    Attributes
+    ----------
+    prices : array, (n_rows,)
+    sums : array, (N, n_rows)
+        What each class adds to each row.
+    least : array, (N,)
+        What each class adds at least to the weighted sum of the rows, for every private policy.
+    ceilings : array, (N, k)
+    made : array of int, (N,)
+        The answer in which each class was solved, whose orders its rows follow.
+    """
+
+    prices: FloatArray
+    sums: FloatArray
+    least: FloatArray
+    ceilings: FloatArray
+    made: IntArray
+
+
+@dataclass(frozen=True, eq=False)
+class ByClass(TableOracle):
+    """One partition of the records into classes, at a finite epsilon.
+
+    Attributes
+    ----------
+    epsilon : float
+    partition : Partition
+    weighted : callable
+        From prices of the rows, (n_rows,), to `Weighted`.
+    rows : sequence of Row
+    """
+
+    epsilon: float
+    partition: Partition
+    weighted: Callable[[FloatArray], Weighted]
+    rows: Sequence[Row]
+    _answers: list[_Answer] = field(default_factory=list)
+    precision = 1e-12
+
+    def best(self, prices: FloatArray) -> tuple[Column, float]:
+        """The optimum, and what the weighted sum is at least for every private policy."""
+        answer, left = self._settled(prices)
+        weighted = self.weighted(prices)
+        self._solve(answer, weighted, left)
+        self._answers.append(answer)
+        return Column(answer.sums.sum(axis=0), len(self._answers) - 1), float(answer.least.sum())
+
+    def table(self, parts: Parts, n_records: int) -> FloatArray:
+        """log p(a|x) of a mixture, (n_records, n_actions); its loss is at most epsilon up to rounding of the logs."""
+        if len(parts) == 1:
+            return self._logs(parts[0][1], n_records)
+        mixed = np.zeros(())
+        for weight, column in parts:
+            mixed = mixed + weight * np.exp(self._logs(column, n_records))
+        with np.errstate(divide="ignore"):
+            logs = np.asfortranarray(np.log(mixed))
+        members = self.partition.by_clique(np.arange(n_records))
+        for column in logs.T:
+            # What rounding of the sums might add to epsilon.
+            floors = self.partition.extremes(column)[1] - self.epsilon
+            column[members] = np.maximum(column[members], floors[:, None])
+        return logs
+
+    @cached_property
+    def _cliques(self) -> IntArray:
+        cliques: IntArray = self.partition.by_clique(np.arange(len(self.rows[0].prior)))
+        return cliques
+
+    def _logs(self, column: Column, n_records: int) -> FloatArray:
+        if isinstance(column.recipe, Constant):
+            return column.recipe.table(n_records)
+        answer = self._answers[column.recipe]
+        logs = np.empty((n_records, answer.ceilings.shape[1]), order="F")
+        for made in np.unique(answer.made):
+            utilities = self.weighted(self._answers[made].prices).utilities
+            for part in self._blocks(np.flatnonzero(answer.made == made)):
+                records = self._cliques[part]
+                rows = ceiling_logs(utilities(records), answer.ceilings[part], self.epsilon)
+                for action, row in enumerate(rows):
+                    logs[records, action] = row
+        return logs
+
+    def _settled(self, prices: FloatArray) -> tuple[_Answer, IntArray]:
+        """An answer with what is known, and the classes that are left."""
+        n_classes, n_actions = len(self._cliques), len(self.rows[0].columns)
+        place = len(self._answers)
+        # The nearest answers on both sides, where prices differ in the last row alone.
+        line = [answer for answer in self._answers if (answer.prices[:-1] == prices[:-1]).all()]
+        below = max((a for a in line if a.prices[-1] < prices[-1]), key=lambda a: float(a.prices[-1]), default=None)
+        above = min((a for a in line if a.prices[-1] > prices[-1]), key=lambda a: float(a.prices[-1]), default=None)
+        if below is None or above is None:
+            answer = _Answer(
+                prices,
+                np.zeros((n_classes, len(self.rows))),
+                np.zeros(n_classes),
+                np.zeros((n_classes, n_actions)),
+                np.full(n_classes, place),
+            )
+            return answer, np.arange(n_classes)
+        share = float((prices[-1] - below.prices[-1]) / (above.prices[-1] - below.prices[-1]))
+        least = (1 - share) * below.least + share * above.least
+        settled = below.sums @ prices - least <= _SETTLED * (np.abs(below.sums) @ prices)
+        made = np.where(settled, below.made, place)
+        return _Answer(prices, below.sums.copy(), least, below.ceilings.copy(), made), np.flatnonzero(~settled)
+
+    def _solve(self, answer: _Answer, weighted: Weighted, left: IntArray) -> None:
+        """Solve the classes that are left."""
+        n_actions = answer.ceilings.shape[1]
+        agreed = np.empty(len(left), dtype=np.int8)
+        for places in self._blocks(np.arange(len(left))):
+            cliques = self._cliques[left[places]]
+            utilities, priors = weighted.utilities(cliques), _once(weighted.prior, cliques)
+            agreed[places] = agreed_among(utilities, weighted.prior[cliques])
+            answer.least[left[places]] = -(priors * utilities.max(axis=0)).sum(axis=1) if weighted.floored else 0.0
+        answer.ceilings[left] = agreed[:, None] == np.arange(n_actions)
+        for action in range(n_actions):
+            which = left[agreed == action]
+            answer.sums[which] = self._sums(self._cliques[which], lambda _: 1.0, (action,))
+        start, contested = 0, left[agreed < 0]
+        for solved in solve_cliques(weighted.utilities, weighted.prior, self._cliques[contested], self.epsilon):
+            places = contested[start : start + len(solved.records)]
+            start += len(places)
+            answer.ceilings[places] = solved.solution.ceilings
+            answer.least[places] += weighted.unit * solved.units * solved.solution.proven
+            chosen = np.exp(ceiling_logs(solved.columns, solved.solution.ceilings, self.epsilon))
+            answer.sums[places] = self._sums(solved.records, chosen.__getitem__, range(n_actions))
+
+    def _blocks(self, classes: IntArray) -> list[IntArray]:
+        return np.array_split(classes, max(1, classes.size * self._cliques.shape[1] // _BLOCK))
+
+    def _sums(
+        self, cliques: IntArray, chosen: Callable[[int], FloatArray | float], actions: Iterable[int]
+    ) -> FloatArray:
+        """What classes add to each row, (N, n_rows), if these actions are chosen with these chances, (N, size)."""
+        sums = np.zeros((len(cliques), len(self.rows)))
+        for place, row in enumerate(self.rows):
+            weights = _once(row.prior, cliques) / row.scale
+            for action in actions:
+                column = row.columns[action]
+                cost = column if len(column) == 1 else column[cliques]
+                sums[:, place] += (weights * cost * chosen(action)).sum(axis=1)
+        return sums
+
+
+def _once(prior: FloatArray, cliques: IntArray) -> FloatArray:
+    """The prior of the members, (N, size); cliques of a list are filled up with repetitions, which weigh nothing."""
+    weights: FloatArray = prior[cliques]
+    weights[:, 1:][cliques[:, 1:] == cliques[:, :-1]] = 0.0
+    return weights
+
+
+@dataclass(frozen=True, eq=False)
+class Side:
+    """A set of records with a choice, as the master programme sees it.
+
+    Attributes
+    ----------
+    part : MaskClass
+    oracle : Oracle
+        Of its own rows.
+    rows : array of int, (m,)
+        Which rows of the master programme these are; in the others it has nothing.
+    factors : array, (m,)
+        What one unit of its own rows adds to those of the master programme, > 0.
+    constants : sequence of Column
+        One action for all, one for each of its own.
+    table : callable
+        log p(a|x), (len(part.rows), len(part.columns)), of weights and columns.
+    """
+
+    part: MaskClass
+    oracle: Oracle
+    rows: IntArray
+    factors: FloatArray
+    constants: Sequence[Column]
+    table: Callable[[Parts], FloatArray]
+
+    @property
+    def fixed(self) -> int:
+        """The number, among its own, of the action that is best for all."""
+        assert self.part.problem is not None
+        return self.part.problem.best_fixed_action
+
+
+@dataclass(frozen=True, eq=False)
+class Joint(TableOracle):
+    """The oracle for all sides together.
+
+    Attributes
+    ----------
+    sides : sequence of Side
+    n_rows, n_actions : int
+    only : array of int, (n_records,)
+        The action of those who have no choice.
+    """
+
+    sides: Sequence[Side]
+    n_rows: int
+    n_actions: int
+    only: IntArray
+
+    @property
+    def precision(self) -> float:
+        """That of the least precise."""
+        return max((side.oracle.precision for side in self.sides), default=0.0)
+
+    def nearby(self, prices: FloatArray) -> FloatArray:
+        """As of the only side that has all rows, or the same."""
+        if len(self.sides) == 1 and len(self.sides[0].rows) == self.n_rows:
+            (side,) = self.sides
+            return side.oracle.nearby(prices * side.factors) / side.factors
+        return prices
+
+    def best(self, prices: FloatArray) -> tuple[Column, float]:
+        """The optimum, and what the weighted sum is at least for every private policy."""
+        columns, least = [], 0.0
+        for side in self.sides:
+            own = prices[side.rows] * side.factors
+            if own.any():
+                column, proven = side.oracle.best(own)
+                columns.append(column)
+                least += proven
+            else:
+                columns.append(side.constants[side.fixed])
+        return self._together(columns), least
+
+    def constants(self) -> list[Column]:
+        """One action for all who allow it, and the best for all on the other sides; and the best on all sides."""
+        best = [side.constants[side.fixed] for side in self.sides]
+        found = [self._together(best)]
+        for action in range(self.n_actions):
+            places = [np.flatnonzero(side.part.columns == action) for side in self.sides]
+            chosen = [
+                side.constants[int(place[0])] if len(place) else column
+                for side, place, column in zip(self.sides, places, best, strict=True)
+            ]
+            found.append(self._together(chosen))
+        return found
+
+    def _together(self, columns: Sequence[Column]) -> Column:
+        expectations = np.zeros(self.n_rows)
+        for side, column in zip(self.sides, columns, strict=True):
+            expectations[side.rows] += side.factors * column.expectations
+        return Column(expectations, tuple(columns))
+
+    def table(self, parts: Parts, n_records: int) -> FloatArray:
+        """log p(a|x) of a mixture, (n_records, n_actions); -inf at actions that are not allowed."""
+        logs = one_hot_logs(self.only, self.n_actions)
+        for place, side in enumerate(self.sides):
+            # A side may have the same column in several parts.
+            weights: dict[int, float] = {}
+            columns = {id(column.recipe[place]): column.recipe[place] for _, column in parts}
+            for weight, column in parts:
+                key = id(column.recipe[place])
+                weights[key] = weights.get(key, 0.0) + weight
+            of_side = side.table([(weights[key], column) for key, column in columns.items()])
+            logs[side.part.rows] = -np.inf
+            for action, found in zip(side.part.columns, of_side.T, strict=True):
+                logs[side.part.rows, action] = found
+        return logs

@@ -147,9 +147,14 @@ class _Simplex:
 
     def step(self) -> BoolArray:
         """One pivot or flip of bounds for each programme; True where there was nothing left to gain, (N,)."""
-        entering, gain = self._entering()
-        done = gain <= TOLERANCE
-        each = np.arange(len(entering))
+        each = np.arange(len(self.basis))
+        # The variable of largest reduced cost enters.
+        costs = -(self.prices @ self.table)
+        costs[:, : self.n_sets] += 1.0
+        np.negative(costs, out=costs, where=self.status == _UPPER)
+        costs[(self.status == _BASIC) | (self.limits == 0)] = -np.inf
+        entering: IntArray = costs.argmax(axis=1)
+        done: BoolArray = costs[each, entering] <= TOLERANCE
         low = self.status[each, entering] == _LOWER
         rising, span = np.where(low, 1.0, -1.0), self.limits[each, entering]
         column = np.einsum("nij,nj->ni", self.inverse, self.table.T[entering])
@@ -162,18 +167,15 @@ class _Simplex:
         falls = column[pivot, row[pivot]] * rising[pivot] > 0
         self.status[pivot, self.basis[pivot, row[pivot]]] = np.where(falls, _LOWER, _UPPER)
         self.levels[pivot, row[pivot]] = (np.where(low, 0.0, span) + change)[pivot]
-        self._exchange(pivot, entering[pivot], row[pivot], column[pivot])
+        # Those that enter are put into the basis.
+        row, column, each = row[pivot], column[pivot], np.arange(len(pivot))
+        self.basis[pivot, row] = entering[pivot]
+        self.status[pivot, entering[pivot]] = _BASIC
+        pivot_rows = self.inverse[pivot, row] / column[each, row][:, None]
+        inverse = self.inverse[pivot] - column[:, :, None] * pivot_rows[:, None, :]
+        inverse[each, row] = pivot_rows
+        self.inverse[pivot] = inverse
         return done
-
-    def _entering(self) -> tuple[IntArray, FloatArray]:
-        """The variable of largest reduced cost and that cost."""
-        costs = -(self.prices @ self.table)
-        costs[:, : self.n_sets] += 1.0
-        np.negative(costs, out=costs, where=self.status == _UPPER)
-        costs[(self.status == _BASIC) | (self.limits == 0)] = -np.inf
-        entering: IntArray = costs.argmax(axis=1)
-        gain: FloatArray = costs[np.arange(len(costs)), entering]
-        return entering, gain
 
     def _leaving(self, change: FloatArray) -> tuple[IntArray, FloatArray]:
         """The basic variable that first meets a bound, and the step to there."""
@@ -184,16 +186,6 @@ class _Simplex:
         row: IntArray = steps.argmin(axis=1)
         length: FloatArray = steps[np.arange(len(steps)), row]
         return row, length
-
-    def _exchange(self, which: IntArray, entering: IntArray, row: IntArray, column: FloatArray) -> None:
-        """Put the entering variables of these programmes into the basis; `column` is theirs, (len(which), k)."""
-        each = np.arange(len(which))
-        self.basis[which, row] = entering
-        self.status[which, entering] = _BASIC
-        pivot_rows = self.inverse[which, row] / column[each, row][:, None]
-        inverse = self.inverse[which] - column[:, :, None] * pivot_rows[:, None, :]
-        inverse[each, row] = pivot_rows
-        self.inverse[which] = inverse
 
 
 _OPTIONS = {"primal_feasibility_tolerance": 1e-9, "dual_feasibility_tolerance": 1e-9}

@@ -24,11 +24,21 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from policies.arrays import ROUNDING, FloatArray, IntArray, non_negative, probability_vector
-from policies.optimal.by_class import ByClass
 from policies.optimal.classes import by_order, one_clique
-from policies.optimal.joint import Joint, Side
 from policies.optimal.mixtures import Column, best_mixture
-from policies.optimal.oracles import ByOrder, ByProgramme, Constant, Groups, Row, TableOracle, Weighted, neighbours
+from policies.optimal.oracles import (
+    ByClass,
+    ByOrder,
+    ByProgramme,
+    Constant,
+    Groups,
+    Joint,
+    Row,
+    Side,
+    TableOracle,
+    Weighted,
+    neighbours,
+)
 from policies.policy import NotApplicableError
 from policies.problem import DecisionProblem, MaskClass, once_per_problem
 
@@ -71,12 +81,6 @@ class _Stakes:
     def rows(self) -> list[Row]:
         """What is lost under each prior."""
         return [Row(prior, self.regrets, float(unit)) for prior, unit in zip(self.priors, self.units, strict=True)]
-
-    @property
-    def of_constants(self) -> FloatArray:
-        """The rows of one action for all, (k, J)."""
-        lost = [[float(prior @ column) for prior in self.priors] for column in self.regrets]
-        return np.array(lost) / self.units
 
     def groups(self, problem: DecisionProblem) -> Groups:
         """By the order of their utilities."""
@@ -170,7 +174,9 @@ def _oracle(problem: DecisionProblem, epsilon: float, stakes: _Stakes | None) ->
         constants = groups.worths.sum(axis=0)
     else:
         stakes = _stakes(problem, None) if stakes is None else stakes
-        weighted, constants = partial(stakes.weighted, problem), stakes.of_constants
+        weighted = partial(stakes.weighted, problem)
+        lost = [[float(prior @ column) for prior in stakes.priors] for column in stakes.regrets]
+        constants = np.array(lost) / stakes.units
         if len(partitions) == 1:
             oracle = ByClass(epsilon, partitions[0], weighted, stakes.rows)
         else:

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
-from policies.adjacency import OneFeature, Partition
+from policies.adjacency import Listed, OneFeature, Partition
 from policies.arrays import non_negative
 from policies.exponential import ExponentialBoundedRange
-from policies.listed import Listed
 from policies.optimal import whole_programme
 from policies.optimal.classes import hiding_partitions, one_clique, solve_classes, solve_orders
 from policies.optimal.whole_programme import fits, solve_full
@@ -65,7 +63,7 @@ def value_limit(problem: DecisionProblem, epsilon: float) -> ValueLimit:
     ValueError
         If epsilon is negative or not a number.
     NotApplicableError
-        For one-feature over a list of records (`policies.listed`) at epsilon = 0, or too long for the whole programme:
+        For one-feature over a list of records (`Listed`) at epsilon = 0, or too long for the whole programme:
         listed records that differ in two features need no record between them, so the bounds above do not hold.
     """
     exact = _exact_limit(problem, epsilon)
@@ -116,8 +114,8 @@ def _class_limit(problem: DecisionProblem, partition: Partition, epsilon: float)
         loss, proven = float(solution.losses[0]), float(solution.proven[0])
     else:
         for solved in solve_classes(problem, partition, epsilon):
-            loss += solved.loss
-            proven += solved.proven_loss
+            loss += float(solved.units @ solved.solution.losses)
+            proven += float(solved.units @ solved.solution.proven)
     greedy = _greedy_value(problem)
     return ValueLimit(greedy - loss, greedy - min(loss, proven), loss - proven <= _tolerance(problem))
 
@@ -138,9 +136,17 @@ def _achievable(problem: DecisionProblem, epsilon: float) -> float:
 
 
 def _unbeatable(problem: DecisionProblem, epsilon: float) -> float:
+    """The least bound: from each strong feature, from all, and from the strongest few while more of them help."""
     strongest = _by_strength(problem)
-    singles = [_hiding(problem, (part,), epsilon) for part in strongest[:_LARGEST_SET]]
-    return min(*singles, *_hiding_several(problem, strongest, epsilon))
+    bounds = [_hiding(problem, (part,), epsilon) for part in strongest[:_LARGEST_SET]]
+    bounds.append(_hiding(problem, tuple(strongest), epsilon))
+    best = np.inf
+    for size in range(2, min(_LARGEST_SET, len(strongest) - 1) + 1):
+        bounds.append(_hiding(problem, tuple(strongest[:size]), epsilon))
+        if bounds[-1] >= best:
+            break
+        best = bounds[-1]
+    return min(bounds)
 
 
 @once_per_problem
@@ -148,18 +154,6 @@ def _by_strength(problem: DecisionProblem) -> list[Partition]:
     """The features in the order of what hiding each costs at epsilon = 1; any order gives bounds that hold."""
     partitions = hiding_partitions(problem.adjacency, problem.n_records)
     return [partitions[i] for i in np.argsort([_hiding(problem, (part,), 1.0) for part in partitions])]
-
-
-def _hiding_several(problem: DecisionProblem, strongest: list[Partition], epsilon: float) -> Iterator[float]:
-    """Bounds from all features and from the strongest few of them, while more of them help."""
-    yield _hiding(problem, tuple(strongest), epsilon)
-    best = np.inf
-    for size in range(2, min(_LARGEST_SET, len(strongest) - 1) + 1):
-        bound = _hiding(problem, tuple(strongest[:size]), epsilon)
-        yield bound
-        if bound >= best:
-            return
-        best = bound
 
 
 def _hiding(problem: DecisionProblem, partitions: tuple[Partition, ...], epsilon: float) -> float:

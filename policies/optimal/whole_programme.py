@@ -107,17 +107,12 @@ def _solve(regrets: FloatArray, constraints: sparse.csr_array) -> tuple[FloatArr
         # The uniform table is private, and a loss of 0 is always proven.
         return np.full(regrets.shape, 1 / n_actions), 0.0
     table = np.maximum(found.point[: regrets.size].reshape(regrets.shape), 0.0)
-    return table / table.sum(axis=1)[:, None], _dual_bound(regrets, constraints, found.prices)
-
-
-def _dual_bound(regrets: FloatArray, constraints: sparse.csr_array, multipliers: FloatArray) -> float:
-    """The Lagrangian bound: for any y >= 0, no table in the constraints loses less.
-
-    Rows sum to 1, so the least of regrets + A^T y over a row is at its smallest entry; ceilings lie in [0, 1].
-    """
-    prices = constraints.T @ multipliers
+    # The Lagrangian bound: for any y >= 0, no table in the constraints loses less. Rows sum to 1, so the least of
+    # regrets + A^T y over a row is at its smallest entry; ceilings lie in [0, 1].
+    prices = constraints.T @ found.prices
     of_rows = (regrets + prices[: regrets.size].reshape(regrets.shape)).min(axis=1)
-    return float(of_rows.sum() + np.minimum(prices[regrets.size :], 0.0).sum())
+    bound = float(of_rows.sum() + np.minimum(prices[regrets.size :], 0.0).sum())
+    return table / table.sum(axis=1)[:, None], bound
 
 
 def private_constraints(partitions: tuple[Partition, ...], n_actions: int, epsilon: float) -> sparse.csr_array:
@@ -134,7 +129,10 @@ def private_constraints(partitions: tuple[Partition, ...], n_actions: int, epsil
     below = sparse.vstack(paired, format="csr")
     if ceiled:
         members = sparse.vstack([_pick(lines.ravel(), n_records) for lines in ceiled])
-        ceilings = sparse.block_diag([_repeat(lines) for lines in ceiled])
+        # Each repeats a ceiling for each record of its line, (lines.size, n_lines).
+        ceilings = sparse.block_diag(
+            [_pick(np.repeat(np.arange(len(lines)), lines.shape[1]), len(lines)) for lines in ceiled]
+        )
         below = sparse.block_array([[below, None], [members, -ceilings], [-members, np.exp(-epsilon) * ceilings]])
     return sparse.csr_array(sparse.kron(below, sparse.eye_array(n_actions)))
 
@@ -142,11 +140,6 @@ def private_constraints(partitions: tuple[Partition, ...], n_actions: int, epsil
 def _pick(records: IntArray, n_records: int) -> sparse.csr_array:
     """The matrix that selects these records, (len(records), n_records)."""
     return sparse.csr_array((np.ones(len(records)), (np.arange(len(records)), records)), (len(records), n_records))
-
-
-def _repeat(lines: IntArray) -> sparse.csr_array:
-    """The matrix that repeats a ceiling for each record of its line, (lines.size, n_lines)."""
-    return _pick(np.repeat(np.arange(len(lines)), lines.shape[1]), len(lines))
 
 
 def private_logs(table: FloatArray, partitions: tuple[Partition, ...], epsilon: float) -> FloatArray:

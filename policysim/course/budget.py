@@ -366,7 +366,7 @@ class PrivacyBudget:
         epsilons : iterable of float
             The loss of each use, >= 0.
         rhos : iterable of float, optional
-            The rho of each use (`policies.accounting.concentrated_rho`), in any order.
+            The rho of each use (`policies.accounting.bounded_range_rho`), in any order.
 
         Raises
         ------

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from policies.arrays import FloatArray, IntArray
-from policies.named_records import SomeRecords
+from policies.problem import SomeRecords
 from policysim.course.planning import DailyDecisions, expected, q_table, require_tabular
 from policysim.course.planning_infinite import EndlessError, chain_values
 from policysim.course.process import Process

@@ -18,7 +18,7 @@ from scipy import sparse
 
 from envs.toml_reader import FINITE
 from policies.arrays import SUM_TOLERANCE, FloatArray, IntArray, finite_table
-from policies.named_records import Records
+from policies.problem import Records
 
 BoolArray: TypeAlias = NDArray[np.bool_]
 

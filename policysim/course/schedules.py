@@ -15,9 +15,8 @@ from typing import TypeAlias
 import numpy as np
 
 from envs.treatment_response import is_whole
-from policies.adjacency import Adjacency, AnyRecord
+from policies.adjacency import Adjacency, AnyRecord, Listed
 from policies.arrays import FloatArray, IntArray
-from policies.listed import Listed
 from policies.optimal.certificate import optimal_certificate
 from policies.optimal.optimum import Optimal
 from policies.policy import NotApplicableError, two_values

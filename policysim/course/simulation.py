@@ -9,8 +9,7 @@ from functools import partial
 
 import numpy as np
 
-from envs.alike import Cells
-from envs.crowd import Crowd, Tally
+from envs.crowd import Cells, Crowd, Tally
 from envs.crowd_days import CountedDays
 from envs.treatment_response import Course, ResponseModel
 from policies.arrays import FloatArray, IntArray

@@ -14,7 +14,7 @@ from scipy import sparse
 
 from policies.arrays import SUM_TOLERANCE, FloatArray, IntArray, conditional, probability_vector, read_only
 from policies.mask import admissible_mask, mask_classes
-from policies.named_records import NumberedRecords, Records, SomeRecords
+from policies.problem import NumberedRecords, Records, SomeRecords
 from policysim.course.process import (
     WHY_UNCHANGING,
     BoolArray,

@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from envs.toml_reader import unknown
-from policies.adjacency import Adjacency, AnyRecord, OneFeature
+from policies.adjacency import Adjacency, AnyRecord, Listed, OneFeature
 from policies.arrays import FloatArray
 from policies.catalogue import make_policy
-from policies.listed import Listed
 from policies.policy import NotApplicableError, Policy
 from policies.privacy_loss import privacy_loss_of_logs
 from policies.problem import DecisionProblem

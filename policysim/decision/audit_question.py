@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from policies.adjacency import AnyRecord, OneFeature, Sensitive
-from policies.listed import Listed
+from policies.adjacency import AnyRecord, Listed, OneFeature, Sensitive
 from policies.problem import DecisionProblem
 from policysim.decision.audit import Finding, audit, audit_document, audit_table, exceeds, table_adjacency
 from policysim.decision.comparison_screen import sensitivity_screen

@@ -21,9 +21,8 @@ from envs.records import RecordSpace
 from policies.adjacency import AnyRecord, OneFeature, Sensitive, public_classes
 from policies.arrays import FloatArray, probability_table
 from policies.distinct import distinct_rows
-from policies.named_records import Records
 from policies.policy import Policy
-from policies.problem import DecisionProblem
+from policies.problem import DecisionProblem, Records
 from policysim.question.formats import NEGLIGIBLE, rounded
 from policysim.question.words import level_name
 from policysim.study.labels import level_in_words

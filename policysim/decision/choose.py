@@ -13,8 +13,8 @@ import pandas as pd
 
 from policies.arrays import ROUNDING, FloatArray
 from policies.catalogue import make_policy
-from policies.guess_rate import guess_rate_within
 from policies.policy import Policy
+from policies.privacy_loss import guess_rate_within
 from policies.problem import DecisionProblem
 from policies.reference import BestFixed, Greedy
 from policysim.decision.demands import Demand, demand_curve, expected_deaths, make_demand

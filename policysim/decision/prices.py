@@ -16,7 +16,7 @@ from policies.optimal.optimum import Optimal
 from policies.privacy_loss import privacy_loss_of_logs
 from policies.problem import DecisionProblem
 from policies.reference import Greedy
-from policies.scores import score_range
+from policies.sensitivity import score_range
 from policysim.decision.demands import expected_deaths
 from policysim.question.protocol import SILENT, Progress
 from policysim.study.gain import Gain

@@ -18,7 +18,7 @@ from scipy.special import expit, logit
 from scipy.stats import norm
 
 from envs.scenario import COST, DEATH, EFFECTS, HAZARD_RATIO, Scenario, Treatment
-from envs.treatment_effects import own_number
+from envs.treatment_response import own_number
 from envs.utility import Utility
 from policysim.study.basis import numbers_by_part
 from policysim.study.declared import ScenarioStudy

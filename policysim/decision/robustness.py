@@ -16,10 +16,9 @@ from numpy.typing import NDArray
 from envs.scenario import DEATH, DEATHS, SYMPTOMS
 from envs.treatment_response import ResponseModel
 from envs.utility import Utility
-from policies.adjacency import AnyRecord
+from policies.adjacency import AnyRecord, Listed
 from policies.arrays import FloatArray, IntArray
 from policies.distinct import distinct_rows, reweighted
-from policies.listed import Listed
 from policies.optimal.optimum import Optimal
 from policies.policy import Policy
 from policies.problem import DecisionProblem

@@ -15,9 +15,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from envs.keys import declared
 from envs.records import Feature, IntArray, RecordSpace
-from envs.toml_reader import FINITE, Table
+from envs.toml_reader import FINITE, Table, declared
 from policysim.files.bad_rows import DataError, level_key, level_of
 from policysim.files.many_files import ENDINGS, is_many, parts_of
 

@@ -9,7 +9,7 @@ import pandas as pd
 
 from envs.records import RecordSpace
 from envs.scenario import DEATH, EFFECTS, HAZARD_RATIO, ILLUSTRATIVE, DeathModel, EventModel, Scenario
-from policies.named_records import Records
+from policies.problem import Records
 from policysim.question.words import ASSUMED_PUBLIC, NO_ADVICE, in_a_row
 from policysim.study.declared import LoggedStudy, Study, require_scenario
 

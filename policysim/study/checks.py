@@ -10,9 +10,8 @@ import numpy as np
 
 from policies.arrays import SUM_TOLERANCE, FloatArray, blocks
 from policies.catalogue import CATALOGUE
-from policies.guess_rate import guess_rate_within
 from policies.policy import NotApplicableError, Policy
-from policies.privacy_loss import privacy_loss_of_logs
+from policies.privacy_loss import guess_rate_within, privacy_loss_of_logs
 from policies.problem import DecisionProblem
 
 # The quantile that is the upper end of a 95 % interval, and how many standard errors that is, of a normal mean.

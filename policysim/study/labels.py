@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 
 from envs.records import RecordSpace
 from policies.adjacency import Sensitive
-from policies.named_records import Records
-from policies.problem import DecisionProblem
+from policies.problem import DecisionProblem, Records
 from policysim.question.words import ASSUMED_PUBLIC, level_name
 from policysim.study.basis import basis, hidden
 from policysim.study.declared import ScenarioStudy, Study

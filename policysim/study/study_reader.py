@@ -8,10 +8,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from envs.keys import declared, with_keys
 from envs.scenario import Scenario
 from envs.scenario_reader import load_scenario
-from envs.toml_reader import InputFileError, Table, open_toml, unknown
+from envs.toml_reader import InputFileError, Table, declared, open_toml, unknown, with_keys
 from envs.utility import Utility, default_utility
 from policies.adjacency import Sensitive
 from policies.catalogue import CATALOGUE, DEFAULT_POLICIES, WITHOUT_DEATHS, unknown_policy

@@ -16,7 +16,7 @@ import pandas as pd
 
 from envs.records import Feature, Lookup
 from envs.toml_reader import unknown
-from envs.treatment_effects import contraindication_of, forbidden
+from envs.treatment_response import contraindication_of, forbidden
 from policies.arrays import FloatArray, IntArray
 from policies.mask import BoolArray
 from policies.policy import Policy

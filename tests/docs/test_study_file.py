@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from envs.keys import Key
 from envs.scenario_reader import load_scenario
-from envs.toml_reader import InputFileError
+from envs.toml_reader import InputFileError, Key
 from policies.catalogue import DEFAULT_POLICIES, WITHOUT_DEATHS
 from policysim.study.declared import PREVALENCE
 from policysim.study.study_reader import load_study

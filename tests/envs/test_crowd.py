@@ -9,8 +9,7 @@ import pytest
 from brute_force import CHAIN, SCENARIOS, ByHand, scenario
 
 import envs
-from envs.alike import Cells
-from envs.crowd import Crowd, Tally
+from envs.crowd import Cells, Crowd, Tally
 from envs.crowd_days import CountedDays
 from envs.treatment_response import Course
 

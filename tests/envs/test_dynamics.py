@@ -7,12 +7,10 @@ import pytest
 from brute_force import SCENARIOS, ByHand, scenario
 
 import envs
-from envs.backup import Backup
+from envs.backup import FLAGS_AT_ONCE, Backup
 from envs.cohort import PatientSampler
 from envs.dynamics import Dynamics, FlagSum
-from envs.flag_products import FLAGS_AT_ONCE
-from envs.hazard import exp_of
-from envs.treatment_response import Course
+from envs.treatment_response import Course, exp_of
 
 DAYS = 3
 EDGE = 1e-9

@@ -7,8 +7,7 @@ from brute_force import scenario
 from matplotlib.colors import to_rgb
 
 import policysim  # noqa: F401 - registers the environments
-from envs.chart import DAYS_SHOWN, History, as_text, wrapped
-from envs.chart_image import BAR, as_image
+from envs.chart import BAR, DAYS_SHOWN, History, as_image, as_text, wrapped
 from envs.treatment import TreatmentEnv
 from envs.treatment_vector import TreatmentVectorEnv
 

@@ -9,10 +9,14 @@ from hypothesis import strategies as st
 from random_problems import adjacencies, neighbour_pairs
 
 from policies import AnyRecord, DecisionProblem, Sensitive, make_policy
-from policies.accounting import bounded_range_rho, compose, concentrated_rho
+from policies.accounting import bounded_range_rho, compose, log_ratio_range
 from policies.privacy_loss import privacy_loss_of_logs
 
 ORDERS = (1 + 1e-3, 1.1, 1.5, 2, 3, 5, 10, 30, 100, 1000)
+
+
+def concentrated_rho(logs, adjacency):
+    return bounded_range_rho(log_ratio_range(logs, adjacency))
 
 
 def renyi(p, q, order):

@@ -11,9 +11,7 @@ from random_problems import problems
 from scipy.stats import chi2
 
 from policies import AnyRecord, DecisionProblem, OneFeature, Sensitive
-from policies.calibration import ExponentialTight
-from policies.capped import ExponentialCapped
-from policies.exponential import Exponential, ExponentialBoundedRange, softmax
+from policies.exponential import Exponential, ExponentialBoundedRange, ExponentialCapped, ExponentialTight, softmax
 from policies.privacy_loss import privacy_loss_of_logs
 from policies.problem import once_per_problem
 from policies.reference import Greedy, Uniform

@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 from random_problems import tables
 
 from policies import CATALOGUE, AnyRecord, DecisionProblem, OneFeature, Policy, Sensitive, make_policy
-from policies.capped import MOST_ROWS
 from policies.distinct import distinct_rows, once_each, reweighted
-from policies.exponential import Exponential
+from policies.exponential import MOST_ROWS, Exponential
 from policies.privacy_loss import privacy_loss_of_logs
 from policies.sensitivity import sensitivity
 

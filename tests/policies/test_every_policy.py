@@ -12,8 +12,7 @@ from random_problems import problems, with_all
 from scipy.stats import chi2
 
 from policies import CATALOGUE, AnyRecord, DecisionProblem, make_policy, privacy_loss
-from policies.guess_rate import guess_rate_within
-from policies.privacy_loss import privacy_loss_of_logs
+from policies.privacy_loss import guess_rate_within, privacy_loss_of_logs
 
 EPSILONS = (0, 0.01, 0.1, 1, 5, 20, 100)
 PRIVATE = [name for name, policy in CATALOGUE.items() if policy.uses_epsilon]

@@ -8,7 +8,7 @@ import pytest
 from full_programme import full_value
 
 from policies import AnyRecord, DecisionProblem, OneFeature, Sensitive
-from policies.listed import Listed
+from policies.adjacency import Listed
 from policies.optimal.certificate import optimal_certificate
 from policies.proof import LOST, grouped
 

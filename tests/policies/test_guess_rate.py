@@ -11,10 +11,9 @@ from hypothesis import strategies as st
 from random_problems import adjacencies, neighbour_pairs
 
 from policies import AnyRecord, OneFeature, Sensitive, guess_rate, privacy_loss
-from policies.adjacency import largest_difference
-from policies.guess_rate import guess_rate_within
-from policies.listed import Listed
+from policies.adjacency import Listed, largest_difference
 from policies.policy import NotApplicableError
+from policies.privacy_loss import guess_rate_within
 
 
 def brute_force(table, pairs):
@@ -95,7 +94,7 @@ def test_a_search_that_forgets_the_sets_of_several_actions_is_caught():
     ids=repr,
 )
 def test_in_blocks_of_records_the_pair_that_is_farthest_apart_is_found(adjacency, monkeypatch):
-    for module in ("policies.guess_rate", "policies.arrays"):
+    for module in ("policies.privacy_loss", "policies.arrays"):
         monkeypatch.setattr(sys.modules[module], "BLOCK", 20)
     rng = np.random.default_rng(3)
     table = rng.dirichlet(np.ones(12), size=2000)

@@ -8,8 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from policies import AnyRecord, DecisionProblem, OneFeature, Sensitive, privacy_loss, sensitivity
-from policies.adjacency import largest_difference
-from policies.listed import Listed, ListedPartition
+from policies.adjacency import Listed, ListedPartition, largest_difference
 from policies.optimal.certificate import optimal_certificate
 
 

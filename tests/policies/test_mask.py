@@ -11,7 +11,7 @@ from random_problems import LOOK_FURTHER, masked_problems, neighbour_pairs, prob
 
 from policies import CATALOGUE, AnyRecord, DecisionProblem, OneFeature, Sensitive, make_policy
 from policies.accounting import policy_use
-from policies.listed import Listed
+from policies.adjacency import Listed
 from policies.mask import least_given, same_masks
 from policies.policy import Policy
 from policies.privacy_loss import privacy_loss_of_logs

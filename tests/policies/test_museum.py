@@ -19,9 +19,9 @@ from scipy.stats import chi2
 import policies.optimal.certificate
 import policies.proof
 from policies import AnyRecord, DecisionProblem, OneFeature, Policy, Sensitive, make_policy
-from policies.accounting import compose, concentrated_rho, policy_use, response_variation
+from policies.accounting import bounded_range_rho, compose, log_ratio_range, policy_use, response_variation
+from policies.adjacency import Listed
 from policies.exponential import Exponential, ExponentialBoundedRange, ExponentialFamily
-from policies.listed import Listed
 from policies.mask import mask_classes
 from policies.masked import masked_problem
 from policies.optimal.certificate import optimal_certificate
@@ -295,16 +295,16 @@ def test_a_policy_that_is_not_of_bounded_range_charged_as_epsilon_squared_over_e
     claimed_rho = epsilon**2 / 8
     # Its loss is within epsilon: only the range of the log-ratio shows the defect.
     assert privacy_loss_of_logs(logs, AnyRecord()).epsilon <= epsilon * (1 + 1e-12)
-    assert concentrated_rho(logs, AnyRecord()) > 1.5 * claimed_rho
+    assert bounded_range_rho(log_ratio_range(logs, AnyRecord())) > 1.5 * claimed_rho
     # The claim is not merely unproved but false, and the right one is true.
-    assert claimed_rho < kullback_leibler(logs) < concentrated_rho(logs, AnyRecord())
+    assert claimed_rho < kullback_leibler(logs) < bounded_range_rho(log_ratio_range(logs, AnyRecord()))
 
 
 @pytest.mark.parametrize("epsilon", [0.25, 0.5, 1.0, 2.0])
 def test_the_exponential_mechanism_calibrated_by_range_may_be_charged_as_epsilon_squared_over_eight(epsilon):
     problem = problem_of([[1.0, 0.0], [0.0, 1.0]])
     logs = make_policy("exponential-bounded-range", epsilon=epsilon).log_probabilities(problem)
-    assert concentrated_rho(logs, problem.adjacency) <= epsilon**2 / 8 * (1 + 1e-12)
+    assert bounded_range_rho(log_ratio_range(logs, problem.adjacency)) <= epsilon**2 / 8 * (1 + 1e-12)
     assert kullback_leibler(logs) < epsilon**2 / 8
 
 

@@ -6,10 +6,10 @@ from full_programme import full_value
 from proofs_by_hand import least_lost
 
 from policies import AnyRecord, DecisionProblem, OneFeature, Sensitive, make_policy
+from policies.adjacency import Listed
 from policies.distinct import once_each
-from policies.listed import Listed
-from policies.optimal import penalties
-from policies.optimal.bounded import bounded_optimum, penalised, penalised_point
+from policies.optimal import bounded_programme
+from policies.optimal.bounded import bounded_optimum, penalised_point
 from policies.optimal.bounded_programme import BoundedProgramme
 from policies.optimal.bounds import ONE_FOR_ALL, InfeasibleError, bounds_on
 from policies.optimal.mixtures import Column, best_mixture
@@ -212,16 +212,22 @@ def test_one_for_all_is_kept_exactly_where_nothing_better_keeps_it():
     assert best > problem.fixed_values.max() + 0.01
 
 
+def penalised(problem, penalty):
+    return problem.with_utilities(problem.utilities - penalty * problem.outcomes["deaths"])
+
+
 def test_a_penalty_takes_one_pass_over_the_records_for_all_epsilons(monkeypatch):
     problem = random_problem(np.random.default_rng(9), "any-record")
     passes = []
     monkeypatch.setattr(
-        penalties, "order_codes", lambda rows, real=penalties.order_codes: passes.append(1) or real(rows)
+        bounded_programme,
+        "order_codes",
+        lambda rows, real=bounded_programme.order_codes: passes.append(1) or real(rows),
     )
     for epsilon in (0.5, 1.0, 2.0):
         for penalty in (0.3, 3.0):
             value, deaths = penalised_point(problem, epsilon, "deaths", penalty)
-            policy = Optimal(epsilon).probabilities(penalised(problem, {"deaths": penalty}))
+            policy = Optimal(epsilon).probabilities(penalised(problem, penalty))
             assert value == pytest.approx(problem.value(policy), abs=1e-12)
             assert deaths == pytest.approx(expected(problem, problem.outcomes["deaths"], policy), abs=1e-12)
     assert len(passes) == 2
@@ -230,11 +236,10 @@ def test_a_penalty_takes_one_pass_over_the_records_for_all_epsilons(monkeypatch)
 @pytest.mark.parametrize("kind", ["sensitive", "one-feature"])
 def test_a_point_of_the_frontier_is_the_penalised_optimum(kind):
     problem = random_problem(np.random.default_rng(4), kind)
-    policy = Optimal(1.0).probabilities(penalised(problem, {"deaths": 2.0}))
+    policy = Optimal(1.0).probabilities(penalised(problem, 2.0))
     value, deaths = penalised_point(problem, 1.0, "deaths", 2.0)
     score = problem.value(policy) - 2 * expected(problem, problem.outcomes["deaths"], policy)
     assert value - 2 * deaths == pytest.approx(score, abs=1e-7)
-    assert penalised(problem, {"deaths": 2.0}) is penalised(problem, {"deaths": 2.0})
     with pytest.raises(ValueError, match="penalty must be >= 0, got penalty=-1"):
         penalised_point(problem, 1.0, "deaths", -1)
     with pytest.raises(ValueError, match="penalty must be finite"):

@@ -10,10 +10,9 @@ from scipy.optimize import linprog
 
 from policies import DecisionProblem, Sensitive
 from policies.optimal import ceilings
-from policies.optimal.ceilings import best_ceilings
+from policies.optimal.ceilings import best_ceilings, class_weights, members_of, preferences
 from policies.optimal.optimum import Optimal
 from policies.optimal.programmes import solve_packing
-from policies.optimal.sets import class_weights, members_of, preferences
 from policies.privacy_loss import privacy_loss_of_logs
 
 
@@ -69,7 +68,7 @@ def test_listing_the_sets_that_occur_gives_the_same_optimum_as_listing_all(monke
     rng = np.random.default_rng(2)
     problem = DecisionProblem(rng.normal(size=(30, 4)), rng.dirichlet(np.ones(30)), Sensitive((6, 5), (1,)))
     expected = Optimal(1.0).probabilities(problem)
-    monkeypatch.setattr("policies.optimal.sets._LIST_ALL", 2)
+    monkeypatch.setattr("policies.optimal.ceilings._LIST_ALL", 2)
     np.testing.assert_allclose(Optimal(1.0).probabilities(problem), expected, atol=1e-9)
 
 

@@ -14,7 +14,7 @@ from random_problems import masked_problems, problems
 
 import policies.proof
 from policies import AnyRecord, DecisionProblem, OneFeature, Sensitive
-from policies.listed import Listed
+from policies.adjacency import Listed
 from policies.optimal.bounded import bounded_optimum
 from policies.optimal.bounds import ONE_FOR_ALL, InfeasibleError
 from policies.optimal.certificate import document, optimal_certificate

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from policies import AnyRecord, DecisionProblem, OneFeature, Sensitive
-from policies.listed import Listed
+from policies.adjacency import Listed
 from policies.optimal import whole_programme
 from policies.optimal.optimum import Optimal
 from policies.optimal.value_limit import value_limit

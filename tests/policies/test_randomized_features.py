@@ -12,7 +12,7 @@ from scipy.stats import chi2
 
 from policies import AnyRecord, DecisionProblem, OneFeature, Sensitive
 from policies.privacy_loss import privacy_loss_of_logs
-from policies.randomized_features import FeatureChannel, RandomizedFeatures, bayes_decisions, channel_for
+from policies.randomized_response import FeatureChannel, RandomizedFeatures, bayes_decisions, channel_for
 
 EPSILONS = (0, 0.01, 0.1, 1, 5, 20, 100)
 

@@ -12,8 +12,8 @@ from policies.local import (
     count_reports,
     estimate,
     estimate_bits,
+    estimation,
     expectation_maximization,
-    likelihood,
     privatize,
 )
 
@@ -64,13 +64,13 @@ def test_em_reaches_the_unbiased_estimate_where_that_is_a_proportion():
 
 
 def test_the_likelihood_never_falls_on_the_way(monkeypatch):
-    seen, leap = [], likelihood._leap
+    seen, leap = [], estimation._leap
 
     def watched(shares, *rest):
         seen.append(shares)
         return leap(shares, *rest)
 
-    monkeypatch.setattr(likelihood, "_leap", watched)
+    monkeypatch.setattr(estimation, "_leap", watched)
     rng = np.random.default_rng(1)
     for _ in range(20):
         table = rng.random((30, 6)) ** 3

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from scipy.special import chdtrc
 
 from policies.local import KAry, TwoCoin, Unary, count_reports, privatize
-from policies.local.parameters import TOTAL, exp_floor
+from policies.local.channel import TOTAL, exp_floor
 
 RELEASED = [
     TwoCoin(),

@@ -16,8 +16,7 @@ import policysim as ps
 from envs.records import Feature, RecordSpace, record_space
 from envs.scenario_reader import load_scenario
 from policies import AnyRecord, DecisionProblem, OneFeature, Sensitive
-from policies.adjacency import public_classes
-from policies.listed import Listed
+from policies.adjacency import Listed, public_classes
 from policysim.decision.beliefs import BeliefRange, Beliefs, among, belief_sentence, hidden_beliefs
 from policysim.decision.decision_question import DecisionQuestion
 from policysim.question.protocol import SILENT

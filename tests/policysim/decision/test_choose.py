@@ -192,7 +192,7 @@ def test_one_treatment_for_all_leaves_nothing_to_guess():
 
 
 def test_a_guess_rate_that_takes_too_long_is_refused_where_it_is_asked_for(monkeypatch):
-    monkeypatch.setattr(sys.modules["policies.guess_rate"], "MOST_STEPS", 1)
+    monkeypatch.setattr(sys.modules["policies.privacy_loss"], "MOST_STEPS", 1)
     assert math.isnan(choose(SYMMETRIC, Wish(keep=0.8), ["optimal"]).rows[0].guess_rate)
     with pytest.raises(ValueError, match="the guess rate of 2 actions for 2 records"):
         choose(SYMMETRIC, Wish(keep=0.8, max_guess_rate=0.9), ["optimal"])

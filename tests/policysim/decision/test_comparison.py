@@ -138,7 +138,7 @@ def test_all_policies_and_the_default_curve_are_the_default(problem):
 
 
 def test_a_guess_rate_that_takes_too_long_is_left_empty(monkeypatch):
-    monkeypatch.setattr(sys.modules["policies.guess_rate"], "MOST_STEPS", 8)
+    monkeypatch.setattr(sys.modules["policies.privacy_loss"], "MOST_STEPS", 8)
     problem = ps.DecisionProblem(np.eye(3), np.full(3, 1 / 3), ps.AnyRecord())
     table = ps.compare(problem, policies=["randomized-response"], epsilons=[1.0])
     assert table["guess_rate"].isna().all()

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from random_problems import problems
 
 import policysim as ps
-from policies.guess_rate import guess_rate
+from policies.privacy_loss import guess_rate
 from policysim.cli.main import main
 from policysim.decision.choice_screen import answer, asked, limit_shown
 from policysim.decision.choose import Wish, choose

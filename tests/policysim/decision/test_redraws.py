@@ -11,7 +11,7 @@ from scipy.stats import norm
 
 from envs.scenario import TreatmentRule
 from envs.scenario_reader import load_scenario
-from envs.treatment_effects import own_number
+from envs.treatment_response import own_number
 from envs.utility import default_utility
 from policysim.decision import redraws
 from policysim.decision.redraws import LOGARITHM, ODDS, PLAIN, Redraws, moved

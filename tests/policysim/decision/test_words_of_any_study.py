@@ -10,7 +10,7 @@ from report_pages import readable
 from small_studies import SCENARIO, STUDY, write_small_study
 
 import policysim as ps
-from policies.listed import Listed
+from policies.adjacency import Listed
 from policies.problem import DecisionProblem
 from policysim.decision.beliefs import BeliefRange, Beliefs
 from policysim.decision.decision_drawings import groups_drawing, icons_drawing

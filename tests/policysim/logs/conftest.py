@@ -6,8 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from envs.keys import Key
-from envs.toml_reader import open_toml
+from envs.toml_reader import Key, open_toml
 from policysim.cli import init_command
 from policysim.cli.parser import parse
 from policysim.logs.load_log import load_log
