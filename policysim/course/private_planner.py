@@ -23,7 +23,7 @@ from policysim.course.budget import PrivacyBudget, buy_most, most_affordable
 from policysim.course.course_evaluation import CourseResult, ProcessEvaluator
 from policysim.course.planning import decision, distributions, optimal_course, reference_priors
 from policysim.course.process import Process
-from policysim.course.schedules import ClassSchedules, DayAction, best_schedule, moved, sketched
+from policysim.course.schedules import ClassSchedules, DayAction, best_schedule, moved, sketch_of
 
 # A policy that uses a prior is planned again under its own distribution of the state so often, while it gains.
 ROUNDS = 2
@@ -147,7 +147,7 @@ class PrivatePlanner:
         self.evaluator, self.process = evaluator, evaluator.process
         self.horizon = evaluator.process.horizon or 0
         self._start = self._first_course(schedule)
-        small = sketched(self.process)
+        small = sketch_of(self.process)
         # A sketch may lack classes of patients who never come.
         same = schedule if self.process.classes is None else None
         whole = small is self.process

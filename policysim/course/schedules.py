@@ -250,14 +250,14 @@ def best_of_all(family: Schedules) -> Schedule:
 
     It is worth no less than any that differs at one place.
     """
-    searched, places = replace(family, process=sketched(family.process)), range(len(family.held))
+    searched, places = replace(family, process=sketch_of(family.process)), range(len(family.held))
     constants = [tuple(action for _ in places) for action in family.choices(len(places) - 1)]
     found = sorted({searched.best(searched.process.initial, constant) for constant in constants})
     worth = searched.process.initial @ searched.values(found)
     return family.best(family.process.initial, found[int(worth.argmax())])
 
 
-def sketched(process: Process) -> Process:
+def sketch_of(process: Process) -> Process:
     """A smaller process that stands in for one where nothing has to be exact, if it has a `sketch`; else itself."""
     sketch: Callable[[int], Process] | None = getattr(process, "sketch", None)
     return process if sketch is None else sketch(SKETCH)
@@ -292,7 +292,7 @@ def public_schedules(family: Schedules, first: Schedule, most: int, epsilons: Se
     list of tuple of int
         Those that the best choice uses at some epsilon, and at least two.
     """
-    family = replace(family, process=sketched(family.process))
+    family = replace(family, process=sketch_of(family.process))
     chosen = [first, *((action, *first[1:]) for action in family.choices(0) if action != first[0])][:most]
     used: dict[Schedule, None] = {}
     for epsilon in epsilons if len(chosen) > 1 else ():
