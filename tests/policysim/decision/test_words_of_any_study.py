@@ -18,7 +18,7 @@ from policysim.decision.decision_question import DecisionQuestion
 from policysim.decision.findings import PolicyRow
 from policysim.decision.headings import headings
 from policysim.decision.over_epsilon import flat_sentence
-from policysim.decision.robustness import Robustness, how_drawn
+from policysim.decision.redraws import Robustness, how_drawn
 from policysim.decision.who_dies import who_dies
 from policysim.question.protocol import SILENT
 
