@@ -1,4 +1,4 @@
-"""What only a scenario tells: losses by outcome, what drives the sensitivity, prevalence, events, what has no effect."""
+"""What only a scenario tells: losses by outcome, drivers of the sensitivity, prevalence, events, what has no effect."""
 
 from __future__ import annotations
 
