@@ -154,12 +154,6 @@ def extra(of: PolicyMeans) -> dict[str, FloatArray]:
     return found
 
 
-def untreated_rate(of: PolicyMeans) -> FloatArray:
-    """P(the first action)."""
-    rates: FloatArray = of.means.chosen[:, :, 0].sum(axis=1)
-    return rates
-
-
 UTILITY, PROBABILITY = "utility per patient", "probability"
 # A name that ends in "_" is the beginning of several: of each action, or of each outcome.
 COLUMNS: tuple[Column[PolicyMeans], ...] = (
@@ -170,7 +164,6 @@ COLUMNS: tuple[Column[PolicyMeans], ...] = (
     Column("best_action_rate", "best treatment", PROBABILITY, "percent", best_action_rate),
     Column("worse_than_untreated", "worse than untreated", PROBABILITY, "percent", worse_than_untreated),
     Column("better_than_untreated", "better than untreated", PROBABILITY, "percent", better_than_untreated),
-    Column("untreated_rate", "no treatment", PROBABILITY, "percent", untreated_rate),
     Column("p_", "treatment", PROBABILITY, "percent", given),
     Column("expected_", "outcome", "per patient", "events", attrgetter("means.outcomes")),
     Column("extra_", "outcome beyond the best for each", "per patient", "more_events", extra),
