@@ -11,8 +11,8 @@ prices           what hiding each feature costs
 frontier         utility against harm
 findings         what a comparison found at one epsilon
 headline, summary    the finding as a title, with one number; the answer in sentences
-brief, headings  the first screen of the page; what each of its sections found
-who_dies, over_epsilon   who bears the extra deaths; what happens over epsilon, in sentences
+brief, headings  the first screen of the page, who bears the extra deaths; what each section found
+over_epsilon     what happens over epsilon, in sentences
 decision_drawings, page_values, comparison_screen   what people see of it
 decision_question    policies compared
 choose, choice_screen, choice_question   which epsilon, which mechanism
