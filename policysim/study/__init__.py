@@ -7,7 +7,7 @@ question_options   which options change a question's numbers, and the type of ea
 study_problem  from a study to the decision problem: expected utilities, or scores fitted to a log; other priors
 sweep          which policies at which epsilon, whose groups, and one table of it all
 search         the epsilon from which a curve reaches what is needed
-gain           what choosing for each patient gains over one treatment for all, and the proof of the most that is kept
+gain           one treatment for all, what choosing for each gains over it, and the proof of the most that is kept
 labels         what people call a problem and its parts
 example_patients  patients with a name, to see what a policy does to one; how losses vary between patients
 slider     what follows epsilon and policy on a page, and which policy is shown first

@@ -119,7 +119,7 @@ SENTENCES = {
     f"policysim.decision.{name}"
     for name in (
         *("adoption", "brief", "choice_question", "choice_screen", "comparison_screen", "decision_question"),
-        *("headings", "headline", "methods", "over_epsilon", "page_values", "record", "summary", "who_dies"),
+        *("headings", "headline", "methods", "over_epsilon", "page_values", "record", "summary"),
     )
 }
 

@@ -16,8 +16,8 @@ import policysim as ps
 from envs import ResponseModel
 from policysim.cli.main import main
 from policysim.decision.prices import WHOLE_RECORD, price_list
-from policysim.decision.redraws import Redraws
-from policysim.decision.robustness import N_RECORDS, REDRAWS, _Sample, ranked, redrawn, wrong_prior
+from policysim.decision.redraws import N_RECORDS, REDRAWS, Redraws, _Sample, ranked, redrawn
+from policysim.decision.scenario_outcomes import wrong_prior
 from policysim.question.formats import next_below
 from policysim.study.gain import LEAST_SHARE, Gain
 from policysim.study.study_problem import FACTORS, expected_utilities
@@ -220,7 +220,7 @@ def test_the_spread_of_redrawn_odds_is_the_stated_one(covid):
 
 def test_the_ranking_on_sampled_patients_is_the_exact_one(covid, covid_problem, monkeypatch):
     # The ranking is that of the effects as stated, and of all redraws the first are the same.
-    monkeypatch.setattr("policysim.decision.robustness.REDRAWS", 40)
+    monkeypatch.setattr("policysim.decision.redraws.REDRAWS", 40)
     names = ("best-fixed", "exponential", "randomized-response", "optimal")
     found = ranked_in_redraws(covid, covid_problem, names)
     table = ps.compare(covid_problem, policies=list(names), epsilons=[covid.epsilon])
@@ -289,7 +289,7 @@ def test_effects_of_a_response_are_those_of_its_treatments(study):
 
 
 def test_policies_that_look_at_outcomes_or_other_priors_are_ranked_too(study, problem, monkeypatch):
-    monkeypatch.setattr("policysim.decision.robustness.REDRAWS", 3)
+    monkeypatch.setattr("policysim.decision.redraws.REDRAWS", 3)
     names = ("best-fixed", "optimal", "optimal-safe", "optimal-robust")
     found = ranked_in_redraws(study, problem, names)
     assert set(found.ranking) == set(names)
@@ -300,7 +300,7 @@ def test_policies_that_look_at_outcomes_or_other_priors_are_ranked_too(study, pr
 
 def test_ranges_are_those_of_the_policies_as_made_under_the_redrawn_numbers(study, problem, monkeypatch):
     """By hand: the tables of all records, the whole problem of each redraw."""
-    monkeypatch.setattr("policysim.decision.robustness.REDRAWS", 4)
+    monkeypatch.setattr("policysim.decision.redraws.REDRAWS", 4)
     found = ranked_in_redraws(study, problem, ("best-fixed", "optimal"))
     _, numbers = np.random.default_rng(study.seed).spawn(2)
     prior = problem.prior
@@ -326,7 +326,7 @@ def test_ranges_are_those_of_the_policies_as_made_under_the_redrawn_numbers(stud
 
 def test_each_option_has_a_row_in_every_redraw_with_what_is_counted(study, problem, monkeypatch):
     """By hand: the tables of all records, made for the numbers as stated, on the whole problem of each redraw."""
-    monkeypatch.setattr("policysim.decision.robustness.REDRAWS", 3)
+    monkeypatch.setattr("policysim.decision.redraws.REDRAWS", 3)
     policies = [study.policy(name, study.epsilon) for name in ("greedy", "optimal")]
     found = redrawn(study, problem, policies)
     single = {

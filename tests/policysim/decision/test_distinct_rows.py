@@ -12,7 +12,7 @@ from policies import CATALOGUE, Policy
 from policies.distinct import distinct_rows, once_each
 from policies.privacy_loss import privacy_loss_of_logs
 from policysim.decision.choose import Wish, choose
-from policysim.decision.robustness import wrong_prior
+from policysim.decision.scenario_outcomes import wrong_prior
 from policysim.study.example_patients import ExamplePatient, example_probabilities, patient_losses
 
 EPSILONS = [0.0, 0.5, 3.0]

@@ -14,7 +14,7 @@ import policysim as ps
 from policies import CATALOGUE, AnyRecord, DecisionProblem, make_policy
 from policies.policy import Policy
 from policysim.cli.main import main
-from policysim.decision import decision_question, robustness
+from policysim.decision import decision_question, redraws
 from policysim.decision.audit import audit
 from policysim.decision.beliefs import beliefs
 from policysim.decision.choose import Verdict, Wish, choose
@@ -261,9 +261,9 @@ def test_redraws_keep_to_the_mask(tmp_path, monkeypatch):
     problem = DecisionProblem(
         plain.utilities, plain.prior, plain.adjacency, plain.actions, records=asked.space, admissible=mask
     )
-    seen, of_sample = [], robustness._Sample.problem
-    monkeypatch.setattr(robustness, "REDRAWS", 2)
-    monkeypatch.setattr(robustness._Sample, "problem", lambda *given: seen.append(of_sample(*given)) or seen[-1])
+    seen, of_sample = [], redraws._Sample.problem
+    monkeypatch.setattr(redraws, "REDRAWS", 2)
+    monkeypatch.setattr(redraws._Sample, "problem", lambda *given: seen.append(of_sample(*given)) or seen[-1])
     found = ranked_in_redraws(asked, problem, ("best-fixed", "randomized-response", "optimal"))
     assert found.redraws == 2
     assert len(seen) == 3  # as stated, and each redraw
