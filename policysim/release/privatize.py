@@ -11,7 +11,7 @@ import numpy as np
 from policies.arrays import IntArray
 from policysim.files.bad_rows import BadRows, DataError
 from policysim.files.columns_file import check_ending, open_writer
-from policysim.files.many_files import ENDINGS
+from policysim.files.many_files import ENDINGS, stamp
 from policysim.files.whole_folders import check_writable, folder_beside, json_text
 from policysim.question import OutputError
 from policysim.question.protocol import SILENT, Progress
@@ -76,8 +76,14 @@ def privatize_files(
             note, tables = _draw(source, stage / out.name, plan, seed, progress)
 
             def moves(earlier: Earlier | None) -> list[tuple[Path, Path]]:
+                """Write the note; an old release leaves first, so that no data stand beside another's note."""
                 check_out(source, out, ledger, again=again)  # once more: another run may have ended since
-                return _moves(stage, out, replace(note, earlier=earlier))
+                place = note_path(out)
+                part = stage / place.name
+                part.write_text(json_text(note_document(replace(note, earlier=earlier))), encoding="utf-8")
+                sync(part)
+                old = [(path, stage / f"old {path.name}") for path in (out, place) if path.exists()]
+                return [*old, (part, place), (stage / out.name, out)]
 
             if release and ledger:
                 note = replace(note, earlier=release_once(ledger, release, again=again, prepare=moves))
@@ -153,17 +159,9 @@ def _draw(
     bad.raise_if_any()
     if not n_rows:
         raise DataError(f"{source.path.as_posix()}: has no rows")
-    source.require_unchanged()
+    for file, mark in zip(source.files, source.stamps, strict=True):
+        if stamp(file.path) != mark:
+            raise DataError(f"{file.path.as_posix()}: was changed while it was read")
     if source.several:
         sync(out)
     return Note(plan, source.unchanged(plan.levels), n_rows, seed is None), tables
-
-
-def _moves(stage: Path, out: Path, note: Note) -> list[tuple[Path, Path]]:
-    """Write the note; what is to take which name. An old release leaves first: no data stand beside another's note."""
-    place = note_path(out)
-    part = stage / place.name
-    part.write_text(json_text(note_document(note)), encoding="utf-8")
-    sync(part)
-    old = [(path, stage / f"old {path.name}") for path in (out, place) if path.exists()]
-    return [*old, (part, place), (stage / out.name, out)]
