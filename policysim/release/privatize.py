@@ -76,14 +76,8 @@ def privatize_files(
             note, tables = _draw(source, stage / out.name, plan, seed, progress)
 
             def moves(earlier: Earlier | None) -> list[tuple[Path, Path]]:
-                """Write the note; an old release leaves first, so that no data stand beside another's note."""
                 check_out(source, out, ledger, again=again)  # once more: another run may have ended since
-                place = note_path(out)
-                part = stage / place.name
-                part.write_text(json_text(note_document(replace(note, earlier=earlier))), encoding="utf-8")
-                sync(part)
-                old = [(path, stage / f"old {path.name}") for path in (out, place) if path.exists()]
-                return [*old, (part, place), (stage / out.name, out)]
+                return _moves(stage, out, replace(note, earlier=earlier))
 
             if release and ledger:
                 note = replace(note, earlier=release_once(ledger, release, again=again, prepare=moves))
@@ -165,3 +159,13 @@ def _draw(
     if source.several:
         sync(out)
     return Note(plan, source.unchanged(plan.levels), n_rows, seed is None), tables
+
+
+def _moves(stage: Path, out: Path, note: Note) -> list[tuple[Path, Path]]:
+    """Write the note; what is to take which name. An old release leaves first: no data stand beside another's note."""
+    place = note_path(out)
+    part = stage / place.name
+    part.write_text(json_text(note_document(note)), encoding="utf-8")
+    sync(part)
+    old = [(path, stage / f"old {path.name}") for path in (out, place) if path.exists()]
+    return [*old, (part, place), (stage / out.name, out)]
