@@ -19,8 +19,8 @@ from policysim.output.deliver import deliver
 from policysim.question import EXIT_USAGE, OutputError
 from policysim.question.answer import Answer
 from policysim.question.protocol import Progress, Question
-from policysim.sources.engine import Section, SourceFindings
-from policysim.sources.source_question import Subject, answer_about_source
+from policysim.sources.engine import Section, SourceFindings, Subject
+from policysim.sources.source_question import answer_about_source
 
 
 @dataclass(frozen=True)

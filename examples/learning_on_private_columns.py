@@ -30,7 +30,7 @@ from policysim.figures.card import Curves
 from policysim.figures.described import EPSILON, Described, Lines
 from policysim.question.answer import Headline
 from policysim.question.protocol import SILENT, Progress
-from policysim.sources.engine import Judgement, Row, Section, SourceFindings
+from policysim.sources.engine import Row, Section, SourceFindings
 
 # What is asked of the classifier: patients whose record is known, or of whom only the report is.
 KNOWN, REPORTED = "the record is known", "only the report is known"
@@ -338,10 +338,13 @@ def findings(experiment: Experiment, judged: Sequence[Judged]) -> SourceFindings
     sections = [
         part for place, name in enumerate(experiment.private, 1) for part in by_columns(experiment, found, name, place)
     ]
-    claim = Judgement(
+    claim = Row.claim(
+        "training on private columns",
+        "last step, a plan",
+        "as on the true data",
         "with the channel corrected for, unless reports alone are asked about later",
-        error <= NO_WORSE * best,
-        f"Calibration error {error:.2g} instead of {best:.2g} ({worst}, ε = {experiment.epsilon:g}).",
+        holds=error <= NO_WORSE * best,
+        why=f"Calibration error {error:.2g} instead of {best:.2g} ({worst}, ε = {experiment.epsilon:g}).",
         drawing=RELIABILITY,
     )
     known = reliability_table(judged, worst, experiment.epsilon)
@@ -370,7 +373,7 @@ def findings(experiment: Experiment, judged: Sequence[Judged]) -> SourceFindings
             diagonal=True,
         ),
         lead=tuple(lead(experiment, found, worst)),
-        rows=(Row.of("training on private columns", "last step, a plan", "as on the true data", claim),),
+        rows=(claim,),
         sections=(
             Section(
                 "What is lost, and why",

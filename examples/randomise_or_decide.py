@@ -29,7 +29,7 @@ from policysim.figures.described import Described
 from policysim.question.answer import Headline
 from policysim.question.formats import rounded_up
 from policysim.question.protocol import SILENT, Progress
-from policysim.sources.engine import Judgement, Row, Section, SourceFindings
+from policysim.sources.engine import Row, Section, SourceFindings
 
 # The exponential mechanism, as the source has it (sensitivity of raw utilities) and calibrated exactly.
 SOURCE = ("exponential", "exponential-tight")
@@ -207,10 +207,13 @@ def findings(experiment: Experiment, table: pd.DataFrame, found: Sequence[Crossi
     coins = {hidden.name: experiment.two_coins(hidden) for hidden in experiment.hidden}
     at_coins = (table["policy"] == RECORD) & (table["epsilon"] == table["hidden"].map(coins)).astype(bool)
     cost = experiment.coins.epsilon
-    claim = Judgement(
+    claim = Row.claim(
+        "two coins for each feature of a record: ε",
+        "text: “0-differential privacy”",
+        "0",
         f"{len(experiment.features)} × {cost:.4f} = {len(experiment.features) * cost:.2f}",
-        cost == 0,
-        "Losses of independent answers about one person add up.",
+        holds=cost == 0,
+        why="Losses of independent answers about one person add up.",
     )
     wide = table.pivot(index=["hidden", "epsilon"], columns="policy", values="benefit_kept")
     ahead = int((wide[RECORD] >= wide[list(SOURCE)].max(axis=1)).sum())
@@ -232,7 +235,7 @@ def findings(experiment: Experiment, table: pd.DataFrame, found: Sequence[Crossi
             share=True,
         ),
         lead=tuple(lead(experiment, table, found)),
-        rows=(Row.of("two coins for each feature of a record: ε", "text: “0-differential privacy”", "0", claim),),
+        rows=(claim,),
         sections=(
             Section(
                 "Which way loses less, by what must be hidden",

@@ -4,13 +4,9 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from policysim.cli.options import add_policies, add_study, chosen_study, epsilons, names
 from policysim.cli.parser import Commands
-
-if TYPE_CHECKING:
-    from policysim.question.protocol import Question
 
 
 def add(commands: Commands) -> None:
@@ -39,27 +35,24 @@ def add(commands: Commands) -> None:
 
 def run(chosen: argparse.Namespace) -> int:
     """Ask; exit code 4 if a claim does not hold."""
-    from policysim.output.deliver import deliver
-
-    return deliver(_question(chosen), as_json=chosen.json)
-
-
-def _question(chosen: argparse.Namespace) -> Question:
     from policysim.decision.audit_question import AuditQuestion, TableAuditQuestion
+    from policysim.output.deliver import deliver
     from policysim.question.protocol import UsageError, refuse
 
     if chosen.table is None:
         refuse(AuditQuestion, vars(chosen))
-        return AuditQuestion(chosen_study(chosen, epsilons=chosen.epsilon, policies=chosen.policy))
+        study = chosen_study(chosen, epsilons=chosen.epsilon, policies=chosen.policy)
+        return deliver(AuditQuestion(study), as_json=chosen.json)
     refuse(TableAuditQuestion, vars(chosen))
     claims = chosen.epsilon or [None]
     if len(claims) > 1:
         given = ",".join(f"{claim:g}" for claim in claims)
         raise UsageError(f"--epsilon must be one number >= 0 with --table, got {given!r}")
-    return TableAuditQuestion(
+    question = TableAuditQuestion(
         path=chosen.table,
         actions=None if chosen.actions is None else tuple(chosen.actions),
         adjacency=chosen.adjacency,
         sensitive=tuple(chosen.sensitive or ()),
         claimed=claims[0],
     )
+    return deliver(question, as_json=chosen.json)

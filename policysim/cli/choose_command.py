@@ -22,7 +22,6 @@ from policysim.cli.parser import Commands
 
 if TYPE_CHECKING:
     from policysim.decision.adoption import Adoption
-    from policysim.decision.choose import Wish
 
 DEATHS_PER = 100_000
 
@@ -92,19 +91,23 @@ def add(commands: Commands) -> None:
 
 def run(chosen: argparse.Namespace) -> int:
     """Ask; exit code 4 if no mechanism can do what is asked for."""
-    from dataclasses import replace
-
     from policysim.decision.choice_question import ChoiceQuestion
+    from policysim.decision.choose import Wish
     from policysim.output.deliver import deliver
+    from policysim.question.protocol import UsageError
 
     study = chosen_study(chosen, policies=chosen.policy)
-    wish = _wish(chosen)
-    question = ChoiceQuestion(
-        study,
-        replace(wish, at_most=chosen_bounds(chosen, study)),
-        tuple(chosen.policy or ()),
-        record=_adoption(chosen),
+    if not chosen.at_most and chosen.keep is None and chosen.max_loss is None and chosen.max_extra_deaths is None:
+        raise UsageError("choose needs at least one of --keep, --max-loss, --max-extra-deaths and --at-most")
+    wish = Wish(
+        keep=chosen.keep,
+        max_loss=chosen.max_loss,
+        max_extra_deaths=None if chosen.max_extra_deaths is None else chosen.max_extra_deaths / DEATHS_PER,
+        max_guess=chosen.max_guess,
+        max_guess_rate=chosen.max_guess_rate,
+        at_most=chosen_bounds(chosen, study),
     )
+    question = ChoiceQuestion(study, wish, tuple(chosen.policy or ()), record=_adoption(chosen))
     return deliver(question, out=chosen.out, as_json=chosen.json)
 
 
@@ -131,19 +134,3 @@ def _adoption(chosen: argparse.Namespace) -> Adoption | None:
     if chosen.date and chosen.valid_until and chosen.valid_until < chosen.date:
         raise UsageError(f"--valid-until must not be before --date {chosen.date}, got {chosen.valid_until!r}")
     return Adoption(chosen.institution or "", chosen.date or "", chosen.valid_until or "", chosen.accept)
-
-
-def _wish(chosen: argparse.Namespace) -> Wish:
-    """What is asked for; UsageError for nothing."""
-    from policysim.decision.choose import Wish
-    from policysim.question.protocol import UsageError
-
-    if not chosen.at_most and chosen.keep is None and chosen.max_loss is None and chosen.max_extra_deaths is None:
-        raise UsageError("choose needs at least one of --keep, --max-loss, --max-extra-deaths and --at-most")
-    return Wish(
-        keep=chosen.keep,
-        max_loss=chosen.max_loss,
-        max_extra_deaths=None if chosen.max_extra_deaths is None else chosen.max_extra_deaths / DEATHS_PER,
-        max_guess=chosen.max_guess,
-        max_guess_rate=chosen.max_guess_rate,
-    )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import math
-from argparse import ArgumentTypeError
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,26 +23,6 @@ if TYPE_CHECKING:
     from policysim.trials.outside_policy import OutsidePolicy
 
 COVID = "covid"
-
-
-def estimator(text: str) -> str:
-    """The name of an estimator."""
-    from envs.toml_reader import unknown
-    from policysim.trials.estimate_value import ESTIMATORS
-
-    if text not in ESTIMATORS:
-        raise ArgumentTypeError(unknown("estimator", text, list(ESTIMATORS)))
-    return text
-
-
-def model(text: str) -> str:
-    """The name of an outcome model."""
-    from envs.toml_reader import unknown
-    from policysim.logs.outcome_models import OUTCOME_MODELS
-
-    if text not in OUTCOME_MODELS:
-        raise ArgumentTypeError(unknown("outcome model", text, OUTCOME_MODELS))
-    return text
 
 
 def add(commands: Commands) -> None:
@@ -78,14 +57,12 @@ def add(commands: Commands) -> None:
     )
     parser.add_argument(
         "--estimator",
-        type=estimator,
         default="dr",
         metavar="NAME",
         help="dr (doubly robust, the default), ips, snips or dm",
     )
     parser.add_argument(
         "--model",
-        type=model,
         metavar="NAME",
         help="for dr and dm: linear (default), logistic, gradient-boosting, constant or chosen, in place of the "
         "study's",
@@ -103,10 +80,24 @@ def add(commands: Commands) -> None:
 
 def run(chosen: argparse.Namespace) -> int:
     """Ask; exit code 4 if the estimate and a known exact value disagree."""
+    from envs.toml_reader import unknown
+    from policysim.logs.outcome_models import OUTCOME_MODELS
     from policysim.output.deliver import deliver
+    from policysim.question.protocol import UsageError
+    from policysim.trials.estimate_value import ESTIMATORS, NEED_MODEL
     from policysim.trials.evaluation_question import EvaluationQuestion
 
-    _check_together(chosen)
+    # What cannot be, or does not go together, before anything is read.
+    if chosen.estimator not in ESTIMATORS:
+        raise UsageError(f"--estimator: {unknown('estimator', chosen.estimator, list(ESTIMATORS))}")
+    if chosen.model is not None and chosen.model not in OUTCOME_MODELS:
+        raise UsageError(f"--model: {unknown('outcome model', chosen.model, OUTCOME_MODELS)}")
+    if (chosen.table is None) == (chosen.policy is None):
+        raise UsageError("evaluate needs a policy: --table FILE, or --policy NAME with --epsilon E")
+    if chosen.table is not None and chosen.epsilon is not None:
+        raise UsageError("--epsilon only goes with --policy")
+    if chosen.model is not None and chosen.estimator not in NEED_MODEL:
+        raise UsageError(f"--model only goes with the estimators {' and '.join(NEED_MODEL)}")
     study = _logged_study(chosen.log)
     question = EvaluationQuestion(
         study or Path(chosen.log),
@@ -118,19 +109,6 @@ def run(chosen: argparse.Namespace) -> int:
         workers=chosen_workers(chosen, Path(f"{study.name if study else Path(chosen.log).name}.counts")),
     )
     return deliver(question, as_json=chosen.json)
-
-
-def _check_together(chosen: argparse.Namespace) -> None:
-    """UsageError for options that do not go together, before anything is read."""
-    from policysim.question.protocol import UsageError
-    from policysim.trials.estimate_value import NEED_MODEL
-
-    if (chosen.table is None) == (chosen.policy is None):
-        raise UsageError("evaluate needs a policy: --table FILE, or --policy NAME with --epsilon E")
-    if chosen.table is not None and chosen.epsilon is not None:
-        raise UsageError("--epsilon only goes with --policy")
-    if chosen.model is not None and chosen.estimator not in NEED_MODEL:
-        raise UsageError(f"--model only goes with the estimators {' and '.join(NEED_MODEL)}")
 
 
 def _logged_study(name: str) -> LoggedStudy | None:

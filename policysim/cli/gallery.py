@@ -92,7 +92,8 @@ class Card:
         found = manifest.document.get("headline", {})
         if not isinstance(found, dict) or not all(isinstance(found.get(key, ""), str) for key in HEADLINE):
             raise InputFileError(f"{manifest.path.as_posix()}: headline must be a table of {', '.join(HEADLINE)}")
-        question = _title(manifest)
+        title, horizon = manifest.document["study"].get("title", manifest.name), manifest.question.get("horizon")
+        question = f"{title} Over {days(horizon)}." if isinstance(horizon, int) else title
         finding, number, about, seen = (str(found.get(key, "")) for key in HEADLINE)
         pictures = tuple(name for name in (PNG, SVG) if name in manifest.results)
         name, command = quote(manifest.folder.name), _command(manifest, folder)
@@ -193,7 +194,7 @@ def _row(card: Card) -> str:
     report = f"{card.folder}/report.html"
     picture = (
         f'<a href="{report}"><img src="{card.folder}/{card.pictures[0]}" width="{PICTURE_WIDTH}" '
-        f'alt="{_attribute(card.seen)}"></a>'
+        f'alt="{escape(" ".join(card.seen.split())).replace("|", "&#124;")}"></a>'
         if card.pictures
         else ""
     )
@@ -202,11 +203,6 @@ def _row(card: Card) -> str:
     links = [f"[numbers]({card.folder}/comparison.csv)", *([f"`{card.command}`"] if card.command else [])]
     words = [f"**[{in_cell(card.finding)}]({report})**", number, question, " · ".join(links)]
     return f"| {picture} | {'<br>'.join(filter(None, words))} |"
-
-
-def _attribute(text: str) -> str:
-    """Text as an attribute of HTML within a cell has it, with single spaces."""
-    return escape(" ".join(text.split())).replace("|", "&#124;")
 
 
 def in_cell(text: str) -> str:
@@ -236,12 +232,6 @@ def _command(manifest: Manifest, folder: str) -> str:
             return ""
         command = command.replace(STUDY, shlex.quote((place / STUDY).as_posix()), 1)
     return f"{command} --out {shlex.quote(place.as_posix())}"
-
-
-def _title(manifest: Manifest) -> str:
-    """The question, and over how many days."""
-    title, horizon = manifest.document["study"].get("title", manifest.name), manifest.question.get("horizon")
-    return f"{title} Over {days(horizon)}." if isinstance(horizon, int) else title
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -76,7 +76,9 @@ def run(chosen: argparse.Namespace) -> int:
         raise UsageError(f"init needs one file, or three: features, actions and outcomes; got {len(chosen.data)}")
     first, header = chosen.data[0], not chosen.no_header
     name = ", ".join(path.as_posix() for path in chosen.data)
-    out = _checked_out(chosen.out or first.with_suffix(".toml"))
+    out = chosen.out or first.with_suffix(".toml")
+    if out.exists():
+        raise UsageError(f"{out.as_posix()} exists already: remove it, or choose another with --out FILE.toml")
     with progress_bar("column") as progress:
         columns = trial_columns(chosen.data, chosen.id or "", header=header, progress=progress)
     named = Named(
@@ -100,15 +102,6 @@ def run(chosen: argparse.Namespace) -> int:
     return 0
 
 
-def _checked_out(path: Path) -> Path:
-    """Where to write: never over a file that is there."""
-    from policysim.question.protocol import UsageError
-
-    if path.exists():
-        raise UsageError(f"{path.as_posix()} exists already: remove it, or choose another with --out FILE.toml")
-    return path
-
-
 def _relative(data: Path, out: Path) -> str:
     """The data's path from the folder of the study."""
     try:
@@ -123,27 +116,22 @@ def _screen(out: Path, text: str, roles: Roles, features: Features) -> Sequence[
 
     missing = roles.treatment.n_missing
     repeated = [toml_text(name) for name, reason in features.unusable.items() if reason == NAMED_LIKE_ID]
+    name = toml_text(roles.outcome.name) if roles.outcome else ""
+    outcome = f"Outcome {name}, {'less' if roles.harmful else 'more'} is better."
+    if roles.followed:
+        event, time = toml_text(roles.followed.event.name), toml_text(roles.followed.time.name)
+        outcome = f"Outcome: free of {event} at {time} = {roles.followed.horizon:g}."
     return [
         f"Treatment {toml_text(roles.treatment.name)} ({roles.treatment.n_distinct} arms), "
         f"propensity {toml_text(roles.propensity)}.",
         *([f"{missing:,} of {roles.treatment.n_rows:,} patients have no treatment: left out."] if missing else []),
-        _outcome_words(roles),
+        outcome,
         *(f"Values of {name} repeat, but one row must be one patient." for name in repeated),
         f"{len(features.chosen)} features, {features.n_records:,} records: "
         f"{', '.join(toml_text(candidate.binning.name) for candidate in features.chosen)}.",
         f"{text.count('# CHECK')} guesses are marked CHECK in {out.as_posix()}: read them.",
         f"Type next: policysim compare {out.as_posix()}",
     ]
-
-
-def _outcome_words(roles: Roles) -> str:
-    from policysim.files.whole_folders import toml_text
-
-    if roles.followed:
-        event, time = toml_text(roles.followed.event.name), toml_text(roles.followed.time.name)
-        return f"Outcome: free of {event} at {time} = {roles.followed.horizon:g}."
-    name = toml_text(roles.outcome.name) if roles.outcome else ""
-    return f"Outcome {name}, {'less' if roles.harmful else 'more'} is better."
 
 
 def _document(out: Path, roles: Roles, features: Features) -> dict[str, Any]:

@@ -76,7 +76,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
         complain(str(error))
         return EXIT_USAGE
     try:
-        return _run(chosen)
+        if chosen.command is None:
+            say(ABOUT)
+            return 0
+        # Several policies are computed at a time: threads within one product of matrices only get in their way. Read
+        # when NumPy is imported, here or never.
+        os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+        with warnings.catch_warnings():
+            # Where a warning was raised is nothing to whoever types a command.
+            warnings.showwarning = lambda message, *_: complain(f"warning: {message}")
+            return exit_code(lambda: COMMANDS[chosen.command].run(chosen))
     except KeyboardInterrupt as stop:
         counts = any(getattr(chosen, name, None) for name in ("workers", "cluster"))
         complain(f"interrupted; {str(stop) or (KEPT if counts else 'nothing was written')}")
@@ -84,19 +93,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except OutputError as error:
         complain(str(error))
         return error.exit_code
-
-
-def _run(chosen: argparse.Namespace) -> int:
-    if chosen.command is None:
-        say(ABOUT)
-        return 0
-    # Several policies are computed at a time: threads within one product of matrices only get in their way. Read when
-    # NumPy is imported, here or never.
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    with warnings.catch_warnings():
-        # Where a warning was raised is nothing to whoever types a command.
-        warnings.showwarning = lambda message, *_: complain(f"warning: {message}")
-        return exit_code(lambda: COMMANDS[chosen.command].run(chosen))
 
 
 def exit_code(run: Callable[[], int]) -> int:
@@ -132,20 +128,16 @@ def said_on_purpose(error: ValueError) -> bool:
 
     All other errors of the kind come out of Python or a library, as from `float("x")`, and nobody has thought of them.
     """
-    if _is_ours(type(error).__module__):
+    if type(error).__module__.partition(".")[0] in OURS:
         return True
     import dis
 
     place = error.__traceback__
     while place is not None and place.tb_next is not None:
         place = place.tb_next
-    if place is None or not _is_ours(place.tb_frame.f_globals.get("__name__", "")):
+    if place is None or place.tb_frame.f_globals.get("__name__", "").partition(".")[0] not in OURS:
         return False
     return dis.opname[place.tb_frame.f_code.co_code[place.tb_lasti]] == "RAISE_VARARGS"
-
-
-def _is_ours(module: str) -> bool:
-    return module.partition(".")[0] in OURS
 
 
 if __name__ == "__main__":

@@ -25,17 +25,6 @@ OWN_WORDS = {
 class Parser(argparse.ArgumentParser):
     """Refuses in one line: the option, what is wanted and what was given."""
 
-    def __init__(self, **options: Any) -> None:
-        """As argparse does; the commands of a parser get parsers of its class."""
-        self.flags: list[str] = []
-        super().__init__(**options)
-
-    def add_argument(self, *names: Any, **options: Any) -> argparse.Action:
-        """As argparse does."""
-        action = super().add_argument(*names, **options)
-        self.flags += action.option_strings
-        return action
-
     def error(self, message: str) -> NoReturn:
         """Print one line and exit; argparse calls it with "argument --option: what is wrong"."""
         name, colon, what = message.partition(": ")
@@ -54,7 +43,7 @@ class Parser(argparse.ArgumentParser):
     def refuse_unknown(self, argument: str) -> NoReturn:
         """Refuse an argument that this command does not take."""
         name = argument.partition("=")[0]
-        near = get_close_matches(name, self.flags, n=1)
+        near = get_close_matches(name, self._option_string_actions, n=1)
         hint = f"did you mean {near[0]}? " if near else ""
         what = "option" if name.startswith("-") else "argument"
         self.error(f"unknown {what} {name!r}; {hint}{self.prog} --help lists all")
@@ -73,7 +62,7 @@ class Parser(argparse.ArgumentParser):
 def build_parser(add: Sequence[Add]) -> tuple[Parser, Commands]:
     """The parser of some commands, in the order in which --help shows them."""
     parser = Parser(prog="policysim", description="What does choosing treatments privately cost the patients?")
-    parser.add_argument("--version", action=_Version)
+    parser.add_argument("--version", action=_Version, nargs=0, help="print the version")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", title="commands")
     for one in add:
         one(commands)
@@ -92,9 +81,6 @@ def parse(arguments: Sequence[str], add: Sequence[Add]) -> argparse.Namespace:
 
 class _Version(argparse.Action):
     """Look the version up only when it is asked for."""
-
-    def __init__(self, option_strings: Sequence[str], dest: str) -> None:
-        super().__init__(option_strings, dest, nargs=0, help="print the version")
 
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
         from importlib.metadata import version

@@ -25,6 +25,11 @@ class DataError(ValueError):
     """Data that cannot be used; str() is a line about the file, or `place: column: message` for each bad row."""
 
 
+def first_line(error: BaseException) -> str:
+    """What an error of a library says, in one line."""
+    return (str(error).splitlines() or [""])[0] or type(error).__name__
+
+
 class Placed(Protocol):
     """A table that can say where a row is."""
 

@@ -10,12 +10,12 @@ import asyncio
 import ipaddress
 import re
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, TypeVar
 
-from policysim.files.bad_rows import DataError
+from policysim.files.bad_rows import DataError, first_line
 from policysim.question.extras import optional
 from policysim.question.protocol import UsageError
 
@@ -52,7 +52,7 @@ def on_cluster(address: str, work: Callable[[Path], Found], parts: Sequence[Path
                 found = future.result()
             except distributed.KilledWorker as error:
                 part = own[future.key].as_posix()
-                raise DataError(f"{part}: the workers of the cluster that read it died: {_line(error)}") from None
+                raise DataError(f"{part}: the workers of the cluster that read it died: {first_line(error)}") from None
             future.release()
             yield own[future.key], found
 
@@ -62,14 +62,20 @@ def _client(distributed: Any, address: str) -> Iterator[Any]:
     """A client of the cluster, which is left running."""
     address = checked_address(address)
     if address.startswith("tls"):
-        _require_certificates(distributed, address)
+        # Without them the client would not know whom it talks to; Dask itself says so in many lines.
+        try:
+            context = distributed.Security().get_connection_args("client")["ssl_context"]
+        except (OSError, ValueError) as error:
+            raise UsageError(f"--cluster {address}: Dask's certificates cannot be used: {first_line(error)}") from None
+        if context is None:
+            raise UsageError(f"--cluster {address}: Dask's configuration names no certificates: {CERTIFICATES}")
     try:
         asyncio.run(asyncio.wait_for(_greeted(distributed, address), 2 * CONNECT_SECONDS))
         client = distributed.Client(address, timeout=CONNECT_SECONDS, set_as_default=False)
     except TimeoutError:
         raise UsageError(f"--cluster {address}: there is no Dask cluster: who listens there does not answer") from None
     except (OSError, ValueError, RuntimeError) as error:
-        raise UsageError(f"--cluster {address}: there is no Dask cluster: {_line(error)}") from None
+        raise UsageError(f"--cluster {address}: there is no Dask cluster: {first_line(error)}") from None
     try:
         yield client
     finally:
@@ -88,29 +94,15 @@ def checked_address(address: str) -> str:
     if not found:
         raise UsageError(f"--cluster must be tls://HOST:PORT, or tcp://HOST:PORT on this machine, got {address!r}")
     scheme, place, name, version_6 = found.groups()
-    if scheme != "tls" and not _is_this_machine(name or version_6):
+    here = name == "localhost"
+    with suppress(ValueError):  # a name
+        here = here or ipaddress.ip_address(name or version_6).is_loopback
+    if scheme != "tls" and not here:
         raise UsageError(
             f"--cluster {address}: tcp:// only goes to this machine, such as tcp://127.0.0.1:8786: whoever answers at "
             f"another one, or between, could run code here; use tls://{place}"
         )
     return f"{scheme or 'tcp'}://{place}"
-
-
-def _is_this_machine(host: str) -> bool:
-    try:
-        return host == "localhost" or ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
-
-
-def _require_certificates(distributed: Any, address: str) -> None:
-    """Without them the client would not know whom it talks to; Dask itself says so in many lines."""
-    try:
-        context = distributed.Security().get_connection_args("client")["ssl_context"]
-    except (OSError, ValueError) as error:
-        raise UsageError(f"--cluster {address}: Dask's certificates cannot be used: {_line(error)}") from None
-    if context is None:
-        raise UsageError(f"--cluster {address}: Dask's configuration names no certificates: {CERTIFICATES}")
 
 
 async def _greeted(distributed: Any, address: str) -> None:
@@ -131,10 +123,6 @@ def check_versions(client: Any, address: str) -> None:
         if isinstance(theirs, PackageNotFoundError):
             raise UsageError(f"--cluster {address}: the worker {worker} has no package {OURS}: install {own} there")
         if isinstance(theirs, BaseException):
-            raise UsageError(f"--cluster {address}: the worker {worker} does not answer: {_line(theirs)}")
+            raise UsageError(f"--cluster {address}: the worker {worker} does not answer: {first_line(theirs)}")
         if theirs != own:
             raise UsageError(f"--cluster {address}: the worker {worker} has {OURS} {theirs}, this is {own}")
-
-
-def _line(error: BaseException) -> str:
-    return (str(error).splitlines() or [""])[0] or type(error).__name__

@@ -12,11 +12,11 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
-from policysim.files.bad_rows import BadRows, DataError
+from policysim.files.bad_rows import BadRows, DataError, first_line
 from policysim.files.many_files import ENDINGS
 from policysim.question.extras import optional
 from policysim.question.protocol import SILENT, Progress
@@ -96,7 +96,10 @@ def open_columns(path: Path, *, header: bool = True) -> ColumnsFile:
     name, ending = path.as_posix(), check_ending(path)
     with _reading(path):
         if ending == ".csv":
-            first = _csv_header(path)
+            with path.open(encoding="utf-8-sig", newline="") as stream:
+                first = next(filter(None, csv.reader(stream, strict=True)), None)
+            if first is None:
+                raise DataError(f"{name}: is empty: the first line must name the columns")
             names = first if header else [str(place) for place in range(len(first))]
             schema = pa.schema([(column, pa.string()) for column in names])
             found = ColumnsFile(path, schema, path.stat().st_size, "B", header, first[0])
@@ -132,11 +135,11 @@ def open_writer(path: Path, schema: pa.Schema, ending: str) -> Iterator[Writer]:
     if ending == ".csv":
         with path.open("wb") as stream:
             writer = _CsvWriter(stream)
-            writer.write_header(schema.names)
+            writer.write(pa.record_batch([[name] for name in schema.names], names=list(map(str, range(len(schema))))))
             yield writer
     else:
         with path.open("wb") as stream, pq.ParquetWriter(stream, schema) as parquet:
-            yield _ParquetWriter(parquet)
+            yield parquet
 
 
 def check_ending(path: Path) -> str:
@@ -198,31 +201,16 @@ def _reading(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise DataError(f"{name}: cannot be read: {error.strerror or _first_line(error)}") from None
+        raise DataError(f"{name}: cannot be read: {error.strerror or first_line(error)}") from None
     except UnicodeDecodeError:
         raise DataError(f"{name}: must be UTF-8 text") from None
     except (csv.Error, pa.ArrowException) as error:
-        raise DataError(f"{name}: {_reason(_first_line(error), path)}") from None
-
-
-def _reason(message: str, path: Path) -> str:
-    if "UTF8" in message:
-        return "must be UTF-8 text"
-    if "straddl" in message:
-        return f"a row is longer than {CSV_BLOCK >> 20} MiB, or a quote is opened and never closed"
-    return f"not valid {'CSV' if check_ending(path) == '.csv' else 'Parquet'}: {message}"
-
-
-def _first_line(error: BaseException) -> str:
-    return (str(error).splitlines() or [type(error).__name__])[0]
-
-
-def _csv_header(path: Path) -> list[str]:
-    with path.open(encoding="utf-8-sig", newline="") as stream:
-        for row in csv.reader(stream, strict=True):
-            if row:
-                return row
-    raise DataError(f"{path.as_posix()}: is empty: the first line must name the columns")
+        reason = f"not valid {'CSV' if check_ending(path) == '.csv' else 'Parquet'}: {first_line(error)}"
+        if "UTF8" in reason:
+            reason = "must be UTF-8 text"
+        elif "straddl" in reason:
+            reason = f"a row is longer than {CSV_BLOCK >> 20} MiB, or a quote is opened and never closed"
+        raise DataError(f"{name}: {reason}") from None
 
 
 def _csv_batches(file: ColumnsFile, columns: Sequence[str] | None, progress: Progress) -> Iterator[Any]:
@@ -271,30 +259,18 @@ def _parquet_batches(file: ColumnsFile, columns: Sequence[str] | None, progress:
             progress.advance(batch.num_rows)
 
 
-class _ParquetWriter:
-    def __init__(self, parquet: Any) -> None:
-        self._parquet = parquet
-
-    def write(self, batch: pa.RecordBatch) -> None:
-        self._parquet.write_batch(batch)
-
-
+@dataclass
 class _CsvWriter:
     """Joins cells to lines in bulk: pyarrow's own writer puts quotes around every text."""
 
-    SPECIAL = (b'"', b",", b"\n", b"\r")
-
-    def __init__(self, stream: Any) -> None:
-        self._stream = stream
-
-    def write_header(self, names: Sequence[str]) -> None:
-        self.write(pa.record_batch([[name] for name in names], names=[str(i) for i in range(len(names))]))
+    stream: Any
+    SPECIAL: ClassVar = (b'"', b",", b"\n", b"\r")
 
     def write(self, batch: pa.RecordBatch) -> None:
         rows = pc.binary_join_element_wise(*map(self._quoted, batch.columns), ",")
         whole = pa.ListArray.from_arrays(pa.array([0, len(rows)], pa.int32()), rows)
-        self._stream.write(pc.binary_join(whole, "\n")[0].as_buffer())
-        self._stream.write(b"\n")
+        self.stream.write(pc.binary_join(whole, "\n")[0].as_buffer())
+        self.stream.write(b"\n")
 
     def _quoted(self, column: pa.Array) -> pa.Array:
         content = column.buffers()[2]

@@ -160,19 +160,18 @@ def _read_file(path: Path, progress: Progress, *, header: bool) -> DataTable:
     names = list(map(one_line, file.schema.names))
     check_distinct(path.as_posix(), names)
     table = DataTable(path.as_posix(), rows.rename_columns(names), path, file.header)
-    if not file.header and len(table):
-        _refuse_header(table, [str(cell).strip() for cell in rows.slice(0, 1).to_pylist()[0].values()])
-    return table
-
-
-def _refuse_header(table: DataTable, cells: Sequence[str]) -> None:
-    """DataError if the first row is a header: words without a number, above a column of numbers only."""
-    words = [cell for cell in cells if cell]
-    if not words or len(set(words)) < len(words) or any(isinstance(level_key(cell), float) for cell in words):
-        return
-    if len(table) > 1 and any(np.isfinite(numbers(table[name].iloc[1:])).all() for name in table.columns):
+    if file.header or len(table) < 2:
+        return table
+    # The first row is a header if it is different words, no number, above a column of numbers only.
+    cells = [str(cell).strip() for cell in rows.slice(0, 1).to_pylist()[0].values()]
+    words = list(filter(None, cells))
+    named = (
+        bool(words) and len(set(words)) == len(words) and not any(isinstance(level_key(cell), float) for cell in words)
+    )
+    if named and any(np.isfinite(numbers(table[name].iloc[1:])).all() for name in table.columns):
         said = f"is a header ({one_line(', '.join(cells))}) where header = false (--no-header) promised none"
         raise DataError(f"{table.places([0])[0]}: {said}")
+    return table
 
 
 def coded(column: pd.Series) -> tuple[IntArray, list[Key]]:
@@ -199,12 +198,13 @@ def numbers(column: pd.Series) -> FloatArray:
     if column.dtype.kind in "biuf":
         return column.to_numpy(dtype=np.float64, na_value=np.nan)
     plain = _plain(column)
-    cast = _cast(plain)
-    if cast is not None:
-        return cast
-    positions, keys = coded(plain)
-    values: FloatArray = np.array([np.nan if isinstance(key, str) else key for key in keys])
-    return values[positions]
+    values: FloatArray
+    try:  # numbers or missing throughout, in one go
+        values = _words(plain).cast(pa.float64()).to_numpy(zero_copy_only=False)
+    except (pa.ArrowException, TypeError):
+        positions, keys = coded(plain)
+        values = np.array([np.nan if isinstance(key, str) else key for key in keys])[positions]
+    return values
 
 
 def missing(column: pd.Series, among: BoolArray) -> BoolArray:
@@ -253,15 +253,6 @@ def _bare(value: object) -> str:
 def _plain(column: pd.Series) -> pd.Series:
     """A categorical column as the values of its categories."""
     return column.astype(object) if isinstance(column.dtype, pd.CategoricalDtype) else column
-
-
-def _cast(column: pd.Series) -> FloatArray | None:
-    """Text that is numbers or missing throughout, in one go; None if it is not."""
-    try:
-        values: FloatArray = _words(column).cast(pa.float64()).to_numpy(zero_copy_only=False)
-    except (pa.ArrowException, TypeError):
-        return None
-    return values
 
 
 def _words(column: pd.Series) -> Any:

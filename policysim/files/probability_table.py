@@ -99,7 +99,19 @@ def read_probability_table(path: Path, actions: Sequence[str] | None = None, *, 
     table = read_table(path, may_be_empty=True).with_bare_names()
     names = [name for name in table.columns if not name.startswith(PANDAS_INDEX)]
     columns = [name for name in names if name.startswith(PREFIX)] if actions is None else list(actions)
-    _check_columns(table, names, columns, option if actions is None else "")
+    if "" in names:
+        place = names.index("") + 1
+        raise DataError(f"{table.name}: column {place} has no name; if it only numbers the rows, leave it out")
+    for name in columns:
+        unknown = table.unknown_column(name)
+        if unknown:
+            raise DataError(unknown)
+        if columns.count(name) > 1:
+            raise DataError(f"{table.name}: {name}: named twice as an action")
+    if len(columns) < 2:
+        only = f"only {columns[0]} is" if columns else "no column is"
+        others = f", or list others with {option}" if option and actions is None else ""
+        raise DataError(f"{table.name}: needs a column {PREFIX}<action> for each action; {only} named so{others}")
     if not len(table):
         raise DataError(f"{table.name}: has no rows below its header")
     rows = np.column_stack([numbers(table[name]) for name in columns])
@@ -111,23 +123,6 @@ def read_probability_table(path: Path, actions: Sequence[str] | None = None, *, 
         probabilities=np.asfortranarray(rows),
         n_rescaled=n_rescaled,
     )
-
-
-def _check_columns(table: DataTable, names: Sequence[str], actions: Sequence[str], option: str) -> None:
-    """DataError for a column without a name, for actions that are no columns, and for fewer than two."""
-    if "" in names:
-        place = names.index("") + 1
-        raise DataError(f"{table.name}: column {place} has no name; if it only numbers the rows, leave it out")
-    for name in actions:
-        unknown = table.unknown_column(name)
-        if unknown:
-            raise DataError(unknown)
-        if actions.count(name) > 1:
-            raise DataError(f"{table.name}: {name}: named twice as an action")
-    if len(actions) < 2:
-        only = f"only {actions[0]} is" if actions else "no column is"
-        others = f", or list others with {option}" if option else ""
-        raise DataError(f"{table.name}: needs a column {PREFIX}<action> for each action; {only} named so{others}")
 
 
 def distributions(table: DataTable, rows: FloatArray, columns: Sequence[str]) -> tuple[FloatArray, int]:

@@ -125,7 +125,10 @@ def write_files(folder: Path, contents: Mapping[str, bytes]) -> None:
         with folder_beside(folder / "files") as stage:
             parts = {stage / str(number): target for number, target in enumerate(new)}
             for part, target in parts.items():
-                _write(part, new[target])
+                with part.open("wb") as stream:
+                    stream.write(new[target])
+                    stream.flush()
+                    os.fsync(stream.fileno())
             for target in new:
                 target.parent.mkdir(parents=True, exist_ok=True)
             for part, target in reversed(parts.items()):
@@ -200,13 +203,6 @@ def _remove_abandoned(folder: Path, prefix: str) -> None:
                     os.close(handle)
 
 
-def _write(path: Path, content: bytes) -> None:
-    with path.open("wb") as stream:
-        stream.write(content)
-        stream.flush()
-        os.fsync(stream.fileno())
-
-
 # What ends a process unless it is handled; Ctrl-C first, which Python handles itself.
 INTERRUPTS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
 
@@ -249,36 +245,26 @@ def progress_bar(unit: str = "step") -> Iterator[Progress]:
     Each second it is drawn anew, so that its clock goes on however long a step takes.
     """
     # disable=None: tqdm itself asks whether stderr is a terminal.
-    with (
-        tqdm(total=0, delay=PATIENCE_SECONDS, disable=None, leave=False, unit=unit, file=sys.stderr) as bar,
-        _each_second(bar.refresh if not bar.disable else None),
-    ):
+    with tqdm(total=0, delay=PATIENCE_SECONDS, disable=None, leave=False, unit=unit, file=sys.stderr) as bar:
+        done = threading.Event()
 
         def expect(steps: int) -> None:
             bar.total = (bar.total or 0) + steps
             bar.unit_scale = bar.total > MOST_COUNTED
 
-        yield Progress(bar.update, expect)
+        def clock() -> None:
+            pause = float(PATIENCE_SECONDS)
+            while not bar.disable and not done.wait(pause):
+                bar.refresh()
+                pause = 1.0
 
-
-@contextmanager
-def _each_second(call: Callable[[], object] | None) -> Iterator[None]:
-    """Call something once a second after `PATIENCE_SECONDS`, beside the work; None is not called."""
-    done = threading.Event()
-
-    def clock() -> None:
-        pause = float(PATIENCE_SECONDS)
-        while call and not done.wait(pause):
-            call()
-            pause = 1.0
-
-    thread = threading.Thread(target=clock, daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        done.set()
-        thread.join()
+        thread = threading.Thread(target=clock, daemon=True)
+        thread.start()
+        try:
+            yield Progress(bar.update, expect)
+        finally:
+            done.set()
+            thread.join()
 
 
 def print_json(document: Mapping[str, Any]) -> None:

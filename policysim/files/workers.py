@@ -98,20 +98,19 @@ class Workers:
             else:
                 progress.advance()
                 yield known
-        for part, arrays in self._worked(functools.partial(unchanged, work), missing):
+        whole = functools.partial(unchanged, work)
+        worked: Iterator[tuple[Path, Arrays]] = ((part, whole(part)) for part in missing)
+        if self.cluster and missing:
+            worked = on_cluster(self.cluster, whole, missing)
+        elif self.processes > 1 and len(missing) > 1:
+            worked = in_processes(min(self.processes, len(missing)), whole, missing)
+        for part, arrays in worked:
             if kept:
                 kept.add(part, arrays)
             progress.advance()
             yield arrays
         if kept:
             kept.remove()
-
-    def _worked(self, work: Work, parts: Sequence[Path]) -> Iterator[tuple[Path, Arrays]]:
-        if self.cluster and parts:
-            return on_cluster(self.cluster, work, parts)
-        if self.processes > 1 and len(parts) > 1:
-            return in_processes(min(self.processes, len(parts)), work, parts)
-        return ((part, work(part)) for part in parts)
 
 
 def unchanged(work: Work, part: Path) -> Arrays:

@@ -11,7 +11,7 @@ import numpy as np
 from policies.arrays import IntArray
 from policysim.files.bad_rows import BadRows, DataError
 from policysim.files.columns_file import check_ending, open_writer
-from policysim.files.many_files import ENDINGS
+from policysim.files.many_files import ENDINGS, stamp
 from policysim.files.whole_folders import check_writable, folder_beside, json_text
 from policysim.question import OutputError
 from policysim.question.protocol import SILENT, Progress
@@ -153,7 +153,9 @@ def _draw(
     bad.raise_if_any()
     if not n_rows:
         raise DataError(f"{source.path.as_posix()}: has no rows")
-    source.require_unchanged()
+    for file, mark in zip(source.files, source.stamps, strict=True):
+        if stamp(file.path) != mark:
+            raise DataError(f"{file.path.as_posix()}: was changed while it was read")
     if source.several:
         sync(out)
     return Note(plan, source.unchanged(plan.levels), n_rows, seed is None), tables

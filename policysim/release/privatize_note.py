@@ -110,7 +110,15 @@ def make_plan(
     """
     if not (math.isfinite(epsilon) and epsilon > 0):
         raise ValueError(f"epsilon must be > 0 and finite, got epsilon={epsilon!r}.")
-    checked = {column: _checked_levels(column, names) for column, names in levels.items()}
+    for column, names in levels.items():
+        if len(names) < 2:
+            raise DataError(f"{column}: needs at least two levels, got {', '.join(names) or 'none'}.")
+        repeated = [level for place, level in enumerate(names) if level in names[:place]]
+        if repeated:
+            raise DataError(f"{column}: its levels must differ, got {repeated[0]!r} more than once.")
+        if "" in names:
+            raise DataError(f"{column}: a level must not be empty text, which means a missing value.")
+    checked = {column: tuple(names) for column, names in levels.items()}
     groups = [{column: names} for column, names in checked.items()] if separately else [checked]
     parts = []
     for group in groups:
@@ -132,17 +140,6 @@ def _even_share(epsilon: float, parts: int) -> float:
     while parts > 1 and parts * max(Fraction(share), Fraction(repr(share))) > most:
         share = math.nextafter(share, 0)
     return share
-
-
-def _checked_levels(column: str, levels: Sequence[str]) -> tuple[str, ...]:
-    if len(levels) < 2:
-        raise DataError(f"{column}: needs at least two levels, got {', '.join(levels) or 'none'}.")
-    repeated = [level for place, level in enumerate(levels) if level in levels[:place]]
-    if repeated:
-        raise DataError(f"{column}: its levels must differ, got {repeated[0]!r} more than once.")
-    if "" in levels:
-        raise DataError(f"{column}: a level must not be empty text, which means a missing value.")
-    return tuple(levels)
 
 
 def note_path(private: Path) -> Path:

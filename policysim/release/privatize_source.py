@@ -76,12 +76,6 @@ class Source:
         unchanged = self.unchanged(plan.levels)
         return Release("privatize", name, sha256, tuple(plan.levels), unchanged, plan.epsilon, REPLACE, out.name)
 
-    def require_unchanged(self) -> None:
-        """DataError if a file is not what it was."""
-        for file, mark in zip(self.files, self.stamps, strict=True):
-            if stamp(file.path) != mark:
-                raise DataError(f"{file.path.as_posix()}: was changed while it was read")
-
     def ledger(self) -> Path:
         """Where releases are listed unless it is said otherwise; DataError if links lead to several such places."""
         first, *others = sorted({ledger_path(file.path) for file in self.files})

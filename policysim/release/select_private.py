@@ -174,16 +174,6 @@ class GroupChoice:
         ranks: IntArray = 1 + np.searchsorted(ordered, -self.counts)
         return ranks
 
-    @property
-    def right(self) -> float:
-        """The probability that a candidate of the highest score is chosen; ValueError if not `selection.analysable`."""
-        return float(self.selection.probabilities[self.ranks == 1].sum())
-
-    @property
-    def expected_rank(self) -> float:
-        """The expected rank of the candidate that is chosen; ValueError if not `selection.analysable`."""
-        return float(self.selection.probabilities @ self.ranks)
-
 
 def choices(counts: Counts, terms: Terms) -> list[GroupChoice]:
     """The choice for each group; DataError for shares of nobody, or for nobody where their number is public."""

@@ -21,13 +21,20 @@ def release_document(
     counts: Counts, terms: Terms, found: list[GroupChoice], draw: Callable[[Selection], Any]
 ) -> dict[str, Any]:
     """What may be published: the draws, what they claim and what they cost. Nothing else depends on the counts."""
-    hidden, public = _assumptions(terms, grouped=any(choice.group for choice in found))
+    hidden, public, grouped = "whether one person is there", ["the candidates"], any(choice.group for choice in found)
+    if terms.adjacency == REPLACE:
+        hidden = "what one person's value is"
+        public += ["everybody's group", "the groups and their sizes"] if grouped else ["the number of people"]
+    elif grouped:
+        public += ["the names of the groups"]
+    if terms.adjacency != REPLACE and terms.proportions:
+        public += ["that no group is empty" if grouped else "that somebody is there"]
     return {
         "column": counts.column,
         "epsilon": terms.epsilon,
         "mechanism": terms.mechanism,
         "adjacency": terms.adjacency,
-        "assumptions": {"hidden": hidden, "public": public},
+        "assumptions": {"hidden": hidden, "public": [*public, "the choice of ε"]},
         "score": "proportion" if terms.proportions else "count",
         "choices": [
             {
@@ -44,19 +51,6 @@ def release_document(
         "privacy_loss": max(choice.loss for choice in found),
         "warnings": _warnings(counts, terms, found),
     }
-
-
-def _assumptions(terms: Terms, *, grouped: bool) -> tuple[str, list[str]]:
-    """What is hidden, in words, and what is assumed public."""
-    hidden, public = "whether one person is there", ["the candidates"]
-    if terms.adjacency == REPLACE:
-        hidden = "what one person's value is"
-        public += ["everybody's group", "the groups and their sizes"] if grouped else ["the number of people"]
-    elif grouped:
-        public += ["the names of the groups"]
-    if terms.adjacency != REPLACE and terms.proportions:
-        public += ["that no group is empty" if grouped else "that somebody is there"]
-    return hidden, [*public, "the choice of ε"]
 
 
 def _warnings(counts: Counts, terms: Terms, found: list[GroupChoice]) -> list[str]:
@@ -91,7 +85,9 @@ def analysis_document(found: Sequence[GroupChoice]) -> dict[str, Any]:
         chances: list[float | None] = [None] * n
         right = rank = reason = None
         if selection.analysable:
-            chances, right, rank = selection.probabilities.tolist(), choice.right, choice.expected_rank
+            probabilities = selection.probabilities
+            right, rank = float(probabilities[choice.ranks == 1].sum()), float(probabilities @ choice.ranks)
+            chances = probabilities.tolist()
         else:
             reason = (
                 f"The exact analysis of {selection.mechanism} is not available for so many candidates: {n:,}, and at "

@@ -6,7 +6,6 @@ counts, what the source declares, and its figures in quotes, with the digits pri
 printed          what such a file quotes, read with its mistakes; whether a number of ours is the one printed
 chances          exact probabilities: a private choice from counts, its privacy loss, and where a single run lies
 engine           a Row per figure with its agreement, the findings; a Document, in the words of `texts/NAME.toml`
-selections       common-disease, marital-status, sock-groups: the exponential mechanism
-adult_age_sex    k-ary response on two columns, and what the coins of another report cost
-source_question  the documents by name, one read; the question, with its files, screen and JSON
+documents        the four of them: what each computes, and the facts that its words name
+source_question  reads one; the question, with its files, screen and JSON
 """

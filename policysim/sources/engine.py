@@ -5,13 +5,15 @@ The words of a document are in `texts/NAME.toml`: of each name in braces, the co
 
 from __future__ import annotations
 
-import re
+import hashlib
 import tomllib
-from collections.abc import Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import ROUND_DOWN
 from pathlib import Path
-from typing import Any, ClassVar
+from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -22,9 +24,11 @@ from policysim.figures.card import Curves, Panel
 from policysim.figures.described import EPSILON, Described, Lines, grid
 from policysim.question.answer import Headline
 from policysim.sources.chances import SingleRun
-from policysim.sources.printed import as_printed, read_claims, read_constants, read_quotes, rounds_to
+from policysim.sources.printed import Quote, as_printed, read_claims, read_constants, read_quotes, rounds_to
+from policysim.study.study_reader import FOLDER
 
 TEXTS = Path(__file__).parent / "texts"
+ALL = "all"  # of figures that are of no single group
 AGREES, PLAUSIBLE, WRONG, DIFFERS = "agrees", "plausible", "erratum", "differs"
 INSIDE, OUTSIDE = "in the band", "outside the band"
 # How many of each, in words, in this order.
@@ -42,45 +46,42 @@ CUT = "Its last digit is cut off, not rounded."
 
 
 @dataclass(frozen=True)
-class Judgement:
-    """What is to be said of something that the source says in words."""
-
-    right: str  # what holds
-    holds: bool | None  # whether that is what it says; None if that is not known, but possible
-    reason: str = ""
-    drawing: str = ""  # the name of the drawing that shows it, if one does
-
-
-@dataclass(frozen=True)
 class Row:
     """One figure of the source, or one claim, beside ours."""
 
-    what: str  # in words
+    figure: str  # in words
     where: str  # where the source has it
-    printed: str  # as printed there
-    value: float | str  # ours as one number, or in words
+    source: str  # as printed there
+    ours: float | str  # as one number, or in words
     shown: str  # the same to the digits printed there, and with more of them where it differs
     agreement: str  # one of the words above
     why: str = ""
-    drawing: str = ""  # the name of the drawing that shows why
-    run: SingleRun | None = None  # what to expect of a single run; None for what is not random
+    drawing: str = ""  # the name of the drawing that shows why, if one does
+    low: float | None = None  # where a single run lies, see `SingleRun`; None for what is not random
+    high: float | None = None
+    chance: float | None = None
 
     @classmethod
-    def of(cls, what: str, where: str, printed: str, ours: float | SingleRun | Judgement) -> Row:
-        """A figure beside the value, what to expect of a single run, or what holds."""
-        if isinstance(ours, Judgement):
-            agreement = PLAUSIBLE if ours.holds is None else AGREES if ours.holds else WRONG
-            return cls(what, where, printed, ours.right, ours.right, agreement, ours.reason, ours.drawing)
+    def of(cls, figure: str, where: str, source: str, ours: float | SingleRun) -> Row:
+        """A number beside ours, or beside what to expect of a single run."""
         if isinstance(ours, SingleRun):
-            inside = ours.band[0] <= float(printed.replace(",", "")) <= ours.band[1]
-            agreement = INSIDE if inside else OUTSIDE
-            return cls(what, where, printed, ours.expected, number(ours.expected), agreement, run=ours)
-        digits, more = as_printed(ours, printed), f"{ours:.8f}".rstrip("0").rstrip(".")
-        if rounds_to(ours, printed):
-            return cls(what, where, printed, ours, digits, AGREES)
-        if rounds_to(ours, printed, ROUND_DOWN):
-            return cls(what, where, printed, ours, f"{digits} ({more})", WRONG, CUT)
-        return cls(what, where, printed, ours, more, DIFFERS)
+            mean, (low, high) = ours.expected, ours.band
+            agreement = INSIDE if low <= float(source.replace(",", "")) <= high else OUTSIDE
+            return cls(figure, where, source, mean, number(mean), agreement, "", "", low, high, ours.chance)
+        digits, more = as_printed(ours, source), f"{ours:.8f}".rstrip("0").rstrip(".")
+        if rounds_to(ours, source):
+            return cls(figure, where, source, ours, digits, AGREES)
+        if rounds_to(ours, source, ROUND_DOWN):
+            return cls(figure, where, source, ours, f"{digits} ({more})", WRONG, CUT)
+        return cls(figure, where, source, ours, more, DIFFERS)
+
+    @classmethod
+    def claim(
+        cls, about: str, where: str, says: str, right: str, *, holds: bool | None, why: str = "", drawing: str = ""
+    ) -> Row:
+        """Words beside what is right; `holds` is whether they say that, None if it is not known, but possible."""
+        agreement = PLAUSIBLE if holds is None else AGREES if holds else WRONG
+        return cls(about, where, says, right, right, agreement, why, drawing)
 
     @property
     def marked(self) -> str:
@@ -100,13 +101,13 @@ class Section:
     title: str
     text: tuple[str, ...] = ()
     headings: tuple[str, ...] = ()
-    cells: tuple[tuple[str, ...], ...] = ()
+    rows: tuple[tuple[str, ...], ...] = ()
     drawing: Described | None = None
 
     @property
     def words(self) -> tuple[bool, ...]:
         """Which columns of the table are words, and so begin at the left."""
-        return tuple(all(cell[:1].isalpha() for cell in column) for column in zip(*self.cells, strict=True))
+        return tuple(all(cell[:1].isalpha() for cell in column) for column in zip(*self.rows, strict=True))
 
 
 @dataclass(frozen=True)
@@ -131,11 +132,6 @@ class SourceFindings:
         return tuple(section.drawing for section in self.sections if section.drawing is not None)
 
     @property
-    def answer(self) -> list[str]:
-        """The first two sentences: what the manifest quotes."""
-        return re.split(r"(?<=\.) (?=[A-Z(])", " ".join(self.lead))[:2]
-
-    @property
     def summary(self) -> str:
         """How many figures agree, in one sentence."""
         verdicts = [row.agreement for row in self.rows]
@@ -146,40 +142,77 @@ class SourceFindings:
 
     @property
     def table(self) -> pd.DataFrame:
-        """Every figure beside ours: figure, where, source, ours, low, high, chance, agreement, why."""
-        rows = []
-        for row in self.rows:
-            run = (*row.run.band, row.run.chance) if row.run else (None, None, None)
-            rows.append((row.what, row.where, row.printed, row.value, *run, row.agreement, row.why))
+        """Every figure beside ours: the fields of a `Row` that are no words of the page."""
         names = ["figure", "where", "source", "ours", "low", "high", "chance", "agreement", "why"]
-        return pd.DataFrame(rows, columns=names)
+        return pd.DataFrame(self.rows)[names]
 
 
-class Document:
-    """What a study file holds, and what follows from it; a class of its own for each document.
+@dataclass
+class Subject:
+    """What is asked about a source document, and the file that asks it."""
 
-    Its constants are attributes; `quotes` are the figures of the source, by their name in the texts. Mistakes are
-    noted in the table. `ours(kind, quote, seed)` has the figures beside a quote, numbers or single runs by name, and
-    `facts(seed)` what the words name beside the constants: functions that are drawn, `stars` (rows of what the source
-    prints), and `holds` (which claims are right, None if possible, where the texts do not say it).
+    name: str
+    text: str  # the file: of a study, or a script
+    title: str  # the question
+    source: str  # what the source is
+    analysis: str  # how it is answered: the name of a document, or of a script's report
+    seed: int
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of the file."""
+        return hashlib.sha256(self.text.encode()).hexdigest()
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """What tells it from others, for a manifest."""
+        return {"study": {"name": self.name, "title": self.title, "sha256": self.digest}}
+
+
+class Document(Subject, ABC):
+    """A study of a source document: what its file holds, and what follows from it; a class for each document.
+
+    Its constants are attributes; `quotes` are the figures of the source, by their name in the texts.
     """
 
-    name: ClassVar[str]
     counts: pd.Series
+    groups: Mapping[str, pd.Series] = MappingProxyType({})  # the tables of counts, where there are several
 
-    def __init__(self, table: Table) -> None:
-        """Read the words, and what they declare."""
-        self.texts: dict[str, Any] = tomllib.loads((TEXTS / f"{self.name}.toml").read_text(encoding="utf-8"))
+    def __init__(self, table: Table, name: str, analysis: str) -> None:
+        """Read the file; mistakes are noted in the table, and raised."""
+        title, source, seed = table.text("title", name), table.text("source"), table.integer("seed", 0)
+        super().__init__(name, table.mistakes.text, title, source, analysis, seed)
+        self.texts: dict[str, Any] = tomllib.loads((TEXTS / f"{self.analysis}.toml").read_text(encoding="utf-8"))
         vars(self).update(read_constants(table, self.texts["constants"]))
         self.claims = read_claims(table, self.texts["claims"])
         self.quotes = {
-            kind: read_quotes(table, kind, words.get("keys", {}), words.get("names") or self.names(kind))
+            kind: read_quotes(table, kind, words.get("names") or self.names(kind), [ALL, *self.groups], words)
             for kind, words in self.texts["figures"].items()
         }
+        table.close()
+        # What constants say together may only be checked where they are all there.
+        table.mistakes.raise_if_any()
+        self.check(table)
+        table.mistakes.raise_if_any()
 
-    def __getattr__(self, name: str) -> Any:
-        """The constants are those that the words declare."""
-        raise AttributeError(f"{self.name} declares no constant {name}")
+    def check(self, table: Table) -> None:
+        """Note what is wrong with constants that are right each for itself."""
+
+    @abstractmethod
+    def ours(self, kind: str, quote: Quote) -> Mapping[str, float | SingleRun]:
+        """The figures beside a quote, by name."""
+
+    @abstractmethod
+    def facts(self) -> dict[str, Any]:
+        """What the words name beside the constants.
+
+        Functions are drawn; `stars` are rows of what the source prints there; `holds` says which claims are right, None
+        if that is possible, where the texts do not say it.
+        """
+
+    def names(self, kind: str) -> Sequence[str]:
+        """The names that figures may have."""
+        return list(self.counts.index)
 
     @property
     def table(self) -> IntArray:
@@ -187,53 +220,54 @@ class Document:
         return self.counts.to_numpy()
 
     @property
+    def people(self) -> int:
+        """How many were counted."""
+        return int(self.counts.sum())
+
+    @property
     def commonest(self) -> str:
         """The value of the most people."""
         return str(self.counts.idxmax())
 
-    def names(self, kind: str) -> Mapping[str, Sequence[str]]:
-        """The names that figures may have, by data set; "" if there is only one."""
-        return {"": list(self.counts.index)}
-
-    def check(self, table: Table) -> None:
-        """Note what is wrong with constants that are right each for itself."""
-
-    def findings(self, seed: int, *, told: bool = True) -> SourceFindings:
-        """All that a page shows; of constants that the findings were not written about, only the figures."""
+    def findings(self) -> SourceFindings:
+        """All that a page shows; words only of a built-in file, which they were written about."""
         rows = []
         for kind, quotes in self.quotes.items():
             for quote in quotes:
-                ours, words = self.ours(kind, quote, seed), self.texts["figures"][kind]["what"]
+                ours, words = self.ours(kind, quote), self.texts["figures"][kind]["what"]
                 for name, text in quote.printed.items():
                     facts = {**quote._asdict(), "name": name, "epsilon": f"{quote.epsilon:g}"}
                     rows.append(Row.of(words.format(**facts), quote.where, text, ours[name]))
-        inside = [row.agreement == INSIDE for row in rows if row.run]
+        inside = [row.agreement == INSIDE for row in rows if row.low is not None]
         facts = {
             **vars(self),
+            "people": self.people,
             "commonest": self.commonest,
-            **self.facts(seed),
+            **self.facts(),
             "random": len(inside),
             "inside": sum(inside),
             "axis": EPSILON,
         }
+        words = filled({part: text for part, text in self.texts.items() if part != "figures"}, facts)
         for about, says, where in self.claims:
-            words = filled(self.texts["claims"][about], facts)
-            holds = words.pop("holds") if "holds" in words else facts["holds"][about]
-            rows.append(Row.of(filled(about, facts), where, says, Judgement(holds=holds, **words)))
-        words = filled({name: self.texts[name] for name in PARTS}, facts)
-        tables = {part["drawing"]: drawn(facts, part["curves"]) for part in words["sections"] if "drawing" in part}
+            subject = filled(about, facts)
+            claim = {"holds": facts["holds"].get(about), **words["claims"][subject]}
+            rows.append(Row.claim(subject, where, says, **claim))
+        sections = tuple(
+            Section(part["title"], drawing=drawn(part["drawing"], facts)) if "drawing" in part else Section(**part)
+            for part in words["sections"]
+        )
         found = SourceFindings(
             lead=words["findings"],
             rows=tuple(rows),
-            sections=tuple(_section(part, tables) for part in words["sections"]),
+            sections=sections,
             headline=Headline(**words["headline"]),
-            card=_card(tables, **words["card"]),
+            card=card_of(sections, **words["card"]),
             assumptions=words["assumptions"],
         )
-        return found if told else replace(found, lead=(found.summary,), headline=Headline(found.summary.rstrip(".")))
-
-
-PARTS = ("findings", "sections", "headline", "card", "assumptions")
+        if self.text == (FOLDER / f"{self.analysis}.toml").read_text(encoding="utf-8"):
+            return found
+        return replace(found, lead=(found.summary,), headline=Headline(found.summary.rstrip(".")))
 
 
 def filled(words: Any, facts: Mapping[str, Any]) -> Any:
@@ -245,8 +279,8 @@ def filled(words: Any, facts: Mapping[str, Any]) -> Any:
     return words.format(**facts) if isinstance(words, str) else words
 
 
-def drawn(facts: Mapping[str, Any], words: Mapping[str, Any]) -> pd.DataFrame:
-    """A tidy table of facts that are functions, over `x`: a line per set of other arguments, and the stars.
+def drawn(words: Mapping[str, Any], facts: Mapping[str, Any]) -> Described:
+    """A drawing of facts that are functions, over `x`: a line per set of other arguments, and the stars.
 
     A function gives a value, or rows with columns of their own; `of` is of all lines, or of one.
     """
@@ -259,20 +293,13 @@ def drawn(facts: Mapping[str, Any], words: Mapping[str, Any]) -> pd.DataFrame:
             rows += [{"line": line, x: at, **row} for row in (found if isinstance(found, list) else [{"value": found}])]
     if "star" in words:
         rows += [{"line": words["star"], **star} for star in facts["stars"]]
-    return pd.DataFrame(rows)
+    panels = tuple(Lines(**panel) for panel in words["panels"])
+    return Described(words["name"], words["description"], pd.DataFrame(rows), panels)
 
 
-def _section(part: dict[str, Any], tables: Mapping[str, pd.DataFrame]) -> Section:
-    """A part of the page, whose drawing is the table of that name with the panels that the words describe."""
-    if "drawing" not in part:
-        return Section(part["title"], part["text"], part["headings"], part["rows"])
-    name, panels = part["drawing"], tuple(Lines(**panel) for panel in part["panels"])
-    return Section(part["title"], drawing=Described(name, part["description"], tables[name], panels))
-
-
-def _card(tables: Mapping[str, pd.DataFrame], of: str, lines: Mapping[str, str], **words: Any) -> Curves:
+def card_of(sections: Iterable[Section], of: str, lines: Mapping[str, str], **words: Any) -> Curves:
     """Some lines of one of the drawings, under other names; of the rows that are the `only` ones, if not of all."""
-    table = tables[of]
+    (table,) = (part.drawing.table for part in sections if part.drawing and part.drawing.name == of)
     for column, wanted in words.pop("only", {}).items():
         table = table[table[column] == wanted]
     rows = {label: table[table["line"] == line] for line, label in lines.items()}

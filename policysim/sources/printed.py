@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from decimal import ROUND_HALF_EVEN, Decimal, InvalidOperation
-from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,10 +16,10 @@ class Quote(NamedTuple):
     """Figures that a source prints together."""
 
     where: str  # where it has them
-    data: str  # what they were computed from: a group, or "" if there is only one table
-    epsilon: float  # the privacy parameter there; NaN if the figures do not depend on it
-    runs: int  # draws that were counted; 0 for figures that are not random
     printed: Mapping[str, str]  # by name, with the digits printed there
+    data: str = ""  # what they were computed from: a group, or "" if there is only one table
+    epsilon: float = float("nan")  # the privacy parameter there; NaN if the figures do not depend on it
+    runs: int = 0  # draws that were counted; 0 for figures that are not random
 
 
 def printed_number(text: str) -> Decimal | None:
@@ -32,6 +31,13 @@ def printed_number(text: str) -> Decimal | None:
     return number if number.is_finite() else None
 
 
+def as_printed(value: float, printed: str, rounding: str = ROUND_HALF_EVEN) -> str:
+    """The value, rounded to the digits of the printed number: 0.15 for .15, 4e-5 for 4e-5."""
+    digits = (printed_number(printed) or Decimal(0)).as_tuple().exponent
+    rounded = Decimal(value).quantize(Decimal(1).scaleb(int(digits)), rounding)
+    return f"{rounded:e}" if "e" in printed.lower() else f"{rounded:,f}" if "," in printed else f"{rounded:f}"
+
+
 def rounds_to(value: float, printed: str, rounding: str = ROUND_HALF_EVEN) -> bool:
     """Whether the value, rounded to the digits of the printed number, is that number; with ROUND_DOWN, if cut off.
 
@@ -41,24 +47,14 @@ def rounds_to(value: float, printed: str, rounding: str = ROUND_HALF_EVEN) -> bo
     (True, True, False)
     """
     number = printed_number(printed)
-    return number is not None and _at_digits(value, number, rounding) == number
-
-
-def as_printed(value: float, printed: str) -> str:
-    """The value, rounded to the digits of the printed number: 0.15 for .15, 4e-5 for 4e-5."""
-    rounded = _at_digits(value, printed_number(printed) or Decimal(0), ROUND_HALF_EVEN)
-    return f"{rounded:e}" if "e" in printed.lower() else f"{rounded:,f}" if "," in printed else f"{rounded:f}"
-
-
-def _at_digits(value: float, number: Decimal, rounding: str) -> Decimal:
-    return Decimal(value).quantize(Decimal(1).scaleb(int(number.as_tuple().exponent)), rounding)
+    return number is not None and printed_number(as_printed(value, printed, rounding)) == number
 
 
 def read_constants(table: Table, declared: Mapping[str, Any]) -> dict[str, Any]:
     """The constants of a study file, by name, as the words of its document declare them; mistakes are noted.
 
     A declaration is "text", "counts", "groups" (counts by name), the limits of a number ("low", "high"), the least of a
-    whole number ("least"), or a table of declarations, whose constants are attributes.
+    whole number ("least"), or a table of declarations.
     """
     found: dict[str, Any] = {}
     for name, what in declared.items():
@@ -74,7 +70,7 @@ def read_constants(table: Table, declared: Mapping[str, Any]) -> dict[str, Any]:
             found[name] = table.number(name, **what)
         else:
             inner = table.table(name)
-            found[name] = SimpleNamespace(**read_constants(inner, what))
+            found[name] = read_constants(inner, what)
             inner.close()
     return found
 
@@ -90,36 +86,33 @@ def read_counts(table: Table, name: str) -> pd.Series:
     return pd.Series(counts, dtype=np.intp)
 
 
-def read_quotes(table: Table, name: str, keys: Mapping[str, float], known: Mapping[str, Sequence[str]]) -> list[Quote]:
-    """The tables [[name]]: `where`, `printed`, and what is declared of `data`, `epsilon` and `runs` (with their least).
-
-    `known` has the names that may be printed, by data set; one entry with the key "" if there is only one data set.
-    """
-    quotes = []
-    for entry in table.tables(name):
-        data = entry.text("data") if "data" in keys else ""
-        if data not in known and "data" in entry:
-            entry.fail(unknown("data", data, list(known)), "data")
-        epsilon = entry.number("epsilon", low=keys["epsilon"]) if "epsilon" in keys else float("nan")
-        runs = entry.integer("runs", low=int(keys["runs"])) if "runs" in keys else 0
-        printed = _read_printed(entry, known.get(data), whole="whole" in keys)
-        if runs and sum(map(int, printed.values())) > runs:
-            entry.fail(f"must not be more than the {runs} runs", "printed")
-        quotes.append(Quote(entry.text("where"), data, epsilon, runs, printed))
+def read_quotes(
+    table: Table, kind: str, names: Sequence[str], groups: Sequence[str], declared: Mapping[str, Any]
+) -> list[Quote]:
+    """The tables [[kind]]: `where`, `printed` by names, and the constants of a `Quote` that are declared."""
+    quotes, constants = [], {"where": "text", **declared.get("constants", {})}
+    for entry in table.tables(kind):
+        printed = _read_printed(entry, names, whole="whole" in declared)
+        quote = Quote(**read_constants(entry, constants), printed=printed)
+        if "data" in constants and "data" in entry and quote.data not in groups:
+            entry.fail(unknown("data", quote.data, groups), "data")
+        if quote.runs and sum(map(int, printed.values())) > quote.runs:
+            entry.fail(f"must not be more than the {quote.runs} runs", "printed")
+        quotes.append(quote)
         entry.close()
     if not quotes:
-        table.fail(f"{name} is missing: it must be one or more tables of figures")
+        table.fail(f"{kind} is missing: it must be one or more tables of figures")
     return quotes
 
 
-def _read_printed(entry: Table, names: Sequence[str] | None, *, whole: bool) -> dict[str, str]:
+def _read_printed(entry: Table, names: Sequence[str], *, whole: bool) -> dict[str, str]:
     if "printed" not in entry:
         entry.fail("printed is missing: it must be a table of figures")
     table = entry.table("printed")
     printed = {}
     for key in table.values:
         text = table.text(key)
-        if names is not None and key not in names:
+        if key not in names:
             table.fail(unknown("name", key, names), key)
         elif whole and text and not text.isdecimal():
             table.fail(f"must be a whole number in quotes, got {shown(text)}", key)
@@ -130,13 +123,13 @@ def _read_printed(entry: Table, names: Sequence[str] | None, *, whole: bool) -> 
     return printed
 
 
-def read_claims(table: Table, known: Iterable[str]) -> list[tuple[str, str, str]]:
+def read_claims(table: Table, known: Collection[str]) -> list[tuple[str, str, str]]:
     """The tables [[claim]]: `about`, one of the known subjects, `says` and `where`."""
-    subjects, claims = list(known), []
+    claims = []
     for entry in table.tables("claim"):
-        claim = entry.text("about"), entry.text("says"), entry.text("where")
-        if claim[0] not in subjects and "about" in entry:
-            entry.fail(unknown("subject", claim[0], subjects), "about")
+        about, says, where = (entry.text(name) for name in ("about", "says", "where"))
+        if about not in known and "about" in entry:
+            entry.fail(unknown("subject", about, list(known)), "about")
         entry.close()
-        claims.append(claim)
+        claims.append((about, says, where))
     return claims

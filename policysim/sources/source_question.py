@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import hashlib
+import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from copy import copy
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -14,51 +15,12 @@ from policysim.question.answer import Answer, Drawing, Page, tidy
 from policysim.question.formats import in_digits
 from policysim.question.protocol import Progress, StudyQuestion
 from policysim.question.screen_lines import wrap
-from policysim.sources.adult_age_sex import AdultAgeSex
-from policysim.sources.engine import UNEXPECTED, Document, SourceFindings, number
-from policysim.sources.selections import CommonDisease, MaritalStatus, SockGroups
-from policysim.study.study_reader import FOLDER, STUDY, name_of_study
-
-DOCUMENTS: dict[str, type[Document]] = {
-    kind.name: kind for kind in (AdultAgeSex, CommonDisease, MaritalStatus, SockGroups)
-}
+from policysim.sources.documents import DOCUMENTS
+from policysim.sources.engine import UNEXPECTED, Document, SourceFindings, Subject, number
+from policysim.study.study_reader import STUDY, name_of_study
 
 
-@dataclass(frozen=True)
-class Subject:
-    """What is asked about a source document, and the file that asks it."""
-
-    name: str
-    text: str  # the file: of a study, or a script
-    title: str  # the question
-    source: str  # what the source is
-    analysis: str  # how it is answered: a name among `DOCUMENTS`, or of a script's report
-    seed: int
-
-    @property
-    def digest(self) -> str:
-        """SHA-256 of the file."""
-        return hashlib.sha256(self.text.encode()).hexdigest()
-
-    @property
-    def identity(self) -> dict[str, Any]:
-        """What tells it from others, for a manifest."""
-        return {"study": {"name": self.name, "title": self.title, "sha256": self.digest}}
-
-
-@dataclass(frozen=True)
-class SourceStudy(Subject):
-    """A study of a source document, as its file says."""
-
-    document: Document
-
-    def findings(self) -> SourceFindings:
-        """What the study finds; words only of a built-in file, which they were written about."""
-        told = self.text == (FOLDER / f"{self.analysis}.toml").read_text(encoding="utf-8")
-        return self.document.findings(self.seed, told=told)
-
-
-def load_source_study(path: Path, called: str = "") -> SourceStudy:
+def load_source_study(path: Path, called: str = "") -> Document:
     """Read a study of a source document; it is `called` as its file or folder, unless that is given.
 
     Raises
@@ -68,18 +30,10 @@ def load_source_study(path: Path, called: str = "") -> SourceStudy:
     """
     with open_toml(path) as table:
         analysis = table.text("analysis")
-        name = called or name_of_study(path)
-        title, source, seed = table.text("title", name), table.text("source"), table.integer("seed", 0)
         if analysis not in DOCUMENTS:
             table.fail(unknown("analysis", analysis, list(DOCUMENTS)), "analysis")
-            table.mistakes.raise_if_any()
-        document = DOCUMENTS[analysis](table)
-        table.close()
-        # What constants say together may only be checked where they are all there.
         table.mistakes.raise_if_any()
-        document.check(table)
-        table.mistakes.raise_if_any()
-        return SourceStudy(name, table.mistakes.text, title, source, analysis, seed, document)
+        return DOCUMENTS[analysis](table, called or name_of_study(path), analysis)
 
 
 @dataclass(frozen=True)
@@ -88,11 +42,11 @@ class SourceQuestion(StudyQuestion):
 
     Attributes
     ----------
-    study : SourceStudy
+    study : Document
         Of a source document.
     """
 
-    study: SourceStudy
+    study: Document
     refuses: ClassVar[Mapping[str, str]] = dict.fromkeys(
         (
             *("epsilon", "policy", "by", "adjacency", "sensitive", "price_list", "figure_size", "at_most"),
@@ -104,9 +58,11 @@ class SourceQuestion(StudyQuestion):
     takes = ("seed",)
 
     @classmethod
-    def of(cls, study: SourceStudy, options: Mapping[str, Any]) -> Self:
+    def of(cls, study: Document, options: Mapping[str, Any]) -> Self:
         """With another seed, if one is given."""
-        return cls(replace(study, seed=options.get("seed", study.seed)))
+        study = copy(study)
+        study.seed = options.get("seed", study.seed)
+        return cls(study)
 
     def answer(self, progress: Progress) -> Answer:
         """Compute every figure."""
@@ -125,7 +81,7 @@ def answer_about_source(study: Subject, findings: SourceFindings, script: str = 
         "study": study,
         "findings": findings,
         "made_by": script or f"Study {study.name}",
-        "random": any(row.run is not None for row in findings.rows),
+        "random": any(row.low is not None for row in findings.rows),
         "number": number,
     }
     figures = [(section.title, section.drawing) for section in findings.sections if section.drawing]
@@ -137,7 +93,8 @@ def answer_about_source(study: Subject, findings: SourceFindings, script: str = 
         screen=source_screen(study, findings),
         document={"lead": findings.lead, "figures": findings.table.to_dict(orient="records")},
         headline=findings.headline,
-        sentences=findings.answer,
+        # The manifest quotes the first two sentences.
+        sentences=re.split(r"(?<=\.) (?=[A-Z(])", " ".join(findings.lead))[:2],
         tables={"comparison": table, **{f"figures/{each.name}": each.table for _, each in figures}},
         drawings=[*drawings, card(findings.card)],
         pages={"report.html": Page("source.html", values)},
@@ -154,5 +111,5 @@ def source_screen(study: Subject, findings: SourceFindings) -> list[str]:
         lines += wrap(sentence)
     for row in findings.rows:
         if row.agreement in UNEXPECTED:
-            lines += wrap(f"{row.marked}: {row.what}: {row.printed}; ours {row.shown}", "", "  ")
+            lines += wrap(f"{row.marked}: {row.figure}: {row.source}; ours {row.shown}", "", "  ")
     return lines

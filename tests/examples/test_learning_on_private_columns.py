@@ -143,7 +143,7 @@ def test_the_numbers_of_the_page_are_those_of_its_tables(findings, files):
         section = findings.sections[2 * place - 1]
         table = pd.read_csv(io.BytesIO(files[f"figures/scores-{place}.csv"])).query("epsilon == 1")
         values = table.set_index(["asked", "line", "score"])[["value", "high"]]
-        for asked, trained, *cells in section.cells:
+        for asked, trained, *cells in section.rows:
             known = {"the record": KNOWN, "the report": REPORTED}[asked]
             for score, cell in zip(SCORES, cells, strict=True):
                 value, high = values.loc[(known, trained, score)]

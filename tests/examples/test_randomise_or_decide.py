@@ -182,11 +182,11 @@ def test_the_numbers_of_the_page_are_those_of_the_table(constants, findings, fil
         csv[hidden, policy, float(epsilon)] = float(benefit_kept), float(spent)
     page = files["report.html"].decode()
     _, at_one, coins = findings.sections
-    for cells in at_one.cells:
+    for cells in at_one.rows:
         for policy, cell in zip(at_one.headings[1:-1], cells[1:-1], strict=True):
             assert cell == percent(csv[cells[0], policy, 1.0][0])
             assert f"<td>{cell}</td>" in page
-    for hidden, cells in zip(constants.hidden, coins.cells, strict=True):
+    for hidden, cells in zip(constants.hidden, coins.rows, strict=True):
         value, spent = csv[hidden.name, RECORD, float(f"{constants.two_coins(hidden):.8g}")]
         assert tuple(cells[2:4]) == (percent(value), two_digits(spent))
         assert cells[4] == percent(csv[hidden.name, RESPONSE, float(f"{constants.two_coins(hidden):.8g}")][0])
@@ -237,7 +237,7 @@ def test_what_cannot_be_asked_or_written_ends_with_2_and_says_why(arguments, tmp
 
 def test_the_claim_of_no_loss_is_an_erratum(findings):
     (claim,) = findings.rows
-    assert claim.what == "two coins for each feature of a record: ε"
+    assert claim.figure == "two coins for each feature of a record: ε"
     assert claim.agreement == "erratum"
     # five features at ln 3
     assert "5 × 1.0986 = 5.49" in claim.shown

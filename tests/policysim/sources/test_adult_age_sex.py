@@ -1,13 +1,13 @@
 """The source on randomised response, and the two coins, against formulas of their own."""
 
 import math
-from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from policies.local import METHODS, KAry, TwoCoin
 from policysim.sources.engine import AGREES, INSIDE, OUTSIDE, WRONG
+from policysim.sources.source_question import SourceQuestion
 
 COUNTS = np.array([8196, 14831, 6499, 15696])
 NAMES = ("young, sex 0", "young, sex 1", "old, sex 0", "old, sex 1")
@@ -27,12 +27,12 @@ RATE = "two coins: true rate, p the rate of positive responses"
 
 @pytest.fixture
 def rows(findings):
-    return {row.what: row for row in findings["adult-age-sex"].rows}
+    return {row.figure: row for row in findings["adult-age-sex"].rows}
 
 
 @pytest.fixture
 def constants(studies):
-    return studies["adult-age-sex"].document
+    return studies["adult-age-sex"]
 
 
 def chances(epsilon):
@@ -44,7 +44,7 @@ def chances(epsilon):
 def test_the_data_are_those_of_the_source(constants, rows):
     assert tuple(constants.counts.index) == NAMES
     assert list(constants.counts) == list(COUNTS)
-    assert (rows["people, the sum of the counts"].printed, rows["people, the sum of the counts"].agreement) == (
+    assert (rows["people, the sum of the counts"].source, rows["people, the sum of the counts"].agreement) == (
         "45,222",
         AGREES,
     )
@@ -63,8 +63,8 @@ def test_expected_errors_follow_from_the_variance(rows, epsilon):
         strict=True,
     ):
         row = rows[f"{name} error, ε = {epsilon}"]
-        assert row.printed == printed
-        assert row.value == pytest.approx(ours, rel=1e-9)
+        assert row.source == printed
+        assert row.ours == pytest.approx(ours, rel=1e-9)
         # The L1 error at 0.1 is so near the end of its band that nothing is asserted of it.
         if (name, epsilon) != ("L1", 0.1):
             assert row.agreement == INSIDE
@@ -82,8 +82,8 @@ def test_95_percent_of_runs_drawn_otherwise_lie_in_the_bands(rows, epsilon):
     # Four standard errors of a share of 0.95 among 4,000 runs are 0.0138; the bands' own ends come from 100,000 runs,
     # which adds at most 4 sqrt(0.95 * 0.05 / 100,000) = 0.0028.
     for name, error in zip(("L1", "L2"), errors, strict=True):
-        low, high = rows[f"{name} error, ε = {epsilon}"].run.band
-        assert ((low <= error) & (error <= high)).mean() == pytest.approx(0.95, abs=0.0166)
+        row = rows[f"{name} error, ε = {epsilon}"]
+        assert ((row.low <= error) & (error <= row.high)).mean() == pytest.approx(0.95, abs=0.0166)
 
 
 def table_of(findings, name, drawing):
@@ -138,13 +138,13 @@ def test_reports_at_epsilon_one_are_beside_what_is_expected(rows):
     p, q = chances(1)
     for name, count, printed in zip(NAMES, COUNTS, REPORTS, strict=True):
         row = rows[f"reports of “{name}”, ε = 1"]
-        assert row.printed == printed
-        assert row.value == pytest.approx(count * p + (N - count) * q, rel=1e-9)
+        assert row.source == printed
+        assert row.ours == pytest.approx(count * p + (N - count) * q, rel=1e-9)
         # Binomial counts of this size are normal to within a few reports.
         deviation = math.sqrt(count * p * (1 - p) + (N - count) * q * (1 - q))
-        assert row.run.band == pytest.approx((row.value - 1.96 * deviation, row.value + 1.96 * deviation), abs=2)
-        z = (int(printed) - row.value) / deviation
-        assert row.run.chance == pytest.approx(math.erfc(abs(z) / math.sqrt(2)), abs=0.01)
+        assert (row.low, row.high) == pytest.approx((row.ours - 1.96 * deviation, row.ours + 1.96 * deviation), abs=2)
+        z = (int(printed) - row.ours) / deviation
+        assert row.chance == pytest.approx(math.erfc(abs(z) / math.sqrt(2)), abs=0.01)
         assert row.agreement == (INSIDE if abs(z) < 1.96 else OUTSIDE)
 
 
@@ -157,7 +157,7 @@ def test_the_reports_are_of_another_run_than_the_errors(findings):
 
 def test_proportions_are_never_worse_than_the_clip_on_average(constants):
     for epsilon in (0.02, 0.05, 0.1):
-        found = constants.simulated(epsilon, runs=20_000, seed=3)
+        found = constants.simulated(epsilon, runs=20_000)
         assert set(found.index) == set(METHODS)
         assert found["error"]["projected"] < found["error"]["clipped"] < found["error"]["unbiased"]
         assert found["sum"]["clipped"] > N * 1.001
@@ -181,9 +181,9 @@ def test_two_fair_coins_tell_the_truth_three_times_of_four_and_cost_ln_3(rows, c
     loss = math.log(truth / (1 - truth))
     assert loss == pytest.approx(math.log(3))
     row = rows[LOSS]
-    assert (row.printed, row.agreement, row.shown) == ("0", WRONG, f"ln 3 = {loss:.4f}")
-    assert (rows[TRUTH].printed, rows[TRUTH].agreement) == ("3/4", AGREES)
-    assert (rows[RATE].printed, rows[RATE].agreement) == ("2p − ½", AGREES)
+    assert (row.source, row.agreement, row.shown) == ("0", WRONG, f"ln 3 = {loss:.4f}")
+    assert (rows[TRUTH].source, rows[TRUTH].agreement) == ("3/4", AGREES)
+    assert (rows[RATE].source, rows[RATE].agreement) == ("2p − ½", AGREES)
     for rate in (0, 0.3, 1):
         positive = rate * truth + (1 - rate) * (1 - truth)
         assert 2 * positive - 0.5 == pytest.approx(rate)
@@ -191,7 +191,7 @@ def test_two_fair_coins_tell_the_truth_three_times_of_four_and_cost_ln_3(rows, c
 
 def test_other_coins_are_not_said_to_be_right(edited):
     study = edited("adult-age-sex", ("first = 0.5", "first = 0.6"))
-    holds = study.document.facts(1)["holds"]
+    holds = study.facts()["holds"]
     assert [holds[name] for name in (TRUTH, RATE, LOSS)] == [False] * 3
     # Fair coins in place of the truth would have cost nothing.
     assert TwoCoin(0.0, 0.5).epsilon == 0
@@ -203,26 +203,26 @@ def test_a_wrong_estimate_leaves_its_band(constants):
     seen = channel.simulate_counts(COUNTS, runs=100, rng=np.random.default_rng(1))
     p, q = chances(1)
     wrong = np.abs((seen / N - q) / p * N - COUNTS).sum(axis=1)
-    band = constants.expected(1.0, runs=20_000, seed=1)["L1"].band
-    assert (wrong > band[1]).all()
+    (high,) = (row["high"] for row in constants.errors(1.0) if row["error"] == "L1")
+    assert (wrong > high).all()
 
 
 def test_the_errata_are_these(findings):
     found = findings["adult-age-sex"]
-    assert {row.what for row in found.rows if row.agreement == WRONG} == {"ε of the cut of age", LOSS}
+    assert {row.figure for row in found.rows if row.agreement == WRONG} == {"ε of the cut of age", LOSS}
     assert all(row.why for row in found.rows if row.agreement == WRONG)
     # What the source rightly calls a hack is right, and not to be followed: the table says so.
-    (hack,) = (row for row in found.rows if row.printed == "a hack")
+    (hack,) = (row for row in found.rows if row.source == "a hack")
     assert hack.agreement == AGREES and "maximise the likelihood" in hack.why
 
 
 def test_the_seed_moves_nothing_but_the_simulated_bands(studies, findings):
-    other = replace(studies["adult-age-sex"], seed=99).findings()
+    other = SourceQuestion.of(studies["adult-age-sex"], {"seed": 99}).study.findings()
     pairs = list(zip(findings["adult-age-sex"].rows, other.rows, strict=True))
-    assert all(a.value == b.value and (not a.run or a.run.chance == b.run.chance) for a, b in pairs)
-    moved = {a.what for a, b in pairs if a.run and a.run.band != b.run.band}
+    assert all((a.ours, a.chance) == (b.ours, b.chance) for a, b in pairs)
+    moved = {a.figure for a, b in pairs if (a.low, a.high) != (b.low, b.high)}
     assert moved
     assert all("error" in what for what in moved)
     for a, b in pairs:
-        if a.what in moved:
-            assert b.run.band == pytest.approx(a.run.band, rel=0.05)
+        if a.figure in moved:
+            assert (b.low, b.high) == pytest.approx((a.low, a.high), rel=0.05)

@@ -4,7 +4,8 @@ import pytest
 
 import policysim as ps
 from envs.toml_reader import InputFileError
-from policysim.sources.source_question import DOCUMENTS, load_source_study
+from policysim.sources.documents import DOCUMENTS
+from policysim.sources.source_question import load_source_study
 from policysim.study.study_reader import FOLDER
 
 NAMES = ("adult-age-sex", "common-disease", "marital-status", "sock-groups")
@@ -107,16 +108,16 @@ def test_words_are_those_of_the_built_in_constants_alone(studies, edited):
     changed = edited("marital-status", ("divisor = 1000 ", "divisor = 500 ")).findings()
     assert "1,000 times too large" in said.headline.finding
     assert changed.lead == (changed.summary,) and "1,000 times" not in changed.headline.finding
-    assert [row.what for row in changed.rows] == [row.what for row in said.rows]
+    assert [row.figure for row in changed.rows] == [row.figure for row in said.rows]
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_every_word_of_a_document_is_used_and_every_fact_is_there(studies, findings, name):
-    texts, found = studies[name].document.texts, findings[name]
-    assert set(texts["figures"]) == set(studies[name].document.quotes)
-    assert {about for about, _, _ in studies[name].document.claims} == set(texts["claims"])
+    texts, found = studies[name].texts, findings[name]
+    assert set(texts["figures"]) == set(studies[name].quotes)
+    assert {about for about, _, _ in studies[name].claims} == set(texts["claims"])
     undecided = {about for about, words in texts["claims"].items() if "holds" not in words}
-    assert undecided == set(studies[name].document.facts(1)["holds"])
+    assert undecided == set(studies[name].facts()["holds"])
     said = [*found.lead, *found.assumptions, *(row.why for row in found.rows)]
     said += [each.description for each in found.drawings]
     assert not [text for text in said if "{" in text or (not text.strip() and text)]

@@ -16,8 +16,8 @@ from policysim.figures.card import Curves
 from policysim.figures.described import Described, Lines
 from policysim.output.deliver import folder_files
 from policysim.question.answer import Headline
-from policysim.sources.engine import AGREES, INSIDE, PLAUSIBLE, WRONG, Judgement, Row, SourceFindings
-from policysim.sources.source_question import Subject, answer_about_source
+from policysim.sources.engine import AGREES, INSIDE, PLAUSIBLE, WRONG, Row, SourceFindings, Subject
+from policysim.sources.source_question import answer_about_source
 
 NAMES = ("adult-age-sex", "common-disease", "marital-status", "sock-groups")
 
@@ -49,7 +49,7 @@ def test_the_page_holds_every_figure_of_the_source_and_ours(written, findings, n
     assert len(rows) == len(findings[name].rows)
     for text, row in zip(rows, findings[name].wrong_first, strict=True):
         cells = [re.sub(r"<.*?>", "", cell).strip() for cell in re.findall(r"<td.*?>(.*?)</td>", text, re.DOTALL)]
-        assert [*cells[:3], cells[-1]] == [row.what, row.printed, row.shown, row.where]
+        assert [*cells[:3], cells[-1]] == [row.figure, row.source, row.shown, row.where]
         assert row.agreement in cells[3]
         assert readable(row.why) in cells[3]
     expected = [row.agreement in {AGREES, INSIDE, PLAUSIBLE} for row in findings[name].wrong_first]
@@ -70,7 +70,7 @@ def test_the_page_begins_with_the_findings_and_says_of_every_erratum_why(written
 
 @pytest.mark.parametrize("holds", [False, True])
 def test_the_answer_of_a_script_has_a_page_and_no_study(holds):
-    claim = Row.of("the claim", "page 1", "as it is", Judgement("as we have it", holds, "For a reason."))
+    claim = Row.claim("the claim", "page 1", "as it is", "as we have it", holds=holds, why="For a reason.")
     line = Curves({"a line": [(0.1, 0.2), (1.0, 0.5)]}, "ε (log scale)", "a share")
     found = SourceFindings(("A lead.",), (claim,), (), Headline("A finding"), line, ("An assumption.",))
     subject = Subject("asked", "the script", "A question?", "A source.", "asked", 1)
@@ -163,7 +163,7 @@ def test_compare_prints_the_answer_and_writes_the_same_tables_and_words_each_tim
     assert readable(findings[name].summary) in readable(said)
     unexpected = [row for row in findings[name].rows if row.agreement not in {AGREES, INSIDE, PLAUSIBLE}]
     assert unexpected and said.count(" ours ") >= len(unexpected)
-    assert all(f"{row.marked}: {row.what}: {row.printed}; ours {row.shown}" in said for row in unexpected)
+    assert all(f"{row.marked}: {row.figure}: {row.source}; ours {row.shown}" in said for row in unexpected)
     assert last == f"Report: {tmp_path / 'out' / 'report.html'}"
     for sentence in findings[name].lead:
         assert sentence in " ".join(lines)

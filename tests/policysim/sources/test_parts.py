@@ -20,7 +20,7 @@ from policysim.sources.chances import (
     loss_at,
     neighbours,
 )
-from policysim.sources.engine import AGREES, DIFFERS, INSIDE, OUTSIDE, PLAUSIBLE, WRONG, Judgement, Row
+from policysim.sources.engine import AGREES, DIFFERS, INSIDE, OUTSIDE, PLAUSIBLE, WRONG, Row
 from policysim.sources.printed import as_printed, printed_number, rounds_to
 
 
@@ -67,9 +67,8 @@ def test_a_row_knows_its_verdict():
     assert verdict(".31", 0.327) == DIFFERS
     assert verdict("5", SingleRun(4.2, (2, 5))) == INSIDE
     assert verdict("1,006", SingleRun(4.2, (2, 1005))) == OUTSIDE
-    assert verdict("words", Judgement("words", True)) == AGREES
-    assert verdict("words", Judgement("others", False)) == WRONG
-    assert verdict("949", Judgement("possible", None)) == PLAUSIBLE
+    verdicts = [(True, AGREES), (False, WRONG), (None, PLAUSIBLE)]
+    assert all(Row.claim("", "", "words", "ours", holds=holds).agreement == word for holds, word in verdicts)
     assert Row.of("", "", ".32", 0.327).why == "Its last digit is cut off, not rounded."
 
 

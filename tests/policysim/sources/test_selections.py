@@ -9,9 +9,8 @@ from scipy.stats import binom, binomtest
 
 from policies.selection import select
 from policysim.sources import chances
-from policysim.sources.chances import ADD_OR_REMOVE, REPLACE_ONE
+from policysim.sources.chances import ADD_OR_REMOVE, REPLACE_ONE, Larger, agreeing_gaps, fewest_candidates, possible
 from policysim.sources.engine import AGREES, DIFFERS, INSIDE, OUTSIDE, PLAUSIBLE, WRONG
-from policysim.sources.selections import Larger, agreeing_gaps, fewest_candidates, possible
 
 
 def logistic(x):
@@ -20,15 +19,15 @@ def logistic(x):
 
 def figures(findings):
     """(what, where) -> row."""
-    return {(row.what, row.where): row for row in findings.rows}
+    return {(row.figure, row.where): row for row in findings.rows}
 
 
 def check(findings, expected, verdict=AGREES):
     rows = figures(findings)
     for (what, where), (printed, ours) in expected.items():
         row = rows[what, where]
-        assert (row.printed, row.agreement) == (printed, verdict), what
-        assert row.value == pytest.approx(ours, rel=1e-12), what
+        assert (row.source, row.agreement) == (printed, verdict), what
+        assert row.ours == pytest.approx(ours, rel=1e-12), what
 
 
 def test_every_exact_figure_of_the_sock_groups_agrees(findings):
@@ -70,15 +69,15 @@ def test_its_draws_are_plausible(findings, where, epsilon, counts):
     probability = logistic(0.8 * epsilon / 2)
     for name, seen, p in zip(("NonViolent", "Violent"), counts, (probability, 1 - probability), strict=True):
         row = rows[f"{name} in 100 draws, all, ε = {epsilon}", where]
-        assert (row.printed, row.agreement) == (str(seen), INSIDE)
-        assert row.value == pytest.approx(100 * p)
-        assert binom.cdf(row.run.band[1], 100, p) - binom.cdf(row.run.band[0] - 1, 100, p) >= 0.95
+        assert (row.source, row.agreement) == (str(seen), INSIDE)
+        assert row.ours == pytest.approx(100 * p)
+        assert binom.cdf(row.high, 100, p) - binom.cdf(row.low - 1, 100, p) >= 0.95
         # The largest of these is as good as certain to be drawn now and then; the least has a chance of 8 %.
-        assert row.run.chance > 0.05
+        assert row.chance > 0.05
 
 
 def test_the_split_and_not_the_mechanism_wrongs_the_small_group(studies):
-    source, whole, own, right = studies["sock-groups"].document.outcomes.values()
+    source, whole, own, right = studies["sock-groups"].outcomes.values()
     assert source.rare == pytest.approx((logistic(-1.4), logistic(-2.6)))
     assert whole.rare == pytest.approx((logistic(-10 * 28 / 30 / 2), logistic(-10 * 52 / 70 / 2)))
     assert own.rare == pytest.approx((logistic(-3 * 28 / 2), logistic(-7 * 52 / 2)))
@@ -96,7 +95,7 @@ def test_the_difference_of_the_rates_is_drawn_over_the_size_of_a_group(findings)
 
 
 def test_the_source_spends_a_hundredth_of_what_it_claims(studies):
-    source, _, _, right = studies["sock-groups"].document.outcomes.values()
+    source, _, _, right = studies["sock-groups"].outcomes.values()
     assert source.claimed == pytest.approx((3, 7))
 
     def exact(n, epsilon, sensitivity):
@@ -110,7 +109,7 @@ def test_the_source_spends_a_hundredth_of_what_it_claims(studies):
 
 
 def test_what_disparity_is_left_is_largest_at_its_peak_and_below_a_hundredth_from_where_it_says(studies):
-    largest, peak, until = studies["sock-groups"].document.left
+    largest, peak, until = studies["sock-groups"].left
 
     def disparity(epsilon):
         return logistic(-14 * epsilon) - logistic(-26 * epsilon)
@@ -124,7 +123,7 @@ def test_what_disparity_is_left_is_largest_at_its_peak_and_below_a_hundredth_fro
 
 
 def test_the_errata_of_the_sock_groups_are_these(findings):
-    wrong = {row.what for row in findings["sock-groups"].rows if row.agreement == WRONG}
+    wrong = {row.figure for row in findings["sock-groups"].rows if row.agreement == WRONG}
     assert wrong == {
         "ε of the figures per group", "sensitivity of a proportion", "ε for each of two disjoint groups", "why",
     }  # fmt: skip
@@ -159,11 +158,11 @@ def test_every_figure_of_the_common_disease_agrees_but_one(findings):
     check(findings["common-disease"], expected)
     check(findings["common-disease"], {("P(Diabetes), ε = 0.1", "table"): (".32", share("Diabetes", 0.1))}, WRONG)
     (erratum,) = (row for row in findings["common-disease"].rows if row.agreement == WRONG)
-    assert (erratum.printed, erratum.shown) == (".32", "0.33 (0.32706751)")
+    assert (erratum.source, erratum.shown) == (".32", "0.33 (0.32706751)")
 
 
 def test_two_uses_lose_twice_as_much_and_zero_is_uniform(findings):
-    rows = {row.what: row for row in findings["common-disease"].rows}
+    rows = {row.figure: row for row in findings["common-disease"].rows}
     assert {rows[what].agreement for what in ("repeated use", "ε = 0", "sensitivity of a count")} == {AGREES}
 
 
@@ -194,7 +193,7 @@ def test_what_is_possible_is_what_all_tables_give(candidates, gap):
 
 
 def test_949_of_1000_is_plausible_given_enough_candidates(studies, findings):
-    larger = studies["common-disease"].document.larger
+    larger = studies["common-disease"].larger
     assert (larger.people, larger.largest, larger.epsilon, larger.right, larger.runs) == (37080, 682, 0.1, 949, 1000)
     low, high = binomtest(949, 1000).proportion_ci(0.95)
     # The ends of the exact interval: so many right draws or more, or fewer, have probability 2.5 %.
@@ -212,7 +211,7 @@ def test_949_of_1000_is_plausible_given_enough_candidates(studies, findings):
     table = [682, 624] + [equal + 1] * more + [equal] * (2 * fewest - 2 - more)
     assert (sum(table), max(table[2:]) <= 624) == (37080, True)
     assert low < select(table, epsilon=0.1).probabilities[0] < high
-    row = next(row for row in findings["common-disease"].rows if row.printed == "949")
+    row = next(row for row in findings["common-disease"].rows if row.source == "949")
     assert row.agreement == PLAUSIBLE
 
 
@@ -231,13 +230,13 @@ def test_the_run_of_the_marital_status_is_plausible(findings):
     seen = (("Married-civ-spouse", "176"), ("Never-married", "23"), ("Divorced", "1"))
     for (name, printed), expected in zip(seen, exact, strict=False):
         row = rows[f"{name} in 200 draws, ε = 1", "one run of 200 draws"]
-        assert (row.printed, row.agreement) == (printed, INSIDE)
-        assert row.value == pytest.approx(expected)
+        assert (row.source, row.agreement) == (printed, INSIDE)
+        assert row.ours == pytest.approx(expected)
 
 
 def test_the_marital_status_spends_a_thousandth_and_half_of_it(studies, findings):
 
-    document = studies["marital-status"].document
+    document = studies["marital-status"]
     for candidates in (2, 7, 1000):
         # s = 2, one person moves a score by 0.001: the range is 0.002 under replace-one, 0.001 otherwise.
         assert document.loss(1.0, REPLACE_ONE, candidates) == pytest.approx(0.001, rel=1e-3)
@@ -246,23 +245,23 @@ def test_the_marital_status_spends_a_thousandth_and_half_of_it(studies, findings
     assert corrected == pytest.approx(document.probabilities(1.0), rel=1e-9)
     monotone = document.probabilities(0.0005, corrected=True, monotone=True)
     assert monotone == pytest.approx(corrected, rel=1e-9)
-    wrong = {row.what for row in findings["marital-status"].rows if row.agreement == WRONG}
+    wrong = {row.figure for row in findings["marital-status"].rows if row.agreement == WRONG}
     assert wrong == {"sensitivity of the score"}
     # What the findings say of it in so many words.
-    assert document.facts(1)["wrong_if_corrected"] < 1e-12
+    assert document.facts()["wrong_if_corrected"] < 1e-12
 
 
 def test_a_wrong_calibration_is_caught(edited, monkeypatch):
     for name in ("sock-groups", "common-disease"):
         study = edited(name, ("sensitivity = 1 ", "sensitivity = 2 "))
-        verdicts = [row.agreement for row in study.findings().rows if row.what.startswith("P(")]
+        verdicts = [row.agreement for row in study.findings().rows if row.figure.startswith("P(")]
         # Only ε = 0 does not depend on it.
         assert verdicts.count(DIFFERS) >= 8
         # The half forgotten.
         with monkeypatch.context() as patch:
             patch.setattr(chances, "select", lambda scores, **kwargs: select(scores, **{**kwargs, "monotone": True}))
             rows = edited(name).findings().rows
-            assert DIFFERS in {row.agreement for row in rows if row.what.startswith("P(")}
+            assert DIFFERS in {row.agreement for row in rows if row.figure.startswith("P(")}
 
 
 def test_a_run_that_does_not_fit_lies_outside(edited):
@@ -275,4 +274,4 @@ def test_a_run_that_does_not_fit_lies_outside(edited):
         .rows
     )
     assert [row.agreement for row in rows[:3]] == [OUTSIDE, OUTSIDE, INSIDE]
-    assert rows[0].run.chance < 1e-6
+    assert rows[0].chance < 1e-6
