@@ -61,7 +61,6 @@ TOP = "right guesses of 100, at most"
 # The first of these that the region has room for.
 OUT_OF_REACH = ("out of reach\nif what is given\nis published", "no ε-private\nchoice", "out of reach")
 BAND = "Shaded: 95 % interval of the estimate (sampling error)."
-
 # The bounds of the limit, where that is the limit of what is drawn and not of a model of it.
 BOUNDS = {ACHIEVABLE: "achievable (the limit is above)", UNBEATABLE: "unbeatable (the limit is below)"}
 
@@ -178,7 +177,7 @@ def harm_of(table: pd.DataFrame) -> str:
     found = [column for column in found if not column.endswith(ENDS) and table[column].notna().any()]
     ranked = sorted(found, key=lambda column: HARMS.index(column) if column in HARMS else 1)
     for column in ranked:
-        columns = [column, *(name for name in ("expected_deaths",) if name in table and column == DEATHS)]
+        columns = [column, "expected_deaths"] if column == DEATHS and "expected_deaths" in table else [column]
         if (table[columns].abs().fillna(0) > NEGLIGIBLE).any(axis=None):
             return column
     return ""

@@ -80,7 +80,8 @@ class Curves:
         write = percent if self.share else rounded
         parts = []
         for name, line in self.lines.items():
-            (first, before), *_, (last, after) = sorted(line)
+            points = sorted(line)
+            (first, before), (last, after) = points[0], points[-1]
             ends = f"{name or self.y}, from {write(before)} at {plain(first)} to {write(after)} at {plain(last)}"
             parts.append(f"{len(line)} points{f', {name}' if name else ''}" if name in self.dots else ends)
         parts += [f"{name}, level at {write(at)}" for name, at in self.level]

@@ -150,8 +150,6 @@ SCALED = {
     "figure.constrained_layout.w_pad": 0.08,
     "figure.constrained_layout.h_pad": 0.07,
 }
-
-
 # An entry of a legend has no more lines.
 LEGEND_LINES = 3
 
