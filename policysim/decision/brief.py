@@ -132,7 +132,11 @@ def _points(
     learns = _learns(findings.beliefs)
     # In whole per cent where nothing is proven beside it, so that the title has the same number.
     keeps = Markup("{} keeps {} of the benefit").format(useful.policy, FILTERS["percent_1"](useful.benefit_kept))
-    proven = _proven(useful, rows)
+    most, proven = most_kept(rows), Markup("")
+    if attains(useful.benefit_kept, most):
+        proven = Markup(" (proven: no private choice keeps more)")
+    elif most < 1 and formats.percent_1_up(most) != formats.percent_1_up(1.0):
+        proven = Markup(" (proven: no private choice keeps more than {})").format(FILTERS["percent_1_up"](most))
     if not count:
         free = Markup(
             "Give everybody {}: {} in utility per patient is lost against the best treatment for each, and {}."
@@ -168,16 +172,6 @@ def _points(
 
 # What one treatment for all does for privacy; what decides who may get it is public.
 HIDES_ALL = "nothing hidden is revealed"
-
-
-def _proven(best: PolicyRow, rows: Mapping[str, Mapping[Hashable, Any]]) -> Markup:
-    """After what is kept: what is proven that none keeps more than; empty where nothing is, or no more than all."""
-    most = most_kept(rows)
-    if attains(best.benefit_kept, most):
-        return Markup(" (proven: no private choice keeps more)")
-    if not most < 1 or formats.percent_1_up(most) == formats.percent_1_up(1.0):
-        return Markup("")
-    return Markup(" (proven: no private choice keeps more than {})").format(FILTERS["percent_1_up"](most))
 
 
 def _learns(found: Beliefs | None) -> list[Point]:

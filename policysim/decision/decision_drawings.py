@@ -53,19 +53,35 @@ def epsilon_drawings(table: pd.DataFrame, choices: pd.DataFrame, epsilon: float,
         else ""
     )
     panels = _panels(drawn, count)
-    count_drawn = len(figures.telling(drawn, epsilon=epsilon))
+    names = figures.telling(drawn, epsilon=epsilon)
+    seen = [
+        f"{panel.title[0].upper()}{panel.title[1:]}: "
+        f"{lines_seen(drawn, panel.values, panel.write, epsilon=epsilon, names=names)}."
+        for panel in panels
+    ]
+    # What follows epsilon is told as columns, and what is the same at every epsilon in words.
+    level = drawn["policy"].map(is_level)
+    lines = drawn if level.all() else drawn[~level]
+    same = [
+        f"{row['policy']}: " + ", ".join(f"{panel.title} {panel.write(row[panel.values])}" for panel in panels)
+        for row in drawn[level].drop_duplicates("policy").to_dict("records")
+    ]
     harm = f", and {panels[1].title}," if len(panels) > 1 else ""
     drawings = [
         Drawing(
             "frontier",
             "What each ε keeps, and what it costs",
-            f"{shown}{harm} against ε, a line for each of {count_drawn} policies; the star at the left is one "
+            f"{shown}{harm} against ε, a line for each of {len(names)} policies; the star at the left is one "
             "treatment for all, which costs no privacy. On top: of 100 guesses between two records that must look "
             f"alike, how many an observer can get right at most, 100 e^ε / (1 + e^ε).{region}",
             lambda size: figures.frontier(table, epsilon=epsilon, count=count, size=size),
-            _over_epsilon(*_loss_data(drawn, panels)),
+            _over_epsilon(
+                [replace(panel, rows=lines) for panel in panels],
+                "policy",
+                f"The same at every ε: {'; '.join(same)}." if same else "",
+            ),
             epsilons,
-            seen=_frontier_seen(drawn, panels, epsilon),
+            seen=" ".join(seen),
         )
     ]
     spending = figures.spenders(table)
@@ -320,28 +336,6 @@ def _panels(drawn: pd.DataFrame, count: int) -> list[ColumnGroup]:
         title = f"{harm.replace('_', ' ')} per {per:,} patients"
         panels.append(ColumnGroup(title, drawn, harm, lambda rate: events(rate, per)))
     return panels
-
-
-def _frontier_seen(drawn: pd.DataFrame, panels: Sequence[ColumnGroup], epsilon: float) -> str:
-    names = figures.telling(drawn, epsilon=epsilon)
-    said = (
-        f"{panel.title[0].upper()}{panel.title[1:]}: "
-        f"{lines_seen(drawn, panel.values, panel.write, epsilon=epsilon, names=names)}."
-        for panel in panels
-    )
-    return " ".join(said)
-
-
-def _loss_data(drawn: pd.DataFrame, panels: Sequence[ColumnGroup]) -> tuple[list[ColumnGroup], str, str]:
-    """What follows epsilon as columns, and what is the same at every epsilon in words."""
-    level = drawn["policy"].map(is_level)
-    lines = drawn if level.all() else drawn[~level]
-    said = [
-        f"{row['policy']}: " + ", ".join(f"{panel.title} {panel.write(row[panel.values])}" for panel in panels)
-        for row in drawn[level].drop_duplicates("policy").to_dict("records")
-    ]
-    note = f"The same at every ε: {'; '.join(said)}." if said else ""
-    return [replace(panel, rows=lines) for panel in panels], "policy", note
 
 
 def _over_epsilon(panels: Sequence[ColumnGroup], columns: str, note: str = "") -> TextTable:

@@ -132,9 +132,13 @@ def _corners(problem: DecisionProblem, epsilon: float, outcome: str, tolerance: 
     def between(left: Corner, right: Corner) -> list[Corner]:
         """The corners between two, by the method of Aneja & Nair: solve for the slope of the line between them."""
         less = left.outcome - right.outcome
-        if less <= ROUNDING * abs(left.outcome) or _room(left, right) <= tolerance:
+        if less <= ROUNDING * abs(left.outcome):
             return []
         slope = (left.value - right.value) / less
+        # Corners between the two lie below the lines of their penalties, which meet so far above the line of the two.
+        room = (slope - left.penalty) * (right.penalty - slope) / (right.penalty - left.penalty) * less
+        if max(0.0, room) <= tolerance:
+            return []
         found = at(slope)
         above = (found.value - left.value) - slope * (found.outcome - left.outcome)
         if above <= tolerance:
@@ -152,11 +156,3 @@ def _corners(problem: DecisionProblem, epsilon: float, outcome: str, tolerance: 
         if corners[-1].outcome - corner.outcome > SAME * abs(corner.outcome):
             corners.append(corner)
     return corners
-
-
-def _room(left: Corner, right: Corner) -> float:
-    """How far above the line between two corners others may lie: up to where the lines of their penalties meet."""
-    wider = right.penalty - left.penalty
-    less = left.outcome - right.outcome
-    slope = (left.value - right.value) / less
-    return max(0.0, (slope - left.penalty) * (right.penalty - slope) / wider * less)

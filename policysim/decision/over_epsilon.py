@@ -14,7 +14,7 @@ from markupsafe import Markup
 from policies.optimal.optimum import Optimal
 from policies.reference import BestFixed
 from policysim.decision.findings import Findings
-from policysim.decision.summary import named_epsilons, ranked, rows_of, which_epsilon
+from policysim.decision.summary import ranked, reaching, rows_of, which_epsilon
 from policysim.question import formats, words
 from policysim.question.formats import FILTERS, LEAST_EVENTS, NEGLIGIBLE
 from policysim.question.words import ALL
@@ -36,9 +36,11 @@ def keep_sentences(findings: Findings, table: pd.DataFrame) -> Markup:
     if not known or (findings.unused and not findings.used):
         return Markup("")
     said = which_epsilon(known, findings)
+    enough, safe = reaching(known)
+    named = dict.fromkeys(row.keeps_from for row in [*enough[:1], *safe])
     guesses = [
         Markup("up to {} can be right at ε = {}").format(formats.below_100(words.guesses(epsilon)), decimal(epsilon))
-        for epsilon in dict.fromkeys(named_epsilons(known))
+        for epsilon in named
     ]
     if not guesses:
         return said

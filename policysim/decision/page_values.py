@@ -76,7 +76,18 @@ def page_values(
     """
     at_epsilon = seen[seen["epsilon"] == study.epsilon]
     overall = {str(row["policy"]): row for row in at_epsilon[at_epsilon["group"] == ALL].to_dict("records")}
-    limit = limit_kind(overall)
+    limit = "bounded" if ACHIEVABLE in overall else "unknown"
+    if Optimal.name in overall:
+        found = overall[Optimal.name]
+        # Where there is no benefit to keep shares of, it is the loss that is proven.
+        tight = attains(found["benefit_kept"], found["most_kept"]) or found["loss"] <= found["least_loss"] * (1 + TIGHT)
+        limit = "exact" if tight else "found"
+    searched = [epsilon for row in findings.rows for epsilon in (row.better_from, row.keeps_from)]
+    signs = {
+        "“–”: does not depend on ε": any(math.isnan(epsilon) for epsilon in searched),
+        "“∞”: no ε is enough": math.inf in searched,
+    }
+    unending = "; ".join(text for text, occurs in signs.items() if occurs)
     glosses = {name: CATALOGUE[name].gloss for name in overall if name not in BOUNDS}
     if OptimalSafe.name in glosses and study.policy_words(OptimalSafe.name) != OptimalSafe.words:
         glosses[OptimalSafe.name] = "the best within the bounds of the study"
@@ -89,7 +100,7 @@ def page_values(
         "overall": overall,
         "marks": {name: marked(name, findings.broken) for name in overall},
         "legend": legend(findings.broken),
-        "unending": _unending(findings),
+        "unending": f"{unending}." if unending else "",
         "worst": next(iter(worst_group(at_epsilon, {slider.policy}).to_dict("records")), None),
         "brief": brief,
         "headings": headings,
@@ -118,27 +129,6 @@ def page_values(
         "catalogue": CATALOGUE,
         "glosses": {**glosses, **BOUNDS, **({Optimal.name: THE_LIMIT} if limit == "exact" else {})},
     }
-
-
-def _unending(findings: Findings) -> str:
-    """What the signs of the searched epsilons mean, as far as they occur."""
-    searched = [epsilon for row in findings.rows for epsilon in (row.better_from, row.keeps_from)]
-    signs = {
-        "“–”: does not depend on ε": any(math.isnan(epsilon) for epsilon in searched),
-        "“∞”: no ε is enough": math.inf in searched,
-    }
-    said = "; ".join(text for text, occurs in signs.items() if occurs)
-    return f"{said}." if said else ""
-
-
-def limit_kind(overall: Mapping[str, Any]) -> str:
-    """What is known of the limit: "exact", "found" (the optimum, its proof looser or none), "bounded", or "unknown"."""
-    if Optimal.name in overall:
-        row = overall[Optimal.name]
-        # Where there is no benefit to keep shares of, it is the loss that is proven.
-        tight = attains(row["benefit_kept"], row["most_kept"]) or row["loss"] <= row["least_loss"] * (1 + TIGHT)
-        return "exact" if tight else "found"
-    return "bounded" if ACHIEVABLE in overall else "unknown"
 
 
 def _method(study: ScenarioStudy) -> dict[str, str]:

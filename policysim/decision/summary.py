@@ -313,12 +313,12 @@ def _cost(known: Sequence[PolicyRow], rows: Mapping[str, Mapping[Hashable, Any]]
 
 def which_epsilon(known: Sequence[PolicyRow], findings: Findings) -> Markup:
     """The epsilon that it takes to keep most of the benefit, and to be better than one treatment for all."""
-    reaching, safe = _reaching(known)
+    enough, safe = reaching(known)
     keep = percent(KEEP)
-    if not reaching:
+    if not enough:
         sentence = Markup("No ε lets a mechanism compared keep {}").format(keep)
     else:
-        first, *more = [Markup("{} with {}").format(decimal(row.keeps_from), row.policy) for row in reaching]
+        first, *more = [Markup("{} with {}").format(decimal(row.keeps_from), row.policy) for row in enough]
         sentence = Markup("Keeping {} takes ε = {}").format(keep, first)
         if len(more) == 1:
             sentence += Markup(", or {}").format(more[0])
@@ -336,13 +336,7 @@ def which_epsilon(known: Sequence[PolicyRow], findings: Findings) -> Markup:
     return sentence + "."
 
 
-def named_epsilons(known: Sequence[PolicyRow]) -> list[float]:
-    """Of the epsilons that `which_epsilon` says are enough, the least, and that of the mechanism within bounds."""
-    reaching, safe = _reaching(known)
-    return [row.keeps_from for row in [*reaching[:1], *safe]]
-
-
-def _reaching(known: Sequence[PolicyRow]) -> tuple[list[PolicyRow], list[PolicyRow]]:
+def reaching(known: Sequence[PolicyRow]) -> tuple[list[PolicyRow], list[PolicyRow]]:
     """Those that keep most of the benefit at some epsilon, the least first; and apart, the one within bounds."""
     finite = [row for row in known if math.isfinite(row.keeps_from)]
     # The optimum before what needs the same.
