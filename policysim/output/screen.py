@@ -1,0 +1,133 @@
+"""The screen of an answer: its tables in one template of text, at most 100 columns wide."""
+
+from __future__ import annotations
+
+import math
+import textwrap
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pandas as pd
+from jinja2 import FileSystemLoader
+
+from policysim.study.cells import Cells, Label, environment
+from policysim.study.certainty import verdict
+from policysim.study.options_table import BENEFIT, COPY, EACH, EXPONENTIAL, LOSS, PRIVATE
+from policysim.study.six_lines import filled, six_lines, words_of
+
+TEMPLATES = Path(__file__).parent / "templates"
+WIDTH, TITLE = 100, 41
+# The texts of the six lines begin here.
+INDENT = 11
+# What is not hidden from whoever sees the treatment stands behind the bar.
+SEEN = (COPY, EACH)
+# The trace of ε: at the study's times these, or at what is nearest.
+TRACE = (0.5, 1.0, 2.0, 5.0, 10.0)
+
+
+def screen(tables: Mapping[str, pd.DataFrame], kind: str = "decision") -> str:
+    """What is printed, from the tables of an answer."""
+    engine = environment(html=False, loader=FileSystemLoader(TEMPLATES))
+    engine.filters.update(lines=lines, grid=grid)
+    return engine.get_template("screen.txt").render(slots(tables, kind))
+
+
+def slots(tables: Mapping[str, pd.DataFrame], kind: str) -> dict[str, Any]:
+    """What the templates of an answer print and loop over: cells, names, and lists in their order.
+
+    Parameters
+    ----------
+    tables : mapping of str to DataFrame
+        "options", "columns", "rows", "differences", "certainty", "facts" and "names"; "who", "beliefs" and "best for
+        all" where there are such.
+    kind : str
+        The kind of question, whose words are used.
+    """
+    cell, columns = Cells(tables), tables["columns"]
+    epsilon = float(columns.loc[columns["stated"], "epsilon"].iloc[0])
+    names = SimpleNamespace(**{key: Label(text) for key, text in tables["names"].itertuples(index=False, name=None)})
+    facts = tables["facts"]["row"]
+    heads = [_head(*each) for each in columns.loc[columns["stated"], ["option", "title", "hides"]].itertuples(index=False)]
+    treatments = tables["best for all"]["row"] if "best for all" in tables else ()
+    rows = [_row(place, **each) for place, each in enumerate(tables["rows"].to_dict("records"))]
+    found: dict[str, Any] = {
+        "cell": cell,
+        "epsilon": epsilon,
+        "patients": cell("facts", "patients"),
+        "hundred": cell("facts", "hundred"),
+        "names": names,
+        "model": [names.model] if names.model else [],
+        "illustrative": list(facts[facts == "illustrative"]),
+        "weighed": list(facts[facts == "a death weighs"]),
+        "gains": [row for row in rows if row.moved < 0],
+        "costs": [row for row in rows if row.moved > 0],
+        "for_all": [SimpleNamespace(key=key, name=getattr(names, f"for_all_{key}")) for key in treatments],
+        "hiding": [head for head in heads if head.key not in SEEN],
+        "seen": [head for head in heads if head.key in SEEN],
+        "trace": trace(sorted(columns["epsilon"].unique()), epsilon),
+        "options": [head for head in heads if head.key in {PRIVATE, EXPONENTIAL}],
+    }
+    for row in rows:
+        row.title = filled(words_of(kind).titles[row.section], {**found, "row": row})
+    by_key = {row.key: row for row in rows}
+    found["rows"] = [row for row in rows if row.key != BENEFIT]
+    found["traced"] = [by_key.get(BENEFIT, by_key[LOSS])]
+    return {**found, "findings": six_lines(kind, verdict(tables), found)}
+
+
+def _head(option: str, title: str, hides: str) -> SimpleNamespace:
+    """The head of a column, its title in two lines of about the same length."""
+    words = title.split(" ")
+    cuts = [(" ".join(words[:place]), " ".join(words[place:])) for place in range(len(words))]
+    top, bottom = min(cuts, key=lambda cut: max(map(len, cut)))
+    return SimpleNamespace(key=option, title=Label(title), top=Label(top), bottom=Label(bottom), hides=Label(hides))
+
+
+def _row(place: int, *, row: str, title: str, section: str, moved: int) -> SimpleNamespace:
+    """A row of options; the first says what all that is counted is counted among."""
+    first = section == "count" and place == 0
+    return SimpleNamespace(key=row, name=Label(title), section="first" if first else section, moved=moved)
+
+
+def trace(epsilons: Sequence[float], epsilon: float) -> list[float]:
+    """At most five epsilons of a study around the stated one.
+
+    Examples
+    --------
+    >>> trace([0.1, 0.5, 1.0, 2.0, 5.0, 10.0], 1.0), trace([0.0, 3.0], 3.0)
+    ([0.5, 1.0, 2.0, 5.0, 10.0], [3.0])
+    """
+    finite = [each for each in epsilons if 0 < each < math.inf]
+    if not 0 < epsilon < math.inf:
+        return [epsilon]
+    return sorted({min(finite, key=lambda each: abs(math.log(each / (epsilon * factor)))) for factor in TRACE})
+
+
+def lines(text: str) -> str:
+    """Lines at most 100 columns wide; after a name and a tab, the rest of a line stands to the right of the name."""
+    found = []
+    for line in text.splitlines():
+        name, tab, rest = line.rpartition("\t")
+        first, later = (f"{name:<{INDENT}}", " " * INDENT) if tab else ("", "")
+        found += textwrap.wrap(rest, WIDTH, initial_indent=first, subsequent_indent=later, break_on_hyphens=False)
+    return "\n".join([*found, ""])
+
+
+def grid(text: str) -> str:
+    """Lines of cells with tabs between them: the first to the left, all others to the right, in columns."""
+    rows = [line.split("\t") for line in text.splitlines()]
+    if not rows:
+        return ""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    gap = 2 if sum(widths) + 2 * (len(widths) - 1) <= WIDTH else 1
+    room = WIDTH - sum(widths[1:]) - gap * (len(widths) - 1)
+    first = min(max(widths[0], TITLE), room)
+    return "\n".join([*(_aligned(row, first, widths[1:], gap) for row in rows), ""])
+
+
+def _aligned(row: Sequence[str], first: int, widths: Sequence[int], gap: int) -> str:
+    title = row[0] if len(row[0]) <= first else f"{row[0][: first - 1]}…"
+    cells = (f"{cell:>{width}}" for cell, width in zip(row[1:], widths, strict=True))
+    return (" " * gap).join([f"{title:<{first}}", *cells]).rstrip()
