@@ -25,10 +25,11 @@ from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from policysim.question.neighbours import refuse_others
-from policysim.study.registration import register
+from policysim.study.registration import refuse_others, register
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     import pandas as pd
 
     from envs.scenario_reader import load_scenario
@@ -53,6 +54,7 @@ if TYPE_CHECKING:
     from policysim.decision.beliefs import beliefs
     from policysim.decision.frontier import frontier
     from policysim.logs.read_log import read_log
+    from policysim.output.report import Report
     from policysim.question.protocol import Progress
     from policysim.study.declared import Study
     from policysim.study.study_problem import build_problem
@@ -129,6 +131,7 @@ __all__ = [
     "privacy_loss",
     "privatize_policy",
     "read_log",
+    "report",
     "select",
     "sensitivity",
     "smallest_epsilon",
@@ -227,6 +230,68 @@ def compare(
     return compare_process(
         problem, policies=policies, epsilons=epsilons, by=by, continuation=continuation, advance=advance
     )
+
+
+def report(
+    of: DecisionProblem | Study | str | Path,
+    *,
+    epsilons: Sequence[float] | float | None = None,
+    policies: Sequence[str | Policy] | None = None,
+) -> Report:
+    """Compare policies, and find out what else a report says: beliefs of an observer, who loses, utility against harm.
+
+    Parameters
+    ----------
+    of : DecisionProblem, Study, str or Path
+        A problem of one's own, or a study of a scenario or a log: loaded, by its built-in name, or by the path of its
+        file. Of a study this is the answer of `policysim compare`.
+    epsilons : sequence of float or float, optional
+        Values >= 0; the study's, or 24 from 0.05 to 20, by default. What is looked at more closely is at the study's
+        epsilon, or at 1, or at what is nearest to it.
+    policies : sequence of str or Policy, optional
+        Names from the catalogue, or for a problem policies whose epsilon is replaced; the study's, or those of
+        `compare`, by default.
+
+    Returns
+    -------
+    Report
+        `.tables`, by name, such as "comparison", "findings" and "beliefs"; and `.figures`, by name, such as "frontier".
+
+    Raises
+    ------
+    ValueError
+        For an unknown policy, a policy that cannot be used on the problem (`NotApplicableError`), or an epsilon that is
+        not a number >= 0.
+
+    Examples
+    --------
+    >>> from policies import AnyRecord, DecisionProblem
+    >>> problem = DecisionProblem([[0.0, 1.0], [1.0, 0.0]], [0.5, 0.5], AnyRecord())
+    >>> found = report(problem, epsilons=[0.5, 1.0], policies=["exponential"])
+    >>> found.tables["findings"].query("quantity == 'sensitivity'")["value"].item()
+    1.0
+    """
+    from policies.problem import DecisionProblem  # noqa: PLC0415 - as all public names, when it is first used
+    from policysim.output.report import Report  # noqa: PLC0415
+    from policysim.question.protocol import SILENT  # noqa: PLC0415
+
+    values = [epsilons] if isinstance(epsilons, int | float) else epsilons
+    if isinstance(of, DecisionProblem):
+        from policysim.decision.decision_question import answer_of_problem  # noqa: PLC0415
+
+        return Report(answer_of_problem(of, epsilons=values, policies=policies))
+    from policysim.study.declared import LoggedStudy, Study  # noqa: PLC0415
+    from policysim.study.study_reader import load_study  # noqa: PLC0415
+
+    study = of if isinstance(of, Study) else load_study(str(of))
+    asked = {name: value for name, value in (("epsilons", values), ("policies", policies)) if value is not None}
+    if isinstance(study, LoggedStudy):
+        from policysim.trials.trial_question import TrialQuestion  # noqa: PLC0415
+
+        return Report(TrialQuestion.of(study, asked).answer(SILENT))
+    from policysim.decision.decision_question import DecisionQuestion  # noqa: PLC0415
+
+    return Report(DecisionQuestion.of(study, asked).answer(SILENT))
 
 
 def smallest_epsilon(

@@ -199,7 +199,7 @@ def answer_over_days(
         document={"best": best.to_dict(orient="records"), "comparison": table.to_dict(orient="records")},
         headline=said,
         sentences=answer(study, question, table),
-        tables={"comparison.csv": table, "ways.csv": found},
+        tables={"comparison": table, "ways": found},
         drawings=[_drawing(question, table), _map(found), *_card(question, best)],
         pages={"report.html": Page("course.html", _page_values(study, question, table, found, said))},
         depends=_depends(study, question),

@@ -9,8 +9,8 @@ import numpy as np
 
 from policies.adjacency import AnyRecord, OneFeature
 from policies.arrays import FloatArray, IntArray
-from policysim.study.contraindications import hidden_contraindications, why_refused
 from policysim.study.declared import ScenarioStudy
+from policysim.study.stated_bounds import hidden_contraindications, why_refused
 
 WHY_UNCHANGING = "what is public of it on later days would reveal the hidden part of the first record."
 

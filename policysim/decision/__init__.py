@@ -1,16 +1,16 @@
 """One decision for each patient: what choosing privately costs, and which mechanism to choose.
 
-evaluate         exact evaluation of action probabilities, overall and per group
-comparison       policies over epsilon, as a tidy table
+columns          the columns of a comparison, one function each
+comparison       policies over epsilon, evaluated exactly: one tidy table
 beliefs          what a published treatment tells an observer about a feature
 demands, limit   the smallest epsilon that is good enough; what no mechanism can do, with the proof
-findings, broken_bounds   what a comparison found at one epsilon, and which policies break what the study bounds
+for_all          one treatment for all beside private choices: what each costs, which is safest, what a death must weigh
+results          all that is computed of one decision: tables by name
 robustness, redraws   how far results depend on the prior and on the model's uncertain numbers
-events           how often events beside death happen under each policy
-without_effect   what a scenario states without effect
-prices           what hiding each feature costs, and what drives the sensitivity
-frontier, loss_by_outcome   utility against harm; what a loss is made of
-broken_bounds    which policies break the bounds that a study states
+scenario_outcomes   what a loss is made of, what drives the sensitivity, events, and what changes nothing
+prices           what hiding each feature costs
+frontier         utility against harm
+findings         what a comparison found at one epsilon
 headline, summary    the finding as a title, with one number; the answer in sentences
 brief, headings  the first screen of the page; what each of its sections found
 who_dies, over_epsilon   who bears the extra deaths; what happens over epsilon, in sentences

@@ -19,7 +19,8 @@ from policies.problem import DecisionProblem
 from policysim.files.bad_rows import DataError
 from policysim.question.protocol import SILENT, Progress
 from policysim.study.checks import table_fault, within_claim
-from policysim.study.declared import ADJACENCIES, checked_epsilons
+from policysim.study.declared import ADJACENCIES
+from policysim.study.sweep import checked_epsilons
 
 if TYPE_CHECKING:
     from policysim.files.probability_table import ProbabilityTable

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -19,12 +20,13 @@ from numpy.typing import ArrayLike
 from envs.records import RecordSpace
 from policies.adjacency import AnyRecord, OneFeature, Sensitive, public_classes
 from policies.arrays import FloatArray, probability_table
-from policies.catalogue import make_policy
 from policies.distinct import distinct_rows
+from policies.named_records import Records
+from policies.policy import Policy
 from policies.problem import DecisionProblem
 from policysim.question.formats import NEGLIGIBLE, rounded
 from policysim.question.words import level_name
-from policysim.study.declared import ScenarioStudy
+from policysim.study.labels import level_in_words
 from policysim.study.slider import EQUAL
 from policysim.study.sweep import evaluated_on
 
@@ -258,29 +260,45 @@ class Beliefs:
             name.replace("_", " ") for name in dict.fromkeys(each.feature for each in self.ranges) if name not in moved
         ]
 
-    def table(self) -> pd.DataFrame:
-        """A row for each level; with its class of patients where features are public."""
-        columns = ["feature", "level", "before", "least", "least_after", "most", "most_after"]
-        if any(each.among for each in self.ranges):
-            columns = [*columns, "among", "share"]
-        rows = [(self.policy, *(getattr(each, column) for column in columns)) for each in self.ranges]
-        return pd.DataFrame(rows, columns=["policy", *columns])
+    @classmethod
+    def of(cls, table: pd.DataFrame, problem: DecisionProblem) -> Beliefs:
+        """Those of a table of `hidden_beliefs`, with the levels in words."""
+        rows: list[Any] = table.drop(columns="policy").to_dict("records")
+        ranges = tuple(
+            BeliefRange(words=level_in_words(problem.records, row["feature"], row["level"]), **row) for row in rows
+        )
+        return cls(str(table["policy"].iloc[0]), ranges, problem.adjacency.name)
 
 
-def hidden_beliefs(study: ScenarioStudy, problem: DecisionProblem, policy: str) -> Beliefs:
-    """What the treatments tell about each hidden feature, chosen by a policy at the study's epsilon.
+def hidden_beliefs(problem: DecisionProblem, policy: Policy, features: Sequence[str]) -> pd.DataFrame:
+    """How far the treatments that a policy chooses move a belief in each level of the hidden features.
 
     Each level is told of the class of patients, by what is public of them, in which the belief moves most. Treatments
     that are given to fewer than `NEGLIGIBLE` of them are left out.
+
+    Parameters
+    ----------
+    problem : DecisionProblem
+        The prior, who must look alike, and records that have features.
+    policy : Policy
+        At its epsilon.
+    features : sequence of str
+        Those that are looked at; what is public among them is left out.
+
+    Returns
+    -------
+    DataFrame
+        policy, feature, level; before, least and most: the belief before, and after the treatments that make it least
+        and most, which are least_after and most_after; among and share: the patients, in words, whose belief moves
+        most (empty where nothing is public), and their share of all. A row for each level.
     """
-    template = make_policy(policy, epsilon=study.epsilon)
-    on = evaluated_on(template, problem)
-    found = None if on is problem else distinct_rows(problem)
-    columns = template.probabilities(on).T
-    given = [problem.prior * (column if found is None else column[found.row]) for column in columns]
-    observer = Observer(problem)
-    public, ranges = observer.public, []
-    for name in study.sensitive or study.space.names:
+    on = evaluated_on(policy, problem)
+    merged = None if on is problem else distinct_rows(problem)
+    given = [
+        problem.prior * (column if merged is None else column[merged.row]) for column in policy.probabilities(on).T
+    ]
+    observer, rows = Observer(problem), []
+    for name in (name for name in features if name not in observer.public):
         levels, before, after = observer.learns(given, name, NEGLIGIBLE)
         # Beliefs that differ by rounding are equal: which of them is least must not depend on the machine.
         change = np.round(np.nanmax(np.abs(after - before[:, :, None]), axis=2), EQUAL)
@@ -288,30 +306,32 @@ def hidden_beliefs(study: ScenarioStudy, problem: DecisionProblem, policy: str) 
         farthest = np.where(change == change.max(axis=0), np.round(observer.shares, EQUAL)[:, None], -1.0)
         for place, (level, worst) in enumerate(zip(levels, farthest.argmax(axis=0), strict=True)):
             chances = after[worst, place]
+            known = {key: labels[codes[worst]] for key, (codes, labels) in observer.public.items()}
             near = np.round(chances, EQUAL)
             least, most = int(np.nanargmin(near)), int(np.nanargmax(near))
-            ranges.append(
-                BeliefRange(
-                    feature=name,
-                    level=level,
-                    words=study.space.feature(name).in_words(level),
-                    before=float(before[worst, place]),
-                    least=float(chances[least]),
-                    least_after=problem.actions[least],
-                    most=float(chances[most]),
-                    most_after=problem.actions[most],
-                    among=among(study.space, {key: labels[codes[worst]] for key, (codes, labels) in public.items()}),
-                    share=float(observer.shares[worst]),
-                )
+            rows.append(
+                {
+                    "policy": policy.name,
+                    "feature": name,
+                    "level": level,
+                    "before": float(before[worst, place]),
+                    "least": float(chances[least]),
+                    "least_after": problem.actions[least],
+                    "most": float(chances[most]),
+                    "most_after": problem.actions[most],
+                    "among": among(problem.records, known),
+                    "share": float(observer.shares[worst]),
+                }
             )
-    return Beliefs(policy, tuple(ranges), problem.adjacency.name)
+    return pd.DataFrame(rows)
 
 
-def among(space: RecordSpace, levels: Mapping[str, str]) -> str:
+def among(records: Records, levels: Mapping[str, str]) -> str:
     """Public levels in words; many flags that are absent are counted, not named."""
-    absent = [name for name, level in levels.items() if space.feature(name).flag and level == "0"]
+    flags = [each.name for each in records.features if each.flag] if isinstance(records, RecordSpace) else []
+    absent = [name for name, level in levels.items() if name in flags and level == "0"]
     counted = absent if len(absent) > MOST_LACKED else []
-    named = [space.feature(name).in_words(level) for name, level in levels.items() if name not in counted]
+    named = [level_in_words(records, name, level) for name, level in levels.items() if name not in counted]
     return ", ".join([*named, *([f"none of {len(counted)} other flags"] if counted else [])])
 
 

@@ -1,60 +1,42 @@
-"""The comparison of policies over epsilon, as one tidy table."""
+"""The comparison of policies over epsilon, as one tidy table: exact, overall and per group."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
+from scipy import sparse
 
-from policies.arrays import FloatArray
+from policies.arrays import FloatArray, blocks
 from policies.catalogue import DEFAULT_POLICIES, make_policy
+from policies.distinct import distinct_rows
 from policies.optimal.optimum import Optimal
 from policies.optimal.value_limit import achievable_value
 from policies.policy import Policy
 from policies.privacy_loss import privacy_loss_of_logs
 from policies.problem import DecisionProblem
-from policysim.decision.evaluate import Evaluator
+from policies.reference import BestFixed, Greedy, Uniform
+from policysim.decision.columns import COLUMNS, Means, PolicyMeans, References
 from policysim.question.protocol import SILENT, Progress
-from policysim.question.words import ACHIEVABLE, ALL, UNBEATABLE
+from policysim.question.words import ACHIEVABLE, UNBEATABLE
 from policysim.study.checks import checked_tables, guess_rate_of
 from policysim.study.example_patients import ExampleRows
-from policysim.study.gain import Proof, excess, prove_loss, ratio
+from policysim.study.gain import Proof, prove_loss
 from policysim.study.sweep import (
-    N_THREADS,
     REFERENCES,
+    Groups,
     applies,
     asked_for,
     at,
-    at_each,
+    evaluate_each,
     evaluated_on,
     prepare,
+    tabulate,
     usable_policies,
 )
-
-
-@dataclass(frozen=True)
-class Result:
-    """One policy, evaluated: its means, (n_groups, n_metrics), what it reveals, and what proves it optimal."""
-
-    means: FloatArray
-    epsilon_spent: float
-    guess_rate: float
-    proof: Proof
-
-
-@dataclass(frozen=True)
-class References:
-    """The means, (n_groups, n_metrics), of the policies that losses are measured against; `Evaluator.magnitudes`."""
-
-    greedy: FloatArray
-    best_fixed: FloatArray
-    uniform: FloatArray
-    magnitudes: FloatArray
 
 
 def compare_problem(
@@ -129,133 +111,149 @@ def compare_problem(
         policies, _ = usable_policies([make_policy(name) for name in DEFAULT_POLICIES], problem, named=False)
     templates, values = asked_for(policies, epsilons, by)
     bounded = [template for template in templates if isinstance(template, Optimal) and not applies(template, problem)]
-    evaluator = Evaluator(problem, by)
-    greedy, best_fixed, uniform = (_means(evaluator, policy) for policy in REFERENCES)
-    references = References(greedy, best_fixed, uniform, evaluator.magnitudes())
-    jobs = [policy for template in templates if template not in bounded for policy in at_each(template, values)]
-    progress.expect(len(jobs) + (len(values) if bounded else 0))
-    results = _run_all(evaluator, jobs, progress, examples)
-    intervals = _all_intervals(problem, values, references, progress) if bounded else {}
-    frames: list[pd.DataFrame] = []
-    for template in templates:
-        if template in bounded:
-            frames += [intervals[epsilon] for epsilon in values]
-        else:
-            every = [(at(template, epsilon), epsilon) for epsilon in values]
-            rows = [_rows(evaluator, policy, epsilon, results[policy], references) for policy, epsilon in every]
-            frames.append(_below_each_other(rows, len(evaluator.groups)))
-    return pd.concat(frames, ignore_index=True)
-
-
-def _all_intervals(
-    problem: DecisionProblem, epsilons: Sequence[float], references: References, progress: Progress
-) -> dict[float, pd.DataFrame]:
-    """The limit at each epsilon, where only bounds of it can be computed."""
-
-    def rows(epsilon: float) -> pd.DataFrame:
-        found = _interval_rows(problem, epsilon, references)
-        progress.advance()
-        return found
-
-    # The first by itself: it finds out what is the same for all of them.
-    known = {epsilon: rows(epsilon) for epsilon in epsilons[:1]}
-    with ThreadPoolExecutor(N_THREADS) as pool:
-        return {**known, **dict(zip(epsilons[1:], pool.map(rows, epsilons[1:]), strict=True))}
-
-
-def _interval_rows(problem: DecisionProblem, epsilon: float, references: References) -> pd.DataFrame:
-    """The limit where only bounds of it can be computed: a value that is reached, and one that provably none exceeds.
-
-    Without a proof there is no second row.
-    """
-    proof = prove_loss(problem, epsilon)
-    greedy, fixed, uniform = (means[0, 0] for means in (references.greedy, references.best_fixed, references.uniform))
-    value = np.array([achievable_value(problem, epsilon), greedy - proof.least_loss])
-    size = references.magnitudes[:1]
-    rows = pd.DataFrame(
-        {
-            "policy": [ACHIEVABLE, UNBEATABLE],
-            "epsilon": epsilon,
-            "group": ALL,
-            "level": ALL,
-            "share": 1.0,
-            "value": value,
-            "loss": [greedy - value[0], proof.least_loss],
-            "normalized_loss": ratio(greedy - value, np.full(2, greedy - uniform), size),
-            "benefit_kept": [*ratio(value[:1] - fixed, np.array([greedy - fixed]), size), proof.most_kept],
-            **proof._asdict(),
-        }
-    )
-    return rows[:1] if math.isnan(proof.least_loss) else rows
-
-
-def _means(evaluator: Evaluator, policy: Policy) -> FloatArray:
-    on = evaluated_on(policy, evaluator.problem)
-    return evaluator.means(policy.probabilities(on), on)
-
-
-def _run_all(
-    evaluator: Evaluator, policies: list[Policy], progress: Progress, examples: ExampleRows | None
-) -> dict[Policy, Result]:
-    """Means and exact privacy loss of each policy, and of the optimum what is proven."""
-    problem = evaluator.problem
-    for on in {evaluated_on(policy, problem) for policy in policies}:
+    usable = [template for template in templates if template not in bounded]
+    for on in {evaluated_on(template, problem) for template in usable}:
         prepare(on)
+    evaluator = Evaluator(problem, by, examples)
+    means = evaluate_each((at(each, epsilon) for each in usable for epsilon in values), evaluator.evaluate, progress)
+    limits = _limits(problem, values, progress) if bounded else []
 
-    def run(policy: Policy) -> Result:
-        on = evaluated_on(policy, problem)
+    evaluations: list[PolicyMeans] = []
+    for template in templates:
+        # A policy that ignores epsilon is evaluated once, and stands at each.
+        evaluations += (
+            limits
+            if template in bounded
+            else [replace(means[at(template, epsilon)], epsilon=epsilon) for epsilon in values]
+        )
+    return tabulate(evaluations, COLUMNS)
+
+
+class Evaluator:
+    """Evaluates policies on one problem, for everyone and for the levels of some features.
+
+    Parameters
+    ----------
+    problem : DecisionProblem
+        Utilities, prior and outcomes.
+    by : sequence of str, optional
+        Features whose levels are evaluated one by one, beside everyone.
+    examples : ExampleRows, optional
+        Keeps what each policy gives the example patients.
+    """
+
+    def __init__(self, problem: DecisionProblem, by: Sequence[str] = (), examples: ExampleRows | None = None) -> None:
+        self.problem, self.groups, self._examples = problem, Groups(by, problem.records.groups, problem.prior), examples
+        # The mean of a group without patients is NaN.
+        self._patients = np.where(self.groups.sizes > 0, self.groups.sizes, math.nan)
+        utilities, untreated = problem.utilities, problem.utilities[:, 0]
+        self._kinds = problem.best_actions
+        for column in utilities.T[1:]:
+            codes = 3 * self._kinds + (column < untreated) + 2 * (column > untreated)
+            self._kinds = pd.factorize(codes, sort=True)[0]
+        typical = np.unique(self._kinds, return_index=True)[1]
+        self._n_kinds = len(typical)
+        self._weights: dict[DecisionProblem, list[sparse.csc_array]] = {}
+        means = {}
+        for policy in REFERENCES:
+            on = evaluated_on(policy, problem)
+            means[policy.name] = self.means(policy.probabilities(on), on)
+        largest = np.maximum(utilities.max(axis=1), -utilities.min(axis=1))
+        self.references = References(
+            actions=tuple(problem.actions),
+            best=np.arange(problem.n_actions) == problem.best_actions[typical, None],
+            worse=utilities[typical] < utilities[typical, :1],
+            better=utilities[typical] > utilities[typical, :1],
+            magnitudes=self.groups.totals(problem.prior * largest) / self._patients,
+            greedy=means[Greedy.name],
+            best_fixed=means[BestFixed.name],
+            uniform=means[Uniform.name],
+        )
+
+    def evaluate(self, policy: Policy) -> PolicyMeans:
+        """A policy at its epsilon: its means, its exact privacy loss, and of the optimum what is proven."""
+        on = evaluated_on(policy, self.problem)
         logs, probabilities = checked_tables(policy, on)
         spent = privacy_loss_of_logs(logs, on.adjacency).epsilon
-        # What is spent beyond the guarantee is rounding.
-        guessed = guess_rate_of(probabilities, on, min(spent, policy.guarantee))
-        means = evaluator.means(probabilities, on)
-        if examples:
-            examples.keep(policy, probabilities)
-        proof = prove_loss(problem, policy.epsilon) if isinstance(policy, Optimal) else Proof()
-        progress.advance()
-        return Result(means, spent, guessed, proof)
+        if self._examples:
+            self._examples.keep(policy, probabilities)
+        proven = np.full((2, len(self.groups)), math.nan)
+        if isinstance(policy, Optimal):
+            # Of everyone, who are the first group.
+            proven[:, 0] = prove_loss(self.problem, policy.epsilon)
+        return PolicyMeans(
+            policy.name,
+            policy.epsilon,
+            self.groups,
+            self.means(probabilities, on),
+            self.references,
+            least_loss=proven[0],
+            most_kept=proven[1],
+            epsilon_spent=spent,
+            # What is spent beyond the guarantee is rounding.
+            guess_rate=guess_rate_of(probabilities, on, min(spent, policy.guarantee)),
+            guarantee=policy.guarantee,
+            loss_bound=policy.loss_bound(on),
+        )
 
-    with ThreadPoolExecutor(N_THREADS) as pool:
-        return dict(zip(policies, pool.map(run, policies), strict=True))
+    def means(self, probabilities: FloatArray, on: DecisionProblem) -> Means:
+        """What a table gives in each group.
+
+        Parameters
+        ----------
+        probabilities : array, (n_records, n_actions)
+            p(a|x).
+        on : DecisionProblem
+            What the table is of: this problem, or that of its distinct rows (`policies.distinct.once_each`).
+        """
+        tables = (on.utilities, *on.outcomes.values())
+        n_cells = self.groups.membership.shape[1]
+        totals = np.zeros((n_cells * self._n_kinds, len(tables) + on.n_actions))
+        for rows, weights in zip(blocks(on.n_records), self._weights_of(on), strict=True):
+            given = probabilities[rows]
+            expected = [np.einsum("na,na->n", given, table[rows]) for table in tables]
+            totals += weights @ np.column_stack([*expected, given])
+        by_cell = totals.reshape(n_cells, self._n_kinds, -1)
+        expectations = self.groups.membership @ by_cell[..., : len(tables)].sum(axis=1) / self._patients[:, None]
+        chosen = np.tensordot(self.groups.membership, by_cell[..., len(tables) :], axes=1)
+        value, *outcomes = expectations.T
+        return Means(value, chosen / self._patients[:, None, None], dict(zip(on.outcomes, outcomes, strict=True)))
+
+    def _weights_of(self, on: DecisionProblem) -> list[sparse.csc_array]:
+        """The patients of each record (of a problem of distinct rows: with each row) in each cell and kind, in blocks.
+
+        The groups' cells times the kinds are rows.
+        """
+        if on not in self._weights:
+            found = None if on is self.problem else distinct_rows(self.problem)
+            row = np.arange(on.n_records) if found is None else found.row
+            places = self.groups.cells * self._n_kinds + self._kinds
+            shape = self.groups.membership.shape[1] * self._n_kinds, on.n_records
+            weights = sparse.coo_array((self.problem.prior, (places, row)), shape).tocsc()
+            self._weights[on] = [weights[:, rows] for rows in blocks(on.n_records)]
+        return self._weights[on]
 
 
-def _below_each_other(parts: Sequence[Mapping[str, Any]], n_rows: int) -> pd.DataFrame:
-    """The columns of each part, lists of `n_rows` or one value for all of them, as one table: faster than `concat`."""
+def _limits(problem: DecisionProblem, epsilons: Sequence[float], progress: Progress) -> list[PolicyMeans]:
+    """Bounds of the limit at each epsilon, of everyone: a value that is reached, and one that none exceeds.
 
-    def cells(column: Any) -> list[Any]:
-        return [column] * n_rows if np.ndim(column) == 0 else list(column)
+    Where there is no proof there is no second one.
+    """
+    evaluator = Evaluator(problem)
+    unknown = np.full((1, evaluator.references.best.shape[0], problem.n_actions), math.nan)
+    outcomes = dict.fromkeys(problem.outcomes, np.array([math.nan]))
 
-    return pd.DataFrame({name: [cell for part in parts for cell in cells(part[name])] for name in parts[0]})
+    def bound(policy: str, epsilon: float, value: float, proof: Proof) -> PolicyMeans:
+        means = Means(np.array([value]), unknown, outcomes)
+        return PolicyMeans(policy, epsilon, evaluator.groups, means, evaluator.references, *np.array([proof]).T)
 
+    def bounds(epsilon: float) -> list[PolicyMeans]:
+        proof = prove_loss(problem, epsilon)
+        reached = bound(ACHIEVABLE, epsilon, achievable_value(problem, epsilon), proof)
+        best = float(evaluator.references.greedy.value[0])
+        proven = not math.isnan(proof.least_loss)
+        return [reached, *([bound(UNBEATABLE, epsilon, best - proof.least_loss, proof)] if proven else [])]
 
-def _rows(
-    evaluator: Evaluator, policy: Policy, epsilon: float, result: Result, references: References
-) -> dict[str, Any]:
-    """The columns of one policy at one epsilon, a group each; what is proven is about everyone, who are the first."""
-    means = result.means
-    groups = evaluator.groups
-    value, greedy = means[:, 0], references.greedy[:, 0]
-    fixed, uniform = references.best_fixed[:, 0], references.uniform[:, 0]
-    columns: dict[str, Any] = {
-        "policy": policy.name,
-        "epsilon": epsilon,
-        "group": [group.feature for group in groups],
-        "level": [group.level for group in groups],
-        "share": [group.share for group in groups],
-        "value": value,
-        "loss": (loss := excess(greedy, value, references.magnitudes)),
-        "normalized_loss": ratio(loss, greedy - uniform, references.magnitudes),
-        "benefit_kept": ratio(excess(value, fixed, references.magnitudes), greedy - fixed, references.magnitudes),
-    }
-    for position, metric in enumerate(evaluator.metrics[1:], start=1):
-        columns[metric] = means[:, position]
-        if metric.startswith("expected_"):
-            mean, least = means[:, position], references.greedy[:, position]
-            columns[metric.replace("expected_", "extra_", 1)] = excess(mean, least, np.maximum(abs(mean), abs(least)))
-    columns["epsilon_spent"] = result.epsilon_spent
-    columns["guess_rate"] = result.guess_rate
-    columns["guarantee"] = policy.guarantee
-    columns["loss_bound"] = policy.loss_bound(evaluated_on(policy, evaluator.problem))
-    for name, proven in zip(Proof._fields, result.proof, strict=True):
-        columns[name] = [proven, *[math.nan] * (len(groups) - 1)]
-    return columns
+    # The first by itself: it finds out what is the same for all of them.
+    found = evaluate_each(epsilons[:1], bounds, progress) | evaluate_each(epsilons[1:], bounds, progress)
+    return [bound for epsilon in epsilons for bound in found[epsilon]]

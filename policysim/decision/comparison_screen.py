@@ -10,10 +10,9 @@ from policies.catalogue import CATALOGUE
 from policies.problem import DecisionProblem
 from policies.sensitivity import Witness
 from policysim.decision.beliefs import belief_sentence
-from policysim.decision.broken_bounds import legend, marked
-from policysim.decision.events import EventTable, event_lines
 from policysim.decision.findings import Findings, PolicyRow
 from policysim.decision.robustness import BENEFIT, KEPT, how_drawn
+from policysim.decision.scenario_outcomes import EventTable, event_lines
 from policysim.question.formats import (
     decimal,
     events,
@@ -32,6 +31,7 @@ from policysim.question.words import ACHIEVABLE, ASSUMED_PUBLIC, KEEP, UNBEATABL
 from policysim.study.basis import OUTSIDE_LINE, basis, hidden
 from policysim.study.declared import ScenarioStudy, Study
 from policysim.study.gain import benefit
+from policysim.study.stated_bounds import legend, marked
 
 HEADINGS = (
     ("", "benefit", "extra deaths", "of 1,000 score", "ε", "guess", "ε to beat", "ε to keep"),

@@ -9,7 +9,6 @@ from functools import partial
 
 import pandas as pd
 
-from envs.scenario import Scenario
 from policies.reference import BestFixed, Greedy
 from policysim import figures
 from policysim.figures.card import Curves, card
@@ -168,12 +167,6 @@ def _corner(row: pd.Series, count: int) -> str:
     return f"{percent(row['benefit_kept'])} with {events(row['extra_deaths'], count, sign=True)} deaths"
 
 
-def titled(table: pd.DataFrame, scenario: Scenario) -> pd.DataFrame:
-    """A table whose outcomes are called what the scenario calls its events."""
-    titles = {name: event.title for name, event in scenario.events.items()}
-    return table.assign(outcome=table["outcome"].replace(titles)) if titles else table
-
-
 def icons_drawing(at_epsilon: pd.DataFrame, policy: str) -> Drawing | None:
     """What a policy does to 1,000 patients; None where it was not compared."""
     rows = at_epsilon[(at_epsilon["group"] == ALL) & (at_epsilon["policy"] == policy)]
@@ -200,8 +193,10 @@ def icons_drawing(at_epsilon: pd.DataFrame, policy: str) -> Drawing | None:
     )
 
 
-def parts_drawing(parts: pd.DataFrame, epsilon: float) -> Drawing | None:
+def parts_drawing(parts: pd.DataFrame | None, epsilon: float) -> Drawing | None:
     """What the benefit is made of; None where one treatment for all, against which it is counted, is not among them."""
+    if parts is None:
+        return None
     gained = figures.gained_by_outcome(parts)
     if gained.empty:
         return None
@@ -260,8 +255,10 @@ def groups_drawing(at_epsilon: pd.DataFrame, policies: Sequence[str]) -> Drawing
     )
 
 
-def weights_drawing(drivers: pd.DataFrame) -> Drawing:
-    """Which outcome drives the sensitivity."""
+def weights_drawing(drivers: pd.DataFrame | None) -> Drawing | None:
+    """Which outcome drives the sensitivity; None where no scenario says."""
+    if drivers is None:
+        return None
     return Drawing(
         "sensitivity-by-weight",
         "What drives the sensitivity",

@@ -1,48 +1,44 @@
-"""What choosing privately costs: policies of a scenario compared over epsilon."""
+"""What choosing privately costs: policies compared over epsilon, of a scenario or of a problem of one's own."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, ClassVar, Self
 
 import pandas as pd
 
-from policies.catalogue import CATALOGUE
-from policies.optimal.optimum import Optimal
+from policies.catalogue import CATALOGUE, DEFAULT_POLICIES
 from policies.policy import Policy
 from policies.problem import DecisionProblem
+from policies.reference import BestFixed
 from policysim.decision import comparison_screen
 from policysim.decision.beliefs import belief_sentence
 from policysim.decision.brief import brief
-from policysim.decision.comparison import compare_problem
-from policysim.decision.events import EventTable, event_table
 from policysim.decision.findings import Findings, find
-from policysim.decision.frontier import frontier
 from policysim.decision.headings import headings
-from policysim.decision.headline import best_policy, headline
-from policysim.decision.loss_by_outcome import loss_by_outcome
-from policysim.decision.page_values import findings_table, losing, page_values
-from policysim.decision.prices import price_list, sensitivity_by_outcome
+from policysim.decision.headline import headline
+from policysim.decision.page_values import findings_table, page_values
+from policysim.decision.results import Asked, Results, best_private, results
+from policysim.decision.scenario_outcomes import EventTable, event_table, titled
 from policysim.decision.summary import answer as sentences_about
 from policysim.decision.summary import most_kept, rows_of
 from policysim.question.answer import Answer, Drawing, Page
 from policysim.question.formats import in_digits, unmarked, written
 from policysim.question.protocol import ONLY_OVER_DAYS, ONLY_WHERE_COUNTED, SILENT, Progress, StudyQuestion
 from policysim.question.screen_lines import left_out_lines
+from policysim.question.words import ALL
 from policysim.study.basis import in_words
 from policysim.study.declared import OPTIONS, ScenarioStudy, Study, nearest_epsilon, require_scenario
-from policysim.study.example_patients import ExampleRows, example_patients, patient_losses
-from policysim.study.slider import Shown, show
+from policysim.study.labels import Labels, labels_of
+from policysim.study.slider import show
 from policysim.study.stated_bounds import fault_of_bound
 from policysim.study.study_problem import build_problem
-from policysim.study.sweep import N_THREADS, applies, evaluated_on, usable_policies, with_references
+from policysim.study.sweep import asked_for, usable_policies
 
-# The frontier is drawn at the study's epsilon times these, or what is nearest to them, and to so much of the benefit.
-FRONTIER_AT = (1, 2, 4, 8)
-FRONTIER_TOLERANCE = 1e-2
+# What is computed on the way, and has no file.
+ON_THE_WAY = ("search", "for-all", "break-even", "worst-group", "prevalence")
 
 
 @dataclass(frozen=True)
@@ -84,188 +80,140 @@ class DecisionQuestion(StudyQuestion):
         problem = build_problem(self.study)
         policies, left_out = usable_policies(self.study.first_policies, problem, named=self.named)
         study = replace(self.study, policies=policies)
-        evaluated = [study.policy(name) for name in with_references(policies)]
-        kept = ExampleRows(problem, example_patients(problem, study.space, study.illness))
-        table = compare_problem(
-            problem, policies=evaluated, epsilons=study.epsilons, by=study.by, advance=progress, examples=kept
-        )
-        findings = find(study, problem, table, progress)
-        prices = price_list(study, problem, progress) if self.prices else None
-        found = compared(study, problem, table, findings, prices=prices, progress=progress, kept=kept)
+        asked = Asked.of(study, prices=self.prices)
+        found = results(problem, labels_of(study, problem), asked, study=study, progress=progress)
         return answer_of(study, found, left_out=left_out)
 
 
-@dataclass(frozen=True, eq=False)
-class Compared:
-    """All that is computed of a study before a word of it is said.
-
-    Attributes
-    ----------
-    problem : DecisionProblem
-        Made from the study.
-    table : DataFrame
-        From `compare_problem`, with greedy, best-fixed and uniform.
-    seen : DataFrame
-        The same without shares that say little: what people look at.
-    findings : Findings
-        From `find`.
-    prices : DataFrame or None
-        From `price_list`.
-    shown : Shown
-        Example patients and the slider.
-    drivers : DataFrame
-        From `sensitivity_by_outcome`.
-    losses : DataFrame
-        From `patient_losses`.
-    parts : DataFrame
-        From `loss_by_outcome`, at the study's epsilon.
-    frontier : DataFrame or None
-        From `frontier`, at some of the study's epsilons; None where deaths are not counted, where shares of the benefit
-        say little, and where the optimum cannot be computed.
-    """
-
-    problem: DecisionProblem
-    table: pd.DataFrame
-    seen: pd.DataFrame
-    findings: Findings
-    prices: pd.DataFrame | None
-    shown: Shown
-    drivers: pd.DataFrame
-    losses: pd.DataFrame
-    parts: pd.DataFrame
-    frontier: pd.DataFrame | None
-
-
-def compared(
-    study: ScenarioStudy,
+def answer_of_problem(
     problem: DecisionProblem,
-    table: pd.DataFrame,
-    findings: Findings,
     *,
-    prices: pd.DataFrame | None = None,
+    epsilons: Sequence[float] | None = None,
+    policies: Sequence[str | Policy] | None = None,
     progress: Progress = SILENT,
-    kept: ExampleRows | None = None,
-) -> Compared:
-    """What is computed of single patients and outcomes, beside the comparison, its findings and prices."""
-    table = written(table)
-    seen = in_words(table, study.space)
-    seen = seen if findings.gain.has_shares else seen.assign(benefit_kept=math.nan)
-    with ThreadPoolExecutor(N_THREADS) as pool:
-        drivers = pool.submit(sensitivity_by_outcome, study, problem)
-        losers = [study.policy(name) for name in losing(study.policies)]
-        losses = pool.submit(patient_losses, problem, losers, study.epsilon)
-        parts = pool.submit(loss_by_outcome, study, problem, _at_epsilon(study, problem))
-        curve = _frontier(study, problem, findings, progress)
-        shown = show(study, problem, seen, progress, kept, count=findings.count, deaths=findings.deaths)
-    return Compared(
-        problem=problem,
-        table=table,
-        seen=seen,
-        findings=findings,
-        prices=prices,
-        shown=shown,
-        drivers=written(drivers.result()),
-        losses=written(losses.result()),
-        parts=written(parts.result()),
-        frontier=curve,
+) -> Answer:
+    """What a comparison on a problem of one's own finds: its tables and drawings.
+
+    The epsilon that is looked at is 1, or the one that is nearest to it.
+    """
+    templates, values = asked_for(DEFAULT_POLICIES if policies is None else policies, epsilons, ())
+    first = [replace(each, epsilon=values[0]) if each.uses_epsilon else each for each in templates]
+    usable, _ = usable_policies(first, problem, named=policies is not None)
+    asked = Asked(tuple(each for each in templates if each.name in usable), nearest_epsilon(1.0, values), values)
+    found = results(problem, Labels.of(problem), asked, progress=progress)
+    findings = find(found)
+    tables = files_of(found, findings)
+    return Answer(
+        screen=(), document={}, tables=tables, drawings=drawings(found, findings, tables, seen_of(found, findings))
     )
 
 
-def _at_epsilon(study: ScenarioStudy, problem: DecisionProblem) -> list[Policy]:
-    made = [study.policy(name, study.epsilon) for name in losing(study.policies)]
-    return [policy for policy in made if applies(policy, problem)]
+def files_of(found: Results, findings: Findings) -> dict[str, pd.DataFrame]:
+    """The tables of an answer, with the numbers that their files have."""
+    tables = {name: written(table) for name, table in found.tables.items() if name not in ON_THE_WAY}
+    if "beliefs" in tables and not tables["beliefs"]["among"].any():
+        tables["beliefs"] = tables["beliefs"].drop(columns=["among", "share"])
+    return {**tables, "findings": findings_table(findings, found.problem)}
 
 
-def _frontier(
-    study: ScenarioStudy, problem: DecisionProblem, findings: Findings, progress: Progress
-) -> pd.DataFrame | None:
-    """The frontier at some of the study's epsilons, on the problem of the distinct rows where there is one."""
-    optimum = Optimal(study.epsilon)
-    if not (findings.deaths and findings.gain.has_shares and applies(optimum, problem)):
-        return None
-    finite = tuple(epsilon for epsilon in study.epsilons if 0 < epsilon < math.inf)
-    wanted = sorted({nearest_epsilon(study.epsilon * factor, finite) for factor in FRONTIER_AT}) if finite else ()
-    if not wanted:
-        return None
-    on = evaluated_on(optimum, problem)
-    return written(frontier(on, epsilons=wanted, tolerance=FRONTIER_TOLERANCE, progress=progress))
+def seen_of(found: Results, findings: Findings) -> pd.DataFrame:
+    """The comparison as people look at it: groups in words, and without shares that say little."""
+    seen = in_words(written(found.tables["comparison"]), found.problem.records)
+    return seen if findings.gain.has_shares else seen.assign(benefit_kept=math.nan)
 
 
-def answer_of(study: ScenarioStudy, found: Compared, *, left_out: tuple[str, ...] = ()) -> Answer:
-    """What a comparison says, shows and keeps.
+def drawings(
+    found: Results, findings: Findings, tables: Mapping[str, pd.DataFrame], seen: pd.DataFrame
+) -> list[Drawing]:
+    """The figures of a comparison, in the order of the page.
+
+    Parameters
+    ----------
+    found, findings
+        What was computed.
+    tables : mapping of str to DataFrame
+        From `files_of`.
+    seen : DataFrame
+        From `seen_of`.
+    """
+    # matplotlib is the slowest import of all; everything before may still fail without it.
+    from policysim.decision import decision_drawings as draw  # noqa: PLC0415
+
+    asked = found.asked
+    parts, drivers = (
+        titled(tables[name], found.labels.outcomes) if name in tables else None
+        for name in ("losses-by-outcome", "drivers")
+    )
+    at_epsilon = seen[seen["epsilon"] == asked.epsilon]
+    best = best_private(at_epsilon[at_epsilon["group"] == ALL], asked.private)
+    examples = tables["examples"]
+    first = str(examples["policy"].iloc[0]) if best is None else best.name
+    drawn: list[Drawing | None] = [
+        *draw.epsilon_drawings(seen, examples[examples["policy"] == first], asked.epsilon, findings.count),
+        draw.frontier_drawing(tables.get("frontier"), seen, findings.count),
+        draw.icons_drawing(at_epsilon, first),
+        draw.parts_drawing(parts, asked.epsilon),
+        draw.groups_drawing(at_epsilon, [*(policy.name for policy in asked.private), BestFixed.name]),
+        draw.weights_drawing(drivers),
+        draw.patients_drawing(tables["patient-losses"], asked.epsilon),
+        None if best is None else draw.card_drawing(seen, best.name, findings.one_for_all, asked.epsilon),
+    ]
+    return [drawing for drawing in drawn if drawing is not None]
+
+
+def answer_of(study: ScenarioStudy, found: Results, *, left_out: tuple[str, ...] = ()) -> Answer:
+    """What a comparison of a study says, shows and keeps.
 
     Parameters
     ----------
     study : ScenarioStudy
         What was asked.
-    found : Compared
+    found : Results
         What was computed.
     left_out : tuple of str, optional
         Policies that could not be used, and why.
     """
-    # matplotlib is the slowest import of all; everything before may still fail without it.
-    from policysim.decision import decision_drawings as draw  # noqa: PLC0415
-
-    problem, findings, prices = found.problem, found.findings, found.prices
-    seen, slider = found.seen, found.shown.slider
-    at_epsilon = seen[seen["epsilon"] == study.epsilon]
-    titled_parts, titled_drivers = (draw.titled(each, study.scenario) for each in (found.parts, found.drivers))
-    drawings: list[Drawing | None] = [
-        *draw.epsilon_drawings(seen, found.shown.first, study.epsilon, findings.count),
-        draw.frontier_drawing(found.frontier, seen, findings.count),
-        draw.icons_drawing(at_epsilon, slider.policy),
-        draw.parts_drawing(titled_parts, study.epsilon),
-        draw.groups_drawing(at_epsilon, losing(study.policies)),
-        draw.weights_drawing(titled_drivers),
-        draw.patients_drawing(found.losses, study.epsilon),
-        draw.card_drawing(seen, best_policy(findings, found.table), findings.one_for_all, study.epsilon),
-    ]
-    said, happened = sentences_about(findings, found.table), event_table(study, findings, seen)
+    problem, findings = found.problem, find(found, study)
+    tables, seen = files_of(found, findings), seen_of(found, findings)
+    table, prices = tables["comparison"], tables.get("prices")
+    slider = show(
+        study, problem, seen, probabilities=tables["examples"], count=findings.count, deaths=findings.deaths
+    ).slider
+    said = sentences_about(findings, table)
+    happened = event_table(
+        study.scenario, seen[seen["epsilon"] == study.epsilon], [row.policy for row in findings.rows]
+    )
     answer = [unmarked(part) for part in said]
+    page = page_values(
+        study,
+        problem,
+        findings,
+        seen,
+        slider=slider,
+        brief=brief(study, findings, table, slider),
+        headings=headings(
+            findings,
+            slider,
+            most_kept=most_kept(rows_of(findings, table)),
+            parts=titled(tables["losses-by-outcome"], found.labels.outcomes),
+            drivers=titled(tables["drivers"], found.labels.outcomes),
+            prices=prices,
+        ),
+        prices=prices,
+        happened=happened,
+    )
     return Answer(
         screen=_screen(study, problem, findings, prices, answer=answer, happened=happened, left_out=left_out),
         document={
             "findings": {**asdict(findings), "belief": belief_sentence(findings.beliefs)},
-            "comparison": found.table.to_dict(orient="records"),
+            "comparison": table.to_dict(orient="records"),
             **({} if prices is None else {"prices": prices.to_dict(orient="records")}),
         },
-        headline=headline(findings, found.table),
+        headline=headline(findings, table),
         sentences=said,
-        tables={
-            "comparison.csv": found.table,
-            "examples.csv": found.shown.probabilities,
-            "findings.csv": findings_table(findings, problem),
-            "losses-by-outcome.csv": found.parts,
-            **({} if found.frontier is None else {"frontier.csv": found.frontier}),
-            "drivers.csv": found.drivers,
-            "patient-losses.csv": found.losses,
-            **({} if findings.beliefs is None else {"beliefs.csv": findings.beliefs.table()}),
-            **({} if prices is None else {"prices.csv": prices}),
-        },
-        drawings=[drawing for drawing in drawings if drawing is not None],
-        pages={
-            "report.html": Page(
-                "report.html",
-                page_values(
-                    study,
-                    problem,
-                    findings,
-                    seen,
-                    slider=slider,
-                    brief=brief(study, findings, found.table, slider),
-                    headings=headings(
-                        findings,
-                        slider,
-                        most_kept=most_kept(rows_of(findings, found.table)),
-                        parts=titled_parts,
-                        drivers=titled_drivers,
-                        prices=prices,
-                    ),
-                    prices=prices,
-                    happened=happened,
-                ),
-            )
-        },
+        tables=tables,
+        drawings=drawings(found, findings, tables, seen),
+        pages={"report.html": Page("report.html", page)},
         position=slider.position,
         depends=_depends(study, problem, priced=prices is not None),
         packages=CATALOGUE.versions(study.policies),

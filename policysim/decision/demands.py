@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
+import pandas as pd
 
 from policies.arrays import ROUNDING, FloatArray, rounded_sum
 from policies.catalogue import make_policy
@@ -15,9 +16,11 @@ from policies.optimal.bounds import InfeasibleError, bounds_on
 from policies.optimal.optimum import Optimal
 from policies.policy import Policy
 from policies.problem import DecisionProblem
-from policysim.study.gain import best_fixed_loss, by_lot_loss, weighted_regrets
+from policysim.question.protocol import SILENT, Progress
+from policysim.question.words import ALL, KEEP
+from policysim.study.gain import Gain, best_fixed_loss, by_lot_loss, weighted_regrets
 from policysim.study.search import Curve
-from policysim.study.sweep import evaluated_on
+from policysim.study.sweep import evaluate_each, evaluated_on
 
 # The margin where no policy keeps the bounds: any number below 0, and finite.
 INFEASIBLE = -1.0
@@ -197,3 +200,51 @@ def demand_curve(problem: DecisionProblem, demand: Demand, policy: Policy) -> Cu
     if demand.may_fall(template):
         curve.scan()
     return curve
+
+
+def least_epsilons(
+    problem: DecisionProblem, policies: Sequence[Policy], comparison: pd.DataFrame, progress: Progress = SILENT
+) -> pd.DataFrame:
+    """From which epsilon each policy is worth more than one treatment for all, and keeps `KEEP` of the benefit.
+
+    Parameters
+    ----------
+    problem : DecisionProblem
+        What is to be decided.
+    policies : sequence of Policy
+        Those that spend epsilon and can be used on it; their epsilon is replaced.
+    comparison : DataFrame
+        Of them, at some epsilons: what is known there is not computed again.
+    progress : Progress, optional
+        Told of each policy.
+
+    Returns
+    -------
+    DataFrame
+        policy, better_from, keeps_from: beyond rounding (`Gain.beaten_from`), and rounded up as `fewest_digits` does. 0
+        where every epsilon above 0 will do, inf where none reaches it; keeps_from is NaN where shares of the benefit
+        say little (`Gain.has_shares`).
+    """
+    gain = Gain.of(problem)
+    worst = float(problem.prior @ problem.utilities.min(axis=1))
+    enough = make_demand(problem, keep=KEEP).value if gain.has_shares else math.nan
+    overall = comparison[comparison["group"] == ALL]
+
+    def search(template: Policy) -> tuple[float, float]:
+        rows = overall[overall["policy"] == template.name]
+        on = evaluated_on(template, problem)
+
+        def value(epsilon: float) -> float:
+            try:
+                return on.value(replace(template, epsilon=epsilon).probabilities(on))
+            except InfeasibleError:
+                return worst  # a policy that there is not is worth no more
+
+        curve = Curve(template.name, value, dict(zip(rows["epsilon"], rows["value"], strict=True)))
+        return curve.least_reaching(gain.beaten_from), curve.least_reaching(enough)
+
+    # The longest first: those that are computed on all records.
+    longest = sorted(policies, key=lambda template: -evaluated_on(template, problem).n_records)
+    found = evaluate_each(longest, search, progress)
+    rows = [(policy.name, *found[policy]) for policy in policies]
+    return pd.DataFrame(rows, columns=["policy", "better_from", "keeps_from"])

@@ -3,46 +3,26 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
-import pandas as pd
 
-from envs.scenario import DEATH
-from policies.arrays import ROUNDING
-from policies.catalogue import CATALOGUE
-from policies.optimal.bounds import InfeasibleError
-from policies.optimal.optimum import Optimal, OptimalRobust, OptimalSafe
-from policies.policy import Policy
-from policies.problem import DecisionProblem
-from policies.randomized_response import RandomizedResponse
-from policies.reference import BestFixed, Greedy
-from policysim.decision.beliefs import Beliefs, hidden_beliefs
-from policysim.decision.broken_bounds import broken_bounds
-from policysim.decision.demands import make_demand
+from policies.reference import Greedy
+from policysim.decision.beliefs import Beliefs
+from policysim.decision.for_all import deaths_of_references, safest_for_all
 from policysim.decision.prices import unused_features, uses_hidden
-from policysim.decision.robustness import Robustness, robustness, wrong_prior
-from policysim.decision.without_effect import without_effect
-from policysim.question.formats import NEGLIGIBLE, population
-from policysim.question.protocol import SILENT, Progress
-from policysim.question.words import ACHIEVABLE, ALL, KEEP, UNBEATABLE, guesses
+from policysim.decision.results import Results
+from policysim.decision.robustness import Robustness, robustness
+from policysim.decision.scenario_outcomes import without_effect
+from policysim.question.formats import population
+from policysim.question.words import ACHIEVABLE, ALL, UNBEATABLE, guesses
 from policysim.study.basis import in_words
 from policysim.study.declared import ScenarioStudy
 from policysim.study.gain import Gain
-from policysim.study.other_priors import FACTORS
-from policysim.study.search import LOWEST, STEP, Curve, UnreachableError, fewest_digits
-from policysim.study.slider import first_policy
-from policysim.study.sweep import N_THREADS, applies, at, evaluated_on
-
-# The searched epsilons of a policy that does not depend on epsilon.
-NEITHER = (math.nan, math.nan)
-# What linear programming finds, which is no mechanism that others know.
-OPTIMA = {Optimal.name, OptimalSafe.name, OptimalRobust.name}
-# The policy that trusts the prior, and one that does not.
-ON_PREVALENCE = (Optimal.name, RandomizedResponse.name)
+from policysim.study.stated_bounds import broken_bounds
+from policysim.study.study_problem import FACTORS
+from policysim.study.sweep import applies, evaluated_on
 
 
 @dataclass(frozen=True)
@@ -66,6 +46,9 @@ class PolicyRow:
     keeps_from: float
     guess_rate: float = math.nan
     better_than_untreated: float = math.nan
+
+
+WORST = ("policy", "group", "level", "share", "loss", "overall_loss", "extra_deaths")
 
 
 @dataclass(frozen=True)
@@ -192,78 +175,74 @@ class Findings:
         return population(row.extra_deaths for row in self.rows)
 
 
-def find(study: ScenarioStudy, problem: DecisionProblem, table: pd.DataFrame, progress: Progress = SILENT) -> Findings:
-    """Sum up a comparison.
+def find(found: Results, study: ScenarioStudy | None = None) -> Findings:
+    """Sum up what was computed.
 
     Parameters
     ----------
-    study : ScenarioStudy
-        What was asked.
-    problem : DecisionProblem
-        Built from it.
-    table : DataFrame
-        From `compare`, with the study's policies, epsilons and groups.
-    progress : Progress, optional
-        Told of the search for the epsilons of each policy, and of each redraw.
+    found : Results
+        Of a problem.
+    study : ScenarioStudy, optional
+        From which the problem was made.
     """
-    overall = table[table["group"] == ALL]
-    at_epsilon = in_words(table[table["epsilon"] == study.epsilon], study.space)
-    templates = [study.policy(name) for name in _private(study)]
-    templates = [template for template in templates if applies(template, problem)]
-    applied = [template.name for template in templates]
-    on_prevalence = [name for name in ON_PREVALENCE if name in applied]
-    gain = Gain.of(problem)
-    ranked = (BestFixed.name, *applied)
-    with ThreadPoolExecutor(N_THREADS) as pool:
-        # The redraws are many small steps: they run while the searches, a few large ones, leave the interpreter alone.
-        redraws = pool.submit(robustness, study, problem, ranked, progress)
-        searches = _search_all(templates, problem, gain, overall, progress)
-        prevalence = _prevalence(study, problem, on_prevalence)
+    problem, asked, tables = found.problem, found.asked, found.tables
+    gain, at_epsilon = Gain.of(problem), found.at_epsilon
+    overall = at_epsilon[at_epsilon["group"] == ALL]
+    named = {*(policy.name for policy in asked.policies), ACHIEVABLE, UNBEATABLE}
+    searched = tables["search"].set_index("policy").to_dict("index")
     rows = [
         PolicyRow(
-            policy=str(row["policy"]),
-            benefit_kept=float(row["benefit_kept"]) if gain.has_shares else math.nan,
-            extra_deaths=float(row["extra_deaths"]),
-            worse_than_untreated=float(row["worse_than_untreated"]),
-            epsilon_spent=float(row["epsilon_spent"]),
-            better_from=searches.get(str(row["policy"]), NEITHER)[0],
-            keeps_from=searches.get(str(row["policy"]), NEITHER)[1],
-            guess_rate=float(row["guess_rate"]),
-            better_than_untreated=float(row["better_than_untreated"]),
+            policy=row["policy"],
+            benefit_kept=row["benefit_kept"] if gain.has_shares else math.nan,
+            extra_deaths=row.get("extra_deaths", math.nan),
+            worse_than_untreated=row["worse_than_untreated"],
+            epsilon_spent=row["epsilon_spent"],
+            better_from=searched.get(row["policy"], {}).get("better_from", math.nan),
+            keeps_from=searched.get(row["policy"], {}).get("keeps_from", math.nan),
+            guess_rate=row["guess_rate"],
+            better_than_untreated=row["better_than_untreated"],
         )
-        for _, row in overall[overall["epsilon"] == study.epsilon].iterrows()
-        if row["policy"] in {*study.policies, ACHIEVABLE, UNBEATABLE}
+        for row in overall.to_dict("records")
+        if row["policy"] in named
     ]
+    deaths = deaths_of_references(problem)
+    safest = [
+        ForAll(row["action"], row["extra_deaths"], row["benefit_kept"])
+        for row in safest_for_all(tables["for-all"]).to_dict("records")
+        if deaths
+    ]
+    worst = [
+        WorstGroup(*(row[name] for name in WORST))
+        for row in in_words(tables["worst-group"], problem.records).to_dict("records")
+    ]
+    even = [BreakEven(*row) for row in tables["break-even"].itertuples(index=False)]
+    prevalence = {
+        str(name): dict(zip(FACTORS, of["benefit_kept"].tolist(), strict=True))
+        for name, of in (tables["prevalence"].groupby("policy", sort=False) if "prevalence" in tables else ())
+        if of["benefit_kept"].notna().any()
+    }
+    ranked = ["best-fixed", *(policy.name for policy in asked.private if applies(policy, problem))]
     each = evaluated_on(Greedy(), problem)
     return Findings(
-        epsilon=study.epsilon,
-        deaths=_deaths(problem),
+        epsilon=asked.epsilon,
+        deaths=deaths,
         one_for_all=problem.best_fixed_name,
         rows=rows,
-        right_guesses=guesses(study.epsilon),
-        worst=worst_group(at_epsilon, set(_private(study)) - OPTIMA),
+        right_guesses=guesses(asked.epsilon),
+        worst=worst[0] if worst else None,
         typical_stake=weighted_median(each.utilities.max(axis=1) - each.utilities.min(axis=1), each.prior),
         prevalence=prevalence,
-        robustness=redraws.result(),
+        robustness=None if found.redraws is None else robustness(found.redraws, ranked),
         gain=gain,
-        unused=unused_features(study, problem, study.sensitive),
+        unused=unused_features(problem, found.labels.hidden_features),
         used=uses_hidden(problem),
-        safest=_safest(problem, gain),
-        break_even=_break_even(overall[overall["epsilon"] == study.epsilon], _private(study), gain, study),
-        beliefs=_beliefs(study, problem, table),
-        without_effect=without_effect(study, problem),
-        broken=broken_bounds(study, problem, overall[overall["epsilon"] == study.epsilon]),
-        **({"kept_safe": "within the study's bounds"} if study.at_most or study.capacity else {}),
+        safest=safest[0] if safest else NOBODY_DIES,
+        break_even=even[0] if even else None,
+        beliefs=Beliefs.of(tables["beliefs"], problem) if "beliefs" in tables else None,
+        without_effect=() if study is None else without_effect(study, problem),
+        broken=broken_bounds(problem, asked.at_most, asked.capacity, overall),
+        **({"kept_safe": "within the study's bounds"} if asked.at_most or asked.capacity else {}),
     )
-
-
-def _prevalence(study: ScenarioStudy, problem: DecisionProblem, names: list[str]) -> dict[str, dict[str, float]]:
-    table = wrong_prior(study, problem, names)
-    return {
-        name: dict(zip(FACTORS, rows["benefit_kept"].tolist(), strict=True))
-        for name in names
-        if (rows := table[table["policy"] == name])["benefit_kept"].notna().any()
-    }
 
 
 def weighted_median(values: np.ndarray, weights: np.ndarray) -> float:
@@ -271,124 +250,3 @@ def weighted_median(values: np.ndarray, weights: np.ndarray) -> float:
     order = np.argsort(values)
     cumulative = np.cumsum(weights[order])
     return float(values[order][np.searchsorted(cumulative, cumulative[-1] / 2)])
-
-
-def _private(study: ScenarioStudy) -> list[str]:
-    return [name for name in study.policies if CATALOGUE[name].uses_epsilon]
-
-
-def _search_all(
-    templates: list[Policy], problem: DecisionProblem, gain: Gain, overall: pd.DataFrame, progress: Progress
-) -> dict[str, tuple[float, float]]:
-    """The least epsilon from which each private policy is worth more than one for all, and at which it keeps `KEEP`."""
-    progress.expect(len(templates))
-    worst = float(problem.prior @ problem.utilities.min(axis=1))
-    enough = make_demand(problem, keep=KEEP).value
-
-    def search(template: Policy) -> tuple[float, float]:
-        rows = overall[overall["policy"] == template.name]
-        known = dict(zip(rows["epsilon"], rows["value"], strict=True))
-        on = evaluated_on(template, problem)
-
-        def value(epsilon: float) -> float:
-            try:
-                return on.value(at(template, epsilon).probabilities(on))
-            except InfeasibleError:
-                return worst  # a policy that there is not is worth no more
-
-        curve = Curve(template.name, value, known)
-        found = _reach(curve, gain.beaten_from), _reach(curve, enough) if gain.has_shares else math.nan
-        progress.advance()
-        return found
-
-    # The longest first: those that are computed on all records.
-    longest = sorted(templates, key=lambda template: -evaluated_on(template, problem).n_records)
-    with ThreadPoolExecutor(N_THREADS) as pool:
-        found = pool.map(search, longest)
-        return dict(zip((template.name for template in longest), found, strict=True))
-
-
-def _reach(curve: Curve, needed: float) -> float:
-    if needed == math.inf:
-        return math.inf
-    try:
-        found = curve.first_reaching(needed)
-    except UnreachableError:
-        return math.inf
-    # The search ends here where every epsilon above 0 will do.
-    return fewest_digits(found, lambda decimal: curve(decimal) >= needed) if found > STEP * LOWEST else 0.0
-
-
-def _deaths(problem: DecisionProblem) -> dict[str, float]:
-    deaths = problem.outcomes["deaths"]
-    if not deaths.any():
-        return {}
-    best = np.take_along_axis(deaths, problem.best_actions[:, None], axis=1)[:, 0]
-    choices = {"best for each": best, "one for all": problem.of_best_fixed(deaths)}
-    if problem.admissible is None or problem.admissible[:, 0].all():
-        choices["untreated"] = deaths[:, 0]
-    return {name: float(problem.prior @ chosen) for name, chosen in choices.items()}
-
-
-def _beliefs(study: ScenarioStudy, problem: DecisionProblem, table: pd.DataFrame) -> Beliefs | None:
-    private = table[table["policy"].isin(_private(study))]
-    return None if private.empty else hidden_beliefs(study, problem, first_policy(private, study.epsilon))
-
-
-def _safest(problem: DecisionProblem, gain: Gain) -> ForAll:
-    if not problem.outcomes["deaths"].any():
-        return NOBODY_DIES
-    deaths = problem.for_all(problem.outcomes["deaths"])
-    action, found = int(deaths.argmin()), _deaths(problem)
-    # Of those that cost no more deaths but for rounding, the best in utility.
-    if found["one for all"] <= deaths[action] * (1 + ROUNDING):
-        name, least, value = problem.best_fixed_name, found["one for all"], problem.best_fixed_value
-    else:
-        name, least, value = problem.name_for_all(action), float(deaths[action]), float(problem.fixed_values[action])
-    kept = gain.kept(value) if gain.has_shares else math.nan
-    return ForAll(name, least - found["best for each"], kept)
-
-
-def _break_even(at_epsilon: pd.DataFrame, private: Sequence[str], gain: Gain, study: ScenarioStudy) -> BreakEven | None:
-    """Where the value of the best private policy, and of one treatment for all, are the same as a death weighs more."""
-    rows = at_epsilon[at_epsilon["policy"].isin(private) & (at_epsilon["value"] >= gain.beaten_from)]
-    fixed = at_epsilon[at_epsilon["policy"] == BestFixed.name]
-    if rows.empty or fixed.empty or fixed["extra_deaths"].isna().all():
-        return None
-    best = rows.iloc[int(rows["value"].argmax())]
-    deaths = float(best["extra_deaths"] - fixed["extra_deaths"].iloc[0])
-    if deaths <= NEGLIGIBLE:
-        return None
-    assumed = float(study.utility.weights.get(DEATH, 0.0))
-    return BreakEven(str(best["policy"]), assumed + float(best["value"] - fixed["value"].iloc[0]) / deaths, assumed)
-
-
-def worst_group(at_epsilon: pd.DataFrame, among: set[str]) -> WorstGroup | None:
-    """The group that loses most under the best of some policies; None without groups, policies, or losses.
-
-    Parameters
-    ----------
-    at_epsilon : DataFrame
-        Rows of a comparison at one epsilon.
-    among : set of str
-        Names of policies.
-    """
-    candidates = at_epsilon[at_epsilon["policy"].isin(among)]
-    groups = candidates[(candidates["group"] != ALL) & (candidates["share"] > 0)]
-    if groups.empty:
-        return None
-    overall = candidates[candidates["group"] == ALL]
-    best = overall.iloc[int(overall["value"].argmax())]
-    mine = groups[groups["policy"] == best["policy"]]
-    worst = mine.iloc[int(mine["loss"].argmax())]
-    if worst["loss"] <= NEGLIGIBLE:
-        return None
-    return WorstGroup(
-        policy=str(best["policy"]),
-        group=str(worst["group"]),
-        level=str(worst["level"]),
-        share=float(worst["share"]),
-        loss=float(worst["loss"]),
-        overall_loss=float(best["loss"]),
-        extra_deaths=float(worst["extra_deaths"]),
-    )

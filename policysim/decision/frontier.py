@@ -18,8 +18,8 @@ from policies.arrays import ROUNDING
 from policies.optimal.bounded import penalised_point
 from policies.problem import DecisionProblem
 from policysim.question.protocol import SILENT, Progress
-from policysim.study.declared import checked_epsilons
 from policysim.study.gain import Gain
+from policysim.study.sweep import checked_epsilons
 
 # The corners are dense enough once the curve between two of them is known to this share of the benefit.
 TOLERANCE = 1e-3

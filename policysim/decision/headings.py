@@ -11,7 +11,8 @@ from markupsafe import Markup
 from envs.scenario import DEATH
 from policies.reference import BestFixed, Greedy
 from policysim.decision.findings import Findings
-from policysim.decision.prices import COSTS, WHOLE_RECORD
+from policysim.decision.prices import WHOLE_RECORD
+from policysim.decision.scenario_outcomes import COSTS
 from policysim.decision.summary import private_rows
 from policysim.question import formats
 from policysim.question.formats import FILTERS, LEAST_EVENTS, NEGLIGIBLE, of_thousand, shown

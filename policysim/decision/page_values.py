@@ -6,7 +6,7 @@ Tables of the page: who bears the loss, what is wrong where the prevalence is, a
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -19,13 +19,13 @@ from policies.optimal.optimum import Optimal, OptimalSafe
 from policies.problem import DecisionProblem
 from policies.reference import BestFixed
 from policysim.decision.beliefs import belief_sentence
-from policysim.decision.broken_bounds import legend, marked
-from policysim.decision.events import EventTable
-from policysim.decision.findings import Findings, worst_group
+from policysim.decision.findings import Findings
+from policysim.decision.for_all import worst_group
 from policysim.decision.headings import Headings
 from policysim.decision.over_epsilon import flat_sentence, keep_sentences, rise_sentence
 from policysim.decision.redraws import Redraws
 from policysim.decision.robustness import BENEFIT, KEPT, Range, Robustness, how_drawn
+from policysim.decision.scenario_outcomes import EventTable
 from policysim.question import formats, words
 from policysim.question.first_screen import Brief
 from policysim.question.words import ACHIEVABLE, ALL, KEEP, TIGHT, UNBEATABLE, attains
@@ -33,6 +33,7 @@ from policysim.study.basis import basis, hidden
 from policysim.study.declared import ScenarioStudy
 from policysim.study.example_patients import witness_rows
 from policysim.study.slider import Slider
+from policysim.study.stated_bounds import legend, marked
 from policysim.study.sweep import with_references
 
 # What rows are that are no policies.
@@ -90,7 +91,7 @@ def page_values(
         "marks": {name: marked(name, findings.broken) for name in overall},
         "legend": legend(findings.broken),
         "unending": _unending(findings),
-        "worst": worst_group(at_epsilon, {slider.policy}),
+        "worst": next(iter(worst_group(at_epsilon, {slider.policy}).to_dict("records")), None),
         "brief": brief,
         "headings": headings,
         "count": findings.count,
@@ -211,11 +212,6 @@ def redraw_ranges(
         )
     rows = [(name, [column[name] for column in columns]) for name in found.ranking]
     return RangeTable(tuple(headings), rows) if columns else None
-
-
-def losing(policies: Sequence[str]) -> tuple[str, ...]:
-    """The policies whose losses are told apart by group and patient: those that spend epsilon, and one for all."""
-    return (*(name for name in policies if CATALOGUE[name].uses_epsilon), BestFixed.name)
 
 
 def findings_table(findings: Findings, problem: DecisionProblem) -> pd.DataFrame:

@@ -5,15 +5,15 @@ What the optimum costs when the prior that it trusts is wrong.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from envs.scenario import DEATH
+from envs.scenario import DEATH, DEATHS, SYMPTOMS
 from envs.treatment_response import ResponseModel
 from envs.utility import Utility
 from policies.adjacency import AnyRecord
@@ -23,13 +23,14 @@ from policies.listed import Listed
 from policies.optimal.optimum import Optimal
 from policies.policy import Policy
 from policies.problem import DecisionProblem
-from policies.reference import Greedy
+from policies.reference import BestFixed, Greedy
 from policysim.decision.redraws import SPREAD, Redraws
 from policysim.question.formats import several
 from policysim.question.protocol import SILENT, Progress
 from policysim.study.declared import ScenarioStudy
 from policysim.study.gain import Gain
-from policysim.study.other_priors import FACTORS, at_prevalence, prevalent
+from policysim.study.stated_bounds import symptoms_of
+from policysim.study.study_problem import FACTORS, at_prevalence, prevalent
 from policysim.study.sweep import applies, evaluated_on
 
 REDRAWS = 200
@@ -41,6 +42,94 @@ WITHIN = 0.9
 N_RECORDS = 10_000
 # Differences between values that only rounding makes: of their range, and of the largest of them.
 TIE, ROUNDING = 1e-9, 1e-12
+# What one treatment for all is called among the options.
+FOR_ALL = "for all: {}"
+
+
+@dataclass(frozen=True, eq=False)
+class Redrawn:
+    """What options are worth, made for the numbers as stated, where these are others.
+
+    Attributes
+    ----------
+    options : DataFrame
+        draw, option, value and `expected_OUTCOME`, of each outcome that is counted: a row for each draw and option,
+        which is the name of a policy, or "for all: ACTION". Its table of probabilities is the same in every draw.
+    references : DataFrame
+        draw, best, fixed, by_lot, rounding (as in `Gain`) and `expected_OUTCOME`: a row for each draw, of the best
+        treatment for each, the best one for all and choosing by lot, which know the redrawn numbers; outcomes are those
+        of the best for each.
+    stated : mapping of str to float
+        The value of each option with the numbers as stated, on the same records.
+    n_records : int
+        Records that each draw was evaluated on: all that are possible, or those that were drawn.
+    n_stated, n_default : int
+        How many numbers were drawn from intervals that the scenario states, and how many by the default spread.
+    """
+
+    options: pd.DataFrame
+    references: pd.DataFrame
+    stated: Mapping[str, float]
+    n_records: int
+    n_stated: int
+    n_default: int
+
+
+def redrawn(
+    study: ScenarioStudy, problem: DecisionProblem, policies: Sequence[Policy], progress: Progress = SILENT
+) -> Redrawn:
+    """Evaluate policies, and each treatment for all, that were made for the numbers as stated where these are others.
+
+    The uncertain numbers of the model are redrawn (`policysim.decision.redraws`): the effects and costs of all
+    treatments, and whatever else states an interval. Each redraw is evaluated on the same records: all that are
+    possible, or, where these are more than 10,000, as many that are drawn.
+
+    Parameters
+    ----------
+    study : ScenarioStudy
+        Its scenario, utility and seed.
+    problem : DecisionProblem
+        Built from it.
+    policies : sequence of Policy
+        At their epsilons; those that cannot be used on the problem are left out.
+    progress : Progress, optional
+        Told of each redraw.
+    """
+    progress.expect(REDRAWS)
+    patients, numbers = np.random.default_rng(study.seed).spawn(2)
+    sample = _Sample.of(problem, patients)
+    tables = {policy.name: sample.rows(policy, problem) for policy in policies if applies(policy, problem)}
+    for place, action in enumerate(problem.actions):
+        tables[FOR_ALL.format(action)] = sample.rows(BestFixed(action=place), problem)
+    response, draws = ResponseModel(study.scenario), Redraws(study)
+    stated = sample.problem(response, study.utility)
+    options: list[dict[str, object]] = []
+    references: list[dict[str, float]] = []
+    for draw in range(REDRAWS):
+        scenario, utility = draws.draw(numbers)
+        model = ResponseModel(scenario) if draws.rescales else response.with_scenario(scenario)
+        there = sample.problem(model, utility)
+        gain, best = Gain.of(there), there.best_actions[:, None]
+        least = {name: np.take_along_axis(harm, best, axis=1)[:, 0] for name, harm in there.outcomes.items()}
+        references.append(
+            {"draw": draw, "best": gain.best, "fixed": gain.fixed, "by_lot": gain.by_lot, "rounding": gain.rounding}
+            | {f"expected_{name}": float(there.prior @ harm) for name, harm in least.items()}
+        )
+        for option, table in tables.items():
+            means = {name: float(there.prior @ (table * harm).sum(axis=1)) for name, harm in there.outcomes.items()}
+            options.append(
+                {"draw": draw, "option": option, "value": there.value(table)}
+                | {f"expected_{name}": mean for name, mean in means.items()}
+            )
+        progress.advance()
+    return Redrawn(
+        pd.DataFrame(options),
+        pd.DataFrame(references),
+        {name: stated.value(table) for name, table in tables.items()},
+        len(sample.records),
+        draws.n_stated,
+        draws.n_default,
+    )
 
 
 @dataclass(frozen=True)
@@ -97,54 +186,58 @@ class Robustness:
     ranges: tuple[Range, ...]
 
 
-def robustness(
-    study: ScenarioStudy,
-    problem: DecisionProblem,
-    policies: tuple[str, ...],
-    progress: Progress = SILENT,
-) -> Robustness | None:
-    """Evaluate policies that were made for the numbers as stated where these are others.
+def robustness(found: Redrawn, policies: Sequence[str]) -> Robustness | None:
+    """How often the ranking of some policies held, and where their benefit and harms lay.
 
-    The uncertain numbers of the model are redrawn (`policysim.decision.redraws`): the effects and costs of all
-    treatments, and whatever else states an interval. The best treatment for each and the best one for all, against
-    which benefit is measured, know the redrawn numbers; the policies, made on all records, do not. Each redraw is
-    evaluated on the same records: all that are possible, or, where these are more than 10,000, as many that are drawn.
+    The best treatment for each and the best one for all, against which benefit is measured, know the redrawn numbers;
+    the policies do not.
 
     Parameters
     ----------
-    study : ScenarioStudy
-        Its seed and epsilon are used.
-    problem : DecisionProblem
-        Built from it.
-    policies : tuple of str
-        Names from the catalogue; those that cannot be used on the problem are left out.
-    progress : Progress, optional
-        Told of each redraw.
+    found : Redrawn
+        From `redrawn`.
+    policies : sequence of str
+        Those of its options that are ranked; None without any.
     """
-    made = {name: study.policy(name, study.epsilon) for name in policies}
-    made = {name: policy for name, policy in made.items() if applies(policy, problem)}
-    if not made:
+    names = [name for name in policies if name in found.stated]
+    if not names:
         return None
-    progress.expect(REDRAWS)
-    patients, numbers = np.random.default_rng(study.seed).spawn(2)
-    sample = _Sample.of(problem, patients)
-    tables = {name: sample.rows(policy, problem) for name, policy in made.items()}
-    response, draws = ResponseModel(study.scenario), Redraws(study)
-    stated = ranked(_evaluated(sample, response, study.utility, tables)[0])
-    same = first = 0
-    found: dict[tuple[str, str], list[float]] = defaultdict(list)
-    for _ in range(REDRAWS):
-        scenario, utility = draws.draw(numbers)
-        redrawn = ResponseModel(scenario) if draws.rescales else response.with_scenario(scenario)
-        values, quantities = _evaluated(sample, redrawn, utility, tables)
-        ranking = ranked(values)
-        same += ranking == stated
-        first += ranking[0] == stated[0]
-        for key, quantity in quantities.items():
-            found[key].append(quantity)
-        progress.advance()
+    stated = ranked({name: found.stated[name] for name in names})
+    rows = {name: found.options[found.options["option"] == name] for name in names}
+    values = {name: of["value"].tolist() for name, of in rows.items()}
+    rankings = [ranked(dict(zip(names, drawn, strict=True))) for drawn in zip(*values.values(), strict=True)]
+    gains = [Gain(*row) for row in found.references[["best", "fixed", "by_lot", "rounding"]].to_numpy().tolist()]
+    columns = map(str, found.references)
+    counted = [column.removeprefix("expected_") for column in columns if column.startswith("expected_")]
+    # Symptoms are no harm of their own.
+    harms = [*(name for name in counted if name not in (SYMPTOMS, DEATHS)), DEATHS]
+    ranges = []
+    for name, of in rows.items():
+        # What rounding leaves of 0 would differ from one processor to another.
+        gained = [
+            value - gain.fixed if abs(value - gain.fixed) > gain.rounding else 0.0
+            for value, gain in zip(values[name], gains, strict=True)
+        ]
+        quantities = {BENEFIT: gained}
+        if all(gain.has_shares for gain in gains):
+            kept = zip(values[name], gained, gains, strict=True)
+            quantities[KEPT] = [gain.kept(value) if more else 0.0 for value, more, gain in kept]
+        for harm in harms:
+            extra = of[f"expected_{harm}"].to_numpy() - found.references[f"expected_{harm}"].to_numpy()
+            quantities[f"extra_{harm}"] = extra.tolist()
+        for outcome, drawn in quantities.items():
+            low, high = np.quantile(drawn, ((1 - WITHIN) / 2, (1 + WITHIN) / 2)).tolist()
+            ranges.append(Range(name, outcome, low, high))
     return Robustness(
-        stated, same, REDRAWS, first, len(sample.records), SPREAD, draws.n_stated, draws.n_default, _ranges(found)
+        stated,
+        holds=sum(each == stated for each in rankings),
+        redraws=len(rankings),
+        first_holds=sum(each[0] == stated[0] for each in rankings),
+        n_records=found.n_records,
+        spread=SPREAD,
+        n_stated=found.n_stated,
+        n_default=found.n_default,
+        ranges=tuple(ranges),
     )
 
 
@@ -156,13 +249,6 @@ def how_drawn(found: Robustness) -> str:
         return stated
     default = f"{several(found.n_default, 'other number' if found.n_stated else 'number')} of the treatments {spread}"
     return f"{stated}, and {default}" if found.n_stated else default
-
-
-def _ranges(found: Mapping[tuple[str, str], Sequence[float]]) -> tuple[Range, ...]:
-    """Of what was found in every redraw, by policy and outcome."""
-    ends = ((1 - WITHIN) / 2, (1 + WITHIN) / 2)
-    whole = {key: np.quantile(drawn, ends).tolist() for key, drawn in found.items() if len(drawn) == REDRAWS}
-    return tuple(Range(*key, *between) for key, between in whole.items())
 
 
 @dataclass(frozen=True)
@@ -202,17 +288,34 @@ class _Sample:
         merged = None if on is problem else distinct_rows(problem)
         return policy.probabilities(on)[self.records if merged is None else merged.row[self.records]]
 
-    def problem(self, response: ResponseModel, utility: Utility) -> tuple[DecisionProblem, dict[str, FloatArray]]:
-        """The decision problem of these records, and the probabilities of death and of each event, (m, k)."""
+    def problem(self, response: ResponseModel, utility: Utility) -> DecisionProblem:
+        """The decision problem of these records, with what is counted of them, (m, k)."""
         scenario = response.scenario
         probabilities = response.outcome_probabilities(self.records)
         at = scenario.space.lookup(self.records)
         costs = np.column_stack([at.of(cost) for cost in response.costs(utility.costs)])
-        utilities = -(probabilities @ utility.weight_vector(scenario.outcomes)) - costs
-        places = {name: scenario.outcomes.index(name) for name in (*scenario.events, DEATH)}
-        harms = {name: probabilities[:, :, place] for name, place in places.items()}
-        hidden = AnyRecord() if self.admissible is None else _who_allow_the_same(self.admissible)
-        return DecisionProblem(utilities, self.shares, hidden, scenario.actions, admissible=self.admissible), harms
+        counted = {DEATHS: [DEATH], SYMPTOMS: symptoms_of(scenario), **{name: [name] for name in scenario.events}}
+        outcomes = {
+            name: probabilities[:, :, [scenario.outcomes.index(part) for part in parts]].sum(axis=2)
+            for name, parts in counted.items()
+            if parts
+        }
+        return DecisionProblem(
+            -(probabilities @ utility.weight_vector(scenario.outcomes)) - costs,
+            self.shares,
+            self.adjacency,
+            scenario.actions,
+            outcomes=outcomes,
+            admissible=self.admissible,
+        )
+
+    @cached_property
+    def adjacency(self) -> AnyRecord | Listed:
+        """The largest under which the mask is public; values do not depend on it."""
+        if self.admissible is None:
+            return AnyRecord()
+        classes = np.unique(self.admissible, axis=0, return_inverse=True)[1].ravel()
+        return Listed.sensitive(np.column_stack([classes, np.arange(len(classes))]), [1])
 
 
 def _stakes(problem: DecisionProblem, records: IntArray) -> FloatArray:
@@ -223,33 +326,6 @@ def _stakes(problem: DecisionProblem, records: IntArray) -> FloatArray:
         mean = problem.prior[records] @ between
         stakes += between / mean if mean > 0 else 0.0
     return stakes
-
-
-def _who_allow_the_same(admissible: NDArray[np.bool_]) -> Listed:
-    """The largest adjacency under which a mask is public; values do not depend on it."""
-    classes = np.unique(admissible, axis=0, return_inverse=True)[1].ravel()
-    return Listed.sensitive(np.column_stack([classes, np.arange(len(classes))]), [1])
-
-
-def _evaluated(
-    sample: _Sample, response: ResponseModel, utility: Utility, tables: Mapping[str, FloatArray]
-) -> tuple[dict[str, float], dict[tuple[str, str], float]]:
-    """The value of each policy; and for each policy its benefit, and its harms beyond those of the best for each."""
-    problem, harms = sample.problem(response, utility)
-    gain, best = Gain.of(problem), problem.best_actions[:, None]
-    least = {name: problem.prior @ np.take_along_axis(harm, best, axis=1)[:, 0] for name, harm in harms.items()}
-    values = {name: problem.value(table) for name, table in tables.items()}
-    quantities: dict[tuple[str, str], float] = {}
-    for name, table in tables.items():
-        gained = values[name] - gain.fixed
-        # What rounding leaves of 0 would differ from one processor to another.
-        quantities[name, BENEFIT] = gained if abs(gained) > gain.rounding else 0.0
-        if gain.has_shares:
-            quantities[name, KEPT] = gain.kept(values[name]) if quantities[name, BENEFIT] else 0.0
-        for outcome, harm in harms.items():
-            expected = problem.prior @ (table * harm).sum(axis=1)
-            quantities[name, f"extra_{'deaths' if outcome == DEATH else outcome}"] = float(expected - least[outcome])
-    return values, quantities
 
 
 def ranked(values: Mapping[str, float]) -> tuple[str, ...]:
@@ -275,17 +351,17 @@ def ranked(values: Mapping[str, float]) -> tuple[str, ...]:
     return tuple(sorted(names, key=lambda name: (ranks[names.index(name)], name != Optimal.name, names.index(name))))
 
 
-def wrong_prior(study: ScenarioStudy, problem: DecisionProblem, policies: Sequence[str]) -> pd.DataFrame:
+def wrong_prior(study: ScenarioStudy, problem: DecisionProblem, policies: Sequence[Policy]) -> pd.DataFrame:
     """Evaluate policies that were made for the assumed prevalence at others.
 
     Parameters
     ----------
     study : ScenarioStudy
-        Its scenario says what is prevalent: the condition that makes outcomes dangerous. Its epsilon is used.
+        Its scenario says what is prevalent: the condition that makes outcomes dangerous.
     problem : DecisionProblem
         Built from it, with the assumed prior.
-    policies : sequence of str
-        Names from the catalogue; those that do not use the prior stay private and unchanged whatever it is.
+    policies : sequence of Policy
+        At their epsilons; those that do not use the prior stay private and unchanged whatever it is.
 
     Returns
     -------
@@ -299,20 +375,19 @@ def wrong_prior(study: ScenarioStudy, problem: DecisionProblem, policies: Sequen
     possible = ill[problem.prior > 0]
     if possible.all() or not possible.any():
         return pd.DataFrame(columns=["policy", "epsilon", "factor", "prevalence", "value", "loss", "benefit_kept"])
-    made = [study.policy(name, study.epsilon) for name in policies]
-    problems = [evaluated_on(policy, problem) for policy in made]
-    tables = [policy.probabilities(on) for policy, on in zip(made, problems, strict=True)]
+    problems = [evaluated_on(policy, problem) for policy in policies]
+    tables = [policy.probabilities(on) for policy, on in zip(policies, problems, strict=True)]
     everybody = evaluated_on(Greedy(), problem)
     rows = []
     for factor in FACTORS.values():
         prior, prevalence = at_prevalence(problem.prior, ill, factor)
         gain = Gain.of(reweighted(everybody, problem, prior))
-        for policy, on, table in zip(made, problems, tables, strict=True):
+        for policy, on, table in zip(policies, problems, tables, strict=True):
             value = reweighted(on, problem, prior).value(table)
             rows.append(
                 {
                     "policy": policy.name,
-                    "epsilon": study.epsilon,
+                    "epsilon": policy.epsilon,
                     "factor": factor,
                     "prevalence": prevalence,
                     "value": value,

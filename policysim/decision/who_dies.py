@@ -40,7 +40,7 @@ def who_dies(table: pd.DataFrame, policy: str, findings: Findings, study: Scenar
     Markup
         Empty where there are no groups or no extra deaths, or where none has nearly all.
     """
-    rows = in_words(table[(table["epsilon"] == findings.epsilon) & (table["policy"] == policy)], study.space)
+    rows = in_words(table[(table["epsilon"] == findings.epsilon) & (table["policy"] == policy)], study.scenario.space)
     everyone, groups = rows[rows["group"] == ALL], rows[(rows["group"] != ALL) & (rows["share"] <= LARGEST)]
     extra = float(everyone["extra_deaths"].iloc[0]) if len(everyone) else math.nan
     if not extra * findings.count >= LEAST_EVENTS:

@@ -1,6 +1,7 @@
 """Any answer as screen, JSON document, page and folder; and the same folder made again.
 
 deliver       a question asked, answered, printed, and written: tables, figures, pages from templates/, and the manifest
+report        the tables and figures of an answer, in Python
 manifest      a manifest.json read and checked
 reproduction, reproduce_question   a study run again from its manifest, and compared
 differences   cells and statements in which two folders differ

@@ -130,7 +130,10 @@ def folder_files(
         The options of the question that were given, and are not the study's own.
     """
     said = what_it_says(answer)
-    files = {name: _settled(to_csv(table), folder / name if folder else None) for name, table in answer.tables.items()}
+    files = {
+        f"{name}.csv": _settled(to_csv(table), folder / f"{name}.csv" if folder else None)
+        for name, table in answer.tables.items()
+    }
     progress.expect(len(answer.drawings) + len(answer.pages))
     vectors = {}
     for drawing in answer.drawings:

@@ -120,8 +120,8 @@ class Answer:
         The finding as a title, with one number; None where there is no page.
     sentences : sequence of str
         The answer in words: the page begins with it.
-    tables : mapping of file name to DataFrame
-        All its numbers.
+    tables : mapping of str to DataFrame
+        All its numbers; the name of each is that of its file, without ".csv".
     drawings : sequence of Drawing
         In the order of the page.
     pages : mapping of file name to Page

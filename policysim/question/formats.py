@@ -11,7 +11,7 @@ import math
 import re
 from collections.abc import Callable, Iterable, Sequence
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
-from functools import partial, wraps
+from functools import partial
 from html import unescape
 from typing import Any
 
@@ -433,14 +433,9 @@ def unmarked(text: Markup) -> str:
     return unescape(re.sub(r"<[^>]*>", "", text))
 
 
-def on_page(write: Callable[..., str]) -> Callable[..., Markup]:
-    """The same format as an element of a page (`shown`): the number is the first argument."""
-
-    @wraps(write)
-    def element(value: float, *args: float) -> Markup:
-        return shown(value, write(value, *args))
-
-    return element
+def on_page(write: Callable[..., str], value: float, *args: float) -> Markup:
+    """What a format writes of a value, as an element of a page (`shown`)."""
+    return shown(value, write(value, *args))
 
 
 # The formats that templates know, by their names there.
@@ -461,7 +456,7 @@ _ON_PAGES: tuple[tuple[str, Callable[..., str]], ...] = (
     ("events", events),
     ("more_events", more_events),
 )
-FILTERS = {name: on_page(write) for name, write in _ON_PAGES}
+FILTERS = {name: partial(on_page, write) for name, write in _ON_PAGES}
 
 
 def script_values(name: str, values: Any) -> Any:

@@ -10,10 +10,6 @@ from typing import Any, ClassVar, Self
 from policysim.question.answer import Answer
 
 
-def _nothing(steps: int) -> object:
-    return steps
-
-
 class Progress:
     """Told by whoever works: first what to expect, then every step.
 
@@ -36,7 +32,9 @@ class Progress:
     """
 
     def __init__(
-        self, on_advance: Callable[[int], object] = _nothing, on_expect: Callable[[int], object] = _nothing
+        self,
+        on_advance: Callable[[int], object] | None = None,
+        on_expect: Callable[[int], object] | None = None,
     ) -> None:
         self._on_advance, self._on_expect = on_advance, on_expect
 
@@ -47,11 +45,13 @@ class Progress:
 
     def expect(self, steps: int) -> None:
         """So many steps more will be done."""
-        self._on_expect(steps)
+        if self._on_expect:
+            self._on_expect(steps)
 
     def advance(self, steps: int = 1) -> None:
         """So many steps are done."""
-        self._on_advance(steps)
+        if self._on_advance:
+            self._on_advance(steps)
 
 
 SILENT = Progress()

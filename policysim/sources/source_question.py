@@ -138,7 +138,7 @@ def answer_about_source(study: Subject, findings: SourceFindings, script: str = 
         document={"lead": findings.lead, "figures": findings.table.to_dict(orient="records")},
         headline=findings.headline,
         sentences=findings.answer,
-        tables={"comparison.csv": table, **{f"figures/{each.name}.csv": each.table for _, each in figures}},
+        tables={"comparison": table, **{f"figures/{each.name}": each.table for _, each in figures}},
         drawings=[*drawings, card(findings.card)],
         pages={"report.html": Page("source.html", values)},
         depends={**study.identity, "question": {"seed": study.seed}, "analysis": study.analysis},

@@ -1,12 +1,10 @@
 """What was asked: the study, its file, and the problem made from it; and what every kind of question says of a problem.
 
 declared       Study, of a scenario or of a log: everything that a comparison depends on
-stated_bounds  what a study bounds
-contraindications  why those by hidden features are refused
+stated_bounds  what a study bounds and forbids, and which policies break it
 study_reader   study files, read and checked (study_keys.toml declares their keys; built-in ones are in studies/)
 question_options   which options change a question's numbers, and the type of each in a manifest
-study_problem  from a study to the decision problem: expected utilities, or scores fitted to a log
-other_priors   where else patients may come from: another prevalence, or one group alone
+study_problem  from a study to the decision problem: expected utilities, or scores fitted to a log; other priors
 sweep          which policies at which epsilon, whose groups, and one table of it all
 search         the epsilon from which a curve reaches what is needed
 gain           what choosing for each patient gains over one treatment for all, and the proof of the most that is kept
@@ -14,7 +12,6 @@ labels         what people call a problem and its parts
 example_patients  patients with a name, to see what a policy does to one; how losses vary between patients
 slider     what follows epsilon and policy on a page, and which policy is shown first
 checks         whether a policy keeps its claim, and whether a mean of patients agrees with the exact value
-contraindications  why contraindications read public features only
 basis          what the numbers of a study rest on, and what it hides, in words
-registration   the environments' names in Gymnasium
+registration   what `import policysim` does at once: our neighbours are ours, and Gymnasium knows the environments
 """

@@ -9,6 +9,7 @@ import pandas as pd
 
 from envs.records import RecordSpace
 from envs.scenario import DEATH, EFFECTS, HAZARD_RATIO, ILLUSTRATIVE, DeathModel, EventModel, Scenario
+from policies.named_records import Records
 from policysim.question.words import ASSUMED_PUBLIC, NO_ADVICE, in_a_row
 from policysim.study.declared import LoggedStudy, Study, require_scenario
 
@@ -124,11 +125,11 @@ def _of_log(study: LoggedStudy) -> Basis:
     )
 
 
-def in_words(table: pd.DataFrame, space: RecordSpace) -> pd.DataFrame:
+def in_words(table: pd.DataFrame, records: Records) -> pd.DataFrame:
     """A comparison as people read it: groups that the scenario has words for are called so, and have no level."""
     called = {
         (feature.name, str(level)): words
-        for feature in space.features
+        for feature in (records.features if isinstance(records, RecordSpace) else ())
         for level, words in zip(feature.levels, feature.words, strict=False)
     }
     pairs = list(zip(table["group"], table["level"], strict=True))

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-import numpy as np
-
 from envs.records import RecordSpace
 from envs.scenario import Scenario
 from envs.scenario_reader import FOLDER as SCENARIOS
-from envs.toml_reader import is_number, unknown
+from envs.toml_reader import unknown
 from envs.utility import Utility
 from policies.adjacency import Adjacency, AnyRecord, OneFeature, Sensitive
 from policies.catalogue import CATALOGUE, make_policy, unknown_policy
@@ -22,8 +20,8 @@ from policies.html_table import html_table
 from policies.optimal.optimum import OptimalSafe
 from policies.policy import Policy
 from policysim.files.many_files import file_digest, parts_digest
-from policysim.study.contraindications import hidden_contraindications, why_refused
-from policysim.study.stated_bounds import bounds_in_words, counted_outcomes
+from policysim.study.stated_bounds import bounds_in_words, counted_outcomes, hidden_contraindications, why_refused
+from policysim.study.sweep import checked_epsilons
 
 if TYPE_CHECKING:
     from policysim.logs.log_source import LogSource
@@ -31,14 +29,6 @@ if TYPE_CHECKING:
 ADJACENCIES = (AnyRecord.name, OneFeature.name, Sensitive.name)
 # The options of a question that are the study's to begin with.
 OPTIONS = ("adjacency", "sensitive", "epsilons", "policies", "by", "seed")
-# The default curve: 24 values from "hides almost everything" to "hides almost nothing".
-# fmt: off
-EPSILONS = (
-    0.05, 0.07, 0.1, 0.14, 0.2, 0.27, 0.37, 0.5, 0.65, 0.8, 1.0, 1.3,
-    1.6, 2.0, 2.5, 3.2, 4.0, 5.0, 6.3, 8.0, 10.0, 12.5, 16.0, 20.0,
-)
-# fmt: on
-EPSILON_WANTED = "a number >= 0"
 # What `Study.robust` is where the prior is in doubt as to how many patients have the condition.
 PREVALENCE = "prevalence"
 
@@ -379,17 +369,6 @@ def build_adjacency(study: Study) -> Adjacency:
     if study.adjacency == Sensitive.name:
         return Sensitive(space.shape, tuple(space.axis(name) for name in study.sensitive))
     return AnyRecord()
-
-
-def checked_epsilons(values: Iterable[float]) -> tuple[float, ...]:
-    """Rising, distinct epsilons; ValueError for an empty list or a value that is not a number >= 0."""
-    listed = [value.item() if isinstance(value, np.generic) else value for value in values]
-    if not listed:
-        raise ValueError(f"epsilon must be {EPSILON_WANTED}, got an empty list")
-    for value in listed:
-        if not is_number(value, 0):
-            raise ValueError(f"epsilon must be {EPSILON_WANTED}, got {value!r}")
-    return tuple(sorted({float(value) for value in listed}))
 
 
 def nearest_epsilon(epsilon: float, epsilons: tuple[float, ...]) -> float:

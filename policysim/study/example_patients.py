@@ -48,15 +48,13 @@ class ExamplePatient:
     record: int
 
 
-def example_patients(problem: DecisionProblem, space: RecordSpace, illness: Sequence[str]) -> list[ExamplePatient]:
-    """The patients that show what a policy does, each record once.
+def example_patients(problem: DecisionProblem, illness: Sequence[str]) -> list[ExamplePatient]:
+    """The patients that show what a policy does, each record once; of records without features, the most common one.
 
     Parameters
     ----------
     problem : DecisionProblem
         What is decided.
-    space : RecordSpace
-        Its records, described by features.
     illness : sequence of str
         The flags that make a patient ill (`Study.illness`).
 
@@ -67,8 +65,9 @@ def example_patients(problem: DecisionProblem, space: RecordSpace, illness: Sequ
         with fewest, the most common of such patients; and the most common record. Where no level of a feature "age" has
         60 or 25 years, the last and the first that occur stand for them.
     """
+    space = problem.records
     named = [
-        *_by_features(problem, space, illness),
+        *(_by_features(problem, space, illness) if isinstance(space, RecordSpace) else []),
         ("the most common patient", int(problem.prior.argmax())),
     ]
     labels: dict[int, list[str]] = {}

@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from envs.records import RecordSpace
+from policies.adjacency import Sensitive
+from policies.named_records import Records
 from policies.problem import DecisionProblem
-from policysim.question.words import ASSUMED_PUBLIC
+from policysim.question.words import ASSUMED_PUBLIC, level_name
 from policysim.study.basis import basis, hidden
 from policysim.study.declared import ScenarioStudy, Study
 
@@ -56,13 +59,15 @@ class Labels:
     @classmethod
     def of(cls, problem: DecisionProblem, name: str = "problem", title: str = "A problem of one's own") -> Labels:
         """Those of a problem about which nothing else is known: the names that it has."""
-        names = problem.records.names
+        hidden = problem.records.names
+        if isinstance(problem.records, RecordSpace) and isinstance(problem.adjacency, Sensitive):
+            hidden = tuple(hidden[axis] for axis in problem.adjacency.axes)
         return cls(
             name,
             title,
             actions={action: action for action in problem.actions},
             outcomes={outcome: outcome.replace("_", " ") for outcome in problem.outcomes},
-            hidden_features=tuple(names),
+            hidden_features=hidden,
         )
 
 
@@ -93,3 +98,8 @@ def labels_of(study: Study, problem: DecisionProblem) -> Labels:
         },
         illness=study.illness,
     )
+
+
+def level_in_words(records: Records, feature: str, level: str) -> str:
+    """What a patient is called who has a level of a feature."""
+    return records.feature(feature).in_words(level) if isinstance(records, RecordSpace) else level_name(feature, level)

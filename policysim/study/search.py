@@ -79,6 +79,20 @@ class Curve:
         """
         return self.between(needed, near=near)[1]
 
+    def least_reaching(self, needed: float) -> float:
+        """The same, rounded up to the fewest digits at which it still holds (`fewest_digits`).
+
+        0 where every epsilon above 0 will do; inf where none does, and NaN where what is needed is.
+        """
+        if not math.isfinite(needed):
+            return needed
+        try:
+            found = self.first_reaching(needed)
+        except UnreachableError:
+            return math.inf
+        # The search ends here where every epsilon above 0 will do.
+        return fewest_digits(found, lambda decimal: self(decimal) >= needed) if found > STEP * LOWEST else 0.0
+
     def scan(self) -> None:
         """Evaluate a grid of epsilons: a measure that may fall as epsilon rises is not to be searched by steps alone.
 

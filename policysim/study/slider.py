@@ -25,7 +25,7 @@ from policysim.question.formats import script_value, script_values, written
 from policysim.question.protocol import SILENT, Progress
 from policysim.question.words import ALL
 from policysim.study.declared import Study
-from policysim.study.example_patients import ExampleRows, example_patients, example_probabilities
+from policysim.study.example_patients import example_patients, example_probabilities
 
 # The columns of a comparison that follow the slider.
 COLUMNS = ("loss", "benefit_kept", "extra_deaths", "worse_than_untreated", "better_than_untreated", "guess_rate")
@@ -259,7 +259,7 @@ def show(
     problem: DecisionProblem,
     table: pd.DataFrame,
     progress: Progress = SILENT,
-    kept: ExampleRows | None = None,
+    probabilities: pd.DataFrame | None = None,
     *,
     count: int = 100_000,
     deaths: Mapping[str, float] | None = None,
@@ -274,24 +274,22 @@ def show(
         A comparison of its policies and epsilons.
     progress : Progress, optional
         Told of each policy and epsilon.
-    kept : ExampleRows, optional
-        Of the same example patients, from the comparison.
+    probabilities : DataFrame, optional
+        What they give the example patients, if that is known.
     count, deaths : int, mapping of str to float, optional
         As in `make_slider`.
     """
-    examples = example_patients(problem, study.space, study.illness)
-    policies = [study.policy(name) for name in choosable(table)]
-    probabilities = written(example_probabilities(problem, examples, policies, study.epsilons, progress, kept=kept))
-    described = {example.label: problem.records.describe(example.record) for example in examples}
-    policy = first_policy(table, study.epsilon)
-    not_allowed = {} if problem.admissible is None else {e.label: _not_allowed(problem, e.record) for e in examples}
+    examples = example_patients(problem, study.illness)
+    if probabilities is None:
+        policies = [study.policy(name) for name in choosable(table)]
+        probabilities = written(example_probabilities(problem, examples, policies, study.epsilons, progress))
     slider = make_slider(
         table,
         probabilities,
-        described,
+        {example.label: problem.records.describe(example.record) for example in examples},
         epsilon=study.epsilon,
-        policy=policy,
-        not_allowed=not_allowed,
+        policy=first_policy(table, study.epsilon),
+        not_allowed={example.label: _not_allowed(problem, example.record) for example in examples},
         best={example.label: _best(problem, example.record) for example in examples},
         count=count,
         deaths=deaths,
@@ -300,7 +298,8 @@ def show(
 
 
 def _not_allowed(problem: DecisionProblem, record: int) -> frozenset[str]:
-    assert problem.admissible is not None
+    if problem.admissible is None:
+        return frozenset()
     pairs = zip(problem.actions, problem.admissible[record], strict=True)
     return frozenset(action for action, allowed in pairs if not allowed)
 

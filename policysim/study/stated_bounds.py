@@ -1,17 +1,30 @@
-"""The bounds that a study states: what may be bounded, what is wrong with a bound, and all of them in words."""
+"""What a study bounds and forbids: what may be, what is wrong with it, all of it in words, and which policies break it.
+
+Contraindications read public features only: by a hidden one, no treatment could be withheld from anybody.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
 
+import pandas as pd
+
 from envs.scenario import DEATHS, SYMPTOMS, Scenario
 from envs.toml_reader import FINITE, is_number, shown, unknown
-from policies.optimal.bounds import ONE_FOR_ALL
+from policies.adjacency import Sensitive
+from policies.mask import least_given
+from policies.optimal.bounds import ONE_FOR_ALL, Bound, bounds_on
 from policies.optimal.optimum import OptimalSafe
+from policies.problem import DecisionProblem
 
 # What capacities sum to may fall short of serving everybody by rounding.
 SHARE_ROUNDING = 1e-12
+# How often the neighbours of those who must not get a treatment get it, in the example of a refusal.
+OFTEN = 0.9
+# What exceeds a bound by no more than this, relative, is rounding.
+ROUNDING = 1e-9
+MARKS = "*†‡§"
 
 
 def counted_outcomes(scenario: Scenario) -> tuple[str, ...]:
@@ -62,3 +75,101 @@ def bounds_in_words(at_most: Mapping[str, float | str], capacity: Mapping[str, f
         said.append(as_for_all if isinstance(most, str) else f"{what} at most {most:.6g} per patient")
     said += [f"{name} for at most {100 * share:.6g} of 100 patients" for name, share in capacity.items()]
     return "; ".join(said)
+
+
+def broken_bounds(
+    problem: DecisionProblem, at_most: Mapping[str, float | str], capacity: Mapping[str, float], table: pd.DataFrame
+) -> dict[str, tuple[str, ...]]:
+    """The bounds, in words, that each policy breaks; without those that break none.
+
+    Parameters
+    ----------
+    problem : DecisionProblem
+        With the outcomes that are bounded.
+    at_most, capacity : mapping
+        As a study states them, or empty.
+    table : DataFrame
+        The rows of everyone of a comparison at one epsilon: policy, expected_OUTCOME and p_ACTION.
+    """
+    bounds = bounds_on(problem, at_most, capacity)
+    columns = [f"expected_{bound.name}" if bound.action is None else f"p_{bound.name}" for bound in bounds]
+    found: dict[str, tuple[str, ...]] = {}
+    for row in table.to_dict("records"):
+        # NaN, which exceeds nothing, where a row is a bound of the limit and no policy.
+        expected = [float(row.get(column, math.nan)) for column in columns]
+        broken = [
+            bound
+            for bound, much in zip(bounds, expected, strict=True)
+            if much - bound.limit > ROUNDING * max(abs(much), abs(bound.limit))
+        ]
+        if broken:
+            found[str(row["policy"])] = tuple(_broken_in_words(bound, at_most) for bound in broken)
+    return found
+
+
+def _broken_in_words(bound: Bound, at_most: Mapping[str, float | str]) -> str:
+    if bound.action is not None:
+        return f"gives {bound.name} to more than {100 * bound.limit:.6g} of 100 patients"
+    if isinstance(at_most[bound.name], str):
+        return f"more {bound.name} than under one treatment for all"
+    return f"more than {bound.limit:.6g} {bound.name} per patient"
+
+
+def marks(broken: Mapping[str, tuple[str, ...]]) -> dict[str, str]:
+    """A mark for each bound that is broken, in the order of the rows.
+
+    Examples
+    --------
+    >>> marks({"optimal": ("more deaths", "too many places"), "exponential": ("too many places",)})
+    {'more deaths': '*', 'too many places': '†'}
+    """
+    words = dict.fromkeys(text for texts in broken.values() for text in texts)
+    return {text: MARKS[place % len(MARKS)] * (1 + place // len(MARKS)) for place, text in enumerate(words)}
+
+
+def marked(policy: str, broken: Mapping[str, tuple[str, ...]]) -> str:
+    """The marks of a policy, after a space; empty if it breaks no bound."""
+    found = "".join(marks(broken)[text] for text in broken.get(policy, ()))
+    return f" {found}" if found else ""
+
+
+def legend(broken: Mapping[str, tuple[str, ...]]) -> str:
+    """What the marks mean; empty where there are none."""
+    return "; ".join(f"{mark} {text}" for text, mark in marks(broken).items())
+
+
+def hidden_contraindications(scenario: Scenario, adjacency: str, sensitive: Sequence[str]) -> tuple[str, ...]:
+    """The features that contraindications read although they are hidden; every feature is, but under `sensitive`."""
+    hidden = sensitive if adjacency == Sensitive.name else scenario.space.names
+    return tuple(name for name in scenario.contraindication_features if name in hidden)
+
+
+def why_refused(features: Sequence[str], epsilon: float) -> str:
+    """Why contraindications by hidden features are refused, at which price they would be hidden, and the ways out.
+
+    Neighbours x and x' have p(a|x') >= e^-epsilon p(a|x). So a treatment that x' must never get has probability 0 for
+    every neighbour, and one that a neighbour gets with probability q cannot be kept from x'. If q is 1, all other
+    treatments have probability 0 for x, and so for x'; between, `policies.mask.least_given` has how often x' gets it.
+
+    Examples
+    --------
+    >>> why_refused(["pregnancy"], 1.0).partition(":")[0]
+    'contraindications read pregnancy, which is hidden'
+    >>> why_refused(["clots", "fever"], 1.0).partition(":")[0]
+    'contraindications read clots, fever, which are hidden'
+    """
+    names, hidden, them = ", ".join(features), *(("is", "it") if len(features) == 1 else ("are", "them"))
+    public = ", ".join(f'"{name}"' for name in features)
+    wrongly = math.floor(1000 * least_given(OFTEN, epsilon)) / 10
+    certain = (
+        f", and certainly if q is 1; where q is {OFTEN:g}, at least {wrongly:g} of 100 patients who must not get it do"
+        if epsilon < math.inf
+        else ""
+    )
+    return (
+        f"contraindications read {names}, which {hidden} hidden: a treatment that is given to some patients and never "
+        f"to others shows who is who, at an infinite ε. Either make {them} public, with [privacy] public = [{public}], "
+        "or let the harm be an event with a weight: under ε, whoever is a neighbour of a patient who gets a treatment "
+        f"with probability q gets it with probability at least e^-ε q ({math.exp(-epsilon):.3g} q at ε = {epsilon:g})"
+        f"{certain}"
+    )

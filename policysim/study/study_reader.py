@@ -17,18 +17,16 @@ from policies.adjacency import Sensitive
 from policies.catalogue import CATALOGUE, DEFAULT_POLICIES, WITHOUT_DEATHS, unknown_policy
 from policysim.files.whole_folders import json_text, write_files
 from policysim.logs import data_reader
-from policysim.study.contraindications import hidden_contraindications, why_refused
 from policysim.study.declared import (
     ADJACENCIES,
-    EPSILONS,
     PREVALENCE,
     LoggedStudy,
     ScenarioStudy,
     Study,
-    checked_epsilons,
     nearest_epsilon,
 )
-from policysim.study.stated_bounds import fault_of_bound, fault_of_capacity
+from policysim.study.stated_bounds import fault_of_bound, fault_of_capacity, hidden_contraindications, why_refused
+from policysim.study.sweep import EPSILONS, checked_epsilons
 
 STUDY = "study.toml"
 FOLDER = Path(__file__).parent / "studies"

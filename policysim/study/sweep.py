@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import math
 import os
+import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from typing import Any, Generic, Protocol, TypeAlias, TypeVar, overload
+from typing import Any, Generic, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -25,13 +26,21 @@ from policies.optimal.optimum import Optimal, OptimalSafe
 from policies.policy import NotApplicableError, Policy
 from policies.problem import DecisionProblem
 from policies.reference import BestFixed, Greedy, Uniform
-from policysim.question.protocol import Progress
+from policysim.question.protocol import SILENT, Progress
 from policysim.question.words import ALL
-from policysim.study.declared import EPSILONS, checked_epsilons
 
+Job = TypeVar("Job")
 Result = TypeVar("Result")
 # numpy releases the interpreter's lock in its loops, and each job needs about 0.1 GB at 1.3 million records.
 N_THREADS = min(4, os.cpu_count() or 1)
+# The default curve: 24 values from "hides almost everything" to "hides almost nothing".
+# fmt: off
+EPSILONS = (
+    0.05, 0.07, 0.1, 0.14, 0.2, 0.27, 0.37, 0.5, 0.65, 0.8, 1.0, 1.3,
+    1.6, 2.0, 2.5, 3.2, 4.0, 5.0, 6.3, 8.0, 10.0, 12.5, 16.0, 20.0,
+)
+# fmt: on
+EPSILON_WANTED = "a number >= 0"
 # What policies are measured against.
 REFERENCES = (Greedy(), BestFixed(), Uniform())
 
@@ -47,6 +56,19 @@ def asked_for(
         raise ValueError("policies must not be empty.")
     templates = list(dict.fromkeys(make_policy(item) if isinstance(item, str) else item for item in asked))
     return templates, checked_epsilons(EPSILONS if epsilons is None else epsilons)
+
+
+def checked_epsilons(values: Iterable[float]) -> tuple[float, ...]:
+    """Rising, distinct epsilons; ValueError for an empty list or a value that is not a number >= 0."""
+    listed = [value.item() if isinstance(value, np.generic) else value for value in values]
+    if not listed:
+        raise ValueError(f"epsilon must be {EPSILON_WANTED}, got an empty list")
+    for value in listed:
+        number = isinstance(value, int | float) and not isinstance(value, bool)
+        # A whole number may be too large for a float.
+        if not number or not value >= 0 or sys.float_info.max < value < math.inf:
+            raise ValueError(f"epsilon must be {EPSILON_WANTED}, got {value!r}")
+    return tuple(sorted({float(value) for value in listed}))
 
 
 def at(template: Policy, epsilon: float) -> Policy:
@@ -148,7 +170,7 @@ class Group:
     share: float
 
 
-class Groups(Sequence[Group]):
+class Groups(list[Group]):
     """Everyone, and the patients with each level of some features: who is in which, and what each adds up to.
 
     Parameters
@@ -187,19 +209,7 @@ class Groups(Sequence[Group]):
         self.membership: FloatArray = np.array(rows)
         self.sizes = self.totals(weights)
         shares = self.sizes / self.sizes[0] if self.sizes[0] else self.sizes
-        self._groups = [Group(*name, float(share)) for name, share in zip(names, shares, strict=True)]
-
-    @overload
-    def __getitem__(self, place: int) -> Group: ...
-    @overload
-    def __getitem__(self, place: slice) -> list[Group]: ...
-    def __getitem__(self, place: int | slice) -> Group | list[Group]:
-        """One of the groups; the first is everyone."""
-        return self._groups[place]
-
-    def __len__(self) -> int:
-        """The number of groups, everyone among them."""
-        return len(self._groups)
+        super().__init__(Group(*name, float(share)) for name, share in zip(names, shares, strict=True))
 
     def totals(self, values: FloatArray) -> FloatArray:
         """The sum of (n,) values in each group, (n_groups,)."""
@@ -292,16 +302,14 @@ def tabulate(evaluations: Iterable[AnyEvaluation], columns: Sequence[Column[AnyE
 
 
 def evaluate_each(
-    policies: Iterable[Policy], evaluate: Callable[[Policy], Result], progress: Progress
-) -> dict[Policy, Result]:
-    """Evaluate each policy once, side by side; progress is told of each."""
-    jobs = list(dict.fromkeys(policies))
-    progress.expect(len(jobs))
-
-    def run(policy: Policy) -> Result:
-        result = evaluate(policy)
-        progress.advance()
-        return result
-
+    jobs: Iterable[Job], evaluate: Callable[[Job], Result], progress: Progress = SILENT
+) -> dict[Job, Result]:
+    """Evaluate each policy, or whatever it is, once, side by side; progress is told of each."""
+    each = list(dict.fromkeys(jobs))
+    progress.expect(len(each))
+    results = {}
     with ThreadPoolExecutor(N_THREADS) as pool:
-        return dict(zip(jobs, pool.map(run, jobs), strict=True))
+        for job, result in zip(each, pool.map(evaluate, each), strict=True):
+            results[job] = result
+            progress.advance()
+    return results

@@ -11,8 +11,9 @@ from envs.keys import Key
 from envs.scenario_reader import load_scenario
 from envs.toml_reader import InputFileError
 from policies.catalogue import DEFAULT_POLICIES, WITHOUT_DEATHS
-from policysim.study.declared import EPSILONS, PREVALENCE
+from policysim.study.declared import PREVALENCE
 from policysim.study.study_reader import load_study
+from policysim.study.sweep import EPSILONS
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "study-file.md").read_text(encoding="utf-8")

@@ -11,7 +11,7 @@ from small_studies import STUDY, write_small_study
 
 import policysim as ps
 from policysim.cli.main import main
-from policysim.decision.broken_bounds import broken_bounds, legend, marked
+from policysim.study.stated_bounds import broken_bounds, legend, marked
 
 POLICIES = ("best-fixed", "exponential", "randomized-response", "optimal", "optimal-safe")
 BOUNDED = STUDY.replace(
@@ -76,7 +76,7 @@ def test_rows_that_break_a_bound_are_marked_with_what_it_is(problem, path, repor
     manifest = json.loads((report / "manifest.json").read_text())
     assert (manifest["question"]["at_most"], manifest["capacity"]) == (BOUNDS["at_most"], BOUNDS["capacity"])
     rows = pd.read_csv(report / "comparison.csv").query("group == 'all' and epsilon == 4")
-    found = broken_bounds(study, problem, rows)
+    found = broken_bounds(problem, study.at_most, study.capacity, rows)
     for name in POLICIES:
         outcomes, shares = expected(problem, table_of(problem, name))
         broken = [
@@ -108,8 +108,10 @@ def test_bounds_of_one_for_all_are_its_own_numbers_and_mark_what_is_beyond(probl
     ]
     rows = pd.DataFrame(rows)
     assert deaths.mean() > deaths[problem.best_fixed_action]
-    assert broken_bounds(study, problem, rows) == {"uniform": ("more deaths than under one treatment for all",)}
-    assert broken_bounds(replace(study, at_most={}), problem, rows) == {}
+    assert broken_bounds(problem, study.at_most, study.capacity, rows) == {
+        "uniform": ("more deaths than under one treatment for all",)
+    }
+    assert broken_bounds(problem, {}, study.capacity, rows) == {}
 
 
 def test_other_commands_have_the_bounds_of_the_study(problem, path, capsys, tmp_path):

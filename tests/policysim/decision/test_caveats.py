@@ -20,8 +20,7 @@ from policysim.decision.redraws import Redraws
 from policysim.decision.robustness import N_RECORDS, REDRAWS, _evaluated, _Sample, ranked, robustness, wrong_prior
 from policysim.question.formats import next_below
 from policysim.study.gain import LEAST_SHARE, Gain
-from policysim.study.other_priors import FACTORS
-from policysim.study.study_problem import expected_utilities
+from policysim.study.study_problem import FACTORS, expected_utilities
 
 
 @pytest.fixture(scope="module")

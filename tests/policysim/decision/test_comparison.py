@@ -9,7 +9,7 @@ import pytest
 
 import policysim as ps
 from policies import CATALOGUE
-from policysim.study.declared import EPSILONS
+from policysim.study.sweep import EPSILONS
 
 
 @pytest.fixture(scope="module")

@@ -16,7 +16,7 @@ from small_studies import STUDY, write_small_study
 
 import policysim as ps
 import policysim.decision.choose
-import policysim.decision.demands
+import policysim.study.search
 from policies.adjacency import OneFeature, Sensitive
 from policies.arrays import ROUNDING
 from policies.optimal.certificate import optimal_certificate
@@ -52,7 +52,7 @@ def boundary(problem, guess):
 @pytest.mark.parametrize("part", range(4))
 def test_at_the_exact_boundary_nothing_false_is_said(part, monkeypatch):
     # The verdict is on what is allowed; how exactly the least epsilon is searched for does not matter to it.
-    for module in (policysim.decision.demands, policysim.decision.choose):
+    for module in (policysim.study.search, policysim.decision.choose):
         monkeypatch.setattr(module, "TOLERANCE", 0.5)
     said = dict.fromkeys(Verdict, 0)
     for seed in range(75 * part, 75 * part + 45):
@@ -293,7 +293,7 @@ def test_a_proof_that_claims_too_much_is_not_said(monkeypatch):
 
     said = ps.compare(IDENTITY, policies=["optimal"], epsilons=[1.0])
     assert said["least_loss"].item() == pytest.approx(1 / (1 + math.e), rel=1e-12)
-    monkeypatch.setattr("policysim.study.sweep.optimal_certificate", wrong)
+    monkeypatch.setattr("policysim.study.gain.optimal_certificate", wrong)
     table = ps.compare(IDENTITY, policies=["optimal"], epsilons=[1.0])
     assert table[["least_loss", "most_kept"]].isna().all(axis=None)
     assert table["benefit_kept"].item() == said["benefit_kept"].item()

@@ -5,7 +5,7 @@ from drawings import draw_only
 from report_pages import make_report
 from small_studies import STUDY
 
-from policysim.study.declared import EPSILONS
+from policysim.study.sweep import EPSILONS
 
 
 @pytest.fixture(scope="session")

@@ -3,10 +3,11 @@
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
-from policysim.question.neighbours import OPENINGS, refuse_others
+from policysim.study.registration import OPENINGS, refuse_others
 
 ROOT = Path(__file__).parents[3]
 
@@ -51,7 +52,8 @@ def test_a_folder_without_python_files_takes_nothing(tmp_path):
 @pytest.mark.parametrize("text", ['"""Environment variables."""\n', None])
 def test_a_package_installed_over_ours_or_removed_with_ours_is_told(tmp_path, monkeypatch, text):
     file = house(tmp_path, policies=text)
-    monkeypatch.setattr("policysim.question.neighbours._found", lambda name: str(tmp_path / name / "__init__.py"))
+    found = SimpleNamespace(origin=str(tmp_path / "policies" / "__init__.py"))
+    monkeypatch.setattr("policysim.study.registration.find_spec", lambda name: found if name == "policies" else None)
     with pytest.raises(ImportError) as error:
         refuse_others(file)
     assert "package policies was removed or overwritten" in one_line(error)

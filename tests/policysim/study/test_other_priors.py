@@ -10,8 +10,7 @@ from envs.toml_reader import InputFileError
 from policies.distinct import once_each
 from policies.optimal.bounded import bounded_optimum, penalised_point
 from policysim.study.gain import Gain
-from policysim.study.other_priors import FACTORS, OtherPriors
-from policysim.study.study_problem import problem_of_log
+from policysim.study.study_problem import FACTORS, OtherPriors, problem_of_log
 
 
 def study_with(tmp_path, line):
@@ -47,7 +46,7 @@ def test_each_level_that_some_patient_has_is_a_prior(tmp_path):
 
 
 def test_nothing_is_computed_before_it_is_asked_for(tmp_path, monkeypatch):
-    monkeypatch.setattr("policysim.study.other_priors.prevalent", lambda _: pytest.fail("computed"))
+    monkeypatch.setattr("policysim.study.study_problem.prevalent", lambda _: pytest.fail("computed"))
     problem = ps.build_problem(ps.load_study(write_small_study(tmp_path)))
     ps.make_policy("optimal", epsilon=1.0).probabilities(once_each(ps.make_policy("optimal", epsilon=1.0), problem))
     problem.with_adjacency(ps.OneFeature(problem.records.shape))

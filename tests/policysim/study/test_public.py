@@ -14,8 +14,8 @@ from policies import Sensitive
 from policysim.cli.main import main
 from policysim.study import study_reader
 from policysim.study.basis import hidden
-from policysim.study.contraindications import hidden_contraindications, why_refused
 from policysim.study.declared import build_adjacency
+from policysim.study.stated_bounds import hidden_contraindications, why_refused
 
 PUBLIC = STUDY.replace('adjacency = "any-record"', 'public = ["age", "smoker"]')
 SENSITIVE = STUDY.replace(

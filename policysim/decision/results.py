@@ -1,0 +1,208 @@
+"""All that is computed of one decision before a word of it is said: tables by name, of a study or a problem alone."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Self
+
+import pandas as pd
+
+from envs.scenario import DEATH
+from policies.optimal.optimum import Optimal
+from policies.policy import Policy
+from policies.problem import DecisionProblem
+from policies.randomized_response import RandomizedResponse
+from policies.reference import BestFixed
+from policysim.decision.beliefs import hidden_beliefs
+from policysim.decision.comparison import compare_problem
+from policysim.decision.demands import least_epsilons
+from policysim.decision.for_all import break_even, each_for_all, worst_group
+from policysim.decision.frontier import frontier
+from policysim.decision.prices import price_list
+from policysim.decision.robustness import Redrawn, redrawn, wrong_prior
+from policysim.decision.scenario_outcomes import loss_by_outcome, sensitivity_by_outcome
+from policysim.question.protocol import SILENT, Progress
+from policysim.question.words import ALL
+from policysim.study.declared import ScenarioStudy, nearest_epsilon
+from policysim.study.example_patients import ExampleRows, example_patients, example_probabilities, patient_losses
+from policysim.study.gain import Gain
+from policysim.study.labels import Labels
+from policysim.study.slider import best_first
+from policysim.study.sweep import N_THREADS, REFERENCES, applies, at, evaluated_on
+
+# The frontier is drawn at the epsilon that is asked about times these, or what is nearest to them, and to so much of
+# the benefit.
+FRONTIER_AT = (1, 2, 4, 8)
+FRONTIER_TOLERANCE = 1e-2
+# What linear programming finds, which is no mechanism that others know.
+OPTIMA = {"optimal", "optimal-safe", "optimal-robust"}
+# The policy that trusts the prior, and one that does not.
+ON_PREVALENCE = (Optimal.name, RandomizedResponse.name)
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What is asked of one problem.
+
+    Attributes
+    ----------
+    policies : tuple of Policy
+        Templates: their epsilon is replaced. They can be used on the problem.
+    epsilon : float
+        The one that is looked at, of `epsilons`.
+    epsilons : tuple of float
+        Those of the curve, rising.
+    by : tuple of str
+        Features whose levels are looked at one by one.
+    at_most, capacity : mapping
+        What is bounded (`policies.optimal.bounds`); empty for nothing.
+    death_weight : float
+        What a death weighs in the utility.
+    prices : bool
+        Whether to find out what hiding each single feature costs at best.
+    """
+
+    policies: tuple[Policy, ...]
+    epsilon: float
+    epsilons: tuple[float, ...]
+    by: tuple[str, ...] = ()
+    at_most: Mapping[str, float | str] = field(default_factory=dict)
+    capacity: Mapping[str, float] = field(default_factory=dict)
+    death_weight: float = 0.0
+    prices: bool = False
+
+    @classmethod
+    def of(cls, study: ScenarioStudy, *, prices: bool = False) -> Self:
+        """What a study asks, of its policies."""
+        return cls(
+            tuple(study.policy(name) for name in study.policies),
+            study.epsilon,
+            study.epsilons,
+            study.by,
+            study.at_most,
+            study.capacity,
+            float(study.utility.weights.get(DEATH, 0.0)),
+            prices,
+        )
+
+    @property
+    def private(self) -> list[Policy]:
+        """The policies that spend epsilon."""
+        return [policy for policy in self.policies if policy.uses_epsilon]
+
+
+@dataclass(frozen=True, eq=False)
+class Results:
+    """What was computed of a problem.
+
+    Attributes
+    ----------
+    problem, labels, asked
+        What was asked of what.
+    tables : mapping of str to DataFrame
+        "comparison" (`compare_problem`), "search" (`least_epsilons`), "for-all" (`each_for_all`), "break-even",
+        "worst-group", "beliefs" (`hidden_beliefs`; where a policy spends epsilon and the records have features),
+        "examples" (`example_probabilities`), "patient-losses", "frontier" (where deaths are counted, shares of the
+        benefit say something, and the optimum can be computed) and "prices" (where they were asked for). Of a scenario
+        also "prevalence" (`wrong_prior`), "losses-by-outcome" and "drivers" (`sensitivity_by_outcome`).
+    redraws : Redrawn or None
+        Of a scenario.
+    """
+
+    problem: DecisionProblem
+    labels: Labels
+    asked: Asked
+    tables: Mapping[str, pd.DataFrame]
+    redraws: Redrawn | None = None
+
+    @property
+    def at_epsilon(self) -> pd.DataFrame:
+        """The rows of the comparison at the epsilon that is looked at."""
+        table = self.tables["comparison"]
+        return table[table["epsilon"] == self.asked.epsilon]
+
+
+def results(
+    problem: DecisionProblem,
+    labels: Labels,
+    asked: Asked,
+    *,
+    study: ScenarioStudy | None = None,
+    progress: Progress = SILENT,
+) -> Results:
+    """Evaluate, search, redraw.
+
+    Parameters
+    ----------
+    problem : DecisionProblem
+        What is to be decided.
+    labels : Labels
+        What its parts are called: here, which features are hidden, and which make a patient ill.
+    asked : Asked
+        What is looked at.
+    study : ScenarioStudy, optional
+        From which the problem was made: what only a scenario has is computed, too.
+    progress : Progress, optional
+        Told of each step.
+    """
+    compared = list({policy.name: policy for policy in (*REFERENCES, *asked.policies)}.values())
+    patients = example_patients(problem, labels.illness)
+    rows = ExampleRows(problem, patients)
+    comparison = compare_problem(
+        problem, policies=compared, epsilons=asked.epsilons, by=asked.by, advance=progress, examples=rows
+    )
+    at_epsilon = comparison[comparison["epsilon"] == asked.epsilon]
+    overall = at_epsilon[at_epsilon["group"] == ALL]
+    private = [policy for policy in asked.private if applies(policy, problem)]
+    usable = sorted((each for each in compared if applies(each, problem)), key=lambda each: not each.uses_epsilon)
+    told_apart = [at(policy, asked.epsilon) for policy in (*private, BestFixed())]
+    tables = {"comparison": comparison, "for-all": each_for_all(problem)}
+    with ThreadPoolExecutor(N_THREADS) as pool:
+        # The redraws are many small steps: they run while the searches, a few large ones, leave the interpreter alone.
+        made = [at(policy, asked.epsilon) for policy in compared]
+        redraws = None if study is None else pool.submit(redrawn, study, problem, made, progress)
+        tables["search"] = least_epsilons(problem, private, comparison, progress)
+        tables["patient-losses"] = patient_losses(problem, told_apart, asked.epsilon)
+        if study is not None:
+            applicable = [policy for policy in told_apart if applies(policy, problem)]
+            on_prevalence = [policy for name in ON_PREVALENCE for policy in applicable if policy.name == name]
+            tables["prevalence"] = wrong_prior(study, problem, on_prevalence)
+            tables["losses-by-outcome"] = loss_by_outcome(study, problem, applicable)
+            tables["drivers"] = sensitivity_by_outcome(study, problem)
+        tables["examples"] = example_probabilities(problem, patients, usable, asked.epsilons, progress, kept=rows)
+        names = {policy.name for policy in asked.private}
+        tables["worst-group"] = worst_group(at_epsilon, names - OPTIMA)
+        tables["break-even"] = break_even(overall, names, Gain.of(problem), asked.death_weight)
+        best = best_private(overall, private)
+        if best is not None and labels.hidden_features:
+            tables["beliefs"] = hidden_beliefs(problem, at(best, asked.epsilon), labels.hidden_features)
+        curve = _frontier(problem, asked, progress)
+        if curve is not None:
+            tables["frontier"] = curve
+        if asked.prices:
+            tables["prices"] = price_list(problem, asked.epsilon, progress)
+    return Results(problem, labels, asked, tables, None if redraws is None else redraws.result())
+
+
+def best_private(overall: pd.DataFrame, private: list[Policy]) -> Policy | None:
+    """The policy of the highest value among some that spend epsilon; None without any.
+
+    `overall` has the rows of everyone at one epsilon.
+    """
+    values = dict(zip(overall["policy"], overall["value"], strict=True))
+    known = {policy.name: policy for policy in private if policy.name in values}
+    return known[best_first(known, values)[0]] if known else None
+
+
+def _frontier(problem: DecisionProblem, asked: Asked, progress: Progress) -> pd.DataFrame | None:
+    """The frontier at some of the epsilons, on the problem of the distinct rows where there is one."""
+    optimum, deaths = Optimal(asked.epsilon), problem.outcomes.get("deaths")
+    finite = tuple(epsilon for epsilon in asked.epsilons if 0 < epsilon < math.inf)
+    counted = deaths is not None and bool(deaths.any())
+    if not (counted and finite and Gain.of(problem).has_shares and applies(optimum, problem)):
+        return None
+    wanted = sorted({nearest_epsilon(asked.epsilon * factor, finite) for factor in FRONTIER_AT})
+    return frontier(evaluated_on(optimum, problem), epsilons=wanted, tolerance=FRONTIER_TOLERANCE, progress=progress)

@@ -1,0 +1,320 @@
+"""What only a scenario tells: what a loss is made of, what drives the sensitivity, events, and what changes nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from envs.cohort import admission_probability, matches
+from envs.scenario import DEATH, Rule, Scenario, TreatmentRule
+from envs.treatment_response import ResponseModel
+from policies.adjacency import largest_difference
+from policies.arrays import FloatArray
+from policies.distinct import distinct_rows
+from policies.policy import Policy
+from policies.problem import DecisionProblem
+from policies.reference import Greedy
+from policysim.decision.prices import unused_features
+from policysim.question.formats import events, population
+from policysim.question.screen_lines import cells, wrap
+from policysim.question.words import ALL, in_a_row, unused
+from policysim.study.declared import ScenarioStudy
+from policysim.study.sweep import evaluated_on
+
+COSTS = "costs of treatments"
+BEST = "best for each"
+COLUMN = 16
+
+
+def _chances(response: ResponseModel, problem: DecisionProblem, outcome: str) -> list[FloatArray]:
+    """P(outcome | x, a) for each action, broadcast over the features; the problem has the deaths already."""
+    if outcome == DEATH:
+        return [column.reshape(response.scenario.space.shape) for column in problem.outcomes["deaths"].T]
+    return [response.chance(outcome, action) for action in range(problem.n_actions)]
+
+
+def loss_by_outcome(study: ScenarioStudy, problem: DecisionProblem, policies: Sequence[Policy]) -> pd.DataFrame:
+    """The utility that each policy loses against the best treatment for each, by what it is lost in.
+
+    As u(x, a) = -sum_o weight_o P(o | x, a) - cost_a, the loss of a policy p against the best treatment for each, g, is
+    the sum of weight_o (E_p P(o) - E_g P(o)) over the outcomes, and of E_p cost - E_g cost.
+
+    Parameters
+    ----------
+    study : ScenarioStudy
+        Its outcomes, weights and costs.
+    problem : DecisionProblem
+        Built from it.
+    policies : sequence of Policy
+        At their own epsilons.
+
+    Returns
+    -------
+    DataFrame
+        policy, outcome, weight, more, lost: a row for each outcome that has a weight, and one for the costs of
+        treatments, policy by policy. `more` is how much likelier the outcome is than under the best for each (for the
+        costs, NaN), `lost` what that costs in utility per patient; negative where the policy does better in it. The sum
+        of `lost` over the rows of a policy is its loss.
+    """
+    response = ResponseModel(study.scenario)
+    stated = {name: float(study.utility.weights.get(name, 0.0)) for name in study.scenario.outcomes}
+    weights = {name: weight for name, weight in stated.items() if weight}
+    grids = [_chances(response, problem, name) for name in weights] + [response.costs(study.utility.costs)]
+
+    def parts(policy: Policy) -> FloatArray:
+        """The expected probability of each outcome, and at the end the expected cost, (n_outcomes + 1,)."""
+        on = evaluated_on(policy, problem)
+        merged = None if on is problem else distinct_rows(problem)
+        found = np.zeros(len(grids))
+        for action, column in enumerate(policy.probabilities(on).T):
+            # The share of all patients that are a record and get the action.
+            mass = problem.prior * (column if merged is None else column[merged.row])
+            by_feature = mass.reshape(study.scenario.space.shape)
+            for place, chances in enumerate(grids):
+                grid = chances[action]
+                same = tuple(axis for axis, length in enumerate(grid.shape) if length == 1)
+                found[place] += float((by_feature.sum(axis=same, keepdims=True) * grid).sum())
+        return found
+
+    best = parts(Greedy())
+    frames = []
+    for policy in policies:
+        more = parts(policy) - best
+        frames.append(
+            pd.DataFrame(
+                {
+                    "policy": policy.name,
+                    "outcome": [*weights, COSTS],
+                    "weight": [*weights.values(), np.nan],
+                    "more": [*more[:-1], np.nan],
+                    "lost": np.array([*weights.values(), 1.0]) * more,
+                }
+            )
+        )
+    return pd.concat(frames, ignore_index=True)
+
+
+def sensitivity_by_outcome(study: ScenarioStudy, problem: DecisionProblem) -> pd.DataFrame:
+    """Each outcome's own sensitivity, and its part in the overall one.
+
+    As u(x, a) = -sum_o weight_o P(o | x, a) - cost(x, a), the difference of u between two records is the sum of
+    those of the outcomes and of the costs; costs make none of it where no rule lets them depend on the record.
+
+    Parameters
+    ----------
+    study : ScenarioStudy
+        Its outcomes and weights.
+    problem : DecisionProblem
+        Built from it.
+
+    Returns
+    -------
+    DataFrame
+        The outcomes that have a weight, the largest contribution first, and last the costs.
+
+        outcome : its name
+        weight : in units of utility; NaN for the costs
+        sensitivity : max over neighbours x, x' and actions a of weight |P(o | x, a) - P(o | x', a)|, or of costs
+        contribution : to the difference of u between the two neighbours and under the action that attain the overall
+            sensitivity; these add up to it. Negative for what makes it smaller
+        share : contribution / sensitivity of the problem; 0 where that is 0
+
+    Examples
+    --------
+    >>> import policysim as ps
+    >>> study = ps.load_study("covid")
+    >>> table = sensitivity_by_outcome(study, ps.build_problem(study))
+    >>> table.loc[0, "outcome"]
+    'death'
+    """
+    scenario, found, allowed = study.scenario, problem.sensitivity, problem.admissible
+    response = ResponseModel(scenario)
+    pair, action = [found.witness.record, found.witness.neighbour], found.witness.action
+
+    def own(grids: Sequence[FloatArray]) -> float:
+        """The largest difference between neighbours under any action."""
+        largest = 0.0
+        for place, grid in enumerate(grids):
+            column = np.broadcast_to(grid, scenario.space.shape).ravel()
+            # Neighbours allow the same: what neither may get makes no difference between them.
+            kept = column if allowed is None else np.where(allowed[:, place], column, 0.0)
+            largest = max(largest, largest_difference(kept, problem.adjacency).value)
+        return largest
+
+    # (n_outcomes,): less of an outcome is more utility.
+    differences = -np.subtract(*response.outcome_probabilities(pair)[:, action, :])
+    rows = []
+    for outcome, difference in zip(scenario.outcomes, differences, strict=True):
+        weight = float(study.utility.weights.get(outcome, 0.0))
+        if weight:
+            sensitivity = abs(weight) * own(_chances(response, problem, outcome))
+            rows.append((outcome, weight, sensitivity, weight * float(difference)))
+    rows.sort(key=lambda row: -row[3])
+    rows.append((COSTS, np.nan, 0.0, 0.0))
+    if scenario.costs_by_record:
+        costs = response.costs(study.utility.costs)
+        lost = -float(np.subtract(*np.broadcast_to(costs[action], scenario.space.shape).ravel()[pair]))
+        rows[-1] = (COSTS, np.nan, own(costs), lost)
+    table = pd.DataFrame(rows, columns=["outcome", "weight", "sensitivity", "contribution"])
+    return table.assign(share=table["contribution"] / found.value if found.value > 0 else 0.0)
+
+
+def titled(table: pd.DataFrame, titles: Mapping[str, str]) -> pd.DataFrame:
+    """A table whose outcomes are called what people call them."""
+    return table.assign(outcome=table["outcome"].replace(dict(titles)))
+
+
+@dataclass(frozen=True)
+class EventTable:
+    """Events among so many patients: of the best treatment for each, and how many more under each policy.
+
+    Attributes
+    ----------
+    count : int
+        Patients.
+    titles : tuple of str
+        Of the events, a column each.
+    rows : list of (str, list of str)
+        Of the best for each, then of each policy.
+    """
+
+    count: int
+    titles: tuple[str, ...]
+    rows: list[tuple[str, list[str]]]
+
+
+def event_table(scenario: Scenario, at_epsilon: pd.DataFrame, policies: Sequence[str]) -> EventTable | None:
+    """The events of a scenario beside death under some policies; None for a scenario without.
+
+    Parameters
+    ----------
+    scenario : Scenario
+        It has the events.
+    at_epsilon : DataFrame
+        Rows of a comparison at one epsilon, with `expected_EVENT` and `extra_EVENT`, and the references.
+    policies : sequence of str
+        Those that are shown, where they were compared.
+    """
+    names = list(scenario.events)
+    if not names:
+        return None
+    overall = at_epsilon[at_epsilon["group"] == ALL].set_index("policy")
+    columns = [f"extra_{name}" for name in names]
+    shown = [policy for policy in policies if policy in overall.index]
+    extra = overall.loc[shown, columns].to_numpy(dtype=np.float64)
+    least = overall.loc[[Greedy.name], [f"expected_{name}" for name in names]].to_numpy(dtype=np.float64)[0].tolist()
+    count = population([*least, *extra.ravel()])
+    told = [
+        (policy, [events(rate, count, sign=True) for rate in row])
+        for policy, row in zip(shown, extra.tolist(), strict=True)
+    ]
+    titles = tuple(scenario.outcome_title(name) for name in names)
+    return EventTable(count, titles, [(BEST, [events(rate, count) for rate in least]), *told])
+
+
+def event_lines(found: EventTable | None) -> list[str]:
+    """The table on the screen, and its columns in words above it."""
+    if found is None:
+        return []
+    marks = [f"[{place}]" for place in range(1, len(found.titles) + 1)]
+    widths = (25, *(COLUMN for _ in marks))
+    legend = ", ".join(f"{mark} {title}" for mark, title in zip(marks, found.titles, strict=True))
+    return [
+        *wrap(f"Events per {found.count:,} patients, of policies beyond the best treatment for each: {legend}."),
+        cells(["", *marks], widths),
+        *(cells([name, *values], widths) for name, values in found.rows),
+        "",
+    ]
+
+
+def without_effect(study: ScenarioStudy, problem: DecisionProblem) -> tuple[str, ...]:
+    """A sentence for each kind of thing that the study's scenario or utility states without effect.
+
+    Features that tell no treatments apart; outcomes without weight, and outcomes that every treatment leaves as they
+    are; relative risks of death that cancel; rules that match no patient, and those that multiply nothing.
+
+    Parameters
+    ----------
+    study : ScenarioStudy
+        Its scenario and utility.
+    problem : DecisionProblem
+        Built from it.
+    """
+    scenario, response = study.scenario, ResponseModel(study.scenario)
+    idle = unused_features(problem, study.space.names)
+    weightless, untouched = [], []
+    for name in scenario.outcomes:
+        weighs = bool(study.utility.weights.get(name))
+        event = name == DEATH or name in scenario.events
+        if weighs and not event:
+            continue
+        first, *others = _chances(response, problem, name)
+        if not weighs and (first.any() or any(chance.any() for chance in others)):
+            weightless.append(name)
+        if event and first.any() and all((first == chance).all() for chance in others):
+            untouched.append(name)
+    sentences = [unused(idle)] if idle else []
+    for names, one, several, end in (
+        (weightless, "weighs", "weigh", "nothing in the utility: no choice is made better or worse by"),
+        (untouched, "is", "are", "as likely under every treatment: no choice changes"),
+    ):
+        if names:
+            titles = in_a_row([scenario.outcome_title(name) for name in names], "and")
+            verb, them = (one, "it") if len(names) == 1 else (several, "them")
+            sentences.append(f"{titles[0].upper()}{titles[1:]} {verb} {end} {them}.")
+    return (*sentences, *_cancelled(scenario), *_rules_for_nobody(scenario, problem), *_rules_on_nothing(scenario))
+
+
+def _cancelled(scenario: Scenario) -> Iterator[str]:
+    """Relative risks of death by a feature that the rules for death tell apart.
+
+    In each group that these rules tell apart, the hazard is scaled so that the untreated die as the rules say
+    (`ResponseModel.severity`): a factor that is the same for all of a group is divided out again.
+    """
+    told_apart = admission_probability(scenario, DEATH).shape
+    names = [
+        name
+        for name, factors in scenario.death.relative_risk.items()
+        if told_apart[scenario.space.axis(name)] > 1 and len(set(factors)) > 1
+    ]
+    if names:
+        it = "it" if len(names) == 1 else "them"
+        yield (
+            f"The relative risk of death by {in_a_row([name.replace('_', ' ') for name in names], 'and')} cancels: "
+            f"the rules for death differ by {it} already, and the hazard is scaled to what they say."
+        )
+
+
+def _rules_for_nobody(scenario: Scenario, problem: DecisionProblem) -> Iterator[str]:
+    """Rules, of the patients or of a treatment, that match no patient."""
+    rules: list[tuple[str, Rule | TreatmentRule]] = [
+        *((f"Rule {number} of the patients", rule) for number, rule in enumerate(scenario.rules, start=1)),
+        *(
+            (f"Rule {number} of {action}", rule)
+            for action, treatment in scenario.treatments.items()
+            for number, rule in enumerate(treatment.rules, start=1)
+        ),
+    ]
+    grid = problem.prior.reshape(scenario.space.shape)
+    for name, rule in rules:
+        matched = np.broadcast_to(matches(scenario.space, rule.when), grid.shape)
+        if not grid[matched].any():
+            yield f"{name}{f' (“{rule.source}”)' if rule.source else ''} matches no patient."
+
+
+def _rules_on_nothing(scenario: Scenario) -> Iterator[str]:
+    """Rules of treatments that multiply what the treatment does not have, and what no rule before gives it."""
+    for action, treatment in scenario.treatments.items():
+        there = {
+            *(f"clears.{name}" for name, chance in treatment.clears.items() if chance),
+            *(f"side_effects.{name}" for name, chance in treatment.side_effects.items() if chance),
+            *(["cost"] if treatment.cost else []),
+        }
+        for number, rule in enumerate(treatment.rules, start=1):
+            for target, (operation, factor) in rule.changes.items():
+                if operation == "multiply" and target not in there and not target.startswith("hazard_ratio."):
+                    yield f"Rule {number} of {action} multiplies {target}, which is 0, by {factor:g}."
+            there |= {target for target, (operation, _) in rule.changes.items() if operation != "multiply"}

@@ -1,0 +1,62 @@
+"""What `policysim.report` returns: the tables and figures of an answer, in Python."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
+
+from policysim.question.answer import CARD, Answer, Drawing
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
+
+
+class Figures(Mapping[str, "Figure"]):
+    """The figures of a report by their names; each is drawn when it is first asked for.
+
+    Parameters
+    ----------
+    drawings : mapping of str to Drawing
+        What is drawn.
+    """
+
+    def __init__(self, drawings: Mapping[str, Drawing]) -> None:
+        self._drawings = drawings
+
+    def __getitem__(self, name: str) -> Figure:
+        """Laid out for a page; KeyError for an unknown name."""
+        return self._drawings[name].at("page")
+
+    def __iter__(self) -> Iterator[str]:
+        """The names, in the order of a page."""
+        return iter(self._drawings)
+
+    def __len__(self) -> int:
+        """How many there are."""
+        return len(self._drawings)
+
+    def __repr__(self) -> str:
+        """The names."""
+        return f"figures: {', '.join(self)}"
+
+
+class Report:
+    """What a comparison found.
+
+    Attributes
+    ----------
+    tables : dict of str to DataFrame
+        By name: "comparison" (as `policysim.compare` returns it), "findings", and others as far as they apply, such as
+        "beliefs", "frontier", "examples" and "patient-losses". Numbers have the digits that files have.
+    figures : mapping of str to matplotlib Figure
+        By name, such as "frontier"; each is drawn when it is first asked for.
+    """
+
+    def __init__(self, answer: Answer) -> None:
+        self.tables: dict[str, pd.DataFrame] = dict(answer.tables)
+        self.figures = Figures({drawing.name: drawing for drawing in answer.drawings if drawing.name != CARD})
+
+    def __repr__(self) -> str:
+        """What is in it."""
+        return f"Report\n  tables: {', '.join(self.tables)}\n  {self.figures!r}"
