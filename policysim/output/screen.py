@@ -47,23 +47,24 @@ def slots(tables: Mapping[str, pd.DataFrame], kind: str) -> dict[str, Any]:
     """
     cell, columns = Cells(tables), tables["columns"]
     epsilon = float(columns.loc[columns["stated"], "epsilon"].iloc[0])
-    names = SimpleNamespace(**{key: Label(text) for key, text in tables["names"].itertuples(index=False, name=None)})
+    names = {key: Label(text) for key, text in tables["names"].itertuples(index=False, name=None)}
     facts = tables["facts"]["row"]
-    heads = [_head(*each) for each in columns.loc[columns["stated"], ["option", "title", "hides"]].itertuples(index=False)]
+    stated = columns.loc[columns["stated"], ["option", "title", "hides"]]
+    heads = [_head(*each) for each in stated.itertuples(index=False, name=None)]
     treatments = tables["best for all"]["row"] if "best for all" in tables else ()
-    rows = [_row(place, **each) for place, each in enumerate(tables["rows"].to_dict("records"))]
+    rows = [_row(place, **each) for place, each in enumerate(tables["rows"].drop(columns="patients").to_dict("records"))]
     found: dict[str, Any] = {
         "cell": cell,
         "epsilon": epsilon,
         "patients": cell("facts", "patients"),
         "hundred": cell("facts", "hundred"),
         "names": names,
-        "model": [names.model] if names.model else [],
+        "model": [each for each in names if each == "model"],
         "illustrative": list(facts[facts == "illustrative"]),
         "weighed": list(facts[facts == "a death weighs"]),
         "gains": [row for row in rows if row.moved < 0],
         "costs": [row for row in rows if row.moved > 0],
-        "for_all": [SimpleNamespace(key=key, name=getattr(names, f"for_all_{key}")) for key in treatments],
+        "for_all": [SimpleNamespace(key=key, name=names[f"treatment {key}"]) for key in treatments],
         "hiding": [head for head in heads if head.key not in SEEN],
         "seen": [head for head in heads if head.key in SEEN],
         "trace": trace(sorted(columns["epsilon"].unique()), epsilon),
