@@ -6,6 +6,7 @@ beliefs          what a published treatment tells an observer about a feature
 demands, limit   the smallest epsilon that is good enough; what no mechanism can do, with the proof
 for_all          one treatment for all beside private choices: what each costs, which is safest, what a death must weigh
 results          all that is computed of one decision: tables by name
+decision_answer  what is printed of it, as tables of cells: options, verdicts, names
 robustness, redraws   how far results depend on the prior and on the model's uncertain numbers
 scenario_outcomes   what a loss is made of, what drives the sensitivity, events, and what changes nothing
 prices           what hiding each feature costs

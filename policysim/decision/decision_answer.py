@@ -1,4 +1,4 @@
-"""The answer to one decision, as tables: of a scenario, or of a problem of one's own. What is printed is looked up there.
+"""The answer to one decision, as tables: of a scenario, or of one's own problem. What is printed is looked up there.
 
 The tables of cells (row, option, epsilon, value, low, high, format) are "options", "differences", "who", "best for all"
 and "facts"; "columns" and "rows" give their order, "certainty" the verdicts, and "names" what has words and no number.
@@ -7,8 +7,10 @@ and "facts"; "columns" and "rows" give their order, "certainty" the verdicts, an
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -22,7 +24,7 @@ from policies.exponential import Exponential
 from policies.policy import Policy
 from policies.problem import DecisionProblem
 from policies.randomized_response import RandomizedResponse
-from policies.reference import BestFixed, Greedy
+from policies.reference import BestFixed
 from policysim.decision.beliefs import Beliefs, hidden_beliefs
 from policysim.decision.comparison import compare_problem
 from policysim.decision.results import Asked
@@ -36,7 +38,7 @@ from policysim.study.certainty import best_for_all, certainty, safest_option
 from policysim.study.declared import ScenarioStudy
 from policysim.study.labels import Labels, level_in_words
 from policysim.study.options_table import DEATHS, FOR_ALL, LOSS, ONE, PRIVATE, choose_columns, options
-from policysim.study.sweep import REFERENCES, at, evaluated_on
+from policysim.study.sweep import N_THREADS, REFERENCES, at, evaluated_on
 
 COSTS = "costs"
 # Digits of an epsilon that is printed.
@@ -86,8 +88,19 @@ def answer_tables(
     names = tuple(policy.name for policy in asked.policies)
     columns = choose_columns(comparison, labels, epsilon, policies=names, named=names if named else ())
 
+    belief = _strongest(problem, labels, columns, policies)
+    grids: dict[str, list[FloatArray]] = {}
     if study is not None:
-        comparison, labels = _with_outcomes(study, problem, comparison, columns, policies, labels)
+        grids, titles = _outcomes(study, problem)
+        labels = replace(labels, outcomes={**labels.outcomes, **titles})
+    details = _details(problem, columns, policies, grids, belief)
+    # What is the sum of others is none of its own beside them.
+    sums = [f"{kind}_{SYMPTOMS}" for kind in ("expected", "extra") if grids]
+    comparison = comparison.drop(columns=sums, errors="ignore").merge(
+        details[["policy", "epsilon", *(f"expected_{name}" for name in grids)]].assign(group=ALL),
+        on=["policy", "epsilon", "group"],
+        how="left",
+    )
     stated = comparison[(comparison["group"] == ALL) & (comparison["epsilon"] == epsilon)]
     tables: dict[str, pd.DataFrame] = {"comparison": comparison, "columns": columns}
     if study is not None and redraws:
@@ -97,9 +110,8 @@ def answer_tables(
     else:
         alone = stated[stated["value"].notna()].rename(columns={"policy": "option"}).assign(draw=0)
         tables["certainty"] = certainty(alone, BestFixed.name, stated=True)
-    belief = _strongest(problem, labels, columns, policies)
     if belief is not None:
-        tables["beliefs"] = _beliefs(problem, belief, columns, policies)
+        tables["beliefs"] = details[["policy", "epsilon", "low", "high"]].assign(before=float(belief["before"]))
     tables["options"], tables["rows"], tables["differences"] = options(
         comparison,
         columns,
@@ -158,58 +170,21 @@ def _weights(study: ScenarioStudy) -> dict[str, float]:
     return {**study.utility.weights, DEATHS: study.utility.weights.get(DEATH, 0.0), COSTS: 1.0}
 
 
-def _tables(
-    problem: DecisionProblem, names: pd.Series, epsilons: pd.Series, policies: Mapping[str, Policy]
-) -> Iterator[tuple[str, float, DecisionProblem, FloatArray]]:
-    """Each policy at each epsilon that is asked for: the problem that it is computed on, and its probabilities there."""
-    for name, epsilon in dict.fromkeys(zip(names, epsilons, strict=True)):
-        if name.startswith(FOR_ALL):
-            policy: Policy = BestFixed(action=problem.actions.index(name.removeprefix(FOR_ALL)))
-        else:
-            policy = at(policies[name], epsilon)
-        on = evaluated_on(policy, problem)
-        yield name, epsilon, on, policy.probabilities(on)
+def _outcomes(study: ScenarioStudy, problem: DecisionProblem) -> tuple[dict[str, list[FloatArray]], dict[str, str]]:
+    """What else a scenario counts: outcomes that weigh something, and costs; for each action, over its features.
 
-
-def _summed(problem: DecisionProblem, on: DecisionProblem, values: FloatArray) -> FloatArray:
-    """Numbers of the records, (n,), summed over those that have one row in another problem, (m,)."""
-    found = None if on is problem else distinct_rows(problem)
-    return values if found is None else np.bincount(found.row, values, on.n_records)
-
-
-def _with_outcomes(
-    study: ScenarioStudy,
-    problem: DecisionProblem,
-    comparison: pd.DataFrame,
-    columns: pd.DataFrame,
-    policies: Mapping[str, Policy],
-    labels: Labels,
-) -> tuple[pd.DataFrame, Labels]:
-    """The comparison and labels with each outcome of the scenario that weighs something, and costs, of the options."""
+    And the titles of these.
+    """
     response, scenario = ResponseModel(study.scenario), study.scenario
     outcomes = [name for name in scenario.outcomes if name != DEATH and name not in problem.outcomes]
     weighed = [name for name in outcomes if study.utility.weights.get(name)]
-    grids = {name: [response.chance(name, action) for action in range(problem.n_actions)] for name in weighed}
+    found = {name: [response.chance(name, action) for action in range(problem.n_actions)] for name in weighed}
     costs = response.costs(study.utility.costs)
-    grids |= {COSTS: costs} if any(np.any(cost) for cost in costs) else {}
-    mass: dict[tuple[DecisionProblem, str], FloatArray] = {}
-
-    def mean(name: str, on: DecisionProblem, table: FloatArray) -> float:
-        if (on, name) not in mass:
-            every = [np.broadcast_to(grid, scenario.space.shape).ravel() for grid in grids[name]]
-            mass[on, name] = np.stack([_summed(problem, on, problem.prior * each) for each in every], axis=1)
-        return float(np.einsum("na,na->", mass[on, name], table))
-
-    rows = [
-        {"policy": policy, "epsilon": epsilon, **{f"expected_{name}": mean(name, on, table) for name in grids}}
-        for policy, epsilon, on, table in _tables(problem, columns["policy"], columns["epsilon"], policies)
-    ]
-    # What is the sum of others is none of its own beside them.
-    kept = comparison.drop(columns=[f"{kind}_{SYMPTOMS}" for kind in ("expected", "extra")], errors="ignore")
-    everyone = kept[kept["group"] == ALL].merge(pd.DataFrame(rows), on=["policy", "epsilon"], how="left")
-    titles = {name: scenario.outcome_title(name) for name in weighed} | {COSTS: "units of cost (utility)"}
-    joined = pd.concat([everyone, kept[kept["group"] != ALL]], ignore_index=True)
-    return joined, replace(labels, outcomes={**labels.outcomes, **titles})
+    found |= {COSTS: costs} if any(np.any(cost) for cost in costs) else {}
+    found = {
+        name: [np.broadcast_to(grid, scenario.space.shape).ravel() for grid in each] for name, each in found.items()
+    }
+    return found, {name: scenario.outcome_title(name) for name in weighed} | {COSTS: "units of cost"}
 
 
 def _strongest(
@@ -226,27 +201,89 @@ def _strongest(
     return found[(found["feature"] == strongest.feature) & (found["level"] == strongest.level)].iloc[0]
 
 
-def _beliefs(
-    problem: DecisionProblem, belief: pd.Series, columns: pd.DataFrame, policies: Mapping[str, Policy]
+def _details(
+    problem: DecisionProblem,
+    columns: pd.DataFrame,
+    policies: Mapping[str, Policy],
+    outcomes: Mapping[str, list[FloatArray]],
+    belief: pd.Series | None,
 ) -> pd.DataFrame:
-    """That belief after the treatments of each option that whoever sees a treatment sees, at every epsilon.
+    """policy, epsilon, expected_OUTCOME, low, high: what the options give, and one belief after they are seen.
 
-    It is that of the same patients: of those who agree in what is public, the class in which it moves most.
+    Parameters
+    ----------
+    outcomes : mapping of str to list of array, (n_records,)
+        Of each action.
+    belief : Series or None
+        A row of `hidden_beliefs`. Of those who agree in what is public it is the class in which it moves most.
     """
+    names = dict.fromkeys([*columns["policy"], *columns["published"]])
+    jobs: list[tuple[str, Policy]] = []
+    for name in names:
+        at_epsilons = columns.loc[(columns["policy"] == name) | (columns["published"] == name), "epsilon"].unique()
+        if name.startswith(FOR_ALL):
+            jobs.append((name, BestFixed(action=problem.actions.index(name.removeprefix(FOR_ALL)))))
+        else:
+            jobs += [(name, policy) for policy in dict.fromkeys(at(policies[name], each) for each in at_epsilons)]
+    patients, leveled = (None, None) if belief is None else _of_belief(problem, belief)
+    weights: dict[DecisionProblem, _Weights] = {}
+    for on in {evaluated_on(policy, problem) for _, policy in jobs}:
+        weights[on] = _Weights(
+            {
+                name: np.stack([_summed(problem, on, problem.prior * each) for each in listed], axis=1)
+                for name, listed in outcomes.items()
+            },
+            None if patients is None else _summed(problem, on, patients),
+            None if leveled is None else _summed(problem, on, leveled),
+        )
+
+    def look(job: tuple[str, Policy]) -> dict[str, float]:
+        on = evaluated_on(job[1], problem)
+        return weights[on].of(job[1].probabilities(on))
+
+    with ThreadPoolExecutor(N_THREADS) as pool:
+        found = dict(zip(jobs, pool.map(look, jobs), strict=True))
+    rows = [
+        {"policy": name, "epsilon": epsilon, **numbers}
+        for (name, policy), numbers in found.items()
+        for epsilon in ([policy.epsilon] if policy.uses_epsilon else columns["epsilon"].unique())
+    ]
+    return pd.DataFrame(rows)
+
+
+class _Weights(NamedTuple):
+    """Outcomes times who they happen to, (m, k) each; and who are in a class, and who there have a level, (m,)."""
+
+    outcomes: dict[str, FloatArray]
+    patients: FloatArray | None
+    leveled: FloatArray | None
+
+    def of(self, table: FloatArray) -> dict[str, float]:
+        """What a table of probabilities, (m, k), gives, and the least and the largest belief after a treatment."""
+        found = {f"expected_{name}": float(np.einsum("na,na->", each, table)) for name, each in self.outcomes.items()}
+        if self.patients is not None and self.leveled is not None:
+            given = self.patients @ table
+            told = given > NEGLIGIBLE * self.patients.sum()
+            after = (self.leveled @ table)[told] / given[told]
+            found |= {"low": float(after.min()), "high": float(after.max())}
+        return found
+
+
+def _summed(problem: DecisionProblem, on: DecisionProblem, values: FloatArray) -> FloatArray:
+    """Numbers of the records, (n,), summed over those that have one row in another problem, (m,)."""
+    found = None if on is problem else distinct_rows(problem)
+    return values if found is None else np.bincount(found.row, values, on.n_records)
+
+
+def _of_belief(problem: DecisionProblem, belief: pd.Series) -> tuple[FloatArray, FloatArray]:
+    """The prior of the class of patients that a belief is about, and of those among them who have the level, (n,)."""
     codes, levels = problem.records.groups(belief["feature"])
     classes = public_classes(problem.adjacency, problem.n_records)
-    has_level = codes == levels.index(belief["level"])
+    leveled = problem.prior * (codes == levels.index(belief["level"]))
     shares = np.bincount(classes, problem.prior)
-    before = np.bincount(classes, problem.prior * has_level) / np.where(shares > 0, shares, math.nan)
-    near = np.abs(before - belief["before"]) + np.abs(shares - belief["share"])
-    mine = problem.prior * (classes == np.nanargmin(near))
-    rows = []
-    for policy, epsilon, on, table in _tables(problem, columns["published"], columns["epsilon"], policies):
-        given = _summed(problem, on, mine) @ table
-        told = given > NEGLIGIBLE * belief["share"]
-        after = (_summed(problem, on, mine * has_level) @ table)[told] / given[told]
-        rows.append((policy, epsilon, belief["before"], after.min(), after.max()))
-    return pd.DataFrame(rows, columns=["policy", "epsilon", "before", "low", "high"])
+    before = np.bincount(classes, leveled) / np.where(shares > 0, shares, math.nan)
+    mine = classes == np.nanargmin(np.abs(before - belief["before"]) + np.abs(shares - belief["share"]))
+    return problem.prior * mine, leveled * mine
 
 
 def _who_pays(comparison: pd.DataFrame, columns: pd.DataFrame, count: int) -> pd.DataFrame | None:
@@ -274,14 +311,15 @@ def _who_pays(comparison: pd.DataFrame, columns: pd.DataFrame, count: int) -> pd
         mine, everyone = float(extra[each, group, level]), float(extra[each, ALL, ALL])
         others = (everyone - share * mine) / (1 - share)
         others = 0.0 if abs(others) <= NEGLIGIBLE else others
-        rows += [("group", PRIVATE, each, mine, f"change {count} 0"), ("others", PRIVATE, each, others, f"change {count} 0")]
+        rows += [
+            ("group", PRIVATE, each, mine, f"change {count} 0"),
+            ("others", PRIVATE, each, others, f"change {count} 0"),
+        ]
     found = pd.DataFrame(rows, columns=["row", "option", "epsilon", "value", "format"])
     return found.assign(low=math.nan, high=math.nan, group=group, level=level)[[*COLUMNS, "group", "level"]]
 
 
-def _facts(
-    tables: Mapping[str, pd.DataFrame], asked: Asked, study: ScenarioStudy | None, count: int
-) -> pd.DataFrame:
+def _facts(tables: Mapping[str, pd.DataFrame], asked: Asked, study: ScenarioStudy | None, count: int) -> pd.DataFrame:
     """Single numbers that words need, as cells."""
     rows: list[tuple[str, float, float, str]] = [
         ("epsilon", math.nan, asked.epsilon, "plain"),
@@ -291,7 +329,10 @@ def _facts(
         *(("at", epsilon, epsilon, "plain") for epsilon in asked.epsilons),
     ]
     copies = tables["comparison"].query("policy == @RandomizedResponse.name and group == @ALL")
-    rows += [("copy true", each, rate, "percent") for each, rate in zip(copies["epsilon"], copies["best_action_rate"])]
+    rows += [
+        ("copy true", each, rate, "percent")
+        for each, rate in zip(copies["epsilon"], copies["best_action_rate"], strict=True)
+    ]
     draws = int(tables["certainty"]["draws"].max())
     if draws:
         rows.append(("draws", math.nan, draws, "plain"))

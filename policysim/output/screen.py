@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import textwrap
 from collections.abc import Mapping, Sequence
@@ -12,13 +13,13 @@ from typing import Any
 import pandas as pd
 from jinja2 import FileSystemLoader
 
-from policysim.study.cells import Cells, Label, environment
+from policysim.study.cells import Cells, Label, Shown, environment
 from policysim.study.certainty import verdict
 from policysim.study.options_table import BENEFIT, COPY, EACH, EXPONENTIAL, LOSS, PRIVATE
 from policysim.study.six_lines import filled, six_lines, words_of
 
 TEMPLATES = Path(__file__).parent / "templates"
-WIDTH, TITLE = 100, 41
+WIDTH = 100
 # The texts of the six lines begin here.
 INDENT = 11
 # What is not hidden from whoever sees the treatment stands behind the bar.
@@ -31,7 +32,7 @@ def screen(tables: Mapping[str, pd.DataFrame], kind: str = "decision") -> str:
     """What is printed, from the tables of an answer."""
     engine = environment(html=False, loader=FileSystemLoader(TEMPLATES))
     engine.filters.update(lines=lines, grid=grid)
-    return engine.get_template("screen.txt").render(slots(tables, kind))
+    return engine.get_template("screen.txt").render(slots(tables, kind)).rstrip() + "\n"
 
 
 def slots(tables: Mapping[str, pd.DataFrame], kind: str) -> dict[str, Any]:
@@ -50,9 +51,14 @@ def slots(tables: Mapping[str, pd.DataFrame], kind: str) -> dict[str, Any]:
     names = {key: Label(text) for key, text in tables["names"].itertuples(index=False, name=None)}
     facts = tables["facts"]["row"]
     stated = columns.loc[columns["stated"], ["option", "title", "hides"]]
-    heads = [_head(*each) for each in stated.itertuples(index=False, name=None)]
-    treatments = tables["best for all"]["row"] if "best for all" in tables else ()
-    rows = [_row(place, **each) for place, each in enumerate(tables["rows"].drop(columns="patients").to_dict("records"))]
+    heads = [
+        SimpleNamespace(key=option, title=Label(title), hides=Label(hides))
+        for option, title, hides in stated.itertuples(index=False, name=None)
+    ]
+    best = tables["best for all"].query("value > 0")["row"] if "best for all" in tables else ()
+    rows = [
+        _row(place, **each) for place, each in enumerate(tables["rows"].drop(columns="patients").to_dict("records"))
+    ]
     found: dict[str, Any] = {
         "cell": cell,
         "epsilon": epsilon,
@@ -62,28 +68,52 @@ def slots(tables: Mapping[str, pd.DataFrame], kind: str) -> dict[str, Any]:
         "model": [each for each in names if each == "model"],
         "illustrative": list(facts[facts == "illustrative"]),
         "weighed": list(facts[facts == "a death weighs"]),
-        "gains": [row for row in rows if row.moved < 0],
-        "costs": [row for row in rows if row.moved > 0],
-        "for_all": [SimpleNamespace(key=key, name=names[f"treatment {key}"]) for key in treatments],
+        # Deaths come first, and then what matters most.
+        "gains": [row for row in rows if row.moved < 0][:1],
+        "costs": [row for row in rows if row.moved > 0][:2],
+        "for_all": [SimpleNamespace(key=key, name=names[f"treatment {key}"]) for key in best],
         "hiding": [head for head in heads if head.key not in SEEN],
         "seen": [head for head in heads if head.key in SEEN],
         "trace": trace(sorted(columns["epsilon"].unique()), epsilon),
         "options": [head for head in heads if head.key in {PRIVATE, EXPONENTIAL}],
     }
+    titles = words_of(kind).titles
     for row in rows:
-        row.title = filled(words_of(kind).titles[row.section], {**found, "row": row})
+        row.title = filled(titles[row.section], {**found, "row": row})
     by_key = {row.key: row for row in rows}
-    found["rows"] = [row for row in rows if row.key != BENEFIT]
-    found["traced"] = [by_key.get(BENEFIT, by_key[LOSS])]
+    found["traced"] = [by_key.pop(BENEFIT, by_key[LOSS])]
+    found["rows"] = list(by_key.values())
+    widths = [max(len(cell("options", row, head.key, epsilon)) for row in by_key) for head in heads]
+    found["title"] = {name: filled(titles[name], found) for name in ("stated", "hidden")}
+    room = WIDTH - max(map(len, [*found["title"].values(), *(row.title for row in found["rows"])]))
+    found["heads"] = _heads(found["title"]["stated"], heads, widths, room)
     return {**found, "findings": six_lines(kind, verdict(tables), found)}
 
 
-def _head(option: str, title: str, hides: str) -> SimpleNamespace:
-    """The head of a column, its title in two lines of about the same length."""
+def _heads(title: Shown, heads: Sequence[SimpleNamespace], widths: Sequence[int], room: int) -> list[SimpleNamespace]:
+    """The lines of the heads of columns: two, or three where the titles of rows would have too little room."""
+    for count in (2, 3):
+        wrapped = [_wrapped(head.title, count) for head in heads]
+        needed = [max(width, *map(len, lines)) + 1 for width, lines in zip(widths, wrapped, strict=True)]
+        # The bar has a column of its own.
+        if sum(needed) + 2 <= room:
+            break
+    return [
+        SimpleNamespace(
+            title=title if place == 0 else Label(),
+            hiding=[lines[place] for head, lines in zip(heads, wrapped, strict=True) if head.key not in SEEN],
+            seen=[lines[place] for head, lines in zip(heads, wrapped, strict=True) if head.key in SEEN],
+        )
+        for place in range(count)
+    ]
+
+
+def _wrapped(title: str, count: int) -> list[Label]:
+    """A title in so many lines, the longest as short as it can be; the last ones are filled first."""
     words = title.split(" ")
-    cuts = [(" ".join(words[:place]), " ".join(words[place:])) for place in range(len(words))]
-    top, bottom = min(cuts, key=lambda cut: max(map(len, cut)))
-    return SimpleNamespace(key=option, title=Label(title), top=Label(top), bottom=Label(bottom), hides=Label(hides))
+    cuts = itertools.combinations_with_replacement(range(len(words)), count - 1)
+    parts = [[" ".join(words[a:b]) for a, b in itertools.pairwise((0, *cut, len(words)))] for cut in cuts]
+    return [Label(part) for part in min(parts, key=lambda lines: max(map(len, lines)))]
 
 
 def _row(place: int, *, row: str, title: str, section: str, moved: int) -> SimpleNamespace:
@@ -117,15 +147,14 @@ def lines(text: str) -> str:
 
 
 def grid(text: str) -> str:
-    """Lines of cells with tabs between them: the first to the left, all others to the right, in columns."""
+    """Lines of cells with tabs between them, in columns over the whole width: the first to the left, others right."""
     rows = [line.split("\t") for line in text.splitlines()]
     if not rows:
         return ""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     gap = 2 if sum(widths) + 2 * (len(widths) - 1) <= WIDTH else 1
     room = WIDTH - sum(widths[1:]) - gap * (len(widths) - 1)
-    first = min(max(widths[0], TITLE), room)
-    return "\n".join([*(_aligned(row, first, widths[1:], gap) for row in rows), ""])
+    return "\n".join([*(_aligned(row, room, widths[1:], gap) for row in rows), ""])
 
 
 def _aligned(row: Sequence[str], first: int, widths: Sequence[int], gap: int) -> str:

@@ -549,6 +549,18 @@ def right(rate: float) -> str:
     return "–" if math.isnan(rate) else f"{_cut(_shortest(steady(100 * rate)), 1):f}"
 
 
+def kept(share: float) -> str:
+    r"""A share of the benefit as a whole percentage; to a tenth, and below 100, where not all is kept.
+
+    Examples
+    --------
+    >>> kept(0.303), kept(0.99999), kept(1.0)
+    ('30\xa0%', '99.9\xa0%', '100\xa0%')
+    """
+    text = percent(share)
+    return percent_1(min(share, 0.999)) if share < 1 - NEGLIGIBLE and text == percent(1.0) else text
+
+
 def table_text(style: str, value: float, low: float, high: float) -> str:
     """The text of a number as its table wants it.
 
@@ -569,22 +581,26 @@ def table_text(style: str, value: float, low: float, high: float) -> str:
     numbers = [int(each) for each in given]
     match name:
         case "counted":
-            return to_places(value * numbers[0], numbers[1])
+            text = to_places(value * numbers[0], numbers[1])
         case "change":
-            return change(value * numbers[0], numbers[1])
+            text = change(value * numbers[0], numbers[1])
         case "about":
-            return about(value * numbers[0])
+            text = about(value * numbers[0])
         case "places":
-            return to_places(value, *numbers)
+            text = to_places(value, *numbers)
         case "percent":
-            return percent(value)
+            text = percent(value)
+        case "kept":
+            text = kept(value)
         case "span":
-            return span(low, high, *numbers)
+            text = span(low, high, *numbers)
         case "right":
-            return right(value)
+            text = right(value)
         case "plain":
-            return plain(value)
-    raise ValueError(f"unknown format {style!r} of a table.")
+            text = plain(value)
+        case _:
+            raise ValueError(f"unknown format {style!r} of a table.")
+    return text
 
 
 # The columns that hold what is proven: a lower bound is rounded down, an upper one up.

@@ -1,4 +1,4 @@
-"""How sure an answer is: how often an option is better where the uncertain numbers are others, and what may be said then.
+"""How sure an answer is: how often an option is better where the uncertain numbers are others, and what to say then.
 
 Every option, private or not, is compared within each redraw with the one treatment for all that the stated numbers
 name. Both are the tables of the stated numbers, fixed: an optimum made anew for each redraw would never lose.
@@ -129,7 +129,7 @@ def verdict(tables: Mapping[str, pd.DataFrame]) -> dict[str, bool]:
 
 
 def safest_option(tables: Mapping[str, pd.DataFrame]) -> str:
-    """The option with the fewest deaths of those that hide, one for all if none has visibly fewer; "" without deaths."""
+    """The option with the fewest deaths of those that hide, one for all if none has fewer; "" without deaths."""
     if DEATHS not in set(tables["rows"]["row"]):
         return ""
     options = set(tables["columns"]["option"])

@@ -160,7 +160,7 @@ def options(
     beliefs : DataFrame, optional
         policy, epsilon, low, high: the belief in one hidden level after seeing the treatment; and `before`.
     weights : mapping of str to float, optional
-        What one of an outcome costs in utility: outcomes are ranked by what their changes cost; without, by the changes.
+        What one of an outcome costs in utility: outcomes are ranked by what their changes cost, or by changes.
 
     Returns
     -------
@@ -168,7 +168,8 @@ def options(
         row, option, epsilon, value, low, high, format. A row has one precision.
     rows : DataFrame
         row, title, section ("count", "loss", "better", "belief", "right" or "benefit"), patients (that are counted among)
-        and moved (−1: a private choice makes it less, 1: more, 0: neither visibly), in the order of the rows.
+        and moved (−1: a private choice makes it less, 1: more, 0: neither visibly), in the order of the rows. Utility
+        is moved only where nothing that is counted is moved to the same side.
     differences : DataFrame of cells
         What a private choice changes in the rows that it moves, against one treatment for all.
     """
@@ -178,9 +179,7 @@ def options(
     stated = columns["stated"].to_numpy()
     numbers = {name: given[name].to_numpy(dtype=np.float64) for name in given if name.startswith("expected_")}
     of = {option: int(np.flatnonzero(stated & (columns["option"] == option))[0]) for option in (ONE, PRIVATE)}
-    moves = {
-        name.removeprefix("expected_"): float(each[of[PRIVATE]] - each[of[ONE]]) for name, each in numbers.items()
-    }
+    moves = {name.removeprefix("expected_"): float(each[of[PRIVATE]] - each[of[ONE]]) for name, each in numbers.items()}
     counted = _counted(moves, weights)
     count = population(numbers[f"expected_{name}"][stated].max() for name in counted) if counted else HUNDRED
 
@@ -202,17 +201,19 @@ def options(
     rows.append(_Row(RIGHT, "right guesses", "right", "right", published["guess_rate"].to_numpy(dtype=np.float64)))
     if _each_is_better(certainty):
         kept = given["benefit_kept"].to_numpy(dtype=np.float64)
-        rows.append(_Row(BENEFIT, "benefit kept", "benefit", "percent", kept))
+        rows.append(_Row(BENEFIT, "benefit kept", "benefit", "kept", kept))
 
-    lost = float(loss[of[PRIVATE]] - loss[of[ONE]])
-    moves = {LOSS: lost} if not counted else {name: moves[name] for name in counted}
-    described = [(each.key, each.title, each.section, count, _direction(moves.get(each.key, 0.0))) for each in rows]
     table = pd.concat([_cells(each, columns) for each in rows], ignore_index=True)
+    differences = _differences(table, [*counted, LOSS], count)
+    moved = differences[differences["epsilon"] == epsilon].set_index("row")["value"].map(np.sign).to_dict()
+    if moved[LOSS] in [moved[name] for name in counted]:
+        moved[LOSS] = 0
+    described = [(each.key, each.title, each.section, count, int(moved.get(each.key, 0))) for each in rows]
     return (
-        # A number that is not known at an epsilon is no cell there.
+        # What is known at one epsilon only is no cell at others.
         table[table["row"].ne(BETTER_IN) | table["epsilon"].eq(epsilon)].reset_index(drop=True),
         pd.DataFrame(described, columns=["row", "title", "section", "patients", "moved"]),
-        _differences(table, tuple(moves), count),
+        differences,
     )
 
 
@@ -224,10 +225,6 @@ def _counted(moves: Mapping[str, float], weights: Mapping[str, float] | None) ->
     better = [name for name in ranked if moves[name] < 0][:MOST_MOVED]
     worse = [name for name in ranked if moves[name] > 0][:MOST_MOVED]
     return [*([DEATHS] if DEATHS in moves else []), *better, *worse]
-
-
-def _direction(move: float) -> int:
-    return 0 if abs(move) <= LEAST_MOVED else int(np.sign(move))
 
 
 def _places(losses: FloatArray) -> int:
@@ -274,7 +271,20 @@ def _cells(row: _Row, columns: pd.DataFrame) -> pd.DataFrame:
 
 
 def _differences(table: pd.DataFrame, rows: Sequence[str], count: int) -> pd.DataFrame:
-    """A private choice minus one for all, in some rows at every epsilon."""
-    wide = table[table["row"].isin(rows)].pivot(index=["row", "epsilon"], columns="option", values="value")
-    found = (wide[PRIVATE] - wide[ONE]).rename("value").reset_index()
-    return found.assign(option=PRIVATE, low=math.nan, high=math.nan, format=f"about {count}")[list(COLUMNS)]
+    """A private choice minus one for all, in some rows at every epsilon: of the numbers as they are printed.
+
+    Whoever subtracts what stands in the table finds the same.
+    """
+    found = []
+    for row in rows:
+        mine = table[table["row"] == row]
+        *scale, places = map(int, mine["format"].iloc[0].split()[1:])
+        among = scale[0] if scale else 1
+        wide = (mine.pivot(index="epsilon", columns="option", values="value") * among).round(places) / among
+        found.append((wide[PRIVATE] - wide[ONE]).rename("value").reset_index().assign(row=row))
+    joined = pd.concat(found, ignore_index=True)
+    # What is no more than the rounding of such a difference is none.
+    value = joined["value"].where(joined["value"].abs() > NEGLIGIBLE, 0.0)
+    return joined.assign(option=PRIVATE, value=value, low=math.nan, high=math.nan, format=f"about {count}")[
+        list(COLUMNS)
+    ]
