@@ -36,6 +36,7 @@ from policysim.study.basis import listed, numbers_by_part
 from policysim.study.cells import COLUMNS
 from policysim.study.certainty import best_for_all, certainty, safest_option
 from policysim.study.declared import ScenarioStudy
+from policysim.study.gain import Gain
 from policysim.study.labels import Labels, level_in_words
 from policysim.study.options_table import DEATHS, FOR_ALL, LOSS, ONE, PRIVATE, choose_columns, options
 from policysim.study.sweep import N_THREADS, REFERENCES, at, evaluated_on
@@ -143,7 +144,7 @@ def _printable(asked: Asked) -> Asked:
 
 def _for_all(problem: DecisionProblem, comparison: pd.DataFrame) -> pd.DataFrame:
     """Each treatment for all as rows of the comparison: it learns nothing, and reveals nothing."""
-    best = float(problem.prior @ problem.utilities.max(axis=1))
+    gain = Gain.of(problem)
     expected = {f"expected_{name}": problem.for_all(table) for name, table in problem.outcomes.items()}
     rows = [
         {
@@ -153,7 +154,8 @@ def _for_all(problem: DecisionProblem, comparison: pd.DataFrame) -> pd.DataFrame
             "level": ALL,
             "share": 1.0,
             "value": value,
-            "loss": best - value,
+            "loss": gain.best - value,
+            "benefit_kept": gain.kept(value),
             "epsilon_spent": 0.0,
             "guarantee": 0.0,
             "guess_rate": 0.5,
@@ -272,7 +274,7 @@ class _Weights(NamedTuple):
 def _summed(problem: DecisionProblem, on: DecisionProblem, values: FloatArray) -> FloatArray:
     """Numbers of the records, (n,), summed over those that have one row in another problem, (m,)."""
     found = None if on is problem else distinct_rows(problem)
-    return values if found is None else np.bincount(found.row, values, on.n_records)
+    return values if found is None else np.bincount(found.row, values, on.n_records).astype(np.float64, copy=False)
 
 
 def _of_belief(problem: DecisionProblem, belief: pd.Series) -> tuple[FloatArray, FloatArray]:
@@ -294,12 +296,11 @@ def _who_pays(comparison: pd.DataFrame, columns: pd.DataFrame, count: int) -> pd
     expected = f"expected_{DEATHS}"
     measure, sign = (expected, 1.0) if expected in comparison else ("value", -1.0)
     groups = comparison[(comparison["group"] == ALL) | comparison["share"].between(0, 1, inclusive="neither")]
-    wide = sign * groups.pivot(index=["epsilon", "group", "level"], columns="policy", values=measure)
+    keys = ["epsilon", "group", "level"]
     shares = groups.drop_duplicates(["group", "level"]).set_index(["group", "level"])["share"]
     private = columns[columns["option"] == PRIVATE].set_index("epsilon")["policy"]
-    extra = pd.concat(
-        {each: wide.loc[each, policy] - wide.loc[each, BestFixed.name] for each, policy in private.items()}
-    )
+    chosen = groups[groups["policy"] == groups["epsilon"].map(private)].set_index(keys)[measure]
+    extra = sign * (chosen - groups[groups["policy"] == BestFixed.name].set_index(keys)[measure])
     epsilon = float(columns.loc[columns["stated"], "epsilon"].iloc[0])
     now = extra[epsilon].drop((ALL, ALL)).dropna()
     if now.empty or now.max() * count < 0.5:
@@ -325,7 +326,6 @@ def _facts(tables: Mapping[str, pd.DataFrame], asked: Asked, study: ScenarioStud
         ("epsilon", math.nan, asked.epsilon, "plain"),
         ("patients", math.nan, count, "plain"),
         ("hundred", math.nan, 100, "plain"),
-        ("two", math.nan, 2, "plain"),
         *(("at", epsilon, epsilon, "plain") for epsilon in asked.epsilons),
     ]
     copies = tables["comparison"].query("policy == @RandomizedResponse.name and group == @ALL")
@@ -382,7 +382,7 @@ def _names(
     if safest:
         names |= {
             "safest option": safest,
-            "safest": _capital(stated.loc[safest, "title"]),
+            "safest": _capital(str(stated.loc[safest, "title"])),
             "safest hides": stated.loc[safest, "hides"],
         }
     if belief is not None:

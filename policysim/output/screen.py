@@ -56,9 +56,8 @@ def slots(tables: Mapping[str, pd.DataFrame], kind: str) -> dict[str, Any]:
         for option, title, hides in stated.itertuples(index=False, name=None)
     ]
     best = tables["best for all"].query("value > 0")["row"] if "best for all" in tables else ()
-    rows = [
-        _row(place, **each) for place, each in enumerate(tables["rows"].drop(columns="patients").to_dict("records"))
-    ]
+    described = tables["rows"][["row", "title", "section", "moved"]].itertuples(index=False, name=None)
+    rows = [_row(place, *each) for place, each in enumerate(described)]
     found: dict[str, Any] = {
         "cell": cell,
         "epsilon": epsilon,
@@ -116,7 +115,7 @@ def _wrapped(title: str, count: int) -> list[Label]:
     return [Label(part) for part in min(parts, key=lambda lines: max(map(len, lines)))]
 
 
-def _row(place: int, *, row: str, title: str, section: str, moved: int) -> SimpleNamespace:
+def _row(place: int, row: str, title: str, section: str, moved: int) -> SimpleNamespace:
     """A row of options; the first says what all that is counted is counted among."""
     first = section == "count" and place == 0
     return SimpleNamespace(key=row, name=Label(title), section="first" if first else section, moved=moved)

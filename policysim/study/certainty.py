@@ -87,7 +87,7 @@ def best_for_all(redrawn: pd.DataFrame) -> pd.DataFrame:
 def _rounding(wide: pd.DataFrame) -> pd.Series:
     """What rounding makes of equal values, in each draw."""
     spread = wide.max(axis=1) - wide.min(axis=1)
-    return np.maximum(TIE * spread, ROUNDING * wide.abs().max(axis=1))
+    return pd.concat([TIE * spread, ROUNDING * wide.abs().max(axis=1)], axis=1).max(axis=1)
 
 
 def verdict(tables: Mapping[str, pd.DataFrame]) -> dict[str, bool]:

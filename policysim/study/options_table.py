@@ -64,7 +64,7 @@ def choose_columns(
     able = able[able["guarantee"] <= able["epsilon"] * (1 + NEGLIGIBLE)]
     asked = able[able["policy"].isin(policies)]
     ranked = (able if asked.empty else asked).sort_values("value", ascending=False, kind="stable")
-    best = ranked.groupby("epsilon")["policy"].first()
+    best = {float(each): str(of["policy"].iloc[0]) for each, of in ranked.groupby("epsilon")}
     epsilons = sorted(everyone["epsilon"].unique())
     treatment = f"{_given_to_all(everyone, labels)} for all"
     found: dict[str, tuple[str, Mapping[float, str], Mapping[float, str]]] = {}
@@ -78,8 +78,8 @@ def choose_columns(
     if fewest:
         action = fewest.removeprefix(FOR_ALL)
         add(FEWEST, fewest if action == fewest else f"{labels.actions[action]} for all", fewest)
-    add(PRIVATE, "best private choice*", best.to_dict())
-    if set(best) != {Exponential.name}:
+    add(PRIVATE, "best private choice*", best)
+    if set(best.values()) != {Exponential.name}:
         add(EXPONENTIAL, "exponential mechanism*", Exponential.name)
     shown = {best[epsilon], fewest, Exponential.name, BestFixed.name, Greedy.name}
     others = [name for name in named if name not in shown and name in set(everyone["policy"])]
@@ -116,7 +116,7 @@ def _fewest_deaths(everyone: pd.DataFrame, able: pd.DataFrame, epsilon: float, s
         return ""
     stated = everyone[everyone["epsilon"] == epsilon]
     hiding = stated[stated["policy"].isin(able["policy"]) | stated["policy"].str.startswith(FOR_ALL)]
-    least = hiding.loc[hiding[expected].idxmin()]
+    least = hiding.iloc[int(hiding[expected].to_numpy().argmin())]
     known = stated[stated["policy"].isin(shown)][expected].min()
     return str(least["policy"]) if known - least[expected] > LEAST_MOVED else ""
 
@@ -167,7 +167,7 @@ def options(
     options : DataFrame of cells
         row, option, epsilon, value, low, high, format. A row has one precision.
     rows : DataFrame
-        row, title, section ("count", "loss", "better", "belief", "right" or "benefit"), patients (that are counted among)
+        row, title, section ("count", "loss", "better", "belief", "right", "benefit"), patients (who are counted among)
         and moved (−1: a private choice makes it less, 1: more, 0: neither visibly), in the order of the rows. Utility
         is moved only where nothing that is counted is moved to the same side.
     differences : DataFrame of cells
@@ -177,7 +177,7 @@ def options(
     given = everyone.loc[list(zip(columns["policy"], columns["epsilon"], strict=True))]
     published = everyone.loc[list(zip(columns["published"], columns["epsilon"], strict=True))]
     stated = columns["stated"].to_numpy()
-    numbers = {name: given[name].to_numpy(dtype=np.float64) for name in given if name.startswith("expected_")}
+    numbers = {name: given[name].to_numpy(dtype=np.float64) for name in map(str, given) if name.startswith("expected_")}
     of = {option: int(np.flatnonzero(stated & (columns["option"] == option))[0]) for option in (ONE, PRIVATE)}
     moves = {name.removeprefix("expected_"): float(each[of[PRIVATE]] - each[of[ONE]]) for name, each in numbers.items()}
     counted = _counted(moves, weights)
@@ -244,8 +244,8 @@ def _places_of_share(before: float) -> int:
 def _better_in(columns: pd.DataFrame, certainty: pd.DataFrame) -> FloatArray:
     """In how many redraws each option beats one for all, at the stated epsilon; NaN where that is not known."""
     known = certainty[(certainty["measure"] == "value") & (certainty["draws"] > 0)].set_index("policy")["better"]
-    found = columns["policy"].map(known).astype(np.float64)
-    return found.where(columns["stated"] & (columns["option"] != ONE)).to_numpy(dtype=np.float64)
+    found = columns["policy"].map(known).where(columns["stated"] & (columns["option"] != ONE))
+    return np.asarray(found, dtype=np.float64)
 
 
 def _each_is_better(certainty: pd.DataFrame) -> bool:
