@@ -64,7 +64,8 @@ def choose_columns(
     able = able[able["guarantee"] <= able["epsilon"] * (1 + NEGLIGIBLE)]
     asked = able[able["policy"].isin(policies)]
     ranked = (able if asked.empty else asked).sort_values("value", ascending=False, kind="stable")
-    best = {float(each): str(of["policy"].iloc[0]) for each, of in ranked.groupby("epsilon")}
+    first = ranked.drop_duplicates("epsilon")
+    best = dict(zip(first["epsilon"].tolist(), first["policy"].tolist(), strict=True))
     epsilons = sorted(everyone["epsilon"].unique())
     treatment = f"{_given_to_all(everyone, labels)} for all"
     found: dict[str, tuple[str, Mapping[float, str], Mapping[float, str]]] = {}
