@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 
 import policysim as ps
-from policysim.decision.findings import find
+from policysim.decision.demands import least_epsilons
 
 
 def timed(name, work):
@@ -35,7 +35,8 @@ def main():
         f"compare ({len(study.policies)} policies x {len(study.epsilons)} epsilons, {len(study.by)} groupings)",
         lambda: ps.compare(problem, policies=study.policies, epsilons=study.epsilons, by=study.by),
     )
-    timed("find (searches for epsilon)", lambda: find(study, problem, table))
+    private = [policy for policy in map(study.policy, study.policies) if policy.uses_epsilon]
+    timed("searches for epsilon", lambda: least_epsilons(problem, private, table))
     print(f"{'peak memory of these steps':<40}{resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6:8.2f} GB")
     command("--help")
     timed("policysim --help, a whole process", lambda: command("--help"))

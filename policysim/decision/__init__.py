@@ -4,17 +4,16 @@ columns          the columns of a comparison, one function each
 comparison       policies over epsilon, evaluated exactly: one tidy table
 beliefs          what a published treatment tells an observer about a feature
 demands, limit   the smallest epsilon that is good enough; what no mechanism can do, with the proof
-for_all          one treatment for all beside private choices: what each costs, which is safest, what a death must weigh
 results          all that is computed of one decision: tables by name
 decision_answer  what is printed of it, as tables of cells: options, verdicts, names
-robustness, redraws   how far results depend on the prior and on the model's uncertain numbers
-scenario_outcomes   what a loss is made of, what drives the sensitivity, events, and what changes nothing
+redraws          how far results depend on the model's uncertain numbers, drawn anew
+scenario_outcomes   what only a scenario tells: losses by outcome, drivers, prevalence, events, and what changes nothing
 prices           what hiding each feature costs
 frontier         utility against harm
 findings         what a comparison found at one epsilon
 headline, summary    the finding as a title, with one number; the answer in sentences
-brief, headings  the first screen of the page; what each of its sections found
-who_dies, over_epsilon   who bears the extra deaths; what happens over epsilon, in sentences
+brief, headings  the first screen of the page, who bears the extra deaths; what each section found
+over_epsilon     what happens over epsilon, in sentences
 decision_drawings, page_values, comparison_screen   what people see of it
 decision_question    policies compared
 choose, choice_screen, choice_question   which epsilon, which mechanism

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from enum import StrEnum
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from policies.arrays import ROUNDING, FloatArray
 from policies.catalogue import make_policy
@@ -25,7 +25,7 @@ from policysim.question.protocol import SILENT, Progress
 from policysim.study.checks import checked_tables, guess_rate_of
 from policysim.study.gain import Gain
 from policysim.study.search import SCAN_TO, SCANNED, TOLERANCE, Curve, UnreachableError, fewest_digits
-from policysim.study.sweep import N_THREADS, evaluated_on, prepare
+from policysim.study.sweep import evaluate_each, evaluated_on, prepare
 
 
 class Verdict(StrEnum):
@@ -124,6 +124,9 @@ class Choice:
     value: float = math.nan
     action: str = ""
     guess_rate: float = math.nan
+
+
+COLUMNS = [column.name for column in fields(Choice)]
 
 
 @dataclass(frozen=True)
@@ -240,45 +243,30 @@ def choose(
     """
     demand = wish.demand(problem)
     templates = [make_policy(policy) if isinstance(policy, str) else policy for policy in policies]
-    progress.expect(len(templates) + 1)
     for on in {evaluated_on(template, problem) for template in templates}:
         prepare(on)
 
+    progress.expect(1)
     limit = Limit(problem, demand)
     least = limit.last_impossible(near=wish.max_epsilon)
     proven = least == 0 or limit.certificate(least) is not None
     progress.advance()
-
-    def row(template: Policy) -> Choice:
-        choice = _choice(problem, demand, template, wish, least)
-        progress.advance()
-        return choice
-
-    with ThreadPoolExecutor(N_THREADS) as pool:
-        # Of those that need the same, the most useful; what differs by rounding alone stays in the order asked for.
-        rows = sorted(pool.map(row, templates), key=lambda choice: (choice.epsilon, -steady(choice.value)))
-    below = next_below(rows[0].epsilon) if rows and 0 < rows[0].epsilon < math.inf else 0.0
+    needed = evaluate_each(templates, lambda template: _least(problem, demand, template, wish, least), progress)
+    # Of those that need the same, the most useful; what differs by rounding alone stays in the order asked for.
+    rows = sorted((needed[template] for template in templates), key=lambda row: (row["epsilon"], -steady(row["value"])))
+    below = next_below(rows[0]["epsilon"]) if rows and 0 < rows[0]["epsilon"] < math.inf else 0.0
     # The search for the limit ends a little below it: the next smaller number may lie between the two.
     if proven and least < below < least * (1 + 3 * TOLERANCE) and limit.certificate(below) is not None:
         least = below
-    everybody = [_one_for_all(problem, demand, action) for action in range(problem.n_actions)]
-    best_fixed = everybody[problem.best_fixed_action]
-    if problem.admissible is not None:
-        best_fixed = _one_for_all(problem, demand, None)
-        everybody = [best_fixed, *everybody]
-    enough = [row for row in everybody if row.allowed]
-    one_for_all = max(enough, key=lambda row: row.value) if enough else None
-    found = one_for_all is not None or any(row.allowed for row in rows)
+    for_all = pd.DataFrame([_for_all(problem, demand, place) for place in (None, *range(problem.n_actions))])
+    found = bool(for_all["allowed"].any()) or any(row["allowed"] for row in rows)
     may = found or least < wish.max_epsilon * (1 - TOLERANCE)
     proof = None if may else limit.certificate(wish.epsilon_to_refute)
-    return Choices(
-        wish=wish,
-        rows=rows,
-        one_for_all=one_for_all,
-        best_fixed=best_fixed,
-        safest=_safest(everybody, best_fixed),
-        has_shares=Gain.of(problem).has_shares,
-        used=uses_hidden(problem),
+    return _choices(
+        problem,
+        wish,
+        pd.DataFrame(rows, columns=COLUMNS),
+        for_all,
         limit=least,
         limit_proven=proven,
         certificate=proof,
@@ -286,22 +274,39 @@ def choose(
     )
 
 
-def _safest(everybody: list[Choice], best_fixed: Choice) -> Choice:
-    """The treatment for all with the fewest deaths; the best one of equals, and where deaths are not counted."""
-    return min([best_fixed, *everybody], key=lambda row: row.extra_deaths)
+def _choices(
+    problem: DecisionProblem, wish: Wish, needed: pd.DataFrame, for_all: pd.DataFrame, **limit: Any
+) -> Choices:
+    """The answer, from what each policy needs, and from each treatment for all, the best first."""
+    rows: list[Any] = needed.to_dict("records")
+    everybody = [Choice(**{str(name): value for name, value in row.items()}) for row in for_all.to_dict("records")]
+    # Of equals, the best one is there twice, and comes first.
+    enough = [row for row in everybody if row.allowed]
+    return Choices(
+        wish=wish,
+        rows=[Choice(**row) for row in rows],
+        one_for_all=max(enough, key=lambda row: row.value) if enough else None,
+        best_fixed=everybody[0],
+        safest=min(everybody, key=lambda row: row.extra_deaths),
+        has_shares=Gain.of(problem).has_shares,
+        used=uses_hidden(problem),
+        **limit,
+    )
 
 
-def _one_for_all(problem: DecisionProblem, demand: Demand, action: int | None) -> Choice:
+def _for_all(problem: DecisionProblem, demand: Demand, action: int | None) -> dict[str, Any]:
     """One treatment for all who allow it, the best for None: `allowed` says whether it meets the demand."""
     table = BestFixed(action=action).probabilities(problem)
-    row = _row(problem, BestFixed.name, table, 0.0)
     name = problem.best_fixed_name if action is None else problem.name_for_all(action)
-    return replace(row, action=name, allowed=demand.margin(problem, table) >= 0)
+    allowed = demand.margin(problem, table) >= 0
+    return {**_row(problem, BestFixed.name, table, 0.0), "action": name, "allowed": allowed}
 
 
-def _choice(problem: DecisionProblem, demand: Demand, policy: Policy, wish: Wish, limit: float) -> Choice:
+def _least(problem: DecisionProblem, demand: Demand, policy: Policy, wish: Wish, limit: float) -> dict[str, Any]:
+    """What a policy needs, keeps and costs at the least epsilon that meets the demand."""
     template, max_epsilon = demand.within(policy), wish.max_epsilon
     on, name = evaluated_on(template, problem), template.name
+    nowhere = dict.fromkeys(COLUMNS, math.nan) | {"policy": name, "epsilon": math.inf, "allowed": False, "action": ""}
     curve = demand_curve(problem, demand, template)
     try:
         least = _just_above(limit, curve) if template != policy else math.nan
@@ -311,7 +316,7 @@ def _choice(problem: DecisionProblem, demand: Demand, policy: Policy, wish: Wish
             # The search ends a little above the least epsilon, and what is allowed may lie between the two.
             least = max_epsilon
     except UnreachableError:
-        return Choice(name, math.inf, math.nan, math.nan, math.nan, allowed=False)
+        return nowhere
     if wish.max_guess_rate is not None:
         least, curve = _harder_to_guess(on, curve, template, least, wish)
     most = max_epsilon if least <= max_epsilon else math.inf
@@ -319,9 +324,9 @@ def _choice(problem: DecisionProblem, demand: Demand, policy: Policy, wish: Wish
     logs, table = checked_tables(replace(template, epsilon=epsilon), on)
     if demand.loss == 0 and _loses(on, logs):
         # What is lost is too small for a float, and is not nothing.
-        return Choice(name, math.inf, math.nan, math.nan, math.nan, allowed=False)
+        return nowhere
     row = _row(on, name, table, epsilon, max_epsilon)
-    return replace(row, allowed=False) if row.guess_rate > wish.most_guessed else row
+    return {**row, "allowed": row["allowed"] and not row["guess_rate"] > wish.most_guessed}
 
 
 def _harder_to_guess(
@@ -364,20 +369,18 @@ def _loses(problem: DecisionProblem, logs: FloatArray) -> bool:
 
 def _row(
     problem: DecisionProblem, name: str, table: FloatArray, epsilon: float, max_epsilon: float = math.inf
-) -> Choice:
+) -> dict[str, Any]:
     """What a table of probabilities, which needs that epsilon, keeps and costs."""
-    best = Greedy().probabilities(problem)
-    return Choice(
-        policy=name,
-        epsilon=epsilon,
-        benefit_kept=Gain.of(problem).kept(problem.value(table)),
-        extra_deaths=(
-            expected_deaths(problem, table) - expected_deaths(problem, best)
-            if "deaths" in problem.outcomes
-            else math.nan
-        ),
-        right_guesses=1 / (1 + math.exp(-epsilon)),
-        allowed=epsilon <= max_epsilon,
-        value=problem.value(table),
-        guess_rate=guess_rate_of(table, problem, epsilon),
-    )
+    best, counted = Greedy().probabilities(problem), "deaths" in problem.outcomes
+    extra = expected_deaths(problem, table) - expected_deaths(problem, best) if counted else math.nan
+    return {
+        "policy": name,
+        "epsilon": epsilon,
+        "benefit_kept": Gain.of(problem).kept(problem.value(table)),
+        "extra_deaths": extra,
+        "right_guesses": 1 / (1 + math.exp(-epsilon)),
+        "allowed": epsilon <= max_epsilon,
+        "value": problem.value(table),
+        "action": "",
+        "guess_rate": guess_rate_of(table, problem, epsilon),
+    }

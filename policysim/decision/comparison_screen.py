@@ -10,8 +10,8 @@ from policies.catalogue import CATALOGUE
 from policies.problem import DecisionProblem
 from policies.sensitivity import Witness
 from policysim.decision.beliefs import belief_sentence
-from policysim.decision.findings import Findings, PolicyRow
-from policysim.decision.robustness import BENEFIT, KEPT, how_drawn
+from policysim.decision.findings import Findings
+from policysim.decision.redraws import BENEFIT, KEPT, how_drawn
 from policysim.decision.scenario_outcomes import EventTable, event_lines
 from policysim.question.formats import (
     decimal,
@@ -89,7 +89,21 @@ def policy_table(findings: Findings) -> list[str]:
     count = findings.count
     heading = {"epsilon": plain(findings.epsilon), "count": count, "keep": percent(KEEP)}
     rows = [[cell.format(**heading) for cell in row] for row in HEADINGS]
-    rows += [_row_cells(row, count, marked(row.policy, findings.broken)) for row in findings.rows]
+    for row in findings.rows:
+        # A share that is a bound is rounded so that it claims less.
+        write = {UNBEATABLE: percent_up, ACHIEVABLE: percent_down}.get(row.policy, percent)
+        rows.append(
+            [
+                f"{row.policy}{marked(row.policy, findings.broken)}",
+                write(row.benefit_kept),
+                events(row.extra_deaths, count, sign=True),
+                worse_of_thousand(row.better_than_untreated, row.worse_than_untreated),
+                rounded(row.epsilon_spent),
+                guess_rate(row.guess_rate),
+                decimal(row.better_from),
+                decimal(row.keeps_from),
+            ]
+        )
     widths = COLUMNS
     if not findings.deaths:
         widths = (*COLUMNS[:DEATHS], *COLUMNS[DEATHS + 1 :])
@@ -192,22 +206,3 @@ def witness_words(problem: DecisionProblem, witness: Witness) -> list[str]:
         + ", ".join(f"u({problem.actions[a]}) = {utilities[record, a]:.6g}" for a in witness.actions)
         for record in (witness.record, witness.neighbour)
     ] + [f"    action{'s' if len(actions) > 1 else ''} {', '.join(actions)}"]
-
-
-def _kept(row: PolicyRow) -> str:
-    """The share that is kept: what is a bound is rounded so that it claims less."""
-    write = {UNBEATABLE: percent_up, ACHIEVABLE: percent_down}.get(row.policy, percent)
-    return write(row.benefit_kept)
-
-
-def _row_cells(row: PolicyRow, count: int, marks: str) -> list[str]:
-    return [
-        f"{row.policy}{marks}",
-        _kept(row),
-        events(row.extra_deaths, count, sign=True),
-        worse_of_thousand(row.better_than_untreated, row.worse_than_untreated),
-        rounded(row.epsilon_spent),
-        guess_rate(row.guess_rate),
-        decimal(row.better_from),
-        decimal(row.keeps_from),
-    ]

@@ -27,8 +27,8 @@ from policies.randomized_response import RandomizedResponse
 from policies.reference import BestFixed
 from policysim.decision.beliefs import Beliefs, hidden_beliefs
 from policysim.decision.comparison import compare_problem
+from policysim.decision.redraws import redrawn
 from policysim.decision.results import Asked
-from policysim.decision.robustness import redrawn
 from policysim.question.formats import NEGLIGIBLE, digits_of, enough
 from policysim.question.protocol import SILENT, Progress
 from policysim.question.words import ALL

@@ -201,11 +201,12 @@ def parts_drawing(parts: pd.DataFrame | None, epsilon: float) -> Drawing | None:
     if gained.empty:
         return None
     rows = gained.assign(outcome=[str(name).replace("_", " ") for name in gained["outcome"]])
-    told = [
-        f"{name} {rounded(of['gained'].sum(), sign=True)}, most of it in {_largest(of)}"
-        for name, of in rows.groupby("policy", sort=False)
-        if of["gained"].abs().max() > NEGLIGIBLE
-    ]
+    told = []
+    for name, of in rows.groupby("policy", sort=False):
+        most = of.iloc[int(of["gained"].abs().to_numpy().argmax())]
+        if abs(most["gained"]) > NEGLIGIBLE:
+            largest = f"{most['outcome']} ({rounded(most['gained'], sign=True)})"
+            told.append(f"{name} {rounded(of['gained'].sum(), sign=True)}, most of it in {largest}")
     return Drawing(
         "benefit-parts",
         "What the benefit is made of",
@@ -221,11 +222,6 @@ def parts_drawing(parts: pd.DataFrame | None, epsilon: float) -> Drawing | None:
         table="losses-by-outcome.csv",
         seen=f"Utility against one treatment for all: {'; '.join(told) or 'the same under every policy'}.",
     )
-
-
-def _largest(rows: pd.DataFrame) -> str:
-    row = rows.iloc[int(rows["gained"].abs().to_numpy().argmax())]
-    return f"{row['outcome']} ({rounded(row['gained'], sign=True)})"
 
 
 def groups_drawing(at_epsilon: pd.DataFrame, policies: Sequence[str]) -> Drawing | None:

@@ -37,8 +37,18 @@ from policysim.study.stated_bounds import fault_of_bound
 from policysim.study.study_problem import build_problem
 from policysim.study.sweep import asked_for, usable_policies
 
-# What is computed on the way, and has no file.
-ON_THE_WAY = ("search", "for-all", "break-even", "worst-group", "prevalence")
+# The tables that have files, in their order, and whether they are drawn.
+FILES = {
+    "comparison": True,
+    "examples": True,
+    "findings": False,
+    "losses-by-outcome": True,
+    "frontier": True,
+    "drivers": True,
+    "patient-losses": True,
+    "beliefs": False,
+    "prices": False,
+}
 
 
 @dataclass(frozen=True)
@@ -110,10 +120,11 @@ def answer_of_problem(
 
 def files_of(found: Results, findings: Findings) -> dict[str, pd.DataFrame]:
     """The tables of an answer, with the numbers that their files have."""
-    tables = {name: written(table) for name, table in found.tables.items() if name not in ON_THE_WAY}
+    tables = {**found.tables, "findings": findings_table(findings, found.problem)}
     if "beliefs" in tables and not tables["beliefs"]["among"].any():
         tables["beliefs"] = tables["beliefs"].drop(columns=["among", "share"])
-    return {**tables, "findings": findings_table(findings, found.problem)}
+    # What is drawn, or put in order, has the numbers of its file.
+    return {name: written(tables[name]) if drawn else tables[name] for name, drawn in FILES.items() if name in tables}
 
 
 def seen_of(found: Results, findings: Findings) -> pd.DataFrame:

@@ -117,15 +117,11 @@ def make_demand(
         best = np.take_along_axis(problem.outcomes["deaths"], problem.best_actions[:, None], axis=1)[:, 0]
         deaths = rounded_sum(problem.prior * best) + max_extra_deaths
         most["deaths"] = min(deaths, most.get("deaths", math.inf))
-    loss = _with_rounding(min(allowed)) if allowed else math.inf
+    # Larger by ROUNDING, which is more than was lost when it was computed.
+    loss = float(min(allowed) + Fraction(ROUNDING) * abs(min(allowed))) if allowed else math.inf
     greedy = float(problem.prior @ problem.utilities.max(axis=1))
     kept = {name: limit + KEPT * float(np.abs(problem.outcomes[name]).max()) for name, limit in most.items()}
     return Demand(loss, most, kept, greedy - loss)
-
-
-def _with_rounding(limit: Fraction) -> float:
-    """A limit made larger by ROUNDING, which is more than was lost when it was computed."""
-    return float(limit + Fraction(ROUNDING) * abs(limit))
 
 
 def smallest_epsilon(

@@ -8,18 +8,18 @@ from typing import NamedTuple
 
 import numpy as np
 
+from policies.adjacency import Sensitive
 from policies.reference import Greedy
 from policysim.decision.beliefs import Beliefs
-from policysim.decision.for_all import deaths_of_references, safest_for_all
 from policysim.decision.prices import unused_features, uses_hidden
+from policysim.decision.redraws import Robustness, robustness
 from policysim.decision.results import Results
-from policysim.decision.robustness import Robustness, robustness
 from policysim.decision.scenario_outcomes import without_effect
 from policysim.question.formats import population
 from policysim.question.words import ACHIEVABLE, ALL, UNBEATABLE, guesses
 from policysim.study.basis import in_words
 from policysim.study.declared import ScenarioStudy
-from policysim.study.gain import Gain
+from policysim.study.gain import Gain, deaths_of_references, safest_for_all
 from policysim.study.stated_bounds import broken_bounds
 from policysim.study.study_problem import FACTORS
 from policysim.study.sweep import applies, evaluated_on
@@ -126,7 +126,7 @@ class Findings:
     typical_stake : float
         Median over patients of the difference in utility between their best and worst action.
     prevalence : mapping of policy to mapping of factor to float
-        Benefit kept when the true prevalence is so many times the assumed one; see `policysim.decision.robustness`.
+        Benefit kept when the true prevalence is so many times the assumed one; see `policysim.decision.redraws`.
         Without policies of which no share says anything.
     robustness : Robustness or None
         How often the ranking holds, and what benefit and harms are, when uncertain numbers of the model are redrawn.
@@ -223,6 +223,7 @@ def find(found: Results, study: ScenarioStudy | None = None) -> Findings:
     }
     ranked = ["best-fixed", *(policy.name for policy in asked.private if applies(policy, problem))]
     each = evaluated_on(Greedy(), problem)
+    some = problem.adjacency.name == Sensitive.name
     return Findings(
         epsilon=asked.epsilon,
         deaths=deaths,
@@ -234,7 +235,7 @@ def find(found: Results, study: ScenarioStudy | None = None) -> Findings:
         prevalence=prevalence,
         robustness=None if found.redraws is None else robustness(found.redraws, ranked),
         gain=gain,
-        unused=unused_features(problem, found.labels.hidden_features),
+        unused=unused_features(problem, found.labels.hidden_features) if some else (),
         used=uses_hidden(problem),
         safest=safest[0] if safest else NOBODY_DIES,
         break_even=even[0] if even else None,

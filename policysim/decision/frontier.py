@@ -95,7 +95,11 @@ def frontier(
     if outcome not in problem.outcomes:
         raise ValueError(unknown("outcome", outcome, tuple(problem.outcomes)))
     values = checked_epsilons(epsilons)
-    gain, best = Gain.of(problem), _of_the_best(problem, outcome)
+    gain = Gain.of(problem)
+    # The expected outcome of the best treatment for each.
+    best = float(
+        problem.prior @ np.take_along_axis(problem.outcomes[outcome], problem.best_actions[:, None], axis=1)[:, 0]
+    )
     progress.expect(len(values))
     step = tolerance * max(gain.best - gain.fixed, gain.rounding)
     rows: list[dict[str, float]] = []
@@ -115,12 +119,6 @@ def frontier(
             )
         progress.advance()
     return pd.DataFrame(rows)
-
-
-def _of_the_best(problem: DecisionProblem, outcome: str) -> float:
-    """The expected outcome of the best treatment for each."""
-    of_best = np.take_along_axis(problem.outcomes[outcome], problem.best_actions[:, None], axis=1)[:, 0]
-    return float(problem.prior @ of_best)
 
 
 def _corners(problem: DecisionProblem, epsilon: float, outcome: str, tolerance: float) -> list[Corner]:

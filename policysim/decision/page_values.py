@@ -20,11 +20,10 @@ from policies.problem import DecisionProblem
 from policies.reference import BestFixed
 from policysim.decision.beliefs import belief_sentence
 from policysim.decision.findings import Findings
-from policysim.decision.for_all import worst_group
 from policysim.decision.headings import Headings
 from policysim.decision.over_epsilon import flat_sentence, keep_sentences, rise_sentence
-from policysim.decision.redraws import Redraws
-from policysim.decision.robustness import BENEFIT, KEPT, Range, Robustness, how_drawn
+from policysim.decision.redraws import BENEFIT, KEPT, Range, Redraws, Robustness, how_drawn
+from policysim.decision.results import worst_group
 from policysim.decision.scenario_outcomes import EventTable
 from policysim.question import formats, words
 from policysim.question.first_screen import Brief

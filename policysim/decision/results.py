@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Self
@@ -19,16 +19,16 @@ from policies.reference import BestFixed
 from policysim.decision.beliefs import hidden_beliefs
 from policysim.decision.comparison import compare_problem
 from policysim.decision.demands import least_epsilons
-from policysim.decision.for_all import break_even, each_for_all, worst_group
 from policysim.decision.frontier import frontier
 from policysim.decision.prices import price_list
-from policysim.decision.robustness import Redrawn, redrawn, wrong_prior
-from policysim.decision.scenario_outcomes import loss_by_outcome, sensitivity_by_outcome
+from policysim.decision.redraws import Redrawn, redrawn
+from policysim.decision.scenario_outcomes import loss_by_outcome, sensitivity_by_outcome, wrong_prior
+from policysim.question.formats import NEGLIGIBLE
 from policysim.question.protocol import SILENT, Progress
 from policysim.question.words import ALL
 from policysim.study.declared import ScenarioStudy, nearest_epsilon
 from policysim.study.example_patients import ExampleRows, example_patients, example_probabilities, patient_losses
-from policysim.study.gain import Gain
+from policysim.study.gain import Gain, break_even, each_for_all
 from policysim.study.labels import Labels
 from policysim.study.slider import best_first
 from policysim.study.sweep import N_THREADS, REFERENCES, applies, at, evaluated_on
@@ -185,6 +185,32 @@ def results(
         if asked.prices:
             tables["prices"] = price_list(problem, asked.epsilon, progress)
     return Results(problem, labels, asked, tables, None if redraws is None else redraws.result())
+
+
+def worst_group(at_epsilon: pd.DataFrame, among: Collection[str]) -> pd.DataFrame:
+    """The group that loses most under the best of some policies.
+
+    Parameters
+    ----------
+    at_epsilon : DataFrame
+        Rows of a comparison at one epsilon.
+    among : collection of str
+        Names of policies.
+
+    Returns
+    -------
+    DataFrame
+        The row of the group, and overall_loss, that of everyone; empty without groups, policies, or losses.
+    """
+    candidates = at_epsilon[at_epsilon["policy"].isin(list(among))]
+    groups = candidates[(candidates["group"] != ALL) & (candidates["share"] > 0)]
+    if groups.empty:
+        return groups
+    overall = candidates[candidates["group"] == ALL]
+    best = overall.iloc[int(overall["value"].argmax())]
+    mine = groups[groups["policy"] == best["policy"]]
+    worst: pd.DataFrame = mine.iloc[[int(mine["loss"].argmax())]].assign(overall_loss=best["loss"])
+    return worst[worst["loss"] > NEGLIGIBLE]
 
 
 def best_private(overall: pd.DataFrame, private: list[Policy]) -> Policy | None:

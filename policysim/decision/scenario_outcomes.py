@@ -1,4 +1,4 @@
-"""What only a scenario tells: what a loss is made of, what drives the sensitivity, events, and what changes nothing."""
+"""What only a scenario tells: losses by outcome, drivers of the sensitivity, prevalence, events, what has no effect."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from envs.scenario import DEATH, Rule, Scenario, TreatmentRule
 from envs.treatment_response import ResponseModel
 from policies.adjacency import largest_difference
 from policies.arrays import FloatArray
-from policies.distinct import distinct_rows
+from policies.distinct import distinct_rows, reweighted
 from policies.policy import Policy
 from policies.problem import DecisionProblem
 from policies.reference import Greedy
@@ -22,6 +22,8 @@ from policysim.question.formats import events, population
 from policysim.question.screen_lines import cells, wrap
 from policysim.question.words import ALL, in_a_row, unused
 from policysim.study.declared import ScenarioStudy
+from policysim.study.gain import Gain
+from policysim.study.study_problem import FACTORS, at_prevalence, prevalent
 from policysim.study.sweep import evaluated_on
 
 COSTS = "costs of treatments"
@@ -165,6 +167,54 @@ def sensitivity_by_outcome(study: ScenarioStudy, problem: DecisionProblem) -> pd
 def titled(table: pd.DataFrame, titles: Mapping[str, str]) -> pd.DataFrame:
     """A table whose outcomes are called what people call them."""
     return table.assign(outcome=table["outcome"].replace(dict(titles)))
+
+
+def wrong_prior(study: ScenarioStudy, problem: DecisionProblem, policies: Sequence[Policy]) -> pd.DataFrame:
+    """Evaluate policies that were made for the assumed prevalence at others.
+
+    Parameters
+    ----------
+    study : ScenarioStudy
+        Its scenario says what is prevalent: the condition that makes outcomes dangerous.
+    problem : DecisionProblem
+        Built from it, with the assumed prior.
+    policies : sequence of Policy
+        At their epsilons; those that do not use the prior stay private and unchanged whatever it is.
+
+    Returns
+    -------
+    DataFrame
+        policy, epsilon, factor, prevalence, value, loss, benefit_kept: greedy and the best single treatment, against
+        which the last two are measured, know the true prevalence; benefit_kept is NaN where shares of the gain at that
+        prevalence say little (`policysim.study.gain.Gain`). Empty if the scenario names no condition.
+    """
+    columns = ["policy", "epsilon", "factor", "prevalence", "value", "loss", "benefit_kept"]
+    ill = prevalent(study)
+    # Who is ill is asked of the records and not of a sum, which rounding may leave just below 1.
+    possible = ill[problem.prior > 0]
+    if possible.all() or not possible.any():
+        return pd.DataFrame(columns=columns)
+    problems = [evaluated_on(policy, problem) for policy in policies]
+    tables = [policy.probabilities(on) for policy, on in zip(policies, problems, strict=True)]
+    everybody = evaluated_on(Greedy(), problem)
+    rows = []
+    for factor in FACTORS.values():
+        prior, prevalence = at_prevalence(problem.prior, ill, factor)
+        gain = Gain.of(reweighted(everybody, problem, prior))
+        for policy, on, table in zip(policies, problems, tables, strict=True):
+            value = reweighted(on, problem, prior).value(table)
+            rows.append(
+                {
+                    "policy": policy.name,
+                    "epsilon": policy.epsilon,
+                    "factor": factor,
+                    "prevalence": prevalence,
+                    "value": value,
+                    "loss": gain.best - value,
+                    "benefit_kept": gain.kept(value) if gain.has_shares else np.nan,
+                }
+            )
+    return pd.DataFrame(rows, columns=columns)
 
 
 @dataclass(frozen=True)

@@ -43,8 +43,8 @@ def benefit_parts(table: pd.DataFrame, *, policies: Sequence[str] | None = None,
     Parameters
     ----------
     table : DataFrame
-        From `policysim.decision.loss_by_outcome`: policy, outcome, lost; best-fixed must be among the policies. What a
-        policy gains in an outcome is what best-fixed loses in it, less what the policy loses.
+        From `policysim.decision.scenario_outcomes`: policy, outcome, lost; best-fixed must be among the policies. What
+        a policy gains in an outcome is what best-fixed loses in it, less what the policy loses.
     policies : sequence of str, optional
         Those to draw, however many; by default at most six, chosen by `policysim.figures.curves.telling`. The best
         treatment for each, which loses nothing, stands below them.
@@ -158,8 +158,8 @@ def sensitivity_by_weight(table: pd.DataFrame, *, size: SizeName = "page") -> Fi
     Parameters
     ----------
     table : DataFrame
-        From `policysim.decision.prices.sensitivity_by_outcome`: outcome, weight, sensitivity, contribution, share; NaN
-        as the weight of what has none.
+        From `policysim.decision.scenario_outcomes.sensitivity_by_outcome`: outcome, weight, sensitivity, contribution,
+        share; NaN as the weight of what has none.
     size : {"page", "column", "slide"}
         What the figure is for.
 

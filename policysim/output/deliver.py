@@ -14,7 +14,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import asdict, dataclass, replace
-from functools import cache
+from functools import cache, partial
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, get_args
@@ -161,30 +161,19 @@ def _settled(table: bytes, path: Path | None) -> bytes:
 
 def what_it_says(answer: Answer) -> dict[str, Any]:
     """What the manifest says beside the command, the figures and the digests of the results."""
+    versions = {"python": platform.python_version()}
+    for name in LIBRARIES:
+        # Not everybody has those of an extra.
+        with suppress(PackageNotFoundError):
+            versions[name] = version(name)
+    # What the drawing shows that stands for the report, for readers who cannot see it; "" without one.
+    seen = next((drawing.alternative for drawing in answer.drawings if drawing.name == CARD), "")
     return {
         **(answer.depends or {}),
-        "versions": {
-            "python": platform.python_version(),
-            **_versions(),
-            **answer.packages,
-        },
-        **({} if answer.headline is None else {"headline": {**asdict(answer.headline), "seen": _seen(answer)}}),
+        "versions": {**versions, **answer.packages},
+        **({} if answer.headline is None else {"headline": {**asdict(answer.headline), "seen": seen}}),
         "answer": [said.striptags() if isinstance(said, Markup) else said for said in answer.sentences],
     }
-
-
-def _seen(answer: Answer) -> str:
-    """What the drawing shows that stands for the report, for readers who cannot see it; "" without one."""
-    return next((drawing.alternative for drawing in answer.drawings if drawing.name == CARD), "")
-
-
-def _versions() -> dict[str, str]:
-    """Of the libraries that are installed: not everybody has those of an extra."""
-    found = {}
-    for name in LIBRARIES:
-        with suppress(PackageNotFoundError):
-            found[name] = version(name)
-    return found
 
 
 def render(page: Page, answer: Answer, command: str, said: Mapping[str, Any], vectors: Mapping[str, Vector]) -> str:
@@ -236,7 +225,19 @@ def content_policy(style: str, script: str = "") -> Markup:
 
 @dataclass(frozen=True)
 class Placed:
-    """The arguments of `markup`, which a template asks for where it places the drawing; of others no style is named."""
+    """A drawing where a template may place it; of those that are not placed no style is named.
+
+    Attributes
+    ----------
+    vector : Vector
+        The figure for a page.
+    position : int
+        Of the slider: where the markers of epsilon stand.
+    prefix : str
+        Begins the names within it.
+    styles : dict
+        Those of the drawings before it on the page, to which its own are added.
+    """
 
     vector: Vector
     position: int
@@ -244,31 +245,16 @@ class Placed:
     styles: dict[str, str]
 
     def __html__(self) -> Markup:
-        return markup(self.vector, self.position, self.prefix, self.styles)
+        """The drawing as a part of a page; no two drawings of a page share a name within it."""
+        from policysim.figures.inline import inline  # noqa: PLC0415 - matplotlib, as above
 
-
-def markup(vector: Vector, position: int, prefix: str, styles: dict[str, str] | None = None) -> Markup:
-    """A drawing as a part of a page.
-
-    Parameters
-    ----------
-    vector : Vector
-        The figure for a page.
-    position : int
-        Of the slider: where the markers of epsilon stand.
-    prefix : str
-        Begins the names within it, so that no two drawings of a page share one.
-    styles : dict, optional
-        Those of the drawings before it on the page, to which its own are added.
-    """
-    from policysim.figures.inline import inline  # noqa: PLC0415 - matplotlib, as above
-
-    wide = inline(vector.svg, prefix, markers=vector.markers, position=position, styles=styles)
-    if vector.narrow is None:
-        return wide
-    small = vector.narrow()
-    narrow = inline(small.svg, f"{prefix}n", markers=small.markers, position=position, styles=styles, icons=prefix)
-    return Markup(f'<div class="wide">{wide}</div><div class="narrow">{narrow}</div>')
+        place = partial(inline, position=self.position, styles=self.styles)
+        wide = place(self.vector.svg, self.prefix, markers=self.vector.markers)
+        if self.vector.narrow is None:
+            return wide
+        small = self.vector.narrow()
+        narrow = place(small.svg, f"{self.prefix}n", markers=small.markers, icons=self.prefix)
+        return Markup(f'<div class="wide">{wide}</div><div class="narrow">{narrow}</div>')
 
 
 def digest(content: bytes) -> str:
@@ -367,7 +353,8 @@ def deliver(
         manifest = {"manifest": json.loads(files[MANIFEST])} if MANIFEST in files else {}
         print_json({**manifest, **answer.document, **{_key(label): path for label, path in paths.items()}})
     else:
-        _print(answer, paths)
+        screen = (part for line in answer.screen for part in fitted(line))
+        say("\n".join([*screen, *(f"{label}: {path}" for label, path in paths.items())]) + "\n")
     return answer.exit_code
 
 
@@ -377,12 +364,6 @@ def _refuse_to_replace(folder: Path, kept: Mapping[str, bytes]) -> None:
         path = folder / name
         if path.exists() and not (folder / MANIFEST).exists() and path.read_bytes() != content:
             raise OutputError(f"{path} is there already, and is not the one that the report keeps: name another folder")
-
-
-def _print(answer: Answer, paths: dict[str, str]) -> None:
-    screen = (part for line in answer.screen for part in fitted(line))
-    lines = [*screen, *(f"{label}: {path}" for label, path in paths.items())]
-    say("\n".join(lines) + "\n")
 
 
 def _key(label: str) -> str:

@@ -7,7 +7,7 @@ question_options   which options change a question's numbers, and the type of ea
 study_problem  from a study to the decision problem: expected utilities, or scores fitted to a log; other priors
 sweep          which policies at which epsilon, whose groups, and one table of it all
 search         the epsilon from which a curve reaches what is needed
-gain           what choosing for each patient gains over one treatment for all, and the proof of the most that is kept
+gain           one treatment for all, what choosing for each gains over it, and the proof of the most that is kept
 cells          every number that is printed, looked up by its key; what a template may print
 options_table  the table that answers: which options, which rows; the only place that ranks
 certainty      how often an option is better where the numbers are redrawn, and which finding holds

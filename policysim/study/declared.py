@@ -373,10 +373,7 @@ def build_adjacency(study: Study) -> Adjacency:
 
 def nearest_epsilon(epsilon: float, epsilons: tuple[float, ...]) -> float:
     """The one of `epsilons` that is nearest to another on the log scale."""
-
-    def distance(other: float) -> float:
-        if other == epsilon:
-            return -1.0
-        return abs(math.log(other / epsilon)) if 0 < other < math.inf and 0 < epsilon < math.inf else math.inf
-
-    return min(epsilons, key=distance)
+    if epsilon in epsilons or not 0 < epsilon < math.inf:
+        return epsilon if epsilon in epsilons else epsilons[0]
+    finite = [other for other in epsilons if 0 < other < math.inf]
+    return min(finite, key=lambda other: abs(math.log(other / epsilon))) if finite else epsilons[0]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,7 +20,7 @@ from policies.problem import DecisionProblem
 from policies.sensitivity import Witness
 from policysim.question.protocol import SILENT, Progress
 from policysim.question.words import in_a_row
-from policysim.study.sweep import N_THREADS, applies, asked_for, at, evaluated_on, prepare
+from policysim.study.sweep import applies, asked_for, at, evaluate_each, evaluated_on, prepare
 
 AGE = "age"
 # Years: the patient of the project's first example, and a young adult.
@@ -141,15 +140,8 @@ def example_probabilities(
     for on in {evaluated_on(template, problem) for template in templates}:
         prepare(on)
 
-    def rows(policy: Policy) -> FloatArray:
-        chosen = known.of(policy)
-        progress.advance()
-        return chosen
-
-    jobs = dict.fromkeys(at(template, epsilon) for template in templates for epsilon in epsilons)
-    progress.expect(len(jobs))
-    with ThreadPoolExecutor(N_THREADS) as pool:
-        tables = dict(zip(jobs, pool.map(rows, jobs), strict=True))
+    jobs = (at(template, epsilon) for template in templates for epsilon in epsilons)
+    tables = evaluate_each(jobs, known.of, progress)
     n_patients, n_actions = len(examples), problem.n_actions
     cells = n_patients * n_actions
     return pd.DataFrame(
@@ -259,22 +251,16 @@ def patient_losses(problem: DecisionProblem, policies: Sequence[str | Policy], e
     templates, (value,) = asked_for(policies, [epsilon], ())
     known = [policy for policy in templates if not isinstance(policy, Optimal) or applies(policy, problem)]
     levels = (np.arange(N_QUANTILES) + 0.5) / N_QUANTILES
-    frames = [
-        pd.DataFrame({"policy": policy.name, "quantile": levels, "loss": _quantiles(problem, policy, levels)})
-        for policy in (at(template, value) for template in known)
-    ]
+    frames = []
+    for policy in (at(policy, value) for policy in known):
+        on = evaluated_on(policy, problem)
+        losses = losses_of(on, policy.probabilities(on))
+        order = losses.argsort()
+        below = on.prior[order].cumsum()
+        # Both ends are known exactly; what is left is the rounding of a sum.
+        places = np.searchsorted(below, levels * below[-1] * (1 - 1e-12))
+        frames.append(pd.DataFrame({"policy": policy.name, "quantile": levels, "loss": losses[order[places]]}))
     return pd.concat(frames, ignore_index=True)
-
-
-def _quantiles(problem: DecisionProblem, policy: Policy, levels: FloatArray) -> FloatArray:
-    on = evaluated_on(policy, problem)
-    losses = losses_of(on, policy.probabilities(on))
-    order = losses.argsort()
-    below = on.prior[order].cumsum()
-    # Both ends are known exactly; what is left is the rounding of a sum.
-    places = np.searchsorted(below, levels * below[-1] * (1 - 1e-12))
-    quantiles: FloatArray = losses[order[places]]
-    return quantiles
 
 
 def losses_of(problem: DecisionProblem, probabilities: FloatArray) -> FloatArray:

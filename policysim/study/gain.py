@@ -1,22 +1,24 @@
-"""What choosing for each patient gains over one treatment for all, and the proof of the most that any policy keeps."""
+"""One treatment for all, what choosing for each gains over it, and the proof of the most that any policy keeps."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import reduce
 from typing import NamedTuple
 
 import numpy as np
+import pandas as pd
 
 from policies.arrays import ROUNDING, FloatArray, rounded_sum
 from policies.optimal.certificate import optimal_certificate
 from policies.policy import NotApplicableError
 from policies.problem import DecisionProblem, once_per_problem
 from policies.proof import rounded_down
-from policysim.question.formats import rounded
+from policies.reference import BestFixed
+from policysim.question.formats import NEGLIGIBLE, rounded
 
 # Shares of a gain are said where it is at least so much of what the best for each gains over choosing by lot.
 LEAST_SHARE = 0.1
@@ -51,10 +53,15 @@ class Gain:
     @classmethod
     def of(cls, problem: DecisionProblem) -> Gain:
         """The gain in a problem, under its prior."""
+        if problem.admissible is None:
+            by_lot = problem.fixed_values.mean()
+        else:
+            total = np.where(problem.admissible, problem.utilities, 0.0).sum(axis=1)
+            by_lot = problem.prior @ (total / problem.admissible.sum(axis=1))
         return cls(
             best=float(problem.prior @ problem.utilities.max(axis=1)),
             fixed=problem.best_fixed_value,
-            by_lot=_by_lot(problem),
+            by_lot=float(by_lot),
             rounding=ROUNDING * float(problem.prior @ reduce(np.maximum, map(np.abs, problem.utilities.T))),
         )
 
@@ -80,12 +87,87 @@ class Gain:
         return (value - self.fixed) / (self.best - self.fixed) if self.exists else np.nan
 
 
-def _by_lot(problem: DecisionProblem) -> float:
-    """The value of each allowed action with the same probability."""
-    if problem.admissible is None:
-        return float(problem.fixed_values.mean())
-    total = np.where(problem.admissible, problem.utilities, 0.0).sum(axis=1)
-    return float(problem.prior @ (total / problem.admissible.sum(axis=1)))
+def each_for_all(problem: DecisionProblem) -> pd.DataFrame:
+    """Each treatment for all, the best one first.
+
+    Returns
+    -------
+    DataFrame
+        action, value, benefit_kept (NaN where shares of the benefit say little), and of each outcome
+        `expected_OUTCOME` and `extra_OUTCOME`, beyond the best treatment for each. Where records differ in what they
+        allow, the first row has the best treatments for those who allow the same.
+    """
+    gain, best = Gain.of(problem), problem.best_actions[:, None]
+    values = np.array([problem.best_fixed_value, *problem.fixed_values])
+    table = pd.DataFrame(
+        {
+            "action": [problem.best_fixed_name, *map(problem.name_for_all, range(problem.n_actions))],
+            "value": values,
+            "benefit_kept": [gain.kept(float(value)) if gain.has_shares else np.nan for value in values],
+        }
+    )
+    for name, outcome in problem.outcomes.items():
+        expected = np.array([problem.prior @ problem.of_best_fixed(outcome), *problem.for_all(outcome)])
+        least = float(problem.prior @ np.take_along_axis(outcome, best, axis=1)[:, 0])
+        table[f"expected_{name}"], table[f"extra_{name}"] = expected, expected - least
+    return table
+
+
+def deaths_of_references(problem: DecisionProblem) -> dict[str, float]:
+    """Deaths per patient: best for each, one for all, untreated (where everybody may be); empty where nobody dies."""
+    deaths = problem.outcomes.get("deaths")
+    if deaths is None or not deaths.any():
+        return {}
+    best = np.take_along_axis(deaths, problem.best_actions[:, None], axis=1)[:, 0]
+    choices = {"best for each": best, "one for all": problem.of_best_fixed(deaths)}
+    if problem.admissible is None or problem.admissible[:, 0].all():
+        choices["untreated"] = deaths[:, 0]
+    return {name: float(problem.prior @ chosen) for name, chosen in choices.items()}
+
+
+def safest_for_all(for_all: pd.DataFrame) -> pd.DataFrame:
+    """Of `each_for_all` the row with the fewest deaths; of those that cost no more but for rounding, the best.
+
+    Empty where nobody can die.
+    """
+    if "expected_deaths" not in for_all or not for_all["expected_deaths"].any():
+        return for_all[:0]
+    deaths = for_all["expected_deaths"].to_numpy()
+    place = 0 if deaths[0] <= deaths[1:].min() * (1 + ROUNDING) else 1 + int(deaths[1:].argmin())
+    return for_all.iloc[[place]]
+
+
+def break_even(at_epsilon: pd.DataFrame, private: Collection[str], gain: Gain, assumed: float) -> pd.DataFrame:
+    """Where the value of the best private policy, and of one treatment for all, are the same as a death weighs more.
+
+    Parameters
+    ----------
+    at_epsilon : DataFrame
+        The rows of everyone of a comparison at one epsilon, with best-fixed.
+    private : collection of str
+        The policies that spend epsilon.
+    gain : Gain
+        Of the problem.
+    assumed : float
+        The weight that a death has.
+
+    Returns
+    -------
+    DataFrame
+        policy, weight, assumed: one row; none where no private policy is worth more than one treatment for all, or none
+        that is costs more deaths.
+    """
+    rows = at_epsilon[at_epsilon["policy"].isin(list(private)) & (at_epsilon["value"] >= gain.beaten_from)]
+    fixed = at_epsilon[at_epsilon["policy"] == BestFixed.name]
+    found = pd.DataFrame(columns=["policy", "weight", "assumed"])
+    if rows.empty or fixed.empty or "extra_deaths" not in fixed or fixed["extra_deaths"].isna().all():
+        return found
+    best = rows.iloc[int(rows["value"].argmax())]
+    deaths = float(best["extra_deaths"] - fixed["extra_deaths"].iloc[0])
+    if deaths > NEGLIGIBLE:
+        weight = assumed + float(best["value"] - fixed["value"].iloc[0]) / deaths
+        found.loc[0] = [best["policy"], weight, assumed]
+    return found
 
 
 def ratio(part: FloatArray, whole: FloatArray, scale: FloatArray) -> FloatArray:

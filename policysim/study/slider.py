@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 from markupsafe import Markup
+from numpy.typing import NDArray
 
 from policies.arrays import ROUNDING
 from policies.catalogue import CATALOGUE
@@ -283,32 +284,30 @@ def show(
     if probabilities is None:
         policies = [study.policy(name) for name in choosable(table)]
         probabilities = written(example_probabilities(problem, examples, policies, study.epsilons, progress))
+    not_allowed, best = {}, {}
+    for example in examples:
+        row = problem.utilities[example.record]
+        allows = np.ones(len(row)) if problem.admissible is None else problem.admissible[example.record]
+        not_allowed[example.label] = _where(problem, allows == 0)
+        # None has a higher utility, but for rounding.
+        best[example.label] = _where(problem, row >= row.max() - ROUNDING * np.abs(row).max())
     slider = make_slider(
         table,
         probabilities,
         {example.label: problem.records.describe(example.record) for example in examples},
         epsilon=study.epsilon,
         policy=first_policy(table, study.epsilon),
-        not_allowed={example.label: _not_allowed(problem, example.record) for example in examples},
-        best={example.label: _best(problem, example.record) for example in examples},
+        not_allowed=not_allowed,
+        best=best,
         count=count,
         deaths=deaths,
     )
     return Shown(probabilities, slider)
 
 
-def _not_allowed(problem: DecisionProblem, record: int) -> frozenset[str]:
-    if problem.admissible is None:
-        return frozenset()
-    pairs = zip(problem.actions, problem.admissible[record], strict=True)
-    return frozenset(action for action, allowed in pairs if not allowed)
-
-
-def _best(problem: DecisionProblem, record: int) -> frozenset[str]:
-    """The actions whose utility is the highest for a record, but for rounding."""
-    row = problem.utilities[record]
-    reached = row.max() - ROUNDING * np.abs(row).max()
-    return frozenset(action for action, utility in zip(problem.actions, row, strict=True) if utility >= reached)
+def _where(problem: DecisionProblem, holds: NDArray[np.bool_]) -> frozenset[str]:
+    """The actions of which something holds."""
+    return frozenset(action for action, true in zip(problem.actions, holds, strict=True) if true)
 
 
 def choosable(table: pd.DataFrame) -> tuple[str, ...]:

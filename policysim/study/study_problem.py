@@ -59,23 +59,22 @@ def build_problem(study: Study) -> DecisionProblem:
     scenario = modelled.scenario
     response = ResponseModel(scenario)
     assumed = prior(scenario)
+    outcomes = {
+        name: response.expected_count(symptoms_of(scenario))
+        if name == SYMPTOMS
+        else response.probability(DEATH if name == DEATHS else name)
+        for name in modelled.outcomes
+    }
     return DecisionProblem(
         expected_utilities(response, modelled.utility),
         assumed,
         build_adjacency(study),
         scenario.actions,
         records=scenario.space,
-        outcomes={name: _expected(response, name) for name in modelled.outcomes},
+        outcomes=outcomes,
         priors=OtherPriors(study, assumed),
         admissible=response.admissible,
     )
-
-
-def _expected(response: ResponseModel, counted: str) -> FloatArray:
-    """The expected number of what is counted, per patient, (n_records, n_actions)."""
-    if counted == SYMPTOMS:
-        return response.expected_count(symptoms_of(response.scenario))
-    return response.probability(DEATH if counted == DEATHS else counted)
 
 
 def expected_utilities(response: ResponseModel, utility: Utility) -> NDArray[np.float64]:

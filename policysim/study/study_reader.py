@@ -131,7 +131,9 @@ def _read(table: Table, path: Path, name: str) -> Study:
             f'Put scenario = "{path.name}" into a study.toml beside it, and name that file',
             located=False,
         )
-    scenario = _read_scenario(table, path)
+    name_of_scenario = table["scenario"]
+    source = str(path.parent / name_of_scenario) if name_of_scenario.endswith(".toml") else name_of_scenario
+    scenario = _read_scenario(table, source)
     shared = _read_shared(table, name, list(scenario.space.names) if scenario else None, DEFAULT_POLICIES)
     utility = _read_utility(table["utility"], scenario)
     at_most, capacity = _read_bounds(table, scenario)
@@ -144,7 +146,7 @@ def _read(table: Table, path: Path, name: str) -> Study:
         **shared,
         files=_kept_files(table, path),
         scenario=scenario,
-        scenario_source=_scenario_source(table, path),
+        scenario_source=source,
         utility=utility,
         at_most=at_most,
         capacity=capacity,
@@ -176,6 +178,15 @@ def _read_shared(table: Table, name: str, features: list[str] | None, defaults: 
     privacy.close()
     compare.close()
     listed = checked_epsilons(epsilons) if epsilons else EPSILONS
+    policies = compare.get("policies", defaults)
+    for position, policy in enumerate(policies):
+        if policy not in CATALOGUE:
+            compare.fail(unknown_policy(policy), "policies", position)
+    # The prevalence where a scenario has one, or a feature.
+    known = [PREVALENCE] if "data" not in table else []
+    robust = compare.get("robust", "".join(known))
+    if "robust" in compare and features is not None and robust not in (*known, *features):
+        compare.fail(unknown("prior", robust, [*known, *features]), "robust")
     return {
         "name": name,
         "text": table.mistakes.text,
@@ -186,9 +197,9 @@ def _read_shared(table: Table, name: str, features: list[str] | None, defaults: 
         "public": public,
         "epsilon": nearest_epsilon(privacy["epsilon"], listed),
         "epsilons": listed,
-        "policies": _read_policies(compare, defaults),
+        "policies": tuple(dict.fromkeys(policies)),
         "by": compare["by"],
-        "robust": _read_robust(compare, features, known=PREVALENCE if "data" not in table else None),
+        "robust": robust or None,
         "seed": table["seed"],
     }
 
@@ -198,23 +209,17 @@ def name_of_study(path: Path) -> str:
     return path.parent.resolve().name if path.name == STUDY else path.stem
 
 
-def _read_scenario(table: Table, path: Path) -> Scenario | None:
-    name = table["scenario"]
-    if not name:
+def _read_scenario(table: Table, source: str) -> Scenario | None:
+    """From the built-in name, or the path of its file."""
+    if not source:
         if "scenario" in table:
             table.fail('must be the name of a built-in scenario or of a file, such as "ward.toml", got ""', "scenario")
         return None
     try:
-        return load_scenario(_scenario_source(table, path))
+        return load_scenario(source)
     except InputFileError as error:
         table.mistakes.merge(error, "scenario")
         return None
-
-
-def _scenario_source(table: Table, path: Path) -> str:
-    """The built-in name of the study's scenario, or the path of its file."""
-    name = table["scenario"]
-    return str(path.parent / name) if name.endswith(".toml") else name
 
 
 def _kept_files(table: Table, path: Path) -> dict[str, bytes]:
@@ -268,14 +273,6 @@ def _refuse_hidden_contraindications(table: Table, scenario: Scenario, shared: M
         table.fail(why_refused(read, shared["epsilon"]), *key)
 
 
-def _read_policies(compare: Table, defaults: Sequence[str]) -> tuple[str, ...]:
-    names = compare.get("policies", defaults)
-    for position, name in enumerate(names):
-        if name not in CATALOGUE:
-            compare.fail(unknown_policy(name), "policies", position)
-    return tuple(dict.fromkeys(names))
-
-
 def _read_bounds(table: Table, scenario: Scenario | None) -> tuple[dict[str, float | str], dict[str, float]]:
     """What the policy within bounds keeps: the most of an outcome, and the largest share of an action."""
     bounds = table["compare"].table("at_most")
@@ -300,14 +297,6 @@ def _refuse_bounds(table: Table) -> None:
     for place, key in ((table["compare"], "at_most"), (table, "capacity")):
         if key in place:
             place.fail("only goes with a scenario: of a log only estimates are known, which keep no bound", key)
-
-
-def _read_robust(compare: Table, features: list[str] | None, known: str | None) -> str | None:
-    """The prevalence by default where a scenario has one, or a feature."""
-    name: str = compare.get("robust", known or "")
-    if "robust" in compare and features is not None and name not in (known, *features):
-        compare.fail(unknown("prior", name, [*filter(None, [known]), *features]), "robust")
-    return name or None
 
 
 def _read_utility(table: Table, scenario: Scenario | None) -> Utility:

@@ -60,7 +60,8 @@ def rule(draw, treatment, hazards):
     for target in draw(st.lists(st.sampled_from(targets), min_size=1, max_size=4, unique=True)):
         operation = draw(st.sampled_from(["set", "add", "multiply"]))
         numbers = {"set": share(0.001, 1.0), "add": share(0.0, 0.3), "multiply": share(0.2, 1.4)}[operation]
-        steps.setdefault(operation, []).append((target, draw(stated(numbers, low=0.001, high=1.4))))
+        low = 0.0 if operation == "add" else 0.001
+        steps.setdefault(operation, []).append((target, draw(stated(numbers, low=low, high=1.4))))
     lines += [f"{operation} = {inline(*zip(*found, strict=True))}" for operation, found in steps.items()]
     return "\n".join(lines)
 

@@ -5,12 +5,12 @@ import re
 from dataclasses import dataclass
 
 import pandas as pd
+from decisions import results_of
 from small_studies import write_small_study
 
 import policysim as ps
-from policysim.decision.decision_question import answer_of, compared
+from policysim.decision.decision_question import answer_of
 from policysim.decision.findings import Findings, find
-from policysim.decision.prices import price_list
 from policysim.output.deliver import DEFAULT, FigureFiles, folder_files
 from policysim.study.declared import ScenarioStudy
 
@@ -35,13 +35,10 @@ class Report:
 def make_report(folder, text, *, prices=False, formats=DEFAULT.formats):
     study = ps.load_study(write_small_study(folder, text))
     problem = ps.build_problem(study)
-    policies = list(dict.fromkeys([*REFERENCES, *study.policies]))
-    table = ps.compare(problem, policies=policies, epsilons=study.epsilons, by=study.by)
-    findings = find(study, problem, table)
-    listed = price_list(study, problem) if prices else None
-    answer = answer_of(study, compared(study, problem, table, findings, prices=listed))
+    found = results_of(study, problem, prices=prices)
+    answer, findings = answer_of(study, found), find(found, study)
     files = folder_files(answer, "policysim compare study.toml", FigureFiles(formats))
-    return Report(study, problem, table, findings, files)
+    return Report(study, problem, found.tables["comparison"], findings, files)
 
 
 def readable(markup):

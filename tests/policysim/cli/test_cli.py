@@ -335,7 +335,7 @@ def one_prevalence(tmp_path):
 
 @pytest.mark.usefixtures("blank_drawings")
 def test_all_policies_are_compared_but_those_that_do_not_apply(capsys, one_prevalence, tmp_path, monkeypatch):
-    monkeypatch.setattr("policysim.decision.robustness.REDRAWS", 20)
+    monkeypatch.setattr("policysim.decision.redraws.REDRAWS", 20)
     code, out, err = run(capsys, "compare", one_prevalence, "--policy", "all", "--out", str(tmp_path / "out"))
     assert (code, err) == (0, "")
     assert "Left out: optimal-robust, as optimal-robust needs the priors that patients may come from" in out

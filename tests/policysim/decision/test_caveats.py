@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from counted_progress import CountedProgress
+from decisions import findings_of, ranked_in_redraws
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from small_studies import SCENARIO, STUDY, write_small_study
@@ -14,10 +15,9 @@ from small_studies import SCENARIO, STUDY, write_small_study
 import policysim as ps
 from envs import ResponseModel
 from policysim.cli.main import main
-from policysim.decision.findings import find
 from policysim.decision.prices import WHOLE_RECORD, price_list
-from policysim.decision.redraws import Redraws
-from policysim.decision.robustness import N_RECORDS, REDRAWS, _evaluated, _Sample, ranked, robustness, wrong_prior
+from policysim.decision.redraws import N_RECORDS, REDRAWS, Redraws, _Sample, ranked, redrawn
+from policysim.decision.scenario_outcomes import wrong_prior
 from policysim.question.formats import next_below
 from policysim.study.gain import LEAST_SHARE, Gain
 from policysim.study.study_problem import FACTORS, expected_utilities
@@ -35,7 +35,7 @@ def problem(study):
 
 def test_each_price_is_the_optimum_under_that_adjacency(study, problem):
     progress = CountedProgress()
-    prices = price_list(study, problem, progress).set_index("hides")
+    prices = price_list(problem, study.epsilon, progress).set_index("hides")
     assert progress.done == progress.expected == 6
     assert set(prices.index) == {*study.scenario.space.names, WHOLE_RECORD}
     best = float(problem.prior @ problem.utilities.max(axis=1))
@@ -62,7 +62,7 @@ def test_what_the_model_does_not_use_has_no_price(tmp_path, adjacency, capsys):
     path = write_small_study(tmp_path, text, UNUSED)
     study = ps.load_study(path)
     problem = ps.build_problem(study)
-    prices = price_list(study, problem).set_index("hides")
+    prices = price_list(problem, study.epsilon).set_index("hides")
     assert not prices.loc["penicillin_allergy", "used"]
     assert prices.loc["penicillin_allergy", ["value", "loss", "benefit_kept", "extra_deaths"]].isna().all()
     # Independently: which features change a difference between two treatments' utilities.
@@ -92,8 +92,7 @@ def test_an_epsilon_beats_one_for_all_only_where_it_is_worth_more(study, problem
     asked = replace(study, policies=("optimal", "randomized-response"), by=(), adjacency="one-feature")
     other = problem.with_adjacency(ps.OneFeature(study.scenario.space.shape))
     for which, adjacent in ((replace(asked, adjacency="any-record"), problem), (asked, other)):
-        table = ps.compare(adjacent, policies=["best-fixed", *asked.policies], epsilons=study.epsilons)
-        found = {row.policy: row.better_from for row in find(which, adjacent, table).rows}
+        found = {row.policy: row.better_from for row in findings_of(which, adjacent).rows}
         assert found.keys() >= set(asked.policies)
         for name in asked.policies:
             least = found[name]
@@ -173,7 +172,8 @@ def test_no_share_of_a_tiny_gain_is_printed_anywhere(tmp_path, capsys, draw_only
 
 
 def test_the_wrong_prior_is_the_right_one_at_factor_one(study, problem):
-    table = wrong_prior(study, problem, ["optimal", "randomized-response"])
+    made = [study.policy(name, study.epsilon) for name in ("optimal", "randomized-response")]
+    table = wrong_prior(study, problem, made)
     assert list(table["factor"].unique()) == list(FACTORS.values())
     compared = ps.compare(problem, policies=["optimal", "randomized-response"], epsilons=[study.epsilon])
     right = table[table["factor"] == 1].set_index("policy")["benefit_kept"]
@@ -185,7 +185,7 @@ def test_the_wrong_prior_changes_the_prevalence_and_nothing_else(study, problem)
     frame = study.scenario.space.decode(np.arange(problem.n_records))
     ill = frame["infected"].to_numpy() == 1
     policy = ps.make_policy("optimal", epsilon=study.epsilon).probabilities(problem)
-    rows = wrong_prior(study, problem, ["optimal"]).set_index("factor")
+    rows = wrong_prior(study, problem, [ps.make_policy("optimal", epsilon=study.epsilon)]).set_index("factor")
     for factor in FACTORS.values():
         prevalence = 0.3 * factor
         prior = np.where(ill, prevalence * problem.prior / 0.3, (1 - prevalence) * problem.prior / 0.7)
@@ -220,16 +220,16 @@ def test_the_spread_of_redrawn_odds_is_the_stated_one(covid):
 
 def test_the_ranking_on_sampled_patients_is_the_exact_one(covid, covid_problem, monkeypatch):
     # The ranking is that of the effects as stated, and of all redraws the first are the same.
-    monkeypatch.setattr("policysim.decision.robustness.REDRAWS", 40)
+    monkeypatch.setattr("policysim.decision.redraws.REDRAWS", 40)
     names = ("best-fixed", "exponential", "randomized-response", "optimal")
-    found = robustness(covid, covid_problem, names)
+    found = ranked_in_redraws(covid, covid_problem, names)
     table = ps.compare(covid_problem, policies=list(names), epsilons=[covid.epsilon])
     assert found.ranking == tuple(table.sort_values("value", ascending=False)["policy"])
     assert 0 < found.holds < found.redraws == 40
     assert {each.outcome for each in found.ranges} == {"benefit", "benefit_kept", "extra_deaths"}
     assert {each.policy for each in found.ranges} == set(names)
     assert all(each.low <= each.high for each in found.ranges)
-    assert robustness(covid, covid_problem, names) == found
+    assert ranked_in_redraws(covid, covid_problem, names) == found
 
 
 def test_what_only_rounding_tells_apart_is_a_tie_that_the_optimum_wins():
@@ -257,7 +257,7 @@ def test_a_true_difference_is_no_tie_and_the_optimum_wins_no_other_way():
 def test_where_the_optimum_is_one_treatment_for_all_it_is_first_in_every_redraw(study, problem):
     small = replace(study, epsilon=1e-3)
     names = ("best-fixed", "randomized-response", "optimal")
-    found = robustness(small, problem, names)
+    found = ranked_in_redraws(small, problem, names)
     assert found.ranking[0] == "optimal"
     assert found.first_holds == REDRAWS
 
@@ -267,8 +267,8 @@ def test_redraws_do_not_depend_on_the_adjacency_but_by_the_policies(study, probl
     other = problem.with_adjacency(ps.OneFeature(study.scenario.space.shape))
     one_feature = replace(study, adjacency="one-feature")
     names = ("best-fixed", "randomized-response")
-    assert robustness(one_feature, other, names) == robustness(study, problem, names)
-    assert robustness(study, problem, ()) is None
+    assert ranked_in_redraws(one_feature, other, names) == ranked_in_redraws(study, problem, names)
+    assert ranked_in_redraws(study, problem, ()) is None
 
 
 def test_a_problem_with_another_adjacency_or_prior_shares_its_tables(problem):
@@ -289,19 +289,19 @@ def test_effects_of_a_response_are_those_of_its_treatments(study):
 
 
 def test_policies_that_look_at_outcomes_or_other_priors_are_ranked_too(study, problem, monkeypatch):
-    monkeypatch.setattr("policysim.decision.robustness.REDRAWS", 3)
+    monkeypatch.setattr("policysim.decision.redraws.REDRAWS", 3)
     names = ("best-fixed", "optimal", "optimal-safe", "optimal-robust")
-    found = robustness(study, problem, names)
+    found = ranked_in_redraws(study, problem, names)
     assert set(found.ranking) == set(names)
     # Bounds that nobody can keep leave their policy out, and nothing else.
     tight = replace(study, at_most={"deaths": 0.0})
-    assert set(robustness(tight, problem, names).ranking) == set(names) - {"optimal-safe"}
+    assert set(ranked_in_redraws(tight, problem, names).ranking) == set(names) - {"optimal-safe"}
 
 
 def test_ranges_are_those_of_the_policies_as_made_under_the_redrawn_numbers(study, problem, monkeypatch):
     """By hand: the tables of all records, the whole problem of each redraw."""
-    monkeypatch.setattr("policysim.decision.robustness.REDRAWS", 4)
-    found = robustness(study, problem, ("best-fixed", "optimal"))
+    monkeypatch.setattr("policysim.decision.redraws.REDRAWS", 4)
+    found = ranked_in_redraws(study, problem, ("best-fixed", "optimal"))
     _, numbers = np.random.default_rng(study.seed).spawn(2)
     prior = problem.prior
     assert found.n_records == problem.n_records
@@ -324,6 +324,40 @@ def test_ranges_are_those_of_the_policies_as_made_under_the_redrawn_numbers(stud
         assert [each.low, each.high] == pytest.approx(wanted, abs=1e-12)
 
 
+def test_each_option_has_a_row_in_every_redraw_with_what_is_counted(study, problem, monkeypatch):
+    """By hand: the tables of all records, made for the numbers as stated, on the whole problem of each redraw."""
+    monkeypatch.setattr("policysim.decision.redraws.REDRAWS", 3)
+    policies = [study.policy(name, study.epsilon) for name in ("greedy", "optimal")]
+    found = redrawn(study, problem, policies)
+    single = {
+        f"for all: {action}": np.eye(3)[np.full(problem.n_records, a)] for a, action in enumerate(problem.actions)
+    }
+    tables = {policy.name: policy.probabilities(problem) for policy in policies} | single
+    counted = [f"expected_{name}" for name in problem.outcomes]
+    assert list(found.options.columns) == ["draw", "option", "value", *counted]
+    assert found.options["option"].tolist() == [*tables] * 3
+    assert found.options["draw"].tolist() == np.repeat(range(3), len(tables)).tolist()
+    _, numbers = np.random.default_rng(study.seed).spawn(2)
+    draws = Redraws(study)
+    symptoms = [name for name in study.scenario.transient if name not in study.scenario.death.acute]
+    for draw in range(3):
+        scenario, utility = draws.draw(numbers)
+        response = ResponseModel(study.scenario).with_scenario(scenario)
+        utilities = expected_utilities(response, utility)
+        outcomes = {"deaths": response.probability("death"), "symptoms": sum(map(response.probability, symptoms))}
+        rows = found.options[found.options["draw"] == draw].set_index("option")
+        for option, table in tables.items():
+            assert rows.loc[option, "value"] == pytest.approx(
+                problem.prior @ (table * utilities).sum(axis=1), abs=1e-12
+            )
+            for name, outcome in outcomes.items():
+                expected = problem.prior @ (table * outcome).sum(axis=1)
+                assert rows.loc[option, f"expected_{name}"] == pytest.approx(expected, abs=1e-12)
+        reference = found.references.iloc[draw]
+        assert reference["best"] == pytest.approx(problem.prior @ utilities.max(axis=1))
+        assert reference["fixed"] == pytest.approx(rows.loc[list(single), "value"].max())
+
+
 def test_a_sample_of_the_records_gives_what_all_of_them_give(covid, covid_problem):
     """As stated, in 5 samples: within 2 % of the exact benefit and deaths, of which few patients have nearly all."""
     names = ("best-fixed", "exponential", "randomized-response")
@@ -334,8 +368,13 @@ def test_a_sample_of_the_records_gives_what_all_of_them_give(covid, covid_proble
     for seed in range(5):
         sample = _Sample.of(covid_problem, np.random.default_rng(seed))
         assert len(sample.records) <= N_RECORDS
-        _, found = _evaluated(sample, response, covid.utility, {n: t[sample.records] for n, t in tables.items()})
-        for name, table in tables.items():
+        there = sample.problem(response, covid.utility)
+        harm, fixed_there = there.outcomes["deaths"], there.best_fixed_value
+        least_there = there.prior @ np.take_along_axis(harm, there.best_actions[:, None], axis=1)[:, 0]
+        for table in tables.values():
             extra = covid_problem.prior @ (table * died).sum(axis=1) - least
-            assert found[name, "extra_deaths"] == pytest.approx(extra, rel=0.02, abs=1e-6)
-            assert found[name, "benefit"] == pytest.approx(covid_problem.value(table) - fixed, rel=0.02, abs=1e-4)
+            mine = table[sample.records]
+            died_there = there.prior @ (mine * harm).sum(axis=1) - least_there
+            assert died_there == pytest.approx(extra, rel=0.02, abs=1e-6)
+            gained = there.value(mine) - fixed_there
+            assert gained == pytest.approx(covid_problem.value(table) - fixed, rel=0.02, abs=1e-4)

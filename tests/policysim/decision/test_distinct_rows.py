@@ -12,7 +12,7 @@ from policies import CATALOGUE, Policy
 from policies.distinct import distinct_rows, once_each
 from policies.privacy_loss import privacy_loss_of_logs
 from policysim.decision.choose import Wish, choose
-from policysim.decision.robustness import wrong_prior
+from policysim.decision.scenario_outcomes import wrong_prior
 from policysim.study.example_patients import ExamplePatient, example_probabilities, patient_losses
 
 EPSILONS = [0.0, 0.5, 3.0]
@@ -123,7 +123,7 @@ def test_covid_is_the_same_on_its_rows(covid_problem):
 
 
 def test_a_wrong_prior_is_that_of_all_records(covid, covid_problem):
-    table = wrong_prior(covid, covid_problem, ["optimal"])
+    table = wrong_prior(covid, covid_problem, [ps.make_policy("optimal", epsilon=covid.epsilon)])
     policy = ps.make_policy("optimal", epsilon=covid.epsilon)
     chosen = policy.probabilities(covid_problem)
     codes, _ = covid.scenario.space.groups("covid_positive")

@@ -7,7 +7,7 @@ from small_studies import DEPENDENT, STUDY, write_small_study
 
 import policysim as ps
 from envs.treatment_response import ResponseModel
-from policysim.decision.prices import COSTS, sensitivity_by_outcome
+from policysim.decision.scenario_outcomes import COSTS, sensitivity_by_outcome
 
 ADJACENCIES = {
     "any-record": 'adjacency = "any-record"',

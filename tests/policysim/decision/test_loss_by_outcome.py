@@ -7,8 +7,7 @@ from small_studies import DEPENDENT, SCENARIO, STUDY, write_small_study
 import policysim as ps
 from envs.treatment_response import ResponseModel
 from policies.catalogue import CATALOGUE
-from policysim.decision.loss_by_outcome import loss_by_outcome
-from policysim.decision.prices import COSTS
+from policysim.decision.scenario_outcomes import COSTS, loss_by_outcome
 from policysim.study.sweep import applies
 
 

@@ -1,9 +1,11 @@
 """A decision in which some patients must not get some treatments: every number counts what is allowed alone."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
+from decisions import findings_of, ranked_in_redraws
 from full_programme import full_value
 from random_problems import LOOK_FURTHER, neighbour_pairs
 from small_studies import STUDY, write_small_study
@@ -12,16 +14,15 @@ import policysim as ps
 from policies import CATALOGUE, AnyRecord, DecisionProblem, make_policy
 from policies.policy import Policy
 from policysim.cli.main import main
-from policysim.decision import decision_question, robustness
+from policysim.decision import decision_question, redraws
 from policysim.decision.audit import audit
 from policysim.decision.beliefs import beliefs
 from policysim.decision.choose import Verdict, Wish, choose
 from policysim.decision.demands import expected_loss
-from policysim.decision.findings import find
 from policysim.decision.frontier import frontier
-from policysim.decision.loss_by_outcome import loss_by_outcome
 from policysim.decision.page_values import findings_table
-from policysim.decision.prices import price_list, sensitivity_by_outcome, unused_features
+from policysim.decision.prices import price_list, unused_features
+from policysim.decision.scenario_outcomes import loss_by_outcome, sensitivity_by_outcome
 from policysim.question.formats import next_below
 from policysim.study.checks import checked_tables
 from policysim.study.example_patients import patient_losses, witness_rows
@@ -175,8 +176,7 @@ def test_bounds_and_the_safest_for_all_count_what_is_allowed(problem):
 
 def test_findings_and_page_count_what_is_allowed(study, problem):
     names = ("greedy", "best-fixed", "uniform", "exponential", "randomized-response", "optimal")
-    table = ps.compare(problem, policies=names, epsilons=study.epsilons, by=["age"])
-    found = find(study, problem, table)
+    found = findings_of(replace(study, policies=names, by=("age",)), problem)
     best = np.where(problem.admissible, problem.utilities, -np.inf).argmax(axis=1)
     deaths = problem.outcomes["deaths"][np.arange(problem.n_records), best]
     assert found.deaths["best for each"] == pytest.approx(problem.prior @ deaths, abs=1e-15)
@@ -196,12 +196,12 @@ def test_findings_and_page_count_what_is_allowed(study, problem):
 
 
 def test_what_decides_who_may_get_what_has_no_price_and_is_used(study, problem):
-    prices = price_list(study, problem)
+    prices = price_list(problem, study.epsilon)
     assert set(prices["hides"]) == {*HIDDEN, "all but age"}
     row = prices.set_index("hides").loc["all but age"]
     assert row["value"] == pytest.approx(full_value(problem, study.epsilon), abs=1e-7)
     assert (prices["epsilon_spent"].dropna() <= study.epsilon + 1e-12).all()
-    assert "age" not in unused_features(study, problem, study.space.names)
+    assert "age" not in unused_features(problem, study.space.names)
 
 
 def test_the_parts_of_the_sensitivity_are_those_of_what_is_allowed(study, problem):
@@ -261,13 +261,13 @@ def test_redraws_keep_to_the_mask(tmp_path, monkeypatch):
     problem = DecisionProblem(
         plain.utilities, plain.prior, plain.adjacency, plain.actions, records=asked.space, admissible=mask
     )
-    seen, of_sample = [], robustness._Sample.problem
-    monkeypatch.setattr(robustness, "REDRAWS", 2)
-    monkeypatch.setattr(robustness._Sample, "problem", lambda *given: seen.append(of_sample(*given)) or seen[-1])
-    found = robustness.robustness(asked, problem, ("best-fixed", "randomized-response", "optimal"))
+    seen, of_sample = [], redraws._Sample.problem
+    monkeypatch.setattr(redraws, "REDRAWS", 2)
+    monkeypatch.setattr(redraws._Sample, "problem", lambda *given: seen.append(of_sample(*given)) or seen[-1])
+    found = ranked_in_redraws(asked, problem, ("best-fixed", "randomized-response", "optimal"))
     assert found.redraws == 2
     assert len(seen) == 3  # as stated, and each redraw
-    assert all((each.admissible == [True, False, True]).all() for each, _ in seen)
+    assert all((each.admissible == [True, False, True]).all() for each in seen)
     # What nobody may get counts neither in what is kept nor as what there is to keep.
     assert all(each.high <= 1 for each in found.ranges if each.outcome == "benefit_kept")
 

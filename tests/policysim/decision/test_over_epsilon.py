@@ -4,11 +4,11 @@ import math
 import re
 
 import pytest
+from decisions import findings_of
 from report_pages import readable
 from small_studies import SCENARIO, STUDY, write_small_study
 
 import policysim as ps
-from policysim.decision.findings import find
 from policysim.decision.over_epsilon import flat_sentence, rise_sentence
 from policysim.question import formats
 
@@ -26,7 +26,7 @@ def made(folder, scenario, epsilons):
     study = ps.load_study(write_small_study(folder, text, scenario))
     problem = ps.build_problem(study)
     table = ps.compare(problem, policies=study.policies, epsilons=study.epsilons)
-    findings = find(study, problem, table)
+    findings = findings_of(study, problem)
     said = readable(rise_sentence(table, findings, problem.actions)).replace("\u00a0", " ")
     rows = table[(table["policy"] == "optimal") & (table["group"] == "all")].set_index("epsilon")
     return said, readable(flat_sentence(table, findings)), rows

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from check_certificate import proven_bound
+from decisions import findings_of
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from random_problems import problems
@@ -18,7 +19,6 @@ from policies.guess_rate import guess_rate
 from policysim.cli.main import main
 from policysim.decision.choice_screen import answer, asked, limit_shown
 from policysim.decision.choose import Wish, choose
-from policysim.decision.findings import find
 from policysim.decision.limit import Limit
 from policysim.question.formats import decimal, digits_of, next_below
 from policysim.question.words import KEEP, guesses
@@ -206,9 +206,8 @@ def test_the_record_is_refused_for_an_option_that_the_answer_shows(capsys, tmp_p
 def test_a_comparison_names_epsilons_that_keep_and_beat_as_printed():
     study = ps.load_study(WARD)
     problem = ps.build_problem(study)
-    table = ps.compare(problem, policies=study.policies, epsilons=study.epsilons, by=study.by)
     demand = Wish(keep=KEEP).demand(problem)
-    searched = [row for row in find(study, problem, table).rows if math.isfinite(row.keeps_from)]
+    searched = [row for row in findings_of(study, problem).rows if math.isfinite(row.keeps_from)]
     assert {row.policy for row in searched} == set(POLICIES)
     for row in searched:
         for epsilon, least in ((row.keeps_from, demand.value), (row.better_from, problem.best_fixed_value + 1e-12)):

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 import policysim as ps
-from policysim.decision.without_effect import without_effect
+from policysim.decision.scenario_outcomes import without_effect
 from policysim.study.basis import illustrative_words, numbers_by_part
 from policysim.study.study_reader import load_study
 

@@ -13,13 +13,13 @@ import policysim as ps
 from policies.listed import Listed
 from policies.problem import DecisionProblem
 from policysim.decision.beliefs import BeliefRange, Beliefs
+from policysim.decision.brief import who_dies
 from policysim.decision.decision_drawings import groups_drawing, icons_drawing
 from policysim.decision.decision_question import DecisionQuestion
 from policysim.decision.findings import PolicyRow
 from policysim.decision.headings import headings
 from policysim.decision.over_epsilon import flat_sentence
-from policysim.decision.robustness import Robustness, how_drawn
-from policysim.decision.who_dies import who_dies
+from policysim.decision.redraws import Robustness, how_drawn
 from policysim.question.protocol import SILENT
 
 
@@ -207,7 +207,7 @@ def test_a_treatment_that_nobody_may_have_leaves_the_page_whole(tmp_path):
     )
     study = STUDY.replace('adjacency = "any-record"', 'public = ["age"]')
     made = answer(tmp_path, study.replace('"randomized-response"]', '"optimal", "optimal-safe"]'), scenario)
-    assert (made.tables["comparison.csv"]["p_pill"] == 0).all()
+    assert (made.tables["comparison"]["p_pill"] == 0).all()
     values = page(made)
     assert all("pill" in patient.not_allowed for patient in values["slider"].patients)
     said = [*values["brief"].points, *vars(values["headings"]).values(), *made.sentences, made.headline]

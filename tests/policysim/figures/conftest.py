@@ -8,8 +8,7 @@ from small_studies import STUDY, write_small_study
 import policysim as ps
 from policies.catalogue import CATALOGUE
 from policysim.course.course_findings import ways as which_ways
-from policysim.decision.loss_by_outcome import loss_by_outcome
-from policysim.decision.prices import sensitivity_by_outcome
+from policysim.decision.scenario_outcomes import loss_by_outcome, sensitivity_by_outcome
 from policysim.study.example_patients import patient_losses
 
 EPSILONS = [0.1, 1.0, 5.0, 20.0]

@@ -7,15 +7,14 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
+from decisions import results_of
 from figure_cases import every_figure, every_size
 from matplotlib.figure import Figure
 from matplotlib.image import imread
 from svg_boxes import text_boxes
 
-import policysim as ps
 from policysim import figures, output
-from policysim.decision.decision_question import answer_of, compared
-from policysim.decision.findings import find
+from policysim.decision.decision_question import answer_of
 from policysim.figures.inline import inline
 from policysim.figures.looks import canvas
 from policysim.output.deliver import folder_files
@@ -97,8 +96,7 @@ def test_a_new_figure_is_a_drawing_and_the_line_that_asks_for_it(problem, study,
         return made.figure
 
     mine = Drawing("of-my-own", "A new figure", "A line.", draw, section="What <else> there is", table="findings.csv")
-    table = ps.compare(problem, policies=["greedy", "best-fixed", "uniform", *study.policies], epsilons=study.epsilons)
-    found = answer_of(study, compared(study, problem, table, find(study, problem, table)))
+    found = answer_of(study, results_of(study, problem))
     draw_only(mine.name)
     assert "of-my-own" not in folder_files(found, "")["report.html"].decode()
     files = folder_files(replace(found, drawings=[*found.drawings, mine]), "")

@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
+from decisions import findings_of
 from small_studies import STUDY, write_small_study
 from small_trials import make_trial
 
@@ -16,7 +17,6 @@ from policysim.course.course_brief import brief as course_brief
 from policysim.course.course_brief import right_guesses
 from policysim.course.course_findings import headline as course_headline
 from policysim.course.days import DaysQuestion, compare_days
-from policysim.decision.findings import find
 from policysim.decision.headline import headline
 from policysim.question.formats import percent, percent_down
 from policysim.trials.held_out import compare_log
@@ -34,7 +34,7 @@ def compared(study):
     problem = ps.build_problem(study)
     policies = ["greedy", "best-fixed", "uniform", "exponential", "optimal"]
     table = ps.compare(problem, policies=policies, epsilons=study.epsilons)
-    return find(replace(study, policies=tuple(policies), epsilon=4.0), problem, table), table
+    return findings_of(replace(study, policies=tuple(policies), epsilon=4.0), problem), table
 
 
 def at(table, policy, epsilon=4.0):

@@ -22,7 +22,7 @@ def problem(study):
 
 
 def patients_of(study, problem):
-    return example_patients(problem, study.space, study.illness)
+    return example_patients(problem, study.illness)
 
 
 def described(study, problem):
@@ -88,7 +88,7 @@ def test_the_level_that_holds_the_age_is_found_in_whatever_words(tmp_path, level
 def test_records_without_flags_or_ages_have_no_ill_and_healthy_example():
     space = record_space({"ward": ("a", "b", "c")})
     small = ps.DecisionProblem([[0, 1], [2, 0], [1, 1]], [0.2, 0.5, 0.3], AnyRecord(), records=space)
-    labels = [patient.label for patient in example_patients(small, space, ())]
+    labels = [patient.label for patient in example_patients(small, ())]
     assert all("symptom" not in label and "aged" not in label for label in labels)
     assert any("most common" in label for label in labels)
 
@@ -98,7 +98,7 @@ def test_few_illnesses_are_named_and_no_age_or_illness_is_made_up():
     small = ps.DecisionProblem(np.eye(8, 2), np.full(8, 1 / 8), AnyRecord(), records=space)
 
     def first(illness):
-        return [patient.label.split("; ")[0] for patient in example_patients(small, space, illness)][:2]
+        return [patient.label.split("; ")[0] for patient in example_patients(small, illness)][:2]
 
     assert first(("old_scar", "fever")) == ["old scar and fever", "nothing present"]
     # Of flags that make nobody ill, the patient has the most common.
@@ -149,7 +149,7 @@ def test_whatever_the_prior_holds_possible_the_examples_are_among_it():
         prior = rng.random(8) * (rng.random(8) < 0.4)
         prior[rng.integers(8)] += 0.1
         small = ps.DecisionProblem(rng.random((8, 2)), prior / prior.sum(), AnyRecord(), records=space)
-        patients = example_patients(small, space, ["scar", "fever"])
+        patients = example_patients(small, ["scar", "fever"])
         assert all(prior[patient.record] > 0 for patient in patients)
         for patient in patients:
             row = space.decode([patient.record]).iloc[0]

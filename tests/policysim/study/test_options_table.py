@@ -10,8 +10,8 @@ import policysim as ps
 from envs.treatment_response import ResponseModel
 from policies.problem import DecisionProblem
 from policysim.decision.decision_answer import answer_tables
+from policysim.decision.redraws import redrawn
 from policysim.decision.results import Asked
-from policysim.decision.robustness import redrawn
 from policysim.study.labels import Labels, labels_of
 from policysim.study.options_table import options
 

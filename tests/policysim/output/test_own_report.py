@@ -1,0 +1,125 @@
+"""`policysim.report`, of a problem of one's own and of a study."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+import pytest
+from small_studies import write_small_study
+
+import policysim as ps
+from envs import record_space
+from policies.policy import Policy
+from policysim.decision.decision_question import DecisionQuestion
+from policysim.question.protocol import SILENT
+
+RNG = np.random.default_rng(7)
+SPACE = record_space({"age": ["young", "middle", "old"], "ill": [0, 1], "sex": ["f", "m"]})
+UTILITIES, PRIOR = RNG.normal(size=(12, 3)), RNG.dirichlet(np.ones(12))
+OUTCOMES = {"deaths": RNG.random((12, 3)) / 10, "pain": RNG.random((12, 3))}
+YOUNG = SPACE.groups("age")[0] == 0
+MASK = ~np.column_stack([np.zeros(12, bool), YOUNG, np.zeros(12, bool)])
+ANY, ILL = ps.AnyRecord(), ps.Sensitive(SPACE.shape, (1,))
+ALWAYS = {"comparison", "examples", "findings", "patient-losses"}
+
+
+@dataclass(frozen=True)
+class ByLot(Policy):
+    """A policy of somebody else's."""
+
+    name = "by-lot"
+
+    def log_probabilities(self, problem):
+        return np.full(problem.utilities.shape, -np.log(problem.n_actions))
+
+
+def own(adjacency=ANY, utilities=UTILITIES, prior=PRIOR, **given):
+    return ps.DecisionProblem(utilities, prior, adjacency, **given)
+
+
+CASES = {
+    "nothing but numbers": (own(), {}, set()),
+    "one epsilon": (own(), {"epsilons": 1.0}, set()),
+    "one policy": (own(), {"policies": ["exponential"], "epsilons": [0.5, 2.0]}, set()),
+    "no private policy": (own(), {"policies": ["uniform"], "epsilons": [1.0]}, set()),
+    "a policy of one's own": (own(), {"policies": [ByLot()], "epsilons": [1.0, 2.0]}, set()),
+    "no privacy at all": (own(), {"policies": ["optimal"], "epsilons": [np.inf]}, set()),
+    "everything hidden": (own(), {"policies": ["optimal"], "epsilons": 0}, set()),
+    "features": (own(records=SPACE), {"epsilons": [1.0, 2.0]}, {"beliefs"}),
+    "some are hidden": (own(ILL, records=SPACE), {"epsilons": [1.0, 2.0]}, {"beliefs"}),
+    "some are hidden, no names": (own(ILL), {"epsilons": [1.0, 2.0]}, set()),
+    "one feature": (own(ps.OneFeature(SPACE.shape), records=SPACE), {"epsilons": [1.0, 2.0]}, {"beliefs"}),
+    "deaths": (own(records=SPACE, outcomes=OUTCOMES), {"epsilons": [1.0, 2.0]}, {"beliefs", "frontier"}),
+    "no deaths": (own(outcomes={"pain": OUTCOMES["pain"]}), {"epsilons": [1.0]}, set()),
+    "nobody dies": (own(outcomes={"deaths": np.zeros((12, 3))}), {"epsilons": [1.0]}, set()),
+    "a mask": (
+        own(ILL, records=SPACE, outcomes=OUTCOMES, admissible=MASK),
+        {"epsilons": [1.0, 2.0]},
+        {"beliefs", "frontier"},
+    ),
+    "nothing to gain": (own(utilities=np.ones((12, 3))), {"epsilons": [1.0]}, set()),
+    "records that nobody has": (
+        own(prior=np.r_[np.zeros(6), np.full(6, 1 / 6)], records=SPACE, outcomes=OUTCOMES),
+        {"epsilons": [1.0, 2.0]},
+        {"beliefs", "frontier"},
+    ),
+}
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.usefixtures("blank_drawings")
+@pytest.mark.parametrize("name", CASES)
+def test_any_problem_has_a_report(name):
+    problem, asked, more = CASES[name]
+    report = ps.report(problem, **asked)
+    assert set(report.tables) == ALWAYS | more
+    assert all(report.figures[name] is not None for name in report.figures)
+    assert "card" not in report.figures
+    assert all(name in repr(report) for name in (*report.tables, *report.figures))
+
+
+def test_its_comparison_is_that_of_compare_in_the_digits_of_files():
+    problem = own(records=SPACE, outcomes=OUTCOMES)
+    asked = {"policies": ["exponential", "optimal"], "epsilons": [0.5, 1.0]}
+    report = ps.report(problem, **asked)
+    compared = ps.compare(problem, **asked)
+    mine = report.tables["comparison"]
+    mine = mine[mine["policy"].isin(asked["policies"])].reset_index(drop=True)
+    pd.testing.assert_frame_equal(mine, compared, rtol=1e-6, atol=1e-12)
+    found = report.tables["findings"].set_index("quantity")["value"]
+    assert found["epsilon"] == 1.0
+    assert found["sensitivity"] == pytest.approx(problem.sensitivity.value)
+
+
+def test_a_figure_is_drawn_for_a_page_and_once():
+    report = ps.report(own(), policies=["exponential", "optimal"], epsilons=[0.5, 1.0, 2.0])
+    figure = report.figures["frontier"]
+    assert figure is report.figures["frontier"]
+    assert figure.axes
+    with pytest.raises(KeyError):
+        _ = report.figures["nothing"]
+
+
+def test_of_a_study_it_is_the_answer_of_compare(tmp_path):
+    path = write_small_study(tmp_path)
+    study = ps.load_study(path)
+    answer = DecisionQuestion.of(study, {"epsilons": [0.5, 1.0]}).answer(SILENT)
+    for of in (study, path, str(path)):
+        report = ps.report(of, epsilons=[0.5, 1.0])
+        assert list(report.tables) == list(answer.tables)
+        for name, table in answer.tables.items():
+            pd.testing.assert_frame_equal(report.tables[name], table)
+        assert {*report.figures, "card"} == {drawing.name for drawing in answer.drawings}
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"epsilons": -1.0}, r"epsilon must be a number >= 0, got -1\.0"),
+        ({"policies": []}, "policies must not be empty"),
+        ({"policies": ["magic"]}, "unknown policy 'magic'"),
+    ],
+)
+def test_what_cannot_be_asked_is_named(given, words):
+    with pytest.raises(ValueError, match=words):
+        ps.report(own(), **given)
