@@ -1,4 +1,4 @@
-"""The screen of an answer: its tables in one template of text, at most 100 columns wide."""
+"""The screen of an answer, at most 100 columns wide, and the same lines and table for a page: from the same slots."""
 
 from __future__ import annotations
 
@@ -33,6 +33,12 @@ def screen(tables: Mapping[str, pd.DataFrame], kind: str = "decision") -> str:
     engine = environment(html=False, loader=FileSystemLoader(TEMPLATES))
     engine.filters.update(lines=lines, grid=grid)
     return engine.get_template("screen.txt").render(slots(tables, kind)).rstrip() + "\n"
+
+
+def page_part(tables: Mapping[str, pd.DataFrame], kind: str = "decision") -> str:
+    """The six lines and the table of options as HTML, each number marked with the key of its cell."""
+    engine = environment(html=True, loader=FileSystemLoader(TEMPLATES))
+    return engine.get_template("options.html").render(slots(tables, kind))
 
 
 def slots(tables: Mapping[str, pd.DataFrame], kind: str) -> dict[str, Any]:
