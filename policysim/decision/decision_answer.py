@@ -44,6 +44,8 @@ from policysim.study.sweep import N_THREADS, REFERENCES, at, evaluated_on
 COSTS = "costs"
 # Digits of an epsilon that is printed.
 MOST_DIGITS = 6
+# Patients whose description is longer are not named.
+MOST_AMONG = 30
 # A belief that moves by less is not said.
 LEAST_CHANGE = 1e-3
 
@@ -386,7 +388,7 @@ def _names(
             "safest hides": stated.loc[safest, "hides"],
         }
     if belief is not None:
-        among = f" among “{belief['among']}”" if belief["among"] else ""
+        among = f" among “{belief['among']}”" if 0 < len(belief["among"]) <= MOST_AMONG else ""
         names |= {"belief": level_in_words(problem.records, belief["feature"], belief["level"]), "among": among}
     if who is not None:
         group, level = who[["group", "level"]].iloc[0]

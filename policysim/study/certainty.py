@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from policysim.study.cells import COLUMNS
-from policysim.study.options_table import DEATHS, EACH, FEWEST, FOR_ALL, ONE, PRIVATE
+from policysim.study.options_table import COPY, DEATHS, EACH, FOR_ALL, LEAST_MOVED, ONE, PRIVATE
 
 # Better in so many of the redraws is better, in so few is not; between them it cannot be told.
 SURE, UNLIKELY = 0.9, 0.1
@@ -96,7 +96,7 @@ def verdict(tables: Mapping[str, pd.DataFrame]) -> dict[str, bool]:
     Parameters
     ----------
     tables : mapping of str to DataFrame
-        "columns", "rows" and "certainty", and where there are such, "who" and "beliefs".
+        "columns", "rows", "options" and "certainty", and where there are such, "who" and "beliefs".
 
     Returns
     -------
@@ -130,10 +130,15 @@ def verdict(tables: Mapping[str, pd.DataFrame]) -> dict[str, bool]:
 
 def safest_option(tables: Mapping[str, pd.DataFrame]) -> str:
     """The option with the fewest deaths of those that hide, one for all if none has fewer; "" without deaths."""
-    if DEATHS not in set(tables["rows"]["row"]):
+    stated = tables["columns"].query("stated")
+    hiding = [option for option in stated["option"] if option not in {COPY, EACH}]
+    cells = tables["options"]
+    now = cells[(cells["row"] == DEATHS) & (cells["epsilon"] == stated["epsilon"].iloc[0])]
+    deaths = now.set_index("option")["value"].reindex(hiding)
+    if deaths.isna().any():
         return ""
-    options = set(tables["columns"]["option"])
-    return FEWEST if FEWEST in options else ONE
+    least = hiding[int(deaths.to_numpy().argmin())]
+    return least if deaths[ONE] - deaths[least] > LEAST_MOVED else ONE
 
 
 def _is_safest(option: str, policy: pd.Series, verdicts: pd.Series) -> bool:

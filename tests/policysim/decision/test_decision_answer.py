@@ -107,6 +107,15 @@ def test_the_ward_is_told_where_it_is(studied):
     assert verdict(tables)["each's best better"]
 
 
+def test_a_private_choice_may_be_the_safest():
+    study = ps.load_study("examples/ward/study.toml").with_choices(epsilons=[3.0])
+    problem = ps.build_problem(study)
+    tables = answer_tables(problem, labels_of(study, problem), Asked.of(study), study=study)
+    deaths = tables["options"].query("row == 'deaths' and epsilon == 3").set_index("option")["value"]
+    assert deaths["private choice"] == deaths[["one for all", "private choice", "exponential mechanism"]].min()
+    assert "Best private choice*: fewest deaths of what hides" in screen(tables)
+
+
 def test_every_number_on_the_page_has_its_cell_and_is_that_of_the_screen(studied):
     for tables in studied.values():
         page = page_part(tables)
