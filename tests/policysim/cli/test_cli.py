@@ -228,7 +228,7 @@ BUG = "policysim: this is a bug in policysim, please report it: "
     ],
 )
 def test_a_bug_shows_its_traceback_and_asks_to_be_reported(capsys, study, monkeypatch, broken, words):
-    monkeypatch.setattr("policysim.decision.decision_question.compare_problem", lambda *_, **__: broken())
+    monkeypatch.setattr("policysim.decision.results.compare_problem", lambda *_, **__: broken())
     code, out, err = run(capsys, "compare", study, "--out", f"{study}.out")
     assert (code, out) == (1, "")
     first, *_, last = err.splitlines()

@@ -87,7 +87,7 @@ def test_a_manifest_keeps_what_the_answer_says_and_the_order_of_the_page():
         screen=[],
         document={},
         sentences=["All is well."],
-        tables={"b.csv": pd.DataFrame({"x": [1]}), "a.csv": pd.DataFrame({"y": [2.5]})},
+        tables={"b": pd.DataFrame({"x": [1]}), "a": pd.DataFrame({"y": [2.5]})},
         depends={"study": {"name": "covid"}},
         files={"study.toml": b""},
     )
