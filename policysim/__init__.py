@@ -254,7 +254,8 @@ def report(
     Returns
     -------
     Report
-        `.tables`, by name, such as "comparison", "findings" and "beliefs"; and `.figures`, by name, such as "frontier".
+        `.tables`, by name, such as "comparison", "options" and "beliefs"; and `.figures`, by name, such as "frontier".
+        Printed, it is a screen; of one decision that is the table of options.
 
     Raises
     ------
@@ -288,9 +289,11 @@ def report(
         from policysim.trials.trial_question import TrialQuestion  # noqa: PLC0415
 
         return Report(TrialQuestion.of(study, asked).answer(SILENT))
+    from dataclasses import replace  # noqa: PLC0415
+
     from policysim.decision.decision_question import DecisionQuestion  # noqa: PLC0415
 
-    return Report(DecisionQuestion.of(study, asked).answer(SILENT))
+    return Report(replace(DecisionQuestion.of(study, asked), options=True).answer(SILENT))
 
 
 def smallest_epsilon(

@@ -5,6 +5,7 @@ comparison       policies over epsilon, evaluated exactly: one tidy table
 beliefs          what a published treatment tells an observer about a feature
 demands, limit   the smallest epsilon that is good enough; what no mechanism can do, with the proof
 results          all that is computed of one decision: tables by name
+decision_answer  what is printed of it, as tables of cells: options, verdicts, names
 redraws          how far results depend on the model's uncertain numbers, drawn anew
 scenario_outcomes   what only a scenario tells: losses by outcome, drivers, prevalence, events, and what changes nothing
 prices           what hiding each feature costs

@@ -16,6 +16,7 @@ from policies.reference import BestFixed
 from policysim.decision import comparison_screen
 from policysim.decision.beliefs import belief_sentence
 from policysim.decision.brief import brief
+from policysim.decision.decision_answer import answer_tables
 from policysim.decision.findings import Findings, find
 from policysim.decision.headings import headings
 from policysim.decision.headline import headline
@@ -63,11 +64,14 @@ class DecisionQuestion(StudyQuestion):
         Whether each policy was asked for by name: one that cannot be used is then refused, and not left out.
     prices : bool
         Whether to find out what hiding each single feature costs at best.
+    options : bool
+        Whether to rank what was compared as options (`answer_tables`), for `ps.report`.
     """
 
     study: ScenarioStudy
     named: bool = True
     prices: bool = False
+    options: bool = False
     refuses: ClassVar[Mapping[str, str]] = {**ONLY_OVER_DAYS, **ONLY_WHERE_COUNTED}
     takes = (*OPTIONS, "at_most", "price_list")
 
@@ -92,7 +96,8 @@ class DecisionQuestion(StudyQuestion):
         study = replace(self.study, policies=policies)
         asked = Asked.of(study, prices=self.prices)
         found = results(problem, labels_of(study, problem), asked, study=study, progress=progress)
-        return answer_of(study, found, left_out=left_out)
+        answer = answer_of(study, found, left_out=left_out)
+        return replace(answer, options=answer_tables(found, study=study, progress=progress)) if self.options else answer
 
 
 def answer_of_problem(
@@ -114,7 +119,11 @@ def answer_of_problem(
     findings = find(found)
     tables = files_of(found, findings)
     return Answer(
-        screen=(), document={}, tables=tables, drawings=drawings(found, findings, tables, seen_of(found, findings))
+        screen=(),
+        document={},
+        tables=tables,
+        drawings=drawings(found, findings, tables, seen_of(found, findings)),
+        options=answer_tables(found, progress=progress),
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
+from policysim.output.screen import screen
 from policysim.question.answer import CARD, Answer, Drawing
 
 if TYPE_CHECKING:
@@ -51,11 +52,24 @@ class Report:
         "beliefs", "frontier", "examples" and "patient-losses". Numbers have the digits that files have.
     figures : mapping of str to matplotlib Figure
         By name, such as "frontier"; each is drawn when it is first asked for.
+
+    Notes
+    -----
+    print(report) shows the screen. Of one decision this is the table of options, whose cells are in
+    `tables["options"]` (row, option, epsilon, value, low, high, format), with the verdicts of `tables["certainty"]`.
     """
 
     def __init__(self, answer: Answer) -> None:
         self.tables: dict[str, pd.DataFrame] = dict(answer.tables)
+        self._screen = "\n".join(answer.screen)
+        if answer.options:
+            self.tables |= {name: answer.options[name] for name in ("options", "certainty")}
+            self._screen = screen(answer.options)
         self.figures = Figures({drawing.name: drawing for drawing in answer.drawings if drawing.name != CARD})
+
+    def __str__(self) -> str:
+        """The screen."""
+        return self._screen
 
     def __repr__(self) -> str:
         """What is in it."""

@@ -126,6 +126,8 @@ class Answer:
         In the order of the page.
     pages : mapping of file name to Page
         What people read.
+    options : mapping of str to DataFrame
+        What `policysim.output.screen` prints the options of; empty where nothing is said of them.
     position : int
         Where the markers of epsilon stand, among the epsilons of a drawing.
     packages : mapping of str to str
@@ -147,6 +149,7 @@ class Answer:
     tables: Mapping[str, pd.DataFrame] = field(default_factory=dict)
     drawings: Sequence[Drawing] = ()
     pages: Mapping[str, Page] = field(default_factory=dict)
+    options: Mapping[str, pd.DataFrame] = field(default_factory=dict)
     position: int = 0
     packages: Mapping[str, str] = field(default_factory=dict)
     depends: Mapping[str, Any] | None = None

@@ -496,6 +496,113 @@ def script_value(name: str, value: float) -> float | int | str | None:
     return int(number) if number == int(number) else number
 
 
+def to_places(value: float, places: int) -> str:
+    """A number with so many decimals; ≈ 0 for what they do not show, 0 for none, – for NaN.
+
+    Examples
+    --------
+    >>> to_places(0.0686, 3), to_places(0.0002, 3), to_places(0.0, 3)
+    ('0.069', '≈ 0', '0')
+    """
+    if not math.isfinite(value) or abs(value) < NEGLIGIBLE:
+        return rounded(value)
+    near = steady(value)
+    return _minus(f"{near:,.{places}f}") if round(near, places) else "≈ 0"
+
+
+def change(value: float, places: int) -> str:
+    """The same with its sign."""
+    text = to_places(value, places)
+    return f"+{text}" if value > 0 and text != "≈ 0" else text
+
+
+def about(value: float) -> str:
+    """The size of a difference, to three digits and no finer than one from ten upwards: 16,500, 301, 7.3.
+
+    Examples
+    --------
+    >>> about(-16524.3), about(30.07), about(7.29), about(0.002)
+    ('16,500', '30', '7.3', '≈ 0')
+    """
+    size = abs(value)
+    if not 10 <= size < math.inf:
+        return "≈ 0" if NEGLIGIBLE <= size < LEAST_EVENTS else rounded(size)
+    return f"{round(steady(size), min(0, 2 - math.floor(math.log10(size)))):,.0f}"
+
+
+def span(low: float, high: float, places: int) -> str:
+    """From one share to another, of 100 and with so many decimals; one number where both are the same.
+
+    Examples
+    --------
+    >>> span(0.041, 0.232, 0), span(0.098, 0.101, 0)
+    ('4 to 23', '10')
+    """
+    if math.isnan(low) or math.isnan(high):
+        return "–"
+    ends = [_minus(f"{steady(100 * end):z.{places}f}") for end in (low, high)]
+    return " to ".join(dict.fromkeys(ends))
+
+
+def right(rate: float) -> str:
+    """How many of 100 guesses are right at most, always to a tenth; – for NaN."""
+    return "–" if math.isnan(rate) else f"{_cut(_shortest(steady(100 * rate)), 1):f}"
+
+
+def kept(share: float) -> str:
+    r"""A share of the benefit as a whole percentage; to a tenth, and below 100, where not all is kept.
+
+    Examples
+    --------
+    >>> kept(0.303), kept(0.99999), kept(1.0)
+    ('30\xa0%', '99.9\xa0%', '100\xa0%')
+    """
+    text = percent(share)
+    return percent_1(min(share, 0.999)) if share < 1 - NEGLIGIBLE and text == percent(1.0) else text
+
+
+def table_text(style: str, value: float, low: float, high: float) -> str:
+    """The text of a number as its table wants it.
+
+    Parameters
+    ----------
+    style : str
+        The column `format` of the table: a word, and what goes with it, such as "counted 100000 1" for events among
+        100,000 patients with one decimal, or "span 0".
+    value, low, high : float
+        The number, or the ends of what it spans.
+
+    Raises
+    ------
+    ValueError
+        For an unknown format.
+    """
+    name, *given = style.split()
+    numbers = [int(each) for each in given]
+    match name:
+        case "counted":
+            text = to_places(value * numbers[0], numbers[1])
+        case "change":
+            text = change(value * numbers[0], numbers[1])
+        case "about":
+            text = about(value * numbers[0])
+        case "places":
+            text = to_places(value, *numbers)
+        case "percent":
+            text = percent(value)
+        case "kept":
+            text = kept(value)
+        case "span":
+            text = span(low, high, *numbers)
+        case "right":
+            text = right(value)
+        case "plain":
+            text = plain(value)
+        case _:
+            raise ValueError(f"unknown format {style!r} of a table.")
+    return text
+
+
 # The columns that hold what is proven: a lower bound is rounded down, an upper one up.
 BOUNDS = {"least_loss": ROUND_FLOOR, "most_kept": ROUND_CEILING, "unbeatable": ROUND_CEILING}
 

@@ -8,6 +8,10 @@ study_problem  from a study to the decision problem: expected utilities, or scor
 sweep          which policies at which epsilon, whose groups, and one table of it all
 search         the epsilon from which a curve reaches what is needed
 gain           one treatment for all, what choosing for each gains over it, and the proof of the most that is kept
+cells          every number that is printed, looked up by its key; what a template may print
+options_table  the table that answers: which options, which rows; the only place that ranks
+certainty      how often an option is better where the numbers are redrawn, and which finding holds
+six_lines      the six lines that answer first, from files of findings/
 labels         what people call a problem and its parts
 example_patients  patients with a name, to see what a policy does to one; how losses vary between patients
 slider     what follows epsilon and policy on a page, and which policy is shown first

@@ -1,0 +1,406 @@
+"""The answer to one decision, as tables: of a scenario, or of one's own problem. What is printed is looked up there.
+
+The tables of cells (row, option, epsilon, value, low, high, format) are "options", "differences", "who", "best for all"
+and "facts"; "columns" and "rows" give their order, "certainty" the verdicts, and "names" what has words and no number.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from envs.scenario import DEATH, ILLUSTRATIVE, SYMPTOMS
+from envs.treatment_response import ResponseModel
+from policies.adjacency import OneFeature, Sensitive, public_classes
+from policies.arrays import FloatArray
+from policies.distinct import distinct_rows
+from policies.exponential import Exponential
+from policies.policy import Policy
+from policies.problem import DecisionProblem
+from policies.randomized_response import RandomizedResponse
+from policies.reference import BestFixed
+from policysim.decision.beliefs import Beliefs, hidden_beliefs
+from policysim.decision.comparison import compare_problem
+from policysim.decision.redraws import redrawn
+from policysim.decision.results import Asked, Results
+from policysim.question.formats import NEGLIGIBLE, digits_of, enough
+from policysim.question.protocol import SILENT, Progress
+from policysim.question.words import ALL
+from policysim.study.basis import listed, numbers_by_part
+from policysim.study.cells import COLUMNS
+from policysim.study.certainty import best_for_all, certainty, safest_option
+from policysim.study.declared import ScenarioStudy
+from policysim.study.gain import Gain
+from policysim.study.labels import Labels, level_in_words
+from policysim.study.options_table import DEATHS, FOR_ALL, LOSS, ONE, PRIVATE, choose_columns, options
+from policysim.study.sweep import N_THREADS, REFERENCES, at, evaluated_on
+
+COSTS = "costs"
+# Digits of an epsilon that is printed.
+MOST_DIGITS = 6
+# Patients whose description is longer are not named.
+MOST_AMONG = 30
+# A belief that moves by less is not said.
+LEAST_CHANGE = 1e-3
+
+
+def answer_tables(
+    found: Results, *, study: ScenarioStudy | None = None, named: bool = False, progress: Progress = SILENT
+) -> dict[str, pd.DataFrame]:
+    """Rank what was compared, judge it by its redraws, and look at an observer and at groups.
+
+    Parameters
+    ----------
+    found : Results
+        Its epsilons, as it was asked, are first rounded up to six digits, as they are printed.
+    study : ScenarioStudy, optional
+        From which the problem was made: its single outcomes, costs and redraws are then looked at, too.
+    named : bool, optional
+        Whether the policies were asked for by name, and get columns of their own.
+    progress : Progress, optional
+        Told of each evaluation and redraw.
+    """
+    problem, labels, asked = found.problem, found.labels, _printable(found.asked)
+    epsilon = asked.epsilon
+    added = (*REFERENCES, Exponential(epsilon), RandomizedResponse(epsilon))
+    policies = {policy.name: policy for policy in (*added, *asked.policies)}
+    # What was compared at these epsilons is not compared again.
+    known = asked.epsilons == found.asked.epsilons
+    compared = {policy.name for policy in (*REFERENCES, *asked.policies)} if known else set()
+    missing = [policy for name, policy in policies.items() if name not in compared]
+    parts = [found.tables["comparison"]] if known else []
+    if missing:
+        parts.append(compare_problem(problem, policies=missing, epsilons=asked.epsilons, by=asked.by, advance=progress))
+    comparison = pd.concat(parts, ignore_index=True)
+    comparison = pd.concat([comparison, _for_all(problem, comparison)], ignore_index=True)
+    names = tuple(policy.name for policy in asked.policies)
+    columns = choose_columns(comparison, labels, epsilon, policies=names, named=names if named else ())
+
+    belief = _strongest(problem, labels, columns, policies)
+    grids: dict[str, list[FloatArray]] = {}
+    if study is not None:
+        grids, titles = _outcomes(study, problem)
+        labels = replace(labels, outcomes={**labels.outcomes, **titles})
+    details = _details(problem, columns, policies, grids, belief)
+    # What is the sum of others is none of its own beside them.
+    sums = [f"{kind}_{SYMPTOMS}" for kind in ("expected", "extra") if grids]
+    comparison = comparison.drop(columns=sums, errors="ignore").merge(
+        details[["policy", "epsilon", *(f"expected_{name}" for name in grids)]].assign(group=ALL),
+        on=["policy", "epsilon", "group"],
+        how="left",
+    )
+    stated = comparison[(comparison["group"] == ALL) & (comparison["epsilon"] == epsilon)]
+    tables: dict[str, pd.DataFrame] = {"comparison": comparison, "columns": columns}
+    if study is not None and found.redraws is not None:
+        drawn = [found.redraws.options] if known else []
+        if missing:
+            # The same draws: they depend on the study's seed alone.
+            others = redrawn(study, problem, [at(each, epsilon) for each in missing], progress).options
+            drawn.append(others[~others["option"].str.startswith(FOR_ALL)] if known else others)
+        together = pd.concat(drawn, ignore_index=True)
+        tables["certainty"] = certainty(together, BestFixed.name)
+        tables["best for all"] = best_for_all(together)
+    else:
+        alone = stated[stated["value"].notna()].rename(columns={"policy": "option"}).assign(draw=0)
+        tables["certainty"] = certainty(alone, BestFixed.name, stated=True)
+    if belief is not None:
+        tables["beliefs"] = details[["policy", "epsilon", "low", "high"]].assign(before=float(belief["before"]))
+    tables["options"], tables["rows"], tables["differences"] = options(
+        comparison,
+        columns,
+        labels,
+        epsilon,
+        certainty=tables["certainty"],
+        beliefs=tables.get("beliefs"),
+        weights=None if study is None else _weights(study),
+    )
+    count = int(tables["rows"]["patients"].iloc[0])
+    who = _who_pays(comparison, columns, count)
+    if who is not None:
+        tables["who"] = who.drop(columns=["group", "level"])
+    tables["facts"] = _facts(tables, asked, study, count)
+    tables["names"] = _names(tables, problem, labels, belief, who)
+    return tables
+
+
+def _printable(asked: Asked) -> Asked:
+    """The same at epsilons that are printed whole: rounded up where they have too many digits."""
+
+    def shown(epsilon: float) -> float:
+        whole = not 0 < epsilon < math.inf or digits_of(epsilon) <= MOST_DIGITS
+        return epsilon if whole else enough(epsilon, MOST_DIGITS)
+
+    epsilons = sorted({shown(each) for each in (asked.epsilon, *asked.epsilons)})
+    return replace(asked, epsilon=shown(asked.epsilon), epsilons=tuple(epsilons))
+
+
+def _for_all(problem: DecisionProblem, comparison: pd.DataFrame) -> pd.DataFrame:
+    """Each treatment for all as rows of the comparison: it learns nothing, and reveals nothing."""
+    gain = Gain.of(problem)
+    expected = {f"expected_{name}": problem.for_all(table) for name, table in problem.outcomes.items()}
+    rows = [
+        {
+            "policy": f"{FOR_ALL}{action}",
+            "epsilon": epsilon,
+            "group": ALL,
+            "level": ALL,
+            "share": 1.0,
+            "value": value,
+            "loss": gain.best - value,
+            "benefit_kept": gain.kept(value),
+            "epsilon_spent": 0.0,
+            "guarantee": 0.0,
+            "guess_rate": 0.5,
+            **{name: means[place] for name, means in expected.items()},
+        }
+        for place, (action, value) in enumerate(zip(problem.actions, problem.fixed_values.tolist(), strict=True))
+        for epsilon in comparison["epsilon"].unique()
+    ]
+    return pd.DataFrame(rows)
+
+
+def _weights(study: ScenarioStudy) -> dict[str, float]:
+    """What one of each outcome costs in utility."""
+    return {**study.utility.weights, DEATHS: study.utility.weights.get(DEATH, 0.0), COSTS: 1.0}
+
+
+def _outcomes(study: ScenarioStudy, problem: DecisionProblem) -> tuple[dict[str, list[FloatArray]], dict[str, str]]:
+    """What else a scenario counts: outcomes that weigh something, and costs; for each action, over its features.
+
+    And the titles of these.
+    """
+    response, scenario = ResponseModel(study.scenario), study.scenario
+    outcomes = [name for name in scenario.outcomes if name != DEATH and name not in problem.outcomes]
+    weighed = [name for name in outcomes if study.utility.weights.get(name)]
+    found = {name: [response.chance(name, action) for action in range(problem.n_actions)] for name in weighed}
+    costs = response.costs(study.utility.costs)
+    found |= {COSTS: costs} if any(np.any(cost) for cost in costs) else {}
+    found = {
+        name: [np.broadcast_to(grid, scenario.space.shape).ravel() for grid in each] for name, each in found.items()
+    }
+    return found, {name: scenario.outcome_title(name) for name in weighed} | {COSTS: "units of cost"}
+
+
+def _strongest(
+    problem: DecisionProblem, labels: Labels, columns: pd.DataFrame, policies: Mapping[str, Policy]
+) -> pd.Series | None:
+    """What a private choice gives away most, a row of `hidden_beliefs`; None where it says nothing of a feature."""
+    chosen = columns[columns["stated"] & (columns["option"] == PRIVATE)].iloc[0]
+    found = hidden_beliefs(problem, at(policies[chosen["policy"]], chosen["epsilon"]), labels.hidden_features)
+    if found.empty:
+        return None
+    strongest = Beliefs.of(found, problem).strongest
+    if strongest.change < LEAST_CHANGE:
+        return None
+    return found[(found["feature"] == strongest.feature) & (found["level"] == strongest.level)].iloc[0]
+
+
+def _details(
+    problem: DecisionProblem,
+    columns: pd.DataFrame,
+    policies: Mapping[str, Policy],
+    outcomes: Mapping[str, list[FloatArray]],
+    belief: pd.Series | None,
+) -> pd.DataFrame:
+    """policy, epsilon, expected_OUTCOME, low, high: what the options give, and one belief after they are seen.
+
+    Parameters
+    ----------
+    outcomes : mapping of str to list of array, (n_records,)
+        Of each action.
+    belief : Series or None
+        A row of `hidden_beliefs`. Of those who agree in what is public it is the class in which it moves most.
+    """
+    names = dict.fromkeys([*columns["policy"], *columns["published"]])
+    jobs: list[tuple[str, Policy]] = []
+    for name in names:
+        at_epsilons = columns.loc[(columns["policy"] == name) | (columns["published"] == name), "epsilon"].unique()
+        if name.startswith(FOR_ALL):
+            jobs.append((name, BestFixed(action=problem.actions.index(name.removeprefix(FOR_ALL)))))
+        else:
+            jobs += [(name, policy) for policy in dict.fromkeys(at(policies[name], each) for each in at_epsilons)]
+    patients, leveled = (None, None) if belief is None else _of_belief(problem, belief)
+    weights: dict[DecisionProblem, _Weights] = {}
+    for on in {evaluated_on(policy, problem) for _, policy in jobs}:
+        weights[on] = _Weights(
+            {
+                name: np.stack([_summed(problem, on, problem.prior * each) for each in listed], axis=1)
+                for name, listed in outcomes.items()
+            },
+            None if patients is None else _summed(problem, on, patients),
+            None if leveled is None else _summed(problem, on, leveled),
+        )
+
+    def look(job: tuple[str, Policy]) -> dict[str, float]:
+        on = evaluated_on(job[1], problem)
+        return weights[on].of(job[1].probabilities(on))
+
+    with ThreadPoolExecutor(N_THREADS) as pool:
+        found = dict(zip(jobs, pool.map(look, jobs), strict=True))
+    rows = [
+        {"policy": name, "epsilon": epsilon, **numbers}
+        for (name, policy), numbers in found.items()
+        for epsilon in ([policy.epsilon] if policy.uses_epsilon else columns["epsilon"].unique())
+    ]
+    return pd.DataFrame(rows)
+
+
+class _Weights(NamedTuple):
+    """Outcomes times who they happen to, (m, k) each; and who are in a class, and who there have a level, (m,)."""
+
+    outcomes: dict[str, FloatArray]
+    patients: FloatArray | None
+    leveled: FloatArray | None
+
+    def of(self, table: FloatArray) -> dict[str, float]:
+        """What a table of probabilities, (m, k), gives, and the least and the largest belief after a treatment."""
+        found = {f"expected_{name}": float(np.einsum("na,na->", each, table)) for name, each in self.outcomes.items()}
+        if self.patients is not None and self.leveled is not None:
+            given = self.patients @ table
+            told = given > NEGLIGIBLE * self.patients.sum()
+            after = (self.leveled @ table)[told] / given[told]
+            found |= {"low": float(after.min()), "high": float(after.max())}
+        return found
+
+
+def _summed(problem: DecisionProblem, on: DecisionProblem, values: FloatArray) -> FloatArray:
+    """Numbers of the records, (n,), summed over those that have one row in another problem, (m,)."""
+    found = None if on is problem else distinct_rows(problem)
+    return values if found is None else np.bincount(found.row, values, on.n_records).astype(np.float64, copy=False)
+
+
+def _of_belief(problem: DecisionProblem, belief: pd.Series) -> tuple[FloatArray, FloatArray]:
+    """The prior of the class of patients that a belief is about, and of those among them who have the level, (n,)."""
+    codes, levels = problem.records.groups(belief["feature"])
+    classes = public_classes(problem.adjacency, problem.n_records)
+    leveled = problem.prior * (codes == levels.index(belief["level"]))
+    shares = np.bincount(classes, problem.prior)
+    before = np.bincount(classes, leveled) / np.where(shares > 0, shares, math.nan)
+    mine = classes == np.nanargmin(np.abs(before - belief["before"]) + np.abs(shares - belief["share"]))
+    return problem.prior * mine, leveled * mine
+
+
+def _who_pays(comparison: pd.DataFrame, columns: pd.DataFrame, count: int) -> pd.DataFrame | None:
+    """The group to which a private choice costs most beyond one treatment for all: cells, and its name in each row.
+
+    In deaths, or in utility where they are not counted; None without groups, or if none pays.
+    """
+    expected = f"expected_{DEATHS}"
+    measure, sign = (expected, 1.0) if expected in comparison else ("value", -1.0)
+    groups = comparison[(comparison["group"] == ALL) | comparison["share"].between(0, 1, inclusive="neither")]
+    keys = ["epsilon", "group", "level"]
+    shares = groups.drop_duplicates(["group", "level"]).set_index(["group", "level"])["share"]
+    private = columns[columns["option"] == PRIVATE].set_index("epsilon")["policy"]
+    chosen = groups[groups["policy"] == groups["epsilon"].map(private)].set_index(keys)[measure]
+    extra = sign * (chosen - groups[groups["policy"] == BestFixed.name].set_index(keys)[measure])
+    epsilon = float(columns.loc[columns["stated"], "epsilon"].iloc[0])
+    now = extra[epsilon].drop((ALL, ALL)).dropna()
+    if now.empty or now.max() * count < 0.5:
+        return None
+    group, level = now.idxmax()
+    share = float(shares[group, level])
+    rows: list[tuple[str, str, float, float, str]] = [("share", "", math.nan, share, "percent")]
+    for each in private.index:
+        mine, everyone = float(extra[each, group, level]), float(extra[each, ALL, ALL])
+        others = (everyone - share * mine) / (1 - share)
+        others = 0.0 if abs(others) <= NEGLIGIBLE else others
+        rows += [
+            ("group", PRIVATE, each, mine, f"change {count} 0"),
+            ("others", PRIVATE, each, others, f"change {count} 0"),
+        ]
+    found = pd.DataFrame(rows, columns=["row", "option", "epsilon", "value", "format"])
+    return found.assign(low=math.nan, high=math.nan, group=group, level=level)[[*COLUMNS, "group", "level"]]
+
+
+def _facts(tables: Mapping[str, pd.DataFrame], asked: Asked, study: ScenarioStudy | None, count: int) -> pd.DataFrame:
+    """Single numbers that words need, as cells."""
+    rows: list[tuple[str, float, float, str]] = [
+        ("epsilon", math.nan, asked.epsilon, "plain"),
+        ("patients", math.nan, count, "plain"),
+        ("hundred", math.nan, 100, "plain"),
+        *(("at", epsilon, epsilon, "plain") for epsilon in asked.epsilons),
+    ]
+    copies = tables["comparison"].query("policy == @RandomizedResponse.name and group == @ALL")
+    rows += [
+        ("copy true", each, rate, "percent")
+        for each, rate in zip(copies["epsilon"], copies["best_action_rate"], strict=True)
+    ]
+    draws = int(tables["certainty"]["draws"].max())
+    if draws:
+        rows.append(("draws", math.nan, draws, "plain"))
+    if asked.death_weight:
+        rows.append(("a death weighs", math.nan, asked.death_weight, "plain"))
+    if study is not None:
+        parts = numbers_by_part(study.scenario).values()
+        illustrative = sum(number for number, source in parts if source == ILLUSTRATIVE)
+        total = sum(number for number, _ in parts)
+        if illustrative:
+            rows += [("illustrative", math.nan, illustrative, "plain"), ("numbers", math.nan, total, "plain")]
+    if "beliefs" in tables:
+        before = float(tables["beliefs"]["before"].iloc[0])
+        rows.append(("before", math.nan, before, "span"))
+    found = pd.DataFrame(rows, columns=["row", "epsilon", "value", "format"])
+    spans = found["format"] == "span"
+    style = tables["options"].query("row == 'belief'")["format"]
+    return found.assign(
+        option="",
+        low=found["value"].where(spans),
+        high=found["value"].where(spans),
+        format=found["format"].mask(spans, style.iloc[0] if len(style) else "span 0"),
+    )[list(COLUMNS)]
+
+
+def _names(
+    tables: Mapping[str, pd.DataFrame],
+    problem: DecisionProblem,
+    labels: Labels,
+    belief: pd.Series | None,
+    who: pd.DataFrame | None,
+) -> pd.DataFrame:
+    """What words name: each a text by its key."""
+    columns, found = tables["columns"], tables["certainty"]
+    stated = columns[columns["stated"]].set_index("option")
+    chosen = found[(found["measure"] == "value") & (found["policy"] == stated.loc[PRIVATE, "policy"])]
+    names = {
+        "name": _capital(labels.name.replace("-", " ").replace("_", " ")),
+        "hidden": _hidden(problem, labels),
+        "one": stated.loc[ONE, "title"],
+        "verdict": _capital(str(chosen["verdict"].iloc[0])),
+        **{f"treatment {action}": title for action, title in labels.actions.items()},
+    }
+    if labels.disclaimer:
+        names["model"] = labels.disclaimer
+    safest = safest_option(tables)
+    if safest:
+        names |= {
+            "safest option": safest,
+            "safest": _capital(str(stated.loc[safest, "title"])),
+            "safest hides": stated.loc[safest, "hides"],
+        }
+    if belief is not None:
+        among = f" among “{belief['among']}”" if 0 < len(belief["among"]) <= MOST_AMONG else ""
+        names |= {"belief": level_in_words(problem.records, belief["feature"], belief["level"]), "among": among}
+    if who is not None:
+        group, level = who[["group", "level"]].iloc[0]
+        paid = "deaths" if DEATHS in set(tables["rows"]["row"]) else LOSS
+        names |= {"who": level_in_words(problem.records, group, level), "paid": paid}
+    return pd.DataFrame(names.items(), columns=["key", "text"])
+
+
+def _hidden(problem: DecisionProblem, labels: Labels) -> str:
+    """What is hidden, in a few words."""
+    if isinstance(problem.adjacency, OneFeature):
+        return "each feature of the patient"
+    if isinstance(problem.adjacency, Sensitive):
+        return listed(labels.hidden_features)
+    return "the patient's record"
+
+
+def _capital(text: str) -> str:
+    return f"{text[:1].upper()}{text[1:]}"

@@ -1,0 +1,168 @@
+"""The screen of an answer, at most 100 columns wide, and the same lines and table for a page: from the same slots."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import textwrap
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pandas as pd
+from jinja2 import FileSystemLoader
+
+from policysim.study.cells import Cells, Label, Shown, environment
+from policysim.study.certainty import verdict
+from policysim.study.options_table import BENEFIT, COPY, EACH, EXPONENTIAL, LOSS, PRIVATE
+from policysim.study.six_lines import filled, six_lines, words_of
+
+TEMPLATES = Path(__file__).parent / "templates"
+WIDTH = 100
+# The texts of the six lines begin here.
+INDENT = 11
+# What is not hidden from whoever sees the treatment stands behind the bar.
+SEEN = (COPY, EACH)
+# The trace of ε: at the study's times these, or at what is nearest.
+TRACE = (0.5, 1.0, 2.0, 5.0, 10.0)
+
+
+def screen(tables: Mapping[str, pd.DataFrame], kind: str = "decision") -> str:
+    """What is printed, from the tables of an answer."""
+    engine = environment(html=False, loader=FileSystemLoader(TEMPLATES))
+    engine.filters.update(lines=lines, grid=grid)
+    return engine.get_template("screen.txt").render(slots(tables, kind)).rstrip() + "\n"
+
+
+def page_part(tables: Mapping[str, pd.DataFrame], kind: str = "decision") -> str:
+    """The six lines and the table of options as HTML, each number marked with the key of its cell."""
+    engine = environment(html=True, loader=FileSystemLoader(TEMPLATES))
+    return engine.get_template("options.html").render(slots(tables, kind))
+
+
+def slots(tables: Mapping[str, pd.DataFrame], kind: str) -> dict[str, Any]:
+    """What the templates of an answer print and loop over: cells, names, and lists in their order.
+
+    Parameters
+    ----------
+    tables : mapping of str to DataFrame
+        "options", "columns", "rows", "differences", "certainty", "facts" and "names"; "who", "beliefs" and "best for
+        all" where there are such.
+    kind : str
+        The kind of question, whose words are used.
+    """
+    cell, columns = Cells(tables), tables["columns"]
+    epsilon = float(columns.loc[columns["stated"], "epsilon"].iloc[0])
+    names = {key: Label(text) for key, text in tables["names"].itertuples(index=False, name=None)}
+    facts = tables["facts"]["row"]
+    stated = columns.loc[columns["stated"], ["option", "title", "hides"]]
+    heads = [
+        SimpleNamespace(key=option, title=Label(title), hides=Label(hides))
+        for option, title, hides in stated.itertuples(index=False, name=None)
+    ]
+    best = tables["best for all"].query("value > 0")["row"] if "best for all" in tables else ()
+    described = tables["rows"][["row", "title", "section", "moved"]].itertuples(index=False, name=None)
+    rows = [_row(place, *each) for place, each in enumerate(described)]
+    found: dict[str, Any] = {
+        "cell": cell,
+        "epsilon": epsilon,
+        "patients": cell("facts", "patients"),
+        "hundred": cell("facts", "hundred"),
+        "names": names,
+        "model": [each for each in names if each == "model"],
+        "illustrative": list(facts[facts == "illustrative"]),
+        "weighed": list(facts[facts == "a death weighs"]),
+        # Deaths come first, and then what matters most.
+        "gains": [row for row in rows if row.moved < 0][:1],
+        "costs": [row for row in rows if row.moved > 0][:2],
+        "for_all": [SimpleNamespace(key=key, name=names[f"treatment {key}"]) for key in best],
+        "hiding": [head for head in heads if head.key not in SEEN],
+        "seen": [head for head in heads if head.key in SEEN],
+        "trace": trace(sorted(columns["epsilon"].unique()), epsilon),
+        "options": [head for head in heads if head.key in {PRIVATE, EXPONENTIAL}],
+    }
+    titles = words_of(kind).titles
+    for row in rows:
+        row.title = filled(titles[row.section], {**found, "row": row})
+    by_key = {row.key: row for row in rows}
+    found["traced"] = [by_key.pop(BENEFIT, by_key[LOSS])]
+    found["rows"] = list(by_key.values())
+    widths = [max(len(cell("options", row, head.key, epsilon)) for row in by_key) for head in heads]
+    found["title"] = {name: filled(titles[name], found) for name in ("stated", "hidden")}
+    room = WIDTH - max(map(len, [*found["title"].values(), *(row.title for row in found["rows"])]))
+    found["heads"] = _heads(found["title"]["stated"], heads, widths, room)
+    return {**found, "findings": six_lines(kind, verdict(tables), found)}
+
+
+def _heads(title: Shown, heads: Sequence[SimpleNamespace], widths: Sequence[int], room: int) -> list[SimpleNamespace]:
+    """The lines of the heads of columns: two, or three where the titles of rows would have too little room."""
+    for count in (2, 3):
+        wrapped = [_wrapped(head.title, count) for head in heads]
+        needed = [max(width, *map(len, lines)) + 1 for width, lines in zip(widths, wrapped, strict=True)]
+        # The bar has a column of its own.
+        if sum(needed) + 2 <= room:
+            break
+    return [
+        SimpleNamespace(
+            title=title if place == 0 else Label(),
+            hiding=[lines[place] for head, lines in zip(heads, wrapped, strict=True) if head.key not in SEEN],
+            seen=[lines[place] for head, lines in zip(heads, wrapped, strict=True) if head.key in SEEN],
+        )
+        for place in range(count)
+    ]
+
+
+def _wrapped(title: str, count: int) -> list[Label]:
+    """A title in so many lines, the longest as short as it can be; the last ones are filled first."""
+    words = title.split(" ")
+    cuts = itertools.combinations_with_replacement(range(len(words)), count - 1)
+    parts = [[" ".join(words[a:b]) for a, b in itertools.pairwise((0, *cut, len(words)))] for cut in cuts]
+    return [Label(part) for part in min(parts, key=lambda lines: max(map(len, lines)))]
+
+
+def _row(place: int, row: str, title: str, section: str, moved: int) -> SimpleNamespace:
+    """A row of options; the first says what all that is counted is counted among."""
+    first = section == "count" and place == 0
+    return SimpleNamespace(key=row, name=Label(title), section="first" if first else section, moved=moved)
+
+
+def trace(epsilons: Sequence[float], epsilon: float) -> list[float]:
+    """At most five epsilons of a study around the stated one.
+
+    Examples
+    --------
+    >>> trace([0.1, 0.5, 1.0, 2.0, 5.0, 10.0], 1.0), trace([0.0, 3.0], 3.0)
+    ([0.5, 1.0, 2.0, 5.0, 10.0], [3.0])
+    """
+    finite = [each for each in epsilons if 0 < each < math.inf]
+    if not 0 < epsilon < math.inf:
+        return [epsilon]
+    return sorted({min(finite, key=lambda each: abs(math.log(each / (epsilon * factor)))) for factor in TRACE})
+
+
+def lines(text: str) -> str:
+    """Lines at most 100 columns wide; after a name and a tab, the rest of a line stands to the right of the name."""
+    found = []
+    for line in text.splitlines():
+        name, tab, rest = line.rpartition("\t")
+        first, later = (f"{name:<{INDENT}}", " " * INDENT) if tab else ("", "")
+        found += textwrap.wrap(rest, WIDTH, initial_indent=first, subsequent_indent=later, break_on_hyphens=False)
+    return "\n".join([*found, ""])
+
+
+def grid(text: str) -> str:
+    """Lines of cells with tabs between them, in columns over the whole width: the first to the left, others right."""
+    rows = [line.split("\t") for line in text.splitlines()]
+    if not rows:
+        return ""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    gap = 2 if sum(widths) + 2 * (len(widths) - 1) <= WIDTH else 1
+    room = WIDTH - sum(widths[1:]) - gap * (len(widths) - 1)
+    return "\n".join([*(_aligned(row, room, widths[1:], gap) for row in rows), ""])
+
+
+def _aligned(row: Sequence[str], first: int, widths: Sequence[int], gap: int) -> str:
+    title = row[0] if len(row[0]) <= first else f"{row[0][: first - 1]}…"
+    cells = (f"{cell:>{width}}" for cell, width in zip(row[1:], widths, strict=True))
+    return (" " * gap).join([f"{title:<{first}}", *cells]).rstrip()

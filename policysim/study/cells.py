@@ -1,0 +1,155 @@
+"""Every number that is printed: looked up by its key in the written tables, formatted there, and marked in HTML.
+
+A template, or a finding, is text with slots: it prints cells and names, loops over what Python has put in order, and
+decides nothing. `environment` refuses whatever else holds a digit, and `faults_of` finds what a template must not have.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import defaultdict
+from collections.abc import Mapping
+from html import escape, unescape
+from typing import Self
+
+import pandas as pd
+from jinja2 import BaseLoader, Environment, StrictUndefined, nodes
+
+from policysim.question.formats import plain, six_digits, table_text
+
+# The columns of a table of cells; `epsilon` is NaN for what no epsilon changes.
+COLUMNS = ("row", "option", "epsilon", "value", "low", "high", "format")
+
+
+class Shown(str):
+    """Text made of cells, plain and as HTML; whatever is made of it by adding or cutting is a plain text again."""
+
+    __slots__ = ("html",)
+    html: str
+
+    def __new__(cls, text: str, html: str) -> Self:
+        """The text, and the same as HTML."""
+        made = super().__new__(cls, text)
+        made.html = html
+        return made
+
+    def __html__(self) -> str:
+        """What stands on a page."""
+        return self.html
+
+
+class Label(str):
+    """A name that people gave to something, with whatever digits it has."""
+
+    __slots__ = ()
+
+
+class Cells:
+    """The numbers of some tables by their keys.
+
+    Parameters
+    ----------
+    tables : mapping of str to DataFrame
+        Those with the columns `COLUMNS` are read.
+
+    Examples
+    --------
+    >>> table = pd.DataFrame([("deaths", "each", 1.0, 0.003, math.nan, math.nan, "counted 1000 1")], columns=COLUMNS)
+    >>> cell = Cells({"options": table})("options", "deaths", "each", 1.0)
+    >>> cell, cell.html
+    ('3.0', '<data data-cell="options/deaths/each/1/value" value="0.003">3.0</data>')
+    """
+
+    def __init__(self, tables: Mapping[str, pd.DataFrame]) -> None:
+        self._found: dict[tuple[str, str, str, str], list[tuple[float, float, float, str]]] = defaultdict(list)
+        for name, table in tables.items():
+            if set(COLUMNS) <= set(table.columns):
+                for row, option, epsilon, *numbers in table[list(COLUMNS)].itertuples(index=False, name=None):
+                    self._found[name, row, option, _position(epsilon)].append(tuple(numbers))
+
+    def __call__(
+        self, table: str, row: str, option: str = "", epsilon: float = math.nan, column: str = "value"
+    ) -> Shown:
+        """One number as text; KeyError unless exactly one cell has the key.
+
+        Parameters
+        ----------
+        table, row, option, epsilon : str, float
+            The key.
+        column : str, optional
+            "value", "low" or "high".
+        """
+        key = (table, row, option, _position(epsilon))
+        hits = self._found.get(key, [])
+        if len(hits) != 1:
+            raise KeyError(f"{'/'.join(key)}: {len(hits)} cells")
+        value, low, high, style = hits[0]
+        number = {"value": value, "low": low, "high": high}[column]
+        text = table_text(style, number, low, high)
+        # What spans has two numbers, and no value of its own.
+        exact = f"{six_digits(low)} {six_digits(high)}" if style.startswith("span") else six_digits(number)
+        address = escape("/".join((*key, column)))
+        return Shown(text, f'<data data-cell="{address}" value="{exact}">{escape(text)}</data>')
+
+
+def _position(epsilon: float) -> str:
+    return "" if math.isnan(epsilon) else plain(epsilon)
+
+
+def only_cells(value: object) -> object:
+    """What a template prints; ValueError for digits of something that is neither a cell nor a name."""
+    if not isinstance(value, Shown | Label) and any(letter.isnumeric() for letter in str(value)):
+        raise ValueError(f"a template prints {value!r}, which is neither a cell nor a name.")
+    return value
+
+
+def environment(*, html: bool, loader: BaseLoader | None = None) -> Environment:
+    """The engine of all templates that print cells: as text, or escaped and with marked cells."""
+    return Environment(
+        loader=loader,
+        autoescape=html,
+        finalize=only_cells,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+
+
+# What decides or computes has no place in a template.
+DECIDES = (
+    nodes.If,
+    nodes.CondExpr,
+    nodes.BinExpr,
+    nodes.UnaryExpr,
+    nodes.Compare,
+    nodes.Test,
+    nodes.Concat,
+    nodes.Slice,
+)
+
+
+def faults_of(source: str, filters: tuple[str, ...] = ()) -> list[str]:
+    """What a template must not have: a digit in its visible text, a decision, a computation, or a filter.
+
+    Parameters
+    ----------
+    source : str
+        The template.
+    filters : tuple of str, optional
+        Those that it may use.
+
+    Examples
+    --------
+    >>> faults_of("{{ deaths }} of 200 die{{ 's' if one }}")
+    ['digit in: of 200 die', 'decides: CondExpr']
+    """
+    tree = environment(html=False).parse(source)
+    words = "\0".join(each.data for each in tree.find_all(nodes.TemplateData))
+    # The text of a tag is not seen; a slot may stand in it.
+    seen = unescape(re.sub(r"<(style|script)\b.*?</\1>|<[^>]*>", "", words, flags=re.DOTALL)).split("\0")
+    faults = [f"digit in: {text.strip()}" for text in seen if any(letter.isnumeric() for letter in text)]
+    faults += [f"decides: {type(each).__name__}" for each in tree.find_all(DECIDES)]
+    faults += ["decides: a loop with a condition" for each in tree.find_all(nodes.For) if each.test is not None]
+    return faults + [f"filter: {each.name}" for each in tree.find_all(nodes.Filter) if each.name not in filters]

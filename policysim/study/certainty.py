@@ -1,0 +1,154 @@
+"""How sure an answer is: how often an option is better where the uncertain numbers are others, and what to say then.
+
+Every option, private or not, is compared within each redraw with the one treatment for all that the stated numbers
+name. Both are the tables of the stated numbers, fixed: an optimum made anew for each redraw would never lose.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import pandas as pd
+
+from policysim.study.cells import COLUMNS
+from policysim.study.options_table import COPY, DEATHS, EACH, FOR_ALL, LEAST_MOVED, ONE, PRIVATE
+
+# Better in so many of the redraws is better, in so few is not; between them it cannot be told.
+SURE, UNLIKELY = 0.9, 0.1
+BETTER, NOT_BETTER, UNTOLD, EQUAL = "better", "not better", "cannot be told", "equal"
+# Values that differ by less, of the range in a redraw or of the largest number there, are equal but for rounding.
+TIE, ROUNDING = 1e-9, 1e-12
+
+
+def certainty(redrawn: pd.DataFrame, reference: str, *, stated: bool = False) -> pd.DataFrame:
+    """How often each option is strictly better than one of them, and the verdict.
+
+    Parameters
+    ----------
+    redrawn : DataFrame
+        draw, option (a policy, or "for all: ACTION"), value and any expected_OUTCOME: a row for each draw and option.
+    reference : str
+        The option that the others are compared with: the one treatment for all of the stated numbers.
+    stated : bool, optional
+        Whether the only "draw" is the stated numbers: nothing was redrawn.
+
+    Returns
+    -------
+    DataFrame
+        policy, measure ("value": more is better; "deaths": fewer are), better and equal (draws), draws (0 if only the
+        stated numbers are known) and verdict: better in at least 90 % of the draws, not better in at most 10 %, equal
+        in at least 90 %, else it cannot be told.
+
+    Examples
+    --------
+    >>> draws = [(0, "one", 1.0), (0, "other", 2.0), (1, "one", 1.0), (1, "other", 0.0)]
+    >>> certainty(pd.DataFrame(draws, columns=["draw", "option", "value"]), "one")[["policy", "better", "verdict"]]
+      policy  better         verdict
+    0    one       0           equal
+    1  other       1  cannot be told
+    """
+    measures = {"value": 1.0, **({DEATHS: -1.0} if f"expected_{DEATHS}" in redrawn else {})}
+    rows = []
+    for measure, sign in measures.items():
+        column = "value" if measure == "value" else f"expected_{measure}"
+        wide = sign * redrawn.pivot(index="draw", columns="option", values=column)
+        beyond = wide.sub(wide[reference], axis=0)
+        rounding = _rounding(wide)
+        for option in redrawn["option"].unique():
+            difference = beyond[option].to_numpy()
+            better, equal = int((difference > rounding).sum()), int((np.abs(difference) <= rounding).sum())
+            verdict = verdict_of(better / len(wide), equal / len(wide))
+            rows.append((option, measure, better, equal, 0 if stated else len(wide), verdict))
+    return pd.DataFrame(rows, columns=["policy", "measure", "better", "equal", "draws", "verdict"])
+
+
+def verdict_of(better: float, equal: float = 0.0) -> str:
+    """The verdict on an option that is better, and equal, in these shares of the redraws."""
+    if equal >= SURE:
+        return EQUAL
+    if better >= SURE:
+        return BETTER
+    return NOT_BETTER if better <= UNLIKELY else UNTOLD
+
+
+def best_for_all(redrawn: pd.DataFrame) -> pd.DataFrame:
+    """In how many redraws each treatment is the best one for all, most first: cells; of equal ones the first counts."""
+    of_all = redrawn[redrawn["option"].str.startswith(FOR_ALL)]
+    wide = of_all.pivot(index="draw", columns="option", values="value")[of_all["option"].unique()]
+    near = wide.ge(wide.max(axis=1) - _rounding(wide), axis=0).to_numpy()
+    counts = np.bincount(near.argmax(axis=1), minlength=wide.shape[1])
+    order = np.argsort(-counts, kind="stable")
+    names = [str(wide.columns[place]).removeprefix(FOR_ALL) for place in order]
+    cells = pd.DataFrame({"row": names, "value": counts[order].astype(np.float64)})
+    return cells.assign(option="", epsilon=np.nan, low=np.nan, high=np.nan, format="plain")[list(COLUMNS)]
+
+
+def _rounding(wide: pd.DataFrame) -> pd.Series:
+    """What rounding makes of equal values, in each draw."""
+    spread = wide.max(axis=1) - wide.min(axis=1)
+    return pd.concat([TIE * spread, ROUNDING * wide.abs().max(axis=1)], axis=1).max(axis=1)
+
+
+def verdict(tables: Mapping[str, pd.DataFrame]) -> dict[str, bool]:
+    """Which finding holds: the only place that decides it.
+
+    Parameters
+    ----------
+    tables : mapping of str to DataFrame
+        "columns", "rows", "options" and "certainty", and where there are such, "who" and "beliefs".
+
+    Returns
+    -------
+    dict
+        By name. A finding asks for one of them; `recommended` for "recommend private choice".
+    """
+    columns, rows, found = tables["columns"], tables["rows"], tables["certainty"]
+    policy = columns[columns["stated"]].set_index("option")["policy"]
+    verdicts = found.set_index(["measure", "policy"])["verdict"]
+    said = {option: verdicts.get(("value", policy[option]), UNTOLD) for option in (PRIVATE, EACH)}
+    safest = safest_option(tables)
+    gains, costs = rows["moved"] < 0, rows["moved"] > 0
+    names = {
+        "safest": safest != "" and _is_safest(safest, policy, verdicts),
+        "gain": bool(gains.any()) and said[PRIVATE] != NOT_BETTER,
+        "cost": bool(costs.any()),
+        "who": "who" in tables,
+        "observer": "beliefs" in tables,
+        "redrawn": bool((found["draws"] > 0).all()),
+    }
+    opposite = {f"no {name}": not holds for name, holds in names.items()}
+    return {
+        **names,
+        **opposite,
+        "private choice better": said[PRIVATE] == BETTER,
+        "each's best better": said[EACH] == BETTER,
+        "recommend private choice": said[PRIVATE] == BETTER,
+        "recommend one for all": said[PRIVATE] != BETTER,
+    }
+
+
+def safest_option(tables: Mapping[str, pd.DataFrame]) -> str:
+    """The option with the fewest deaths of those that hide, one for all if none has fewer; "" without deaths."""
+    stated = tables["columns"].query("stated")
+    hiding = [option for option in stated["option"] if option not in {COPY, EACH}]
+    cells = tables["options"]
+    now = cells[(cells["row"] == DEATHS) & (cells["epsilon"] == stated["epsilon"].iloc[0])]
+    deaths = now.set_index("option")["value"].reindex(hiding)
+    if deaths.isna().any():
+        return ""
+    least = hiding[int(deaths.to_numpy().argmin())]
+    return least if deaths[ONE] - deaths[least] > LEAST_MOVED else ONE
+
+
+def _is_safest(option: str, policy: pd.Series, verdicts: pd.Series) -> bool:
+    """Whether nothing that hides is known to be as safe: others are no better than one for all, or it is."""
+    if option != ONE:
+        return bool(verdicts.get((DEATHS, policy[option]), UNTOLD) == BETTER)
+    rivals = [name for name in verdicts[DEATHS].index if name.startswith(FOR_ALL) or name == policy[PRIVATE]]
+    return all(verdicts[DEATHS, name] in {NOT_BETTER, EQUAL} for name in rivals)
+
+
+def recommended(holds: Mapping[str, bool]) -> str:
+    """The option that titles, `choose` and records name, from `verdict`: never one against its verdict."""
+    return PRIVATE if holds["recommend private choice"] else ONE

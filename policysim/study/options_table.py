@@ -1,0 +1,291 @@
+"""The table that answers: options as columns, absolute numbers as rows, at every epsilon. The only place that ranks."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from policies.arrays import FloatArray
+from policies.exponential import Exponential
+from policies.randomized_response import RandomizedResponse
+from policies.reference import BestFixed, Greedy, Uniform
+from policysim.question.formats import NEGLIGIBLE, apart, population
+from policysim.question.words import ALL
+from policysim.study.cells import COLUMNS
+from policysim.study.labels import Labels
+
+# The options; a policy that was asked for by name is one under its name.
+ONE, PRIVATE, EXPONENTIAL = "one for all", "private choice", "exponential mechanism"
+COPY, EACH, FEWEST = "noised copy", "each's best", "fewest deaths"
+FOR_ALL = "for all: "
+MOST_COLUMNS = 6
+DEATHS, LOSS, BENEFIT, BETTER_IN, BELIEF, RIGHT = "deaths", "loss", "benefit kept", "better", "belief", "right guesses"
+# So many outcomes that a private choice makes better are shown, and so many that it makes worse.
+MOST_MOVED = 2
+# Rates that differ by less, per patient, are not told apart.
+LEAST_MOVED = 1e-6
+# What a utility is counted among where nothing else is counted.
+HUNDRED = 100
+
+
+def choose_columns(
+    comparison: pd.DataFrame, labels: Labels, epsilon: float, *, policies: Sequence[str], named: Sequence[str] = ()
+) -> pd.DataFrame:
+    """Which policy stands in which column at each epsilon.
+
+    Parameters
+    ----------
+    comparison : DataFrame
+        From `compare_problem`, with the references, `Exponential` and `RandomizedResponse`, and a row "for all: ACTION"
+        for each action.
+    labels : Labels
+        The titles of its actions.
+    epsilon : float
+        The stated one.
+    policies : sequence of str
+        The policies of the study: among those that spend epsilon, the private choice has the highest value.
+    named : sequence of str, optional
+        Policies that were asked for by name: they get columns of their own, up to six in all.
+
+    Returns
+    -------
+    DataFrame
+        option, epsilon, policy (what patients are given), published (the policy that whoever sees a treatment sees),
+        title, hides ("fully", "partly" or "no", at the stated epsilon) and stated (whether the epsilon is the stated
+        one): in the order of the columns.
+    """
+    everyone = comparison[comparison["group"] == ALL]
+    spends = everyone["policy"].isin(policies) & ~everyone["policy"].isin([Greedy.name, BestFixed.name, Uniform.name])
+    able = everyone[(spends | (everyone["policy"] == Exponential.name)) & everyone["epsilon_spent"].notna()]
+    able = able[able["guarantee"] <= able["epsilon"] * (1 + NEGLIGIBLE)]
+    asked = able[able["policy"].isin(policies)]
+    ranked = (able if asked.empty else asked).sort_values("value", ascending=False, kind="stable")
+    first = ranked.drop_duplicates("epsilon")
+    best = dict(zip(first["epsilon"].tolist(), first["policy"].tolist(), strict=True))
+    epsilons = sorted(everyone["epsilon"].unique())
+    treatment = f"{_given_to_all(everyone, labels)} for all"
+    found: dict[str, tuple[str, Mapping[float, str], Mapping[float, str]]] = {}
+
+    def add(option: str, title: str, policy: str | Mapping[float, str], published: str = "") -> None:
+        given = dict.fromkeys(epsilons, policy) if isinstance(policy, str) else policy
+        found[option] = title, given, dict.fromkeys(epsilons, published) if published else given
+
+    add(ONE, treatment, BestFixed.name)
+    fewest = _fewest_deaths(everyone, able, epsilon, {BestFixed.name, best[epsilon]})
+    if fewest:
+        action = fewest.removeprefix(FOR_ALL)
+        add(FEWEST, fewest if action == fewest else f"{labels.actions[action]} for all", fewest)
+    add(PRIVATE, "best private choice*", best)
+    if set(best.values()) != {Exponential.name}:
+        add(EXPONENTIAL, "exponential mechanism*", Exponential.name)
+    shown = {best[epsilon], fewest, Exponential.name, BestFixed.name, Greedy.name}
+    others = [name for name in named if name not in shown and name in set(everyone["policy"])]
+    for name in others[: MOST_COLUMNS - len(found) - 2]:
+        add(name, f"{name}*", name)
+    add(COPY, "each's best, noised copy†", Greedy.name, RandomizedResponse.name)
+    add(EACH, "each's best", Greedy.name)
+
+    spent = everyone[everyone["epsilon"] == epsilon].set_index("policy")["epsilon_spent"]
+    rows = [
+        (option, each, given[each], published[each], title, _hides(spent[given[epsilon]]), each == epsilon)
+        for option, (title, given, published) in found.items()
+        for each in epsilons
+    ]
+    return pd.DataFrame(rows, columns=["option", "epsilon", "policy", "published", "title", "hides", "stated"])
+
+
+def _hides(spent: float) -> str:
+    return "fully" if spent < NEGLIGIBLE else "partly" if spent < math.inf else "no"
+
+
+def _given_to_all(everyone: pd.DataFrame, labels: Labels) -> str:
+    """The title of the best treatment for all; where contraindications differ, of all that somebody gets."""
+    row = everyone[everyone["policy"] == BestFixed.name].iloc[0]
+    shares = {name: row[f"p_{name}"] for name in labels.actions if row[f"p_{name}"] > 0}
+    titles = [labels.actions[name] for name in sorted(shares, key=lambda name: -shares[name])]
+    return titles[0] if len(titles) == 1 else f"{' or '.join(titles)}, as allowed,"
+
+
+def _fewest_deaths(everyone: pd.DataFrame, able: pd.DataFrame, epsilon: float, shown: set[str]) -> str:
+    """The policy, private or for all, with visibly fewer deaths than those that are shown anyway; "" if none has."""
+    expected = f"expected_{DEATHS}"
+    if expected not in everyone:
+        return ""
+    stated = everyone[everyone["epsilon"] == epsilon]
+    hiding = stated[stated["policy"].isin(able["policy"]) | stated["policy"].str.startswith(FOR_ALL)]
+    least = hiding.iloc[int(hiding[expected].to_numpy().argmin())]
+    known = stated[stated["policy"].isin(shown)][expected].min()
+    return str(least["policy"]) if known - least[expected] > LEAST_MOVED else ""
+
+
+class _Row(NamedTuple):
+    """A row before it is long: its key, title, section and format, and its numbers, one for each column and epsilon."""
+
+    key: str
+    title: str
+    section: str
+    style: str
+    value: FloatArray
+    low: FloatArray | None = None
+    high: FloatArray | None = None
+
+
+def options(
+    comparison: pd.DataFrame,
+    columns: pd.DataFrame,
+    labels: Labels,
+    epsilon: float,
+    *,
+    certainty: pd.DataFrame,
+    beliefs: pd.DataFrame | None = None,
+    weights: Mapping[str, float] | None = None,
+) -> tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame]:
+    """The numbers of the options at every epsilon of a comparison.
+
+    Parameters
+    ----------
+    comparison : DataFrame
+        As for `choose_columns`; its `expected_*` of everyone are the outcomes.
+    columns : DataFrame
+        From `choose_columns`.
+    labels : Labels
+        The titles of the outcomes.
+    epsilon : float
+        The stated one.
+    certainty : DataFrame
+        From `policysim.study.certainty`, at the stated epsilon.
+    beliefs : DataFrame, optional
+        policy, epsilon, low, high: the belief in one hidden level after seeing the treatment; and `before`.
+    weights : mapping of str to float, optional
+        What one of an outcome costs in utility: outcomes are ranked by what their changes cost, or by changes.
+
+    Returns
+    -------
+    options : DataFrame of cells
+        row, option, epsilon, value, low, high, format. A row has one precision.
+    rows : DataFrame
+        row, title, section ("count", "loss", "better", "belief", "right", "benefit"), patients (who are counted among)
+        and moved (−1: a private choice makes it less, 1: more, 0: neither visibly), in the order of the rows. Utility
+        is moved only where nothing that is counted is moved to the same side.
+    differences : DataFrame of cells
+        What a private choice changes in the rows that it moves, against one treatment for all.
+    """
+    everyone = comparison[comparison["group"] == ALL].set_index(["policy", "epsilon"])
+    given = everyone.loc[list(zip(columns["policy"], columns["epsilon"], strict=True))]
+    published = everyone.loc[list(zip(columns["published"], columns["epsilon"], strict=True))]
+    stated = columns["stated"].to_numpy()
+    numbers = {name: given[name].to_numpy(dtype=np.float64) for name in map(str, given) if name.startswith("expected_")}
+    of = {option: int(np.flatnonzero(stated & (columns["option"] == option))[0]) for option in (ONE, PRIVATE)}
+    moves = {name.removeprefix("expected_"): float(each[of[PRIVATE]] - each[of[ONE]]) for name, each in numbers.items()}
+    counted = _counted(moves, weights)
+    count = population(numbers[f"expected_{name}"][stated].max() for name in counted) if counted else HUNDRED
+
+    rows = []
+    for name in counted:
+        rates = numbers[f"expected_{name}"]
+        style = f"counted {count} {apart(rates[stated], count)}"
+        rows.append(_Row(name, labels.outcomes.get(name, name.replace("_", " ")), "count", style, rates))
+    loss = given["loss"].to_numpy(dtype=np.float64)
+    rows.append(_Row(LOSS, "units of utility lost", "loss", f"places {_places(loss[stated])}", loss))
+    better = _better_in(columns, certainty)
+    if np.isfinite(better).any():
+        rows.append(_Row(BETTER_IN, "better than one for all", "better", "plain", better))
+    if beliefs is not None:
+        ends = beliefs.set_index(["policy", "epsilon"]).loc[published.index]
+        places = _places_of_share(float(beliefs["before"].iloc[0]))
+        low, high = (ends[end].to_numpy(dtype=np.float64) for end in ("low", "high"))
+        rows.append(_Row(BELIEF, "belief", "belief", f"span {places}", np.full(len(low), math.nan), low, high))
+    rows.append(_Row(RIGHT, "right guesses", "right", "right", published["guess_rate"].to_numpy(dtype=np.float64)))
+    if _each_is_better(certainty):
+        kept = given["benefit_kept"].to_numpy(dtype=np.float64)
+        rows.append(_Row(BENEFIT, "benefit kept", "benefit", "kept", kept))
+
+    table = pd.concat([_cells(each, columns) for each in rows], ignore_index=True)
+    differences = _differences(table, [*counted, LOSS], count)
+    moved = differences[differences["epsilon"] == epsilon].set_index("row")["value"].map(np.sign).to_dict()
+    if moved[LOSS] in [moved[name] for name in counted]:
+        moved[LOSS] = 0
+    described = [(each.key, each.title, each.section, count, int(moved.get(each.key, 0))) for each in rows]
+    return (
+        # What is known at one epsilon only is no cell at others.
+        table[table["row"].ne(BETTER_IN) | table["epsilon"].eq(epsilon)].reset_index(drop=True),
+        pd.DataFrame(described, columns=["row", "title", "section", "patients", "moved"]),
+        differences,
+    )
+
+
+def _counted(moves: Mapping[str, float], weights: Mapping[str, float] | None) -> list[str]:
+    """Deaths; and the outcomes that a private choice makes better, or worse, by most: two of each."""
+    cost = {name: move * (1.0 if weights is None else weights.get(name, 0.0)) for name, move in moves.items()}
+    others = [name for name in moves if name != DEATHS and abs(moves[name]) > LEAST_MOVED]
+    ranked = sorted(others, key=lambda name: -abs(cost[name]))
+    better = [name for name in ranked if moves[name] < 0][:MOST_MOVED]
+    worse = [name for name in ranked if moves[name] > 0][:MOST_MOVED]
+    return [*([DEATHS] if DEATHS in moves else []), *better, *worse]
+
+
+def _places(losses: FloatArray) -> int:
+    """The decimals at which the least loss has two digits, and the largest no more than four."""
+    seen = losses[losses > NEGLIGIBLE]
+    if not seen.size:
+        return 0
+    places = [digits - math.floor(math.log10(each)) for digits, each in ((1, seen.min()), (3, seen.max()))]
+    return max(0, min(places))
+
+
+def _places_of_share(before: float) -> int:
+    """The decimals of a belief in per cent: none from one per cent upwards."""
+    return 0 if before >= 0.01 or before <= 0 else min(4, -math.floor(math.log10(100 * before)))
+
+
+def _better_in(columns: pd.DataFrame, certainty: pd.DataFrame) -> FloatArray:
+    """In how many redraws each option beats one for all, at the stated epsilon; NaN where that is not known."""
+    known = certainty[(certainty["measure"] == "value") & (certainty["draws"] > 0)].set_index("policy")["better"]
+    found = columns["policy"].map(known).where(columns["stated"] & (columns["option"] != ONE))
+    return np.asarray(found, dtype=np.float64)
+
+
+def _each_is_better(certainty: pd.DataFrame) -> bool:
+    """Whether shares of the benefit may be said."""
+    each = certainty[(certainty["measure"] == "value") & (certainty["policy"] == Greedy.name)]
+    return bool((each["verdict"] == "better").any())
+
+
+def _cells(row: _Row, columns: pd.DataFrame) -> pd.DataFrame:
+    missing = np.full(len(columns), math.nan)
+    return pd.DataFrame(
+        {
+            "row": row.key,
+            "option": columns["option"].to_numpy(),
+            "epsilon": columns["epsilon"].to_numpy(),
+            "value": row.value,
+            "low": missing if row.low is None else row.low,
+            "high": missing if row.high is None else row.high,
+            "format": row.style,
+        },
+        columns=list(COLUMNS),
+    )
+
+
+def _differences(table: pd.DataFrame, rows: Sequence[str], count: int) -> pd.DataFrame:
+    """A private choice minus one for all, in some rows at every epsilon: of the numbers as they are printed.
+
+    Whoever subtracts what stands in the table finds the same.
+    """
+    found = []
+    for row in rows:
+        mine = table[table["row"] == row]
+        *scale, places = map(int, mine["format"].iloc[0].split()[1:])
+        among = scale[0] if scale else 1
+        wide = (mine.pivot(index="epsilon", columns="option", values="value") * among).round(places) / among
+        found.append((wide[PRIVATE] - wide[ONE]).rename("value").reset_index().assign(row=row))
+    joined = pd.concat(found, ignore_index=True)
+    # What is no more than the rounding of such a difference is none.
+    value = joined["value"].where(joined["value"].abs() > NEGLIGIBLE, 0.0)
+    return joined.assign(option=PRIVATE, value=value, low=math.nan, high=math.nan, format=f"about {count}")[
+        list(COLUMNS)
+    ]

@@ -1,0 +1,77 @@
+"""The six lines that answer first: Safest, Gain, Cost, Who pays, Observer, Certain? A file of words has each kind's."""
+
+from __future__ import annotations
+
+import tomllib
+from collections import Counter
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from policysim.study.cells import Label, Shown, environment, faults_of
+
+FOLDER = Path(__file__).parent / "findings"
+# So many findings a kind of question has at most, and so many wordings a line.
+MOST, WORDINGS = 12, 2
+TEXT, HTML = environment(html=False), environment(html=True)
+
+
+class Finding(NamedTuple):
+    """A wording of a line, and the name of `verdict` under which it holds."""
+
+    line: str
+    when: str
+    text: str
+
+
+class Words(NamedTuple):
+    """What a kind of question says: its findings, and the titles of its rows by section."""
+
+    findings: tuple[Finding, ...]
+    titles: Mapping[str, str]
+
+
+class Line(NamedTuple):
+    """A line as it is printed."""
+
+    name: Label
+    text: Shown
+
+
+@cache
+def words_of(kind: str) -> Words:
+    """The words of a kind of question; ValueError for a file that says more than it may."""
+    return checked_words((FOLDER / f"{kind}.toml").read_text(encoding="utf-8"))
+
+
+def checked_words(text: str) -> Words:
+    """The words of a file; ValueError for too many findings, and for a digit or a decision in one."""
+    said = tomllib.loads(text)
+    found = Words(tuple(Finding(**each) for each in said["finding"]), said["titles"])
+    if len(found.findings) > MOST or max(Counter(each.line for each in found.findings).values()) > WORDINGS:
+        raise ValueError(f"more than {MOST} findings, or more than {WORDINGS} wordings of a line.")
+    for name, words in [*((each.line, each.text) for each in found.findings), *found.titles.items()]:
+        if faults := faults_of(words):
+            raise ValueError(f"{name}: {'; '.join(faults)}")
+    return found
+
+
+def filled(text: str, slots: Mapping[str, Any]) -> Shown:
+    """Words with their cells and names, plain and as HTML."""
+    return Shown(*(engine.from_string(text).render(slots) for engine in (TEXT, HTML)))
+
+
+def six_lines(kind: str, holds: Mapping[str, bool], slots: Mapping[str, Any]) -> list[Line]:
+    """The lines of the findings that hold.
+
+    Parameters
+    ----------
+    kind : str
+        The kind of question, whose words are read.
+    holds : mapping of str to bool
+        From `verdict`; KeyError for a finding that asks for something else.
+    slots : mapping
+        What the texts print and loop over.
+    """
+    return [Line(Label(each.line), filled(each.text, slots)) for each in words_of(kind).findings if holds[each.when]]

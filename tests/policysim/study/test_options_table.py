@@ -1,0 +1,192 @@
+"""The table that answers: its columns, rows and ranks, each cell of the ward against the definitions."""
+
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import policysim as ps
+from envs.treatment_response import ResponseModel
+from policies.problem import DecisionProblem
+from policysim.decision.decision_answer import answer_tables
+from policysim.decision.redraws import redrawn
+from policysim.decision.results import Asked, results
+from policysim.study.labels import Labels, labels_of
+from policysim.study.options_table import options
+
+WARD = "examples/ward/study.toml"
+
+
+@pytest.fixture(scope="module")
+def ward():
+    study = ps.load_study(WARD)
+    problem = ps.build_problem(study)
+    return (
+        study,
+        problem,
+        answer_tables(results(problem, labels_of(study, problem), Asked.of(study), study=study), study=study),
+    )
+
+
+def value_of(tables, row, option, epsilon, column="value"):
+    table = tables["options"]
+    found = table[(table["row"] == row) & (table["option"] == option) & (table["epsilon"] == epsilon)]
+    assert len(found) == 1, (row, option, epsilon)
+    return float(found[column].iloc[0])
+
+
+def test_every_cell_of_the_ward_is_its_definition(ward):
+    study, problem, tables = ward
+    u, prior = problem.utilities, problem.prior
+    best = u.max(axis=1)
+    k = problem.n_actions
+    response = ResponseModel(study.scenario)
+    outcomes = {"deaths": problem.outcomes["deaths"]} | {
+        name: np.stack(
+            [np.broadcast_to(response.chance(name, a), study.scenario.space.shape).ravel() for a in range(k)], axis=1
+        )
+        for name in ("infected", "fever", "cough")
+    }
+    outcomes["costs"] = np.broadcast_to([0.0, 0.02, 0.05], u.shape)
+    fixed = np.eye(k)[np.repeat(int((prior @ u).argmax()), len(u))]
+    safest = np.eye(k)[np.repeat(int((prior @ outcomes["deaths"]).argmin()), len(u))]
+    greedy = np.eye(k)[u.argmax(axis=1)]
+    fixed_value, checked = float(prior @ (fixed * u).sum(axis=1)), 0
+    for epsilon in study.epsilons:
+        private = {name: ps.make_policy(name, epsilon=epsilon).probabilities(problem) for name in study.policies}
+        values = {name: float(prior @ (p * u).sum(axis=1)) for name, p in private.items() if name != "best-fixed"}
+        copy = ps.make_policy("randomized-response", epsilon=epsilon).probabilities(problem)
+        given = {
+            "one for all": (fixed, fixed),
+            "fewest deaths": (safest, safest),
+            "private choice": (private[max(values, key=values.get)],) * 2,
+            "exponential mechanism": (private["exponential"],) * 2,
+            "noised copy": (greedy, copy),
+            "each's best": (greedy, greedy),
+        }
+        assert list(dict.fromkeys(tables["options"]["option"])) == list(given)
+        for option, (table, published) in given.items():
+            value = float(prior @ (table * u).sum(axis=1))
+            expected = {
+                "loss": float(prior @ best) - value,
+                "benefit kept": (value - fixed_value) / (float(prior @ best) - fixed_value),
+                "right guesses": (
+                    1 + max(abs(one - published).sum(axis=1).max() / 2 for one in np.unique(published, axis=0))
+                )
+                / 2,
+            } | {name: float(prior @ (table * rates).sum(axis=1)) for name, rates in outcomes.items()}
+            for row in set(tables["rows"]["row"]) & set(expected):
+                assert value_of(tables, row, option, epsilon) == pytest.approx(expected[row], rel=1e-9, abs=1e-12)
+                checked += 1
+            if "belief" in set(tables["rows"]["row"]):
+                low, high = bayes(problem, published, tables)
+                assert value_of(tables, "belief", option, epsilon, "low") == pytest.approx(low, abs=1e-9)
+                assert value_of(tables, "belief", option, epsilon, "high") == pytest.approx(high, abs=1e-9)
+    assert checked >= 4 * 6 * len(study.epsilons)
+
+
+def bayes(problem, published, tables):
+    """The least and the largest belief in the level that is named, after a treatment."""
+    names = tables["names"].set_index("key")["text"]
+    has = np.zeros(problem.n_records)
+    for feature in problem.records.features:
+        codes, labels = problem.records.groups(feature.name)
+        for place, label in enumerate(labels):
+            if feature.in_words(label) == names["belief"]:
+                has = (codes == place).astype(float)
+    given = problem.prior @ published
+    after = (problem.prior * has) @ published / np.where(given > 0, given, math.nan)
+    return np.nanmin(after), np.nanmax(after)
+
+
+def test_the_row_of_redraws_counts_them_at_the_stated_epsilon_only(ward):
+    study, problem, tables = ward
+    rows = tables["options"][tables["options"]["row"] == "better"]
+    assert set(rows["epsilon"]) == {study.epsilon}
+    policies = [study.policy(name, study.epsilon) for name in ("best-fixed", "greedy", "exponential")]
+    drawn = redrawn(study, problem, policies).options.pivot(index="draw", columns="option", values="value")
+    for option, name in (("each's best", "greedy"), ("exponential mechanism", "exponential")):
+        assert value_of(tables, "better", option, study.epsilon) == (drawn[name] > drawn["best-fixed"] + 1e-12).sum()
+    assert math.isnan(value_of(tables, "better", "one for all", study.epsilon))
+
+
+def test_a_row_has_one_precision_and_each_cell_one_key(ward):
+    table = ward[2]["options"]
+    assert (table.groupby("row")["format"].nunique() == 1).all()
+    assert not table.duplicated(["row", "option", "epsilon"]).any()
+
+
+def small(outcomes=None, **kwargs):
+    rng = np.random.default_rng(7)
+    return DecisionProblem(
+        rng.normal(size=(8, 3)), rng.dirichlet(np.ones(8)), ps.AnyRecord(), outcomes=outcomes or {}, **kwargs
+    )
+
+
+def tables_of(problem, policies=("optimal", "exponential-tight"), *, epsilon=1.0, epsilons=(0.5, 1.0, 2.0), **kwargs):
+    asked = Asked(tuple(ps.make_policy(name) for name in policies), epsilon, epsilons)
+    return answer_tables(results(problem, Labels.of(problem), asked), **kwargs)
+
+
+def test_at_most_two_outcomes_of_each_direction_and_deaths_first():
+    rng = np.random.default_rng(2)
+    names = ["falls", "pain", "rash", "cough", "fever", "deaths", "stroke"]
+    tables = tables_of(small({name: rng.random((8, 3)) / 10 for name in names}))
+    rows = tables["rows"][tables["rows"]["section"] == "count"]
+    assert rows["row"].iloc[0] == "deaths"
+    others = rows[rows["row"] != "deaths"]
+    assert (others["moved"] < 0).sum() <= 2
+    assert (others["moved"] > 0).sum() <= 2
+    # Of those that move, the ones that move most.
+    now = tables["comparison"].query("epsilon == 1 and group == 'all'").set_index("policy")
+    moves = {n: now.loc["optimal", f"expected_{n}"] - now.loc["best-fixed", f"expected_{n}"] for n in names}
+    for sign in (-1, 1):
+        ranked = sorted((n for n in names if n != "deaths" and sign * moves[n] > 0), key=lambda n: -abs(moves[n]))
+        assert [row for row in others["row"] if sign * moves[row] > 0] == ranked[:2]
+
+
+def test_the_private_choice_is_the_best_at_each_epsilon_of_those_that_were_asked_for():
+    tables = tables_of(small(), ["exponential-tight", "randomized-response", "best-fixed", "uniform"])
+    everyone = tables["comparison"].query("group == 'all'").set_index(["epsilon", "policy"])["value"]
+    for row in tables["columns"].query("option == 'private choice'").itertuples():
+        asked = ["exponential-tight", "randomized-response"]
+        assert row.policy == max(asked, key=lambda name: everyone[row.epsilon, name])
+
+
+def test_named_policies_get_columns_up_to_six_in_all():
+    names = ["optimal", "randomized-response", "permute-and-flip", "exponential-tight"]
+    columns = tables_of(small(), names, named=True)["columns"]
+    options = list(dict.fromkeys(columns["option"]))
+    assert len(options) == 6
+    assert options[-2:] == ["noised copy", "each's best"]
+    assert "randomized-response" in options
+    assert "randomized-response" not in set(tables_of(small(), names)["columns"]["option"])
+
+
+def test_differences_are_those_of_the_printed_numbers(ward):
+    tables = ward[2]
+    for row in tables["differences"].itertuples():
+        style = tables["options"].query("row == @row.row")["format"].iloc[0].split()
+        count, places = (int(style[1]), int(style[2])) if style[0] == "counted" else (1, int(style[1]))
+        one, private = (value_of(tables, row.row, option, row.epsilon) for option in ("one for all", "private choice"))
+        assert row.value == pytest.approx((round(private * count, places) - round(one * count, places)) / count)
+
+
+def test_an_epsilon_that_has_too_many_digits_is_rounded_up_first():
+    tables = tables_of(small(), epsilon=1.23456789, epsilons=(0.5, 1.23456789))
+    assert set(tables["options"]["epsilon"]) == {0.5, 1.23457}
+    fact = tables["facts"].set_index("row").loc["epsilon", "value"]
+    assert fact == 1.23457
+    spent = tables["comparison"].query("policy == 'optimal' and epsilon == 1.23457")["epsilon_spent"]
+    assert spent.iloc[0] == pytest.approx(1.23457)
+
+
+def test_no_share_of_the_benefit_unless_each_is_better(ward):
+    study, problem, tables = ward
+    assert "benefit kept" in set(tables["rows"]["row"])
+    worse = pd.DataFrame([("greedy", "value", 100, 0, 200, "cannot be told")], columns=tables["certainty"].columns)
+    table, rows, _ = options(
+        tables["comparison"], tables["columns"], labels_of(study, problem), study.epsilon, certainty=worse
+    )
+    assert "benefit kept" not in set(rows["row"]) | set(table["row"])
