@@ -189,8 +189,8 @@ def _draw(
     shares = panel.column == "benefit_kept"
     labels: dict[str, str] = {}
     if exact and shares:
-        # The limit is one of benefit, and not of deaths; on a log it is that of the fitted scores. Where it is proven at
-        # each ε, the optimum is called so.
+        # The limit is one of benefit, and not of deaths; on a log it is that of the fitted scores. Where it is proven
+        # at each ε, the optimum is called so.
         optimum = rows[rows["policy"] == Optimal.name]
         most = optimum["most_kept"] if "most_kept" in optimum else [math.nan] * len(optimum)
         proven = all(attains(kept, bound) for kept, bound in zip(optimum["benefit_kept"], most, strict=True))
