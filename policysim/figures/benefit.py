@@ -187,8 +187,14 @@ def _draw(
     made: Canvas, axes: Axes, rows: pd.DataFrame, panel: Measure, *, colours: Mapping[str, Look], exact: bool, note: str
 ) -> EndLabels:
     shares = panel.column == "benefit_kept"
-    # The limit is one of benefit, and not of deaths; on a log it is that of the fitted scores.
-    labels = limit_labels(rows) if exact and shares else {}
+    labels: dict[str, str] = {}
+    if exact and shares:
+        # The limit is one of benefit, and not of deaths; on a log it is that of the fitted scores. Where it is proven
+        # at each ε, the optimum is called so.
+        optimum = rows[rows["policy"] == Optimal.name]
+        most = optimum["most_kept"] if "most_kept" in optimum else [math.nan] * len(optimum)
+        proven = all(attains(kept, bound) for kept, bound in zip(optimum["benefit_kept"], most, strict=True))
+        labels = {Optimal.name: f"optimal ({'the limit' if proven else 'the best found'})", **BOUNDS}
     if panel.column == "difference":
         labels = {**labels, BestFixed.name: CHOSEN_ELSEWHERE}
         ends = draw_policies(axes, rows, panel.column, looks=colours, labels=labels)
@@ -212,20 +218,6 @@ def _draw(
         guess_axis(axes, rows["epsilon"])
     columns = 1 if made.narrow else len(made.figure.axes)
     return EndLabels(made, axes, ends, width=NAMES_SHARE * made.width / columns)
-
-
-def limit_labels(rows: pd.DataFrame) -> dict[str, str]:
-    """What stands beside the lines of the optimum and of its bounds; "the limit" where that is proven at each epsilon.
-
-    Parameters
-    ----------
-    rows : DataFrame
-        From a comparison: policy, benefit_kept and, where something is proven, most_kept.
-    """
-    optimum = rows[rows["policy"] == Optimal.name]
-    proven = optimum["most_kept"] if "most_kept" in optimum else [math.nan] * len(optimum)
-    exact = all(attains(kept, most) for kept, most in zip(optimum["benefit_kept"], proven, strict=True))
-    return {Optimal.name: f"optimal ({'the limit' if exact else 'the best found'})", **BOUNDS}
 
 
 def guess_axis(axes: Axes, epsilons: pd.Series) -> None:
@@ -449,7 +441,16 @@ def benefit_vs_harm(
     count = count or population([*lines[harm], *dots[harm]])
     with canvas(size, page=(7.8, 4.8), column=4.6 + 0.16 * len(names)) as made:
         (axes,) = made.panels()
-        ends = [_frontier_line(axes, line, harm, count) for _, line in lines.groupby("epsilon")]
+        ends: list[Annotation] = []
+        # What crosses the names is paler than they are.
+        box = {"facecolor": "white", "alpha": 0.75, "linewidth": 0, "pad": 0.5}
+        named: dict[str, Any] = {"xytext": (0.35, 0.25), "textcoords": "offset fontsize", "va": "bottom", "bbox": box}
+        for _, group in lines.groupby("epsilon"):
+            line = group.sort_values(harm)
+            xs, ys = count * line[harm], line["benefit_kept"]
+            axes.plot(xs, ys, color="#000000", linewidth=thin(), marker=".", clip_on=False, zorder=3)
+            optimum = (xs.iloc[-1], ys.iloc[-1])
+            ends.append(axes.annotate(f"{EPSILON}{tick(line['epsilon'].iloc[0])}", optimum, **named, zorder=4))
         frontiers = axes.get_lines()
         frontiers[0].set_label(FRONTIER)
         for name in names:
@@ -469,7 +470,7 @@ def benefit_vs_harm(
         )
         if names:
             # The lines, of which the title does not speak, come last.
-            handles = [*(line for line in axes.get_lines() if line not in frontiers), frontiers[0]]
+            handles = [*(drawn for drawn in axes.get_lines() if drawn not in frontiers), frontiers[0]]
             width = (0.8 if made.narrow else LEGEND_SHARE) * made.width
             made.legend(handles=handles, width=width, alignment="left", title="From dot to dot as ε grows:")
         settle(made)
@@ -488,15 +489,3 @@ def _share_names(ends: Sequence[Annotation]) -> None:
         else:
             other.set_text(f"{other.get_text()}, {text.get_text().removeprefix(EPSILON)}")
             text.remove()
-
-
-def _frontier_line(axes: Axes, line: pd.DataFrame, harm: str, count: int) -> Annotation:
-    """The frontier at one ε, named at its optimum."""
-    rows = line.sort_values(harm)
-    xs, ys = count * rows[harm], rows["benefit_kept"]
-    axes.plot(xs, ys, color="#000000", linewidth=thin(), marker=".", clip_on=False, zorder=3)
-    words = f"{EPSILON}{tick(rows['epsilon'].iloc[0])}"
-    # What crosses the words is paler than they are.
-    box = {"facecolor": "white", "alpha": 0.75, "linewidth": 0, "pad": 0.5}
-    at = (xs.iloc[-1], ys.iloc[-1])
-    return axes.annotate(words, at, xytext=(0.35, 0.25), textcoords="offset fontsize", va="bottom", bbox=box, zorder=4)

@@ -97,9 +97,18 @@ class Curves:
         """Drawn, the same at each size that files may have."""
         with canvas("page", **INCHES) as made:
             (axes,) = made.panels()
-            ends = [self._line(axes, place, name) for place, name in enumerate(self.lines)]
+            ends = []
+            for place, (name, line) in enumerate(self.lines.items()):
+                xs, ys = np.array(sorted(line), dtype=np.float64).T
+                look: dict[str, Any] = {"color": COLOURS[place % 4], "linestyle": DASHES[place % 4]}
+                if name in self.dots:
+                    look |= {"marker": "o", "linestyle": "none", "alpha": 0.8}
+                    axes.plot(xs, ys, **look, zorder=3, markersize=3.5)
+                else:
+                    axes.plot(xs, ys, **look, linewidth=2.2, zorder=3, solid_capstyle="round")
+                ends.append(LineEnd(name, float(xs[-1]), float(ys[-1]), float(ys.mean()), look))
             for name, at in self.level:
-                look: dict[str, Any] = {"color": GREY, "linestyle": "solid"}
+                look = {"color": GREY, "linestyle": "solid"}
                 axes.axhline(at, **look, linewidth=1, zorder=1)
                 ends.append(LineEnd(name, np.nan, at, at, look))
             self._frame(axes)
@@ -121,16 +130,6 @@ class Curves:
             labels = EndLabels(made, axes, named, width=NAMES_SHARE * made.width)
             settle(made, [labels])
         return made.figure
-
-    def _line(self, axes: Axes, place: int, name: str) -> LineEnd:
-        xs, ys = np.array(sorted(self.lines[name]), dtype=np.float64).T
-        look: dict[str, Any] = {"color": COLOURS[place % 4], "linestyle": DASHES[place % 4]}
-        if name in self.dots:
-            look = {"color": COLOURS[place % 4], "marker": "o", "linestyle": "none", "alpha": 0.8}
-            axes.plot(xs, ys, **look, zorder=3, markersize=3.5)
-            return LineEnd(name, float(xs[-1]), float(ys[-1]), float(ys.mean()), look)
-        axes.plot(xs, ys, **look, linewidth=2.2, zorder=3, solid_capstyle="round")
-        return LineEnd(name, float(xs[-1]), float(ys[-1]), float(ys.mean()), look)
 
     def _frame(self, axes: Axes) -> None:
         points = np.array([point for line in self.lines.values() for point in line], dtype=np.float64)

@@ -230,25 +230,20 @@ def telling(
         if missing:
             raise ValueError(f"no policy {missing[0]!r} in the table; it has {', '.join(names)}.")
         return [name for name in names if name in policies]
-    worth = _worth(table, epsilon, along)
+    # What each is worth at the nearest epsilon of the table; nothing where the table does not say.
+    worth: dict[str, float] = {}
+    measures = [name for name in ("value", "benefit_kept", "difference", "loss") if name in table]
+    known = next((name for name in measures if table[name].notna().any()), None)
+    if known:
+        rows = table[(table["group"] == ALL)] if "group" in table and (table["group"] == ALL).any() else table
+        if along in rows:
+            distance = (rows[along] - epsilon).abs()
+            rows = rows[distance == distance.min()]
+        means = rows[known].groupby(rows["policy"], sort=False).mean().dropna()
+        worth = {str(name): -float(mean) if known == "loss" else float(mean) for name, mean in means.items()}
     frame = {name: FRAME.index(name) if name in FRAME else len(FRAME) for name in names}
     ranked = sorted(names, key=lambda name: (frame[name], is_level(name), -worth.get(name, -np.inf)))
     return [name for name in names if name in ranked[:most]]
-
-
-def _worth(table: pd.DataFrame, epsilon: float, along: str) -> dict[str, float]:
-    """What each policy is worth at the nearest epsilon of the table; nothing where the table does not say."""
-    measured = [name for name in ("value", "benefit_kept", "difference", "loss") if name in table]
-    known = [name for name in measured if table[name].notna().any()]
-    if not known:
-        return {}
-    rows = table[(table["group"] == ALL)] if "group" in table and (table["group"] == ALL).any() else table
-    if along in rows:
-        distance = (rows[along] - epsilon).abs()
-        rows = rows[distance == distance.min()]
-    sign = -1.0 if known[0] == "loss" else 1.0
-    means = (sign * rows[known[0]]).groupby(rows["policy"], sort=False).mean().dropna()
-    return {str(name): float(worth) for name, worth in means.items()}
 
 
 def undrawn(names: Sequence[str], drawn: Sequence[str]) -> str:

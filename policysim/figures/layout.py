@@ -43,10 +43,11 @@ def settle(canvas: Canvas, labels: Sequence[EndLabels] = ()) -> None:
     beside = {panel.axes: panel.width for panel in labels}
     # The axis on top of a panel, if it has one.
     tops = {axes: [top for top in axes.child_axes if isinstance(top, SecondaryAxis)] for axes in figure.axes}
-    texts = {
-        axes: [_title(axes), axes.xaxis.label, axes.yaxis.label, *(top.xaxis.label for top in tops[axes])]
-        for axes in figure.axes
-    }
+    texts: dict[Axes, list[Text]] = {}
+    for axes in figure.axes:
+        title = axes.get_title(loc="left")
+        titles = [text for text in axes.get_children() if isinstance(text, Text) and text.get_text() == title]
+        texts[axes] = [titles[0], axes.xaxis.label, axes.yaxis.label, *(top.xaxis.label for top in tops[axes])]
     words = {text: text.get_text() for of_panel in texts.values() for text in of_panel}
     engine = figure.get_layout_engine()
     assert engine is not None  # every canvas has one
@@ -70,11 +71,6 @@ def settle(canvas: Canvas, labels: Sequence[EndLabels] = ()) -> None:
             thin_ticks(top)
     for names in labels:
         names.place()
-
-
-def _title(axes: Axes) -> Text:
-    words = axes.get_title(loc="left")
-    return next(text for text in axes.get_children() if isinstance(text, Text) and text.get_text() == words)
 
 
 # In widths of a letter (the font size): where the leader to a name ends, where its sample ends, where it begins.

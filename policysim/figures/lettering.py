@@ -58,7 +58,7 @@ def cut(lines: str, most: int) -> str:
 
 
 def _parts(paragraph: str, width: float, font: FontProperties) -> list[str]:
-    """What a line may be broken between: pieces that end with a space or a hyphen, or that are as wide as fits."""
+    """What a line may be broken between: pieces that end with a space or a hyphen, or have as many signs as fit."""
     parts = [paragraph]
     for pattern, room in ((r"(?:[^ ] +)?[^ ]* *", -1.0), (r"[^ ]* *", width), (r"[^\-]*\-* *", width)):
         parts = [
@@ -67,18 +67,16 @@ def _parts(paragraph: str, width: float, font: FontProperties) -> list[str]:
             for piece in (re.findall(pattern, part) if width_of(part.rstrip(), font) > room else [part])
             if piece
         ]
-    return [piece for part in parts for piece in _pieces(part, width, font)]
-
-
-def _pieces(part: str, width: float, font: FontProperties) -> list[str]:
-    """A part in pieces of as many characters as fit, at least one."""
-    if width_of(part.rstrip(), font) <= width:
-        return [part]
-    pieces = [""]
-    for sign in part:
-        if sign != " " and pieces[-1] and width_of(pieces[-1] + sign, font) > width:
-            pieces.append("")
-        pieces[-1] += sign
+    pieces: list[str] = []
+    for part in parts:
+        if width_of(part.rstrip(), font) <= width:
+            pieces.append(part)
+            continue
+        pieces.append("")
+        for sign in part:
+            if sign != " " and pieces[-1] and width_of(pieces[-1] + sign, font) > width:
+                pieces.append("")
+            pieces[-1] += sign
     return pieces
 
 
@@ -195,16 +193,15 @@ def thin_ticks(axes: Axes | SecondaryAxis) -> None:
 def _without_touching(texts: list[Text], along: int) -> list[Text]:
     """All but a few, or else the powers of ten alone, if there is more than one of them."""
     boxes = {text: text.get_window_extent() for text in texts}
-
-    def touch(one: Text, other: Text) -> bool:
-        first, second = sorted((boxes[one], boxes[other]), key=lambda box: float(box.min[along]))
-        return bool(first.max[along] + 0.25 * first.height > second.min[along])
-
     # "100", "1,000", "0.1", "1e-07"
     powers = [text for text in texts if text.get_text().strip("0.,") == "1" or text.get_text().startswith("1e")]
     kept: list[Text] = []
     for text in [*powers, *(text for text in texts if text not in powers)]:
-        if not any(touch(text, other) for other in kept):
+        for other in kept:
+            first, second = sorted((boxes[text], boxes[other]), key=lambda box: float(box.min[along]))
+            if first.max[along] + 0.25 * first.height > second.min[along]:
+                break
+        else:
             kept.append(text)
     alone = [text for text in kept if text in powers]
     return kept if len(texts) - len(kept) <= FEW or len(alone) < 2 else alone

@@ -67,7 +67,16 @@ def benefit_parts(table: pd.DataFrame, *, policies: Sequence[str] | None = None,
     totals = gains.assign(value=gains.groupby("policy")["gained"].transform("sum"))
     names = telling(totals[totals["policy"].isin(every)], policies=policies, most=MOST_CURVES - 1) if every else []
     shown = [*names, *([Greedy.name] if policies is None else [])]
-    parts = _parts(gains[gains["policy"].isin(shown)]).loc[shown]
+    # A column for each outcome that matters most somewhere, and one for all others; in what nobody loses or gains there
+    # is nothing to see.
+    rows = gains[gains["policy"].isin(shown)]
+    grid = rows.pivot_table(index="policy", columns="outcome", values="gained", sort=False).loc[shown]
+    largest = grid.abs().max().sort_values(ascending=False, kind="stable")
+    ranked = [name for place, (name, gained) in enumerate(largest.items()) if gained or not place]
+    # One that stands alone for all others has a name of its own.
+    kept = ranked if len(ranked) <= MOST_OUTCOMES + 1 else ranked[:MOST_OUTCOMES]
+    others = {} if len(kept) == len(ranked) else {OTHERS: grid.drop(columns=kept).sum(axis=1)}
+    parts = grid[kept].assign(**others)
     with canvas(size, page=(8.2, 1.7 + 0.42 * len(shown)), column=2.8 + 0.36 * len(shown)) as made:
         (axes,) = made.panels()
         _stack(axes, parts)
@@ -97,20 +106,6 @@ def gained_by_outcome(table: pd.DataFrame) -> pd.DataFrame:
     rows = pd.concat([others[["policy", "outcome", "lost"]], best[["policy", "outcome", "lost"]]], ignore_index=True)
     rows = rows.assign(gained=rows["outcome"].map(fixed) - rows["lost"])
     return rows[["policy", "outcome", "gained"]]
-
-
-def _parts(rows: pd.DataFrame) -> pd.DataFrame:
-    """A row for each policy, a column for each outcome that matters most somewhere, and one for all others.
-
-    In what nobody loses or gains there is nothing to see.
-    """
-    grid = rows.pivot_table(index="policy", columns="outcome", values="gained", sort=False)
-    most = grid.abs().max().sort_values(ascending=False, kind="stable")
-    ranked = [name for place, (name, gained) in enumerate(most.items()) if gained or not place]
-    # One that stands alone for all others has a name of its own.
-    kept = ranked if len(ranked) <= MOST_OUTCOMES + 1 else ranked[:MOST_OUTCOMES]
-    shown = grid[kept]
-    return shown if len(kept) == len(ranked) else shown.assign(**{OTHERS: grid.drop(columns=kept).sum(axis=1)})
 
 
 def _stack(axes: Axes, parts: pd.DataFrame) -> None:
@@ -252,7 +247,15 @@ def icon_array(table: pd.DataFrame, *, policy: str, size: SizeName = "page") -> 
         width = (1.0 if made.narrow else WORDS_SHARE) * made.width - 4 * made.font
         made.legend(handles=handles, labels=words, width=width, below="left", alignment="left", labelspacing=0.9)
         settle(made)
-        _draw_marks(axes, counts, across)
+        # Row by row, in the order of the classes, now that it is known how large the grid is.
+        step = axes.get_window_extent().width / across * 72 / made.figure.dpi
+        ends = np.cumsum([counts[name] for name in (BETTER, SAME, WORSE)])
+        bounds = [0, *np.minimum(ends, PATIENTS - counts[DIED]).tolist(), PATIENTS]
+        for name, first, end in zip(CLASSES, bounds, bounds[1:], strict=False):
+            places = np.arange(first, end)
+            if len(places):
+                marks = Line2D(places % across, places // across, **_look(name, step), gid=ICONS_GID + name)
+                axes.add_line(marks)
     return made.figure
 
 
@@ -276,16 +279,3 @@ def icon_counts(row: Mapping[Any, Any] | pd.Series) -> dict[str, int]:
 def _look(name: str, step: float) -> dict[str, Any]:
     colour, marker, share = LOOKS[name]
     return {"color": colour, "marker": marker, "markersize": share * step, "markeredgewidth": 0, "linestyle": "none"}
-
-
-def _draw_marks(axes: Axes, counts: Mapping[str, int], across: int) -> None:
-    """The marks, row by row, in the order of the classes; the layout must be fixed."""
-    step = axes.get_window_extent().width / across * 72 / axes.figure.dpi
-    ends = np.cumsum([counts[name] for name in (BETTER, SAME, WORSE)])
-    alive = PATIENTS - counts[DIED]
-    bounds = [0, *np.minimum(ends, alive).tolist(), PATIENTS]
-    for name, first, end in zip(CLASSES, bounds, bounds[1:], strict=False):
-        places = np.arange(first, end)
-        if len(places):
-            marks = Line2D(places % across, places // across, **_look(name, step), gid=ICONS_GID + name)
-            axes.add_line(marks)

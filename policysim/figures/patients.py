@@ -224,11 +224,17 @@ def _multiples(
     left_out = len(order)
     order = order[: MOST_ROWS // down if size == "slide" else MOST_ROWS]
     left_out -= len(order)
+    shares = {(group, level): share for group, level, share in rows[["group", "level", "share"]].to_numpy().tolist()}
     with canvas(size, page=(9.6 if across > 2 else 7.2, 1), column=1) as made:
-        # Whether names need two lines is known once they are measured, and they have to be for the height.
-        labels = [
-            made.lines(name, GROUPS_SHARE * made.width, MOST_LINES[made.size]) for name in _row_names(order, rows)
-        ]
+        # Names with the share of the patients. Whether they need two lines is known once they are measured, and they
+        # have to be for the height.
+        labels = []
+        for group, level in order:
+            share = shares[(group, level)]
+            # What is not none is not called 0 %.
+            of_all = "<\u00a01\u00a0%" if 0 < share < 0.005 else percent(share)
+            name = "everyone" if group == ALL else f"{level_name(group, level)} ({of_all})"
+            labels.append(made.lines(name, GROUPS_SHARE * made.width, MOST_LINES[made.size]))
         row = ROW[made.size][any("\n" in words for words in labels)]
         made.set_height(down * (0.62 + row * max(len(order), 2)) + 1.1 + (0.4 if made.narrow else 0))
         panels = made.panels(len(names), across, sharex=True, sharey=True)
@@ -308,17 +314,6 @@ def _panel(
     list_rows(axes)
 
 
-def _row_names(order: Sequence[tuple[str, str]], rows: pd.DataFrame) -> list[str]:
-    """The names of the rows, with the share of the patients; what is not none is not called 0\u00a0%."""
-    shares = {(group, level): share for group, level, share in rows[["group", "level", "share"]].to_numpy().tolist()}
-    names = []
-    for group, level in order:
-        share = shares[(group, level)]
-        said = "<\u00a01\u00a0%" if 0 < share < 0.005 else percent(share)
-        names.append("everyone" if group == ALL else f"{level_name(group, level)} ({said})")
-    return names
-
-
 def _fit(made: Canvas, panels: Sequence[Axes], n_rows: int) -> None:
     """Smaller names and dots where a row is too low for them; the figure must have been laid out."""
     row = panels[0].get_window_extent().height / made.figure.dpi * 72 / max(n_rows, 1)
@@ -382,7 +377,19 @@ def patient_losses(table: pd.DataFrame, *, size: SizeName = "page") -> Figure:
             axes.plot(xs, ys, label=label(name), **drawn, **places)
             values = tuple(np.interp(GRID, xs, ys))
             ends.append(LineEnd(label(name), float(xs[-1]), float(ys[-1]), float(np.log(ys).mean()), drawn, values))
-        _loss_axes(axes, low, high)
+        # At the bottom of the log axis stands what is none.
+        axes.set_yscale("log")
+        axes.set_ylim(0.9 * FLOOR * low, 1.1 * high)
+        set_log_ticks(axes.yaxis, low, high, most=MOST_TICKS)
+        ticks = [place for place in ticks_within(low, high) if place in axes.get_yticks()]
+        axes.set_yticks([FLOOR * low, *ticks], labels=["none", *(tick(place) for place in ticks)])
+        axes.set_xlim(0, 100)
+        name_panel(
+            axes,
+            "How losses vary between patients",
+            "of 100 patients, from who loses least to who loses most",
+            "utility that a patient loses (log scale)",
+        )
         settle(made, [EndLabels(made, axes, merged(ends, log=True), width=NAMES_SHARE * made.width)])
     return made.figure
 
@@ -398,22 +405,6 @@ def steps(losses: FloatArray) -> tuple[FloatArray, FloatArray]:
     starts = np.flatnonzero(np.r_[True, np.diff(losses) != 0])
     edges = 100 * np.r_[starts, len(losses)] / len(losses)
     return np.repeat(edges, 2)[1:-1], np.repeat(losses[starts], 2)
-
-
-def _loss_axes(axes: Axes, low: float, high: float) -> None:
-    """A log axis of losses, at whose bottom stands what is none."""
-    axes.set_yscale("log")
-    axes.set_ylim(0.9 * FLOOR * low, 1.1 * high)
-    set_log_ticks(axes.yaxis, low, high, most=MOST_TICKS)
-    ticks = [place for place in ticks_within(low, high) if place in axes.get_yticks()]
-    axes.set_yticks([FLOOR * low, *ticks], labels=["none", *(tick(place) for place in ticks)])
-    axes.set_xlim(0, 100)
-    name_panel(
-        axes,
-        "How losses vary between patients",
-        "of 100 patients, from who loses least to who loses most",
-        "utility that a patient loses (log scale)",
-    )
 
 
 # The most that long names may take of the width of a panel.

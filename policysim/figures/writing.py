@@ -129,6 +129,8 @@ _PLACES = re.compile(r"axes_\d+|matplotlib\.axis_\d+|xtick_\d+")
 _DEFAULTS = {"stroke-dashoffset: 0", "stroke-linejoin: miter"}
 _FONTS = re.compile(r"font-family: [^;]+")
 _COLOUR = re.compile(r"#[0-9a-f]{6}")
+# As matplotlib writes a colour, and as the page does.
+VARIABLES = {colour.lower(): f"var(--c-{name},{colour.lower()})" for colour, name in NAMED_COLOURS.items()}
 _POLICY = re.compile(POLICY_GID + r"\d+:(.*)", re.DOTALL)
 DECIMALS = 1
 # A point so near to the line between two others is on it.
@@ -177,21 +179,24 @@ def inline(
     root = _parsed(svg)
     _gather_icons(root)
     _unclip(root)
-    _draw_once(root)
     _name(root, prefix, _places(root) if markers else [])
     _shorten(root)
     styles = {} if styles is None else styles
     _classes(root, prefix, styles)
-    _gather(root)
     _flatten(root)
-    _join(root)
     # The size comes from the page, up to a limit.
     width = float(root.attrib["viewBox"].split()[2])
     for name in ("width", "height", "version", "xmlns", "role"):
         root.attrib.pop(name, None)
     scale = LARGEST_NARROW if width <= 72 * READABLE_WIDTH else LARGEST
     root.set("class", styles.setdefault(f"max-width:{width * scale:.0f}px", f"{prefix}_{len(styles)}"))
-    _share_icons(root, prefix, icons)
+    # The group of all marks has a name, or gives way to that of the figure that has the same.
+    for grid in root.iter("g"):
+        marks = grid.find("g[@data-icons]")
+        if marks is not None and icons:
+            grid[:] = [ElementTree.Element("use", {"href": f"#{icons}-icons"})]
+        elif marks is not None:
+            marks.set("id", f"{prefix}-icons")
     root.extend([marker.line(position) for marker in markers])
     return Markup(ElementTree.tostring(root, encoding="unicode", short_empty_elements=True).replace(" />", "/>"))
 
@@ -239,16 +244,6 @@ def _gather_icons(root: ElementTree.Element) -> None:
             parent.remove(group)
 
 
-def _share_icons(root: ElementTree.Element, prefix: str, same: str) -> None:
-    """Name the group of all marks; or put in its place that of the figure whose prefix is `same`."""
-    for grid in root.iter("g"):
-        icons = grid.find("g[@data-icons]")
-        if icons is not None and same:
-            grid[:] = [ElementTree.Element("use", {"href": f"#{same}-icons"})]
-        elif icons is not None:
-            icons.set("id", f"{prefix}-icons")
-
-
 def _unclip(root: ElementTree.Element) -> None:
     """What lies within its panel need not be cut off there; what cuts off nothing is left out."""
     boxes = {}
@@ -283,19 +278,6 @@ def _within(element: ElementTree.Element, box: FloatArray) -> bool:
     return True
 
 
-def _join(parent: ElementTree.Element) -> None:
-    """Groups of the same policy that follow each other become one."""
-    children: list[ElementTree.Element] = []
-    for child in list(parent):
-        _join(child)
-        name = child.get("data-policy")
-        if name is not None and len(child.attrib) == 1 and children and children[-1].attrib == child.attrib:
-            children[-1].extend(list(child))
-        else:
-            children.append(child)
-    parent[:] = children
-
-
 def _places(root: ElementTree.Element) -> list[str]:
     """The identifiers of the groups that say where epsilon is: panels, their backgrounds, axes, ticks and names."""
     panels = [element for element in root.iter("g") if element.get("id", "").startswith("axes_")]
@@ -315,57 +297,50 @@ def _places(root: ElementTree.Element) -> list[str]:
     return kept
 
 
-def _draw_once(root: ElementTree.Element) -> None:
-    """What is drawn again and again is kept once: of markers and ticks that are the same, the first."""
-    kept: dict[tuple[str, str], str] = {}
+def _name(root: ElementTree.Element, prefix: str, kept: Sequence[str]) -> None:
+    """Short identifiers, only for what is kept or referred to; they begin with the prefix.
+
+    What is drawn again and again has one: of markers and ticks that are the same, the first stays.
+    """
+    first: dict[tuple[str, str], str] = {}
     same: dict[str, str] = {}
     for parent in root.iter("defs"):
         for path in parent.findall("path"):
-            known = kept.setdefault((path.get("d", ""), path.get("style", "")), path.get("id", ""))
+            known = first.setdefault((path.get("d", ""), path.get("style", "")), path.get("id", ""))
             if known != path.get("id", ""):
                 same[path.get("id", "")] = known
                 parent.remove(path)
-    for element in root.iter("use"):
-        name = element.get("href", "")[1:]
-        element.set("href", f"#{same.get(name, name)}")
-
-
-def _name(root: ElementTree.Element, prefix: str, kept: Sequence[str]) -> None:
-    """Short identifiers, only for what is kept or referred to; they begin with the prefix."""
     names = {name: f"{prefix}-{name}" for name in kept}
     for element in root.iter():
         for name, value in element.attrib.items():
             for used in [value[1:]] if name == "href" else _REFERENCE.findall(value):
-                names.setdefault(used, f"{prefix}-{len(names)}")
+                names.setdefault(same.get(used, used), f"{prefix}-{len(names)}")
     for element in root.iter():
-        known = names.get(element.attrib.pop("id", ""))
-        if known is not None:
-            element.set("id", known)
+        short = names.get(element.attrib.pop("id", ""))
+        if short is not None:
+            element.set("id", short)
         for name, value in element.attrib.items():
             if name == "href":
-                element.set(name, f"#{names[value[1:]]}")
+                element.set(name, f"#{names[same.get(value[1:], value[1:])]}")
             elif "url(#" in value:
                 element.set(name, _REFERENCE.sub(lambda match: f"url(#{names[match[1]]})", value))
 
 
 def _classes(root: ElementTree.Element, prefix: str, styles: dict[str, str]) -> None:
-    """Styles become classes; those that are new join the mapping from each rule to the name of its class."""
+    """Styles become classes; those that are new join the mapping from each rule to the name of its class.
+
+    What is drawn again and again has the look of what is drawn, and the markers of a line have that of their group.
+    """
     for element in root.iter():
         own = [f"{name}: {element.attrib.pop(name)}" for name in ("fill", "stroke") if name in element.attrib]
         style = "; ".join([*own, *filter(None, [element.attrib.pop("style", "")])])
         kept = [part for part in _FONTS.sub("", style).split("; ") if part.strip("; ") and part not in _DEFAULTS]
-        rule = _COLOUR.sub(_variable, ";".join(part.strip("; ").replace(": ", ":") for part in kept))
+        rule = _COLOUR.sub(
+            lambda match: VARIABLES.get(match[0], match[0]),
+            ";".join(part.strip("; ").replace(": ", ":") for part in kept),
+        )
         if rule:
             element.set("class", styles.setdefault(rule, f"{prefix}_{len(styles)}"))
-
-
-def _variable(colour: re.Match[str]) -> str:
-    name = NAMED_COLOURS.get(colour[0].upper())
-    return f"var(--c-{name},{colour[0]})" if name else colour[0]
-
-
-def _gather(root: ElementTree.Element) -> None:
-    """What is drawn again and again has the look of what is drawn; the markers of a line have that of their group."""
     drawn = {f"#{element.get('id')}": element.get("class") for element in root.iter("path") if "id" in element.attrib}
     for element in root.iter("use"):
         if drawn.get(element.get("href", "")) == element.get("class"):
@@ -379,14 +354,15 @@ def _gather(root: ElementTree.Element) -> None:
 
 
 def _flatten(parent: ElementTree.Element) -> None:
-    """Groups without attributes give way to what they hold, and empty ones vanish."""
+    """Groups without attributes give way to what they hold, empty ones vanish, and those of a policy in a row join."""
     children: list[ElementTree.Element] = []
     for child in list(parent):
         _flatten(child)
-        if child.tag == "g" and not child.attrib:
-            children += list(child)
-        elif child.tag not in ("g", "defs") or len(child):
-            children.append(child)
+        for part in list(child) if child.tag == "g" and not child.attrib else [child]:
+            if part.attrib.keys() == {"data-policy"} and children and children[-1].attrib == part.attrib:
+                children[-1].extend(list(part))
+            elif part.tag not in ("g", "defs") or len(part):
+                children.append(part)
     parent[:] = children
 
 

@@ -117,7 +117,13 @@ def write_files(folder: Path, contents: Mapping[str, bytes]) -> None:
     OutputError
         If anything cannot be written; the old files are then unchanged.
     """
-    new = {folder / name: content for name, content in contents.items() if not _has(folder / name, content)}
+    new: dict[Path, bytes] = {}
+    for name, content in contents.items():
+        target = folder / name
+        with suppress(OSError):  # what cannot be read is written anew
+            if target.stat().st_size == len(content) and target.read_bytes() == content:
+                continue
+        new[target] = content
     if not new:
         return
     made = [place for target in new for place in target.parents if not place.exists()]
@@ -138,13 +144,6 @@ def write_files(folder: Path, contents: Mapping[str, bytes]) -> None:
     finally:
         for place in made:
             remove_empty([place])
-
-
-def _has(path: Path, content: bytes) -> bool:
-    try:
-        return path.stat().st_size == len(content) and path.read_bytes() == content
-    except OSError:
-        return False
 
 
 @contextmanager

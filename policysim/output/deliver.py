@@ -129,10 +129,12 @@ def folder_files(
         The options of the question that were given, and are not the study's own.
     """
     said = what_it_says(answer)
-    files = {
-        f"{name}.csv": _settled(to_csv(table), folder / f"{name}.csv" if folder else None)
-        for name, table in answer.tables.items()
-    }
+    files = {f"{name}.csv": to_csv(table) for name, table in answer.tables.items()}
+    if folder:
+        for name, table in files.items():
+            with suppress(OSError):  # where none is there, or none that can be read
+                old = (folder / name).read_bytes()
+                files[name] = old if same_numbers(old, table) else table
     progress.expect(len(answer.drawings) + len(answer.pages))
     vectors = {}
     for drawing in answer.drawings:
@@ -147,15 +149,6 @@ def folder_files(
         first = {"format": FORMAT, "command": command, "given": list(given), "figures": asdict(wanted)}
         return {**files, **answer.files, MANIFEST: json_text({**first, **said, "results": results}).encode()}
     return {**files, **answer.files}
-
-
-def _settled(table: bytes, path: Path | None) -> bytes:
-    """The table that is there already, if it has the same numbers."""
-    try:
-        old = path.read_bytes() if path else table
-    except OSError:
-        return table
-    return old if same_numbers(old, table) else table
 
 
 def what_it_says(answer: Answer) -> dict[str, Any]:
@@ -344,8 +337,14 @@ def deliver(
             files = folder_files(answer, command, wanted, folder, progress, given=given)
         if files and not question.writes:
             claims.enter_context(alone_in(folder))
-        results = answer.named.values()
-        _refuse_to_replace(folder, {name: kept for name, kept in answer.files.items() if name not in results})
+        for name, kept in answer.files.items():
+            # No study or scenario that no run of ours put there is lost.
+            path = folder / name
+            foreign = name not in answer.named.values() and path.exists() and not (folder / MANIFEST).exists()
+            if foreign and path.read_bytes() != kept:
+                raise OutputError(
+                    f"{path} is there already, and is not the one that the report keeps: name another folder"
+                )
         write_files(folder, files)
     paths = {label: (folder / name).as_posix() for label, name in answer.named.items()}
     if as_json:
@@ -355,14 +354,6 @@ def deliver(
         screen = (part for line in answer.screen for part in fitted(line))
         say("\n".join([*screen, *(f"{label}: {path}" for label, path in paths.items())]) + "\n")
     return answer.exit_code
-
-
-def _refuse_to_replace(folder: Path, kept: Mapping[str, bytes]) -> None:
-    """OutputError if a study or scenario that no run of ours put there would be lost."""
-    for name, content in kept.items():
-        path = folder / name
-        if path.exists() and not (folder / MANIFEST).exists() and path.read_bytes() != content:
-            raise OutputError(f"{path} is there already, and is not the one that the report keeps: name another folder")
 
 
 def _key(label: str) -> str:
