@@ -99,7 +99,15 @@ def _read(table: Table, name: str) -> Scenario:
     flags = [feature.name for feature in features if feature.flag]
     table.names.update(features=features, flag=flags, target=[*flags, DEATH], intervals={})
     rules = tuple(_read_rule(rule, means) for rule in table["rules"])
-    _check_order(table, rules)
+    needs: dict[str, set[str]] = {}
+    for rule in rules:
+        for target in rule.targets:
+            needs.setdefault(target, set()).update(rule.when, rule.per[:1] if rule.per else ())
+    try:
+        # Every feature needs those that its rules read made before it.
+        TopologicalSorter(needs).prepare()
+    except CycleError as error:
+        table.fail(f"depend on each other in a circle: {' -> '.join(error.args[1])}", "rules")
     natural = table["natural_clearing"]
     table.names["transient"] = list(natural)
     events = _read_events(table["events"])
@@ -267,18 +275,6 @@ def _read_rule(table: Table, means: Mapping[str, object]) -> Rule:
     if not (changed or per or "shares" in table):
         table.fail("does nothing: it needs set, add, multiply, shares or per")
     return Rule(when, changed, per, tuple(scaled), table["source"], shares)
-
-
-def _check_order(table: Table, rules: tuple[Rule, ...]) -> None:
-    """Every feature needs those that its rules read made before it: no circle."""
-    needs: dict[str, set[str]] = {}
-    for rule in rules:
-        for target in rule.targets:
-            needs.setdefault(target, set()).update(rule.when, rule.per[:1] if rule.per else ())
-    try:
-        TopologicalSorter(needs).prepare()
-    except CycleError as error:
-        table.fail(f"depend on each other in a circle: {' -> '.join(error.args[1])}", "rules")
 
 
 def _read_hazard(table: Table) -> dict[str, Any]:
