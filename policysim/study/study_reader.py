@@ -283,9 +283,9 @@ def _read_bounds(table: Table, scenario: Scenario | None) -> tuple[dict[str, flo
         return at_most, {}
     capacity = table["capacity"]
     places = math.fsum(capacity.values())
-    if not set(capacity) < set(scenario.actions) and places < 1 - SHARE_ROUNDING:
-        every = "every treatment is limited, and the shares sum to"
-        table.fail(f"cannot serve everybody: {every} {places:g}, which is below 1", "capacity")
+    if not (set(capacity) < set(scenario.actions) or places >= 1 - SHARE_ROUNDING):
+        limited = f"every treatment is limited, and the shares sum to {places:g}, which is below 1"
+        table.fail(f"cannot serve everybody: {limited}", "capacity")
     return at_most, capacity
 
 
