@@ -81,11 +81,7 @@ def load_scenario(name: str | Path) -> Scenario:
         raise InputFileError(f"{known}, or a path that ends in .toml", located=False)
     with open_toml(path, KEYS) as table:
         scenario = _read(table, path.stem)
-        wrong = {key[0] for key, _ in table.mistakes.found if key}
-        if not wrong & {"features", "rules"}:
-            _check_probabilities(table, scenario)
-        if not wrong & {"features", "treatments"}:
-            _check_treatments(table, scenario)
+        _check_rules(table, scenario)
         if not table.mistakes.found:
             _ask_about_most(table, scenario)
     return scenario
@@ -99,7 +95,15 @@ def _read(table: Table, name: str) -> Scenario:
     flags = [feature.name for feature in features if feature.flag]
     table.names.update(features=features, flag=flags, target=[*flags, DEATH], intervals={})
     rules = tuple(_read_rule(rule, means) for rule in table["rules"])
-    _check_order(table, rules)
+    needs: dict[str, set[str]] = {}
+    for rule in rules:
+        for target in rule.targets:
+            needs.setdefault(target, set()).update(rule.when, rule.per[:1] if rule.per else ())
+    try:
+        # Every feature needs those that its rules read made before it.
+        TopologicalSorter(needs).prepare()
+    except CycleError as error:
+        table.fail(f"depend on each other in a circle: {' -> '.join(error.args[1])}", "rules")
     natural = table["natural_clearing"]
     table.names["transient"] = list(natural)
     events = _read_events(table["events"])
@@ -269,18 +273,6 @@ def _read_rule(table: Table, means: Mapping[str, object]) -> Rule:
     return Rule(when, changed, per, tuple(scaled), table["source"], shares)
 
 
-def _check_order(table: Table, rules: tuple[Rule, ...]) -> None:
-    """Every feature needs those that its rules read made before it: no circle."""
-    needs: dict[str, set[str]] = {}
-    for rule in rules:
-        for target in rule.targets:
-            needs.setdefault(target, set()).update(rule.when, rule.per[:1] if rule.per else ())
-    try:
-        TopologicalSorter(needs).prepare()
-    except CycleError as error:
-        table.fail(f"depend on each other in a circle: {' -> '.join(error.args[1])}", "rules")
-
-
 def _read_hazard(table: Table) -> dict[str, Any]:
     """What death and every other event have."""
     made = {
@@ -406,9 +398,12 @@ def _read_treatment_rule(table: Table) -> TreatmentRule:
     return TreatmentRule(when, changed, table["source"])
 
 
-def _check_probabilities(table: Table, scenario: Scenario) -> None:
-    """What the rules make together must be probabilities, and death without treatment not certain."""
-    for target in [*scenario.flags, DEATH]:
+def _check_rules(table: Table, scenario: Scenario) -> None:
+    """What rules make together must be possible, death without treatment not certain, and something left for each."""
+    wrong = {key[0] for key, _ in table.mistakes.found if key}
+    # What was not read right is not judged.
+    targets = [] if wrong & {"features", "rules"} else [*scenario.flags, DEATH]
+    for target in targets:
         last = max((i for i, rule in enumerate(scenario.rules) if target in rule.targets), default=0)
         try:
             probability = admission_probability(scenario, target)
@@ -417,10 +412,8 @@ def _check_probabilities(table: Table, scenario: Scenario) -> None:
             continue
         if target == DEATH and probability.max() == 1:
             table.fail("the rules make death without treatment certain: it must be < 1", "rules", last)
-
-
-def _check_treatments(table: Table, scenario: Scenario) -> None:
-    """What rules make must be probabilities, ratios and costs, and everybody must be allowed something."""
+    if wrong & {"features", "treatments"}:
+        return
     for name, treatment in scenario.treatments.items():
         for target in dict.fromkeys(target for rule in treatment.rules for target in rule.changes):
             _check_number(table, scenario, name, target)

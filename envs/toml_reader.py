@@ -17,7 +17,7 @@ import tomllib
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
@@ -509,11 +509,6 @@ def declared(path: Path) -> tuple[Key, ...]:
         above, _, own = name.rpartition(".")
         below[above].append(Key(own.removesuffix("[]"), **lines[name], keys=tuple(below[name])))
     return tuple(below[""])
-
-
-def with_keys(keys: tuple[Key, ...], name: str, below: tuple[Key, ...]) -> tuple[Key, ...]:
-    """The same keys, with others declared below the one of that name."""
-    return tuple(replace(key, keys=below) if key.name == name else key for key in keys)
 
 
 def rows(keys: tuple[Key, ...], above: str = "") -> Iterator[str]:

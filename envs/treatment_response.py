@@ -233,7 +233,13 @@ class ResponseModel:
         group = np.flatnonzero((target.ravel() > 0) & (mass.ravel() > 0))
         solved = np.zeros(target.size)
         if group.size:
-            found = find_root(excess, self._bracket(target.ravel()[group], risk), args=(group,))
+            # Scales that give too little and too much death whatever the records: the least and the largest hazard.
+            baseline, kappa = self.scenario.death.baseline, self._added(self.scenario.death.hazard)
+            wanted = -np.log1p(-target.ravel()[group])
+            low = wanted / (risk.max() * max(1.0, baseline + kappa.sum()))
+            high = wanted / (risk.min() * max(min(1.0, baseline), 1e-12))
+            # Where all records are alike, both are the root itself, but for rounding.
+            found = find_root(excess, (low / 2, high * 2), args=(group,))
             if not found.success.all():
                 raise ValueError("no severity gives the probability of death that the rules state: is the baseline 0?")
             solved[group] = found.x
@@ -347,14 +353,6 @@ class ResponseModel:
         for name, factors in model.relative_risk.items():
             risk = risk * self._space.along(name, factors)
         return risk
-
-    def _bracket(self, target: FloatArray, risk: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Scales that give too little and too much death whatever the records: the least and the largest hazard."""
-        baseline, kappa = self.scenario.death.baseline, self._added(self.scenario.death.hazard)
-        hazard = -np.log1p(-target)
-        low = hazard / (risk.max() * max(1.0, baseline + kappa.sum()))
-        high = hazard / (risk.min() * max(min(1.0, baseline), 1e-12))
-        return low / 2, high * 2  # where all records are alike, both are the root itself, but for rounding
 
 
 class Course:

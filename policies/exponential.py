@@ -13,7 +13,7 @@ from policies.adjacency import Adjacency, Difference, largest_difference
 from policies.arrays import FloatArray, IntArray, blocks, non_negative
 from policies.distinct import distinct_rows
 from policies.literature import DURFEE_ROGERS_2019, MCSHERRY_TALWAR_2007
-from policies.policy import LOG_SMALLEST, Look, Policy, constant_logs, drop_unreachable, one_hot_logs
+from policies.policy import LOG_SMALLEST, Look, Policy, drop_unreachable, one_hot_logs
 from policies.problem import DecisionProblem, once_per_problem
 from policies.sensitivity import score_range
 
@@ -55,7 +55,8 @@ class ExponentialFamily(Policy):
         """log p(a|x) and p(a|x), from one pass of exponentials."""
         log_base = self._log_base(problem.n_actions)
         if self.epsilon == 0:
-            logs = constant_logs(log_base - np.logaddexp.reduce(log_base), problem.n_records)
+            logs = np.empty((problem.n_records, problem.n_actions), order="F")
+            logs[:] = log_base - np.logaddexp.reduce(log_base)
             return logs, np.exp(logs)
         scores, scale = self.scores(problem), self.scale(problem)
         if scale == 0:

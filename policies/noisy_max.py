@@ -15,7 +15,7 @@ import numpy as np
 
 from policies.arrays import FloatArray, IntArray, blocks
 from policies.literature import DWORK_ROTH_2014, MCKENNA_SHELDON_2020
-from policies.policy import Look, Policy, constant_logs, drop_unreachable, one_hot_logs
+from policies.policy import Look, Policy, drop_unreachable, one_hot_logs
 from policies.problem import DecisionProblem
 
 Calibration = Literal["range", "sensitivity"]
@@ -66,7 +66,7 @@ class NoisyScores(Policy):
         """log p(a|x), exact: computed by integrating over the noise."""
         k, scale = problem.n_actions, self.scale(problem)
         if scale == np.inf:
-            return constant_logs(np.full(k, -np.log(k)), problem.n_records)
+            return np.full((problem.n_records, k), -np.log(k), order="F")
         if scale == 0:
             return one_hot_logs(problem.best_actions, k)
         logs = np.empty_like(problem.utilities, order="F")

@@ -315,13 +315,6 @@ def one_hot_logs(actions: IntArray, n_actions: int) -> FloatArray:
     return two_values(actions, n_actions, 0.0, -np.inf)
 
 
-def constant_logs(log_row: FloatArray, n_records: int) -> FloatArray:
-    """The table that gives every record the same row, (n_records, n_actions)."""
-    table = np.empty((n_records, len(log_row)), order="F")
-    table[:] = log_row
-    return table
-
-
 def drop_unreachable(logs: FloatArray, adjacency: Adjacency) -> None:
     """Set log p(a|x) to -inf, in place, where a is out of reach for everyone who is hidden among each other.
 

@@ -195,32 +195,24 @@ def guess_rate_within(probabilities: FloatArray, adjacency: Adjacency, epsilon: 
     if of_pairs < of_splits:
         found = max((_by_pairs(probabilities, each) for each in partitions), key=lambda pair: pair.value)
     else:
-        found = _by_splits(probabilities, adjacency, math.tanh(epsilon / 2))
+        # The largest difference of p(A|.) between neighbours, over all splits of the actions into A and the others.
+        single = [largest_difference(column, adjacency) for column in probabilities.T]
+        found = max(single, key=lambda pair: pair.value)
+        # One of each split and its complement: the last action is in none.
+        inside = (np.arange(1, 2 ** (n_actions - 1))[:, None] >> np.arange(n_actions)) & 1 == 1
+        inside = inside[(inside.sum(axis=1) > 1) & (inside.sum(axis=1) < n_actions - 1)]
+        # p(A|.) differs by no more than its columns do together, nor than those of the other actions do, nor than
+        # epsilon allows: so splits that cannot beat the best are left out.
+        spreads = np.array([each.value for each in single])
+        bounds = np.minimum(np.minimum(inside @ spreads, ~inside @ spreads), math.tanh(epsilon / 2))
+        for place in np.argsort(-bounds, kind="stable"):
+            if bounds[place] <= found.value:
+                break
+            other = largest_difference(reduce(np.add, probabilities.T[inside[place]]), adjacency)
+            found = other if other.value > found.value else found
     gains = probabilities[found.record] - probabilities[found.neighbour]
     rate = min((1 + math.fsum(gains[gains > 0])) / 2, 1 / (1 + math.exp(-epsilon)))
     return GuessRate(rate, Witness(found.record, found.neighbour, tuple(np.flatnonzero(gains > 0).tolist())))
-
-
-def _by_splits(table: FloatArray, adjacency: Adjacency, most: float) -> Difference:
-    """The largest difference of p(A|.) between neighbours, over all splits of the actions into A and the others.
-
-    p(A|.) differs by no more than its columns do together, nor than those of the other actions do, nor than `most`: so
-    splits that cannot beat the best are left out.
-    """
-    n_actions = table.shape[1]
-    single = [largest_difference(column, adjacency) for column in table.T]
-    best = max(single, key=lambda found: found.value)
-    spreads = np.array([found.value for found in single])
-    # One of each split and its complement: the last action is in none.
-    inside = (np.arange(1, 2 ** (n_actions - 1))[:, None] >> np.arange(n_actions)) & 1 == 1
-    inside = inside[(inside.sum(axis=1) > 1) & (inside.sum(axis=1) < n_actions - 1)]
-    bounds = np.minimum(np.minimum(inside @ spreads, ~inside @ spreads), most)
-    for place in np.argsort(-bounds, kind="stable"):
-        if bounds[place] <= best.value:
-            break
-        found = largest_difference(reduce(np.add, table.T[inside[place]]), adjacency)
-        best = found if found.value > best.value else best
-    return best
 
 
 def _by_pairs(table: FloatArray, partition: Partition) -> Difference:

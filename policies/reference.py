@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from policies.arrays import FloatArray
-from policies.policy import Look, Policy, constant_logs, one_hot_logs
+from policies.policy import Look, Policy, one_hot_logs
 from policies.problem import DecisionProblem
 
 
@@ -54,7 +54,7 @@ class Uniform(Policy):
 
     def log_probabilities(self, problem: DecisionProblem) -> FloatArray:
         """-log k everywhere."""
-        return constant_logs(np.full(problem.n_actions, -np.log(problem.n_actions)), problem.n_records)
+        return np.full((problem.n_records, problem.n_actions), -np.log(problem.n_actions), order="F")
 
 
 @dataclass(frozen=True)
@@ -92,6 +92,6 @@ class BestFixed(Policy):
             if self.action is not None:
                 actions = np.where(problem.admissible[:, self.action], self.action, actions)
             return one_hot_logs(actions, problem.n_actions)
-        row = np.full(problem.n_actions, -np.inf)
-        row[problem.best_fixed_action if self.action is None else self.action] = 0.0
-        return constant_logs(row, problem.n_records)
+        logs = np.full((problem.n_records, problem.n_actions), -np.inf, order="F")
+        logs[:, problem.best_fixed_action if self.action is None else self.action] = 0.0
+        return logs

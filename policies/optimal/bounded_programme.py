@@ -131,21 +131,22 @@ class CostTables:
 
     def means(self, term: Term) -> Means:
         """Its expectations, computed once."""
-        if term not in self._means:
-            self._means[term] = self._found(term)
-        return self._means[term]
-
-    def _found(self, term: Term) -> Means:
+        if term in self._means:
+            return self._means[term]
         columns = list(self._columns(term, slice(None)))
         if isinstance(term, int):
-            return Means(np.array([float(column[0]) for column in columns]), 1.0, 10 * ROUNDING)
-        to_all = np.array([float(np.sum(self.prior * column)) for column in columns])
-        low, high = reduce(np.minimum, columns), reduce(np.maximum, columns)
-        spread = float(np.sum(self.prior * (high - low)))
-        if term is None:
-            return Means(to_all, max(float(to_all[self.fixed]), _LEAST_GAIN * spread), 0.0)
-        largest = reduce(np.maximum, map(np.abs, self.outcomes[term].T))
-        return Means(to_all, spread, 10 * ROUNDING * float(self.prior @ largest))
+            found = Means(np.array([float(column[0]) for column in columns]), 1.0, 10 * ROUNDING)
+        else:
+            to_all = np.array([float(np.sum(self.prior * column)) for column in columns])
+            low, high = reduce(np.minimum, columns), reduce(np.maximum, columns)
+            spread = float(np.sum(self.prior * (high - low)))
+            if term is None:
+                found = Means(to_all, max(float(to_all[self.fixed]), _LEAST_GAIN * spread), 0.0)
+            else:
+                largest = reduce(np.maximum, map(np.abs, self.outcomes[term].T))
+                found = Means(to_all, spread, 10 * ROUNDING * float(self.prior @ largest))
+        self._means[term] = found
+        return found
 
 
 @once_per_problem

@@ -97,7 +97,16 @@ def _of_classes(
         groups = grouped(problem, hidden, tuple(weights.items()))
     except ValueError as error:
         raise NotApplicableError(str(error)) from None
-    alpha, beta = _multipliers(groups.costs, groups.orders, _shares(groups, len(hidden) * epsilon))
+    gaps = np.zeros_like(groups.costs)
+    rising = np.take_along_axis(groups.costs, groups.orders, axis=1)
+    gaps[:, :-1] = np.maximum(np.diff(rising, axis=1), 0.0)
+    used = gaps * _shares(groups, len(hidden) * epsilon)
+    left = gaps - used
+    alpha, beta = np.empty_like(gaps), np.empty_like(gaps)
+    # An action is in the sets from its own place on, and outside the sets before it.
+    np.put_along_axis(alpha, groups.orders, used[:, ::-1].cumsum(axis=1)[:, ::-1], axis=1)
+    np.put_along_axis(beta, groups.orders, left.cumsum(axis=1) - left, axis=1)
+    beta = np.maximum(beta, 0.0)
     alpha = _feasible(alpha, beta, groups.classes, rounded_down(floor_of(epsilon) ** len(hidden)))
     bound = float((groups.costs + alpha - beta).min(axis=1).sum())
     return Certificate(problem.digest, epsilon, weights, hidden, alpha, beta, bound)
@@ -162,19 +171,6 @@ def _shares(groups: Groups, epsilon: float) -> FloatArray:
         found = np.where(solved.masks[places] == wanted, share[np.arange(len(share))[:, None, None], places], 0.0)
         shares[solved.records] = found
     return shares
-
-
-def _multipliers(costs: FloatArray, orders: IntArray, shares: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Alpha and beta, (n_groups, k), >= 0."""
-    gaps = np.zeros_like(costs)
-    gaps[:, :-1] = np.maximum(np.diff(np.take_along_axis(costs, orders, axis=1), axis=1), 0.0)
-    used = gaps * shares
-    left = gaps - used
-    alpha, beta = np.empty_like(gaps), np.empty_like(gaps)
-    # An action is in the sets from its own place on, and outside the sets before it.
-    np.put_along_axis(alpha, orders, used[:, ::-1].cumsum(axis=1)[:, ::-1], axis=1)
-    np.put_along_axis(beta, orders, left.cumsum(axis=1) - left, axis=1)
-    return alpha, np.maximum(beta, 0.0)
 
 
 def _feasible(alpha: FloatArray, beta: FloatArray, classes: IntArray, q: float) -> FloatArray:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import pandas as pd
@@ -55,6 +54,7 @@ class Drawing:
     section: str = ""
     table: str = "comparison.csv"
     seen: str = ""
+    _drawn: dict[SizeName, Figure] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def at(self, size: SizeName) -> Figure:
         """The figure, laid out for a size; drawn once for each."""
@@ -66,10 +66,6 @@ class Drawing:
     def alternative(self) -> str:
         """The words that stand for it where it cannot be seen."""
         return self.seen or self.description
-
-    @cached_property
-    def _drawn(self) -> dict[SizeName, Figure]:
-        return {}
 
 
 @dataclass(frozen=True)

@@ -173,11 +173,10 @@ def apart(rates: Iterable[float], count: int) -> int:
     """
     numbers = sorted(rate * count for rate in rates)
     pairs = [(a, b) for a, b in itertools.pairwise(numbers) if b - a >= LEAST_EVENTS]
-
-    def shows(places: int) -> bool:
-        return all(abs(round(b, places) - round(a, places) - (b - a)) <= (b - a) / 2 for a, b in pairs)
-
-    return next((places for places in range(2) if shows(places)), 2)
+    for places in range(2):
+        if all(abs(round(b, places) - round(a, places) - (b - a)) <= (b - a) / 2 for a, b in pairs):
+            return places
+    return 2
 
 
 def counted(rate: float, count: int, places: int) -> str:
@@ -622,20 +621,18 @@ def written(table: pd.DataFrame) -> pd.DataFrame:
     floats = table.select_dtypes("float")
     columns: dict[str, pd.Series] = {}
     for name in map(str, floats):
-        side = BOUNDS.get(name)
-        write = _file_number if side is None else partial(_file_bound, side=side)
-        columns[name] = floats[name].map(write, na_action="ignore")
+        columns[name] = floats[name].map(partial(_in_file, side=BOUNDS.get(name)), na_action="ignore")
     return table.assign(**columns)
 
 
-def _file_number(value: float) -> float:
-    return float(in_digits(value))
+def _in_file(value: float, side: str | None) -> float:
+    """A number as files have it; a bound to its side, and to no more than thirteen decimals.
 
-
-def _file_bound(value: float, side: str) -> float:
-    """A bound in as many digits, and no more than thirteen decimals: what rounding leaves of 0 is below."""
-    if not math.isfinite(value) or value == 0 or value == float(in_digits(value)):
-        return value
+    What rounding leaves of 0 is below that.
+    """
+    near = float(in_digits(value))
+    if side is None or not math.isfinite(value) or value in (0, near):
+        return near
     exact = Decimal(value)
     places = min(DIGITS_OF_FILES - 1 - exact.adjusted(), 13)
     return float(exact.quantize(Decimal(1).scaleb(-places), rounding=side))

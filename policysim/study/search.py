@@ -109,7 +109,20 @@ class Curve:
         """
         if self(0.0) >= needed:
             return 0.0, 0.0
-        low, high = self._bracket(needed, near if 0 < near < HIGHEST else 1.0)
+        # The demand begins to be met between two of the known, or of steps from `near`.
+        finite = [epsilon for epsilon in self._known if 0 < epsilon < math.inf]
+        high = min((epsilon for epsilon in finite if self(epsilon) >= needed), default=math.nan)
+        low = max((epsilon for epsilon in finite if not epsilon >= high and self(epsilon) < needed), default=math.nan)
+        if math.isnan(high):
+            high = (near if 0 < near < HIGHEST else 1.0) if math.isnan(low) else low * STEP
+            while self(high) < needed:
+                if high > HIGHEST:
+                    raise UnreachableError(f"{self._name} does not reach the demand at any epsilon up to {HIGHEST:g}.")
+                low, high = high, high * STEP
+        if math.isnan(low):
+            low = high / STEP
+            while self(low) >= needed and low >= LOWEST:
+                low, high = low / STEP, low
         if low < LOWEST:
             return (low if self(low) < needed else 0.0), high
         # exp(log(low)) may differ from low in the last digit, where a measure that is flat may have crossed already.
@@ -123,21 +136,4 @@ class Curve:
                 high = min(high, epsilon)
                 break
             low = max(low, epsilon)
-        return low, high
-
-    def _bracket(self, needed: float, near: float) -> tuple[float, float]:
-        """Two epsilons between which the demand begins to be met, found among the known or by steps from `near`."""
-        finite = [epsilon for epsilon in self._known if 0 < epsilon < math.inf]
-        high = min((epsilon for epsilon in finite if self(epsilon) >= needed), default=math.nan)
-        low = max((epsilon for epsilon in finite if not epsilon >= high and self(epsilon) < needed), default=math.nan)
-        if math.isnan(high):
-            high = near if math.isnan(low) else low * STEP
-            while self(high) < needed:
-                if high > HIGHEST:
-                    raise UnreachableError(f"{self._name} does not reach the demand at any epsilon up to {HIGHEST:g}.")
-                low, high = high, high * STEP
-        if math.isnan(low):
-            low = high / STEP
-            while self(low) >= needed and low >= LOWEST:
-                low, high = low / STEP, low
         return low, high

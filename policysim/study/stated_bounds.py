@@ -18,8 +18,6 @@ from policies.optimal.bounds import ONE_FOR_ALL, Bound, bounds_on
 from policies.optimal.optimum import OptimalSafe
 from policies.problem import DecisionProblem
 
-# What capacities sum to may fall short of serving everybody by rounding.
-SHARE_ROUNDING = 1e-12
 # How often the neighbours of those who must not get a treatment get it, in the example of a refusal.
 OFTEN = 0.9
 # What exceeds a bound by no more than this, relative, is rounding.
@@ -48,14 +46,6 @@ def fault_of_bound(name: str, value: object, scenario: Scenario) -> str:
     if value != ONE_FOR_ALL and not is_number(value, 0, FINITE):
         return f'must be a number >= 0 per patient, or "{ONE_FOR_ALL}", got {shown(value)}'
     return ""
-
-
-def fault_of_capacity(capacity: Mapping[str, float], actions: Sequence[str]) -> str:
-    """Why capacities cannot serve everybody; empty if they can."""
-    places = math.fsum(capacity.values())
-    if set(capacity) < set(actions) or places >= 1 - SHARE_ROUNDING:
-        return ""
-    return f"cannot serve everybody: every treatment is limited, and the shares sum to {places:g}, which is below 1"
 
 
 def bounds_in_words(at_most: Mapping[str, float | str], capacity: Mapping[str, float]) -> str:

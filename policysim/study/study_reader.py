@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
+import math
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from envs.scenario import Scenario
 from envs.scenario_reader import load_scenario
-from envs.toml_reader import InputFileError, Table, declared, open_toml, unknown, with_keys
+from envs.toml_reader import InputFileError, Table, declared, open_toml, unknown
 from envs.utility import Utility, default_utility
 from policies.adjacency import Sensitive
 from policies.catalogue import CATALOGUE, DEFAULT_POLICIES, WITHOUT_DEATHS, unknown_policy
@@ -24,12 +26,18 @@ from policysim.study.declared import (
     Study,
     nearest_epsilon,
 )
-from policysim.study.stated_bounds import fault_of_bound, fault_of_capacity, hidden_contraindications, why_refused
+from policysim.study.stated_bounds import fault_of_bound, hidden_contraindications, why_refused
 from policysim.study.sweep import EPSILONS, checked_epsilons
 
 STUDY = "study.toml"
 FOLDER = Path(__file__).parent / "studies"
-KEYS = with_keys(declared(Path(__file__).with_name("study_keys.toml")), "data", log_source.KEYS)
+# Whoever reads logs declares what stands below data.
+KEYS = tuple(
+    replace(key, keys=log_source.KEYS) if key.name == "data" else key
+    for key in declared(Path(__file__).with_name("study_keys.toml"))
+)
+# What capacities sum to may fall short of serving everybody by rounding.
+SHARE_ROUNDING = 1e-12
 # What was asked beyond the studies: scripts of the repository answer it.
 EXPERIMENTS = {
     "learning-on-private-columns": "examples/learning_on_private_columns.py",
@@ -137,7 +145,12 @@ def _read(table: Table, path: Path, name: str) -> Study:
     utility = _read_utility(table["utility"], scenario)
     at_most, capacity = _read_bounds(table, scenario)
     if scenario is not None:
-        _refuse_hidden_contraindications(table, scenario, shared)
+        read = hidden_contraindications(scenario, shared["adjacency"], shared["sensitive"])
+        if read:
+            privacy = table.values.get("privacy", {})
+            said = [("privacy", key) for key in ("public", "sensitive", "adjacency") if key in privacy]
+            key = [*said, ("privacy",) if "privacy" in table else ("scenario",)][0]
+            table.fail(why_refused(read, shared["epsilon"]), *key)
     table.close()
     table.mistakes.raise_if_any()
     assert scenario is not None  # or there was a mistake
@@ -235,22 +248,14 @@ def _kept_files(table: Table, path: Path) -> dict[str, bytes]:
 
 def _read_adjacency(privacy: Table, features: list[str] | None) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
     """The adjacency, its hidden features, and those that are declared public in place of them."""
-    adjacency, sensitive = privacy["adjacency"], privacy["sensitive"]
-    public = _read_public(privacy, features)
-    if "public" in privacy:
-        return Sensitive.name, tuple(name for name in features or () if name not in public), public
-    if adjacency == "sensitive" and "sensitive" not in privacy:
-        privacy.fail('sensitive is missing: adjacency "sensitive" needs the list of hidden features', "adjacency")
-    if adjacency != "sensitive" and "sensitive" in privacy:
-        privacy.fail('only goes with adjacency = "sensitive"', "sensitive")
-    return adjacency, sensitive, ()
-
-
-def _read_public(privacy: Table, features: list[str] | None) -> tuple[str, ...]:
-    """The features that are declared public, which hides all the others."""
-    names: tuple[str, ...] = privacy["public"]
+    adjacency, sensitive, public = privacy["adjacency"], privacy["sensitive"], privacy["public"]
     if "public" not in privacy:
-        return ()
+        if adjacency == "sensitive" and "sensitive" not in privacy:
+            privacy.fail('sensitive is missing: adjacency "sensitive" needs the list of hidden features', "adjacency")
+        if adjacency != "sensitive" and "sensitive" in privacy:
+            privacy.fail('only goes with adjacency = "sensitive"', "sensitive")
+        return adjacency, sensitive, ()
+    # Public features hide all the others.
     for other in ("sensitive", "adjacency"):
         if other in privacy and privacy.values[other] != Sensitive.name:
             privacy.fail(f"does not go with {other}: public features hide all the others, and say so alone", "public")
@@ -258,18 +263,9 @@ def _read_public(privacy: Table, features: list[str] | None) -> tuple[str, ...]:
     for position, name in enumerate(listed if isinstance(listed, list) else []):
         if name in listed[:position]:
             privacy.fail(f"{name!r} is named twice", "public", position)
-    if features is not None and len(names) == len(features):
+    if features is not None and len(public) == len(features):
         privacy.fail("nothing is left to hide: every feature is public", "public")
-    return names
-
-
-def _refuse_hidden_contraindications(table: Table, scenario: Scenario, shared: Mapping[str, Any]) -> None:
-    read = hidden_contraindications(scenario, shared["adjacency"], shared["sensitive"])
-    if read:
-        privacy = table.values.get("privacy", {})
-        said = [("privacy", key) for key in ("public", "sensitive", "adjacency") if key in privacy]
-        key = [*said, ("privacy",) if "privacy" in table else ("scenario",)][0]
-        table.fail(why_refused(read, shared["epsilon"]), *key)
+    return Sensitive.name, tuple(name for name in features or () if name not in public), public
 
 
 def _read_bounds(table: Table, scenario: Scenario | None) -> tuple[dict[str, float | str], dict[str, float]]:
@@ -286,8 +282,10 @@ def _read_bounds(table: Table, scenario: Scenario | None) -> tuple[dict[str, flo
     if scenario is None:
         return at_most, {}
     capacity = table["capacity"]
-    if fault := fault_of_capacity(capacity, scenario.actions):
-        table.fail(fault, "capacity")
+    places = math.fsum(capacity.values())
+    if not (set(capacity) < set(scenario.actions) or places >= 1 - SHARE_ROUNDING):
+        limited = f"every treatment is limited, and the shares sum to {places:g}, which is below 1"
+        table.fail(f"cannot serve everybody: {limited}", "capacity")
     return at_most, capacity
 
 
