@@ -206,10 +206,16 @@ class Evaluator:
         on : DecisionProblem
             What the table is of: this problem, or that of its distinct rows (`policies.distinct.once_each`).
         """
-        tables = (on.utilities, *on.outcomes.values())
-        n_cells = self.groups.membership.shape[1]
+        tables, n_cells = (on.utilities, *on.outcomes.values()), self.groups.membership.shape[1]
+        if on not in self._weights:
+            # The patients of each record (of distinct rows: with each row), in blocks: a row for each cell and kind.
+            found = None if on is self.problem else distinct_rows(self.problem)
+            row = np.arange(on.n_records) if found is None else found.row
+            places = self.groups.cells * self._n_kinds + self._kinds
+            patients = sparse.coo_array((self.problem.prior, (places, row)), (n_cells * self._n_kinds, on.n_records))
+            self._weights[on] = [patients.tocsc()[:, rows] for rows in blocks(on.n_records)]
         totals = np.zeros((n_cells * self._n_kinds, len(tables) + on.n_actions))
-        for rows, weights in zip(blocks(on.n_records), self._weights_of(on), strict=True):
+        for rows, weights in zip(blocks(on.n_records), self._weights[on], strict=True):
             given = probabilities[rows]
             expected = [np.einsum("na,na->n", given, table[rows]) for table in tables]
             totals += weights @ np.column_stack([*expected, given])
@@ -218,20 +224,6 @@ class Evaluator:
         chosen = np.tensordot(self.groups.membership, by_cell[..., len(tables) :], axes=1)
         value, *outcomes = expectations.T
         return Means(value, chosen / self._patients[:, None, None], dict(zip(on.outcomes, outcomes, strict=True)))
-
-    def _weights_of(self, on: DecisionProblem) -> list[sparse.csc_array]:
-        """The patients of each record (of a problem of distinct rows: with each row) in each cell and kind, in blocks.
-
-        The groups' cells times the kinds are rows.
-        """
-        if on not in self._weights:
-            found = None if on is self.problem else distinct_rows(self.problem)
-            row = np.arange(on.n_records) if found is None else found.row
-            places = self.groups.cells * self._n_kinds + self._kinds
-            shape = self.groups.membership.shape[1] * self._n_kinds, on.n_records
-            weights = sparse.coo_array((self.problem.prior, (places, row)), shape).tocsc()
-            self._weights[on] = [weights[:, rows] for rows in blocks(on.n_records)]
-        return self._weights[on]
 
 
 def _limits(problem: DecisionProblem, epsilons: Sequence[float], progress: Progress) -> list[PolicyMeans]:

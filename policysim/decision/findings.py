@@ -223,6 +223,10 @@ def find(found: Results, study: ScenarioStudy | None = None) -> Findings:
     }
     ranked = ["best-fixed", *(policy.name for policy in asked.private if applies(policy, problem))]
     each = evaluated_on(Greedy(), problem)
+    stakes = each.utilities.max(axis=1) - each.utilities.min(axis=1)
+    # The median of the patients: the smallest stake at which those up to it are half.
+    order = np.argsort(stakes)
+    below = np.cumsum(each.prior[order])
     some = problem.adjacency.name == Sensitive.name
     return Findings(
         epsilon=asked.epsilon,
@@ -231,7 +235,7 @@ def find(found: Results, study: ScenarioStudy | None = None) -> Findings:
         rows=rows,
         right_guesses=guesses(asked.epsilon),
         worst=worst[0] if worst else None,
-        typical_stake=weighted_median(each.utilities.max(axis=1) - each.utilities.min(axis=1), each.prior),
+        typical_stake=float(stakes[order][np.searchsorted(below, below[-1] / 2)]),
         prevalence=prevalence,
         robustness=None if found.redraws is None else robustness(found.redraws, ranked),
         gain=gain,
@@ -244,10 +248,3 @@ def find(found: Results, study: ScenarioStudy | None = None) -> Findings:
         broken=broken_bounds(problem, asked.at_most, asked.capacity, overall),
         **({"kept_safe": "within the study's bounds"} if asked.at_most or asked.capacity else {}),
     )
-
-
-def weighted_median(values: np.ndarray, weights: np.ndarray) -> float:
-    """The smallest value at which the weights of all values up to it reach half."""
-    order = np.argsort(values)
-    cumulative = np.cumsum(weights[order])
-    return float(values[order][np.searchsorted(cumulative, cumulative[-1] / 2)])

@@ -44,10 +44,11 @@ def headline(findings: Findings, table: pd.DataFrame) -> Headline:
             rounded(gain.best - gain.fixed),
             "lost in utility per patient by one treatment for all, which costs no privacy",
         )
-    best = next((row for row in private_rows(findings) if row.policy == best_policy(findings, table)), None)
-    if best is None:
+    rows, private = rows_of(findings, table), {row.policy: row for row in private_rows(findings)}
+    if not private:
         return Headline(f"Giving everybody {for_all} costs no privacy; no private choice for each was compared")
-    rows, at = rows_of(findings, table), f"At ε = {plain(findings.epsilon)}"
+    best = private[best_first(private, {name: float(rows[name]["value"]) for name in private})[0]]
+    at = f"At ε = {plain(findings.epsilon)}"
     if best.benefit_kept <= NEGLIGIBLE:
         proven = most_kept(rows) <= NEGLIGIBLE
         none = "no private choice" if proven else "no private choice that was compared"
@@ -56,14 +57,13 @@ def headline(findings: Findings, table: pd.DataFrame) -> Headline:
         whose = "the best private choice" if _is_limit(best, rows) else "the best private choice that was compared"
         finding = f"{at}, {whose} keeps {percent(best.benefit_kept)} {SHARE}"
         finding += _against_one_for_all(best, rows, findings)
-    return Headline(finding, percent(best.benefit_kept), _about(best, rows, findings))
-
-
-def best_policy(findings: Findings, table: pd.DataFrame) -> str:
-    """The private policy of the highest value at the study's epsilon; "" if none was compared."""
-    rows = rows_of(findings, table)
-    names = [row.policy for row in private_rows(findings)]
-    return next(iter(best_first(names, {name: float(rows[name]["value"]) for name in names})), "")
+    about, most = f"{SHARE} kept at ε = {plain(findings.epsilon)}, by {best.policy}", most_kept(rows)
+    if _is_limit(best, rows):
+        about += "; no mechanism that gives what it publishes keeps more"
+    # That no more than all can be kept is no finding.
+    elif not (math.isnan(most) or percent_1_up(most) == percent_1_up(1.0)):
+        about += f"; no mechanism that gives what it publishes keeps more than {percent_1_up(most)}"
+    return Headline(finding, percent(best.benefit_kept), about)
 
 
 def _is_limit(best: PolicyRow, rows: Mapping[str, Mapping[Hashable, Any]]) -> bool:
@@ -81,15 +81,3 @@ def _against_one_for_all(best: PolicyRow, rows: Mapping[str, Mapping[Hashable, A
     if abs(more) * count < LEAST_EVENTS:
         return f" and costs no more deaths {than}"
     return f" and costs {events(abs(more), count)} {'more' if more > 0 else 'fewer'} deaths per {count:,} {than}"
-
-
-def _about(best: PolicyRow, rows: Mapping[str, Mapping[Hashable, Any]], findings: Findings) -> str:
-    """Whose share it is, and what none exceeds, as far as that is proven."""
-    most = most_kept(rows)
-    said = f"{SHARE} kept at ε = {plain(findings.epsilon)}, by {best.policy}"
-    if _is_limit(best, rows):
-        return f"{said}; no mechanism that gives what it publishes keeps more"
-    # That no more than all can be kept is no finding.
-    if math.isnan(most) or percent_1_up(most) == percent_1_up(1.0):
-        return said
-    return f"{said}; no mechanism that gives what it publishes keeps more than {percent_1_up(most)}"

@@ -132,6 +132,14 @@ def page_values(
 
 
 def _method(study: ScenarioStudy) -> dict[str, str]:
+    mechanisms = {}
+    for name in with_references(study.policies):
+        kind, own = CATALOGUE[name], study.policy_words(name)
+        if not kind.uses_epsilon and kind.gloss:
+            mechanisms[name] = f"{kind.gloss[0].upper()}{kind.gloss[1:]}."
+        else:
+            # Within bounds of the study's own, its formula is another.
+            mechanisms[name] = mechanism_words(name) if own == kind.words else mechanism_words(name, own)
     return {
         "Study": f"{study.name} (SHA-256 {study.digest[:12]}…; the whole is in manifest.json), scenario "
         f"{study.scenario.name}, seed {study.seed}.",
@@ -139,18 +147,9 @@ def _method(study: ScenarioStudy) -> dict[str, str]:
         "Value": "The expected utility of a policy over all records, each with its probability. Loss: how far it is "
         "below that of the best treatment for each. Benefit kept: (value − that of one treatment for all) / (that of "
         "the best for each − that of one treatment for all).",
-        **{name: _mechanism(study, name) for name in with_references(study.policies)},
+        **mechanisms,
         "ε of the curve": ", ".join(formats.plain(epsilon) for epsilon in study.epsilons),
     }
-
-
-def _mechanism(study: ScenarioStudy, name: str) -> str:
-    """A policy in words; within bounds of the study's own, its formula is another, and no mechanism has none."""
-    kind = CATALOGUE[name]
-    if not kind.uses_epsilon and kind.gloss:
-        return f"{kind.gloss[0].upper()}{kind.gloss[1:]}."
-    words_here = study.policy_words(name)
-    return mechanism_words(name) if words_here == CATALOGUE[name].words else mechanism_words(name, words_here)
 
 
 @dataclass(frozen=True)
