@@ -286,7 +286,8 @@ def test_the_master_programme_is_a_linear_programme_over_all_columns(ties):
             continue
         assert found.value == pytest.approx(full.fun, abs=1e-9)
         assert found.bound == pytest.approx(full.fun, abs=1e-9)
-        assert (found.expectations[n_losses:] <= limits + 1e-12).all()
+        expectations = np.sum([weight * column.expectations for weight, column in found.parts], axis=0)
+        assert (expectations[n_losses:] <= limits + 1e-12).all()
 
 
 def test_policies_with_the_same_bounds_are_the_same_key():

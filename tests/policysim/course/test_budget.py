@@ -19,7 +19,7 @@ from scipy.optimize import minimize_scalar
 from scipy.special import gammaln
 
 from policies import CATALOGUE, AnyRecord, DecisionProblem, make_policy
-from policies.accounting import Use, bounded_range_rho, concentrated_rho, response_variation
+from policies.accounting import Use, bounded_range_rho, log_ratio_range, response_variation
 from policies.noisy_max import PermuteAndFlip
 from policies.privacy_loss import privacy_loss_of_logs
 from policysim.course import budget as daily
@@ -344,7 +344,7 @@ def test_the_renyi_divergences_of_the_days_stay_below_rho_times_the_order(name):
     problems = [random_problem(seed, n_records=6, k=4) for seed in range(20)]
     found = PrivacyBudget(2.0, 1e-2).daily(make_policy(name), problems)
     tables = [found.policy.log_probabilities(problem) for problem in problems]
-    rho = sum(concentrated_rho(logs, AnyRecord()) for logs in tables)
+    rho = sum(bounded_range_rho(log_ratio_range(logs, AnyRecord())) for logs in tables)
     if found.composition == "zero-concentrated":
         assert found.rho <= min(rho * (1 + 1e-9), PrivacyBudget(2.0, 1e-2).rho)
         rho = found.rho

@@ -12,14 +12,14 @@ from matplotlib.figure import Figure
 from matplotlib.image import imread
 from svg_boxes import text_boxes
 
-import policysim as ps
-from policysim import figures, report
-from policysim.decision.decision_question import answer_of, compared
-from policysim.decision.findings import find
+from policysim import figures, output
+from policysim.decision.decision_question import answer_of
+from policysim.decision.results import Asked, results
 from policysim.figures.looks import canvas
 from policysim.figures.writing import inline
 from policysim.output.deliver import folder_files
 from policysim.question.answer import Drawing
+from policysim.study.labels import labels_of
 
 
 @every_figure
@@ -82,7 +82,7 @@ def test_letters_that_the_font_lacks_are_drawn_without_warnings_and_stay_text_in
 
 
 def test_every_page_with_figures_has_a_place_for_new_ones():
-    pages = [path.read_text() for path in Path(report.__file__).with_name("templates").glob("*.html")]
+    pages = [path.read_text() for path in Path(output.__file__).with_name("templates").glob("*.html")]
     shown = [page for page in pages if "parts.figure(" in page]
     assert len(shown) == 4
     assert all(page.count("{{ parts.other_figures(figures) }}") == 1 for page in shown)
@@ -97,8 +97,7 @@ def test_a_new_figure_is_a_drawing_and_the_line_that_asks_for_it(problem, study,
         return made.figure
 
     mine = Drawing("of-my-own", "A new figure", "A line.", draw, section="What <else> there is", table="findings.csv")
-    table = ps.compare(problem, policies=["greedy", "best-fixed", "uniform", *study.policies], epsilons=study.epsilons)
-    found = answer_of(study, compared(study, problem, table, find(study, problem, table)))
+    found = answer_of(study, results(problem, labels_of(study, problem), Asked.of(study), study=study))
     draw_only(mine.name)
     assert "of-my-own" not in folder_files(found, "")["report.html"].decode()
     files = folder_files(replace(found, drawings=[*found.drawings, mine]), "")
