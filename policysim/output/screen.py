@@ -109,7 +109,7 @@ def _trial_slots(tables: Mapping[str, pd.DataFrame], common: dict[str, Any]) -> 
     """Arms as rows, then policies against one of them."""
     names, facts, columns = common["names"], set(tables["facts"]["row"]), tables["columns"]
     stated = columns.loc[columns["stated"], ["option", "title", "section"]]
-    said = tables["certainty"].set_index("option")["verdict"]
+    said = tables["certainty"].query("section == 'policy'").set_index("option")["verdict"]
     rows = [
         SimpleNamespace(
             key=option,
@@ -133,7 +133,7 @@ def _trial_slots(tables: Mapping[str, pd.DataFrame], common: dict[str, Any]) -> 
     }
     # A clause for each of these numbers that there is.
     clauses = {"counted": "of", "powered": "least gain", "more_arms": "more arms"}
-    clauses |= {each: each for each in ("untreated", "missing", "censored")}
+    clauses |= {each: each for each in ("unread", "untreated", "missing", "censored")}
     found |= {clause: [fact for fact in [fact] if fact in facts] for clause, fact in clauses.items()}
     titles = words_of("trial").titles
     for name in ("of", "unit"):

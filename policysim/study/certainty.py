@@ -153,9 +153,9 @@ def trial_verdict(tables: Mapping[str, pd.DataFrame]) -> dict[str, bool]:
         is not told to be better or equal, "safest" where one arm is better than every other.
     """
     columns, certainty, options = tables["columns"], tables["certainty"], tables["options"]
-    said = certainty.set_index("option")["verdict"]
-    arms = said[said.index.isin(columns.loc[columns["section"] == "arm", "option"])]
-    now = columns.loc[columns["stated"] & columns["option"].eq(PRIVATE), "epsilon"].iloc[0]
+    said = certainty[certainty["section"] == "policy"].set_index("option")["verdict"]
+    arms = certainty.loc[certainty["section"] == "arm", "verdict"]
+    now = columns.loc[columns["stated"], "epsilon"].dropna().iloc[0]
     of_private = options["option"].eq(PRIVATE) & options["epsilon"].eq(now)
     guesses = options[of_private & options["row"].eq(RIGHT)]["value"].iloc[0]
     names = {

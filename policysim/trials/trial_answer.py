@@ -21,7 +21,7 @@ from policysim.logs.log_source import EQUAL, ESTIMATE, outcome_formula
 from policysim.question.formats import NEGLIGIBLE
 from policysim.question.words import ALL
 from policysim.study.cells import COLUMNS
-from policysim.study.certainty import UNTOLD, verdict_of_interval
+from policysim.study.certainty import BETTER, UNTOLD, verdict_of_interval
 from policysim.study.checks import Z
 from policysim.study.declared import LoggedStudy
 from policysim.study.labels import level_in_words
@@ -64,8 +64,8 @@ def trial_tables(
         options : cells of the rows "value", "patients", "outcome: NAME", "difference" and "right guesses". Arms have no
             epsilon.
         columns : option, epsilon, policy, title, section ("arm" or "policy") and stated, in the order of the screen.
-        certainty : option, than, value, low, high, verdict: of each policy at the study's epsilon against one arm, and
-            of the arm with the best mean against each other.
+        certainty : option, section, than, value, low, high, verdict: of each policy at the study's epsilon against one
+            arm, and of the arm with the best mean against each other.
         facts, names, who : see the module.
     """
     scale = 100 if log.data.is_binary else 1
@@ -116,14 +116,14 @@ def _options(
     """All cells of arms and policies; a row has one precision."""
     rows: list[tuple[str, str, float, float, float, float, str]] = []
     for name, own in arms.groupby("outcome", sort=False):
-        values = log.data.rewards if name == outcome else log.outcomes[str(name)]
-        count = 100 if np.isin(values[np.isfinite(values)], (0.0, 1.0)).all() else 1
+        count = scale if name == outcome else _scale(log.outcomes[str(name)])
         style = f"counted {count} {_places(count * (own['high'] - own['low']), widest=False)}"
         row = VALUE if name == outcome else f"outcome: {name}"
-        rows += [(row, arm, NAN, *ends, style) for arm, *ends in own[["mean", "low", "high"]].itertuples(name=None)]
+        rows += [(row, arm, NAN, *ends, style) for arm, ends in _with_intervals(own).items()]
         if name == outcome:
             value_style = style
-            rows += [(PATIENTS, arm, NAN, count, NAN, NAN, "counted 1 0") for arm, count in own["rows"].items()]
+            counts = zip(map(str, own.index), own["rows"], strict=True)
+            rows += [(PATIENTS, arm, NAN, float(patients), NAN, NAN, "counted 1 0") for arm, patients in counts]
             rows += [(RIGHT, arm, NAN, 0.5, NAN, NAN, "right") for arm in own.index]
     policies = columns[columns["section"] == "policy"]
     found = everyone.loc[list(zip(policies["policy"], policies["epsilon"], strict=True))]
@@ -138,6 +138,16 @@ def _options(
     return pd.DataFrame(rows, columns=list(COLUMNS))
 
 
+def _with_intervals(arms: pd.DataFrame) -> dict[str, tuple[float, float, float]]:
+    """The mean of each arm with the ends of its interval."""
+    return {str(arm): (mean, low, high) for arm, mean, low, high in arms[["mean", "low", "high"]].itertuples(name=None)}
+
+
+def _scale(values: FloatArray) -> int:
+    """What the mean of an outcome is counted among: of 100 patients, if each has it or not."""
+    return 100 if np.isin(values[np.isfinite(values)], (0.0, 1.0)).all() else 1
+
+
 def _places(widths: pd.Series, *, widest: bool) -> int:
     """The decimals at which half of the narrowest interval, or of the widest, has two digits."""
     halves: FloatArray = widths.to_numpy(dtype=np.float64) / 2
@@ -148,16 +158,15 @@ def _places(widths: pd.Series, *, widest: bool) -> int:
 
 
 def _certainty(columns: pd.DataFrame, main: pd.DataFrame, everyone: pd.DataFrame, *, told: bool) -> pd.DataFrame:
-    rows: list[tuple[str, str, float, float, float]] = []
+    rows: list[tuple[str, str, str, float, float, float]] = []
     for option, epsilon, policy in columns.loc[columns["policy"].ne("") & columns["stated"]].iloc[:, :3].to_numpy():
         mine = everyone.loc[(policy, epsilon)]
         ends = (float(mine[f"{DIFFERENCE}{end}"]) for end in ("", "_low", "_high"))
-        rows.append((option, str(mine["best_arm"]), *ends))
-    best = main["mean"].idxmax()
-    triples = {arm: (mean, low, high) for arm, mean, low, high in main[["mean", "low", "high"]].itertuples(name=None)}
-    others = main.sort_values("mean", ascending=False, kind="stable").index.drop(best)
-    rows += [(best, arm, *difference_of_means(triples[best], triples[arm])) for arm in others]
-    found = pd.DataFrame(rows, columns=["option", "than", "value", "low", "high"])
+        rows.append((option, "policy", str(mine["best_arm"]), *ends))
+    arms = _with_intervals(main.sort_values("mean", ascending=False, kind="stable"))
+    best, *others = arms
+    rows += [(best, "arm", arm, *difference_of_means(arms[best], arms[arm])) for arm in others]
+    found = pd.DataFrame(rows, columns=["option", "section", "than", "value", "low", "high"])
     verdicts = [verdict_of_interval(low, high) if told else UNTOLD for low, high in found[["low", "high"]].to_numpy()]
     return found.assign(verdict=verdicts)
 
@@ -186,7 +195,8 @@ def _who_loses(study: LoggedStudy, comparison: pd.DataFrame, columns: pd.DataFra
 
     All groups together are wrong in at most 5 % (Bonferroni): the reaches of their own intervals are stretched.
     """
-    policy = columns.loc[columns["stated"] & columns["option"].eq(PRIVATE), "policy"].iloc[0]
+    chosen = columns["stated"] & columns["section"].eq("policy") & columns["option"].eq(PRIVATE)
+    policy = columns.loc[chosen, "policy"].iloc[0]
     mine = comparison[(comparison["policy"] == policy) & (comparison["epsilon"] == study.epsilon)]
     groups = mine[mine["group"] != ALL].dropna(subset=["difference_low", "difference_high"])
     if groups.empty:
@@ -217,14 +227,15 @@ def _facts(
 ) -> pd.DataFrame:
     """Single numbers that words need, as cells; what is none has no cell."""
     patients = tables["patients"].set_index("what")["patients"]
-    arms = certainty[~certainty["option"].isin(TITLES)]
+    arms = certainty[certainty["section"] == "arm"]
     counts = {
         "used": log.data.n_patients,
+        "unread": study.log.unread,
         "untreated": patients["without a treatment"],
         "missing": patients["without an outcome"],
         "censored": sum(arm.censored for arm in log.censored),
         # Besides the arm with the best mean and the one after it.
-        "more arms": int((arms["verdict"] != "better").sum()) - 1,
+        "more arms": int((arms["verdict"] != BETTER).sum()) - 1,
     }
     rows = [(row, NAN, float(value), "counted 1 0") for row, value in counts.items() if value > 0]
     rows += [("epsilon", NAN, study.epsilon, "plain"), ("hundred", NAN, 100.0, "plain")]
@@ -254,8 +265,10 @@ def _names(
 ) -> pd.DataFrame:
     """What words name: each a text by its key."""
     source, binary = study.log, log.data.is_binary
-    stated = certainty[certainty["option"].isin(TITLES)].set_index("option")["verdict"]
-    (best, *_), (second, *_) = (certainty.loc[~certainty["option"].isin(TITLES), each] for each in ("option", "than"))
+    stated = certainty[certainty["section"] == "policy"].set_index("option")["verdict"]
+    rivals = certainty[certainty["section"] == "arm"]
+    not_worse = rivals[rivals["verdict"] != BETTER]
+    best, second = (rivals if not_worse.empty else not_worse)[["option", "than"]].iloc[0]
     means = arms.pivot_table(index="arm", columns="outcome", values="mean", sort=False)
     # What is counted the other way round says nothing more.
     others = [each for each in means if each != outcome and not np.allclose(means[each], 1 - means[outcome])]
@@ -284,6 +297,7 @@ def _names(
 
 
 def _short(text: str, letters: int) -> str:
+    text = " ".join(text.split())
     return text if len(text) <= letters else f"{text[: letters - 1].rstrip()}…"
 
 
