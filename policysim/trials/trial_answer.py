@@ -39,7 +39,9 @@ ALLOCATED = {EQUAL: "randomised equally", ESTIMATE: "not randomised (propensitie
 # What is done with patients without an outcome.
 MISSING = {"refuse": "", "exclude": "left out", "worst": "counted as the worst"}
 # Letters of what people named: an arm in a table and in a line, a group, an outcome, its column, the study, a warning.
-IN_TABLE, IN_LINE, A_GROUP, AN_OUTCOME, A_COLUMN, A_TITLE, A_WARNING = 36, 24, 32, 100, 12, 100, 190
+IN_TABLE, IN_LINE, A_GROUP, AN_OUTCOME, A_COLUMN, A_TITLE, A_WARNING = 36, 24, 32, 100, 12, 190, 190
+# Where more arms take lines, the study's title has one.
+FEW_ARMS, ONE_LINE = 4, 100
 
 
 def trial_tables(
@@ -273,7 +275,7 @@ def _names(
     # What is counted the other way round says nothing more.
     others = [each for each in means if each != outcome and not np.allclose(means[each], 1 - means[outcome])]
     names = {
-        "title": _short(study.title, A_TITLE),
+        "title": _short(study.title, A_TITLE if len(means) <= FEW_ARMS else ONE_LINE),
         "outcome": _short(source.outcome_title or outcome_formula(source), AN_OUTCOME),
         "success": "Success" if binary else "Outcome",
         "unit": "successes" if binary else "in the mean outcome",
