@@ -255,7 +255,7 @@ def report(
     -------
     Report
         `.tables`, by name, such as "comparison", "options" and "beliefs"; and `.figures`, by name, such as "frontier".
-        Printed, it is a screen; of one decision that is the table of options.
+        Printed, it is a screen; of one decision and of a log that is the table of options.
 
     Raises
     ------
@@ -285,12 +285,12 @@ def report(
 
     study = of if isinstance(of, Study) else load_study(str(of))
     asked = {name: value for name, value in (("epsilons", values), ("policies", policies)) if value is not None}
+    from dataclasses import replace  # noqa: PLC0415
+
     if isinstance(study, LoggedStudy):
         from policysim.trials.trial_question import TrialQuestion  # noqa: PLC0415
 
-        return Report(TrialQuestion.of(study, asked).answer(SILENT))
-    from dataclasses import replace  # noqa: PLC0415
-
+        return Report(replace(TrialQuestion.of(study, asked), options=True).answer(SILENT))
     from policysim.decision.decision_question import DecisionQuestion  # noqa: PLC0415
 
     return Report(replace(DecisionQuestion.of(study, asked), options=True).answer(SILENT))

@@ -55,7 +55,7 @@ class Report:
 
     Notes
     -----
-    print(report) shows the screen. Of one decision this is the table of options, whose cells are in
+    print(report) shows the screen. Of one decision and of a log this is the table of options, whose cells are in
     `tables["options"]` (row, option, epsilon, value, low, high, format), with the verdicts of `tables["certainty"]`.
     """
 
@@ -64,7 +64,7 @@ class Report:
         self._screen = "\n".join(answer.screen)
         if answer.options:
             self.tables |= {name: answer.options[name] for name in ("options", "certainty")}
-            self._screen = screen(answer.options)
+            self._screen = screen(answer.options, answer.kind)
         self.figures = Figures({drawing.name: drawing for drawing in answer.drawings if drawing.name != CARD})
 
     def __str__(self) -> str:

@@ -14,11 +14,12 @@ import pandas as pd
 from jinja2 import FileSystemLoader
 
 from policysim.study.cells import Cells, Label, Shown, environment
-from policysim.study.certainty import verdict
+from policysim.study.certainty import BETTER, VERDICTS
 from policysim.study.options_table import BENEFIT, COPY, EACH, EXPONENTIAL, LOSS, PRIVATE
 from policysim.study.six_lines import filled, six_lines, words_of
 
 TEMPLATES = Path(__file__).parent / "templates"
+SCREENS = {"decision": "screen.txt", "trial": "trial-screen.txt"}
 WIDTH = 100
 # The texts of the six lines begin here.
 INDENT = 11
@@ -32,13 +33,13 @@ def screen(tables: Mapping[str, pd.DataFrame], kind: str = "decision") -> str:
     """What is printed, from the tables of an answer."""
     engine = environment(html=False, loader=FileSystemLoader(TEMPLATES))
     engine.filters.update(lines=lines, grid=grid)
-    return engine.get_template("screen.txt").render(slots(tables, kind)).rstrip() + "\n"
+    return engine.get_template(SCREENS[kind]).render(slots(tables, kind)).rstrip() + "\n"
 
 
-def page_part(tables: Mapping[str, pd.DataFrame], kind: str = "decision") -> str:
-    """The six lines and the table of options as HTML, each number marked with the key of its cell."""
+def page_part(tables: Mapping[str, pd.DataFrame]) -> str:
+    """Of a decision, the six lines and the table of options as HTML, each number marked with the key of its cell."""
     engine = environment(html=True, loader=FileSystemLoader(TEMPLATES))
-    return engine.get_template("options.html").render(slots(tables, kind))
+    return engine.get_template("options.html").render(slots(tables, "decision"))
 
 
 def slots(tables: Mapping[str, pd.DataFrame], kind: str) -> dict[str, Any]:
@@ -47,14 +48,27 @@ def slots(tables: Mapping[str, pd.DataFrame], kind: str) -> dict[str, Any]:
     Parameters
     ----------
     tables : mapping of str to DataFrame
-        "options", "columns", "rows", "differences", "certainty", "facts" and "names"; "who", "beliefs" and "best for
-        all" where there are such.
+        "options", "columns", "certainty", "facts" and "names", and "who" where there is such. Of a decision also "rows"
+        and "differences", and "beliefs" and "best for all" where there are such.
     kind : str
         The kind of question, whose words are used.
     """
     cell, columns = Cells(tables), tables["columns"]
-    epsilon = float(columns.loc[columns["stated"], "epsilon"].iloc[0])
-    names = {key: Label(text) for key, text in tables["names"].itertuples(index=False, name=None)}
+    epsilon = float(columns.loc[columns["stated"], "epsilon"].dropna().iloc[0])
+    found: dict[str, Any] = {
+        "cell": cell,
+        "epsilon": epsilon,
+        "hundred": cell("facts", "hundred"),
+        "names": {key: Label(text) for key, text in tables["names"].itertuples(index=False, name=None)},
+        "trace": trace(sorted(columns["epsilon"].dropna().unique()), epsilon),
+    }
+    found = _trial_slots(tables, found) if kind == "trial" else _decision_slots(tables, found)
+    return {**found, "findings": six_lines(kind, VERDICTS[kind](tables), found)}
+
+
+def _decision_slots(tables: Mapping[str, pd.DataFrame], common: dict[str, Any]) -> dict[str, Any]:
+    """Options as columns, what is counted of them as rows."""
+    cell, names, epsilon, columns = common["cell"], common["names"], common["epsilon"], tables["columns"]
     facts = tables["facts"]["row"]
     stated = columns.loc[columns["stated"], ["option", "title", "hides"]]
     heads = [
@@ -65,11 +79,8 @@ def slots(tables: Mapping[str, pd.DataFrame], kind: str) -> dict[str, Any]:
     described = tables["rows"][["row", "title", "section", "moved"]].itertuples(index=False, name=None)
     rows = [_row(place, *each) for place, each in enumerate(described)]
     found: dict[str, Any] = {
-        "cell": cell,
-        "epsilon": epsilon,
+        **common,
         "patients": cell("facts", "patients"),
-        "hundred": cell("facts", "hundred"),
-        "names": names,
         "model": [each for each in names if each == "model"],
         "illustrative": list(facts[facts == "illustrative"]),
         "weighed": list(facts[facts == "a death weighs"]),
@@ -79,10 +90,9 @@ def slots(tables: Mapping[str, pd.DataFrame], kind: str) -> dict[str, Any]:
         "for_all": [SimpleNamespace(key=key, name=names[f"treatment {key}"]) for key in best],
         "hiding": [head for head in heads if head.key not in SEEN],
         "seen": [head for head in heads if head.key in SEEN],
-        "trace": trace(sorted(columns["epsilon"].unique()), epsilon),
         "options": [head for head in heads if head.key in {PRIVATE, EXPONENTIAL}],
     }
-    titles = words_of(kind).titles
+    titles = words_of("decision").titles
     for row in rows:
         row.title = filled(titles[row.section], {**found, "row": row})
     by_key = {row.key: row for row in rows}
@@ -92,7 +102,44 @@ def slots(tables: Mapping[str, pd.DataFrame], kind: str) -> dict[str, Any]:
     found["title"] = {name: filled(titles[name], found) for name in ("stated", "hidden")}
     room = WIDTH - max(map(len, [*found["title"].values(), *(row.title for row in found["rows"])]))
     found["heads"] = _heads(found["title"]["stated"], heads, widths, room)
-    return {**found, "findings": six_lines(kind, verdict(tables), found)}
+    return found
+
+
+def _trial_slots(tables: Mapping[str, pd.DataFrame], common: dict[str, Any]) -> dict[str, Any]:
+    """Arms as rows, then policies against one of them."""
+    names, facts, columns = common["names"], set(tables["facts"]["row"]), tables["columns"]
+    stated = columns.loc[columns["stated"], ["option", "title", "section"]]
+    said = tables["certainty"].query("section == 'policy'").set_index("option")["verdict"]
+    rows = [
+        SimpleNamespace(
+            key=option,
+            title=Label(title),
+            name=Label(f"{title[:1].upper()}{title[1:]}"),
+            section=section,
+            verdict=names.get(f"verdict {option}", Label()),
+        )
+        for option, title, section in stated.itertuples(index=False, name=None)
+    ]
+    policies = [row for row in rows if row.section == "policy"]
+    found: dict[str, Any] = {
+        **common,
+        "warnings": [text for key, text in names.items() if key.startswith("warning ")],
+        "arms": [row for row in rows if row.section == "arm"],
+        "policies": policies,
+        "options": [row for row in policies if row.key in {PRIVATE, EXPONENTIAL}],
+        "gaining": [row for row in policies if row.key in {PRIVATE, EACH} and said[row.key] == BETTER],
+        "further": [f"outcome: {names[each]}" for each in names if each == "further"],
+        "confidence": common["cell"]("facts", "confidence"),
+    }
+    # A clause for each of these numbers that there is.
+    clauses = {"counted": "of", "powered": "least gain", "more_arms": "more arms"}
+    clauses |= {each: each for each in ("unread", "untreated", "missing", "censored")}
+    found |= {clause: [fact for fact in [fact] if fact in facts] for clause, fact in clauses.items()}
+    titles = words_of("trial").titles
+    for name in ("of", "unit"):
+        found[name] = filled(titles[name], found)
+    found["title"] = {name: filled(titles[name], found) for name in ("arms", "policies", "interval")}
+    return found
 
 
 def _heads(title: Shown, heads: Sequence[SimpleNamespace], widths: Sequence[int], room: int) -> list[SimpleNamespace]:

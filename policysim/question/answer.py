@@ -124,6 +124,8 @@ class Answer:
         What people read.
     options : mapping of str to DataFrame
         What `policysim.output.screen` prints the options of; empty where nothing is said of them.
+    kind : str
+        Of question: whose words and template it then takes.
     position : int
         Where the markers of epsilon stand, among the epsilons of a drawing.
     packages : mapping of str to str
@@ -146,6 +148,7 @@ class Answer:
     drawings: Sequence[Drawing] = ()
     pages: Mapping[str, Page] = field(default_factory=dict)
     options: Mapping[str, pd.DataFrame] = field(default_factory=dict)
+    kind: str = "decision"
     position: int = 0
     packages: Mapping[str, str] = field(default_factory=dict)
     depends: Mapping[str, Any] | None = None

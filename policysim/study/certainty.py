@@ -12,13 +12,15 @@ import numpy as np
 import pandas as pd
 
 from policysim.study.cells import COLUMNS
-from policysim.study.options_table import COPY, DEATHS, EACH, FOR_ALL, LEAST_MOVED, ONE, PRIVATE
+from policysim.study.options_table import COPY, DEATHS, EACH, FOR_ALL, LEAST_MOVED, ONE, PRIVATE, RIGHT
 
 # Better in so many of the redraws is better, in so few is not; between them it cannot be told.
 SURE, UNLIKELY = 0.9, 0.1
 BETTER, NOT_BETTER, UNTOLD, EQUAL = "better", "not better", "cannot be told", "equal"
 # Values that differ by less, of the range in a redraw or of the largest number there, are equal but for rounding.
 TIE, ROUNDING = 1e-9, 1e-12
+# Right guesses of who has seen nothing.
+CHANCE = 0.5
 
 
 def certainty(redrawn: pd.DataFrame, reference: str, *, stated: bool = False) -> pd.DataFrame:
@@ -70,6 +72,19 @@ def verdict_of(better: float, equal: float = 0.0) -> str:
     if better >= SURE:
         return BETTER
     return NOT_BETTER if better <= UNLIKELY else UNTOLD
+
+
+def verdict_of_interval(low: float, high: float) -> str:
+    """The verdict on a difference whose 95 % interval is known: only what is above 0, or below it, is told.
+
+    Examples
+    --------
+    >>> verdict_of_interval(0.01, 0.05), verdict_of_interval(-0.05, -0.01), verdict_of_interval(-0.01, 0.05)
+    ('better', 'not better', 'cannot be told')
+    """
+    if low == high == 0:
+        return EQUAL
+    return BETTER if low > 0 else NOT_BETTER if high < 0 else UNTOLD
 
 
 def best_for_all(redrawn: pd.DataFrame) -> pd.DataFrame:
@@ -126,6 +141,41 @@ def verdict(tables: Mapping[str, pd.DataFrame]) -> dict[str, bool]:
         "recommend private choice": said[PRIVATE] == BETTER,
         "recommend one for all": said[PRIVATE] != BETTER,
     }
+
+
+def trial_verdict(tables: Mapping[str, pd.DataFrame]) -> dict[str, bool]:
+    """The same of a log, from its "options", "columns" and "certainty", and "who" where there is such.
+
+    Returns
+    -------
+    dict
+        As of `verdict`: "gain" where each's best or a private choice is better than one arm, "cost" where a private one
+        is not told to be better or equal, "safest" where one arm is better than every other.
+    """
+    columns, certainty, options = tables["columns"], tables["certainty"], tables["options"]
+    said = certainty[certainty["section"] == "policy"].set_index("option")["verdict"]
+    arms = certainty.loc[certainty["section"] == "arm", "verdict"]
+    now = columns.loc[columns["stated"], "epsilon"].dropna().iloc[0]
+    of_private = options["option"].eq(PRIVATE) & options["epsilon"].eq(now)
+    guesses = options[of_private & options["row"].eq(RIGHT)]["value"].iloc[0]
+    names = {
+        "safest": bool((arms == BETTER).all()),
+        "gain": BETTER in {said[PRIVATE], said[EACH]},
+        "cost": said[PRIVATE] not in {BETTER, EQUAL},
+        "who": "who" in tables,
+        "observer": bool(guesses > CHANCE + ROUNDING),
+        "told": said[PRIVATE] != UNTOLD,
+    }
+    return {
+        **names,
+        **{f"no {name}": not holds for name, holds in names.items()},
+        "recommend private choice": said[PRIVATE] == BETTER,
+        "recommend one for all": said[PRIVATE] != BETTER,
+    }
+
+
+# Which finding holds, of each kind of question.
+VERDICTS = {"decision": verdict, "trial": trial_verdict}
 
 
 def safest_option(tables: Mapping[str, pd.DataFrame]) -> str:

@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from policies.catalogue import CATALOGUE, mechanism_words
+from policies.exponential import Exponential
 from policies.optimal.optimum import Optimal
 from policies.problem import DecisionProblem
 from policies.reference import Greedy, Uniform
@@ -41,6 +42,7 @@ from policysim.trials.diagnostics import (
     propensities_of,
 )
 from policysim.trials.evidence import ASKED, confounding_needed, heterogeneity, power_of
+from policysim.trials.trial_answer import trial_tables
 from policysim.trials.trial_columns import ENDS, compare_log
 from policysim.trials.trial_findings import LoggedFindings, find
 from policysim.trials.trial_screen import (
@@ -77,11 +79,14 @@ class TrialQuestion(StudyQuestion):
         Whether each policy was asked for by name: one that cannot be used is then refused, and not left out.
     workers : Workers or None
         Who counts the log; None: it is read, unless it is in many files.
+    options : bool
+        Whether to put arms and policies side by side as options (`trial_tables`), for `ps.report`.
     """
 
     study: LoggedStudy
     named: bool = True
     workers: Workers | None = None
+    options: bool = False
     refuses: ClassVar[Mapping[str, str]] = {
         **ONLY_OVER_DAYS,
         "price_list": "does not go with {study}: prices are exact, and a log only has estimates",
@@ -109,14 +114,17 @@ class TrialQuestion(StudyQuestion):
         bounded = [name for name in policies if not applies(self.study.policy(name), problem)]
         left_out += tuple(f"{name}: only bounds of it could be computed" for name in bounded)
         study = replace(self.study, policies=tuple(name for name in policies if name not in bounded))
-        table = compare_log(replace(study, policies=with_references(study.policies)), log, progress)
+        names = with_references(study.policies)
+        added = [Exponential.name] if self.options and Exponential.name not in names else []
+        compared = compare_log(replace(study, policies=(*names, *added)), log, progress)
+        table = compared[compared["policy"].isin(names)]
         doubts = log_caveats(log, study.log)
         tables = tables_of(study, log, table, doubts)
         proof = prove_loss(problem, study.epsilon) if Optimal.name in study.policies else None
         findings = find(study, log, tables, doubts)
         tables["comparison"] = written(table)
         shown = show(study, problem, tables["comparison"], progress)
-        return answer_of_log(
+        answer = answer_of_log(
             study,
             problem,
             tables,
@@ -126,6 +134,9 @@ class TrialQuestion(StudyQuestion):
             counted=counted,
             left_out=left_out,
         )
+        if not self.options:
+            return answer
+        return replace(answer, options=trial_tables(study, log, tables, compared, doubts), kind="trial")
 
 
 def tables_of(study: LoggedStudy, log: Log, comparison: pd.DataFrame, doubts: LogCaveats) -> dict[str, pd.DataFrame]:

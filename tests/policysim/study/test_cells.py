@@ -9,7 +9,7 @@ from policysim.output.screen import TEMPLATES
 from policysim.study.cells import COLUMNS, Cells, Label, Shown, environment, faults_of
 
 # The templates that print cells, and the filters that lay them out.
-NEW = ("screen.txt", "options.html")
+NEW = ("screen.txt", "trial-screen.txt", "options.html")
 FILTERS = ("lines", "grid")
 
 

@@ -1,10 +1,12 @@
 """How often an option is better, and the verdict: planted studies of each kind."""
 
+import math
+
 import numpy as np
 import pandas as pd
 import pytest
 
-from policysim.study.certainty import best_for_all, certainty, verdict_of
+from policysim.study.certainty import best_for_all, certainty, verdict_of, verdict_of_interval
 
 
 def redraws(better, draws=200, equal=0, rng=None):
@@ -67,3 +69,19 @@ def test_without_redraws_the_stated_numbers_decide_and_no_draw_is_counted():
 
 def test_the_limits_are_part_of_the_verdict():
     assert [verdict_of(share) for share in (0.9, 0.1, 0.5)] == ["better", "not better", "cannot be told"]
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "verdict"),
+    [
+        (1e-9, 0.1, "better"),
+        (-0.1, -1e-9, "not better"),
+        (-0.1, 0.1, "cannot be told"),
+        (0.0, 0.1, "cannot be told"),
+        (-0.1, 0.0, "cannot be told"),
+        (0.0, 0.0, "equal"),
+        (math.nan, math.nan, "cannot be told"),
+    ],
+)
+def test_the_interval_of_a_difference_decides(low, high, verdict):
+    assert verdict_of_interval(low, high) == verdict

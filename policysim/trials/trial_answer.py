@@ -1,0 +1,308 @@
+"""The answer of a log, as tables: arms given to all, then policies against one of them. Numbers are looked up there.
+
+The tables of cells (row, option, epsilon, value, low, high, format) are "options", "facts" and, where a group is told
+to lose, "who"; "columns" gives their order, "certainty" the verdicts, and "names" what has words and no number.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from statistics import NormalDist
+
+import numpy as np
+import pandas as pd
+
+from policies.arrays import FloatArray
+from policies.exponential import Exponential
+from policies.reference import BestFixed, Greedy, Uniform
+from policysim.logs.load_log import Log
+from policysim.logs.log_source import EQUAL, ESTIMATE, outcome_formula
+from policysim.question.formats import NEGLIGIBLE
+from policysim.question.words import ALL
+from policysim.study.cells import COLUMNS
+from policysim.study.certainty import BETTER, UNTOLD, verdict_of_interval
+from policysim.study.checks import Z
+from policysim.study.declared import LoggedStudy
+from policysim.study.labels import level_in_words
+from policysim.study.options_table import EACH, EXPONENTIAL, PRIVATE, RIGHT
+from policysim.trials.diagnostics import LogCaveats
+from policysim.trials.evidence import LEAST_P, POWER
+from policysim.trials.evidence import LEVEL as SIGNS
+
+VALUE, DIFFERENCE, PATIENTS = "value", "difference", "patients"
+NAN, LEVEL = math.nan, 0.95
+# Below it two decimals show nothing of a p-value.
+HALF_OF_LAST = 0.005
+TITLES = {EACH: "each's best, not private", PRIVATE: "best private choice*", EXPONENTIAL: "exponential mechanism*"}
+ALLOCATED = {EQUAL: "randomised equally", ESTIMATE: "not randomised (propensities estimated)"}
+# What is done with patients without an outcome.
+MISSING = {"refuse": "", "exclude": "left out", "worst": "counted as the worst"}
+# Letters of what people named: an arm in a table and in a line, a group, an outcome, its column, the study, a warning.
+IN_TABLE, IN_LINE, A_GROUP, AN_OUTCOME, A_COLUMN, A_TITLE, A_WARNING = 36, 24, 32, 100, 12, 190, 190
+# Where more arms take lines, the study's title has one.
+FEW_ARMS, ONE_LINE = 4, 100
+
+
+def trial_tables(
+    study: LoggedStudy, log: Log, tables: Mapping[str, pd.DataFrame], comparison: pd.DataFrame, doubts: LogCaveats
+) -> dict[str, pd.DataFrame]:
+    """Put arms and policies side by side, and judge each difference by its interval.
+
+    Parameters
+    ----------
+    study : LoggedStudy
+    log : Log
+    tables : mapping of str to DataFrame
+        From `policysim.trials.trial_question.tables_of`.
+    comparison : DataFrame
+        From `compare_log`, with the references and `Exponential` among its policies.
+    doubts : LogCaveats
+        Where errors that no interval covers have left signs in the log, nothing can be told.
+
+    Returns
+    -------
+    dict of str to DataFrame
+        options : cells of the rows "value", "patients", "outcome: NAME", "difference" and "right guesses". Arms have no
+            epsilon.
+        columns : option, epsilon, policy, title, section ("arm" or "policy") and stated, in the order of the screen.
+        certainty : option, section, than, value, low, high, verdict: of each policy at the study's epsilon against one
+            arm, and of the arm with the best mean against each other.
+        facts, names, who : see the module.
+    """
+    scale = 100 if log.data.is_binary else 1
+    outcome = next((name for name, each in log.outcomes.items() if np.array_equal(each, log.data.rewards)), "utility")
+    arms = tables["arms"].set_index("arm")
+    main = arms[arms["outcome"] == outcome]
+    everyone = comparison[comparison["group"] == ALL].set_index(["policy", "epsilon"])
+    columns = _columns(study, main, everyone)
+    p = float(tables["heterogeneity"]["p"].iloc[0])
+    certainty = _certainty(columns, main, everyone, told=not doubts.not_covered)
+    who = _who_loses(study, comparison, columns, scale) if not doubts.not_covered else None
+    found = {
+        "options": _options(columns, arms, everyone, outcome=outcome, log=log, scale=scale),
+        "columns": columns,
+        "certainty": certainty,
+        "facts": _facts(study, log, tables, columns, certainty, scale=scale),
+        "names": _names(study, log, arms, certainty, outcome=outcome, p=p, doubts=doubts, who=who),
+    }
+    return found if who is None else {**found, "who": who[list(COLUMNS)]}
+
+
+def _columns(study: LoggedStudy, main: pd.DataFrame, everyone: pd.DataFrame) -> pd.DataFrame:
+    """Arms, each's best, and at each epsilon the private policy of the study that is estimated best."""
+    able = everyone.reset_index()
+    able = able[~able["policy"].isin([Greedy.name, BestFixed.name, Uniform.name])]
+    able = able[able["guarantee"] <= able["epsilon"] * (1 + NEGLIGIBLE)]
+    asked = able[able["policy"].isin(study.policies)]
+    ranked = (able if asked.empty else asked).sort_values(DIFFERENCE, ascending=False, kind="stable")
+    best = ranked.drop_duplicates("epsilon").set_index("epsilon")["policy"].to_dict()
+    epsilons = sorted(able["epsilon"].unique())
+    given = {EACH: dict.fromkeys(epsilons, Greedy.name), PRIVATE: best}
+    if set(best.values()) != {Exponential.name}:
+        given[EXPONENTIAL] = dict.fromkeys(epsilons, Exponential.name)
+    rows: list[tuple[str, float, str, str, str, bool]] = [
+        (arm, NAN, "", _short(arm, IN_TABLE), "arm", True) for arm in map(str, main.index)
+    ]
+    rows += [
+        (option, epsilon, policies[epsilon], TITLES[option], "policy", epsilon == study.epsilon)
+        for option, policies in given.items()
+        for epsilon in epsilons
+    ]
+    return pd.DataFrame(rows, columns=["option", "epsilon", "policy", "title", "section", "stated"])
+
+
+def _options(
+    columns: pd.DataFrame, arms: pd.DataFrame, everyone: pd.DataFrame, *, outcome: str, log: Log, scale: int
+) -> pd.DataFrame:
+    """All cells of arms and policies; a row has one precision."""
+    rows: list[tuple[str, str, float, float, float, float, str]] = []
+    for name, own in arms.groupby("outcome", sort=False):
+        count = scale if name == outcome else _scale(log.outcomes[str(name)])
+        style = f"counted {count} {_places(count * (own['high'] - own['low']), widest=False)}"
+        row = VALUE if name == outcome else f"outcome: {name}"
+        rows += [(row, arm, NAN, *ends, style) for arm, ends in _with_intervals(own).items()]
+        if name == outcome:
+            value_style = style
+            counts = zip(map(str, own.index), own["rows"], strict=True)
+            rows += [(PATIENTS, arm, NAN, float(patients), NAN, NAN, "counted 1 0") for arm, patients in counts]
+            rows += [(RIGHT, arm, NAN, 0.5, NAN, NAN, "right") for arm in own.index]
+    policies = columns[columns["section"] == "policy"]
+    found = everyone.loc[list(zip(policies["policy"], policies["epsilon"], strict=True))]
+    width = (found["difference_high"] - found["difference_low"])[policies["stated"].to_numpy()]
+    change = f"change {scale} {_places(scale * width, widest=True)}"
+    for row, style in ((VALUE, value_style), (DIFFERENCE, change)):
+        ends = (found[f"{row}{end}"] for end in ("", "_low", "_high"))
+        cells = zip(policies["option"], policies["epsilon"], *ends, strict=True)
+        rows += [(row, option, epsilon, *numbers, style) for option, epsilon, *numbers in cells]
+    guesses = zip(policies["option"], policies["epsilon"], found["guess_rate"], strict=True)
+    rows += [(RIGHT, option, epsilon, rate, NAN, NAN, "right") for option, epsilon, rate in guesses]
+    return pd.DataFrame(rows, columns=list(COLUMNS))
+
+
+def _with_intervals(arms: pd.DataFrame) -> dict[str, tuple[float, float, float]]:
+    """The mean of each arm with the ends of its interval."""
+    return {str(arm): (mean, low, high) for arm, mean, low, high in arms[["mean", "low", "high"]].itertuples(name=None)}
+
+
+def _scale(values: FloatArray) -> int:
+    """What the mean of an outcome is counted among: of 100 patients, if each has it or not."""
+    return 100 if np.isin(values[np.isfinite(values)], (0.0, 1.0)).all() else 1
+
+
+def _places(widths: pd.Series, *, widest: bool) -> int:
+    """The decimals at which half of the narrowest interval, or of the widest, has two digits."""
+    halves: FloatArray = widths.to_numpy(dtype=np.float64) / 2
+    halves = halves[halves > NEGLIGIBLE]
+    if not halves.size:
+        return 1
+    return min(6, max(0, 1 - math.floor(math.log10(halves.max() if widest else halves.min()))))
+
+
+def _certainty(columns: pd.DataFrame, main: pd.DataFrame, everyone: pd.DataFrame, *, told: bool) -> pd.DataFrame:
+    rows: list[tuple[str, str, str, float, float, float]] = []
+    for option, epsilon, policy in columns.loc[columns["policy"].ne("") & columns["stated"]].iloc[:, :3].to_numpy():
+        mine = everyone.loc[(policy, epsilon)]
+        ends = (float(mine[f"{DIFFERENCE}{end}"]) for end in ("", "_low", "_high"))
+        rows.append((option, "policy", str(mine["best_arm"]), *ends))
+    arms = _with_intervals(main.sort_values("mean", ascending=False, kind="stable"))
+    best, *others = arms
+    rows += [(best, "arm", arm, *difference_of_means(arms[best], arms[arm])) for arm in others]
+    found = pd.DataFrame(rows, columns=["option", "section", "than", "value", "low", "high"])
+    verdicts = [verdict_of_interval(low, high) if told else UNTOLD for low, high in found[["low", "high"]].to_numpy()]
+    return found.assign(verdict=verdicts)
+
+
+def difference_of_means(
+    one: tuple[float, float, float], other: tuple[float, float, float]
+) -> tuple[float, float, float]:
+    """The difference of two independent means, each given with its interval, and the interval of the difference.
+
+    By squaring and adding the reaches of the two intervals (Newcombe 1998, Statistics in Medicine 17:873, method 10;
+    Zou & Donner 2008). That the best of several arms is better than the second needs no correction for having been
+    picked (Gutmann & Maymin 1987).
+
+    Examples
+    --------
+    >>> difference_of_means((0.9, 0.86, 0.93), (0.5, 0.47, 0.54))
+    (0.4, 0.343..., 0.442...)
+    """
+    (mean, low, high), (its, its_low, its_high) = one, other
+    below, above = math.hypot(mean - low, its_high - its), math.hypot(high - mean, its - its_low)
+    return mean - its, mean - its - below, mean - its + above
+
+
+def _who_loses(study: LoggedStudy, comparison: pd.DataFrame, columns: pd.DataFrame, scale: int) -> pd.DataFrame | None:
+    """The group that a private choice is surest to harm: cells, and its name; None if no group is told to lose.
+
+    All groups together are wrong in at most 5 % (Bonferroni): the reaches of their own intervals are stretched.
+    """
+    chosen = columns["stated"] & columns["section"].eq("policy") & columns["option"].eq(PRIVATE)
+    policy = columns.loc[chosen, "policy"].iloc[0]
+    mine = comparison[(comparison["policy"] == policy) & (comparison["epsilon"] == study.epsilon)]
+    groups = mine[mine["group"] != ALL].dropna(subset=["difference_low", "difference_high"])
+    if groups.empty:
+        return None
+    stretch = NormalDist().inv_cdf(1 - (1 - LEVEL) / 2 / len(groups)) / Z
+    value = groups[DIFFERENCE]
+    low, high = (value + stretch * (groups[f"{DIFFERENCE}{end}"] - value) for end in ("_low", "_high"))
+    place = int(high.to_numpy().argmin())
+    if high.iloc[place] >= 0:
+        return None
+    style = f"change {scale} {_places(scale * (high - low).iloc[[place]], widest=True)}"
+    rows = [
+        ("share", "", NAN, float(groups["share"].iloc[place]), NAN, NAN, "percent"),
+        ("group", PRIVATE, study.epsilon, *(float(each.iloc[place]) for each in (value, low, high)), style),
+    ]
+    group, level = groups[["group", "level"]].iloc[place]
+    return pd.DataFrame(rows, columns=list(COLUMNS)).assign(group=group, level=level)
+
+
+def _facts(
+    study: LoggedStudy,
+    log: Log,
+    tables: Mapping[str, pd.DataFrame],
+    columns: pd.DataFrame,
+    certainty: pd.DataFrame,
+    *,
+    scale: int,
+) -> pd.DataFrame:
+    """Single numbers that words need, as cells; what is none has no cell."""
+    patients = tables["patients"].set_index("what")["patients"]
+    arms = certainty[certainty["section"] == "arm"]
+    counts = {
+        "used": log.data.n_patients,
+        "unread": study.log.unread,
+        "untreated": patients["without a treatment"],
+        "missing": patients["without an outcome"],
+        "censored": sum(arm.censored for arm in log.censored),
+        # Besides the arm with the best mean and the one after it.
+        "more arms": int((arms["verdict"] != BETTER).sum()) - 1,
+    }
+    rows = [(row, NAN, float(value), "counted 1 0") for row, value in counts.items() if value > 0]
+    rows += [("epsilon", NAN, study.epsilon, "plain"), ("hundred", NAN, 100.0, "plain")]
+    rows += [("confidence", NAN, LEVEL, "percent"), ("power", NAN, POWER, "percent")]
+    if scale == 100:
+        rows.append(("of", NAN, 100.0, "plain"))
+    if len(tables["power"]):
+        least = scale * float(tables["power"]["gain"].iloc[0])
+        rows.append(("least gain", NAN, least, f"places {_places(pd.Series([2 * least]), widest=True)}"))
+    p = float(tables["heterogeneity"]["p"].iloc[0])
+    rows.append(("p", NAN, max(p, LEAST_P), f"places {2 if p >= HALF_OF_LAST else 3}"))
+    rows += [("at", epsilon, epsilon, "plain") for epsilon in columns["epsilon"].dropna().unique()]
+    found = pd.DataFrame(rows, columns=["row", "epsilon", "value", "format"])
+    return found.assign(option="", low=NAN, high=NAN)[list(COLUMNS)]
+
+
+def _names(
+    study: LoggedStudy,
+    log: Log,
+    arms: pd.DataFrame,
+    certainty: pd.DataFrame,
+    *,
+    outcome: str,
+    p: float,
+    doubts: LogCaveats,
+    who: pd.DataFrame | None,
+) -> pd.DataFrame:
+    """What words name: each a text by its key."""
+    source, binary = study.log, log.data.is_binary
+    stated = certainty[certainty["section"] == "policy"].set_index("option")["verdict"]
+    rivals = certainty[certainty["section"] == "arm"]
+    not_worse = rivals[rivals["verdict"] != BETTER]
+    best, second = (rivals if not_worse.empty else not_worse)[["option", "than"]].iloc[0]
+    means = arms.pivot_table(index="arm", columns="outcome", values="mean", sort=False)
+    # What is counted the other way round says nothing more.
+    others = [each for each in means if each != outcome and not np.allclose(means[each], 1 - means[outcome])]
+    names = {
+        "title": _short(study.title, A_TITLE if len(means) <= FEW_ARMS else ONE_LINE),
+        "outcome": _short(source.outcome_title or outcome_formula(source), AN_OUTCOME),
+        "success": "Success" if binary else "Outcome",
+        "unit": "successes" if binary else "in the mean outcome",
+        "head": "successes" if binary else "mean outcome",
+        "Head": "Successes" if binary else "Mean outcome",
+        "allocated": ALLOCATED.get(source.propensity, "with the probabilities of their treatments"),
+        "missing": MISSING[source.missing],
+        "best arm": best,
+        "best": _capital(_short(best, IN_LINE)),
+        "second": _short(second, IN_LINE),
+        "p is": "p <" if p < LEAST_P else "p =",
+        "effects": "signs" if p < SIGNS and not doubts.not_covered else "cannot be told",
+        **{f"verdict {option}": each for option, each in stated.items()},
+        **{f"warning {place}": _short(each, A_WARNING) for place, each in enumerate(doubts.said)},
+    }
+    if others:
+        names |= {"further": str(others[0]), "further title": _short(str(others[0]).replace("_", " "), A_COLUMN)}
+    if who is not None:
+        group, level = who[["group", "level"]].iloc[0]
+        names["who"] = _short(level_in_words(log.space, group, level), A_GROUP)
+    return pd.DataFrame(names.items(), columns=["key", "text"])
+
+
+def _short(text: str, letters: int) -> str:
+    text = " ".join(text.split())
+    return text if len(text) <= letters else f"{text[: letters - 1].rstrip()}…"
+
+
+def _capital(text: str) -> str:
+    return f"{text[:1].upper()}{text[1:]}"

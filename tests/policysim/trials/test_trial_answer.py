@@ -1,0 +1,250 @@
+"""The answer of a log: planted logs of each verdict, cells that are those of its tables, a screen of every kind."""
+
+import math
+import re
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import binomtest, norm
+from small_trials import ARMS, SPACE, make_trial
+
+import policysim as ps
+from policysim.files.workers import Workers
+from policysim.output.report import Report
+from policysim.output.screen import screen
+from policysim.question.protocol import SILENT
+from policysim.study.cells import COLUMNS
+from policysim.study.certainty import recommended, trial_verdict, verdict_of_interval
+from policysim.study.six_lines import words_of
+from policysim.trials import splits
+from policysim.trials.diagnostics import LogCaveats, log_caveats
+from policysim.trials.trial_answer import difference_of_means, trial_tables
+from policysim.trials.trial_columns import compare_log
+from policysim.trials.trial_question import TrialQuestion, tables_of
+
+SIX = ["Safest", "Gain", "Cost", "Who pays", "Observer", "Certain?"]
+PRIVATE, EACH = "private choice", "each's best"
+
+
+@pytest.fixture(autouse=True)
+def _few_splits(monkeypatch):
+    monkeypatch.setattr(splits, "REPEATS", 1)
+
+
+def planted(truth, n_rows=1500, policies=("exponential", "optimal"), epsilons=(0.5, 1.0, 4.0), epsilon=4.0):
+    """A trial with these probabilities of success, (12, 3), by record and arm."""
+    trial = make_trial(
+        n_rows, 0.0, 5, policies=policies, epsilons=epsilons, epsilon=epsilon, by=("old",), title="A planted trial"
+    )
+    rng = np.random.default_rng(6)
+    rewards = (rng.random(n_rows) < truth[trial.log.records, trial.log.data.actions]).astype(float)
+    data = replace(trial.log.data, rewards=rewards)
+    return trial.study, replace(trial.log, data=data, outcomes={"success": rewards})
+
+
+def answer(study, log, doubts=None):
+    names = ("greedy", "best-fixed", "uniform", "exponential", *study.policies)
+    comparison = compare_log(replace(study, policies=tuple(dict.fromkeys(names))), log)
+    doubts = doubts or log_caveats(log, study.log)
+    tables = tables_of(study, log, comparison, doubts)
+    return trial_tables(study, log, tables, comparison, doubts), comparison, tables
+
+
+OLD = SPACE.codes(np.arange(SPACE.size))[:, 0]
+# One drug helps the young, the other the old; one arm helps all, a little more than the second; all are alike.
+CROSSED = np.column_stack([np.full(12, 0.2), 0.2 + 0.7 * (1 - OLD), 0.2 + 0.7 * OLD])
+ONE_BEST = np.tile([0.1, 0.9, 0.2], (12, 1))
+ALIKE = np.full((12, 3), 0.5)
+
+
+@pytest.mark.parametrize(
+    ("truth", "epsilon", "each", "private", "safest"),
+    [
+        (CROSSED, 4.0, "better", "better", None),
+        (ONE_BEST, 0.5, None, "not better", True),
+        (ALIKE, 4.0, None, "cannot be told", False),
+    ],
+    ids=["better", "not better", "cannot be told"],
+)
+def test_planted_logs_have_their_verdicts_and_words(truth, epsilon, each, private, safest):
+    # Only what draws at random loses where one arm is best for all.
+    policies = ("randomized-response",) if private == "not better" else ("exponential", "optimal")
+    study, log = planted(truth, policies=policies, epsilon=epsilon)
+    tables, *_ = answer(study, log)
+    said = tables["certainty"].set_index("option")["verdict"]
+    holds = trial_verdict(tables)
+    text = screen(tables, "trial")
+    assert said[PRIVATE] == private
+    assert each in {None, said[EACH]}
+    assert safest in {None, holds["safest"]}
+    assert recommended(holds) == (PRIVATE if private == "better" else "one for all")
+    assert ("None that can be told" in text) == (private != "better")
+    assert ("Yes: by its 95 % interval a private choice is".replace(" %", "\u00a0%") in text) == holds["told"]
+    assert [line.split("  ")[0] for line in text.splitlines() if line.split("  ")[0] in SIX] == SIX
+    assert len(text.splitlines()) <= 26
+    assert max(map(len, text.splitlines())) <= 100
+
+
+def test_cells_are_those_of_the_comparison_and_of_the_arms():
+    study, log = planted(CROSSED)
+    tables, comparison, found = answer(study, log)
+    options, columns = tables["options"], tables["columns"]
+    assert list(options.columns) == list(COLUMNS)
+    assert not options.duplicated(["row", "option", "epsilon"]).any()
+    everyone = comparison[comparison["group"] == "all"].set_index(["policy", "epsilon"])
+    cells = options.set_index(["row", "option", "epsilon"])
+    for option, epsilon, policy in columns[columns["section"] == "policy"].iloc[:, :3].to_numpy():
+        row = everyone.loc[(policy, epsilon)]
+        for name in ("value", "difference"):
+            written = cells.loc[(name, option, epsilon), ["value", "low", "high"]].tolist()
+            assert written == [row[name], row[f"{name}_low"], row[f"{name}_high"]]
+        assert cells.loc[("right guesses", option, epsilon), "value"] == row["guess_rate"]
+    best = everyone.loc[["exponential", "optimal"]]["difference"].groupby("epsilon").max()
+    chosen = options.query("row == 'difference' and option == @PRIVATE").set_index("epsilon")["value"]
+    assert chosen.to_dict() == best.to_dict()
+    for arm in found["arms"].to_dict("records"):
+        mine = options[(options["option"] == arm["arm"]) & options["epsilon"].isna()].set_index("row")
+        assert mine.loc["value", ["value", "low", "high"]].tolist() == [arm["mean"], arm["low"], arm["high"]]
+        assert mine.loc["patients", "value"] == arm["rows"]
+    now = tables["certainty"].set_index("option").loc[PRIVATE]
+    assert now["verdict"] == verdict_of_interval(now["low"], now["high"])
+
+
+def test_nothing_is_told_of_a_log_with_errors_that_no_interval_covers():
+    study, log = planted(CROSSED)
+    tables, *_ = answer(study, log, LogCaveats(overlap=("Nobody of the old got the pill.",)))
+    assert set(tables["certainty"]["verdict"]) == {"cannot be told"}
+    holds = trial_verdict(tables)
+    assert not holds["safest"] and not holds["gain"] and not holds["who"]
+    assert recommended(holds) == "one for all"
+    assert screen(tables, "trial").startswith("Beware: Nobody of the old got the pill.\n")
+
+
+def test_a_group_that_loses_is_named_only_beyond_the_interval_of_all_groups_together():
+    study, log = planted(CROSSED, epsilon=0.5, policies=("randomized-response",))
+    tables, comparison, _ = answer(study, log)
+    mine = comparison.query("policy == 'randomized-response' and epsilon == 0.5 and group == 'old'")
+    stretch = norm.ppf(1 - 0.025 / 2) / norm.ppf(0.975)
+    high = mine["difference"] + stretch * (mine["difference_high"] - mine["difference"])
+    loser = mine.loc[high.idxmin()]
+    assert high.min() < 0
+    cell = tables["who"].set_index("row").loc["group"]
+    assert cell["value"] == loser["difference"]
+    assert cell["high"] == pytest.approx(high.min())
+    assert f"Most surely “old {loser['level']}”" in screen(tables, "trial")
+
+
+def test_the_difference_of_means_is_newcombes():
+    # His table II, case (a): 56 of 70 and 48 of 80, by Wilson's intervals.
+    found = [binomtest(*each).proportion_ci(method="wilson") for each in ((56, 70), (48, 80))]
+    one, other = ((mean, *map(float, ends)) for mean, ends in zip((0.8, 0.6), found, strict=True))
+    assert difference_of_means(one, other) == pytest.approx((0.2, 0.0524, 0.3339), abs=5e-5)
+
+
+@given(st.lists(st.tuples(st.floats(-1, 1), st.floats(0, 1), st.floats(0, 1)), min_size=3, max_size=3), st.booleans())
+def test_no_option_is_recommended_against_its_verdict(ends, guessed):
+    options = [PRIVATE, EACH, "pill"]
+    rows = [
+        (option, "arm" if option == "pill" else "policy", "drip", value, value - below, value + above)
+        for option, (value, below, above) in zip(options, ends, strict=True)
+    ]
+    certainty = pd.DataFrame(rows, columns=["option", "section", "than", "value", "low", "high"])
+    certainty["verdict"] = list(map(verdict_of_interval, certainty["low"], certainty["high"]))
+    columns = pd.DataFrame(
+        [(PRIVATE, 1.0, True), (EACH, 1.0, True), ("pill", math.nan, True)], columns=["option", "epsilon", "stated"]
+    )
+    guess = pd.DataFrame([("right guesses", PRIVATE, 1.0, 0.7 if guessed else 0.5)], columns=COLUMNS[:4])
+    holds = trial_verdict({"certainty": certainty, "columns": columns, "options": guess})
+    low = certainty.set_index("option")["low"]
+    assert (recommended(holds) == PRIVATE) == (low[PRIVATE] > 0)
+    assert holds["gain"] == (max(low[PRIVATE], low[EACH]) > 0)
+    assert holds["safest"] == (low["pill"] > 0)
+    assert holds["observer"] == guessed
+    findings = words_of("trial").findings
+    assert [each.line for each in findings if holds[each.when]] == SIX
+
+
+def written(folder, names, *, outcome="", model="linear", policies='"exponential", "optimal"', n_rows=1000, parts=1):
+    """A study file with so many arms of these names, and its log."""
+    rng = np.random.default_rng(2)
+    arm = rng.integers(0, len(names), n_rows)
+    table = pd.DataFrame(
+        {
+            "arm": arm,
+            "old": rng.integers(0, 2, n_rows),
+            "success": (rng.random(n_rows) < 0.4 + 0.3 * arm / (len(names) - 1)).astype(int),
+            "pounds": rng.normal(7000 + 10 * arm, 4000, n_rows).clip(0, 50_000).round(),
+            "a_rather_long_name_of_an_outcome": rng.integers(0, 2, n_rows),
+            "days": rng.integers(1, 900, n_rows),
+            "event": rng.integers(0, 2, n_rows),
+        }
+    )
+    for part, rows in enumerate(np.array_split(np.arange(n_rows), parts)):
+        table.iloc[rows].to_csv(folder / f"log{part}.csv", index=False)
+    outcome = outcome or "outcome = { success = 1.0, a_rather_long_name_of_an_outcome = 0.0 }\nrange = [0, 1]"
+    arms = "\n".join(f'{place} = "{name}"' for place, name in enumerate(names))
+    file = '"log*.csv"' if parts > 1 else '"log0.csv"'
+    (folder / "study.toml").write_text(
+        f'title = "{"What does it cost? " * 12}"\n[data]\nfile = {file}\ntreatment = "arm"\npropensity = "equal"\n'
+        f'model = "{model}"\n{outcome}\n[data.treatments]\n{arms}\n[data.features]\nold = {{ levels = [0, 1] }}\n'
+        '[privacy]\nhidden_from = "all"\nadjacency = "any-record"\nepsilon = 1.0\nepsilons = [0.5, 1.0]\n'
+        f'[compare]\npolicies = [{policies}]\nby = ["old"]\n',
+        encoding="utf-8",
+    )
+    return ps.load_study(str(folder / "study.toml"))
+
+
+LONG = [f"{word} of a treatment whose name is far too long for a column" for word in "abcdefg"]
+CENSORED = 'time = "days"\nevent = "event"\nhorizon = 365\noutcome_title = "well after a year"'
+POUNDS = "outcome = { pounds = 1.0, success = 0.0 }\nrange = [0, 50000]"
+CASES = {
+    "two arms": {"names": ["wait", "pill"]},
+    "long names": {"names": LONG[:5]},
+    "many arms": {"names": LONG},
+    "arms called as options are": {"names": [PRIVATE, EACH]},
+    "one arm for each": {"names": ["wait", "pill"], "model": "constant"},
+    "no private policy": {"names": ["wait", "pill"], "policies": '"best-fixed"'},
+    "only the exponential mechanism": {"names": ["wait", "pill"], "policies": '"exponential"'},
+    "censored": {"names": list(ARMS), "outcome": CENSORED},
+    "pounds": {"names": list(ARMS), "outcome": POUNDS},
+    "counted": {"names": list(ARMS), "parts": 3},
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_screen_of_every_kind_of_log(case, tmp_path):
+    study = written(tmp_path, **CASES[case])
+    workers = Workers() if case == "counted" else None
+    result = TrialQuestion(study, options=True, workers=workers).answer(SILENT)
+    report = Report(result)
+    lines = str(report).splitlines()
+    lines = lines[next(place for place, line in enumerate(lines) if line.startswith("What does it cost?")) :]
+    assert max(map(len, lines)) <= 100
+    assert len(lines) <= 26 + max(0, len(CASES[case]["names"]) - 5)
+    assert [line.split("  ")[0] for line in lines if line.split("  ")[0] in SIX] == SIX
+    assert "nan" not in str(report)
+    assert set(report.tables["options"].query("epsilon.isna()")["option"]) == set(CASES[case]["names"])
+    assert report.tables["certainty"]["verdict"].notna().all()
+    if case == "pounds":
+        assert "mean outcome" in str(report)
+        assert " of 100" not in "".join(line for line in lines if line.startswith("Cost"))
+    if case == "one arm for each":
+        assert report.tables["certainty"].set_index("option").loc[EACH, "verdict"] == "equal"
+    if case == "censored":
+        assert re.search(r"well after a year. \d+ followed for less: weighted.", " ".join(lines))
+
+
+def test_ps_report_prints_the_options_and_compares_as_before(tmp_path):
+    study = written(tmp_path, ["wait", "pill"], policies='"optimal"')
+    report = ps.report(study)
+    assert "One arm for all (patients)" in str(report)
+    assert "exponential mechanism" in str(report)
+    # What is added as an option is no policy that was asked for.
+    assert set(report.tables["comparison"]["policy"]) == {"greedy", "best-fixed", "uniform", "optimal"}
+    before = TrialQuestion.of(study, {}).answer(SILENT)
+    pd.testing.assert_frame_equal(report.tables["comparison"], before.tables["comparison"])
+    assert not before.options
