@@ -62,14 +62,14 @@ def slots(tables: Mapping[str, pd.DataFrame], kind: str) -> dict[str, Any]:
         for option, title, hides in stated.itertuples(index=False, name=None)
     ]
     best = tables["best for all"].query("value > 0")["row"] if "best for all" in tables else ()
-    described = tables["rows"][["row", "title", "section", "moved"]].itertuples(index=False, name=None)
-    rows = [_row(place, *each) for place, each in enumerate(described)]
+    rows = _rows(tables, epsilon)
     found: dict[str, Any] = {
         "cell": cell,
         "epsilon": epsilon,
         "patients": cell("facts", "patients"),
         "hundred": cell("facts", "hundred"),
         "names": names,
+        "who": _who(tables, epsilon),
         "model": [each for each in names if each == "model"],
         "illustrative": list(facts[facts == "illustrative"]),
         "weighed": list(facts[facts == "a death weighs"]),
@@ -88,11 +88,17 @@ def slots(tables: Mapping[str, pd.DataFrame], kind: str) -> dict[str, Any]:
     by_key = {row.key: row for row in rows}
     found["traced"] = [by_key.pop(BENEFIT, by_key[LOSS])]
     found["rows"] = list(by_key.values())
-    widths = [max(len(cell("options", row, head.key, epsilon)) for row in by_key) for head in heads]
+    widths = [max(len(cell("options", row.key, head.key, row.epsilon)) for row in found["rows"]) for head in heads]
     found["title"] = {name: filled(titles[name], found) for name in ("stated", "hidden")}
     room = WIDTH - max(map(len, [*found["title"].values(), *(row.title for row in found["rows"])]))
     found["heads"] = _heads(found["title"]["stated"], heads, widths, room)
     return {**found, "findings": six_lines(kind, verdict(tables), found)}
+
+
+def _who(tables: Mapping[str, pd.DataFrame], epsilon: float) -> Label:
+    """Who pays most at an epsilon; nobody has no name."""
+    found = tables["who"].loc[tables["who"]["epsilon"] == epsilon, "name"] if "who" in tables else ()
+    return Label(next(iter(found), ""))
 
 
 def _heads(title: Shown, heads: Sequence[SimpleNamespace], widths: Sequence[int], room: int) -> list[SimpleNamespace]:
@@ -121,10 +127,24 @@ def _wrapped(title: str, count: int) -> list[Label]:
     return [Label(part) for part in min(parts, key=lambda lines: max(map(len, lines)))]
 
 
-def _row(place: int, row: str, title: str, section: str, moved: int) -> SimpleNamespace:
-    """A row of options; the first says what all that is counted is counted among."""
-    first = section == "count" and place == 0
-    return SimpleNamespace(key=row, name=Label(title), section="first" if first else section, moved=moved)
+def _rows(tables: Mapping[str, pd.DataFrame], epsilon: float) -> list[SimpleNamespace]:
+    """The rows of options, each with the epsilon of its cells; the first says what is counted among how many."""
+    found = []
+    for place, row in enumerate(tables["rows"].itertuples()):
+        cells = tables["options"].loc[tables["options"]["row"] == row.row, "epsilon"]
+        stays = not cells.eq(epsilon).any()
+        found.append(
+            SimpleNamespace(
+                key=row.row,
+                name=Label(row.title),
+                section="first" if row.section == "count" and place == 0 else row.section,
+                moved=row.moved,
+                epsilon=float(cells.iloc[0]) if stays else epsilon,
+                # What is known at the stated epsilon only.
+                stays=[row.row] if cells.nunique() == 1 < tables["columns"]["epsilon"].nunique() else [],
+            )
+        )
+    return found
 
 
 def trace(epsilons: Sequence[float], epsilon: float) -> list[float]:
