@@ -6,12 +6,13 @@ import itertools
 import math
 import textwrap
 from collections.abc import Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pandas as pd
-from jinja2 import FileSystemLoader
+from jinja2 import Environment, FileSystemLoader
 
 from policysim.study.cells import Cells, Label, Shown, environment
 from policysim.study.certainty import verdict
@@ -37,8 +38,13 @@ def screen(tables: Mapping[str, pd.DataFrame], kind: str = "decision") -> str:
 
 def page_part(tables: Mapping[str, pd.DataFrame], kind: str = "decision") -> str:
     """The six lines and the table of options as HTML, each number marked with the key of its cell."""
-    engine = environment(html=True, loader=FileSystemLoader(TEMPLATES))
-    return engine.get_template("options.html").render(slots(tables, kind))
+    return page_engine().get_template("options.html").render(slots(tables, kind))
+
+
+@cache
+def page_engine() -> Environment:
+    """The engine of the templates of pages that print cells."""
+    return environment(html=True, loader=FileSystemLoader(TEMPLATES))
 
 
 def slots(tables: Mapping[str, pd.DataFrame], kind: str) -> dict[str, Any]:
