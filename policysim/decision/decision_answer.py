@@ -284,9 +284,7 @@ def _of_belief(problem: DecisionProblem, belief: pd.Series) -> tuple[FloatArray,
     return problem.prior * mine, leveled * mine
 
 
-def _who_pays(
-    problem: DecisionProblem, comparison: pd.DataFrame, columns: pd.DataFrame, count: int
-) -> pd.DataFrame:
+def _who_pays(problem: DecisionProblem, comparison: pd.DataFrame, columns: pd.DataFrame, count: int) -> pd.DataFrame:
     """The group to which a private choice costs most beyond one treatment for all, at each epsilon: cells, and a name.
 
     In deaths, or in utility where they are not counted; no rows at an epsilon at which none pays.

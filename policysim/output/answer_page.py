@@ -8,20 +8,20 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
 import pandas as pd
 
-from policysim.output.deliver import Placed, Vector, content_policy
-from policysim.output.screen import TEMPLATES, page_engine, slots
+from policysim.output.deliver import MANIFEST, Placed, Vector, content_policy
+from policysim.output.screen import TEMPLATES, page_engine, page_part, slots
 from policysim.question.answer import Answer, Page
 from policysim.question.formats import six_digits
 from policysim.study.cells import COLUMNS, Label
 from policysim.study.certainty import restated
-from policysim.study.six_lines import filled, words_of
+from policysim.study.six_lines import Sketch, filled, words_of
 
 PAGE = "report.html"
 # The colours of figures, in light and in dark, stand in the style of all pages up to here.
@@ -64,31 +64,13 @@ def answer_page(
     tables, kind = answer.options, page.values["kind"]
     found = slots(tables, kind)
     styles: dict[str, str] = {}
-    drawn = {each.name: each for each in answer.drawings}
-    epsilons = sorted(tables["columns"]["epsilon"].unique().tolist())
-    position = epsilons.index(found["epsilon"])
-    figures = []
-    for place, words in enumerate(each for each in words_of(kind).figures if each.name in drawn):
-        vector = vectors[words.name]
-        if vector.markers and len(vector.markers[0].places) != len(epsilons):
-            vector = replace(vector, markers=[])
-        title = filled(words.title, found)
-        figures.append(
-            SimpleNamespace(
-                name=Label(words.name),
-                title=title,
-                subject=Label(title),
-                caption=filled(words.caption, found),
-                file=Label(words.file),
-                alternative=Label(drawn[words.name].alternative),
-                svg=Own(Placed(vector, position, f"f{place}", styles).__html__()),
-            )
-        )
+    figures = list(_figures(answer, found, words_of(kind).figures, vectors, styles))
     colours = _own("style.css").split(END_OF_FIGURES)[0]
     rules = "\n".join(f".{name}{{{rule}}}" for rule, name in styles.items())
-    style = "\n".join([colours, _own("answer.css"), _own("options.css"), rules])
+    style = "\n".join([colours, _own("options.css"), _own("answer.css"), rules])
     script = _own("answer.js")
-    return page_engine().get_template(page.template).render(
+    template = page_engine().get_template(page.template)
+    return template.render(
         found,
         style=Own(style),
         script=Own(script),
@@ -98,14 +80,49 @@ def answer_page(
         first_figure=figures[:1],
         figures=figures[1:],
         tables=[Label(f"{name}.csv") for name in answer.tables],
-        manifest=Label("manifest.json"),
+        manifest=Label(MANIFEST),
+        commands=[Label(command)] if command else [],
+        versions=[Label(f"{name} {number}") for name, number in said["versions"].items()],
     )
+
+
+def _figures(
+    answer: Answer,
+    found: Mapping[str, Any],
+    sketches: Sequence[Sketch],
+    vectors: Mapping[str, Vector],
+    styles: dict[str, str],
+) -> Iterator[SimpleNamespace]:
+    """The figures that there are, in the order of the page; their rules are added to the styles."""
+    drawn = {each.name: each for each in answer.drawings}
+    epsilons = _epsilons(answer.options)
+    for place, words in enumerate(each for each in sketches if each.name in drawn):
+        vector = vectors[words.name]
+        if vector.markers and len(vector.markers[0].places) != len(epsilons):
+            # Epsilons that are printed alike are one on the slider.
+            vector = replace(vector, markers=[], narrow=None)
+        title = filled(words.title, found)
+        placed = Placed(vector, epsilons.index(found["epsilon"]), f"f{place}", styles)
+        yield SimpleNamespace(
+            name=Label(words.name),
+            title=title,
+            subject=Label(title),
+            caption=filled(words.caption, found),
+            file=Label(words.file),
+            alternative=Label(drawn[words.name].alternative),
+            svg=Own(placed.__html__()),
+        )
+
+
+def _epsilons(tables: Mapping[str, pd.DataFrame]) -> list[float]:
+    """The positions of the slider."""
+    return sorted(tables["columns"]["epsilon"].unique().tolist())
 
 
 def notebook_part(tables: Mapping[str, pd.DataFrame], kind: str = "decision") -> str:
     """The six lines and the tables for a notebook, with their style."""
-    part = page_engine().get_template("options.html").render(slots(tables, kind))
-    return f'<div class="policysim"><style>.policysim {{\n{_own("options.css")}}}</style>\n{part}</div>'
+    style = f".policysim {{\n{_own('options.css')}}}"
+    return f'<div class="policysim"><style>{style}</style>\n{page_part(slots(tables, kind))}</div>'
 
 
 def moving(tables: Mapping[str, pd.DataFrame], kind: str) -> dict[str, Any]:
@@ -119,8 +136,7 @@ def moving(tables: Mapping[str, pd.DataFrame], kind: str) -> dict[str, Any]:
         epsilon.
     """
     stated = slots(tables, kind)
-    epsilons = sorted(tables["columns"]["epsilon"].unique().tolist())
-    template = page_engine().get_template("options.html")
+    epsilons = _epsilons(tables)
     parts = []
     for epsilon in epsilons:
         found = stated
@@ -129,7 +145,7 @@ def moving(tables: Mapping[str, pd.DataFrame], kind: str) -> dict[str, Any]:
             # What is said of the stated epsilon only stands at every other, too.
             pairs = zip(stated["findings"], found["findings"], strict=True)
             found["findings"] = [first if first.stays else now for first, now in pairs]
-        parts.append([inner for _, inner in MOVING.findall(template.render(found))])
+        parts.append([inner for _, inner in MOVING.findall(page_part(found))])
     shown = [stated["cell"]("facts", "at", "", epsilon) for epsilon in epsilons]
     texts = enumerate(zip(*parts, strict=True))
     return {

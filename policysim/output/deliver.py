@@ -361,7 +361,7 @@ def deliver(
 
 
 def write_answer(folder: Path, answer: Answer, files: Mapping[str, bytes]) -> None:
-    """Write what `folder_files` made; OutputError if a study or scenario that no run of ours put there would be lost."""
+    """Write what `folder_files` made; OutputError if a study or scenario that no run of ours wrote would be lost."""
     results = answer.named.values()
     for name, content in answer.files.items():
         path = folder / name

@@ -36,9 +36,9 @@ def screen(tables: Mapping[str, pd.DataFrame], kind: str = "decision") -> str:
     return engine.get_template("screen.txt").render(slots(tables, kind)).rstrip() + "\n"
 
 
-def page_part(tables: Mapping[str, pd.DataFrame], kind: str = "decision") -> str:
-    """The six lines and the table of options as HTML, each number marked with the key of its cell."""
-    return page_engine().get_template("options.html").render(slots(tables, kind))
+def page_part(found: Mapping[str, Any]) -> str:
+    """The lines, the tables and the notes as HTML, from slots; what changes with epsilon is marked with data-at."""
+    return "".join(page_engine().get_template(name).render(found) for name in ("options.html", "notes.html"))
 
 
 @cache

@@ -11,9 +11,9 @@ from collections.abc import Mapping
 import numpy as np
 import pandas as pd
 
-from policysim.study.cells import COLUMNS
 from policies.reference import BestFixed
 from policysim.question.words import ALL
+from policysim.study.cells import COLUMNS
 from policysim.study.options_table import COPY, DEATHS, EACH, FOR_ALL, LEAST_MOVED, ONE, PRIVATE, moves_at
 
 # Better in so many of the redraws is better, in so few is not; between them it cannot be told.

@@ -20,7 +20,7 @@ TEXT, HTML = environment(html=False), environment(html=True)
 
 
 class Finding(NamedTuple):
-    """A wording of a line, and the name of `verdict` under which it holds; whether it holds at the stated epsilon only."""
+    """A wording of a line, the name of `verdict` under which it holds, and whether only at the stated epsilon."""
 
     line: str
     when: str

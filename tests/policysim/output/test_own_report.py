@@ -1,10 +1,12 @@
 """`policysim.output`, of a problem of one's own and of a study."""
 
+import re
 from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 import pytest
+from page_policy import breaks
 from small_studies import write_small_study
 
 import policysim as ps
@@ -20,7 +22,7 @@ OUTCOMES = {"deaths": RNG.random((12, 3)) / 10, "pain": RNG.random((12, 3))}
 YOUNG = SPACE.groups("age")[0] == 0
 MASK = ~np.column_stack([np.zeros(12, bool), YOUNG, np.zeros(12, bool)])
 ANY, ILL = ps.AnyRecord(), ps.Sensitive(SPACE.shape, (1,))
-ALWAYS = {"comparison", "examples", "findings", "patient-losses"}
+ALWAYS = {"comparison", "examples", "findings", "patient-losses", "options", "certainty"}
 
 
 @dataclass(frozen=True)
@@ -69,13 +71,18 @@ CASES = {
 @pytest.mark.filterwarnings("error")
 @pytest.mark.usefixtures("blank_drawings")
 @pytest.mark.parametrize("name", CASES)
-def test_any_problem_has_a_report(name):
+def test_any_problem_has_a_report_and_a_page(name, tmp_path):
     problem, asked, more = CASES[name]
     report = ps.report(problem, **asked)
     assert set(report.tables) == ALWAYS | more
     assert all(report.figures[name] is not None for name in report.figures)
     assert "card" not in report.figures
     assert all(name in repr(report) for name in (*report.tables, *report.figures))
+    page = report.save(tmp_path / "saved").read_text(encoding="utf-8")
+    for seen in (page, report._repr_html_()):
+        assert seen.count("</dd>") >= 6
+        assert "nan" not in re.sub(r"<(style|script)\b.*?</\1>|<[^>]*>", "", seen, flags=re.DOTALL).split()
+    assert breaks(page) == []
 
 
 def test_its_comparison_is_that_of_compare_in_the_digits_of_files():
@@ -106,7 +113,7 @@ def test_of_a_study_it_is_the_answer_of_compare(tmp_path):
     answer = DecisionQuestion.of(study, {"epsilons": [0.5, 1.0]}).answer(SILENT)
     for of in (study, path, str(path)):
         report = ps.report(of, epsilons=[0.5, 1.0])
-        assert list(report.tables) == list(answer.tables)
+        assert list(report.tables) == [*answer.tables, "options", "certainty"]
         for name, table in answer.tables.items():
             pd.testing.assert_frame_equal(report.tables[name], table)
         assert {*report.figures, "card"} == {drawing.name for drawing in answer.drawings}
