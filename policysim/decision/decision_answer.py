@@ -66,7 +66,7 @@ def answer_tables(
     progress : Progress, optional
         Told of each evaluation and redraw.
     """
-    problem, labels, asked = found.problem, found.labels, _printable(found.asked)
+    problem, labels, asked = found.problem, found.labels, printable(found.asked)
     epsilon = asked.epsilon
     added = (*REFERENCES, Exponential(epsilon), RandomizedResponse(epsilon))
     policies = {policy.name: policy for policy in (*added, *asked.policies)}
@@ -127,7 +127,7 @@ def answer_tables(
     return tables
 
 
-def _printable(asked: Asked) -> Asked:
+def printable(asked: Asked) -> Asked:
     """The same at epsilons that are printed whole: rounded up where they have too many digits."""
 
     def shown(epsilon: float) -> float:

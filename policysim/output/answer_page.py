@@ -97,12 +97,8 @@ def _figures(
     drawn = {each.name: each for each in answer.drawings}
     epsilons = _epsilons(answer.options)
     for place, words in enumerate(each for each in sketches if each.name in drawn):
-        vector = vectors[words.name]
-        if vector.markers and len(vector.markers[0].places) != len(epsilons):
-            # Epsilons that are printed alike are one on the slider.
-            vector = replace(vector, markers=[], narrow=None)
         title = filled(words.title, found)
-        placed = Placed(vector, epsilons.index(found["epsilon"]), f"f{place}", styles)
+        placed = Placed(vectors[words.name], epsilons.index(found["epsilon"]), f"f{place}", styles)
         yield SimpleNamespace(
             name=Label(words.name),
             title=title,

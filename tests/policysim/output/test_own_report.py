@@ -47,6 +47,8 @@ CASES = {
     "a policy of one's own": (own(), {"policies": [ByLot()], "epsilons": [1.0, 2.0]}, set()),
     "no privacy at all": (own(), {"policies": ["optimal"], "epsilons": [np.inf]}, set()),
     "everything hidden": (own(), {"policies": ["optimal"], "epsilons": 0}, set()),
+    "printed alike": (own(), {"epsilons": [0.1234567891, 1.0, 0.1234567892]}, set()),
+    "from nothing to all": (own(outcomes=OUTCOMES), {"epsilons": [0, 1.0, np.inf]}, {"frontier"}),
     "features": (own(records=SPACE), {"epsilons": [1.0, 2.0]}, {"beliefs"}),
     "some are hidden": (own(ILL, records=SPACE), {"epsilons": [1.0, 2.0]}, {"beliefs"}),
     "some are hidden, no names": (own(ILL), {"epsilons": [1.0, 2.0]}, set()),
@@ -105,6 +107,16 @@ def test_a_figure_is_drawn_for_a_page_and_once():
     assert figure.axes
     with pytest.raises(KeyError):
         _ = report.figures["nothing"]
+
+
+@pytest.mark.usefixtures("blank_drawings")
+@pytest.mark.parametrize("better", [True, False])
+def test_figures_show_shares_of_the_benefit_only_where_they_may_be_said(better, monkeypatch):
+    monkeypatch.setattr("policysim.decision.decision_question.verdict", lambda _: {"each's best better": better})
+    report = ps.report(own(outcomes=OUTCOMES), epsilons=[0.5, 1.0])
+    assert ("benefit-vs-deaths" in report.figures) == better
+    drawing = next(each for each in report._answer.drawings if each.name == "frontier")
+    assert drawing.description.startswith("Benefit kept") == better
 
 
 def test_of_a_study_it_is_the_answer_of_compare(tmp_path):
