@@ -255,7 +255,8 @@ def report(
     -------
     Report
         `.tables`, by name, such as "comparison", "options" and "beliefs"; and `.figures`, by name, such as "frontier".
-        Printed, it is a screen; of one decision and of a log that is the table of options.
+        Printed, it is a screen; of one decision and of a log that is the table of options. `.save(folder)` writes a
+        page, the tables and the figures.
 
     Raises
     ------

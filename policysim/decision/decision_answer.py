@@ -34,7 +34,7 @@ from policysim.question.protocol import SILENT, Progress
 from policysim.question.words import ALL
 from policysim.study.basis import listed, numbers_by_part
 from policysim.study.cells import COLUMNS
-from policysim.study.certainty import best_for_all, certainty, safest_option
+from policysim.study.certainty import as_stated, best_for_all, certainty, safest_option
 from policysim.study.declared import ScenarioStudy
 from policysim.study.gain import Gain
 from policysim.study.labels import Labels, level_in_words
@@ -66,7 +66,7 @@ def answer_tables(
     progress : Progress, optional
         Told of each evaluation and redraw.
     """
-    problem, labels, asked = found.problem, found.labels, _printable(found.asked)
+    problem, labels, asked = found.problem, found.labels, printable(found.asked)
     epsilon = asked.epsilon
     added = (*REFERENCES, Exponential(epsilon), RandomizedResponse(epsilon))
     policies = {policy.name: policy for policy in (*added, *asked.policies)}
@@ -95,7 +95,6 @@ def answer_tables(
         on=["policy", "epsilon", "group"],
         how="left",
     )
-    stated = comparison[(comparison["group"] == ALL) & (comparison["epsilon"] == epsilon)]
     tables: dict[str, pd.DataFrame] = {"comparison": comparison, "columns": columns}
     if study is not None and found.redraws is not None:
         drawn = [found.redraws.options] if known else []
@@ -107,8 +106,7 @@ def answer_tables(
         tables["certainty"] = certainty(together, BestFixed.name)
         tables["best for all"] = best_for_all(together)
     else:
-        alone = stated[stated["value"].notna()].rename(columns={"policy": "option"}).assign(draw=0)
-        tables["certainty"] = certainty(alone, BestFixed.name, stated=True)
+        tables["certainty"] = as_stated(comparison, epsilon)
     if belief is not None:
         tables["beliefs"] = details[["policy", "epsilon", "low", "high"]].assign(before=float(belief["before"]))
     tables["options"], tables["rows"], tables["differences"] = options(
@@ -121,15 +119,15 @@ def answer_tables(
         weights=None if study is None else _weights(study),
     )
     count = int(tables["rows"]["patients"].iloc[0])
-    who = _who_pays(comparison, columns, count)
-    if who is not None:
-        tables["who"] = who.drop(columns=["group", "level"])
+    who = _who_pays(problem, comparison, columns, count)
+    if not who.empty:
+        tables["who"] = who
     tables["facts"] = _facts(tables, asked, study, count)
-    tables["names"] = _names(tables, problem, labels, belief, who)
+    tables["names"] = _names(tables, problem, labels, belief)
     return tables
 
 
-def _printable(asked: Asked) -> Asked:
+def printable(asked: Asked) -> Asked:
     """The same at epsilons that are printed whole: rounded up where they have too many digits."""
 
     def shown(epsilon: float) -> float:
@@ -286,10 +284,10 @@ def _of_belief(problem: DecisionProblem, belief: pd.Series) -> tuple[FloatArray,
     return problem.prior * mine, leveled * mine
 
 
-def _who_pays(comparison: pd.DataFrame, columns: pd.DataFrame, count: int) -> pd.DataFrame | None:
-    """The group to which a private choice costs most beyond one treatment for all: cells, and its name in each row.
+def _who_pays(problem: DecisionProblem, comparison: pd.DataFrame, columns: pd.DataFrame, count: int) -> pd.DataFrame:
+    """The group to which a private choice costs most beyond one treatment for all, at each epsilon: cells, and a name.
 
-    In deaths, or in utility where they are not counted; None without groups, or if none pays.
+    In deaths, or in utility where they are not counted; no rows at an epsilon at which none pays.
     """
     expected = f"expected_{DEATHS}"
     measure, sign = (expected, 1.0) if expected in comparison else ("value", -1.0)
@@ -299,23 +297,23 @@ def _who_pays(comparison: pd.DataFrame, columns: pd.DataFrame, count: int) -> pd
     private = columns[columns["option"] == PRIVATE].set_index("epsilon")["policy"]
     chosen = groups[groups["policy"] == groups["epsilon"].map(private)].set_index(keys)[measure]
     extra = sign * (chosen - groups[groups["policy"] == BestFixed.name].set_index(keys)[measure])
-    epsilon = float(columns.loc[columns["stated"], "epsilon"].iloc[0])
-    now = extra[epsilon].drop((ALL, ALL)).dropna()
-    if now.empty or now.max() * count < 0.5:
-        return None
-    group, level = now.idxmax()
-    share = float(shares[group, level])
-    rows: list[tuple[str, str, float, float, str]] = [("share", "", math.nan, share, "percent")]
-    for each in private.index:
-        mine, everyone = float(extra[each, group, level]), float(extra[each, ALL, ALL])
-        others = (everyone - share * mine) / (1 - share)
+    rows: list[tuple[str, float, float, str, str]] = []
+    for epsilon in private.index:
+        now = extra[epsilon].drop((ALL, ALL)).dropna()
+        if now.empty or now.max() * count < 0.5:
+            continue
+        group, level = now.idxmax()
+        share, mine = float(shares[group, level]), float(now.max())
+        others = (float(extra[epsilon, ALL, ALL]) - share * mine) / (1 - share)
         others = 0.0 if abs(others) <= NEGLIGIBLE else others
+        name = level_in_words(problem.records, group, level)
         rows += [
-            ("group", PRIVATE, each, mine, f"change {count} 0"),
-            ("others", PRIVATE, each, others, f"change {count} 0"),
+            ("share", epsilon, share, "percent", name),
+            ("group", epsilon, mine, f"change {count} 0", name),
+            ("others", epsilon, others, f"change {count} 0", name),
         ]
-    found = pd.DataFrame(rows, columns=["row", "option", "epsilon", "value", "format"])
-    return found.assign(low=math.nan, high=math.nan, group=group, level=level)[[*COLUMNS, "group", "level"]]
+    found = pd.DataFrame(rows, columns=["row", "epsilon", "value", "format", "name"])
+    return found.assign(option=PRIVATE, low=math.nan, high=math.nan)[[*COLUMNS, "name"]]
 
 
 def _facts(tables: Mapping[str, pd.DataFrame], asked: Asked, study: ScenarioStudy | None, count: int) -> pd.DataFrame:
@@ -361,7 +359,6 @@ def _names(
     problem: DecisionProblem,
     labels: Labels,
     belief: pd.Series | None,
-    who: pd.DataFrame | None,
 ) -> pd.DataFrame:
     """What words name: each a text by its key."""
     columns, found = tables["columns"], tables["certainty"]
@@ -386,10 +383,8 @@ def _names(
     if belief is not None:
         among = f" among “{belief['among']}”" if 0 < len(belief["among"]) <= MOST_AMONG else ""
         names |= {"belief": level_in_words(problem.records, belief["feature"], belief["level"]), "among": among}
-    if who is not None:
-        group, level = who[["group", "level"]].iloc[0]
-        paid = "deaths" if DEATHS in set(tables["rows"]["row"]) else LOSS
-        names |= {"who": level_in_words(problem.records, group, level), "paid": paid}
+    if "who" in tables:
+        names["paid"] = "deaths" if DEATHS in set(tables["rows"]["row"]) else LOSS
     return pd.DataFrame(names.items(), columns=["key", "text"])
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from types import MappingProxyType
 from typing import Any, ClassVar, Self
 
 import pandas as pd
@@ -16,7 +17,7 @@ from policies.reference import BestFixed
 from policysim.decision import comparison_screen
 from policysim.decision.beliefs import belief_sentence
 from policysim.decision.brief import brief
-from policysim.decision.decision_answer import answer_tables
+from policysim.decision.decision_answer import answer_tables, printable
 from policysim.decision.findings import Findings, find
 from policysim.decision.headings import headings
 from policysim.decision.headline import headline
@@ -31,6 +32,7 @@ from policysim.question.protocol import ONLY_OVER_DAYS, ONLY_WHERE_COUNTED, SILE
 from policysim.question.screen_lines import left_out_lines
 from policysim.question.words import ALL
 from policysim.study.basis import in_words
+from policysim.study.certainty import verdict
 from policysim.study.declared import OPTIONS, ScenarioStudy, Study, nearest_epsilon, require_scenario
 from policysim.study.labels import Labels, labels_of
 from policysim.study.slider import show
@@ -95,9 +97,12 @@ class DecisionQuestion(StudyQuestion):
         policies, left_out = usable_policies(self.study.first_policies, problem, named=self.named)
         study = replace(self.study, policies=policies)
         asked = Asked.of(study, prices=self.prices)
+        if self.options:
+            asked = printable(asked)
+            study = replace(study, epsilon=asked.epsilon, epsilons=asked.epsilons)
         found = results(problem, labels_of(study, problem), asked, study=study, progress=progress)
-        answer = answer_of(study, found, left_out=left_out)
-        return replace(answer, options=answer_tables(found, study=study, progress=progress)) if self.options else answer
+        options = answer_tables(found, study=study, progress=progress) if self.options else {}
+        return answer_of(study, found, left_out=left_out, options=options)
 
 
 def answer_of_problem(
@@ -114,16 +119,17 @@ def answer_of_problem(
     templates, values = asked_for(DEFAULT_POLICIES if policies is None else policies, epsilons, ())
     first = [replace(each, epsilon=values[0]) if each.uses_epsilon else each for each in templates]
     usable, _ = usable_policies(first, problem, named=policies is not None)
-    asked = Asked(tuple(each for each in templates if each.name in usable), nearest_epsilon(1.0, values), values)
+    kept = tuple(each for each in templates if each.name in usable)
+    asked = printable(Asked(kept, nearest_epsilon(1.0, values), values))
     found = results(problem, Labels.of(problem), asked, progress=progress)
     findings = find(found)
-    tables = files_of(found, findings)
+    tables, options = files_of(found, findings), answer_tables(found, progress=progress)
     return Answer(
         screen=(),
         document={},
         tables=tables,
-        drawings=drawings(found, findings, tables, seen_of(found, findings)),
-        options=answer_tables(found, progress=progress),
+        drawings=drawings(found, findings, tables, seen_of(found, findings), options),
+        options=options,
     )
 
 
@@ -143,7 +149,11 @@ def seen_of(found: Results, findings: Findings) -> pd.DataFrame:
 
 
 def drawings(
-    found: Results, findings: Findings, tables: Mapping[str, pd.DataFrame], seen: pd.DataFrame
+    found: Results,
+    findings: Findings,
+    tables: Mapping[str, pd.DataFrame],
+    seen: pd.DataFrame,
+    options: Mapping[str, pd.DataFrame],
 ) -> list[Drawing]:
     """The figures of a comparison, in the order of the page.
 
@@ -155,11 +165,16 @@ def drawings(
         From `files_of`.
     seen : DataFrame
         From `seen_of`.
+    options : mapping of str to DataFrame
+        From `answer_tables`, if anything is said of options: figures are in utility where they say no share of benefit.
     """
     # matplotlib is the slowest import of all; everything before may still fail without it.
     from policysim.decision import decision_drawings as draw  # noqa: PLC0415
 
     asked = found.asked
+    if options and not verdict(options)["each's best better"]:
+        seen = seen.assign(benefit_kept=math.nan)
+        tables = {name: table for name, table in tables.items() if name != "frontier"}
     parts, drivers = (
         titled(tables[name], found.labels.outcomes) if name in tables else None
         for name in ("losses-by-outcome", "drivers")
@@ -181,7 +196,13 @@ def drawings(
     return [drawing for drawing in drawn if drawing is not None]
 
 
-def answer_of(study: ScenarioStudy, found: Results, *, left_out: tuple[str, ...] = ()) -> Answer:
+def answer_of(
+    study: ScenarioStudy,
+    found: Results,
+    *,
+    left_out: tuple[str, ...] = (),
+    options: Mapping[str, pd.DataFrame] = MappingProxyType({}),
+) -> Answer:
     """What a comparison of a study says, shows and keeps.
 
     Parameters
@@ -192,6 +213,8 @@ def answer_of(study: ScenarioStudy, found: Results, *, left_out: tuple[str, ...]
         What was computed.
     left_out : tuple of str, optional
         Policies that could not be used, and why.
+    options : mapping of str to DataFrame, optional
+        From `answer_tables`.
     """
     problem, findings = found.problem, find(found, study)
     tables, seen = files_of(found, findings), seen_of(found, findings)
@@ -232,7 +255,8 @@ def answer_of(study: ScenarioStudy, found: Results, *, left_out: tuple[str, ...]
         headline=headline(findings, table),
         sentences=said,
         tables=tables,
-        drawings=drawings(found, findings, tables, seen),
+        drawings=drawings(found, findings, tables, seen, options),
+        options=options,
         pages={"report.html": Page("report.html", page)},
         position=slider.position,
         depends=_depends(study, problem, priced=prices is not None),

@@ -99,6 +99,8 @@ class FigureFiles:
 
 
 DEFAULT = FigureFiles()
+# A page of an answer, from the command that asks it again, what the manifest says, and the drawings by name.
+PageOf: TypeAlias = Callable[[Page, Answer, str, Mapping[str, Any], Mapping[str, Vector]], str]
 
 
 def folder_files(
@@ -109,6 +111,7 @@ def folder_files(
     progress: Progress = SILENT,
     *,
     given: Sequence[str] = (),
+    page_of: PageOf | None = None,
 ) -> dict[str, bytes]:
     """Everything that an answer leaves behind, by relative path, in the order of the page.
 
@@ -127,6 +130,8 @@ def folder_files(
         Told of each drawing and page.
     given : sequence of str, optional
         The options of the question that were given, and are not the study's own.
+    page_of : callable, optional
+        What makes a page; `render` by default.
     """
     said = what_it_says(answer)
     files = {f"{name}.csv": to_csv(table) for name, table in answer.tables.items()}
@@ -142,7 +147,7 @@ def folder_files(
         files |= made
         progress.advance()
     for name, page in answer.pages.items():
-        files[name] = render(page, answer, command, said, vectors).encode()
+        files[name] = (page_of or render)(page, answer, command, said, vectors).encode()
         progress.advance()
     if answer.depends is not None:
         results = {name: digest(content) for name, content in files.items()}
@@ -337,15 +342,7 @@ def deliver(
             files = folder_files(answer, command, wanted, folder, progress, given=given)
         if files and not question.writes:
             claims.enter_context(alone_in(folder))
-        for name, kept in answer.files.items():
-            # No study or scenario that no run of ours put there is lost.
-            path = folder / name
-            foreign = name not in answer.named.values() and path.exists() and not (folder / MANIFEST).exists()
-            if foreign and path.read_bytes() != kept:
-                raise OutputError(
-                    f"{path} is there already, and is not the one that the report keeps: name another folder"
-                )
-        write_files(folder, files)
+        write_answer(folder, answer, files)
     paths = {label: (folder / name).as_posix() for label, name in answer.named.items()}
     if as_json:
         manifest = {"manifest": json.loads(files[MANIFEST])} if MANIFEST in files else {}
@@ -354,6 +351,18 @@ def deliver(
         screen = (part for line in answer.screen for part in fitted(line))
         say("\n".join([*screen, *(f"{label}: {path}" for label, path in paths.items())]) + "\n")
     return answer.exit_code
+
+
+def write_answer(folder: Path, answer: Answer, files: Mapping[str, bytes]) -> None:
+    """Write what `folder_files` made; OutputError if a study or scenario that no run of ours wrote would be lost."""
+    results = answer.named.values()
+    for name, content in answer.files.items():
+        path = folder / name
+        if name in results:
+            continue
+        if path.exists() and not (folder / MANIFEST).exists() and path.read_bytes() != content:
+            raise OutputError(f"{path} is there already, and is not the one that the report keeps: name another folder")
+    write_files(folder, files)
 
 
 def _key(label: str) -> str:

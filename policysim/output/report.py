@@ -3,8 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+from markupsafe import Markup
+
+from policysim.files.whole_folders import alone_in
+from policysim.output.answer_page import PAGE, answer_page, notebook_part, paged
+from policysim.output.deliver import folder_files, write_answer
 from policysim.output.screen import screen
 from policysim.question.answer import CARD, Answer, Drawing
 
@@ -57,15 +63,52 @@ class Report:
     -----
     print(report) shows the screen. Of one decision and of a log this is the table of options, whose cells are in
     `tables["options"]` (row, option, epsilon, value, low, high, format), with the verdicts of `tables["certainty"]`.
+    A notebook shows the same.
     """
 
     def __init__(self, answer: Answer) -> None:
+        self._answer = answer
         self.tables: dict[str, pd.DataFrame] = dict(answer.tables)
         self._screen = "\n".join(answer.screen)
         if answer.options:
             self.tables |= {name: answer.options[name] for name in ("options", "certainty")}
             self._screen = screen(answer.options, answer.kind)
         self.figures = Figures({drawing.name: drawing for drawing in answer.drawings if drawing.name != CARD})
+
+    def save(self, folder: str | Path) -> Path:
+        """Write the page `report.html`, the tables as CSV, the figures as SVG and PNG, and `manifest.json`.
+
+        Parameters
+        ----------
+        folder : str or Path
+            Made if needed; its files are all written, or none is.
+
+        Returns
+        -------
+        Path
+            The page.
+
+        Raises
+        ------
+        OutputError
+            If the folder cannot be written, another run is writing to it, or a study of somebody else's is there.
+        """
+        place, answer = Path(folder), self._answer
+        # Of a problem of one's own nothing on a command line asks again.
+        command = "policysim reproduce manifest.json" if answer.depends else ""
+        # The page of a log is the one of the command line.
+        ranked = answer.options and answer.kind == "decision"
+        page_of = answer_page if ranked else None
+        answer = paged(answer) if ranked else answer
+        with alone_in(place):
+            write_answer(place, answer, folder_files(answer, command, folder=place, page_of=page_of))
+        return place / PAGE
+
+    def _repr_html_(self) -> str | None:
+        """The six lines and the table of options; of a log the screen, as it is printed."""
+        if self._answer.options and self._answer.kind == "decision":
+            return notebook_part(self._answer.options)
+        return Markup("<pre>{}</pre>").format(self._screen)
 
     def __str__(self) -> str:
         """The screen."""

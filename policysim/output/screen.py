@@ -6,12 +6,13 @@ import itertools
 import math
 import textwrap
 from collections.abc import Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pandas as pd
-from jinja2 import FileSystemLoader
+from jinja2 import Environment, FileSystemLoader
 
 from policysim.study.cells import Cells, Label, Shown, environment
 from policysim.study.certainty import BETTER, VERDICTS
@@ -36,10 +37,15 @@ def screen(tables: Mapping[str, pd.DataFrame], kind: str = "decision") -> str:
     return engine.get_template(SCREENS[kind]).render(slots(tables, kind)).rstrip() + "\n"
 
 
-def page_part(tables: Mapping[str, pd.DataFrame]) -> str:
-    """Of a decision, the six lines and the table of options as HTML, each number marked with the key of its cell."""
-    engine = environment(html=True, loader=FileSystemLoader(TEMPLATES))
-    return engine.get_template("options.html").render(slots(tables, "decision"))
+def page_part(found: Mapping[str, Any]) -> str:
+    """The lines, the tables and the notes as HTML, from slots; what changes with epsilon is marked with data-at."""
+    return "".join(page_engine().get_template(name).render(found) for name in ("options.html", "notes.html"))
+
+
+@cache
+def page_engine() -> Environment:
+    """The engine of the templates of pages that print cells."""
+    return environment(html=True, loader=FileSystemLoader(TEMPLATES))
 
 
 def slots(tables: Mapping[str, pd.DataFrame], kind: str) -> dict[str, Any]:
@@ -76,11 +82,11 @@ def _decision_slots(tables: Mapping[str, pd.DataFrame], common: dict[str, Any]) 
         for option, title, hides in stated.itertuples(index=False, name=None)
     ]
     best = tables["best for all"].query("value > 0")["row"] if "best for all" in tables else ()
-    described = tables["rows"][["row", "title", "section", "moved"]].itertuples(index=False, name=None)
-    rows = [_row(place, *each) for place, each in enumerate(described)]
+    rows = _rows(tables, epsilon)
     found: dict[str, Any] = {
         **common,
         "patients": cell("facts", "patients"),
+        "who": _who(tables, epsilon),
         "model": [each for each in names if each == "model"],
         "illustrative": list(facts[facts == "illustrative"]),
         "weighed": list(facts[facts == "a death weighs"]),
@@ -98,7 +104,7 @@ def _decision_slots(tables: Mapping[str, pd.DataFrame], common: dict[str, Any]) 
     by_key = {row.key: row for row in rows}
     found["traced"] = [by_key.pop(BENEFIT, by_key[LOSS])]
     found["rows"] = list(by_key.values())
-    widths = [max(len(cell("options", row, head.key, epsilon)) for row in by_key) for head in heads]
+    widths = [max(len(cell("options", row.key, head.key, row.epsilon)) for row in found["rows"]) for head in heads]
     found["title"] = {name: filled(titles[name], found) for name in ("stated", "hidden")}
     room = WIDTH - max(map(len, [*found["title"].values(), *(row.title for row in found["rows"])]))
     found["heads"] = _heads(found["title"]["stated"], heads, widths, room)
@@ -142,6 +148,12 @@ def _trial_slots(tables: Mapping[str, pd.DataFrame], common: dict[str, Any]) -> 
     return found
 
 
+def _who(tables: Mapping[str, pd.DataFrame], epsilon: float) -> Label:
+    """Who pays most at an epsilon; nobody has no name."""
+    found = tables["who"].loc[tables["who"]["epsilon"] == epsilon, "name"] if "who" in tables else ()
+    return Label(next(iter(found), ""))
+
+
 def _heads(title: Shown, heads: Sequence[SimpleNamespace], widths: Sequence[int], room: int) -> list[SimpleNamespace]:
     """The lines of the heads of columns: two, or three where the titles of rows would have too little room."""
     for count in (2, 3):
@@ -168,10 +180,24 @@ def _wrapped(title: str, count: int) -> list[Label]:
     return [Label(part) for part in min(parts, key=lambda lines: max(map(len, lines)))]
 
 
-def _row(place: int, row: str, title: str, section: str, moved: int) -> SimpleNamespace:
-    """A row of options; the first says what all that is counted is counted among."""
-    first = section == "count" and place == 0
-    return SimpleNamespace(key=row, name=Label(title), section="first" if first else section, moved=moved)
+def _rows(tables: Mapping[str, pd.DataFrame], epsilon: float) -> list[SimpleNamespace]:
+    """The rows of options, each with the epsilon of its cells; the first says what is counted among how many."""
+    found = []
+    for place, row in enumerate(tables["rows"].itertuples()):
+        cells = tables["options"].loc[tables["options"]["row"] == row.row, "epsilon"]
+        stays = not cells.eq(epsilon).any()
+        found.append(
+            SimpleNamespace(
+                key=row.row,
+                name=Label(row.title),
+                section="first" if row.section == "count" and place == 0 else row.section,
+                moved=row.moved,
+                epsilon=float(cells.iloc[0]) if stays else epsilon,
+                # What is known at the stated epsilon only.
+                stays=[row.row] if cells.nunique() == 1 < tables["columns"]["epsilon"].nunique() else [],
+            )
+        )
+    return found
 
 
 def trace(epsilons: Sequence[float], epsilon: float) -> list[float]:

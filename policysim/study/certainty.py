@@ -11,8 +11,10 @@ from collections.abc import Mapping
 import numpy as np
 import pandas as pd
 
+from policies.reference import BestFixed
+from policysim.question.words import ALL
 from policysim.study.cells import COLUMNS
-from policysim.study.options_table import COPY, DEATHS, EACH, FOR_ALL, LEAST_MOVED, ONE, PRIVATE, RIGHT
+from policysim.study.options_table import COPY, DEATHS, EACH, FOR_ALL, LEAST_MOVED, ONE, PRIVATE, RIGHT, moves_at
 
 # Better in so many of the redraws is better, in so few is not; between them it cannot be told.
 SURE, UNLIKELY = 0.9, 0.1
@@ -63,6 +65,24 @@ def certainty(redrawn: pd.DataFrame, reference: str, *, stated: bool = False) ->
             verdict = verdict_of(better / len(wide), equal / len(wide))
             rows.append((option, measure, better, equal, 0 if stated else len(wide), verdict))
     return pd.DataFrame(rows, columns=["policy", "measure", "better", "equal", "draws", "verdict"])
+
+
+def as_stated(comparison: pd.DataFrame, epsilon: float) -> pd.DataFrame:
+    """The same of everyone in a comparison at one epsilon, by the stated numbers alone: nothing is redrawn."""
+    stated = comparison[(comparison["group"] == ALL) & (comparison["epsilon"] == epsilon)]
+    alone = stated[stated["value"].notna()].rename(columns={"policy": "option"}).assign(draw=0)
+    return certainty(alone, BestFixed.name, stated=True)
+
+
+def restated(tables: Mapping[str, pd.DataFrame], epsilon: float) -> dict[str, pd.DataFrame]:
+    """The tables of an answer as if another of its epsilons were the stated one; nothing was redrawn there."""
+    moved = moves_at(tables["differences"], epsilon)
+    return {
+        **tables,
+        "columns": tables["columns"].assign(stated=tables["columns"]["epsilon"] == epsilon),
+        "rows": tables["rows"].assign(moved=tables["rows"]["row"].map(moved).fillna(0).astype(int)),
+        "certainty": as_stated(tables["comparison"], epsilon),
+    }
 
 
 def verdict_of(better: float, equal: float = 0.0) -> str:
@@ -119,7 +139,8 @@ def verdict(tables: Mapping[str, pd.DataFrame]) -> dict[str, bool]:
         By name. A finding asks for one of them; `recommended` for "recommend private choice".
     """
     columns, rows, found = tables["columns"], tables["rows"], tables["certainty"]
-    policy = columns[columns["stated"]].set_index("option")["policy"]
+    stated = columns[columns["stated"]].set_index("option")
+    policy = stated["policy"]
     verdicts = found.set_index(["measure", "policy"])["verdict"]
     said = {option: verdicts.get(("value", policy[option]), UNTOLD) for option in (PRIVATE, EACH)}
     safest = safest_option(tables)
@@ -128,7 +149,7 @@ def verdict(tables: Mapping[str, pd.DataFrame]) -> dict[str, bool]:
         "safest": safest != "" and _is_safest(safest, policy, verdicts),
         "gain": bool(gains.any()) and said[PRIVATE] != NOT_BETTER,
         "cost": bool(costs.any()),
-        "who": "who" in tables,
+        "who": "who" in tables and bool(tables["who"]["epsilon"].eq(stated["epsilon"].iloc[0]).any()),
         "observer": "beliefs" in tables,
         "redrawn": bool((found["draws"] > 0).all()),
     }

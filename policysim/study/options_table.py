@@ -55,8 +55,8 @@ def choose_columns(
     -------
     DataFrame
         option, epsilon, policy (what patients are given), published (the policy that whoever sees a treatment sees),
-        title, hides ("fully", "partly" or "no", at the stated epsilon) and stated (whether the epsilon is the stated
-        one): in the order of the columns.
+        title, hides ("fully", "partly" or "no") and stated (whether the epsilon is the stated one): in the order of the
+        columns.
     """
     everyone = comparison[comparison["group"] == ALL]
     spends = everyone["policy"].isin(policies) & ~everyone["policy"].isin([Greedy.name, BestFixed.name, Uniform.name])
@@ -89,9 +89,9 @@ def choose_columns(
     add(COPY, "each's best, noised copy†", Greedy.name, RandomizedResponse.name)
     add(EACH, "each's best", Greedy.name)
 
-    spent = everyone[everyone["epsilon"] == epsilon].set_index("policy")["epsilon_spent"]
+    spent = everyone.set_index(["policy", "epsilon"])["epsilon_spent"]
     rows = [
-        (option, each, given[each], published[each], title, _hides(spent[given[epsilon]]), each == epsilon)
+        (option, each, given[each], published[each], title, _hides(spent[given[each], each]), each == epsilon)
         for option, (title, given, published) in found.items()
         for each in epsilons
     ]
@@ -206,16 +206,21 @@ def options(
 
     table = pd.concat([_cells(each, columns) for each in rows], ignore_index=True)
     differences = _differences(table, [*counted, LOSS], count)
-    moved = differences[differences["epsilon"] == epsilon].set_index("row")["value"].map(np.sign).to_dict()
-    if moved[LOSS] in [moved[name] for name in counted]:
-        moved[LOSS] = 0
-    described = [(each.key, each.title, each.section, count, int(moved.get(each.key, 0))) for each in rows]
+    moved = moves_at(differences, epsilon)
+    described = [(each.key, each.title, each.section, count, moved.get(each.key, 0)) for each in rows]
     return (
         # What is known at one epsilon only is no cell at others.
         table[table["row"].ne(BETTER_IN) | table["epsilon"].eq(epsilon)].reset_index(drop=True),
         pd.DataFrame(described, columns=["row", "title", "section", "patients", "moved"]),
         differences,
     )
+
+
+def moves_at(differences: pd.DataFrame, epsilon: float) -> dict[str, int]:
+    """Which rows a private choice makes less (−1) or more (1) at an epsilon; as `options` describes them."""
+    moved = differences[differences["epsilon"] == epsilon].set_index("row")["value"].map(np.sign).astype(int).to_dict()
+    counted = [move for row, move in moved.items() if row != LOSS]
+    return {str(row): 0 if row == LOSS and move in counted else move for row, move in moved.items()}
 
 
 def _counted(moves: Mapping[str, float], weights: Mapping[str, float] | None) -> list[str]:

@@ -9,6 +9,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from jinja2 import Template
+
 from policysim.study.cells import Label, Shown, environment, faults_of
 
 FOLDER = Path(__file__).parent / "findings"
@@ -18,25 +20,37 @@ TEXT, HTML = environment(html=False), environment(html=True)
 
 
 class Finding(NamedTuple):
-    """A wording of a line, and the name of `verdict` under which it holds."""
+    """A wording of a line, the name of `verdict` under which it holds, and whether only at the stated epsilon."""
 
     line: str
     when: str
     text: str
+    stays: bool = False
+
+
+class Sketch(NamedTuple):
+    """The words of a figure on a page: its heading, what is drawn, and the file of its numbers."""
+
+    name: str
+    title: str
+    caption: str
+    file: str
 
 
 class Words(NamedTuple):
-    """What a kind of question says: its findings, and the titles of its rows by section."""
+    """What a kind of question says: its findings, the titles of its rows by section, and its figures in their order."""
 
     findings: tuple[Finding, ...]
     titles: Mapping[str, str]
+    figures: tuple[Sketch, ...] = ()
 
 
 class Line(NamedTuple):
-    """A line as it is printed."""
+    """A line as it is printed; with its name again if it holds at the stated epsilon only."""
 
     name: Label
     text: Shown
+    stays: tuple[Label, ...]
 
 
 @cache
@@ -48,10 +62,13 @@ def words_of(kind: str) -> Words:
 def checked_words(text: str) -> Words:
     """The words of a file; ValueError for too many findings, and for a digit or a decision in one."""
     said = tomllib.loads(text)
-    found = Words(tuple(Finding(**each) for each in said["finding"]), said["titles"])
+    figures = tuple(Sketch(**each) for each in said.get("figure", ()))
+    found = Words(tuple(Finding(**each) for each in said["finding"]), said["titles"], figures)
     if len(found.findings) > MOST or max(Counter(each.line for each in found.findings).values()) > WORDINGS:
         raise ValueError(f"more than {MOST} findings, or more than {WORDINGS} wordings of a line.")
-    for name, words in [*((each.line, each.text) for each in found.findings), *found.titles.items()]:
+    lines = [(each.line, each.text) for each in found.findings]
+    drawn = [(each.name, f"{each.title} {each.caption}") for each in figures]
+    for name, words in [*lines, *found.titles.items(), *drawn]:
         if faults := faults_of(words):
             raise ValueError(f"{name}: {'; '.join(faults)}")
     return found
@@ -59,7 +76,12 @@ def checked_words(text: str) -> Words:
 
 def filled(text: str, slots: Mapping[str, Any]) -> Shown:
     """Words with their cells and names, plain and as HTML."""
-    return Shown(*(engine.from_string(text).render(slots) for engine in (TEXT, HTML)))
+    return Shown(*(each.render(slots) for each in _parsed(text)))
+
+
+@cache
+def _parsed(text: str) -> tuple[Template, Template]:
+    return TEXT.from_string(text), HTML.from_string(text)
 
 
 def six_lines(kind: str, holds: Mapping[str, bool], slots: Mapping[str, Any]) -> list[Line]:
@@ -74,4 +96,8 @@ def six_lines(kind: str, holds: Mapping[str, bool], slots: Mapping[str, Any]) ->
     slots : mapping
         What the texts print and loop over.
     """
-    return [Line(Label(each.line), filled(each.text, slots)) for each in words_of(kind).findings if holds[each.when]]
+    return [
+        Line(Label(each.line), filled(each.text, slots), (Label(each.line),) if each.stays else ())
+        for each in words_of(kind).findings
+        if holds[each.when]
+    ]

@@ -20,7 +20,7 @@ from policies import AnyRecord, DecisionProblem, OneFeature, Sensitive
 from policysim.decision.decision_answer import answer_tables
 from policysim.decision.results import Asked, results
 from policysim.output.screen import page_part, screen, slots
-from policysim.study.certainty import certainty, recommended, verdict
+from policysim.study.certainty import certainty, recommended, restated, verdict
 from policysim.study.labels import Labels, labels_of
 
 SPACE = record_space({"age": ["young", "middle", "old"], "sex": [0, 1], "ill": [0, 1]})
@@ -77,6 +77,32 @@ def test_a_screen_of_every_kind_of_problem(case):
     assert "nan" not in text
 
 
+@pytest.mark.parametrize("case", CASES)
+def test_an_answer_restated_at_its_own_epsilon_is_the_same(case):
+    tables = CASES[case]()
+    (epsilon,) = tables["columns"].query("stated")["epsilon"].unique()
+    again = restated(tables, epsilon)
+    assert verdict(again) == verdict(tables)
+    for name, table in tables.items():
+        pd.testing.assert_frame_equal(again[name], table)
+
+
+def test_who_pays_and_what_hides_follow_epsilon():
+    problem = problem_of(AnyRecord(), records=SPACE, outcomes=DEATHS)
+    tables = answer(problem, by=["age", "sex"])
+    for epsilon in (0.5, 1.0, 2.0):
+        other = answer(problem, by=["age", "sex"], epsilon=epsilon)
+        pd.testing.assert_frame_equal(
+            other["who"][["row", "epsilon", "value", "name"]], tables["who"][["row", "epsilon", "value", "name"]]
+        )
+        names = slots(restated(tables, epsilon), "decision")["who"], slots(other, "decision")["who"]
+        assert names[0] == names[1]
+        columns = [each["columns"] for each in (tables, other)]
+        hides = [each[each["epsilon"] == epsilon].set_index("option")["hides"] for each in columns]
+        common = hides[0].index.intersection(hides[1].index)
+        assert (hides[0][common] == hides[1][common]).all()
+
+
 SIX = ["Safest", "Gain", "Cost", "Who pays", "Observer", "Certain?"]
 
 
@@ -123,7 +149,7 @@ def test_a_private_choice_may_be_the_safest():
 
 def test_every_number_on_the_page_has_its_cell_and_is_that_of_the_screen(studied):
     for tables in studied.values():
-        page = page_part(tables)
+        page = page_part(slots(tables, "decision"))
         names = " ".join(tables["names"]["text"])
         bare = unescape(re.sub(r"<[^>]*>", " ", re.sub(r"<data.*?</data>", "", page)))
         assert all(digits in names for digits in re.findall(r"\d+", bare))

@@ -1,10 +1,12 @@
 """`policysim.output`, of a problem of one's own and of a study."""
 
+import re
 from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 import pytest
+from page_policy import breaks
 from small_studies import write_small_study
 
 import policysim as ps
@@ -20,7 +22,7 @@ OUTCOMES = {"deaths": RNG.random((12, 3)) / 10, "pain": RNG.random((12, 3))}
 YOUNG = SPACE.groups("age")[0] == 0
 MASK = ~np.column_stack([np.zeros(12, bool), YOUNG, np.zeros(12, bool)])
 ANY, ILL = ps.AnyRecord(), ps.Sensitive(SPACE.shape, (1,))
-ALWAYS = {"comparison", "examples", "findings", "patient-losses"}
+ALWAYS = {"comparison", "examples", "findings", "patient-losses", "options", "certainty"}
 
 
 @dataclass(frozen=True)
@@ -45,6 +47,8 @@ CASES = {
     "a policy of one's own": (own(), {"policies": [ByLot()], "epsilons": [1.0, 2.0]}, set()),
     "no privacy at all": (own(), {"policies": ["optimal"], "epsilons": [np.inf]}, set()),
     "everything hidden": (own(), {"policies": ["optimal"], "epsilons": 0}, set()),
+    "printed alike": (own(), {"epsilons": [0.1234567891, 1.0, 0.1234567892]}, set()),
+    "from nothing to all": (own(outcomes=OUTCOMES), {"epsilons": [0, 1.0, np.inf]}, {"frontier"}),
     "features": (own(records=SPACE), {"epsilons": [1.0, 2.0]}, {"beliefs"}),
     "some are hidden": (own(ILL, records=SPACE), {"epsilons": [1.0, 2.0]}, {"beliefs"}),
     "some are hidden, no names": (own(ILL), {"epsilons": [1.0, 2.0]}, set()),
@@ -69,13 +73,18 @@ CASES = {
 @pytest.mark.filterwarnings("error")
 @pytest.mark.usefixtures("blank_drawings")
 @pytest.mark.parametrize("name", CASES)
-def test_any_problem_has_a_report(name):
+def test_any_problem_has_a_report_and_a_page(name, tmp_path):
     problem, asked, more = CASES[name]
     report = ps.report(problem, **asked)
     assert set(report.tables) == ALWAYS | more
     assert all(report.figures[name] is not None for name in report.figures)
     assert "card" not in report.figures
     assert all(name in repr(report) for name in (*report.tables, *report.figures))
+    page = report.save(tmp_path / "saved").read_text(encoding="utf-8")
+    for seen in (page, report._repr_html_()):
+        assert seen.count("</dd>") >= 6
+        assert "nan" not in re.sub(r"<(style|script)\b.*?</\1>|<[^>]*>", "", seen, flags=re.DOTALL).split()
+    assert breaks(page) == []
 
 
 def test_its_comparison_is_that_of_compare_in_the_digits_of_files():
@@ -100,13 +109,23 @@ def test_a_figure_is_drawn_for_a_page_and_once():
         _ = report.figures["nothing"]
 
 
+@pytest.mark.usefixtures("blank_drawings")
+@pytest.mark.parametrize("better", [True, False])
+def test_figures_show_shares_of_the_benefit_only_where_they_may_be_said(better, monkeypatch):
+    monkeypatch.setattr("policysim.decision.decision_question.verdict", lambda _: {"each's best better": better})
+    report = ps.report(own(outcomes=OUTCOMES), epsilons=[0.5, 1.0])
+    assert ("benefit-vs-deaths" in report.figures) == better
+    drawing = next(each for each in report._answer.drawings if each.name == "frontier")
+    assert drawing.description.startswith("Benefit kept") == better
+
+
 def test_of_a_study_it_is_the_answer_of_compare(tmp_path):
     path = write_small_study(tmp_path)
     study = ps.load_study(path)
     answer = DecisionQuestion.of(study, {"epsilons": [0.5, 1.0]}).answer(SILENT)
     for of in (study, path, str(path)):
         report = ps.report(of, epsilons=[0.5, 1.0])
-        assert list(report.tables) == list(answer.tables)
+        assert list(report.tables) == [*answer.tables, "options", "certainty"]
         for name, table in answer.tables.items():
             pd.testing.assert_frame_equal(report.tables[name], table)
         assert {*report.figures, "card"} == {drawing.name for drawing in answer.drawings}
