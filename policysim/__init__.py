@@ -262,7 +262,7 @@ def report(
     ------
     ValueError
         For an unknown policy, a policy that cannot be used on the problem (`NotApplicableError`), or an epsilon that is
-        not a number >= 0.
+        not a number >= 0; for something else than a problem or a study.
 
     Examples
     --------
@@ -272,7 +272,9 @@ def report(
     >>> found.tables["findings"].query("quantity == 'sensitivity'")["value"].item()
     1.0
     """
-    from policies.problem import DecisionProblem  # noqa: PLC0415 - as all public names, when it is first used
+    from pathlib import Path  # noqa: PLC0415 - as all public names, when it is first used
+
+    from policies.problem import DecisionProblem  # noqa: PLC0415
     from policysim.output.report import Report  # noqa: PLC0415
     from policysim.question.protocol import SILENT  # noqa: PLC0415
 
@@ -284,7 +286,12 @@ def report(
     from policysim.study.declared import LoggedStudy, Study  # noqa: PLC0415
     from policysim.study.study_reader import load_study  # noqa: PLC0415
 
+    if not isinstance(of, Study | str | Path):
+        raise ValueError(f"report takes a DecisionProblem, a study, its name or the path of its file, got {of!r}.")
     study = of if isinstance(of, Study) else load_study(str(of))
+    for policy in () if policies is None else policies:
+        if not isinstance(policy, str):
+            raise ValueError(f"policies of a study are names from the catalogue, got {policy!r}.")
     asked = {name: value for name, value in (("epsilons", values), ("policies", policies)) if value is not None}
     from dataclasses import replace  # noqa: PLC0415
 

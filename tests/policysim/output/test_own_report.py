@@ -142,3 +142,14 @@ def test_of_a_study_it_is_the_answer_of_compare(tmp_path):
 def test_what_cannot_be_asked_is_named(given, words):
     with pytest.raises(ValueError, match=words):
         ps.report(own(), **given)
+
+
+@pytest.mark.parametrize("of", [None, np.ones((2, 2)), 7])
+def test_what_is_no_problem_and_no_study_is_refused_in_one_line(of):
+    with pytest.raises(ValueError, match="report takes a DecisionProblem, a study, its name or the path of its file"):
+        ps.report(of)
+
+
+def test_a_study_takes_names_of_policies():
+    with pytest.raises(ValueError, match="policies of a study are names from the catalogue, got"):
+        ps.report("covid", policies=[ps.make_policy("optimal")])
