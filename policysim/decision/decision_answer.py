@@ -382,6 +382,9 @@ def _names(
         }
     if belief is not None:
         among = f" among “{belief['among']}”" if 0 < len(belief["among"]) <= MOST_AMONG else ""
+        if isinstance(problem.adjacency, OneFeature):
+            # What epsilon bounds there is what somebody learns who knows every other feature.
+            among = " of somebody who knows only the prior, which ε does not bound,"
         names |= {"belief": level_in_words(problem.records, belief["feature"], belief["level"]), "among": among}
     if "who" in tables:
         names["paid"] = "deaths" if DEATHS in set(tables["rows"]["row"]) else LOSS

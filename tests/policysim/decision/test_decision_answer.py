@@ -250,3 +250,10 @@ def test_no_option_is_recommended_against_its_verdict(case):
             assert fewer[policy[named]] >= 0.9 - 1e-12
     # One wording of each line, whatever was drawn.
     assert all(holds[name] != holds[f"no {name}"] for name in ("safest", "gain", "cost", "who", "observer", "redrawn"))
+
+
+def test_under_one_feature_the_belief_is_said_to_be_beyond_epsilon():
+    asked = {"records": SPACE, "outcomes": DEATHS}
+    said = " ".join(screen(answer(problem_of(OneFeature(SPACE.shape), **asked))).split())
+    assert "of somebody who knows only the prior, which ε does not bound, from" in said
+    assert "does not bound" not in screen(answer(problem_of(AnyRecord(), **asked)))
