@@ -15,13 +15,14 @@ import pandas as pd
 from jinja2 import Environment, FileSystemLoader
 
 from policysim.study.cells import Cells, Label, Shown, environment
-from policysim.study.certainty import BETTER, VERDICTS
+from policysim.study.certainty import BETTER, VERDICTS, recommended
 from policysim.study.options_table import BENEFIT, COPY, EACH, EXPONENTIAL, LOSS, PRIVATE
-from policysim.study.six_lines import filled, six_lines, words_of
+from policysim.study.six_lines import Listed, filled, six_lines, words_of
 
 TEMPLATES = Path(__file__).parent / "templates"
-SCREENS = {"decision": "screen.txt", "trial": "trial-screen.txt"}
 WIDTH = 100
+# The titles of rows have at least so much room.
+LEAST_ROOM = 15
 # The texts of the six lines begin here.
 INDENT = 11
 # What is not hidden from whoever sees the treatment stands behind the bar.
@@ -30,16 +31,19 @@ SEEN = (COPY, EACH)
 TRACE = (0.5, 1.0, 2.0, 5.0, 10.0)
 
 
-def screen(tables: Mapping[str, pd.DataFrame], kind: str = "decision") -> str:
-    """What is printed, from the tables of an answer."""
+def screen(tables: Mapping[str, pd.DataFrame], kind: str, *, full: bool = False) -> str:
+    """What is printed, from the tables of an answer; with all tables behind the options, if it is full."""
     engine = environment(html=False, loader=FileSystemLoader(TEMPLATES))
     engine.filters.update(lines=lines, grid=grid)
-    return engine.get_template(SCREENS[kind]).render(slots(tables, kind)).rstrip() + "\n"
+    found = slots(tables, kind)
+    parts = [f"{kind}-screen.txt", *(["tables.txt"] if full else [])]
+    return "\n".join(engine.get_template(name).render(found).rstrip() + "\n" for name in parts)
 
 
-def page_part(found: Mapping[str, Any]) -> str:
+def page_part(found: Mapping[str, Any], kind: str) -> str:
     """The lines, the tables and the notes as HTML, from slots; what changes with epsilon is marked with data-at."""
-    return "".join(page_engine().get_template(name).render(found) for name in ("options.html", "notes.html"))
+    parts = (f"{kind}-options.html", f"{kind}-notes.html")
+    return "".join(page_engine().get_template(name).render(found) for name in parts)
 
 
 @cache
@@ -55,7 +59,7 @@ def slots(tables: Mapping[str, pd.DataFrame], kind: str) -> dict[str, Any]:
     ----------
     tables : mapping of str to DataFrame
         "options", "columns", "certainty", "facts" and "names", and "who" where there is such. Of a decision also "rows"
-        and "differences", and "beliefs" and "best for all" where there are such.
+        and "differences", and "beliefs" and "best-for-all" where there are such.
     kind : str
         The kind of question, whose words are used.
     """
@@ -69,7 +73,30 @@ def slots(tables: Mapping[str, pd.DataFrame], kind: str) -> dict[str, Any]:
         "trace": trace(sorted(columns["epsilon"].dropna().unique()), epsilon),
     }
     found = _trial_slots(tables, found) if kind == "trial" else _decision_slots(tables, found)
-    return {**found, "findings": six_lines(kind, VERDICTS[kind](tables), found)}
+    holds, words = VERDICTS[kind](tables), words_of(kind)
+    found["heading"] = filled(words.titles["heading"], found)
+    found["finding"] = filled(words.titles[f"recommend {recommended(holds)}"], found)
+    found["sections"] = [_section(each, tables[each.name], found) for each in words.tables if each.name in tables]
+    return {**found, "findings": six_lines(kind, holds, found)}
+
+
+def _section(words: Listed, table: pd.DataFrame, found: Mapping[str, Any]) -> SimpleNamespace:
+    """A table behind the options: a row for each of its rows, and those columns that it has."""
+    options = set(table["option"])
+    rows = table.drop_duplicates("row")[["row", "title", "epsilon"]]
+    return SimpleNamespace(
+        name=Label(words.name),
+        title=filled(words.title, found),
+        head=filled(words.head, found),
+        columns=[
+            SimpleNamespace(key=key, title=filled(title, found))
+            for key, title in words.columns.items()
+            if key in options
+        ],
+        rows=[SimpleNamespace(key=row, title=Label(title), epsilon=at) for row, title, at in rows.to_numpy().tolist()],
+        note=filled(words.note, found),
+        shown=words.shown,
+    )
 
 
 def _decision_slots(tables: Mapping[str, pd.DataFrame], common: dict[str, Any]) -> dict[str, Any]:
@@ -81,7 +108,7 @@ def _decision_slots(tables: Mapping[str, pd.DataFrame], common: dict[str, Any]) 
         SimpleNamespace(key=option, title=Label(title), hides=Label(hides))
         for option, title, hides in stated.itertuples(index=False, name=None)
     ]
-    best = tables["best for all"].query("value > 0")["row"] if "best for all" in tables else ()
+    best = tables["best-for-all"].query("value > 0")["row"] if "best-for-all" in tables else ()
     rows = _rows(tables, epsilon)
     found: dict[str, Any] = {
         **common,
@@ -90,6 +117,8 @@ def _decision_slots(tables: Mapping[str, pd.DataFrame], common: dict[str, Any]) 
         "model": [each for each in names if each == "model"],
         "illustrative": list(facts[facts == "illustrative"]),
         "weighed": list(facts[facts == "a death weighs"]),
+        "draws": cell("facts", "draws") if "draws" in set(facts) else Label(),
+        "warnings": [name for key, name in names.items() if key.startswith("warning ")],
         # Deaths come first, and then what matters most.
         "gains": [row for row in rows if row.moved < 0][:1],
         "costs": [row for row in rows if row.moved > 0][:2],
@@ -99,6 +128,13 @@ def _decision_slots(tables: Mapping[str, pd.DataFrame], common: dict[str, Any]) 
         "options": [head for head in heads if head.key in {PRIVATE, EXPONENTIAL}],
     }
     titles = words_of("decision").titles
+    unless = [
+        name
+        for name, there in (("prevalence", "times" in names), ("weight", "most a death may weigh" in set(facts)))
+        if there
+    ]
+    doubts = [filled(titles[name], found) for name in unless]
+    found |= {"doubt": doubts[:1], "doubts": doubts[1:]}
     for row in rows:
         row.title = filled(titles[row.section], {**found, "row": row})
     by_key = {row.key: row for row in rows}
@@ -232,6 +268,8 @@ def grid(text: str) -> str:
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     gap = 2 if sum(widths) + 2 * (len(widths) - 1) <= WIDTH else 1
     room = WIDTH - sum(widths[1:]) - gap * (len(widths) - 1)
+    # A table that is far too wide for a screen is printed as wide as it is.
+    room = widths[0] if room < LEAST_ROOM else room
     return "\n".join([*(_aligned(row, room, widths[1:], gap) for row in rows), ""])
 
 
