@@ -94,15 +94,11 @@ def discrete_laplace(rate: Fraction, below: Below = secrets.randbelow) -> int:
 
 
 def coin_of_exp(exponent: Fraction, below: Below) -> bool:
-    """True with probability e^-exponent, exponent >= 0 (Canonne et al. 2020, algorithm 1).
+    """True with probability e^-exponent, for an exponent in [0, 1] (Canonne et al. 2020, algorithm 1).
 
-    Up to 1: coins of exponent / k for k = 1, 2, ... until the first tail, which comes at an odd k with probability
-    1 - x + x^2 / 2! - ... = e^-x.
+    Of coins that show heads with probability x / k, for k = 1, 2, ..., the first tail comes at an odd k with
+    probability 1 - x + x^2 / 2! - ... = e^-x.
     """
-    while exponent > 1:
-        if not coin_of_exp(Fraction(1), below):
-            return False
-        exponent -= 1
     k = 1
     while below(exponent.denominator * k) < exponent.numerator:
         k += 1

@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from itertools import product
 from numbers import Integral
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -81,8 +82,9 @@ def ways_to_publish(
         - `expected_deaths`: per patient, as in `compare`; NaN where deaths are not counted
         - `true_share`: the share of published treatments that are the given ones; NaN where none is published by itself
         - `error_of_a_count`: the standard deviation, in patients, of the count of a treatment that a reader estimates,
-          of the treatment where it is largest; NaN where counts cannot be estimated, as where a treatment is never
-          published, or never given and the channel looks at more than the treatment; inf for counts at epsilon 0
+          of the treatment where it is largest; NaN where counts cannot be estimated: where a treatment is never
+          published, where one is never given and the channel looks at more than the treatment, and where the copies
+          say nothing; inf for counts at epsilon 0
         - `epsilon_spent`: the exact privacy loss of what is published
         - `common_share`: the true share that always publishing the commonest treatment (of a class of patients that
           agree in all that is public) would have, which says nothing
@@ -98,11 +100,14 @@ def ways_to_publish(
     Let g be the best treatment of a record and R[g, y] = P(publish y | given g), under the prior given g. Of n_g
     patients given each, the published counts N have the mean R' n, so R'^-1 N estimates n without bias, with the
     covariance R'^-1 [sum_g n_g (diag R_g - R_g R_g')] R^-1, where n_g is `patients` times the share of g. For k-ary
-    response (Warner 1965; Kairouz, Oh & Viswanath 2014) R does not depend on the prior. Randomising values that are
-    given is post-randomisation, PRAM (Gouweleeuw et al. 1998).
+    response (Warner 1965; Kairouz, Oh & Viswanath 2014) R does not depend on the prior; a channel that looks at more
+    than the treatment (the truest, or k-ary response within contraindications) has this error for patients who are as
+    the prior says. To randomise values before they are published is post-randomisation, PRAM (Gouweleeuw et al. 1998).
 
-    The largest share of true values is the optimum for the utility [a = g(x)]: k-ary response where all treatments are
-    given often (Holohan, Leith & Mason 2017). A treatment that is rarely given may be left out; R is then singular.
+    The largest share of true values is the optimum for the utility [a = g(x)], or where that cannot be computed the
+    best of the default policies: k-ary response where all treatments are given often (Holohan, Leith & Mason 2017). A
+    treatment that is rarely given may be left out; R is then singular. The private choice is, likewise, the optimum for
+    the problem's utility, or the best of the default policies that spend epsilon.
 
     A noisy table has discrete Laplace noise of scale 2 / epsilon, as replacing a record moves two counts by one: its
     error does not depend on `patients`, and its guess rate is that of one coin (`policies.discrete_laplace`).
@@ -124,7 +129,7 @@ def ways_to_publish(
     rows = []
     for way, epsilon in product(TRUSTED, values):
         given = {CHOICE: choices[epsilon], RECORD: RandomizedFeatures.name, ONE: BestFixed.name}.get(way, Greedy.name)
-        costs = compared.loc[(given, epsilon)]
+        costs = compared[given, epsilon]
         published, seen = AS_GIVEN, (costs["guess_rate"], costs["epsilon_spent"], 1.0, 0.0)
         if way == NOTHING:
             published, seen = UNPUBLISHED, (0.5, 0.0, math.nan, math.nan)
@@ -153,8 +158,8 @@ def ways_to_publish(
 
 def _compared(
     problem: DecisionProblem, epsilons: Sequence[float], others: Sequence[str]
-) -> tuple[pd.DataFrame, dict[float, str]]:
-    """A comparison by policy and epsilon, and the private policy of the highest value at each epsilon.
+) -> tuple[dict[tuple[str, float], dict[str, Any]], dict[float, str]]:
+    """The rows of a comparison by policy and epsilon, and the private policy of the highest value at each epsilon.
 
     The optimum where it can be computed; else the best of the default ones.
     """
@@ -167,7 +172,8 @@ def _compared(
     able = table[table["policy"].isin(private) & (table["guarantee"] <= table["epsilon"] * (1 + NEGLIGIBLE))]
     best = able.sort_values("value", ascending=False, kind="stable").drop_duplicates("epsilon")
     choices = dict(zip(best["epsilon"].tolist(), best["policy"].tolist(), strict=True))
-    return table.set_index(["policy", "epsilon"]), choices
+    rows = {(str(row["policy"]), float(row["epsilon"])): row for row in table.to_dict("records")}
+    return rows, choices
 
 
 def _noisy_values(
@@ -187,14 +193,16 @@ def _noisy_values(
         admissible=problem.admissible,
     )
     compared, truest = _compared(truth, epsilons, (RandomizedResponse.name,))
-    given = patients * np.bincount(problem.best_actions, problem.prior, k)
+    given: FloatArray = patients * np.bincount(problem.best_actions, problem.prior, k).astype(np.float64)
     # Where all may get all, k-ary response looks at the given treatment alone, also at one that nobody is given.
     alone = DecisionProblem(np.eye(k), np.full(k, 1 / k), AnyRecord()) if problem.admissible is None else truth
     copies = {}
     for way, epsilon in product((VALUES, TRUEST), epsilons):
         name, on = (RandomizedResponse.name, alone) if way == VALUES else (truest[epsilon], truth)
-        row = compared.loc[(name, epsilon)]
-        error = error_of_a_count(channel_matrix(at(make_policy(name), epsilon), on), given)
+        row = compared[name, epsilon]
+        # A copy that is settled by what is public holds no information, whatever the prior makes of it.
+        told = row["epsilon_spent"] > NEGLIGIBLE
+        error = error_of_a_count(channel_matrix(at(make_policy(name), epsilon), on), given) if told else math.nan
         copies[way, epsilon] = name, (row["guess_rate"], row["epsilon_spent"], row["value"], error)
     return copies
 
