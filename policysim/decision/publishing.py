@@ -158,7 +158,7 @@ def ways_to_publish(
 
 def _compared(
     problem: DecisionProblem, epsilons: Sequence[float], others: Sequence[str]
-) -> tuple[dict[tuple[str, float], dict[str, Any]], dict[float, str]]:
+) -> tuple[dict[tuple[str, float], dict[Any, Any]], dict[float, str]]:
     """The rows of a comparison by policy and epsilon, and the private policy of the highest value at each epsilon.
 
     The optimum where it can be computed; else the best of the default ones.
