@@ -22,19 +22,27 @@ from policies.randomized_response import RandomizedFeatures, RandomizedResponse
 from policies.reference import BestFixed, Greedy
 from policysim.decision.comparison import compare_problem
 from policysim.question.formats import NEGLIGIBLE
+from policysim.question.words import (
+    AS_IT_IS,
+    NOISY_TABLE,
+    NOISY_VALUES,
+    NOTHING,
+    ONE_FOR_ALL,
+    PRIVATE_CHOICE,
+    PRIVATE_RECORD,
+    TRUEST,
+)
 from policysim.study.sweep import applies, at, checked_epsilons, evaluated_on, usable_policies
 
-NOTHING, TABLE, VALUES, TRUEST = "nothing", "noisy table", "noisy values", "noisy values, most true"
-CHOICE, RECORD, ONE, AS_IT_IS = "private choice", "private record", "one for all", "as it is"
 # Who must be trusted, under each way.
 TRUSTED = {
     NOTHING: "who treats",
-    TABLE: "who treats and who counts",
-    VALUES: "who treats",
+    NOISY_TABLE: "who treats and who counts",
+    NOISY_VALUES: "who treats",
     TRUEST: "who treats",
-    CHOICE: "who decides",
-    RECORD: "nobody",
-    ONE: "nobody",
+    PRIVATE_CHOICE: "who decides",
+    PRIVATE_RECORD: "nobody",
+    ONE_FOR_ALL: "nobody",
     AS_IT_IS: "every reader",
 }
 UNPUBLISHED, COUNTS, AS_GIVEN = "nothing", "counts", "as given"
@@ -105,8 +113,9 @@ def ways_to_publish(
     the prior says. To randomise values before they are published is post-randomisation, PRAM (Gouweleeuw et al. 1998).
 
     The largest share of true values is the optimum for the utility [a = g(x)], or where that cannot be computed the
-    best of the default policies: k-ary response where all treatments are given often (Holohan, Leith & Mason 2017). A
-    treatment that is rarely given may be left out; R is then singular. The private choice is, likewise, the optimum for
+    best of the default policies: k-ary response where all treatments are given often (of two treatments, Holohan, Leith
+    & Mason 2017, who minimise the error of a count). A treatment that is rarely given may be left out; R is then
+    singular. The private choice is, likewise, the optimum for
     the problem's utility, or the best of the default policies that spend epsilon.
 
     A noisy table has discrete Laplace noise of scale 2 / epsilon, as replacing a record moves two counts by one: its
@@ -128,12 +137,16 @@ def ways_to_publish(
     common = commonest_share(problem)
     rows = []
     for way, epsilon in product(TRUSTED, values):
-        given = {CHOICE: choices[epsilon], RECORD: RandomizedFeatures.name, ONE: BestFixed.name}.get(way, Greedy.name)
+        given = {
+            PRIVATE_CHOICE: choices[epsilon],
+            PRIVATE_RECORD: RandomizedFeatures.name,
+            ONE_FOR_ALL: BestFixed.name,
+        }.get(way, Greedy.name)
         costs = compared[given, epsilon]
         published, seen = AS_GIVEN, (costs["guess_rate"], costs["epsilon_spent"], 1.0, 0.0)
         if way == NOTHING:
             published, seen = UNPUBLISHED, (0.5, 0.0, math.nan, math.nan)
-        elif way == TABLE:
+        elif way == NOISY_TABLE:
             # Where neighbours are given the same treatment, the counts do not tell them apart either.
             told = costs["epsilon_spent"] > 0
             guesses = (guess_rate_of_counts(epsilon), epsilon) if told else (0.5, 0.0)
@@ -197,8 +210,8 @@ def _noisy_values(
     # Where all may get all, k-ary response looks at the given treatment alone, also at one that nobody is given.
     alone = DecisionProblem(np.eye(k), np.full(k, 1 / k), AnyRecord()) if problem.admissible is None else truth
     copies = {}
-    for way, epsilon in product((VALUES, TRUEST), epsilons):
-        name, on = (RandomizedResponse.name, alone) if way == VALUES else (truest[epsilon], truth)
+    for way, epsilon in product((NOISY_VALUES, TRUEST), epsilons):
+        name, on = (RandomizedResponse.name, alone) if way == NOISY_VALUES else (truest[epsilon], truth)
         row = compared[name, epsilon]
         # A copy that is settled by what is public holds no information, whatever the prior makes of it.
         told = row["epsilon_spent"] > NEGLIGIBLE
