@@ -176,7 +176,7 @@ def _counted(chosen: argparse.Namespace) -> dict[str, Any]:
         )
     source = open_source(chosen.data)
     with progress_bar(source.unit) as progress:
-        return release_table(
+        document = release_table(
             source,
             Path(chosen.out),
             plan,
@@ -185,15 +185,29 @@ def _counted(chosen: argparse.Namespace) -> dict[str, Any]:
             again=chosen.again,
             progress=progress,
         )
+    _warn_of_note(source.path)
+    return document
+
+
+def _warn_of_note(data: Path) -> None:
+    """Say so where the data may be private already."""
+    from policysim.files.terminal import complain
+    from policysim.release.privatize_note import note_path
+
+    note = note_path(data)
+    if note.exists():
+        complain(
+            f"warning: {note.name} stands beside {data.name}: its columns may already have been randomised, and "
+            "nothing here corrects for that or adds its epsilon"
+        )
 
 
 def _privatized(chosen: argparse.Namespace) -> tuple[Path, Note, list[Table]]:
     """Make the private file, or folder: its path, its note and its tables."""
-    from policysim.files.terminal import complain
     from policysim.files.whole_folders import progress_bar
     from policysim.question.protocol import UsageError
     from policysim.release.privatize import privatize_files
-    from policysim.release.privatize_note import make_plan, note_path
+    from policysim.release.privatize_note import make_plan
     from policysim.release.privatize_source import levels_in, open_source
 
     levels, columns = _asked(chosen), chosen.column
@@ -216,12 +230,7 @@ def _privatized(chosen: argparse.Namespace) -> tuple[Path, Note, list[Table]]:
         note, tables = privatize_files(
             source, out, randomization, seed=chosen.seed, ledger=chosen.ledger, again=chosen.again, progress=progress
         )
-    before = note_path(source.path)
-    if before.exists():
-        complain(
-            f"warning: {before.name} stands beside {source.path.name}: its columns may already have been randomised, "
-            "and nothing here corrects for that or adds its epsilon"
-        )
+    _warn_of_note(source.path)
     return out, note, tables
 
 

@@ -59,9 +59,9 @@ def ways_to_publish(
 ) -> pd.DataFrame:
     """What each way to give treatments and to publish them costs the patients, and the reader of the publication.
 
-    Who sees the treatment itself is told nothing less by a noised copy: for such an observer only the private choice,
-    the private record and one for all hide anything. Where the observer sees nothing but what is published, the best
-    treatment for each can be given and its publication noised: that costs the patients nothing beyond best for each.
+    A noised copy hides nothing from whoever sees the treatment itself: there only the private choice, the private
+    record and one for all do. Where the observer sees nothing but what is published, the best treatment for each can be
+    given and its publication noised: that costs the patients nothing beyond the best for each.
 
     Parameters
     ----------
@@ -75,7 +75,7 @@ def ways_to_publish(
     Returns
     -------
     DataFrame
-        A row for each way and epsilon, the ways in the order of `TRUSTED`.
+        A row for each way and epsilon.
 
         - `way`: "nothing" is published; "noisy table": counts of treatments; "noisy values": each treatment through
           k-ary response; "noisy values, most true": through the channel with the largest share of true values;
@@ -101,7 +101,8 @@ def ways_to_publish(
     Raises
     ------
     ValueError
-        For an epsilon that is not a number >= 0, or patients that are no whole number >= 1.
+        For something else than a problem, an epsilon that is not a number >= 0, or patients that are no whole number
+        >= 1.
 
     Notes
     -----
@@ -121,6 +122,10 @@ def ways_to_publish(
     A noisy table has discrete Laplace noise of scale 2 / epsilon, as replacing a record moves two counts by one: its
     error does not depend on `patients`, and its guess rate is that of one coin (`policies.discrete_laplace`).
 
+    To tell each patient the best treatment and all others nothing is joint differential privacy (Hsu, Huang, Roth,
+    Roughgarden & Wu 2014, Private matchings and allocations); that a private choice is useful to few is what
+    Machanavajjhala, Korolova & Das Sarma (2011) proved for recommendations.
+
     Examples
     --------
     >>> problem = DecisionProblem([[0.0, 1.0], [1.0, 0.0]], [0.5, 0.5], AnyRecord())
@@ -128,6 +133,8 @@ def ways_to_publish(
     >>> ways.loc[["noisy table", "noisy values"], ["benefit_kept", "error_of_a_count"]].round(2).values.tolist()
     [[1.0, 2.8], [1.0, 95.95]]
     """
+    if not isinstance(problem, DecisionProblem):
+        raise ValueError(f"ways_to_publish takes a DecisionProblem, got {problem!r}.")
     values = checked_epsilons(epsilons)
     if isinstance(patients, bool) or not isinstance(patients, Integral) or patients < 1:
         raise ValueError(f"patients must be a whole number >= 1, got patients={patients!r}.")

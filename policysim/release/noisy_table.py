@@ -119,10 +119,9 @@ def release_table(
     again: bool = False,
     progress: Progress = SILENT,
 ) -> dict[str, Any]:
-    """Write the noisy counts of a file, or of the files of a folder, as CSV, and a note beside it.
+    """Write the noisy counts of a file, or of a folder, as CSV, and a note beside it; true counts are written nowhere.
 
-    It is listed in the ledger as any release; the same columns by the same groups are the same question. True counts
-    are written nowhere.
+    The ledger lists it as any release; the same columns by the same groups are the same question.
 
     Parameters
     ----------
@@ -140,8 +139,7 @@ def release_table(
     Raises
     ------
     DataError
-        If a file cannot be read, or changes on the way; for rows outside of the levels; for no rows, where their number
-        is public.
+        If a file cannot be read, or changes on the way; for rows outside of the levels, or none if that is public.
     OutputError
         If nothing can be written; as RepeatedReleaseError, for a repetition without `again`.
     """

@@ -211,6 +211,13 @@ def test_a_table_needs_no_estimate(capsys, one):
     assert "it is that of a noisy table, whose counts are estimates already" in err
 
 
+def test_data_that_are_private_already_are_warned_about(capsys, one):
+    run(capsys, one, *SEX, "--epsilon", 1, "--out", one.with_name("private.csv"))
+    code, _, err = table(capsys, one.with_name("private.csv"), *SEX)
+    assert code == 0
+    assert "warning: private.csv.privacy.json stands beside private.csv" in err
+
+
 def test_a_study_declares_its_treatments_and_features(capsys, tmp_path):
     data = tmp_path / "log.csv"
     write_part(data, [["a0", "0"], ["a3", "1"], ["a3", "0"]], names=["treatment", "sex"])
