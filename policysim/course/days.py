@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import math
+from collections.abc import Hashable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from itertools import chain
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -24,11 +26,15 @@ from policysim.course.private_planner import PrivatePlanner
 from policysim.course.schedules import ClassSchedules, Schedule
 from policysim.course.treatment_course import build_course
 from policysim.question.protocol import SILENT, Progress
+from policysim.question.words import ALL, PLAN_ONCE
 from policysim.question.words import BEST_SCHEDULE as SCHEDULE
-from policysim.question.words import PLAN_ONCE
 from policysim.study.declared import ScenarioStudy
 from policysim.study.sweep import N_THREADS, evaluate_each, tabulate
 
+# The ways to spend a total: nothing, on one choice of all days, or day by day.
+ONCE, DAILY = PLAN_ONCE, "day by day"
+# Of values that differ by no more than this share of the largest, the plainest way counts as the best.
+EQUAL = 1e-9
 # How many horizons are compared: one day, the whole course, and between them in equal ratios.
 N_HORIZONS = 4
 
@@ -181,3 +187,51 @@ def _once(
         best = found if best is None or found.value[0] >= best.value[0] else best
         spent = min(total, *best.spent)  # above the total by the rounding of a logarithm
         yield CourseEvaluation(PLAN_ONCE, total, best, references, "private", total, spent, "one-choice")
+
+
+def ways(table: pd.DataFrame) -> pd.DataFrame:
+    """The best of each way to spend a total, at each horizon and total, and which way is best.
+
+    The ways are one schedule for all (best-schedule), one private choice of a schedule (plan-once), and the best of
+    the policies that choose day by day, of those that stay within the total. What a smaller total allows, a larger one
+    does: so no way keeps less at a larger total.
+
+    Parameters
+    ----------
+    table : DataFrame
+        From `compare_days`.
+
+    Returns
+    -------
+    DataFrame
+        horizon, total_epsilon, way, policy, hides, value, benefit_kept, best, most_kept: `best` is true for the way
+        that keeps most, the plainest of equals; `most_kept` is what no mechanism exceeds, even if it hides no more than
+        the first state.
+    """
+    private = table["total_spent"] <= table["total_epsilon"] * (1 + EQUAL)
+    overall = table[(table["group"] == ALL) & private].to_dict("records")
+    rows = []
+    for horizon, total in sorted({(row["horizon"], row["total_epsilon"]) for row in overall}):
+        allowed = [row for row in overall if row["horizon"] == horizon and row["total_epsilon"] <= total]
+        kinds: dict[str, list[dict[Hashable, Any]]] = {SCHEDULE: [], ONCE: [], DAILY: []}
+        for row in allowed:
+            kinds.get(row["policy"], kinds[DAILY]).append(row)
+        found = {way: max(of_way, key=lambda row: row["value"]) for way, of_way in kinds.items() if of_way}
+        most = max(row["value"] for row in found.values())
+        best = next(way for way, row in found.items() if row["value"] >= most - EQUAL * abs(most))
+        proved = [row.get("most_kept", math.nan) for row in allowed if row["total_epsilon"] == total]
+        rows += [
+            {
+                "horizon": horizon,
+                "total_epsilon": total,
+                "way": way,
+                "policy": row["policy"],
+                "hides": row["hides"],
+                "value": row["value"],
+                "benefit_kept": row["benefit_kept"],
+                "best": way == best,
+                "most_kept": proved[0],
+            }
+            for way, row in found.items()
+        ]
+    return pd.DataFrame(rows)

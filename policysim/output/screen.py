@@ -16,17 +16,26 @@ from jinja2 import Environment, FileSystemLoader
 
 from policysim.study.cells import Cells, Label, Shown, environment
 from policysim.study.certainty import BETTER, VERDICTS
-from policysim.study.options_table import BENEFIT, COPY, EACH, EXPONENTIAL, LOSS, PRIVATE
+from policysim.study.options_table import (
+    BENEFIT,
+    BOUND,
+    COPY,
+    EACH,
+    EXPONENTIAL,
+    LOSS,
+    PRIVATE,
+)
 from policysim.study.six_lines import filled, six_lines, words_of
 
 TEMPLATES = Path(__file__).parent / "templates"
-SCREENS = {"decision": "screen.txt", "trial": "trial-screen.txt"}
+SCREENS = {"decision": "screen.txt", "trial": "trial-screen.txt", "course": "course-screen.txt"}
 WIDTH = 100
 # The texts of the six lines begin here.
 INDENT = 11
 # What is not hidden from whoever sees the treatment stands behind the bar.
 SEEN = (COPY, EACH)
-# The trace of ε: at the study's times these, or at what is nearest.
+# The options whose trace of ε is shown: at the study's times these, or at what is nearest.
+TRACED = (PRIVATE, EXPONENTIAL)
 TRACE = (0.5, 1.0, 2.0, 5.0, 10.0)
 
 
@@ -68,18 +77,18 @@ def slots(tables: Mapping[str, pd.DataFrame], kind: str) -> dict[str, Any]:
         "names": {key: Label(text) for key, text in tables["names"].itertuples(index=False, name=None)},
         "trace": trace(sorted(columns["epsilon"].dropna().unique()), epsilon),
     }
-    found = _trial_slots(tables, found) if kind == "trial" else _decision_slots(tables, found)
+    found = _trial_slots(tables, found) if kind == "trial" else _options_slots(tables, found, kind)
     return {**found, "findings": six_lines(kind, VERDICTS[kind](tables), found)}
 
 
-def _decision_slots(tables: Mapping[str, pd.DataFrame], common: dict[str, Any]) -> dict[str, Any]:
+def _options_slots(tables: Mapping[str, pd.DataFrame], common: dict[str, Any], kind: str) -> dict[str, Any]:
     """Options as columns, what is counted of them as rows."""
     cell, names, epsilon, columns = common["cell"], common["names"], common["epsilon"], tables["columns"]
     facts = tables["facts"]["row"]
-    stated = columns.loc[columns["stated"], ["option", "title", "hides"]]
+    stated = columns.loc[columns["stated"], ["option", "title", "hides", "policy"]]
     heads = [
-        SimpleNamespace(key=option, title=Label(title), hides=Label(hides))
-        for option, title, hides in stated.itertuples(index=False, name=None)
+        SimpleNamespace(key=option, title=Label(title), hides=Label(hides), policy=Label(policy))
+        for option, title, hides, policy in stated.itertuples(index=False, name=None)
     ]
     best = tables["best for all"].query("value > 0")["row"] if "best for all" in tables else ()
     rows = _rows(tables, epsilon)
@@ -90,19 +99,23 @@ def _decision_slots(tables: Mapping[str, pd.DataFrame], common: dict[str, Any]) 
         "model": [each for each in names if each == "model"],
         "illustrative": list(facts[facts == "illustrative"]),
         "weighed": list(facts[facts == "a death weighs"]),
+        "slack": list(facts[facts == "delta"]),
+        "left": [each for each in names if each == "left out"],
         # Deaths come first, and then what matters most.
         "gains": [row for row in rows if row.moved < 0][:1],
         "costs": [row for row in rows if row.moved > 0][:2],
         "for_all": [SimpleNamespace(key=key, name=names[f"treatment {key}"]) for key in best],
         "hiding": [head for head in heads if head.key not in SEEN],
         "seen": [head for head in heads if head.key in SEEN],
-        "options": [head for head in heads if head.key in {PRIVATE, EXPONENTIAL}],
+        "options": [head for head in heads if head.key in TRACED],
     }
-    titles = words_of("decision").titles
+    titles = words_of(kind).titles
     for row in rows:
         row.title = filled(titles[row.section], {**found, "row": row})
     by_key = {row.key: row for row in rows}
     found["traced"] = [by_key.pop(BENEFIT, by_key[LOSS])]
+    if (tables["options"]["option"] == BOUND).any():
+        found["options"].append(SimpleNamespace(key=BOUND, title=filled(titles[BOUND], found)))
     found["rows"] = list(by_key.values())
     widths = [max(len(cell("options", row.key, head.key, row.epsilon)) for row in found["rows"]) for head in heads]
     found["title"] = {name: filled(titles[name], found) for name in ("stated", "hidden")}

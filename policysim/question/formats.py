@@ -591,6 +591,8 @@ def table_text(style: str, value: float, low: float, high: float) -> str:
             text = percent(value)
         case "kept":
             text = kept(value)
+        case "most":
+            text = percent_up(value)
         case "span":
             text = span(low, high, *numbers)
         case "right":
