@@ -269,7 +269,7 @@ def report(
     >>> from policies import AnyRecord, DecisionProblem
     >>> problem = DecisionProblem([[0.0, 1.0], [1.0, 0.0]], [0.5, 0.5], AnyRecord())
     >>> found = report(problem, epsilons=[0.5, 1.0], policies=["exponential"])
-    >>> found.tables["findings"].query("quantity == 'sensitivity'")["value"].item()
+    >>> found.tables["method"].query("row == 'sensitivity'")["value"].item()
     1.0
     """
     from pathlib import Path  # noqa: PLC0415 - as all public names, when it is first used
@@ -301,7 +301,7 @@ def report(
         return Report(replace(TrialQuestion.of(study, asked), options=True).answer(SILENT))
     from policysim.decision.decision_question import DecisionQuestion  # noqa: PLC0415
 
-    return Report(replace(DecisionQuestion.of(study, asked), options=True).answer(SILENT))
+    return Report(DecisionQuestion.of(study, asked).answer(SILENT))
 
 
 def smallest_epsilon(

@@ -80,6 +80,7 @@ def add(commands: Commands) -> None:
     parser.add_argument(
         "--price-list", action="store_true", help="also print what hiding each single feature costs at best"
     )
+    parser.add_argument("--full", action="store_true", help="also print the tables behind the screen")
     add_workers(parser)
     parser.add_argument(
         "--horizon", type=horizon, metavar="14", help="treat over this many days, within one total ε for all of them"
@@ -130,7 +131,15 @@ def run(chosen: argparse.Namespace) -> int:
         question = replace(question, workers=workers)
     wanted = FigureFiles(chosen.format or DEFAULT.formats, chosen.figure_size or DEFAULT.size)
     command = command_line(chosen.study, options, wanted)
-    return deliver(question, command=command, given=list(options), out=chosen.out, wanted=wanted, as_json=chosen.json)
+    return deliver(
+        question,
+        command=command,
+        given=list(options),
+        out=chosen.out,
+        wanted=wanted,
+        as_json=chosen.json,
+        full=chosen.full,
+    )
 
 
 def kind_and_study(path: Path, options: Mapping[str, Any], name: str = "") -> tuple[type[StudyQuestion], Any]:

@@ -26,10 +26,10 @@ from policysim.cli.parser import Parser
 from policysim.cli.reproduce_command import ask
 from policysim.files.terminal import complain, open_streams
 from policysim.files.whole_folders import progress_bar, write_files
-from policysim.output.deliver import MANIFEST, deliver, page_text
+from policysim.output.deliver import deliver, page_text
 from policysim.output.manifest import Manifest, read_manifest
 from policysim.question import EXIT_USAGE, OutputError
-from policysim.question.answer import CARD
+from policysim.question.answer import CARD, MANIFEST
 from policysim.question.formats import days
 from policysim.study.question_options import read_options
 from policysim.study.study_reader import EXPERIMENTS, STUDY, study_names, study_path

@@ -28,9 +28,11 @@ from policysim.study.labels import COUNTED, Labels, level_in_words
 from policysim.study.options_table import (
     BENEFIT,
     BOUND,
+    DEATHS,
     DRAWN_DAILY,
     EACH,
     EXPONENTIAL,
+    LOSS,
     ONE,
     PRIVATE,
     options,
@@ -101,6 +103,7 @@ def course_tables(
     who = who_pays(comparison, columns, count, partial(level_in_words, study.space))
     if not who.empty:
         found["who"] = who
+    found["policies"] = _policies(comparison, cells, stated)
     found["facts"] = _facts(study, question, stated, count)
     found["names"] = _names(study, question, found, left_out)
     return found
@@ -188,6 +191,27 @@ def _bounds(comparison: pd.DataFrame) -> pd.DataFrame:
     return found.assign(low=math.nan, high=math.nan)[list(COLUMNS)]
 
 
+def _policies(comparison: pd.DataFrame, cells: pd.DataFrame, stated: float) -> pd.DataFrame:
+    """Every policy at the stated total: cells, and titles of their rows."""
+    style = cells.drop_duplicates("row").set_index("row")["format"]
+    measures = {
+        "kept": ("benefit_kept", "kept"),
+        "lost": ("loss", style[LOSS]),
+        "deaths": ("expected_deaths", style.get(DEATHS)),
+        "spent": ("total_spent", "rounded"),
+        "daily": ("epsilon_spent", "rounded"),
+        "guesses": ("guess_rate", "right"),
+    }
+    rows = comparison[(comparison["group"] == ALL) & (comparison["epsilon"] == stated)]
+    parts = [
+        rows[["policy", "epsilon"]].assign(option=option, value=rows[column], format=format_)
+        for option, (column, format_) in measures.items()
+        if column in rows and rows[column].notna().any()
+    ]
+    found = pd.concat(parts, ignore_index=True).rename(columns={"policy": "row"})
+    return found.assign(low=math.nan, high=math.nan, title=found["row"])[[*COLUMNS, "title"]]
+
+
 def _facts(study: ScenarioStudy, question: DaysQuestion, stated: float, count: int) -> pd.DataFrame:
     """Single numbers that words need, as cells."""
     illustrative, total = counted_illustrative(study.scenario)
@@ -225,7 +249,7 @@ def _names(
         "length": "how long a stay lasts is public"
         if question.length_public
         else "who has died or recovered is hidden, too",
-        "paid": "deaths" if "deaths" in set(tables["rows"]["row"]) else "units of utility lost",
+        "paid": DEATHS if DEATHS in set(tables["rows"]["row"]) else "units of utility lost",
     }
     if left_out:
         names["left out"] = "; ".join(left_out)

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from policies.adjacency import AnyRecord, Listed, OneFeature, Sensitive
 from policies.problem import DecisionProblem
+from policies.sensitivity import Witness
 from policysim.decision.audit import Finding, audit, audit_document, audit_table, exceeds, table_adjacency
-from policysim.decision.comparison_screen import sensitivity_screen
 from policysim.question import EXIT_CHECK
 from policysim.question.answer import Answer
 from policysim.question.protocol import Progress, Question, UsageError
@@ -46,6 +46,30 @@ class SensitivityQuestion(Question):
         study, problem = self.study, build_problem(self.study)
         document = {"study": study.name, "adjacency": study.adjacency, **_sensitivity_document(problem)}
         return Answer(screen=sensitivity_screen(study, problem), document=document)
+
+
+def sensitivity_screen(study: Study, problem: DecisionProblem) -> list[str]:
+    """What `policysim sensitivity` prints."""
+    found = problem.sensitivity
+    return [
+        f"{study.title} Hidden: {hidden(study)}.",
+        "",
+        f"Sensitivity Δ = {found.value:.6g}: the most that one action's expected utility differs between neighbours",
+        *witness_words(problem, found.witness),
+        f"Range Γ = {found.range:.6g}: the most that the difference between two actions does (at most 2Δ)",
+        *witness_words(problem, found.range_witness),
+    ]
+
+
+def witness_words(problem: DecisionProblem, witness: Witness) -> list[str]:
+    """Two neighbours and what they show, a line each."""
+    actions = [problem.actions[action] for action in witness.actions]
+    utilities = problem.utilities
+    return [
+        f"    {problem.records.describe(record)}\n        "
+        + ", ".join(f"u({problem.actions[a]}) = {utilities[record, a]:.6g}" for a in witness.actions)
+        for record in (witness.record, witness.neighbour)
+    ] + [f"    action{'s' if len(actions) > 1 else ''} {', '.join(actions)}"]
 
 
 def _sensitivity_document(problem: DecisionProblem) -> dict[str, Any]:

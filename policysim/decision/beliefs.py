@@ -25,8 +25,8 @@ from policies.policy import Policy
 from policies.problem import DecisionProblem, Records
 from policysim.question.formats import NEGLIGIBLE, rounded
 from policysim.question.words import level_name
+from policysim.study.gain import EQUAL
 from policysim.study.labels import level_in_words
-from policysim.study.slider import EQUAL
 from policysim.study.sweep import evaluated_on
 
 # Smaller changes of a belief are not said; a change of this size shows in so many digits.

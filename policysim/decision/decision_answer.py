@@ -1,13 +1,13 @@
 """The answer to one decision, as tables: of a scenario, or of one's own problem. What is printed is looked up there.
 
-The tables of cells (row, option, epsilon, value, low, high, format) are "options", "differences", "who", "best for all"
+The tables of cells (row, option, epsilon, value, low, high, format) are "options", "differences", "who", "best-for-all"
 and "facts"; "columns" and "rows" give their order, "certainty" the verdicts, and "names" what has words and no number.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
@@ -27,12 +27,21 @@ from policies.problem import DecisionProblem
 from policies.randomized_response import RandomizedResponse
 from policies.reference import BestFixed
 from policysim.decision.beliefs import Beliefs, hidden_beliefs
-from policysim.decision.comparison import compare_problem
-from policysim.decision.redraws import redrawn
+from policysim.decision.evidence import (
+    TIMES,
+    method_table,
+    observer_table,
+    policies_table,
+    prevalences_table,
+    prices_table,
+    redrawn_table,
+    where_it_fails,
+)
+from policysim.decision.redraws import how_drawn
 from policysim.decision.results import Asked, Results
+from policysim.decision.scenario_outcomes import without_effect
 from policysim.question.formats import NEGLIGIBLE, digits_of, enough
-from policysim.question.protocol import SILENT, Progress
-from policysim.question.words import ALL
+from policysim.question.words import ALL, KEEP
 from policysim.study.basis import counted_illustrative, listed
 from policysim.study.cells import COLUMNS
 from policysim.study.certainty import as_stated, best_for_all, certainty, safest_option
@@ -52,37 +61,28 @@ LEAST_CHANGE = 1e-3
 
 
 def answer_tables(
-    found: Results, *, study: ScenarioStudy | None = None, named: bool = False, progress: Progress = SILENT
+    found: Results, *, study: ScenarioStudy | None = None, named: bool = False, warnings: Sequence[str] = ()
 ) -> dict[str, pd.DataFrame]:
     """Rank what was compared, judge it by its redraws, and look at an observer and at groups.
 
     Parameters
     ----------
     found : Results
-        Its epsilons, as it was asked, are first rounded up to six digits, as they are printed.
+        At epsilons that are printed whole (`printable`).
     study : ScenarioStudy, optional
         From which the problem was made: its single outcomes, costs and redraws are then looked at, too.
     named : bool, optional
         Whether the policies were asked for by name, and get columns of their own.
-    progress : Progress, optional
-        Told of each evaluation and redraw.
+    warnings : sequence of str, optional
+        What is said first.
     """
-    problem, labels, asked = found.problem, found.labels, printable(found.asked)
+    problem, labels, asked = found.problem, found.labels, found.asked
     epsilon = asked.epsilon
-    added = (*REFERENCES, Exponential(epsilon), RandomizedResponse(epsilon))
-    policies = {policy.name: policy for policy in (*added, *asked.policies)}
-    # What was compared at these epsilons is not compared again.
-    known = asked.epsilons == found.asked.epsilons
-    compared = {policy.name for policy in (*REFERENCES, *asked.policies)} if known else set()
-    missing = [policy for name, policy in policies.items() if name not in compared]
-    parts = [found.tables["comparison"]] if known else []
-    if missing:
-        parts.append(compare_problem(problem, policies=missing, epsilons=asked.epsilons, by=asked.by, advance=progress))
-    comparison = pd.concat(parts, ignore_index=True)
-    comparison = pd.concat([comparison, _for_all(problem, comparison)], ignore_index=True)
-    names = tuple(policy.name for policy in asked.policies)
-    columns = choose_columns(comparison, labels, epsilon, policies=names, named=names if named else ())
-
+    comparison = pd.concat([found.tables["comparison"], _for_all(problem, found.tables["comparison"])])
+    ranked = tuple(policy.name for policy in asked.policies)
+    columns = choose_columns(comparison, labels, epsilon, policies=ranked, named=ranked if named else ())
+    always = (*REFERENCES, Exponential(epsilon), RandomizedResponse(epsilon))
+    policies = {policy.name: policy for policy in (*always, *asked.policies)}
     belief = _strongest(problem, labels, columns, policies)
     grids: dict[str, list[FloatArray]] = {}
     if study is not None:
@@ -97,15 +97,9 @@ def answer_tables(
         how="left",
     )
     tables: dict[str, pd.DataFrame] = {"comparison": comparison, "columns": columns}
-    if study is not None and found.redraws is not None:
-        drawn = [found.redraws.options] if known else []
-        if missing:
-            # The same draws: they depend on the study's seed alone.
-            others = redrawn(study, problem, [at(each, epsilon) for each in missing], progress).options
-            drawn.append(others[~others["option"].str.startswith(FOR_ALL)] if known else others)
-        together = pd.concat(drawn, ignore_index=True)
-        tables["certainty"] = certainty(together, BestFixed.name)
-        tables["best for all"] = best_for_all(together)
+    if found.redraws is not None:
+        tables["certainty"] = certainty(found.redraws.options, BestFixed.name)
+        tables["best-for-all"] = best_for_all(found.redraws.options)
     else:
         tables["certainty"] = as_stated(comparison, epsilon)
     if belief is not None:
@@ -123,9 +117,38 @@ def answer_tables(
     who = who_pays(comparison, columns, count, partial(level_in_words, problem.records))
     if not who.empty:
         tables["who"] = who
-    tables["facts"] = _facts(tables, asked, study, count)
-    tables["names"] = _names(tables, problem, labels, belief)
-    return tables
+    chosen = str(columns.loc[columns["stated"] & (columns["option"] == PRIVATE), "policy"].iloc[0])
+    factor, weight = where_it_fails(found, chosen)
+    tables["facts"] = _facts(tables, asked, study, count, weight)
+    names = {f"warning {place}": text for place, text in enumerate(warnings)}
+    if study is not None:
+        names["idle"] = " ".join(without_effect(study, problem))
+        if factor in TIMES:
+            acute = study.scenario.death.acute.items()
+            words = [level_in_words(problem.records, name, str(level)) for name, levels in acute for level in levels]
+            names |= {"prevalent": f"“{', '.join(words)}”", "times": TIMES[factor]}
+    tables["names"] = _names(tables, found, belief, names)
+    return {**tables, **_evidence(found, tables, count)}
+
+
+def _evidence(found: Results, tables: Mapping[str, pd.DataFrame], count: int) -> dict[str, pd.DataFrame]:
+    """The tables behind the options; those that say something."""
+    epsilon = found.asked.epsilon
+    shares = bool(tables["rows"]["section"].eq("benefit").any())
+    places = int(tables["options"].query("row == @LOSS")["format"].iloc[0].split()[1])
+    made = {
+        "policies": policies_table(found, count, places, shares=shares),
+        "method": method_table(found),
+    }
+    if "prices" in found.tables:
+        made["prices"] = prices_table(found.tables["prices"], found, count, places, shares=shares)
+    if "beliefs" in found.tables:
+        made["observer"] = observer_table(found.tables["beliefs"], found.problem, epsilon)
+    if found.redraws is not None:
+        made["redrawn"] = redrawn_table(tables["certainty"], found.labels, epsilon)
+    if shares and "prevalence" in found.tables:
+        made["prevalences"] = prevalences_table(found.tables["prevalence"], epsilon)
+    return {name: table for name, table in made.items() if not table.empty}
 
 
 def printable(asked: Asked) -> Asked:
@@ -285,12 +308,15 @@ def _of_belief(problem: DecisionProblem, belief: pd.Series) -> tuple[FloatArray,
     return problem.prior * mine, leveled * mine
 
 
-def _facts(tables: Mapping[str, pd.DataFrame], asked: Asked, study: ScenarioStudy | None, count: int) -> pd.DataFrame:
-    """Single numbers that words need, as cells."""
+def _facts(
+    tables: Mapping[str, pd.DataFrame], asked: Asked, study: ScenarioStudy | None, count: int, weight: float
+) -> pd.DataFrame:
+    """Single numbers that words need, as cells; `weight` is the most that a death may weigh, NaN for any."""
     rows: list[tuple[str, float, float, str]] = [
         ("epsilon", math.nan, asked.epsilon, "plain"),
         ("patients", math.nan, count, "plain"),
         ("hundred", math.nan, 100, "plain"),
+        ("most kept", math.nan, KEEP, "percent"),
         *(("at", epsilon, epsilon, "plain") for epsilon in asked.epsilons),
     ]
     copies = tables["comparison"].query("policy == @RandomizedResponse.name and group == @ALL")
@@ -303,6 +329,8 @@ def _facts(tables: Mapping[str, pd.DataFrame], asked: Asked, study: ScenarioStud
         rows.append(("draws", math.nan, draws, "plain"))
     if asked.death_weight:
         rows.append(("a death weighs", math.nan, asked.death_weight, "plain"))
+    if asked.death_weight and not math.isnan(weight):
+        rows.append(("most a death may weigh", math.nan, weight, "down 3"))
     if study is not None:
         illustrative, total = counted_illustrative(study.scenario)
         if illustrative:
@@ -322,24 +350,26 @@ def _facts(tables: Mapping[str, pd.DataFrame], asked: Asked, study: ScenarioStud
 
 
 def _names(
-    tables: Mapping[str, pd.DataFrame],
-    problem: DecisionProblem,
-    labels: Labels,
-    belief: pd.Series | None,
+    tables: Mapping[str, pd.DataFrame], found: Results, belief: pd.Series | None, known: Mapping[str, str]
 ) -> pd.DataFrame:
     """What words name: each a text by its key."""
-    columns, found = tables["columns"], tables["certainty"]
+    problem, labels, columns, judged = found.problem, found.labels, tables["columns"], tables["certainty"]
     stated = columns[columns["stated"]].set_index("option")
-    chosen = found[(found["measure"] == "value") & (found["policy"] == stated.loc[PRIVATE, "policy"])]
+    chosen = judged[(judged["measure"] == "value") & (judged["policy"] == stated.loc[PRIVATE, "policy"])]
     names = {
         "name": _capital(labels.name.replace("-", " ").replace("_", " ")),
         "hidden": _hidden(problem, labels),
         "one": stated.loc[ONE, "title"],
         "verdict": _capital(str(chosen["verdict"].iloc[0])),
         **{f"treatment {action}": title for action, title in labels.actions.items()},
+        "method": f"Hidden: {labels.hidden}. From: {labels.hidden_from}. Assumed public: {labels.public}.",
+        "idle": "",
+        **known,
     }
     if labels.disclaimer:
         names["model"] = labels.disclaimer
+    if found.redraws is not None:
+        names["redrawn"] = how_drawn(found.redraws)
     safest = safest_option(tables)
     if safest:
         names |= {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -11,6 +11,8 @@ import pandas as pd
 
 from policies.reference import BestFixed, Greedy
 from policysim import figures
+from policysim.decision.results import Results
+from policysim.decision.scenario_outcomes import titled
 from policysim.figures.card import Curves, card
 from policysim.figures.curves import choices_seen, lines_seen, spending_seen
 from policysim.figures.looks import is_level
@@ -18,8 +20,20 @@ from policysim.figures.parts import WORDS as ICON_WORDS
 from policysim.figures.parts import died_words
 from policysim.question import words
 from policysim.question.answer import ColumnGroup, Drawing, TextTable, wide
-from policysim.question.formats import NEGLIGIBLE, events, percent, percent_1, plain, population, rounded, sensitivity
+from policysim.question.formats import (
+    NEGLIGIBLE,
+    events,
+    percent,
+    percent_1,
+    plain,
+    population,
+    rounded,
+    sensitivity,
+    written,
+)
 from policysim.question.words import ALL
+from policysim.study.basis import in_words
+from policysim.study.certainty import verdict
 
 
 def epsilon_drawings(table: pd.DataFrame, choices: pd.DataFrame, epsilon: float, count: int) -> list[Drawing]:
@@ -340,3 +354,29 @@ def _panels(drawn: pd.DataFrame, count: int) -> list[ColumnGroup]:
 
 def _over_epsilon(panels: Sequence[ColumnGroup], columns: str, note: str = "") -> TextTable:
     return wide(panels, index="epsilon", columns=columns, name_index=plain, note=note)
+
+
+def drawings(found: Results, options: Mapping[str, pd.DataFrame]) -> list[Drawing]:
+    """The figures of a comparison, in the order of the page."""
+    count, epsilon = int(options["rows"]["patients"].iloc[0]), found.asked.epsilon
+    shares = verdict(options)["each's best better"]
+    seen = in_words(written(found.tables["comparison"]), found.problem.records)
+    seen = seen[
+        ~seen["policy"].isin({"randomized-response", "exponential"} - {policy.name for policy in found.asked.policies})
+    ]
+    seen = seen if shares else seen.assign(benefit_kept=math.nan)
+    at_epsilon = seen[seen["epsilon"] == epsilon]
+    parts = (
+        titled(written(found.tables["losses-by-outcome"]), found.labels.outcomes)
+        if "losses-by-outcome" in found.tables
+        else None
+    )
+    curve = found.tables.get("frontier") if shares else None
+    examples = found.tables["examples"]
+    drawn: list[Drawing | None] = [
+        *epsilon_drawings(seen, examples[examples["policy"] == examples["policy"].iloc[0]], epsilon, count)[:1],
+        parts_drawing(parts, epsilon),
+        frontier_drawing(None if curve is None else written(curve), seen, count),
+        groups_drawing(at_epsilon, [*(policy.name for policy in found.asked.private), BestFixed.name]),
+    ]
+    return [drawing for drawing in drawn if drawing is not None]

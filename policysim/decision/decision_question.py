@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
-from types import MappingProxyType
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
 import pandas as pd
@@ -13,45 +11,24 @@ import pandas as pd
 from policies.catalogue import CATALOGUE, DEFAULT_POLICIES
 from policies.policy import Policy
 from policies.problem import DecisionProblem
-from policies.reference import BestFixed
-from policysim.decision import comparison_screen
-from policysim.decision.beliefs import belief_sentence
-from policysim.decision.brief import brief
 from policysim.decision.decision_answer import answer_tables, printable
-from policysim.decision.findings import Findings, find
-from policysim.decision.headings import headings
-from policysim.decision.headline import headline
-from policysim.decision.page_values import findings_table, page_values
-from policysim.decision.results import Asked, Results, best_private, results
-from policysim.decision.scenario_outcomes import EventTable, event_table, titled
-from policysim.decision.summary import answer as sentences_about
-from policysim.decision.summary import most_kept, rows_of
-from policysim.question.answer import Answer, Drawing, Page
-from policysim.question.formats import in_digits, unmarked, written
+from policysim.decision.prices import uses_hidden
+from policysim.decision.results import Asked, Results, results
+from policysim.question.answer import PAGE, Answer
+from policysim.question.formats import in_digits, written
 from policysim.question.protocol import ONLY_OVER_DAYS, ONLY_WHERE_COUNTED, SILENT, Progress, StudyQuestion
-from policysim.question.screen_lines import left_out_lines
 from policysim.question.words import ALL
-from policysim.study.basis import in_words
-from policysim.study.certainty import verdict
 from policysim.study.declared import OPTIONS, ScenarioStudy, Study, nearest_epsilon, require_scenario
 from policysim.study.labels import Labels, labels_of
-from policysim.study.slider import show
-from policysim.study.stated_bounds import fault_of_bound
+from policysim.study.stated_bounds import broken_bounds, fault_of_bound
 from policysim.study.study_problem import build_problem
 from policysim.study.sweep import asked_for, usable_policies
 
-# The tables that have files, in their order, and whether they are drawn.
-FILES = {
-    "comparison": True,
-    "examples": True,
-    "findings": False,
-    "losses-by-outcome": True,
-    "frontier": True,
-    "drivers": True,
-    "patient-losses": True,
-    "beliefs": False,
-    "prices": False,
-}
+# The tables that have files, in their order.
+FILES = ("comparison", "examples", "losses-by-outcome", "frontier", "patient-losses", "beliefs")
+UNUSED = (
+    "the model does not use what is hidden to tell treatments apart, so nothing can be said about what hiding it costs."
+)
 
 
 @dataclass(frozen=True)
@@ -62,18 +39,18 @@ class DecisionQuestion(StudyQuestion):
     ----------
     study : ScenarioStudy
         Scenario, adjacency, policies, epsilons and groups.
+    listed : tuple of str
+        The policies that were asked for in place of the study's: they get columns of their own.
     named : bool
         Whether each policy was asked for by name: one that cannot be used is then refused, and not left out.
     prices : bool
         Whether to find out what hiding each single feature costs at best.
-    options : bool
-        Whether to rank what was compared as options (`answer_tables`), for `ps.report`.
     """
 
     study: ScenarioStudy
+    listed: tuple[str, ...] = ()
     named: bool = True
     prices: bool = False
-    options: bool = False
     refuses: ClassVar[Mapping[str, str]] = {**ONLY_OVER_DAYS, **ONLY_WHERE_COUNTED}
     takes = (*OPTIONS, "at_most", "price_list")
 
@@ -81,13 +58,15 @@ class DecisionQuestion(StudyQuestion):
     def of(cls, study: Study, options: Mapping[str, Any]) -> Self:
         """ValueError also for a bound that is none."""
         chosen = require_scenario(study).with_options(options)
-        at_most = options.get("at_most", {})
+        at_most, policies = options.get("at_most", {}), tuple(options.get("policies", ()))
         for outcome, most in at_most.items():
             if fault := fault_of_bound(outcome, most, chosen.scenario):
                 raise ValueError(f"at_most: {outcome}: {fault}")
+        everything = "all" in policies
         return cls(
             replace(chosen, at_most=at_most) if at_most else chosen,
-            named="all" not in options.get("policies", ()),
+            listed=() if everything else policies,
+            named=not everything,
             prices=options.get("price_list", False),
         )
 
@@ -96,13 +75,17 @@ class DecisionQuestion(StudyQuestion):
         problem = build_problem(self.study)
         policies, left_out = usable_policies(self.study.first_policies, problem, named=self.named)
         study = replace(self.study, policies=policies)
-        asked = Asked.of(study, prices=self.prices)
-        if self.options:
-            asked = printable(asked)
-            study = replace(study, epsilon=asked.epsilon, epsilons=asked.epsilons)
+        asked = printable(Asked.of(study, prices=self.prices))
+        study = replace(study, epsilon=asked.epsilon, epsilons=asked.epsilons)
         found = results(problem, labels_of(study, problem), asked, study=study, progress=progress)
-        options = answer_tables(found, study=study, progress=progress) if self.options else {}
-        return answer_of(study, found, left_out=left_out, options=options)
+        warnings = [*_warnings(found), *(f"left out: {reason}" for reason in left_out)]
+        options = answer_tables(found, study=study, named=bool(self.listed), warnings=warnings)
+        return replace(
+            answer_of(found, options),
+            depends=_depends(study, problem, priced=self.prices),
+            packages=CATALOGUE.versions(study.policies),
+            files=study.files,
+        )
 
 
 def answer_of_problem(
@@ -122,165 +105,37 @@ def answer_of_problem(
     kept = tuple(each for each in templates if each.name in usable)
     asked = printable(Asked(kept, nearest_epsilon(1.0, values), values))
     found = results(problem, Labels.of(problem), asked, progress=progress)
-    findings = find(found)
-    tables, options = files_of(found, findings), answer_tables(found, progress=progress)
-    return Answer(
-        screen=(),
-        document={},
-        tables=tables,
-        drawings=drawings(found, findings, tables, seen_of(found, findings), options),
-        options=options,
-    )
+    return answer_of(found, answer_tables(found, named=policies is not None, warnings=_warnings(found)))
 
 
-def files_of(found: Results, findings: Findings) -> dict[str, pd.DataFrame]:
-    """The tables of an answer, with the numbers that their files have."""
-    tables = {**found.tables, "findings": findings_table(findings, found.problem)}
+def answer_of(found: Results, options: Mapping[str, pd.DataFrame]) -> Answer:
+    """The tables and the drawings of a comparison."""
+    # matplotlib is the slowest import of all; everything before may still fail without it.
+    from policysim.decision.decision_drawings import drawings  # noqa: PLC0415
+
+    tables = {name: found.tables[name] for name in FILES if name in found.tables}
     if "beliefs" in tables and not tables["beliefs"]["among"].any():
         tables["beliefs"] = tables["beliefs"].drop(columns=["among", "share"])
-    # What is drawn, or put in order, has the numbers of its file.
-    return {name: written(tables[name]) if drawn else tables[name] for name, drawn in FILES.items() if name in tables}
-
-
-def seen_of(found: Results, findings: Findings) -> pd.DataFrame:
-    """The comparison as people look at it: groups in words, and without shares that say little."""
-    seen = in_words(written(found.tables["comparison"]), found.problem.records)
-    return seen if findings.gain.has_shares else seen.assign(benefit_kept=math.nan)
-
-
-def drawings(
-    found: Results,
-    findings: Findings,
-    tables: Mapping[str, pd.DataFrame],
-    seen: pd.DataFrame,
-    options: Mapping[str, pd.DataFrame],
-) -> list[Drawing]:
-    """The figures of a comparison, in the order of the page.
-
-    Parameters
-    ----------
-    found, findings
-        What was computed.
-    tables : mapping of str to DataFrame
-        From `files_of`.
-    seen : DataFrame
-        From `seen_of`.
-    options : mapping of str to DataFrame
-        From `answer_tables`, if anything is said of options: figures are in utility where they say no share of benefit.
-    """
-    # matplotlib is the slowest import of all; everything before may still fail without it.
-    from policysim.decision import decision_drawings as draw  # noqa: PLC0415
-
-    asked = found.asked
-    if options and not verdict(options)["each's best better"]:
-        seen = seen.assign(benefit_kept=math.nan)
-        tables = {name: table for name, table in tables.items() if name != "frontier"}
-    parts, drivers = (
-        titled(tables[name], found.labels.outcomes) if name in tables else None
-        for name in ("losses-by-outcome", "drivers")
-    )
-    at_epsilon = seen[seen["epsilon"] == asked.epsilon]
-    best = best_private(at_epsilon[at_epsilon["group"] == ALL], asked.private)
-    examples = tables["examples"]
-    first = str(examples["policy"].iloc[0]) if best is None else best.name
-    drawn: list[Drawing | None] = [
-        *draw.epsilon_drawings(seen, examples[examples["policy"] == first], asked.epsilon, findings.count),
-        draw.frontier_drawing(tables.get("frontier"), seen, findings.count),
-        draw.icons_drawing(at_epsilon, first),
-        draw.parts_drawing(parts, asked.epsilon),
-        draw.groups_drawing(at_epsilon, [*(policy.name for policy in asked.private), BestFixed.name]),
-        draw.weights_drawing(drivers),
-        draw.patients_drawing(tables["patient-losses"], asked.epsilon),
-        None if best is None else draw.card_drawing(seen, best.name, findings.one_for_all, asked.epsilon),
-    ]
-    return [drawing for drawing in drawn if drawing is not None]
-
-
-def answer_of(
-    study: ScenarioStudy,
-    found: Results,
-    *,
-    left_out: tuple[str, ...] = (),
-    options: Mapping[str, pd.DataFrame] = MappingProxyType({}),
-) -> Answer:
-    """What a comparison of a study says, shows and keeps.
-
-    Parameters
-    ----------
-    study : ScenarioStudy
-        What was asked.
-    found : Results
-        What was computed.
-    left_out : tuple of str, optional
-        Policies that could not be used, and why.
-    options : mapping of str to DataFrame, optional
-        From `answer_tables`.
-    """
-    problem, findings = found.problem, find(found, study)
-    tables, seen = files_of(found, findings), seen_of(found, findings)
-    table, prices = tables["comparison"], tables.get("prices")
-    slider = show(
-        study, problem, seen, probabilities=tables["examples"], count=findings.count, deaths=findings.deaths
-    ).slider
-    said = sentences_about(findings, table)
-    happened = event_table(
-        study.scenario, seen[seen["epsilon"] == study.epsilon], [row.policy for row in findings.rows]
-    )
-    answer = [unmarked(part) for part in said]
-    page = page_values(
-        study,
-        problem,
-        findings,
-        seen,
-        slider=slider,
-        brief=brief(study, findings, table, slider),
-        headings=headings(
-            findings,
-            slider,
-            most_kept=most_kept(rows_of(findings, table)),
-            parts=titled(tables["losses-by-outcome"], found.labels.outcomes),
-            drivers=titled(tables["drivers"], found.labels.outcomes),
-            prices=prices,
-        ),
-        prices=prices,
-        happened=happened,
-    )
+    # What is drawn has the numbers of its file.
+    tables = {name: written(table) for name, table in tables.items()}
     return Answer(
-        screen=_screen(study, problem, findings, prices, answer=answer, happened=happened, left_out=left_out),
-        document={
-            "findings": {**asdict(findings), "belief": belief_sentence(findings.beliefs)},
-            "comparison": table.to_dict(orient="records"),
-            **({} if prices is None else {"prices": prices.to_dict(orient="records")}),
-        },
-        headline=headline(findings, table),
-        sentences=said,
-        tables=tables,
-        drawings=drawings(found, findings, tables, seen, options),
+        kind="decision",
         options=options,
-        pages={"report.html": Page("report.html", page)},
-        position=slider.position,
-        depends=_depends(study, problem, priced=prices is not None),
-        packages=CATALOGUE.versions(study.policies),
-        files=study.files,
-        named={"Report": "report.html"},
+        tables=tables,
+        drawings=drawings(found, options),
+        named={"Report": PAGE},
+        # Of a problem of one's own nothing but the numbers is known.
+        depends={},
     )
 
 
-def _screen(
-    study: ScenarioStudy,
-    problem: DecisionProblem,
-    findings: Findings,
-    prices: pd.DataFrame | None,
-    *,
-    answer: list[str],
-    happened: EventTable | None,
-    left_out: tuple[str, ...],
-) -> list[str]:
-    lines = comparison_screen.comparison_screen(study, problem, findings, answer=answer, happened=happened)
-    lines += left_out_lines(left_out)
-    if prices is not None:
-        lines += ["", *comparison_screen.price_lines(prices, findings.count, deaths=bool(findings.deaths)), ""]
-    return lines
+def _warnings(found: Results) -> list[str]:
+    """What must be known before the rest is read: nothing that is hidden matters, or stated bounds are broken."""
+    asked, at_epsilon = found.asked, found.at_epsilon
+    overall = at_epsilon[at_epsilon["group"] == ALL]
+    broken = broken_bounds(found.problem, asked.at_most, asked.capacity, overall)
+    said = [] if uses_hidden(found.problem) else [UNUSED]
+    return [*said, *(f"{policy}: {', '.join(words)}." for policy, words in broken.items())]
 
 
 def _depends(study: ScenarioStudy, problem: DecisionProblem, *, priced: bool) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""How far results depend on the model's uncertain numbers, which are redrawn many times: ranking, benefit and harms.
+"""What options are worth where the model's uncertain numbers are others: they are redrawn many times.
 
 Each is drawn from the interval that it states, or around it by a default spread. A number moves along a scale on which
 its uncertainty is symmetric: a probability by its log-odds, a ratio, a cost or a weight by its logarithm, what a rule
@@ -10,7 +10,7 @@ distribution; the median stays the number).
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -26,7 +26,6 @@ from envs.utility import Utility
 from policies.adjacency import AnyRecord, Listed
 from policies.arrays import FloatArray, IntArray
 from policies.distinct import distinct_rows
-from policies.optimal.optimum import Optimal
 from policies.policy import Policy
 from policies.problem import DecisionProblem
 from policies.reference import BestFixed
@@ -34,7 +33,6 @@ from policysim.question.formats import several
 from policysim.question.protocol import SILENT, Progress
 from policysim.study.basis import numbers_by_part
 from policysim.study.declared import ScenarioStudy
-from policysim.study.gain import Gain
 from policysim.study.stated_bounds import symptoms_of
 from policysim.study.sweep import applies, evaluated_on
 
@@ -46,14 +44,8 @@ Z_OF_END = float(norm.ppf(0.975))
 # So often a number is drawn again that rules would take out of [0, 1].
 ATTEMPTS = 1000
 REDRAWS = 200
-# What ranges are found of beside harms: a share, where there is always something to keep, and what it is a share of.
-KEPT, BENEFIT = "benefit_kept", "benefit"
-# The share of redraws between the ends of a range.
-WITHIN = 0.9
 # Records that redraws are evaluated on: all, or about so many that are drawn.
 N_RECORDS = 10_000
-# Differences between values that only rounding makes: of their range, and of the largest of them.
-TIE, ROUNDING = 1e-9, 1e-12
 # What one treatment for all is called among the options.
 FOR_ALL = "for all: {}"
 
@@ -273,12 +265,6 @@ class Redrawn:
     options : DataFrame
         draw, option, value and `expected_OUTCOME`, of each outcome that is counted: a row for each draw and option,
         which is the name of a policy, or "for all: ACTION". Its table of probabilities is the same in every draw.
-    references : DataFrame
-        draw, best, fixed, by_lot, rounding (as in `Gain`) and `expected_OUTCOME`: a row for each draw, of the best
-        treatment for each, the best one for all and choosing by lot, which know the redrawn numbers; outcomes are those
-        of the best for each.
-    stated : mapping of str to float
-        The value of each option with the numbers as stated, on the same records.
     n_records : int
         Records that each draw was evaluated on: all that are possible, or those that were drawn.
     n_stated, n_default : int
@@ -286,8 +272,6 @@ class Redrawn:
     """
 
     options: pd.DataFrame
-    references: pd.DataFrame
-    stated: Mapping[str, float]
     n_records: int
     n_stated: int
     n_default: int
@@ -320,19 +304,11 @@ def redrawn(
     for place, action in enumerate(problem.actions):
         tables[FOR_ALL.format(action)] = sample.rows(BestFixed(action=place), problem)
     response, draws = ResponseModel(study.scenario), Redraws(study)
-    stated = sample.problem(response, study.utility)
     options: list[dict[str, object]] = []
-    references: list[dict[str, float]] = []
     for draw in range(REDRAWS):
         scenario, utility = draws.draw(numbers)
         model = ResponseModel(scenario) if draws.rescales else response.with_scenario(scenario)
         there = sample.problem(model, utility)
-        gain, best = Gain.of(there), there.best_actions[:, None]
-        least = {name: np.take_along_axis(harm, best, axis=1)[:, 0] for name, harm in there.outcomes.items()}
-        references.append(
-            {"draw": draw, "best": gain.best, "fixed": gain.fixed, "by_lot": gain.by_lot, "rounding": gain.rounding}
-            | {f"expected_{name}": float(there.prior @ harm) for name, harm in least.items()}
-        )
         for option, table in tables.items():
             means = {name: float(there.prior @ (table * harm).sum(axis=1)) for name, harm in there.outcomes.items()}
             options.append(
@@ -340,133 +316,7 @@ def redrawn(
                 | {f"expected_{name}": mean for name, mean in means.items()}
             )
         progress.advance()
-    return Redrawn(
-        pd.DataFrame(options),
-        pd.DataFrame(references),
-        {name: stated.value(table) for name, table in tables.items()},
-        len(sample.records),
-        draws.n_stated,
-        draws.n_default,
-    )
-
-
-@dataclass(frozen=True)
-class Range:
-    """Where the middle 90 % of redraws put one quantity of a policy.
-
-    Attributes
-    ----------
-    policy : str
-    outcome : str
-        "benefit", the utility per patient beyond that of the best treatment for all; "benefit_kept", as a share of
-        what the best for each has (where that says something in each redraw); "extra_deaths" or "extra_EVENT" per
-        patient, beyond those of the best treatment for each.
-    low, high : float
-        The ends.
-    """
-
-    policy: str
-    outcome: str
-    low: float
-    high: float
-
-
-@dataclass(frozen=True)
-class Robustness:
-    """In how many of the redraws the policies came in the same order, and where their benefit and harms lay.
-
-    Attributes
-    ----------
-    ranking : tuple of str
-        By value at the study's epsilon, best first, with the numbers as stated; ties as in `ranked`.
-    holds, redraws : int
-        It held in `holds` of `redraws`.
-    first_holds : int
-        The first of the ranking was the first in so many.
-    n_records : int
-        Records on which each redraw was evaluated: all that are possible, or those that were drawn.
-    spread : float
-        Of the numbers without an interval, as a standard deviation on the log scale.
-    n_stated, n_default : int
-        How many numbers were drawn from intervals that the scenario states, and how many by the spread.
-    ranges : tuple of Range
-        For each policy of the ranking.
-    """
-
-    ranking: tuple[str, ...]
-    holds: int
-    redraws: int
-    first_holds: int
-    n_records: int
-    spread: float
-    n_stated: int
-    n_default: int
-    ranges: tuple[Range, ...]
-
-
-def robustness(found: Redrawn, policies: Sequence[str]) -> Robustness | None:
-    """How often the ranking of some policies held, and where their benefit and harms lay.
-
-    The best treatment for each and the best one for all, against which benefit is measured, know the redrawn numbers;
-    the policies do not.
-
-    Parameters
-    ----------
-    found : Redrawn
-        From `redrawn`.
-    policies : sequence of str
-        Those of its options that are ranked; None without any.
-    """
-    names = [name for name in policies if name in found.stated]
-    if not names:
-        return None
-    stated = ranked({name: found.stated[name] for name in names})
-    rows = {name: found.options[found.options["option"] == name] for name in names}
-    values = {name: of["value"].tolist() for name, of in rows.items()}
-    rankings = [ranked(dict(zip(names, drawn, strict=True))) for drawn in zip(*values.values(), strict=True)]
-    gains = [Gain(*row) for row in found.references[["best", "fixed", "by_lot", "rounding"]].to_numpy().tolist()]
-    columns = map(str, found.references)
-    counted = [column.removeprefix("expected_") for column in columns if column.startswith("expected_")]
-    # Symptoms are no harm of their own.
-    harms = [*(name for name in counted if name not in (SYMPTOMS, DEATHS)), DEATHS]
-    ranges = []
-    for name, of in rows.items():
-        # What rounding leaves of 0 would differ from one processor to another.
-        gained = [
-            value - gain.fixed if abs(value - gain.fixed) > gain.rounding else 0.0
-            for value, gain in zip(values[name], gains, strict=True)
-        ]
-        quantities = {BENEFIT: gained}
-        if all(gain.has_shares for gain in gains):
-            kept = zip(values[name], gained, gains, strict=True)
-            quantities[KEPT] = [gain.kept(value) if more else 0.0 for value, more, gain in kept]
-        for harm in harms:
-            extra = of[f"expected_{harm}"].to_numpy() - found.references[f"expected_{harm}"].to_numpy()
-            quantities[f"extra_{harm}"] = extra.tolist()
-        for outcome, drawn in quantities.items():
-            low, high = np.quantile(drawn, ((1 - WITHIN) / 2, (1 + WITHIN) / 2)).tolist()
-            ranges.append(Range(name, outcome, low, high))
-    return Robustness(
-        stated,
-        holds=sum(each == stated for each in rankings),
-        redraws=len(rankings),
-        first_holds=sum(each[0] == stated[0] for each in rankings),
-        n_records=found.n_records,
-        spread=SPREAD,
-        n_stated=found.n_stated,
-        n_default=found.n_default,
-        ranges=tuple(ranges),
-    )
-
-
-def how_drawn(found: Robustness) -> str:
-    """Which numbers were redrawn, and how."""
-    spread = f"(odds, ratios and costs times e^({found.spread:g} z), z normal)"
-    stated = f"{several(found.n_stated, 'number')} from the intervals that the scenario states"
-    if not found.n_default:
-        return stated
-    default = f"{several(found.n_default, 'other number' if found.n_stated else 'number')} of the treatments {spread}"
-    return f"{stated}, and {default}" if found.n_stated else default
+    return Redrawn(pd.DataFrame(options), len(sample.records), draws.n_stated, draws.n_default)
 
 
 @dataclass(frozen=True)
@@ -544,24 +394,9 @@ def _stakes(problem: DecisionProblem, records: IntArray) -> FloatArray:
     return stakes
 
 
-def ranked(values: Mapping[str, float]) -> tuple[str, ...]:
-    """Names by value, best first; of equal ones the optimum, which no private policy can exceed, then as given.
-
-    Values are equal that differ by less than what rounding makes of one number: `TIE` of what lies between the best and
-    the worst, or `ROUNDING` of the largest.
-
-    Examples
-    --------
-    >>> ranked({"best-fixed": -1.0, "exponential": -2.0, "optimal": -1.0000000000000002})
-    ('optimal', 'best-fixed', 'exponential')
-    """
-    names = list(values)
-    found: FloatArray = np.asarray([values[name] for name in names])
-    if not names:
-        return ()
-    negligible = max(TIE * np.ptp(found), ROUNDING * np.abs(found).max())
-    order = np.argsort(-found, kind="stable")
-    # The rank grows only where the next value is less by more than rounding.
-    ranks = np.zeros(len(names), dtype=int)
-    ranks[order[1:]] = np.cumsum(-np.diff(found[order]) > negligible)
-    return tuple(sorted(names, key=lambda name: (ranks[names.index(name)], name != Optimal.name, names.index(name))))
+def how_drawn(found: Redrawn) -> str:
+    """Which numbers were redrawn, and how."""
+    spread = f"(odds, ratios and costs times e^({SPREAD:g} z), z normal)"
+    stated = f"{several(found.n_stated, 'number')} from the intervals that the scenario states"
+    default = f"{several(found.n_default, 'number')} of the treatments {spread}"
+    return f"{' and '.join([stated] * bool(found.n_stated) + [default] * bool(found.n_default))}."

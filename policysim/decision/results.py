@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Self
@@ -11,6 +11,7 @@ from typing import Self
 import pandas as pd
 
 from envs.scenario import DEATH
+from policies.exponential import Exponential
 from policies.optimal.optimum import Optimal
 from policies.policy import Policy
 from policies.problem import DecisionProblem
@@ -22,23 +23,19 @@ from policysim.decision.demands import least_epsilons
 from policysim.decision.frontier import frontier
 from policysim.decision.prices import price_list
 from policysim.decision.redraws import Redrawn, redrawn
-from policysim.decision.scenario_outcomes import loss_by_outcome, sensitivity_by_outcome, wrong_prior
-from policysim.question.formats import NEGLIGIBLE
+from policysim.decision.scenario_outcomes import loss_by_outcome, wrong_prior
 from policysim.question.protocol import SILENT, Progress
 from policysim.question.words import ALL
 from policysim.study.declared import ScenarioStudy, nearest_epsilon
 from policysim.study.example_patients import ExampleRows, example_patients, example_probabilities, patient_losses
-from policysim.study.gain import Gain, break_even, each_for_all
+from policysim.study.gain import Gain, best_first, break_even
 from policysim.study.labels import Labels
-from policysim.study.slider import best_first
 from policysim.study.sweep import N_THREADS, REFERENCES, applies, at, evaluated_on
 
 # The frontier is drawn at the epsilon that is asked about times these, or what is nearest to them, and to so much of
 # the benefit.
 FRONTIER_AT = (1, 2, 4, 8)
 FRONTIER_TOLERANCE = 1e-2
-# What linear programming finds, which is no mechanism that others know.
-OPTIMA = {"optimal", "optimal-safe", "optimal-robust"}
 # The policy that trusts the prior, and one that does not.
 ON_PREVALENCE = (Optimal.name, RandomizedResponse.name)
 
@@ -103,11 +100,11 @@ class Results:
     problem, labels, asked
         What was asked of what.
     tables : mapping of str to DataFrame
-        "comparison" (`compare_problem`), "search" (`least_epsilons`), "for-all" (`each_for_all`), "break-even",
-        "worst-group", "beliefs" (`hidden_beliefs`; where a policy spends epsilon and the records have features),
+        "comparison" (`compare_problem`, with what stands among the options anyway), "search" (`least_epsilons`),
+        "break-even", "beliefs" (`hidden_beliefs`; where a policy spends epsilon and the records have features),
         "examples" (`example_probabilities`), "patient-losses", "frontier" (where deaths are counted, shares of the
         benefit say something, and the optimum can be computed) and "prices" (where they were asked for). Of a scenario
-        also "prevalence" (`wrong_prior`), "losses-by-outcome" and "drivers" (`sensitivity_by_outcome`).
+        also "prevalence" (`wrong_prior`) and "losses-by-outcome".
     redraws : Redrawn or None
         Of a scenario.
     """
@@ -148,7 +145,8 @@ def results(
     progress : Progress, optional
         Told of each step.
     """
-    compared = list({policy.name: policy for policy in (*REFERENCES, *asked.policies)}.values())
+    always = (Exponential(asked.epsilon), RandomizedResponse(asked.epsilon))
+    compared = list({policy.name: policy for policy in (*always, *REFERENCES, *asked.policies)}.values())
     patients = example_patients(problem, labels.illness)
     rows = ExampleRows(problem, patients)
     comparison = compare_problem(
@@ -159,7 +157,7 @@ def results(
     private = [policy for policy in asked.private if applies(policy, problem)]
     usable = sorted((each for each in compared if applies(each, problem)), key=lambda each: not each.uses_epsilon)
     told_apart = [at(policy, asked.epsilon) for policy in (*private, BestFixed())]
-    tables = {"comparison": comparison, "for-all": each_for_all(problem)}
+    tables = {"comparison": comparison}
     with ThreadPoolExecutor(N_THREADS) as pool:
         # The redraws are many small steps: they run while the searches, a few large ones, leave the interpreter alone.
         made = [at(policy, asked.epsilon) for policy in compared]
@@ -171,10 +169,8 @@ def results(
             on_prevalence = [policy for name in ON_PREVALENCE for policy in applicable if policy.name == name]
             tables["prevalence"] = wrong_prior(study, problem, on_prevalence)
             tables["losses-by-outcome"] = loss_by_outcome(study, problem, applicable)
-            tables["drivers"] = sensitivity_by_outcome(study, problem)
         tables["examples"] = example_probabilities(problem, patients, usable, asked.epsilons, progress, kept=rows)
         names = {policy.name for policy in asked.private}
-        tables["worst-group"] = worst_group(at_epsilon, names - OPTIMA)
         tables["break-even"] = break_even(overall, names, Gain.of(problem), asked.death_weight)
         best = best_private(overall, private)
         if best is not None and labels.hidden_features:
@@ -185,32 +181,6 @@ def results(
         if asked.prices:
             tables["prices"] = price_list(problem, asked.epsilon, progress)
     return Results(problem, labels, asked, tables, None if redraws is None else redraws.result())
-
-
-def worst_group(at_epsilon: pd.DataFrame, among: Collection[str]) -> pd.DataFrame:
-    """The group that loses most under the best of some policies.
-
-    Parameters
-    ----------
-    at_epsilon : DataFrame
-        Rows of a comparison at one epsilon.
-    among : collection of str
-        Names of policies.
-
-    Returns
-    -------
-    DataFrame
-        The row of the group, and overall_loss, that of everyone; empty without groups, policies, or losses.
-    """
-    candidates = at_epsilon[at_epsilon["policy"].isin(list(among))]
-    groups = candidates[(candidates["group"] != ALL) & (candidates["share"] > 0)]
-    if groups.empty:
-        return groups
-    overall = candidates[candidates["group"] == ALL]
-    best = overall.iloc[int(overall["value"].argmax())]
-    mine = groups[groups["policy"] == best["policy"]]
-    worst: pd.DataFrame = mine.iloc[[int(mine["loss"].argmax())]].assign(overall_loss=best["loss"])
-    return worst[worst["loss"] > NEGLIGIBLE]
 
 
 def best_private(overall: pd.DataFrame, private: list[Policy]) -> Policy | None:

@@ -6,24 +6,29 @@ differs there is handed to the script. Nothing on the page is formatted or compu
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass
+from functools import partial
 from types import SimpleNamespace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
+from markupsafe import Markup
 
-from policysim.output.deliver import MANIFEST, Placed, Vector, content_policy
 from policysim.output.screen import TEMPLATES, page_engine, page_part, slots
-from policysim.question.answer import Answer, Page
+from policysim.question.answer import MANIFEST, Answer
 from policysim.question.formats import six_digits
-from policysim.study.cells import COLUMNS, Label
+from policysim.study.cells import Label
 from policysim.study.certainty import restated
 from policysim.study.six_lines import Sketch, filled, words_of
 
-PAGE = "report.html"
+if TYPE_CHECKING:
+    from policysim.output.deliver import Vector
+
 # The colours of figures, in light and in dark, stand in the style of all pages up to here.
 END_OF_FIGURES = "/* the end of figures */"
 # What differs between epsilons: whatever a template marks in this way.
@@ -40,49 +45,55 @@ class Own(Label):
         return str(self)
 
 
-def paged(answer: Answer, kind: str = "decision") -> Answer:
-    """The same answer with the files of this page: its tables of cells, the figures that it shows, and itself."""
-    cells = {
-        name.replace(" ", "-"): table
-        for name, table in answer.options.items()
-        if name == "certainty" or set(COLUMNS) <= set(table.columns)
-    }
-    by_name = {drawing.name: drawing for drawing in answer.drawings}
-    return replace(
-        answer,
-        tables={**cells, **answer.tables},
-        drawings=[by_name[each.name] for each in words_of(kind).figures if each.name in by_name],
-        pages={PAGE: Page("answer.html", {"kind": kind})},
-        depends=answer.depends or {},
-    )
-
-
 def answer_page(
-    page: Page, answer: Answer, command: str, said: Mapping[str, Any], vectors: Mapping[str, Vector]
+    answer: Answer, command: str, versions: Mapping[str, str], files: Sequence[str], vectors: Mapping[str, Vector]
 ) -> str:
-    """The page, from what `folder_files` hands to whatever writes one."""
-    tables, kind = answer.options, page.values["kind"]
-    found = slots(tables, kind)
+    """The page.
+
+    Parameters
+    ----------
+    answer : Answer
+        Of some kind.
+    command : str
+        What asks it again; "" for nothing.
+    versions : mapping of str to str
+        Of Python and its packages.
+    files : sequence of str
+        The tables of the folder.
+    vectors : mapping of str to Vector
+        The drawings by name.
+    """
+    tables, kind = answer.options, answer.kind
+    found, words = slots(tables, kind), words_of(kind)
     styles: dict[str, str] = {}
-    figures = list(_figures(answer, found, words_of(kind).figures, vectors, styles))
+    figures = list(_figures(answer, found, words.figures, vectors, styles))
     colours = _own("style.css").split(END_OF_FIGURES)[0]
     rules = "\n".join(f".{name}{{{rule}}}" for rule, name in styles.items())
     style = "\n".join([colours, _own("options.css"), _own("answer.css"), rules])
     script = _own("answer.js")
-    template = page_engine().get_template(page.template)
-    return template.render(
-        found,
-        style=Own(style),
-        script=Own(script),
-        policy=Own(content_policy(style, script)),
-        moving=Own(_json(moving(tables, kind))),
-        finding=Label(found["findings"][0].text),
-        first_figure=figures[:1],
-        figures=figures[1:],
-        tables=[Label(f"{name}.csv") for name in answer.tables],
-        manifest=Label(MANIFEST),
-        commands=[Label(command)] if command else [],
-        versions=[Label(f"{name} {number}") for name, number in said["versions"].items()],
+    return (
+        page_engine()
+        .get_template("answer.html")
+        .render(
+            found,
+            style=Own(style),
+            script=Own(script),
+            policy=Own(content_policy(style, script)),
+            moving=Own(_json(moving(tables, kind))),
+            parts={name: f"{kind}-{name}.html" for name in ("about", "options", "notes")},
+            first_figure=figures[:1],
+            figures=figures[1:],
+            opened=[each for each in found["sections"] if each.shown],
+            closed=[each for each in found["sections"] if not each.shown],
+            glossary=[
+                SimpleNamespace(term=Label(term), meaning=filled(meaning, found))
+                for term, meaning in words.glossary.items()
+            ],
+            tables=[Label(name) for name in files],
+            manifest=Label(MANIFEST),
+            commands=[Label(command)] if command else [],
+            versions=[Label(f"{name} {number}") for name, number in versions.items()],
+        )
     )
 
 
@@ -112,13 +123,13 @@ def _figures(
 
 def _epsilons(tables: Mapping[str, pd.DataFrame]) -> list[float]:
     """The positions of the slider."""
-    return sorted(tables["columns"]["epsilon"].unique().tolist())
+    return sorted(tables["columns"]["epsilon"].dropna().unique().tolist())
 
 
-def notebook_part(tables: Mapping[str, pd.DataFrame], kind: str = "decision") -> str:
+def notebook_part(tables: Mapping[str, pd.DataFrame], kind: str) -> str:
     """The six lines and the tables for a notebook, with their style."""
     style = f".policysim {{\n{_own('options.css')}}}"
-    return f'<div class="policysim"><style>{style}</style>\n{page_part(slots(tables, kind))}</div>'
+    return f'<div class="policysim"><style>{style}</style>\n{page_part(slots(tables, kind), kind)}</div>'
 
 
 def moving(tables: Mapping[str, pd.DataFrame], kind: str) -> dict[str, Any]:
@@ -141,7 +152,7 @@ def moving(tables: Mapping[str, pd.DataFrame], kind: str) -> dict[str, Any]:
             # What is said of the stated epsilon only stands at every other, too.
             pairs = zip(stated["findings"], found["findings"], strict=True)
             found["findings"] = [first if first.stays else now for first, now in pairs]
-        parts.append([inner for _, inner in MOVING.findall(page_part(found))])
+        parts.append([inner for _, inner in MOVING.findall(page_part(found, kind))])
     shown = [stated["cell"]("facts", "at", "", epsilon) for epsilon in epsilons]
     texts = enumerate(zip(*parts, strict=True))
     return {
@@ -160,3 +171,49 @@ def _own(name: str) -> str:
 def _json(value: object) -> str:
     """JSON that ends no script."""
     return json.dumps(value, ensure_ascii=False).replace("<", "\\u003c")
+
+
+def content_policy(style: str, script: str = "") -> Markup:
+    """What a browser may do with a page: take its own style and script, known by their digests, and nothing else."""
+    allowed = {"style-src": style, "script-src": script}
+    digests = {
+        name: base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+        for name, text in allowed.items()
+        if text
+    }
+    own = [f"{name} 'sha256-{digest}'" for name, digest in digests.items()]
+    return Markup("; ".join(["default-src 'none'", *own, "base-uri 'none'", "form-action 'none'"]))
+
+
+@dataclass(frozen=True)
+class Placed:
+    """A drawing where a template may place it; of those that are not placed no style is named.
+
+    Attributes
+    ----------
+    vector : Vector
+        The figure for a page.
+    position : int
+        Of the slider: where the markers of epsilon stand.
+    prefix : str
+        Begins the names within it.
+    styles : dict
+        Those of the drawings before it on the page, to which its own are added.
+    """
+
+    vector: Vector
+    position: int
+    prefix: str
+    styles: dict[str, str]
+
+    def __html__(self) -> Markup:
+        """The drawing as a part of a page; no two drawings of a page share a name within it."""
+        from policysim.figures.writing import inline  # noqa: PLC0415 - matplotlib, as above
+
+        place = partial(inline, position=self.position, styles=self.styles)
+        wide = place(self.vector.svg, self.prefix, markers=self.vector.markers)
+        if self.vector.narrow is None:
+            return wide
+        small = self.vector.narrow()
+        narrow = place(small.svg, f"{self.prefix}n", markers=small.markers, icons=self.prefix)
+        return Markup(f'<div class="wide">{wide}</div><div class="narrow">{narrow}</div>')

@@ -6,7 +6,6 @@ inserted, and write numbers with the filters of `policysim.question.formats`.
 
 from __future__ import annotations
 
-import base64
 import hashlib
 import json
 import platform
@@ -14,7 +13,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import asdict, dataclass, replace
-from functools import cache, partial
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, get_args
@@ -24,22 +23,25 @@ from markupsafe import Markup
 
 from policysim.files.terminal import say
 from policysim.files.whole_folders import alone_in, json_text, print_json, progress_bar, write_files
+from policysim.output.answer_page import Placed, answer_page, content_policy
 from policysim.output.differences import same_numbers
+from policysim.output.screen import screen, slots
 from policysim.question import OutputError, formats, words
-from policysim.question.answer import CARD, Answer, Drawing, Page, SizeName
+from policysim.question.answer import CARD, MANIFEST, PAGE, Answer, Drawing, Headline, Page, SizeName
 from policysim.question.formats import FILTERS, to_csv, unmarked
 from policysim.question.protocol import SILENT, Progress, Question
 from policysim.question.screen_lines import fitted
 from policysim.study.basis import OUTSIDE, hidden
+from policysim.study.cells import COLUMNS
 from policysim.study.gain import benefit
 from policysim.study.study_reader import study_names
 
 if TYPE_CHECKING:
+    import pandas as pd
     from matplotlib.figure import Figure
 
     from policysim.figures.writing import Marker
 
-MANIFEST = "manifest.json"
 # Of manifests: those of another format are refused.
 FORMAT = 2
 LIBRARIES = ("policysim", "numpy", "scipy", "pandas", "gymnasium", "matplotlib", "scikit-learn")
@@ -99,8 +101,6 @@ class FigureFiles:
 
 
 DEFAULT = FigureFiles()
-# A page of an answer, from the command that asks it again, what the manifest says, and the drawings by name.
-PageOf: TypeAlias = Callable[[Page, Answer, str, Mapping[str, Any], Mapping[str, Vector]], str]
 
 
 def folder_files(
@@ -111,7 +111,6 @@ def folder_files(
     progress: Progress = SILENT,
     *,
     given: Sequence[str] = (),
-    page_of: PageOf | None = None,
 ) -> dict[str, bytes]:
     """Everything that an answer leaves behind, by relative path, in the order of the page.
 
@@ -130,30 +129,42 @@ def folder_files(
         Told of each drawing and page.
     given : sequence of str, optional
         The options of the question that were given, and are not the study's own.
-    page_of : callable, optional
-        What makes a page; `render` by default.
     """
     said = what_it_says(answer)
-    files = {f"{name}.csv": to_csv(table) for name, table in answer.tables.items()}
+    files = {f"{name}.csv": to_csv(table) for name, table in written_tables(answer).items()}
     if folder:
         for name, table in files.items():
             with suppress(OSError):  # where none is there, or none that can be read
                 old = (folder / name).read_bytes()
                 files[name] = old if same_numbers(old, table) else table
-    progress.expect(len(answer.drawings) + len(answer.pages))
+    progress.expect(len(answer.drawings) + len(answer.pages) + bool(answer.kind))
     vectors = {}
     for drawing in answer.drawings:
         made, vectors[drawing.name] = wanted.of(drawing)
         files |= made
         progress.advance()
     for name, page in answer.pages.items():
-        files[name] = (page_of or render)(page, answer, command, said, vectors).encode()
+        files[name] = render(page, answer, command, said, vectors).encode()
+        progress.advance()
+    if answer.kind:
+        tables = [name for name in files if name.endswith(".csv")]
+        files[PAGE] = answer_page(answer, command, said["versions"], tables, vectors).encode()
         progress.advance()
     if answer.depends is not None:
         results = {name: digest(content) for name, content in files.items()}
         first = {"format": FORMAT, "command": command, "given": list(given), "figures": asdict(wanted)}
         return {**files, **answer.files, MANIFEST: json_text({**first, **said, "results": results}).encode()}
     return {**files, **answer.files}
+
+
+def written_tables(answer: Answer) -> dict[str, pd.DataFrame]:
+    """The tables of a folder: of what is looked up, those with numbers; then all others."""
+    cells = {
+        name: table
+        for name, table in answer.options.items()
+        if name == "certainty" or set(COLUMNS) <= set(table.columns)
+    }
+    return {**cells, **answer.tables}
 
 
 def what_it_says(answer: Answer) -> dict[str, Any]:
@@ -165,11 +176,16 @@ def what_it_says(answer: Answer) -> dict[str, Any]:
             versions[name] = version(name)
     # What the drawing shows that stands for the report, for readers who cannot see it; "" without one.
     seen = next((drawing.alternative for drawing in answer.drawings if drawing.name == CARD), "")
+    headline, lines = answer.headline, answer.sentences
+    if answer.kind:
+        found = slots(answer.options, answer.kind)
+        headline = Headline(str(found["finding"]))
+        lines = [f"{line.name}: {line.text}" for line in found["findings"]]
     return {
         **(answer.depends or {}),
         "versions": {**versions, **answer.packages},
-        **({} if answer.headline is None else {"headline": {**asdict(answer.headline), "seen": seen}}),
-        "answer": [said.striptags() if isinstance(said, Markup) else said for said in answer.sentences],
+        **({} if headline is None else {"headline": {**asdict(headline), "seen": seen}}),
+        "answer": [said.striptags() if isinstance(said, Markup) else str(said) for said in lines],
     }
 
 
@@ -206,52 +222,6 @@ def page_text(template: str, values: Mapping[str, Any], styles: dict[str, str]) 
         return Markup("\n".join(f".{name}{{{rule}}}" for rule, name in styles.items()))
 
     return page_environment().get_template(template).render(values, look=look, rules=rules)
-
-
-def content_policy(style: str, script: str = "") -> Markup:
-    """What a browser may do with a page: take its own style and script, known by their digests, and nothing else."""
-    allowed = {"style-src": style, "script-src": script}
-    digests = {
-        name: base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
-        for name, text in allowed.items()
-        if text
-    }
-    own = [f"{name} 'sha256-{digest}'" for name, digest in digests.items()]
-    return Markup("; ".join(["default-src 'none'", *own, "base-uri 'none'", "form-action 'none'"]))
-
-
-@dataclass(frozen=True)
-class Placed:
-    """A drawing where a template may place it; of those that are not placed no style is named.
-
-    Attributes
-    ----------
-    vector : Vector
-        The figure for a page.
-    position : int
-        Of the slider: where the markers of epsilon stand.
-    prefix : str
-        Begins the names within it.
-    styles : dict
-        Those of the drawings before it on the page, to which its own are added.
-    """
-
-    vector: Vector
-    position: int
-    prefix: str
-    styles: dict[str, str]
-
-    def __html__(self) -> Markup:
-        """The drawing as a part of a page; no two drawings of a page share a name within it."""
-        from policysim.figures.writing import inline  # noqa: PLC0415 - matplotlib, as above
-
-        place = partial(inline, position=self.position, styles=self.styles)
-        wide = place(self.vector.svg, self.prefix, markers=self.vector.markers)
-        if self.vector.narrow is None:
-            return wide
-        small = self.vector.narrow()
-        narrow = place(small.svg, f"{self.prefix}n", markers=small.markers, icons=self.prefix)
-        return Markup(f'<div class="wide">{wide}</div><div class="narrow">{narrow}</div>')
 
 
 def digest(content: bytes) -> str:
@@ -309,6 +279,7 @@ def deliver(
     out: Path | None = None,
     wanted: FigureFiles = DEFAULT,
     as_json: bool = False,
+    full: bool = False,
 ) -> int:
     """Answer a question; returns the exit code.
 
@@ -326,6 +297,8 @@ def deliver(
         The figure files.
     as_json : bool, optional
         Print one JSON document in place of the screen.
+    full : bool, optional
+        Print the tables behind the screen, too.
 
     Raises
     ------
@@ -346,10 +319,15 @@ def deliver(
     paths = {label: (folder / name).as_posix() for label, name in answer.named.items()}
     if as_json:
         manifest = {"manifest": json.loads(files[MANIFEST])} if MANIFEST in files else {}
-        print_json({**manifest, **answer.document, **{_key(label): path for label, path in paths.items()}})
+        document = answer.document
+        if answer.kind:
+            document = {name: table.to_dict(orient="records") for name, table in written_tables(answer).items()}
+        print_json({**manifest, **document, **{_key(label): path for label, path in paths.items()}})
     else:
-        screen = (part for line in answer.screen for part in fitted(line))
-        say("\n".join([*screen, *(f"{label}: {path}" for label, path in paths.items())]) + "\n")
+        printed = [part for line in answer.screen for part in fitted(line)]
+        if answer.kind:
+            printed = screen(answer.options, answer.kind, full=full).splitlines()
+        say("\n".join([*printed, *(f"{label}: {path}" for label, path in paths.items())]) + "\n")
     return answer.exit_code
 
 

@@ -9,9 +9,9 @@ from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Any, NoReturn, get_args
 
 from envs.toml_reader import InputFileError, dotted, one_line, unseen
-from policysim.output.deliver import FORMAT, FORMATS, MANIFEST, FigureFiles
+from policysim.output.deliver import FORMAT, FORMATS, FigureFiles
 from policysim.output.differences import read_text
-from policysim.question.answer import SizeName
+from policysim.question.answer import MANIFEST, SizeName
 
 # A thousand times what is usual: a larger file is no manifest, and is not read.
 MOST_BYTES = 10_000_000

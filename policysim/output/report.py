@@ -6,13 +6,11 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from markupsafe import Markup
-
 from policysim.files.whole_folders import alone_in
-from policysim.output.answer_page import PAGE, answer_page, notebook_part, paged
-from policysim.output.deliver import folder_files, write_answer
+from policysim.output.answer_page import notebook_part
+from policysim.output.deliver import folder_files, write_answer, written_tables
 from policysim.output.screen import screen
-from policysim.question.answer import CARD, Answer, Drawing
+from policysim.question.answer import CARD, PAGE, Answer, Drawing
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -68,11 +66,7 @@ class Report:
 
     def __init__(self, answer: Answer) -> None:
         self._answer = answer
-        self.tables: dict[str, pd.DataFrame] = dict(answer.tables)
-        self._screen = "\n".join(answer.screen)
-        if answer.options:
-            self.tables |= {name: answer.options[name] for name in ("options", "certainty")}
-            self._screen = screen(answer.options, answer.kind)
+        self.tables: dict[str, pd.DataFrame] = written_tables(answer)
         self.figures = Figures({drawing.name: drawing for drawing in answer.drawings if drawing.name != CARD})
 
     def save(self, folder: str | Path) -> Path:
@@ -96,23 +90,17 @@ class Report:
         place, answer = Path(folder), self._answer
         # Of a problem of one's own nothing on a command line asks again.
         command = "policysim reproduce manifest.json" if answer.depends else ""
-        # The page of a log is the one of the command line.
-        ranked = answer.options and answer.kind == "decision"
-        page_of = answer_page if ranked else None
-        answer = paged(answer) if ranked else answer
         with alone_in(place):
-            write_answer(place, answer, folder_files(answer, command, folder=place, page_of=page_of))
+            write_answer(place, answer, folder_files(answer, command, folder=place))
         return place / PAGE
 
-    def _repr_html_(self) -> str | None:
-        """The six lines and the table of options; of a log the screen, as it is printed."""
-        if self._answer.options and self._answer.kind == "decision":
-            return notebook_part(self._answer.options)
-        return Markup("<pre>{}</pre>").format(self._screen)
+    def _repr_html_(self) -> str:
+        """The six lines and the table of options."""
+        return notebook_part(self._answer.options, self._answer.kind)
 
     def __str__(self) -> str:
         """The screen."""
-        return self._screen
+        return screen(self._answer.options, self._answer.kind)
 
     def __repr__(self) -> str:
         """What is in it."""

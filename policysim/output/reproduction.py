@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 
 from envs.toml_reader import InputFileError
 from policysim.files.many_files import file_digest
-from policysim.output.deliver import MANIFEST, digest, folder_files
+from policysim.output.deliver import digest, folder_files
 from policysim.output.differences import (
     MISSING,
     MOST_BYTES,
@@ -24,6 +24,7 @@ from policysim.output.differences import (
     statements,
 )
 from policysim.output.manifest import Manifest, read_manifest
+from policysim.question.answer import MANIFEST
 from policysim.question.protocol import SILENT, Progress, StudyQuestion, UsageError
 from policysim.study.study_reader import EXPERIMENTS, STUDY, study_names, study_path
 

@@ -15,40 +15,38 @@ import pandas as pd
 from jinja2 import Environment, FileSystemLoader
 
 from policysim.study.cells import Cells, Label, Shown, environment
-from policysim.study.certainty import BETTER, VERDICTS
-from policysim.study.options_table import (
-    BENEFIT,
-    BOUND,
-    COPY,
-    EACH,
-    EXPONENTIAL,
-    LOSS,
-    PRIVATE,
-)
-from policysim.study.six_lines import filled, six_lines, words_of
+from policysim.study.certainty import BETTER, VERDICTS, recommended
+from policysim.study.options_table import BENEFIT, BOUND, COPY, EACH, EXPONENTIAL, LOSS, PRIVATE
+from policysim.study.six_lines import Listed, filled, six_lines, words_of
 
 TEMPLATES = Path(__file__).parent / "templates"
-SCREENS = {"decision": "screen.txt", "trial": "trial-screen.txt", "course": "course-screen.txt"}
 WIDTH = 100
+# The titles of rows have at least so much room.
+LEAST_ROOM = 15
 # The texts of the six lines begin here.
 INDENT = 11
 # What is not hidden from whoever sees the treatment stands behind the bar.
 SEEN = (COPY, EACH)
+# What is said of each option in words.
+WORDED = ("policy", "hidden")
 # The options whose trace of ε is shown: at the study's times these, or at what is nearest.
 TRACED = (PRIVATE, EXPONENTIAL)
 TRACE = (0.5, 1.0, 2.0, 5.0, 10.0)
 
 
-def screen(tables: Mapping[str, pd.DataFrame], kind: str = "decision") -> str:
-    """What is printed, from the tables of an answer."""
+def screen(tables: Mapping[str, pd.DataFrame], kind: str, *, full: bool = False) -> str:
+    """What is printed, from the tables of an answer; with all tables behind the options, if it is full."""
     engine = environment(html=False, loader=FileSystemLoader(TEMPLATES))
     engine.filters.update(lines=lines, grid=grid)
-    return engine.get_template(SCREENS[kind]).render(slots(tables, kind)).rstrip() + "\n"
+    found = slots(tables, kind)
+    parts = [f"{kind}-screen.txt", *(["tables.txt"] if full else [])]
+    return "\n".join(engine.get_template(name).render(found).rstrip() + "\n" for name in parts)
 
 
-def page_part(found: Mapping[str, Any]) -> str:
+def page_part(found: Mapping[str, Any], kind: str) -> str:
     """The lines, the tables and the notes as HTML, from slots; what changes with epsilon is marked with data-at."""
-    return "".join(page_engine().get_template(name).render(found) for name in ("options.html", "notes.html"))
+    parts = (f"{kind}-options.html", f"{kind}-notes.html")
+    return "".join(page_engine().get_template(name).render(found) for name in parts)
 
 
 @cache
@@ -64,7 +62,7 @@ def slots(tables: Mapping[str, pd.DataFrame], kind: str) -> dict[str, Any]:
     ----------
     tables : mapping of str to DataFrame
         "options", "columns", "certainty", "facts" and "names", and "who" where there is such. Of a decision also "rows"
-        and "differences", and "beliefs" and "best for all" where there are such.
+        and "differences", and "beliefs" and "best-for-all" where there are such.
     kind : str
         The kind of question, whose words are used.
     """
@@ -78,7 +76,30 @@ def slots(tables: Mapping[str, pd.DataFrame], kind: str) -> dict[str, Any]:
         "trace": trace(sorted(columns["epsilon"].dropna().unique()), epsilon),
     }
     found = _trial_slots(tables, found) if kind == "trial" else _options_slots(tables, found, kind)
-    return {**found, "findings": six_lines(kind, VERDICTS[kind](tables), found)}
+    holds, words = VERDICTS[kind](tables), words_of(kind)
+    found["heading"] = filled(words.titles["heading"], found)
+    found["finding"] = filled(words.titles[f"recommend {recommended(holds)}"], found)
+    found["sections"] = [_section(each, tables[each.name], found) for each in words.tables if each.name in tables]
+    return {**found, "findings": six_lines(kind, holds, found)}
+
+
+def _section(words: Listed, table: pd.DataFrame, found: Mapping[str, Any]) -> SimpleNamespace:
+    """A table behind the options: a row for each of its rows, and those columns that it has."""
+    options = set(table["option"])
+    rows = table.drop_duplicates("row")[["row", "title", "epsilon"]]
+    return SimpleNamespace(
+        name=Label(words.name),
+        title=filled(words.title, found),
+        head=filled(words.head, found),
+        columns=[
+            SimpleNamespace(key=key, title=filled(title, found))
+            for key, title in words.columns.items()
+            if key in options
+        ],
+        rows=[SimpleNamespace(key=row, title=Label(title), epsilon=at) for row, title, at in rows.to_numpy().tolist()],
+        note=filled(words.note, found),
+        shown=words.shown,
+    )
 
 
 def _options_slots(tables: Mapping[str, pd.DataFrame], common: dict[str, Any], kind: str) -> dict[str, Any]:
@@ -87,10 +108,10 @@ def _options_slots(tables: Mapping[str, pd.DataFrame], common: dict[str, Any], k
     facts = tables["facts"]["row"]
     stated = columns.loc[columns["stated"], ["option", "title", "hides", "policy"]]
     heads = [
-        SimpleNamespace(key=option, title=Label(title), hides=Label(hides), policy=Label(policy))
+        SimpleNamespace(key=option, title=Label(title), hidden=Label(hides), policy=Label(policy))
         for option, title, hides, policy in stated.itertuples(index=False, name=None)
     ]
-    best = tables["best for all"].query("value > 0")["row"] if "best for all" in tables else ()
+    best = tables["best-for-all"].query("value > 0")["row"] if "best-for-all" in tables else ()
     rows = _rows(tables, epsilon)
     found: dict[str, Any] = {
         **common,
@@ -101,6 +122,8 @@ def _options_slots(tables: Mapping[str, pd.DataFrame], common: dict[str, Any], k
         "weighed": list(facts[facts == "a death weighs"]),
         "slack": list(facts[facts == "delta"]),
         "left": [each for each in names if each == "left out"],
+        "draws": cell("facts", "draws") if "draws" in set(facts) else Label(),
+        "warnings": [name for key, name in names.items() if key.startswith("warning ")],
         # Deaths come first, and then what matters most.
         "gains": [row for row in rows if row.moved < 0][:1],
         "costs": [row for row in rows if row.moved > 0][:2],
@@ -110,6 +133,13 @@ def _options_slots(tables: Mapping[str, pd.DataFrame], common: dict[str, Any], k
         "options": [head for head in heads if head.key in TRACED],
     }
     titles = words_of(kind).titles
+    unless = [
+        name
+        for name, there in (("prevalence", "times" in names), ("weight", "most a death may weigh" in set(facts)))
+        if there
+    ]
+    doubts = [filled(titles[name], found) for name in unless]
+    found |= {"doubt": doubts[:1], "doubts": doubts[1:]}
     for row in rows:
         row.title = filled(titles[row.section], {**found, "row": row})
     by_key = {row.key: row for row in rows}
@@ -118,9 +148,11 @@ def _options_slots(tables: Mapping[str, pd.DataFrame], common: dict[str, Any], k
         found["options"].append(SimpleNamespace(key=BOUND, title=filled(titles[BOUND], found)))
     found["rows"] = list(by_key.values())
     widths = [max(len(cell("options", row.key, head.key, row.epsilon)) for row in found["rows"]) for head in heads]
-    found["title"] = {name: filled(titles[name], found) for name in ("stated", "hidden")}
-    room = WIDTH - max(map(len, [*found["title"].values(), *(row.title for row in found["rows"])]))
-    found["heads"] = _heads(found["title"]["stated"], heads, widths, room)
+    said = {name: filled(titles[name], found) for name in ("stated", *WORDED) if name in titles}
+    found["title"] = said
+    found["worded"] = [SimpleNamespace(key=name, title=said[name]) for name in WORDED if name in said]
+    room = WIDTH - max(map(len, [*said.values(), *(row.title for row in found["rows"])]))
+    found["heads"] = _heads(said["stated"], heads, widths, room)
     return found
 
 
@@ -245,6 +277,8 @@ def grid(text: str) -> str:
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     gap = 2 if sum(widths) + 2 * (len(widths) - 1) <= WIDTH else 1
     room = WIDTH - sum(widths[1:]) - gap * (len(widths) - 1)
+    # A table that is far too wide for a screen is printed as wide as it is.
+    room = widths[0] if room < LEAST_ROOM else room
     return "\n".join([*(_aligned(row, room, widths[1:], gap) for row in rows), ""])
 
 

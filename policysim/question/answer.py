@@ -89,6 +89,8 @@ class Headline:
 
 # The drawing that stands for a whole report where many are shown: it is small, and on no page of the report itself.
 CARD = "card"
+# The page and the manifest in the folder of a report.
+PAGE, MANIFEST = "report.html", "manifest.json"
 
 
 @dataclass(frozen=True)
@@ -109,9 +111,9 @@ class Answer:
     Attributes
     ----------
     screen : sequence of str
-        The lines that are printed.
+        The lines that are printed, if there is no kind.
     document : mapping
-        What --json prints beside the manifest.
+        What --json prints beside the manifest, if there is no kind; else the lines and all tables.
     headline : Headline or None
         The finding as a title, with one number; None where there is no page.
     sentences : sequence of str
@@ -122,10 +124,10 @@ class Answer:
         In the order of the page.
     pages : mapping of file name to Page
         What people read.
-    options : mapping of str to DataFrame
-        What `policysim.output.screen` prints the options of; empty where nothing is said of them.
     kind : str
-        Of question: whose words and template it then takes.
+        Of question, whose words and templates it takes; "" for one that prints lines of its own.
+    options : mapping of str to DataFrame
+        What `policysim.output.screen` looks up, if there is a kind; what has cells is written, too.
     position : int
         Where the markers of epsilon stand, among the epsilons of a drawing.
     packages : mapping of str to str
@@ -140,15 +142,15 @@ class Answer:
         0, or 4 where a check did not hold.
     """
 
-    screen: Sequence[str]
-    document: Mapping[str, Any]
+    screen: Sequence[str] = ()
+    document: Mapping[str, Any] = field(default_factory=dict)
     headline: Headline | None = None
     sentences: Sequence[str] = ()
     tables: Mapping[str, pd.DataFrame] = field(default_factory=dict)
     drawings: Sequence[Drawing] = ()
     pages: Mapping[str, Page] = field(default_factory=dict)
+    kind: str = ""
     options: Mapping[str, pd.DataFrame] = field(default_factory=dict)
-    kind: str = "decision"
     position: int = 0
     packages: Mapping[str, str] = field(default_factory=dict)
     depends: Mapping[str, Any] | None = None

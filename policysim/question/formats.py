@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import math
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from functools import partial
 from html import unescape
@@ -578,30 +578,29 @@ def table_text(style: str, value: float, low: float, high: float) -> str:
     """
     name, *given = style.split()
     numbers = [int(each) for each in given]
-    match name:
-        case "counted":
-            text = to_places(value * numbers[0], numbers[1])
-        case "change":
-            text = change(value * numbers[0], numbers[1])
-        case "about":
-            text = about(value * numbers[0])
-        case "places":
-            text = to_places(value, *numbers)
-        case "percent":
-            text = percent(value)
-        case "kept":
-            text = kept(value)
-        case "most":
-            text = percent_up(value)
-        case "span":
-            text = span(low, high, *numbers)
-        case "right":
-            text = right(value)
-        case "plain":
-            text = plain(value)
-        case _:
-            raise ValueError(f"unknown format {style!r} of a table.")
-    return text
+    if name == "span":
+        return span(low, high, *numbers)
+    if name in SCALED:
+        return SCALED[name](value * numbers[0], *numbers[1:])
+    if name in TEXTS:
+        return TEXTS[name](value, *numbers)
+    raise ValueError(f"unknown format {style!r} of a table.")
+
+
+# Texts of a number, and of a rate times the patients that come first, with what goes with them.
+TEXTS: Mapping[str, Callable[..., str]] = {
+    "places": to_places,
+    "percent": percent,
+    "kept": kept,
+    "most": percent_up,
+    "right": right,
+    "plain": plain,
+    "rounded": rounded,
+    "up": rounded_up,
+    "down": rounded_down,
+    "decimal": decimal,
+}
+SCALED: Mapping[str, Callable[..., str]] = {"counted": to_places, "change": change, "about": about}
 
 
 # The columns that hold what is proven: a lower bound is rounded down, an upper one up.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import reduce
@@ -14,6 +14,7 @@ import pandas as pd
 
 from policies.arrays import ROUNDING, FloatArray, rounded_sum
 from policies.optimal.certificate import optimal_certificate
+from policies.optimal.optimum import Optimal
 from policies.policy import NotApplicableError
 from policies.problem import DecisionProblem, once_per_problem
 from policies.proof import rounded_down
@@ -24,6 +25,8 @@ from policysim.question.formats import NEGLIGIBLE, rounded
 LEAST_SHARE = 0.1
 # What exceeds one treatment for all by no more than this share of the gain is as good: rounding, not benefit.
 NO_BENEFIT = 1e-9
+# Values and beliefs that agree in so many decimals are equal: which comes first must not depend on the machine.
+EQUAL = 9
 # Half the distance from 1 to the next float.
 HALF_ULP = Fraction(1, 2**53)
 
@@ -168,6 +171,17 @@ def break_even(at_epsilon: pd.DataFrame, private: Collection[str], gain: Gain, a
         weight = assumed + float(best["value"] - fixed["value"].iloc[0]) / deaths
         found.loc[0] = [best["policy"], weight, assumed]
     return found
+
+
+def best_first(names: Iterable[str], values: Mapping[str, float]) -> list[str]:
+    """Policies by value, best first; the optimum before what is as good but for rounding, others as they come.
+
+    Examples
+    --------
+    >>> best_first(["exponential", "optimal", "greedy"], {"exponential": 1 + 1e-15, "optimal": 1.0, "greedy": 2.0})
+    ['greedy', 'optimal', 'exponential']
+    """
+    return sorted(names, key=lambda name: (-round(values[name], EQUAL), name != Optimal.name))
 
 
 def ratio(part: FloatArray, whole: FloatArray, scale: FloatArray) -> FloatArray:

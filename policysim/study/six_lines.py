@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from jinja2 import Template
@@ -37,12 +38,26 @@ class Sketch(NamedTuple):
     file: str
 
 
+class Listed(NamedTuple):
+    """The words of a table behind the options: its heading, what its rows are, its columns by option, and a note."""
+
+    name: str
+    title: str
+    head: str
+    columns: Mapping[str, str]
+    note: str = ""
+    # Whether the page shows it from the start.
+    shown: bool = False
+
+
 class Words(NamedTuple):
-    """What a kind of question says: its findings, the titles of its rows by section, and its figures in their order."""
+    """What a kind of question says: findings, titles of rows by section, figures, tables, and a glossary."""
 
     findings: tuple[Finding, ...]
     titles: Mapping[str, str]
     figures: tuple[Sketch, ...] = ()
+    tables: tuple[Listed, ...] = ()
+    glossary: Mapping[str, str] = MappingProxyType({})
 
 
 class Line(NamedTuple):
@@ -62,13 +77,21 @@ def words_of(kind: str) -> Words:
 def checked_words(text: str) -> Words:
     """The words of a file; ValueError for too many findings, and for a digit or a decision in one."""
     said = tomllib.loads(text)
-    figures = tuple(Sketch(**each) for each in said.get("figure", ()))
-    found = Words(tuple(Finding(**each) for each in said["finding"]), said["titles"], figures)
+    found = Words(
+        tuple(Finding(**each) for each in said["finding"]),
+        said["titles"],
+        tuple(Sketch(**each) for each in said.get("figure", ())),
+        tuple(Listed(**each) for each in said.get("table", ())),
+        said.get("glossary", {}),
+    )
     if len(found.findings) > MOST or max(Counter(each.line for each in found.findings).values()) > WORDINGS:
         raise ValueError(f"more than {MOST} findings, or more than {WORDINGS} wordings of a line.")
     lines = [(each.line, each.text) for each in found.findings]
-    drawn = [(each.name, f"{each.title} {each.caption}") for each in figures]
-    for name, words in [*lines, *found.titles.items(), *drawn]:
+    drawn = [(each.name, f"{each.title} {each.caption}") for each in found.figures]
+    listed = [
+        (each.name, " ".join([each.title, each.head, *each.columns.values(), each.note])) for each in found.tables
+    ]
+    for name, words in [*lines, *found.titles.items(), *drawn, *listed, *found.glossary.items()]:
         if faults := faults_of(words):
             raise ValueError(f"{name}: {'; '.join(faults)}")
     return found

@@ -123,7 +123,7 @@ def test_stroke_cannot_be_told_and_nothing_private_is_recommended(studied):
     assert not holds["private choice better"]
     assert not holds["each's best better"]
     assert recommended(holds) == "one for all"
-    assert set(tables["best for all"]["value"]) == {66.0, 65.0, 56.0, 13.0}
+    assert set(tables["best-for-all"]["value"]) == {66.0, 65.0, 56.0, 13.0}
     text = screen(tables)
     assert len(text.splitlines()) <= 26
     assert "Cannot be told: private loses less utility than both for all in 106 of 200 redraws" in text
@@ -170,7 +170,7 @@ def test_a_study_without_redraws_says_so(tmp_path):
     text = screen(tables)
     assert "nothing was redrawn" in text
     assert "better" not in set(tables["rows"]["row"])
-    assert "best for all" not in tables
+    assert "best-for-all" not in tables
 
 
 def test_outcomes_of_a_scenario_are_its_own_and_not_their_sum(tmp_path):

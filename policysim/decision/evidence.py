@@ -1,0 +1,178 @@
+"""The tables behind the options of a decision, as cells with titles of rows: mechanisms, prices, an observer."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Iterable, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from policies.problem import DecisionProblem
+from policies.reference import BestFixed, Greedy
+from policysim.decision.beliefs import Beliefs
+from policysim.decision.results import Results
+from policysim.question.formats import NEGLIGIBLE
+from policysim.question.words import ACHIEVABLE, ALL, UNBEATABLE
+from policysim.study.cells import COLUMNS
+from policysim.study.labels import Labels, level_in_words
+from policysim.study.options_table import DEATHS, FOR_ALL
+from policysim.study.sweep import evaluated_on
+
+TITLED = (*COLUMNS, "title")
+# A belief that moves by less is left out, and what differs by less has the same price.
+LEAST_MOVED, SAME_PRICE = 0.02, 1e-6
+# The columns of other prevalences, by their factors.
+TIMES = {1 / 3: "third", 1 / 2: "half", 1.0: "as-assumed", 2.0: "twice", 3.0: "thrice"}
+MECHANISMS = (ACHIEVABLE, UNBEATABLE)
+
+
+class Entry(NamedTuple):
+    """A number of a table before it has an epsilon: its row, the title of that, its column and format."""
+
+    row: str
+    title: str
+    option: str
+    value: float
+    format: str
+    low: float = math.nan
+    high: float = math.nan
+
+
+def titled_cells(entries: Iterable[Entry], epsilon: float = math.nan) -> pd.DataFrame:
+    """A table of cells, and the titles of its rows."""
+    return pd.DataFrame(entries, columns=Entry._fields).assign(epsilon=epsilon)[list(TITLED)]
+
+
+def policies_table(found: Results, count: int, places: int, *, shares: bool) -> pd.DataFrame:
+    """Every mechanism at the epsilon that is looked at.
+
+    Parameters
+    ----------
+    found : Results
+        With "comparison" and "search".
+    count : int
+        Among how many patients deaths are counted.
+    places : int
+        The decimals of utility.
+    shares : bool
+        Whether shares of the benefit may be said.
+    """
+    rows = found.at_epsilon[found.at_epsilon["group"] == ALL].to_dict("records")
+    searched = found.tables["search"].set_index("policy").to_dict("index")
+    entries = []
+    for row in rows:
+        name, needed = str(row["policy"]), searched.get(row["policy"], {})
+        numbers = {
+            "lost": (row["loss"], f"places {places}"),
+            **({"kept": (row["benefit_kept"], "kept")} if shares else {}),
+            **({DEATHS: (row["expected_deaths"], f"counted {count} 1")} if "expected_deaths" in row else {}),
+            "spent": (row["epsilon_spent"], "rounded"),
+            "guesses": (row["guess_rate"], "right"),
+            "beats": (needed.get("better_from", math.nan), "decimal"),
+            **({"keeps": (needed.get("keeps_from", math.nan), "decimal")} if shares else {}),
+            "least": (row.get("least_loss", math.nan), "down"),
+        }
+        entries += [Entry(name, name, option, float(value), style) for option, (value, style) in numbers.items()]
+    table = titled_cells(entries, found.asked.epsilon)
+    # A column without any number says nothing.
+    said = table.groupby("option")["value"].transform(lambda values: values.notna().any())
+    return table[said].reset_index(drop=True)
+
+
+def prices_table(prices: pd.DataFrame, found: Results, count: int, places: int, *, shares: bool) -> pd.DataFrame:
+    """What hiding each single feature costs at best, dearest first; features of one price share a row."""
+    counted = "expected_deaths" in found.tables["comparison"]
+    groups: list[tuple[list[str], Mapping[Hashable, Any]]] = []
+    for price in prices.to_dict("records"):
+        name = str(price["hides"]).replace("_", " ")
+        if groups and _same(groups[-1][1], price):
+            groups[-1][0].append(name)
+        else:
+            groups.append(([name], price))
+    entries = []
+    for names, of in groups:
+        title = ", ".join(names)
+        if shares:
+            entries.append(Entry(names[0], title, "kept", of["benefit_kept"], "kept"))
+        entries.append(Entry(names[0], title, "lost", of["loss"], f"places {places}"))
+        if counted:
+            entries.append(Entry(names[0], title, DEATHS, of["extra_deaths"], f"change {count} 1"))
+    return titled_cells(entries, found.asked.epsilon)
+
+
+def _same(one: Mapping[Hashable, Any], other: Mapping[Hashable, Any]) -> bool:
+    """Whether two prices are the same but for what nobody sees, or are both missing."""
+    numbers = [(one[name], other[name]) for name in ("loss", "extra_deaths")]
+    return all(abs(a - b) < SAME_PRICE or (math.isnan(a) and math.isnan(b)) for a, b in numbers)
+
+
+def observer_table(beliefs: pd.DataFrame, problem: DecisionProblem, epsilon: float) -> pd.DataFrame:
+    """What moves in an observer's mind, farthest first; of two levels of a feature one says the same as the other."""
+    entries = []
+    for each in Beliefs.of(beliefs, problem).moved:
+        if each.change >= LEAST_MOVED:
+            name = level_in_words(problem.records, each.feature, each.level)
+            title = f"{name} (among {each.among})" if each.among else name
+            ends = {"low": each.least, "high": each.most}
+            entries.append(Entry(name, title, "before", math.nan, "span 0", each.before, each.before))
+            entries.append(Entry(name, title, "after", math.nan, "span 0", **ends))
+    return titled_cells(entries, epsilon)
+
+
+def redrawn_table(certainty: pd.DataFrame, labels: Labels, epsilon: float) -> pd.DataFrame:
+    """In how many redraws each option is better than one treatment for all, and has fewer deaths."""
+    entries = []
+    for row in certainty[certainty["policy"] != BestFixed.name].to_dict("records"):
+        name = str(row["policy"])
+        action = name.removeprefix(FOR_ALL)
+        title = name if action == name else f"{labels.actions[action]} for all"
+        entries.append(Entry(name, title, str(row["measure"]), float(row["better"]), "plain"))
+    return titled_cells(entries, epsilon)
+
+
+def prevalences_table(prevalence: pd.DataFrame, epsilon: float) -> pd.DataFrame:
+    """What policies keep of the benefit where the condition is more or less common than assumed."""
+    told = prevalence[prevalence["benefit_kept"].notna()]
+    entries = [
+        Entry(str(row["policy"]), str(row["policy"]), TIMES[row["factor"]], row["benefit_kept"], "kept")
+        for row in told.to_dict("records")
+    ]
+    whole = {name for name, of in told.groupby("policy") if len(of) == len(TIMES)}
+    return titled_cells((each for each in entries if each.row in whole), epsilon)
+
+
+def method_table(found: Results) -> pd.DataFrame:
+    """Numbers of the problem that the mechanisms work with."""
+    problem = found.problem
+    each = evaluated_on(Greedy(), problem)
+    stakes = each.utilities.max(axis=1) - each.utilities.min(axis=1)
+    # The median of the patients: the smallest stake at which those up to it are half.
+    order = np.argsort(stakes)
+    below = np.cumsum(each.prior[order])
+    half = float(stakes[order][np.searchsorted(below, below[-1] / 2)])
+    numbers = [
+        ("records", "Possible records", float(problem.n_records), "counted 1 0"),
+        ("treatments", "Treatments", float(problem.n_actions), "counted 1 0"),
+        ("sensitivity", "Sensitivity of the utility", problem.sensitivity.value, "up 3"),
+        ("range", "Range of the utility", problem.sensitivity.range, "up 3"),
+        ("stake", "At stake for half of the patients, in utility, at most", half, "rounded"),
+    ]
+    return titled_cells(Entry(row, title, "value", value, style) for row, title, value, style in numbers)
+
+
+def where_it_fails(found: Results, chosen: str) -> tuple[float, float]:
+    """The least factor of the prevalence above 1 and the weight of a death beyond which one for all is better.
+
+    Of the policy that is chosen; NaN where nothing is known, or nothing fails.
+    """
+    prevalence, even = found.tables.get("prevalence"), found.tables["break-even"]
+    factor = weight = math.nan
+    if prevalence is not None:
+        mine = prevalence[(prevalence["policy"] == chosen) & (prevalence["factor"] > 1)]
+        failing = mine.loc[mine["benefit_kept"] < -NEGLIGIBLE, "factor"]
+        factor = float(failing.min()) if len(failing) else math.nan
+    if len(even) and even["policy"].iloc[0] == chosen:
+        weight = float(even["weight"].iloc[0])
+    return factor, weight
