@@ -93,6 +93,8 @@ def course_tables(
     labels = Labels(study.name, study.title, actions={}, outcomes=_outcomes(study, comparison))
     found = {"comparison": comparison, "columns": columns, "certainty": as_stated(comparison, stated, BEST_SCHEDULE)}
     cells, rows, found["differences"] = options(comparison, columns, labels, stated, certainty=found["certainty"])
+    # Beside what none exceeds it is rounded down, as that is up.
+    cells["format"] = cells["format"].mask(cells["row"] == BENEFIT, "reached")
     more = _spent(comparison, columns)
     if BENEFIT in set(rows["row"]):
         more = pd.concat([more, _bounds(comparison)], ignore_index=True)
@@ -195,7 +197,7 @@ def _policies(comparison: pd.DataFrame, cells: pd.DataFrame, stated: float) -> p
     """Every policy at the stated total: cells, and titles of their rows."""
     style = cells.drop_duplicates("row").set_index("row")["format"]
     measures = {
-        "kept": ("benefit_kept", "kept"),
+        "kept": ("benefit_kept", "reached"),
         "lost": ("loss", style[LOSS]),
         "deaths": ("expected_deaths", style.get(DEATHS)),
         "spent": ("total_spent", "rounded"),

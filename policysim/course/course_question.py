@@ -140,8 +140,8 @@ def answer_over_days(
 
 
 def _drawing(question: DaysQuestion, table: pd.DataFrame) -> Drawing:
-    # What is best without privacy is a level at the top of every panel.
-    drawn = table[table["policy"] != Greedy.name]
+    # What is best without privacy would be a level at the top.
+    drawn = table[(table["policy"] != Greedy.name) & (table["horizon"] == question.horizon) & (table["group"] == ALL)]
 
     def draw(size: SizeName) -> Figure:
         # matplotlib is the slowest import of all; everything before may still fail without it.
@@ -149,18 +149,18 @@ def _drawing(question: DaysQuestion, table: pd.DataFrame) -> Drawing:
 
         return figures.value_over_days(drawn, size=size)
 
-    over = days(question.horizon)
-    rows = drawn[(drawn["group"] == ALL) & (drawn["horizon"] == question.horizon)]
     told = []
-    for name, of in rows.sort_values("total_epsilon").groupby("policy", sort=False):
+    for name, of in drawn.sort_values("total_epsilon").groupby("policy", sort=False):
         pairs = zip(of["total_epsilon"], of["benefit_kept"], strict=True)
         told.append(f"{name} {', '.join(f'{percent(kept)} at {plain(total)}' for total, kept in pairs)}")
+    over = days(question.horizon)
     return Drawing(
         "course",
-        f"Over {over}",
-        f"Benefit kept against the total ε over {over}, and against days at each total ε, a line for each policy.",
+        f"Benefit kept over {over}",
+        f"Benefit kept against the total ε over {over}, a line for each policy.",
         draw,
-        tidy(drawn.loc[drawn["group"] == ALL, ["policy", "total_epsilon", "horizon", "benefit_kept", "most_kept"]]),
+        tidy(drawn[["policy", "total_epsilon", "horizon", "benefit_kept", "most_kept"]]),
+        epsilons=question.totals,
         seen=f"Benefit kept over {over} at each total ε: {'; '.join(told)}.",
     )
 
