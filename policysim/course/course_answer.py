@@ -16,7 +16,7 @@ import pandas as pd
 
 from policies.exponential import Exponential
 from policies.reference import Greedy
-from policysim.course.days import DAILY, ONCE, DaysQuestion, ways
+from policysim.course.days import DAILY, EQUAL, ONCE, DaysQuestion, ways
 from policysim.course.treatment_course import public_over_days
 from policysim.question.formats import NEGLIGIBLE
 from policysim.question.words import ALL, BEST_SCHEDULE, KEEP
@@ -138,7 +138,7 @@ def _columns(comparison: pd.DataFrame, stated: float) -> pd.DataFrame:
     found = ways(comparison).set_index(["total_epsilon", "way"])
     once, daily = (found.xs(way, level="way") for way in (ONCE, DAILY))
     # Of equals the plainest: one choice.
-    reacts = (daily["value"] - once["value"]) > NEGLIGIBLE * once["value"].abs()
+    reacts = (daily["value"] - once["value"]) > EQUAL * once["value"].abs()
     given = once[[]].assign(
         **{
             ONE: BEST_SCHEDULE,
