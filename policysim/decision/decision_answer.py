@@ -44,7 +44,7 @@ from policysim.question.formats import NEGLIGIBLE, digits_of, enough
 from policysim.question.words import ALL, KEEP
 from policysim.study.basis import counted_illustrative, listed
 from policysim.study.cells import COLUMNS
-from policysim.study.certainty import as_stated, best_for_all, certainty, safest_option
+from policysim.study.certainty import BETTER, SURE, UNTOLD, as_stated, best_for_all, certainty, safest_option
 from policysim.study.declared import ScenarioStudy
 from policysim.study.gain import Gain
 from policysim.study.labels import Labels, level_in_words
@@ -52,6 +52,8 @@ from policysim.study.options_table import DEATHS, FOR_ALL, LOSS, ONE, PRIVATE, c
 from policysim.study.sweep import N_THREADS, REFERENCES, at, evaluated_on
 
 COSTS = "costs"
+# Of whoever sees the treatment.
+LEARNS = {"fully": "an observer learns nothing", "partly": "an observer learns a little"}
 # Digits of an epsilon that is printed.
 MOST_DIGITS = 6
 # Patients whose description is longer are not named.
@@ -356,11 +358,14 @@ def _names(
     problem, labels, columns, judged = found.problem, found.labels, tables["columns"], tables["certainty"]
     stated = columns[columns["stated"]].set_index("option")
     chosen = judged[(judged["measure"] == "value") & (judged["policy"] == stated.loc[PRIVATE, "policy"])]
+    verdict = str(chosen["verdict"].iloc[0])
     names = {
         "name": _capital(labels.name.replace("-", " ").replace("_", " ")),
         "hidden": _hidden(problem, labels),
         "one": stated.loc[ONE, "title"],
-        "verdict": _capital(str(chosen["verdict"].iloc[0])),
+        "sure": "No" if verdict == UNTOLD else "Yes",
+        "proviso": "" if verdict == BETTER else ", in the model as stated",
+        "untold": "Which has the fewest deaths cannot be told." if safest_option(tables) else "Deaths are not counted.",
         **{f"treatment {action}": title for action, title in labels.actions.items()},
         "method": f"Hidden: {labels.hidden}. From: {labels.hidden_from}. Assumed public: {labels.public}.",
         "idle": "",
@@ -370,12 +375,14 @@ def _names(
         names["model"] = labels.disclaimer
     if found.redraws is not None:
         names["redrawn"] = how_drawn(found.redraws)
+        most = tables["best-for-all"]["value"].iloc[0] / tables["best-for-all"]["value"].sum()
+        names["best"] = "Best for all" if most >= SURE else "Best for all cannot be told"
     safest = safest_option(tables)
     if safest:
         names |= {
             "safest option": safest,
             "safest": _capital(str(stated.loc[safest, "title"])),
-            "safest hides": stated.loc[safest, "hides"],
+            "safest hides": LEARNS[str(stated.loc[safest, "hides"])],
         }
     if belief is not None:
         among = f" among “{belief['among']}”" if 0 < len(belief["among"]) <= MOST_AMONG else ""

@@ -86,11 +86,12 @@ def slots(tables: Mapping[str, pd.DataFrame], kind: str) -> dict[str, Any]:
 
 def _section(words: Listed, table: pd.DataFrame, found: Mapping[str, Any]) -> SimpleNamespace:
     """A table behind the options: a row for each of its rows, and those columns that it has."""
-    options = set(table["option"])
+    options, title = set(table["option"]), filled(words.title, found)
     rows = table.drop_duplicates("row")[["row", "title", "epsilon"]]
     return SimpleNamespace(
         name=Label(words.name),
-        title=filled(words.title, found),
+        title=title,
+        subject=Label(title),
         head=filled(words.head, found),
         columns=[
             SimpleNamespace(key=key, title=filled(title, found))
