@@ -78,8 +78,7 @@ def slots(tables: Mapping[str, pd.DataFrame], kind: str) -> dict[str, Any]:
     found = _trial_slots(tables, found) if kind == "trial" else _options_slots(tables, found, kind)
     holds, words = VERDICTS[kind](tables), words_of(kind)
     found["heading"] = filled(words.titles["heading"], found)
-    # Of titles and attributes, where no cell can be marked.
-    found["finding"] = Label(filled(words.titles[f"recommend {recommended(holds)}"], found))
+    found["finding"] = filled(words.titles[f"recommend {recommended(holds)}"], found)
     found["sections"] = [_section(each, tables[each.name], found) for each in words.tables if each.name in tables]
     return {**found, "findings": six_lines(kind, holds, found)}
 

@@ -118,9 +118,11 @@ def test_groups_of_the_first_state_and_outcomes_are_counted_along_the_course():
     deaths = np.array([expected_by_paths(moves, outcome, tables, state) for state in range(4)])
     for_all = [np.eye(3)[np.full((HORIZON, 4), action)] for action in range(3)]
     worth = [
-        initial @ [expected_by_paths(moves, rewards, same, state, discount=0.8) for state in range(4)] for same in for_all
+        initial @ [expected_by_paths(moves, rewards, same, state, discount=0.8) for state in range(4)]
+        for same in for_all
     ]
-    fixed = np.array([expected_by_paths(moves, outcome, for_all[int(np.argmax(worth))], state) for state in range(4)])
+    same = for_all[int(np.argmax(worth))]
+    fixed = np.array([expected_by_paths(moves, outcome, same, state) for state in range(4)])
     for level, code in (("east", 0), ("west", 1)):
         row = table[(table["policy"] == "exponential") & (table["level"] == level)].iloc[0]
         weight = initial * (groups["ward"][0] == code)
