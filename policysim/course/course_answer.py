@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 
 from policies.exponential import Exponential
-from policies.reference import Greedy
+from policies.reference import BestFixed, Greedy, Uniform
 from policysim.course.days import DAILY, EQUAL, ONCE, DaysQuestion, ways
 from policysim.course.treatment_course import public_over_days
 from policysim.question.formats import NEGLIGIBLE
@@ -115,8 +115,9 @@ def stated_total(found: pd.DataFrame, question: DaysQuestion, epsilon: float) ->
     """The total at which an answer is stated: 1, else the least that keeps most, else the nearest to a study's."""
     if USUAL in question.totals:
         return USUAL
-    best = found[found["best"] & (found["horizon"] == question.horizon) & (found["benefit_kept"] >= KEEP)]
-    return float(best["total_epsilon"].min()) if len(best) else min(question.totals, key=lambda at: abs(at - epsilon))
+    best = found[found["best"] & (found["horizon"] == question.horizon) & (found["total_epsilon"] < math.inf)]
+    enough = best.loc[best["benefit_kept"] >= KEEP, "total_epsilon"]
+    return float(enough.min()) if len(enough) else min(question.totals, key=lambda total: abs(total - epsilon))
 
 
 def right_guesses(epsilon: float, delta: float) -> float:
@@ -135,7 +136,8 @@ def right_guesses(epsilon: float, delta: float) -> float:
 
 def _columns(comparison: pd.DataFrame, stated: float) -> pd.DataFrame:
     """Which policy stands in which column at each total."""
-    found = ways(comparison).set_index(["total_epsilon", "way"])
+    draws = ~comparison["policy"].isin([BestFixed.name, Uniform.name])
+    found = ways(comparison[draws]).set_index(["total_epsilon", "way"])
     once, daily = (found.xs(way, level="way") for way in (ONCE, DAILY))
     # Of equals the plainest: one choice.
     reacts = (daily["value"] - once["value"]) > EQUAL * once["value"].abs()
@@ -250,7 +252,7 @@ def _names(
         "days": "day" if question.horizon == 1 else "days",
         "length": "how long a stay lasts is public"
         if question.length_public
-        else "who has died or recovered is hidden, too",
+        else "who has died or recovered is hidden",
         "paid": DEATHS if DEATHS in set(tables["rows"]["row"]) else "units of utility lost",
     }
     if left_out:

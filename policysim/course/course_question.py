@@ -17,7 +17,7 @@ from policysim.course.course_answer import course_tables
 from policysim.course.days import DaysQuestion, compare_days, ways
 from policysim.course.process import NotEnoughMemoryError
 from policysim.course.treatment_course import public_over_days
-from policysim.question.answer import Answer, Drawing, SizeName, tidy
+from policysim.question.answer import Answer, Drawing, SizeName
 from policysim.question.formats import achieved, days, digits_of, not_above, percent, plain, written
 from policysim.question.protocol import ONLY_WHERE_COUNTED, Progress, StudyQuestion, UsageError
 from policysim.question.words import ALL
@@ -115,7 +115,7 @@ def answer_over_days(
         options=course_tables(study, question, table, left_out=left_out),
         kind="course",
         tables={"comparison": table, "ways": found},
-        drawings=[_drawing(question, table), _map(found), *_card(question, found)],
+        drawings=[*_drawing(question, table), _map(found), *_card(question, found)],
         depends={
             **study.identity,
             "question": {
@@ -139,9 +139,12 @@ def answer_over_days(
     )
 
 
-def _drawing(question: DaysQuestion, table: pd.DataFrame) -> Drawing:
+def _drawing(question: DaysQuestion, table: pd.DataFrame) -> list[Drawing]:
+    """Benefit against the total; empty where no total can be drawn."""
     # What is best without privacy would be a level at the top.
     drawn = table[(table["policy"] != Greedy.name) & (table["horizon"] == question.horizon) & (table["group"] == ALL)]
+    if not any(0 < total < math.inf for total in question.totals):
+        return []
 
     def draw(size: SizeName) -> Figure:
         # matplotlib is the slowest import of all; everything before may still fail without it.
@@ -154,15 +157,16 @@ def _drawing(question: DaysQuestion, table: pd.DataFrame) -> Drawing:
         pairs = zip(of["total_epsilon"], of["benefit_kept"], strict=True)
         told.append(f"{name} {', '.join(f'{percent(kept)} at {plain(total)}' for total, kept in pairs)}")
     over = days(question.horizon)
-    return Drawing(
-        "course",
-        f"Benefit kept over {over}",
-        f"Benefit kept against the total ε over {over}, a line for each policy.",
-        draw,
-        tidy(drawn[["policy", "total_epsilon", "horizon", "benefit_kept", "most_kept"]]),
-        epsilons=question.totals,
-        seen=f"Benefit kept over {over} at each total ε: {'; '.join(told)}.",
-    )
+    return [
+        Drawing(
+            "course",
+            f"Benefit kept over {over}",
+            f"Benefit kept against the total ε over {over}, a line for each policy.",
+            draw,
+            epsilons=question.totals,
+            seen=f"Benefit kept over {over} at each total ε: {'; '.join(told)}.",
+        )
+    ]
 
 
 def _card(question: DaysQuestion, found: pd.DataFrame) -> list[Drawing]:
@@ -170,7 +174,7 @@ def _card(question: DaysQuestion, found: pd.DataFrame) -> list[Drawing]:
     from policysim.figures.card import Curves, card  # noqa: PLC0415
 
     longest = found[found["best"] & (found["horizon"] == question.horizon)]
-    rows = longest[longest["benefit_kept"].notna() & (longest["total_epsilon"] > 0)]
+    rows = longest[longest["benefit_kept"].notna() & longest["total_epsilon"].between(0, math.inf, inclusive="neither")]
     if len(rows) < 2:
         return []
     kept, most = (
@@ -201,11 +205,10 @@ def _map(found: pd.DataFrame) -> Drawing:
         "Which way, at which horizon and total",
         "The way to spend a total ε that keeps most of the benefit, at each number of days and each total.",
         draw,
-        tidy(found.drop(columns="value")),
         seen="; ".join(
             f"{days(int(row['horizon']))} at total ε = {plain(row['total_epsilon'])}: {row['policy']} "
             f"{achieved(row['benefit_kept'], row['most_kept'])}"
-            for row in found[found["best"].astype(bool)].to_dict("records")
+            for row in found[found["best"]].to_dict("records")
         )
         + ".",
     )

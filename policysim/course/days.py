@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from itertools import chain
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -208,30 +206,18 @@ def ways(table: pd.DataFrame) -> pd.DataFrame:
         that keeps most, the plainest of equals; `most_kept` is what no mechanism exceeds, even if it hides no more than
         the first state.
     """
-    private = table["total_spent"] <= table["total_epsilon"] * (1 + EQUAL)
-    overall = table[(table["group"] == ALL) & private].to_dict("records")
-    rows = []
-    for horizon, total in sorted({(row["horizon"], row["total_epsilon"]) for row in overall}):
-        allowed = [row for row in overall if row["horizon"] == horizon and row["total_epsilon"] <= total]
-        kinds: dict[str, list[dict[Hashable, Any]]] = {SCHEDULE: [], ONCE: [], DAILY: []}
-        for row in allowed:
-            kinds.get(row["policy"], kinds[DAILY]).append(row)
-        found = {way: max(of_way, key=lambda row: row["value"]) for way, of_way in kinds.items() if of_way}
-        most = max(row["value"] for row in found.values())
-        best = next(way for way, row in found.items() if row["value"] >= most - EQUAL * abs(most))
-        proved = [row.get("most_kept", math.nan) for row in allowed if row["total_epsilon"] == total]
-        rows += [
-            {
-                "horizon": horizon,
-                "total_epsilon": total,
-                "way": way,
-                "policy": row["policy"],
-                "hides": row["hides"],
-                "value": row["value"],
-                "benefit_kept": row["benefit_kept"],
-                "best": way == best,
-                "most_kept": proved[0],
-            }
-            for way, row in found.items()
-        ]
-    return pd.DataFrame(rows)
+    within = table["total_spent"] <= table["total_epsilon"] * (1 + EQUAL)
+    overall = table[(table["group"] == ALL) & within]
+    # In the order of the ways, the plainest first.
+    way = overall["policy"].where(overall["policy"].isin([SCHEDULE, ONCE]), DAILY)
+    overall = overall.assign(way=pd.Categorical(way, [SCHEDULE, ONCE, DAILY]))
+    field, totals = ["horizon", "total_epsilon"], overall["total_epsilon"].unique()
+    allowed = [overall[overall["total_epsilon"] <= total].assign(total_epsilon=total) for total in totals]
+    ranked = pd.concat(allowed).sort_values("value", ascending=False, kind="stable")
+    found = ranked.drop_duplicates([*field, "way"]).sort_values([*field, "way"])
+    most = found.groupby(field)["value"].transform("max")
+    near = found["value"] >= most - EQUAL * most.abs()
+    found["best"] = near & near.groupby([found[name] for name in field]).cumsum().eq(1)
+    proved = overall.drop_duplicates(field)[[*field, "most_kept"]]
+    columns = [*field, "way", "policy", "hides", "value", "benefit_kept", "best"]
+    return found[columns].astype({"way": str}).merge(proved, on=field)

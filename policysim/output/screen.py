@@ -148,10 +148,16 @@ def _options_slots(tables: Mapping[str, pd.DataFrame], common: dict[str, Any], k
     if (tables["options"]["option"] == BOUND).any():
         found["options"].append(SimpleNamespace(key=BOUND, title=filled(titles[BOUND], found)))
     found["rows"] = list(by_key.values())
-    widths = [max(len(cell("options", row.key, head.key, row.epsilon)) for row in found["rows"]) for head in heads]
     said = {name: filled(titles[name], found) for name in ("stated", *WORDED) if name in titles}
     found["title"] = said
     found["worded"] = [SimpleNamespace(key=name, title=said[name]) for name in WORDED if name in said]
+    widths = [
+        max(
+            *(len(cell("options", row.key, head.key, row.epsilon)) for row in found["rows"]),
+            *(len(getattr(head, row.key)) for row in found["worded"]),
+        )
+        for head in heads
+    ]
     room = WIDTH - max(map(len, [*said.values(), *(row.title for row in found["rows"])]))
     found["heads"] = _heads(said["stated"], heads, widths, room)
     return found

@@ -35,7 +35,7 @@ ONE, PRIVATE, DAILY, EXPONENTIAL, EACH = (
 )
 STUDY = ps.load_study("covid")
 SCHEDULE, ONCE = "best-schedule", "plan-once"
-# Value and deaths of a patient, and what is spent of a total.
+# Value and deaths of a patient, and the share of the total that is spent.
 USUAL = {
     SCHEDULE: (-1.0, 0.003, 0.0),
     ONCE: (-0.6, 0.002, 1.0),
@@ -44,43 +44,34 @@ USUAL = {
     "best-fixed": (-1.2, 0.004, 0.0),
     "greedy": (0.0, 0.001, math.inf),
 }
+# Who there is, and how many times as many of them die as of all.
+GROUPS = [("all", "all", 1.0, 1.0), ("covid_positive", "0", 0.9, 0.5), ("covid_positive", "1", 0.1, 5.5)]
 
 
-def planted(*, totals=(1.0, 5.0), horizon=7, hides=None, most=0.8, deaths=True, **changes):
-    """What `compare_days` would return, with the (value, deaths, share of the total that is spent) of each policy."""
-    rows = []
-    for name, (value, died, spent) in {
-        **USUAL,
-        **{key.replace("_", "-"): each for key, each in changes.items()},
-    }.items():
-        for total in totals:
-            for group, level, share in (
-                ("all", "all", 1.0),
-                ("covid_positive", "0", 0.9),
-                ("covid_positive", "1", 0.1),
-            ):
-                rows.append(
-                    {
-                        "policy": name,
-                        "group": group,
-                        "level": level,
-                        "share": share,
-                        "horizon": horizon,
-                        "epsilon": spent * total,
-                        "value": value,
-                        "loss": -value,
-                        "benefit_kept": 1 + value / 1.2,
-                        "expected_deaths": died * {"all": 1.0, "0": 0.5, "1": 5.5}[level if group != "all" else "all"],
-                        "epsilon_spent": spent * total,
-                        "total_epsilon": total,
-                        "total_spent": spent * total,
-                        "hides": (hides or {}).get(name, "nothing" if spent == math.inf else "course"),
-                        "composition": "exact-losses",
-                        "most_kept": most if group == "all" else math.nan,
-                    }
-                )
-    found = pd.DataFrame(rows)
-    return found if deaths else found.drop(columns="expected_deaths")
+def planted(*, totals=(1.0, 5.0), hides=None, most=0.8, deaths=True, **changes):
+    """What `compare_days` would return of policies that are worth this."""
+    numbers = {**USUAL, **{name.replace("_", "-"): each for name, each in changes.items()}}
+    rows = [
+        (name, total, *group, value, died, spent * total)
+        for name, (value, died, spent) in numbers.items()
+        for total in totals
+        for group in GROUPS
+    ]
+    names = ["policy", "total_epsilon", "group", "level", "share", "times", "value", "died", "total_spent"]
+    found = pd.DataFrame(rows, columns=names)
+    pairs = zip(found["policy"], found["total_spent"], strict=True)
+    found["hides"] = [(hides or {}).get(name, "course" if spent < math.inf else "nothing") for name, spent in pairs]
+    if deaths:
+        found["expected_deaths"] = found["died"] * found["times"]
+    return found.assign(
+        horizon=7,
+        composition="exact-losses",
+        epsilon=found["total_spent"],
+        epsilon_spent=found["total_spent"],
+        loss=-found["value"],
+        benefit_kept=1 + found["value"] / 1.2,
+        most_kept=most,
+    )
 
 
 def question(totals=(1.0, 5.0), horizon=7, delta=0.0):

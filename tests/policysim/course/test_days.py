@@ -323,7 +323,7 @@ def test_the_command_writes_the_same_report_again(capsys, path, tmp_path, draw_o
     assert (code, err) == (0, "")
     lines = text.splitlines()[:-1]
     assert len(lines) <= 26 and max(map(len, lines)) <= 100
-    for words in ("over 3 days", "total ε = 1", "δ = 1e−06", "best schedule"):
+    for words in ("over 3 days", "total ε of 1", "δ = 1e−06", "best schedule"):
         assert words in text
     first = {file.relative_to(out): file.read_bytes() for file in out.rglob("*.*")}
     assert {"comparison.csv", "report.html", "manifest.json", "figures/course.svg", "figures/course.png"} <= {
