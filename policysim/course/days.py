@@ -220,4 +220,5 @@ def ways(table: pd.DataFrame) -> pd.DataFrame:
     found["best"] = near & near.groupby([found[name] for name in field]).cumsum().eq(1)
     proved = overall.drop_duplicates(field)[[*field, "most_kept"]]
     columns = [*field, "way", "policy", "hides", "value", "benefit_kept", "best"]
-    return found[columns].astype({"way": str}).merge(proved, on=field)
+    best_of_each: pd.DataFrame = found[columns].astype({"way": str}).merge(proved, on=field)
+    return best_of_each
