@@ -54,7 +54,7 @@ DEATH = "death"
 EVENTS: dict[str, tuple[str, tuple[str, ...]]] = {  # event -> its title, and the columns it is read from
     "ischaemic_stroke": ("recurrent strokes", ("ischaemic_stroke_14d", "indeterminate_stroke_14d")),
     "haemorrhagic_stroke": ("brain bleeds", ("haemorrhagic_stroke_14d",)),
-    "major_bleed": ("major bleeds elsewhere", ("major_bleed_14d",)),
+    "major_bleed": ("major bleeds", ("major_bleed_14d",)),
     "pulmonary_embolism": ("lung embolisms", ("pulmonary_embolism_14d",)),
 }
 OUTCOMES = (*EVENTS, DEATH)

@@ -115,7 +115,7 @@ def answer_over_days(
         options=course_tables(study, question, table, left_out=left_out),
         kind="course",
         tables={"comparison": table, "ways": found},
-        drawings=[*_drawing(question, table), _map(found), *_card(question, found)],
+        drawings=[*_drawing(question, table), _map(found)],
         depends={
             **study.identity,
             "question": {
@@ -165,31 +165,6 @@ def _drawing(question: DaysQuestion, table: pd.DataFrame) -> list[Drawing]:
             draw,
             epsilons=question.totals,
             seen=f"Benefit kept over {over} at each total ε: {'; '.join(told)}.",
-        )
-    ]
-
-
-def _card(question: DaysQuestion, found: pd.DataFrame) -> list[Drawing]:
-    """What can be kept within each total, and what no mechanism exceeds; empty where there is but one total."""
-    from policysim.figures.card import Curves, card  # noqa: PLC0415
-
-    longest = found[found["best"] & (found["horizon"] == question.horizon)]
-    rows = longest[longest["benefit_kept"].notna() & longest["total_epsilon"].between(0, math.inf, inclusive="neither")]
-    if len(rows) < 2:
-        return []
-    kept, most = (
-        list(zip(rows["total_epsilon"], rows[column], strict=True)) for column in ("benefit_kept", "most_kept")
-    )
-    proven = {"upper bound": most} if rows["most_kept"].notna().all() else {}
-    return [
-        card(
-            Curves(
-                {"best of all": kept, **proven},
-                x="total ε (log scale)",
-                y=f"benefit kept over {days(question.horizon)}",
-                share=True,
-                limits=(min(0.0, float(rows["benefit_kept"].min())), 1.03),
-            )
         )
     ]
 

@@ -44,7 +44,16 @@ from policysim.question.formats import NEGLIGIBLE, digits_of, enough
 from policysim.question.words import ALL, KEEP
 from policysim.study.basis import counted_illustrative, listed
 from policysim.study.cells import COLUMNS
-from policysim.study.certainty import BETTER, SURE, UNTOLD, as_stated, best_for_all, certainty, safest_option
+from policysim.study.certainty import (
+    BETTER,
+    EQUAL,
+    NOT_BETTER,
+    UNTOLD,
+    as_stated,
+    best_for_all,
+    certainty,
+    safest_option,
+)
 from policysim.study.declared import ScenarioStudy
 from policysim.study.gain import Gain
 from policysim.study.labels import Labels, level_in_words
@@ -52,6 +61,8 @@ from policysim.study.options_table import DEATHS, FOR_ALL, LOSS, ONE, PRIVATE, c
 from policysim.study.sweep import N_THREADS, REFERENCES, at, evaluated_on
 
 COSTS = "costs"
+# Whether it is certain that a private choice is better than one for all, by the verdict.
+SURE_WORDS = {BETTER: "Yes", NOT_BETTER: "Yes, it is not", EQUAL: "Yes, they are equal", UNTOLD: "No"}
 # Of whoever sees the treatment.
 LEARNS = {"fully": "an observer learns nothing", "partly": "an observer learns a little"}
 # Digits of an epsilon that is printed.
@@ -363,9 +374,8 @@ def _names(
         "name": _capital(labels.name.replace("-", " ").replace("_", " ")),
         "hidden": _hidden(problem, labels),
         "one": stated.loc[ONE, "title"],
-        "sure": "No" if verdict == UNTOLD else "Yes",
-        "proviso": "" if verdict == BETTER else ", in the model as stated",
-        "untold": "Which has the fewest deaths cannot be told." if safest_option(tables) else "Deaths are not counted.",
+        "sure": SURE_WORDS[verdict],
+        "untold": "Fewest deaths: cannot be told." if safest_option(tables) else "Deaths are not counted.",
         **{f"treatment {action}": title for action, title in labels.actions.items()},
         "method": f"Hidden: {labels.hidden}. From: {labels.hidden_from}. Assumed public: {labels.public}.",
         "idle": "",
@@ -375,8 +385,6 @@ def _names(
         names["model"] = labels.disclaimer
     if found.redraws is not None:
         names["redrawn"] = how_drawn(found.redraws)
-        most = tables["best-for-all"]["value"].iloc[0] / tables["best-for-all"]["value"].sum()
-        names["best"] = "Best for all" if most >= SURE else "Best for all cannot be told"
     safest = safest_option(tables)
     if safest:
         names |= {
