@@ -255,8 +255,7 @@ def _names(
         else "who has died or recovered is hidden",
         "paid": DEATHS if DEATHS in set(tables["rows"]["row"]) else "units of utility lost",
     }
-    if left_out:
-        names["left out"] = "; ".join(left_out)
+    names |= {f"warning {place}": f"left out: {reason}" for place, reason in enumerate(left_out)}
     safest = safest_option(tables)
     if safest:
         names |= {

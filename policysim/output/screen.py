@@ -121,7 +121,6 @@ def _options_slots(tables: Mapping[str, pd.DataFrame], common: dict[str, Any], k
         "illustrative": list(facts[facts == "illustrative"]),
         "weighed": list(facts[facts == "a death weighs"]),
         "slack": list(facts[facts == "delta"]),
-        "left": [each for each in names if each == "left out"],
         "draws": cell("facts", "draws") if "draws" in set(facts) else Label(),
         "warnings": [name for key, name in names.items() if key.startswith("warning ")],
         # Deaths come first, and then what matters most.
@@ -271,6 +270,8 @@ def trace(epsilons: Sequence[float], epsilon: float) -> list[float]:
     finite = [each for each in epsilons if 0 < each < math.inf]
     if not 0 < epsilon < math.inf:
         return [epsilon]
+    if len(finite) <= len(TRACE):
+        return finite
     return sorted({min(finite, key=lambda each: abs(math.log(each / (epsilon * factor)))) for factor in TRACE})
 
 

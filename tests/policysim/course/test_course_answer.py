@@ -238,7 +238,7 @@ def test_the_screen_names_what_was_left_out_and_the_report_has_the_tables(answer
     table, _, answer = answered
     report = Report(answer)
     assert str(report) == checked(answer.options)
-    assert "Left out: another, which is slow." in str(report)
+    assert str(report).startswith("Beware: left out: another, which is slow\n")
     assert "ε (δ = 0.001) is of" in str(report)
     pd.testing.assert_frame_equal(report.tables["comparison"], table)
     assert {"options", "certainty", "differences", "ways", "policies"} <= set(report.tables)
