@@ -238,12 +238,19 @@ def _counted(moves: Mapping[str, float], weights: Mapping[str, float] | None) ->
 
 
 def _places(losses: FloatArray) -> int:
-    """The decimals at which the least loss has two digits, and the largest no more than four."""
+    """The decimals at which the least loss has two digits, or more to tell losses apart; the largest at most four.
+
+    Examples
+    --------
+    >>> _places(np.array([0.0986, 0.0687, 0.0])), _places(np.array([0.1047, 0.1028])), _places(np.array([3e-7, 0.2]))
+    (3, 3, 4)
+    """
     seen = losses[losses > NEGLIGIBLE]
     if not seen.size:
         return 0
-    places = [digits - math.floor(math.log10(each)) for digits, each in ((1, seen.min()), (3, seen.max()))]
-    return max(0, min(places))
+    two, four = (max(0, digits - math.floor(math.log10(each))) for digits, each in ((1, seen.min()), (3, seen.max())))
+    told = [np.unique(seen.round(places)).size for places in range(four + 1)]
+    return next((places for places in range(two, four) if told[places] == told[four]), four)
 
 
 def _places_of_share(before: float) -> int:
