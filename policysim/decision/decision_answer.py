@@ -26,8 +26,7 @@ from policies.policy import Policy
 from policies.problem import DecisionProblem
 from policies.randomized_response import RandomizedResponse
 from policies.reference import BestFixed
-from policysim.decision.beliefs import Beliefs
-from policysim.decision.evidence import (
+from policysim.decision.behind_options import (
     TIMES,
     method_table,
     observer_table,
@@ -37,6 +36,7 @@ from policysim.decision.evidence import (
     redrawn_table,
     where_it_fails,
 )
+from policysim.decision.beliefs import Beliefs
 from policysim.decision.redraws import how_drawn
 from policysim.decision.results import Asked, Results
 from policysim.decision.scenario_outcomes import without_effect
