@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import math
 import textwrap
 from collections.abc import Mapping, Sequence
 from functools import cache
@@ -16,7 +15,7 @@ from jinja2 import Environment, FileSystemLoader
 
 from policysim.study.cells import Cells, Label, Shown, environment
 from policysim.study.certainty import BETTER, VERDICTS, recommended, verdict, verdict_of
-from policysim.study.options_table import BENEFIT, BOUND, COPY, EACH, EXPONENTIAL, LOSS, PRIVATE
+from policysim.study.options_table import BENEFIT, BOUND, COPY, EACH, EXPONENTIAL, LOSS, PRIVATE, trace
 from policysim.study.six_lines import Listed, filled, six_lines, words_of
 
 TEMPLATES = Path(__file__).parent / "templates"
@@ -31,7 +30,6 @@ SEEN = (COPY, EACH)
 WORDED = ("policy", "hidden")
 # The options whose trace of ε is shown: at the study's times these, or at what is nearest.
 TRACED = (PRIVATE, EXPONENTIAL)
-TRACE = (0.5, 1.0, 2.0, 5.0, 10.0)
 
 
 def screen(tables: Mapping[str, pd.DataFrame], kind: str, *, full: bool = False) -> str:
@@ -264,22 +262,6 @@ def _rows(tables: Mapping[str, pd.DataFrame], epsilon: float) -> list[SimpleName
             )
         )
     return found
-
-
-def trace(epsilons: Sequence[float], epsilon: float) -> list[float]:
-    """At most five epsilons of a study around the stated one.
-
-    Examples
-    --------
-    >>> trace([0.1, 0.5, 1.0, 2.0, 5.0, 10.0], 1.0), trace([0.0, 3.0], 3.0)
-    ([0.5, 1.0, 2.0, 5.0, 10.0], [3.0])
-    """
-    finite = [each for each in epsilons if 0 < each < math.inf]
-    if not 0 < epsilon < math.inf:
-        return [epsilon]
-    if len(finite) <= len(TRACE):
-        return finite
-    return sorted({min(finite, key=lambda each: abs(math.log(each / (epsilon * factor)))) for factor in TRACE})
 
 
 def lines(text: str) -> str:

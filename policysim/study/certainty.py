@@ -153,13 +153,30 @@ def verdict(tables: Mapping[str, pd.DataFrame]) -> dict[str, bool]:
         "redrawn": bool((found["draws"] > 0).all()),
     }
     opposite = {f"no {name}": not holds for name, holds in names.items()}
+    # Who sees a publication alone is shown a noised copy of the best for each.
+    named, judged = (COPY, EACH) if _only_published(tables) else (PRIVATE, PRIVATE)
     return {
         **names,
         **opposite,
         "private choice better": said[PRIVATE] == BETTER,
         "each's best better": said[EACH] == BETTER,
-        "recommend private choice": said[PRIVATE] == BETTER,
-        "recommend one for all": said[PRIVATE] != BETTER,
+        **recommendation(named, said[judged]),
+    }
+
+
+def _only_published(tables: Mapping[str, pd.DataFrame]) -> bool:
+    """Whether the study says that an observer sees what is published, and no treatment itself."""
+    if "names" not in tables:
+        return False
+    names = tables["names"].set_index("key")["text"]
+    return bool(names.get("seen") == "publication")
+
+
+def recommendation(option: str, verdict: str) -> dict[str, bool]:
+    """An option is recommended where it is better than one treatment for all; else that is."""
+    better = verdict == BETTER
+    return {f"recommend {name}": better and name == option for name in (PRIVATE, COPY)} | {
+        f"recommend {ONE}": not better
     }
 
 
@@ -189,8 +206,7 @@ def trial_verdict(tables: Mapping[str, pd.DataFrame]) -> dict[str, bool]:
     return {
         **names,
         **{f"no {name}": not holds for name, holds in names.items()},
-        "recommend private choice": said[PRIVATE] == BETTER,
-        "recommend one for all": said[PRIVATE] != BETTER,
+        **recommendation(PRIVATE, said[PRIVATE]),
     }
 
 
@@ -237,4 +253,4 @@ def _is_safest(option: str, policy: pd.Series, verdicts: pd.Series) -> bool:
 
 def recommended(holds: Mapping[str, bool]) -> str:
     """The option that titles, `choose` and records name, from `verdict`: never one against its verdict."""
-    return PRIVATE if holds["recommend private choice"] else ONE
+    return next(option for option in (PRIVATE, COPY, ONE) if holds[f"recommend {option}"])

@@ -32,6 +32,7 @@ DEATHS, LOSS, BENEFIT, BETTER_IN, BELIEF, RIGHT = "deaths", "loss", "benefit kep
 MOST_MOVED = 2
 # Rates that differ by less, per patient, are not told apart.
 LEAST_MOVED = 1e-6
+TRACE = (0.5, 1.0, 2.0, 5.0, 10.0)
 # What a utility is counted among where nothing else is counted.
 HUNDRED = 100
 
@@ -124,6 +125,22 @@ def _fewest_deaths(everyone: pd.DataFrame, able: pd.DataFrame, epsilon: float, s
     least = hiding.iloc[int(hiding[expected].to_numpy().argmin())]
     known = stated[stated["policy"].isin(shown)][expected].min()
     return str(least["policy"]) if known - least[expected] > LEAST_MOVED else ""
+
+
+def trace(epsilons: Sequence[float], epsilon: float) -> list[float]:
+    """At most five epsilons of a study around the stated one.
+
+    Examples
+    --------
+    >>> trace([0.1, 0.5, 1.0, 2.0, 5.0, 10.0], 1.0), trace([0.0, 3.0], 3.0)
+    ([0.5, 1.0, 2.0, 5.0, 10.0], [3.0])
+    """
+    finite = [each for each in epsilons if 0 < each < math.inf]
+    if not 0 < epsilon < math.inf:
+        return [epsilon]
+    if len(finite) <= len(TRACE):
+        return finite
+    return sorted({min(finite, key=lambda each: abs(math.log(each / (epsilon * factor)))) for factor in TRACE})
 
 
 class _Row(NamedTuple):
