@@ -23,7 +23,7 @@ from policysim.output.screen import TEMPLATES, page_engine, page_part, slots
 from policysim.question.answer import MANIFEST, Answer
 from policysim.question.formats import six_digits
 from policysim.study.cells import Label
-from policysim.study.certainty import restated
+from policysim.study.certainty import RESTATED
 from policysim.study.six_lines import Sketch, filled, words_of
 
 if TYPE_CHECKING:
@@ -148,7 +148,7 @@ def moving(tables: Mapping[str, pd.DataFrame], kind: str) -> dict[str, Any]:
     for epsilon in epsilons:
         found = stated
         if epsilon != stated["epsilon"]:
-            found = slots(restated(tables, epsilon), kind)
+            found = slots(RESTATED[kind](tables, epsilon), kind)
             # What is said of the stated epsilon only stands at every other, too.
             pairs = zip(stated["findings"], found["findings"], strict=True)
             found["findings"] = [first if first.stays else now for first, now in pairs]

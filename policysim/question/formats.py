@@ -595,6 +595,7 @@ TEXTS: Mapping[str, Callable[..., str]] = {
     "right": right,
     "plain": plain,
     "rounded": rounded,
+    "three": sensitivity,
     "up": rounded_up,
     "down": rounded_down,
     "decimal": decimal,
