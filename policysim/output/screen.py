@@ -75,7 +75,8 @@ def slots(tables: Mapping[str, pd.DataFrame], kind: str) -> dict[str, Any]:
     found = _trial_slots(tables, found) if kind == "trial" else _decision_slots(tables, found)
     holds, words = VERDICTS[kind](tables), words_of(kind)
     found["heading"] = filled(words.titles["heading"], found)
-    found["finding"] = filled(words.titles[f"recommend {recommended(holds)}"], found)
+    # Where a title stands no cell can be marked.
+    found["finding"] = Label(filled(words.titles[f"recommend {recommended(holds)}"], found))
     found["sections"] = [_section(each, tables[each.name], found) for each in words.tables if each.name in tables]
     return {**found, "findings": six_lines(kind, holds, found)}
 
@@ -84,9 +85,11 @@ def _section(words: Listed, table: pd.DataFrame, found: Mapping[str, Any]) -> Si
     """A table behind the options: a row for each of its rows, and those columns that it has."""
     options = set(table["option"])
     rows = table.drop_duplicates("row")[["row", "title", "epsilon"]]
+    title = filled(words.title, found)
     return SimpleNamespace(
         name=Label(words.name),
-        title=filled(words.title, found),
+        title=title,
+        subject=Label(title),
         head=filled(words.head, found),
         columns=[
             SimpleNamespace(key=key, title=filled(title, found))
