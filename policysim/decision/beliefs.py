@@ -18,32 +18,21 @@ import pandas as pd
 from numpy.typing import ArrayLike
 
 from envs.records import RecordSpace
-from policies.adjacency import AnyRecord, OneFeature, Sensitive, public_classes
+from policies.adjacency import public_classes
 from policies.arrays import FloatArray, probability_table
 from policies.distinct import distinct_rows
 from policies.policy import Policy
 from policies.problem import DecisionProblem, Records
-from policysim.question.formats import NEGLIGIBLE, rounded
+from policysim.question.formats import NEGLIGIBLE
 from policysim.question.words import level_name
 from policysim.study.gain import EQUAL
 from policysim.study.labels import level_in_words
 from policysim.study.sweep import evaluated_on
 
-# Smaller changes of a belief are not said; a change of this size shows in so many digits.
-LEAST_CHANGE, DIGITS = 1e-6, range(2, 7)
+# Smaller changes of a belief are not said.
+LEAST_CHANGE = 1e-6
 # So many flags that a class lacks are named one by one.
 MOST_LACKED = 3
-# What the observer knows whose beliefs are said, by adjacency.
-OBSERVERS = {
-    AnyRecord.name: "if only the prior is known",
-    Sensitive.name: "if the prior and all that is public of the patient are known",
-    OneFeature.name: "if only the prior is known (ε bounds what an observer learns who knows every other feature)",
-}
-
-SENTENCE = (
-    "Under {policy}, seeing {seen}, an observer's probability of “{level}”{patients} {moves} from {before} to {after} "
-    "of 100, {observer}: the largest change in any hidden feature."
-)
 
 
 def beliefs(problem: DecisionProblem, probabilities: ArrayLike, feature: str) -> pd.DataFrame:
@@ -201,19 +190,6 @@ class BeliefRange:
         """The larger of the two changes; 0 for what rounding leaves of none."""
         return round(max(self.before - self.least, self.most - self.before), EQUAL)
 
-    @property
-    def farthest(self) -> tuple[str, float]:
-        """The treatment that moves the belief most, and the belief after it."""
-        rises = round(self.most - self.before, EQUAL) >= self.change
-        return (self.most_after, self.most) if rises else (self.least_after, self.least)
-
-    @property
-    def texts(self) -> tuple[str, str]:
-        """The belief before and after that treatment, of 100, with as many digits as tell them apart."""
-        ends = self.before, self.farthest[1]
-        pairs = [(rounded(100 * ends[0], digits=digits), rounded(100 * ends[1], digits=digits)) for digits in DIGITS]
-        return next((pair for pair in pairs if pair[0] != pair[1]), pairs[-1])
-
 
 @dataclass(frozen=True)
 class Beliefs:
@@ -225,23 +201,15 @@ class Beliefs:
         By which treatments are chosen.
     ranges : tuple of BeliefRange
         Of each level, that of the class of patients in which it is widest.
-    adjacency : str
-        Which says what the observer knows: a key of `OBSERVERS`.
     """
 
     policy: str
     ranges: tuple[BeliefRange, ...]
-    adjacency: str = AnyRecord.name
 
     @property
     def strongest(self) -> BeliefRange:
         """The level in which the belief moves most; of several, the one that is rarest before."""
         return min(self.ranges, key=lambda each: (-each.change, round(each.before, EQUAL)))
-
-    @property
-    def told(self) -> BeliefRange | None:
-        """The same; None where no treatment says anything."""
-        return self.strongest if self.strongest.change >= LEAST_CHANGE else None
 
     @property
     def moved(self) -> list[BeliefRange]:
@@ -251,14 +219,6 @@ class Beliefs:
         told = [each for each in self.ranges if levels.count(each.feature) != 2 or each is not first[each.feature]]
         return sorted((each for each in told if each.change >= LEAST_CHANGE), key=lambda each: -each.change)
 
-    @property
-    def unmoved(self) -> list[str]:
-        """The features of which no treatment says anything, in words."""
-        moved = {each.feature for each in self.moved}
-        return [
-            name.replace("_", " ") for name in dict.fromkeys(each.feature for each in self.ranges) if name not in moved
-        ]
-
     @classmethod
     def of(cls, table: pd.DataFrame, problem: DecisionProblem) -> Beliefs:
         """Those of a table of `hidden_beliefs`, with the levels in words."""
@@ -266,7 +226,7 @@ class Beliefs:
         ranges = tuple(
             BeliefRange(words=level_in_words(problem.records, row["feature"], row["level"]), **row) for row in rows
         )
-        return cls(str(table["policy"].iloc[0]), ranges, problem.adjacency.name)
+        return cls(str(table["policy"].iloc[0]), ranges)
 
 
 def hidden_beliefs(problem: DecisionProblem, policy: Policy, features: Sequence[str]) -> pd.DataFrame:
@@ -332,25 +292,3 @@ def among(records: Records, levels: Mapping[str, str]) -> str:
     counted = absent if len(absent) > MOST_LACKED else []
     named = [level_in_words(records, name, level) for name, level in levels.items() if name not in counted]
     return ", ".join([*named, *([f"none of {len(counted)} other flags"] if counted else [])])
-
-
-def belief_sentence(found: Beliefs | None) -> str:
-    """What the treatment that says most says to an observer; empty where no policy was looked at."""
-    if found is None:
-        return ""
-    most = found.told
-    if most is None:
-        return (
-            f"Under {found.policy}, no treatment that is given moves an observer's belief about a hidden feature by as "
-            "much as one in a million."
-        )
-    return SENTENCE.format(
-        patients=f" among “{most.among}” patients" if most.among else "",
-        policy=found.policy,
-        seen=most.farthest[0],
-        level=most.words,
-        moves="rises" if most.farthest[1] > most.before else "falls",
-        before=most.texts[0],
-        after=most.texts[1],
-        observer=OBSERVERS[found.adjacency],
-    )

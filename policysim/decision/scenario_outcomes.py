@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
@@ -11,16 +10,13 @@ import pandas as pd
 from envs.cohort import admission_probability, matches
 from envs.scenario import DEATH, Rule, Scenario, TreatmentRule
 from envs.treatment_response import ResponseModel
-from policies.adjacency import largest_difference
 from policies.arrays import FloatArray
 from policies.distinct import distinct_rows, reweighted
 from policies.policy import Policy
 from policies.problem import DecisionProblem
 from policies.reference import Greedy
 from policysim.decision.prices import unused_features
-from policysim.question.formats import events, population
-from policysim.question.screen_lines import cells, wrap
-from policysim.question.words import ALL, in_a_row, unused
+from policysim.question.words import in_a_row, unused
 from policysim.study.declared import ScenarioStudy
 from policysim.study.gain import Gain
 from policysim.study.study_problem import FACTORS, at_prevalence, prevalent
@@ -99,71 +95,6 @@ def loss_by_outcome(study: ScenarioStudy, problem: DecisionProblem, policies: Se
     return pd.concat(frames, ignore_index=True)
 
 
-def sensitivity_by_outcome(study: ScenarioStudy, problem: DecisionProblem) -> pd.DataFrame:
-    """Each outcome's own sensitivity, and its part in the overall one.
-
-    As u(x, a) = -sum_o weight_o P(o | x, a) - cost(x, a), the difference of u between two records is the sum of
-    those of the outcomes and of the costs; costs make none of it where no rule lets them depend on the record.
-
-    Parameters
-    ----------
-    study : ScenarioStudy
-        Its outcomes and weights.
-    problem : DecisionProblem
-        Built from it.
-
-    Returns
-    -------
-    DataFrame
-        The outcomes that have a weight, the largest contribution first, and last the costs.
-
-        outcome : its name
-        weight : in units of utility; NaN for the costs
-        sensitivity : max over neighbours x, x' and actions a of weight |P(o | x, a) - P(o | x', a)|, or of costs
-        contribution : to the difference of u between the two neighbours and under the action that attain the overall
-            sensitivity; these add up to it. Negative for what makes it smaller
-        share : contribution / sensitivity of the problem; 0 where that is 0
-
-    Examples
-    --------
-    >>> import policysim as ps
-    >>> study = ps.load_study("covid")
-    >>> table = sensitivity_by_outcome(study, ps.build_problem(study))
-    >>> table.loc[0, "outcome"]
-    'death'
-    """
-    scenario, found, allowed = study.scenario, problem.sensitivity, problem.admissible
-    response = ResponseModel(scenario)
-    pair, action = [found.witness.record, found.witness.neighbour], found.witness.action
-
-    def own(grids: Sequence[FloatArray]) -> float:
-        """The largest difference between neighbours under any action."""
-        largest = 0.0
-        for place, grid in enumerate(grids):
-            column = np.broadcast_to(grid, scenario.space.shape).ravel()
-            # Neighbours allow the same: what neither may get makes no difference between them.
-            kept = column if allowed is None else np.where(allowed[:, place], column, 0.0)
-            largest = max(largest, largest_difference(kept, problem.adjacency).value)
-        return largest
-
-    # (n_outcomes,): less of an outcome is more utility.
-    differences = -np.subtract(*response.outcome_probabilities(pair)[:, action, :])
-    rows = []
-    for outcome, difference in zip(scenario.outcomes, differences, strict=True):
-        weight = float(study.utility.weights.get(outcome, 0.0))
-        if weight:
-            sensitivity = abs(weight) * own(_chances(response, problem, outcome))
-            rows.append((outcome, weight, sensitivity, weight * float(difference)))
-    rows.sort(key=lambda row: -row[3])
-    rows.append((COSTS, np.nan, 0.0, 0.0))
-    if scenario.costs_by_record:
-        costs = response.costs(study.utility.costs)
-        lost = -float(np.subtract(*np.broadcast_to(costs[action], scenario.space.shape).ravel()[pair]))
-        rows[-1] = (COSTS, np.nan, own(costs), lost)
-    table = pd.DataFrame(rows, columns=["outcome", "weight", "sensitivity", "contribution"])
-    return table.assign(share=table["contribution"] / found.value if found.value > 0 else 0.0)
-
-
 def titled(table: pd.DataFrame, titles: Mapping[str, str]) -> pd.DataFrame:
     """A table whose outcomes are called what people call them."""
     return table.assign(outcome=table["outcome"].replace(dict(titles)))
@@ -215,69 +146,6 @@ def wrong_prior(study: ScenarioStudy, problem: DecisionProblem, policies: Sequen
                 }
             )
     return pd.DataFrame(rows, columns=columns)
-
-
-@dataclass(frozen=True)
-class EventTable:
-    """Events among so many patients: of the best treatment for each, and how many more under each policy.
-
-    Attributes
-    ----------
-    count : int
-        Patients.
-    titles : tuple of str
-        Of the events, a column each.
-    rows : list of (str, list of str)
-        Of the best for each, then of each policy.
-    """
-
-    count: int
-    titles: tuple[str, ...]
-    rows: list[tuple[str, list[str]]]
-
-
-def event_table(scenario: Scenario, at_epsilon: pd.DataFrame, policies: Sequence[str]) -> EventTable | None:
-    """The events of a scenario beside death under some policies; None for a scenario without.
-
-    Parameters
-    ----------
-    scenario : Scenario
-        It has the events.
-    at_epsilon : DataFrame
-        Rows of a comparison at one epsilon, with `expected_EVENT` and `extra_EVENT`, and the references.
-    policies : sequence of str
-        Those that are shown, where they were compared.
-    """
-    names = list(scenario.events)
-    if not names:
-        return None
-    overall = at_epsilon[at_epsilon["group"] == ALL].set_index("policy")
-    columns = [f"extra_{name}" for name in names]
-    shown = [policy for policy in policies if policy in overall.index]
-    extra = overall.loc[shown, columns].to_numpy(dtype=np.float64)
-    least = overall.loc[[Greedy.name], [f"expected_{name}" for name in names]].to_numpy(dtype=np.float64)[0].tolist()
-    count = population([*least, *extra.ravel()])
-    told = [
-        (policy, [events(rate, count, sign=True) for rate in row])
-        for policy, row in zip(shown, extra.tolist(), strict=True)
-    ]
-    titles = tuple(scenario.outcome_title(name) for name in names)
-    return EventTable(count, titles, [(BEST, [events(rate, count) for rate in least]), *told])
-
-
-def event_lines(found: EventTable | None) -> list[str]:
-    """The table on the screen, and its columns in words above it."""
-    if found is None:
-        return []
-    marks = [f"[{place}]" for place in range(1, len(found.titles) + 1)]
-    widths = (25, *(COLUMN for _ in marks))
-    legend = ", ".join(f"{mark} {title}" for mark, title in zip(marks, found.titles, strict=True))
-    return [
-        *wrap(f"Events per {found.count:,} patients, of policies beyond the best treatment for each: {legend}."),
-        cells(["", *marks], widths),
-        *(cells([name, *values], widths) for name, values in found.rows),
-        "",
-    ]
 
 
 def without_effect(study: ScenarioStudy, problem: DecisionProblem) -> tuple[str, ...]:
