@@ -370,7 +370,6 @@ def _names(
     means = tables["arms"].pivot_table(index="arm", columns="outcome", values="mean", sort=False)
     # What is counted the other way round says nothing more.
     others = [each for each in means if each != outcome and not np.allclose(means[each], 1 - means[outcome])]
-    digests = [f"{name} (SHA-256 {digest[:12]}…)" for name, digest in study.identity["data"].items()]
     names = {
         "name": study.title,
         "title": _short(study.title, A_TITLE if len(means) <= FEW_ARMS else ONE_LINE),
@@ -386,8 +385,8 @@ def _names(
         "second": _short(second, IN_LINE),
         "p is": "p <" if p < LEAST_P else "p =",
         "effects": "signs" if p < SIGNS and told else "cannot be told",
-        "study": f"{study.name} (SHA-256 {study.digest[:12]}…)",
-        "data": "; ".join(digests),
+        "study": study.name,
+        "data": ", ".join(path.name for path in source.files.values()),
         "seed": str(study.seed),
         "formula": outcome_formula(source),
         "propensity": source.propensity,
