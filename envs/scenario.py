@@ -240,8 +240,10 @@ class Scenario:
         return (*self.transient, *self.events, DEATH)
 
     def outcome_title(self, name: str) -> str:
-        """An outcome in words: the title of an event, or the name."""
-        return self.events[name].title if name in self.events else name.replace("_", " ")
+        """An outcome in words: the title of an event, what a flag is called that is present, or the name."""
+        if name in self.events:
+            return self.events[name].title
+        return self.space.feature(name).in_words("1") if name in self.space.names else name.replace("_", " ")
 
     @property
     def actions(self) -> tuple[str, ...]:

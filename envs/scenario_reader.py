@@ -13,7 +13,7 @@ import numpy as np
 from scipy.special import gammainc
 
 from envs.cohort import admission_probability, matches, prior
-from envs.records import Feature, Level, RecordSpace
+from envs.records import BINARY, Feature, Level, RecordSpace
 from envs.scenario import (
     COST,
     DEATH,
@@ -145,8 +145,9 @@ def _read_features(
         if not isinstance(table.values[name], dict):
             features.append(Feature(name, UNREAD))
             continue
-        if not entry.values:
-            features.append(Feature(name, flag=True))
+        if set(entry.values) <= {"words"}:
+            features.append(Feature(name, flag=True, words=_read_words(entry, list(BINARY))))
+            entry.close()
             continue
         noted = len(entry.mistakes.found)
         levels = entry["levels"]

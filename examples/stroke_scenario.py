@@ -56,7 +56,7 @@ WORDS = {
     "stroke_type": [f"{each} stroke" for each in levels_of("stroke_type")],
     "hemianopia": ["no hemianopia", "hemianopia", "hemianopia not assessable"],
 }
-TITLES = {"a0": "none", "a1": "aspirin", "a2": "heparin", "a3": "both"}
+TITLES = {"a0": "no drug", "a1": "aspirin", "a2": "heparin", "a3": "both drugs"}
 HEAD = """\
 # Acute stroke, with the treatments of a real trial. Care of the 1990s: a model of that trial, not advice.
 #
@@ -97,13 +97,13 @@ TREATMENTS = """\
 # of the patients each), up to 14 days. Ratios of hazards with 95 % intervals [F]: main effects, from all four arms.
 # Costs are 0: utility counts what happens to patients.
 [treatments.a0]
-title = "none"
+title = "no drug"
 """
 BOTH = """\
 # The product of both. Whether those who got both depart from it [F], two-sided likelihood ratio:
 # {departures}.
 [treatments.a3]
-title = "both"
+title = "both drugs"
 combines = ["a1", "a2"]
 """
 HAZARDS = """\

@@ -52,10 +52,10 @@ DEFICITS = (
 )
 DEATH = "death"
 EVENTS: dict[str, tuple[str, tuple[str, ...]]] = {  # event -> its title, and the columns it is read from
-    "ischaemic_stroke": ("recurrent ischaemic stroke", ("ischaemic_stroke_14d", "indeterminate_stroke_14d")),
-    "haemorrhagic_stroke": ("haemorrhagic stroke", ("haemorrhagic_stroke_14d",)),
-    "major_bleed": ("major bleed outside the brain", ("major_bleed_14d",)),
-    "pulmonary_embolism": ("pulmonary embolism", ("pulmonary_embolism_14d",)),
+    "ischaemic_stroke": ("recurrent strokes", ("ischaemic_stroke_14d", "indeterminate_stroke_14d")),
+    "haemorrhagic_stroke": ("brain bleeds", ("haemorrhagic_stroke_14d",)),
+    "major_bleed": ("major bleeds", ("major_bleed_14d",)),
+    "pulmonary_embolism": ("lung embolisms", ("pulmonary_embolism_14d",)),
 }
 OUTCOMES = (*EVENTS, DEATH)
 ASPIRIN, HEPARIN = "a1", "a2"

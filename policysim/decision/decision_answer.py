@@ -43,7 +43,7 @@ from policysim.question.formats import NEGLIGIBLE, digits_of, enough
 from policysim.question.words import ALL, KEEP
 from policysim.study.basis import listed, numbers_by_part
 from policysim.study.cells import COLUMNS
-from policysim.study.certainty import as_stated, best_for_all, certainty, safest_option
+from policysim.study.certainty import UNTOLD, as_stated, best_for_all, certainty, safest_option
 from policysim.study.declared import ScenarioStudy
 from policysim.study.gain import Gain
 from policysim.study.labels import Labels, level_in_words
@@ -51,6 +51,10 @@ from policysim.study.options_table import DEATHS, FOR_ALL, LOSS, ONE, PRIVATE, c
 from policysim.study.sweep import N_THREADS, REFERENCES, at, evaluated_on
 
 COSTS = "costs"
+# Whether it is certain that a private choice is better than one for all, by the verdict.
+SURE_WORDS = {BETTER: "Yes", NOT_BETTER: "Yes, it is not", EQUAL: "Yes, they are equal", UNTOLD: "No"}
+# Of whoever sees the treatment.
+LEARNS = {"fully": "an observer learns nothing", "partly": "an observer learns a little"}
 # Digits of an epsilon that is printed.
 MOST_DIGITS = 6
 # Patients whose description is longer are not named.
@@ -389,11 +393,13 @@ def _names(
     problem, labels, columns, judged = found.problem, found.labels, tables["columns"], tables["certainty"]
     stated = columns[columns["stated"]].set_index("option")
     chosen = judged[(judged["measure"] == "value") & (judged["policy"] == stated.loc[PRIVATE, "policy"])]
+    verdict = str(chosen["verdict"].iloc[0])
     names = {
         "name": _capital(labels.name.replace("-", " ").replace("_", " ")),
         "hidden": _hidden(problem, labels),
         "one": stated.loc[ONE, "title"],
-        "verdict": _capital(str(chosen["verdict"].iloc[0])),
+        "sure": SURE_WORDS[verdict],
+        "untold": "Fewest deaths: cannot be told." if safest_option(tables) else "Deaths are not counted.",
         **{f"treatment {action}": title for action, title in labels.actions.items()},
         "method": f"Hidden: {labels.hidden}. From: {labels.hidden_from}. Assumed public: {labels.public}.",
         "idle": "",
@@ -408,7 +414,7 @@ def _names(
         names |= {
             "safest option": safest,
             "safest": _capital(str(stated.loc[safest, "title"])),
-            "safest hides": stated.loc[safest, "hides"],
+            "safest hides": LEARNS[str(stated.loc[safest, "hides"])],
         }
     if belief is not None:
         among = f" among “{belief['among']}”" if 0 < len(belief["among"]) <= MOST_AMONG else ""

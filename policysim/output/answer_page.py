@@ -79,6 +79,8 @@ def answer_page(
             style=Own(style),
             script=Own(script),
             policy=Own(content_policy(style, script)),
+            # Within a tag a number is not marked.
+            summary=Label(found["finding"]),
             moving=Own(_json(moving(tables, kind))),
             parts={name: f"{kind}-{name}.html" for name in ("about", "options", "notes")},
             first_figure=figures[:1],

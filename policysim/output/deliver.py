@@ -24,13 +24,14 @@ from markupsafe import Markup
 from policysim.files.terminal import say
 from policysim.files.whole_folders import alone_in, json_text, print_json, progress_bar, write_files
 from policysim.output.answer_page import Placed, answer_page, content_policy
+from policysim.output.card import card_of
 from policysim.output.differences import same_numbers
 from policysim.output.screen import screen, slots
 from policysim.question import OutputError, formats, words
 from policysim.question.answer import CARD, MANIFEST, PAGE, Answer, Drawing, Headline, Page, SizeName
 from policysim.question.formats import FILTERS, to_csv, unmarked
 from policysim.question.protocol import SILENT, Progress, Question
-from policysim.question.screen_lines import fitted
+from policysim.question.screen_lines import WIDEST, fitted
 from policysim.study.basis import OUTSIDE, hidden
 from policysim.study.cells import COLUMNS
 from policysim.study.gain import benefit
@@ -130,6 +131,8 @@ def folder_files(
     given : sequence of str, optional
         The options of the question that were given, and are not the study's own.
     """
+    if answer.kind:
+        answer = replace(answer, drawings=[*answer.drawings, *card_of(answer.options)])
     said = what_it_says(answer)
     files = {f"{name}.csv": to_csv(table) for name, table in written_tables(answer).items()}
     if folder:
@@ -327,7 +330,11 @@ def deliver(
         printed = [part for line in answer.screen for part in fitted(line)]
         if answer.kind:
             printed = screen(answer.options, answer.kind, full=full).splitlines()
-        say("\n".join([*printed, *(f"{label}: {path}" for label, path in paths.items())]) + "\n")
+        for line in (f"{label}: {path}" for label, path in paths.items()):
+            # Beside the last note where there is room.
+            beside = f"{printed[-1]} {line}" if answer.kind and not full else ""
+            printed = [*printed[:-1], beside] if 0 < len(beside) <= WIDEST else [*printed, line]
+        say("\n".join(printed) + "\n")
     return answer.exit_code
 
 

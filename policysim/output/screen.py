@@ -15,7 +15,7 @@ import pandas as pd
 from jinja2 import Environment, FileSystemLoader
 
 from policysim.study.cells import Cells, Label, Shown, environment
-from policysim.study.certainty import BETTER, VERDICTS, recommended
+from policysim.study.certainty import BETTER, VERDICTS, recommended, verdict_of
 from policysim.study.options_table import BENEFIT, COPY, EACH, EXPONENTIAL, LOSS, PRIVATE
 from policysim.study.six_lines import Listed, filled, six_lines, words_of
 
@@ -83,7 +83,7 @@ def slots(tables: Mapping[str, pd.DataFrame], kind: str) -> dict[str, Any]:
 
 def _section(words: Listed, table: pd.DataFrame, found: Mapping[str, Any]) -> SimpleNamespace:
     """A table behind the options: a row for each of its rows, and those columns that it has."""
-    options = set(table["option"])
+    options, title = set(table["option"]), filled(words.title, found)
     rows = table.drop_duplicates("row")[["row", "title", "epsilon"]]
     title = filled(words.title, found)
     return SimpleNamespace(
@@ -111,7 +111,6 @@ def _decision_slots(tables: Mapping[str, pd.DataFrame], common: dict[str, Any]) 
         SimpleNamespace(key=option, title=Label(title), hides=Label(hides))
         for option, title, hides in stated.itertuples(index=False, name=None)
     ]
-    best = tables["best-for-all"].query("value > 0")["row"] if "best-for-all" in tables else ()
     rows = _rows(tables, epsilon)
     found: dict[str, Any] = {
         **common,
@@ -125,17 +124,16 @@ def _decision_slots(tables: Mapping[str, pd.DataFrame], common: dict[str, Any]) 
         # Deaths come first, and then what matters most.
         "gains": [row for row in rows if row.moved < 0][:1],
         "costs": [row for row in rows if row.moved > 0][:2],
-        "for_all": [SimpleNamespace(key=key, name=names[f"treatment {key}"]) for key in best],
+        "rivals": _rivals(tables, names),
         "hiding": [head for head in heads if head.key not in SEEN],
         "seen": [head for head in heads if head.key in SEEN],
         "options": [head for head in heads if head.key in {PRIVATE, EXPONENTIAL}],
     }
     titles = words_of("decision").titles
-    unless = [
-        name
-        for name, there in (("prevalence", "times" in names), ("weight", "most a death may weigh" in set(facts)))
-        if there
-    ]
+    # Where a verdict turns that is for a private choice: at another prevalence, and at another weight of a death.
+    known = {"prevalence": "times" in names, "weight": "most a death may weigh" in set(facts)}
+    told = verdict(tables)["private choice better"]
+    unless = [name for name, there in known.items() if there and told]
     doubts = [filled(titles[name], found) for name in unless]
     found |= {"doubt": doubts[:1], "doubts": doubts[1:]}
     for row in rows:
@@ -195,6 +193,16 @@ def _trial_slots(tables: Mapping[str, pd.DataFrame], common: dict[str, Any]) -> 
         found[name] = filled(titles[name], found)
     found["title"] = {name: filled(titles[name], found) for name in ("arms", "policies", "interval")}
     return found
+
+
+def _rivals(tables: Mapping[str, pd.DataFrame], names: Mapping[str, Label]) -> list[list[SimpleNamespace]]:
+    """The treatments that are best for all in some redraws, if it cannot be told which is: one list, or none."""
+    if "best-for-all" not in tables:
+        return []
+    counts = tables["best-for-all"].query("value > 0").set_index("row")["value"]
+    if verdict_of(counts.max() / counts.sum()) == BETTER:
+        return []
+    return [[SimpleNamespace(key=key, name=names[f"treatment {key}"]) for key in counts.index]]
 
 
 def _who(tables: Mapping[str, pd.DataFrame], epsilon: float) -> Label:
