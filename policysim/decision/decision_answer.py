@@ -43,7 +43,16 @@ from policysim.question.formats import NEGLIGIBLE, digits_of, enough
 from policysim.question.words import ALL, KEEP
 from policysim.study.basis import listed, numbers_by_part
 from policysim.study.cells import COLUMNS
-from policysim.study.certainty import UNTOLD, as_stated, best_for_all, certainty, safest_option
+from policysim.study.certainty import (
+    BETTER,
+    EQUAL,
+    NOT_BETTER,
+    UNTOLD,
+    as_stated,
+    best_for_all,
+    certainty,
+    safest_option,
+)
 from policysim.study.declared import ScenarioStudy
 from policysim.study.gain import Gain
 from policysim.study.labels import Labels, level_in_words

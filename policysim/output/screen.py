@@ -15,7 +15,7 @@ import pandas as pd
 from jinja2 import Environment, FileSystemLoader
 
 from policysim.study.cells import Cells, Label, Shown, environment
-from policysim.study.certainty import BETTER, VERDICTS, recommended, verdict_of
+from policysim.study.certainty import BETTER, VERDICTS, recommended, verdict, verdict_of
 from policysim.study.options_table import BENEFIT, COPY, EACH, EXPONENTIAL, LOSS, PRIVATE
 from policysim.study.six_lines import Listed, filled, six_lines, words_of
 
