@@ -2,30 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import partial
 
 import pandas as pd
 
-from policies.reference import Greedy
 from policysim import figures
-from policysim.figures.card import Spans, card
 from policysim.figures.curves import MOST_CURVES, choices_seen, lines_seen
 from policysim.figures.described import Described, Lines
 from policysim.question import formats, words
 from policysim.question.answer import ColumnGroup, Drawing, TextTable, wide
 from policysim.question.words import ALL
-
-
-def card_drawing(now: pd.DataFrame, private: Sequence[str], epsilon: float) -> Drawing:
-    """What choosing for each gains over one treatment for all, without privacy and under each private policy.
-
-    `now` has the rows of everyone at this epsilon, by policy.
-    """
-    found = now[["difference", "difference_low", "difference_high"]]
-    best_first = found.loc[list(private)].sort_values("difference", ascending=False, kind="stable")
-    rows = [("no privacy", *found.loc[Greedy.name]), *best_first.itertuples(name=None)]
-    return card(Spans(rows, x=f"in mean outcome, at ε = {formats.plain(epsilon)}", y="gain over one treatment for all"))
 
 
 def gain_drawing(table: pd.DataFrame, epsilon: float) -> Drawing | None:

@@ -97,7 +97,7 @@ class TrialQuestion(StudyQuestion):
         tables["warnings"] = pd.DataFrame({"warning": warnings})
         return Answer(
             tables={name: table for name, table in tables.items() if not table.empty},
-            drawings=drawings(study, tables, options),
+            drawings=drawings(study, tables, options["examples"]),
             kind="trial",
             options=options,
             depends={
@@ -167,33 +167,18 @@ def tables_of(study: LoggedStudy, log: Log, comparison: pd.DataFrame, doubts: Lo
     }
 
 
-def drawings(
-    study: LoggedStudy, tables: Mapping[str, pd.DataFrame], options: Mapping[str, pd.DataFrame]
-) -> list[Drawing]:
-    """The figures of a comparison on a log, in the order of the page, and its card.
-
-    Parameters
-    ----------
-    study : LoggedStudy
-        What was asked.
-    tables : mapping of str to DataFrame
-        From `tables_of`.
-    options : mapping of str to DataFrame
-        From `trial_tables`.
-    """
+def drawings(study: LoggedStudy, tables: Mapping[str, pd.DataFrame], examples: pd.DataFrame) -> list[Drawing]:
+    """The figures of a comparison on a log that there are, from `tables_of` and the cells of example patients."""
     # matplotlib is the slowest import of all; everything before may still fail without it.
     from policysim.trials import trial_drawings as drawn  # noqa: PLC0415
 
     table = tables["comparison"]
-    at_epsilon = table[table["epsilon"] == study.epsilon]
-    now = at_epsilon[at_epsilon["group"] == ALL].set_index("policy")
-    private = [name for name in study.policies if CATALOGUE[name].uses_epsilon]
+    at_epsilon = table[(table["epsilon"] == study.epsilon) & ~table["policy"].isin([Greedy.name, Uniform.name])]
     made = [
         drawn.gain_drawing(table, study.epsilon),
-        drawn.groups_drawing(at_epsilon[~at_epsilon["policy"].isin([Greedy.name, Uniform.name])]),
+        drawn.groups_drawing(at_epsilon),
         drawn.calibration_drawing(tables["calibration"]),
         drawn.propensities_drawing(tables["propensities"]),
-        drawn.choices_drawing(options["examples"]),
-        drawn.card_drawing(now, private, study.epsilon),
+        drawn.choices_drawing(examples),
     ]
     return [drawing for drawing in made if drawing is not None]
