@@ -159,7 +159,7 @@ def _trial_slots(tables: Mapping[str, pd.DataFrame], common: dict[str, Any]) -> 
             key=option,
             title=Label(title),
             full=Label(option),
-            name=Label(f"{title[:1].upper()}{title[1:]}"),
+            name=Label(title.rstrip("*")),
             section=section,
             verdict=Label(said[option] if section == "policy" else ""),
         )
@@ -178,7 +178,7 @@ def _trial_slots(tables: Mapping[str, pd.DataFrame], common: dict[str, Any]) -> 
         "verdict": Label(said[PRIVATE]),
         "who": _who(tables, epsilon),
         "patients": [
-            SimpleNamespace(key=key, title=Label(title))
+            SimpleNamespace(key=key, name=Label(key), title=Label(title))
             for key, title in tables["examples"].drop_duplicates("row")[["row", "title"]].to_numpy()
         ],
         "further": [f"outcome: {names[each]}" for each in names if each == "further"],

@@ -394,7 +394,7 @@ def _names(
         "hidden": _capital(hidden(study)),
         "hidden from": study.hidden_from,
         "public": PUBLIC_OF_LOG,
-        **{f"mechanism {name}": mechanism_words(name) for name in study.policies},
+        **{f"mechanism {name}": f"{name}: {mechanism_words(name)}" for name in study.policies},
         **{f"caveat {place}": each for place, each in enumerate(warnings)},
         **{f"warning {place}": _short(each, A_WARNING) for place, each in enumerate(warnings)},
     }

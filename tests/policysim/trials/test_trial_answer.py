@@ -353,7 +353,7 @@ def test_no_digit_stands_on_a_page_but_in_cells_and_names(saved):
     assert title.endswith("One arm for all: at ε = 1, no treatment chosen privately can be told to be better")
     seen = re.sub(r"<(title|style|script|svg|data)\b.*?</\1>|<[^>]*>", "\0", page, flags=re.DOTALL)
     names = ("old: 1", r"old [01]", r"Study \w+, seed \d+, data log0.csv", r"python [\d.]+(, [a-z-]+ [\w.+]+)+")
-    for name in (*names, mechanism_words("exponential"), mechanism_words("optimal")):
+    for name in (*names, *map(mechanism_words, ("exponential", "optimal"))):
         seen = re.sub(name if name in names else re.escape(html.escape(name)), "", seen)
     assert [text for text in html.unescape(seen).split("\0") if re.search(r"\d", text)] == []
 
