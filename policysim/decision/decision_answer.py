@@ -25,7 +25,7 @@ from policies.policy import Policy
 from policies.problem import DecisionProblem
 from policies.randomized_response import RandomizedResponse
 from policies.reference import BestFixed
-from policysim.decision.beliefs import Beliefs, hidden_beliefs
+from policysim.decision.beliefs import Beliefs
 from policysim.decision.evidence import (
     TIMES,
     method_table,
@@ -95,7 +95,7 @@ def answer_tables(
     columns = choose_columns(comparison, labels, epsilon, policies=ranked, named=ranked if named else ())
     always = (*REFERENCES, Exponential(epsilon), RandomizedResponse(epsilon))
     policies = {policy.name: policy for policy in (*always, *asked.policies)}
-    belief = _strongest(problem, labels, columns, policies)
+    belief = _strongest(found)
     grids: dict[str, list[FloatArray]] = {}
     if study is not None:
         grids, titles = _outcomes(study, problem)
@@ -221,18 +221,15 @@ def _outcomes(study: ScenarioStudy, problem: DecisionProblem) -> tuple[dict[str,
     return found, {name: scenario.outcome_title(name) for name in weighed} | {COSTS: "units of cost"}
 
 
-def _strongest(
-    problem: DecisionProblem, labels: Labels, columns: pd.DataFrame, policies: Mapping[str, Policy]
-) -> pd.Series | None:
+def _strongest(found: Results) -> pd.Series | None:
     """What a private choice gives away most, a row of `hidden_beliefs`; None where it says nothing of a feature."""
-    chosen = columns[columns["stated"] & (columns["option"] == PRIVATE)].iloc[0]
-    found = hidden_beliefs(problem, at(policies[chosen["policy"]], chosen["epsilon"]), labels.hidden_features)
-    if found.empty:
+    beliefs = found.tables.get("beliefs")
+    if beliefs is None or beliefs.empty:
         return None
-    strongest = Beliefs.of(found, problem).strongest
+    strongest = Beliefs.of(beliefs, found.problem).strongest
     if strongest.change < LEAST_CHANGE:
         return None
-    return found[(found["feature"] == strongest.feature) & (found["level"] == strongest.level)].iloc[0]
+    return beliefs[(beliefs["feature"] == strongest.feature) & (beliefs["level"] == strongest.level)].iloc[0]
 
 
 def _details(
@@ -262,11 +259,10 @@ def _details(
     patients, leveled = (None, None) if belief is None else _of_belief(problem, belief)
     weights: dict[DecisionProblem, _Weights] = {}
     for on in {evaluated_on(policy, problem) for _, policy in jobs}:
+        summed = [[_summed(problem, on, problem.prior * each) for each in listed] for listed in outcomes.values()]
         weights[on] = _Weights(
-            {
-                name: np.stack([_summed(problem, on, problem.prior * each) for each in listed], axis=1)
-                for name, listed in outcomes.items()
-            },
+            list(outcomes),
+            np.array(summed).reshape(len(summed), on.n_actions * on.n_records),
             None if patients is None else _summed(problem, on, patients),
             None if leveled is None else _summed(problem, on, leveled),
         )
@@ -286,15 +282,17 @@ def _details(
 
 
 class _Weights(NamedTuple):
-    """Outcomes times who they happen to, (m, k) each; and who are in a class, and who there have a level, (m,)."""
+    """Outcomes times who they happen to, (o, k m); and who are in a class, and who there have a level, (m,)."""
 
-    outcomes: dict[str, FloatArray]
+    names: list[str]
+    outcomes: FloatArray
     patients: FloatArray | None
     leveled: FloatArray | None
 
     def of(self, table: FloatArray) -> dict[str, float]:
         """What a table of probabilities, (m, k), gives, and the least and the largest belief after a treatment."""
-        found = {f"expected_{name}": float(np.einsum("na,na->", each, table)) for name, each in self.outcomes.items()}
+        means = self.outcomes @ np.ravel(table.T)
+        found = {f"expected_{name}": mean for name, mean in zip(self.names, means.tolist(), strict=True)}
         if self.patients is not None and self.leveled is not None:
             given = self.patients @ table
             told = given > NEGLIGIBLE * self.patients.sum()

@@ -172,8 +172,9 @@ def results(
         tables["examples"] = example_probabilities(problem, patients, usable, asked.epsilons, progress, kept=rows)
         names = {policy.name for policy in asked.private}
         tables["break-even"] = break_even(overall, names, Gain.of(problem), asked.death_weight)
-        best = best_private(overall, private)
-        if best is not None and labels.hidden_features:
+        # As among the options: the exponential mechanism where no other policy spends epsilon.
+        best = best_private(overall, private) or Exponential(asked.epsilon)
+        if labels.hidden_features:
             tables["beliefs"] = hidden_beliefs(problem, at(best, asked.epsilon), labels.hidden_features)
         curve = _frontier(problem, asked, progress)
         if curve is not None:

@@ -19,10 +19,10 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 from markupsafe import Markup
 
-from policysim.output.screen import TEMPLATES, page_engine, page_part, slots
+from policysim.output.screen import TEMPLATES, page_engine, page_part, sections, slots
 from policysim.question.answer import MANIFEST, Answer
 from policysim.question.formats import six_digits
-from policysim.study.cells import Label
+from policysim.study.cells import Cells, Label
 from policysim.study.certainty import RESTATED
 from policysim.study.six_lines import Sketch, filled, words_of
 
@@ -64,7 +64,9 @@ def answer_page(
         The drawings by name.
     """
     tables, kind = answer.options, answer.kind
-    found, words = slots(tables, kind), words_of(kind)
+    cell = Cells(tables)
+    found, words = slots(tables, kind, cell), words_of(kind)
+    listed = sections(tables, kind, found)
     styles: dict[str, str] = {}
     figures = list(_figures(answer, found, words.figures, vectors, styles))
     colours = _own("style.css").split(END_OF_FIGURES)[0]
@@ -81,12 +83,12 @@ def answer_page(
             policy=Own(content_policy(style, script)),
             # Within a tag a number is not marked.
             summary=Label(found["finding"]),
-            moving=Own(_json(moving(tables, kind))),
+            moving=Own(_json(moving(tables, kind, cell))),
             parts={name: f"{kind}-{name}.html" for name in ("about", "options", "notes")},
             first_figure=figures[:1],
             figures=figures[1:],
-            opened=[each for each in found["sections"] if each.shown],
-            closed=[each for each in found["sections"] if not each.shown],
+            opened=[each for each in listed if each.shown],
+            closed=[each for each in listed if not each.shown],
             glossary=[
                 SimpleNamespace(term=Label(term), meaning=filled(meaning, found))
                 for term, meaning in words.glossary.items()
@@ -134,8 +136,8 @@ def notebook_part(tables: Mapping[str, pd.DataFrame], kind: str) -> str:
     return f'<div class="policysim"><style>{style}</style>\n{page_part(slots(tables, kind), kind)}</div>'
 
 
-def moving(tables: Mapping[str, pd.DataFrame], kind: str) -> dict[str, Any]:
-    """What the slider changes.
+def moving(tables: Mapping[str, pd.DataFrame], kind: str, cell: Cells) -> dict[str, Any]:
+    """What the slider changes, from the tables and their cells.
 
     Returns
     -------
@@ -144,13 +146,13 @@ def moving(tables: Mapping[str, pd.DataFrame], kind: str) -> dict[str, Any]:
         latter as HTML), and slots: the place of each changing part among all that are marked, and its HTML at each
         epsilon.
     """
-    stated = slots(tables, kind)
+    stated = slots(tables, kind, cell)
     epsilons = _epsilons(tables)
     parts = []
     for epsilon in epsilons:
         found = stated
         if epsilon != stated["epsilon"]:
-            found = slots(RESTATED[kind](tables, epsilon), kind)
+            found = slots(RESTATED[kind](tables, epsilon), kind, cell)
             # What is said of the stated epsilon only stands at every other, too.
             pairs = zip(stated["findings"], found["findings"], strict=True)
             found["findings"] = [first if first.stays else now for first, now in pairs]

@@ -36,6 +36,7 @@ def screen(tables: Mapping[str, pd.DataFrame], kind: str, *, full: bool = False)
     engine = environment(html=False, loader=FileSystemLoader(TEMPLATES))
     engine.filters.update(lines=lines, grid=grid)
     found = slots(tables, kind)
+    found["sections"] = sections(tables, kind, found) if full else []
     parts = [f"{kind}-screen.txt", *(["tables.txt"] if full else [])]
     return "\n".join(engine.get_template(name).render(found).rstrip() + "\n" for name in parts)
 
@@ -52,7 +53,7 @@ def page_engine() -> Environment:
     return environment(html=True, loader=FileSystemLoader(TEMPLATES))
 
 
-def slots(tables: Mapping[str, pd.DataFrame], kind: str) -> dict[str, Any]:
+def slots(tables: Mapping[str, pd.DataFrame], kind: str, cell: Cells | None = None) -> dict[str, Any]:
     """What the templates of an answer print and loop over: cells, names, and lists in their order.
 
     Parameters
@@ -62,8 +63,10 @@ def slots(tables: Mapping[str, pd.DataFrame], kind: str) -> dict[str, Any]:
         and "differences", and "beliefs" and "best-for-all" where there are such.
     kind : str
         The kind of question, whose words are used.
+    cell : Cells, optional
+        Of the same tables, or of those that were restated.
     """
-    cell, columns = Cells(tables), tables["columns"]
+    cell, columns = cell or Cells(tables), tables["columns"]
     epsilon = float(columns.loc[columns["stated"], "epsilon"].dropna().iloc[0])
     found: dict[str, Any] = {
         "cell": cell,
@@ -75,17 +78,19 @@ def slots(tables: Mapping[str, pd.DataFrame], kind: str) -> dict[str, Any]:
     found = _trial_slots(tables, found) if kind == "trial" else _decision_slots(tables, found)
     holds, words = VERDICTS[kind](tables), words_of(kind)
     found["heading"] = filled(words.titles["heading"], found)
-    # Where a title stands no cell can be marked.
-    found["finding"] = Label(filled(words.titles[f"recommend {recommended(holds)}"], found))
-    found["sections"] = [_section(each, tables[each.name], found) for each in words.tables if each.name in tables]
+    found["finding"] = filled(words.titles[f"recommend {recommended(holds)}"], found)
     return {**found, "findings": six_lines(kind, holds, found)}
+
+
+def sections(tables: Mapping[str, pd.DataFrame], kind: str, found: Mapping[str, Any]) -> list[SimpleNamespace]:
+    """The tables behind the options, as far as there are such, in their order; `found` are the slots."""
+    return [_section(each, tables[each.name], found) for each in words_of(kind).tables if each.name in tables]
 
 
 def _section(words: Listed, table: pd.DataFrame, found: Mapping[str, Any]) -> SimpleNamespace:
     """A table behind the options: a row for each of its rows, and those columns that it has."""
     options, title = set(table["option"]), filled(words.title, found)
     rows = table.drop_duplicates("row")[["row", "title", "epsilon"]]
-    title = filled(words.title, found)
     return SimpleNamespace(
         name=Label(words.name),
         title=title,

@@ -53,18 +53,17 @@ def certainty(redrawn: pd.DataFrame, reference: str, *, stated: bool = False) ->
     1  other       1  cannot be told
     """
     measures = {"value": 1.0, **({DEATHS: -1.0} if f"expected_{DEATHS}" in redrawn else {})}
-    rows = []
+    found = []
     for measure, sign in measures.items():
         column = "value" if measure == "value" else f"expected_{measure}"
-        wide = sign * redrawn.pivot(index="draw", columns="option", values=column)
-        beyond = wide.sub(wide[reference], axis=0)
-        rounding = _rounding(wide)
-        for option in redrawn["option"].unique():
-            difference = beyond[option].to_numpy()
-            better, equal = int((difference > rounding).sum()), int((np.abs(difference) <= rounding).sum())
-            verdict = verdict_of(better / len(wide), equal / len(wide))
-            rows.append((option, measure, better, equal, 0 if stated else len(wide), verdict))
-    return pd.DataFrame(rows, columns=["policy", "measure", "better", "equal", "draws", "verdict"])
+        wide = sign * redrawn.pivot(index="draw", columns="option", values=column)[redrawn["option"].unique()]
+        beyond = wide.sub(wide[reference], axis=0).to_numpy()
+        rounding = _rounding(wide).to_numpy()[:, None]
+        better, equal = (beyond > rounding).sum(axis=0), (np.abs(beyond) <= rounding).sum(axis=0)
+        verdicts = [verdict_of(more / len(wide), same / len(wide)) for more, same in zip(better, equal, strict=True)]
+        numbers = {"better": better, "equal": equal, "draws": 0 if stated else len(wide), "verdict": verdicts}
+        found.append(pd.DataFrame({"policy": wide.columns, "measure": measure, **numbers}))
+    return pd.concat(found, ignore_index=True)
 
 
 def as_stated(comparison: pd.DataFrame, epsilon: float) -> pd.DataFrame:
