@@ -190,7 +190,7 @@ def _trial_slots(tables: Mapping[str, pd.DataFrame], common: dict[str, Any]) -> 
         "confidence": common["cell"]("facts", "confidence"),
     }
     # A clause for each of these numbers that there is.
-    clauses = {"counted": "of", "powered": "least gain", "more_arms": "more arms", "proven": "least loss"}
+    clauses = {"counted": "of", "powered": "least gain", "more_arms": "more arms"}
     clauses |= {each: each for each in ("unread", "untreated", "missing", "censored")}
     found |= {clause: [fact for fact in [fact] if fact in facts] for clause, fact in clauses.items()}
     titles = words_of("trial").titles
