@@ -16,6 +16,7 @@ optimal/       the limit: the private policy of highest value, its parts and its
 proof          what makes a proof that no private policy can, decided in rational numbers
 catalogue      the policies by name; literature: the works to cite for them
 selection      a private choice from one score per candidate; selection_release: the draw in whole numbers
+discrete_laplace   noise for counts, in whole numbers, drawn exactly
 local/         randomised response on each person's value: channels, reports, estimation
 accounting     what several uses cost together; eta of a policy, which says how its uses add up
 masked         decisions of a process in which not every state allows every action

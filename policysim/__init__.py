@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from policysim.course.treatment_course import build_course
     from policysim.decision.beliefs import beliefs
     from policysim.decision.frontier import frontier
+    from policysim.decision.publishing import ways_to_publish
     from policysim.logs.read_log import read_log
     from policysim.output.report import Report
     from policysim.question.protocol import Progress
@@ -95,6 +96,7 @@ _HOME = {
     "read_log": "policysim.logs.read_log",
     "select": "policies.selection",
     "sensitivity": "policies.sensitivity",
+    "ways_to_publish": "policysim.decision.publishing",
 }
 
 __all__ = [
@@ -134,6 +136,7 @@ __all__ = [
     "select",
     "sensitivity",
     "smallest_epsilon",
+    "ways_to_publish",
 ]
 
 

@@ -14,6 +14,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 from PIL import Image
 
+import policysim as ps
 from policysim import figures
 
 ROOT = Path(__file__).parents[2]
@@ -39,6 +40,11 @@ def examples(report: str) -> pd.DataFrame:
     return found
 
 
+def ways_to_publish(study: str) -> pd.DataFrame:
+    """What each way to publish costs, at several ε."""
+    return ps.ways_to_publish(ps.build_problem(ps.load_study(study)), [0.1, 0.3, 0.5, 1, 2, 3, 5, 10])
+
+
 FIGURES: dict[str, Callable[[], Figure]] = {
     "frontier": lambda: figures.frontier(table("covid", "comparison")),
     "benefit_vs_harm": lambda: figures.benefit_vs_harm(table("covid", "frontier"), table("covid", "comparison")),
@@ -52,6 +58,7 @@ FIGURES: dict[str, Callable[[], Figure]] = {
     "forest": lambda: figures.forest(at_one("actg175")),
     "value_over_days": lambda: figures.value_over_days(table("covid-14-days", "comparison")),
     "ways_over_days": lambda: figures.ways_over_days(table("covid-14-days", "ways")),
+    "publishing": lambda: figures.publishing(ways_to_publish("covid")),
 }
 
 

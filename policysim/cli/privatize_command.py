@@ -1,4 +1,4 @@
-"""`policysim privatize`: randomised response on columns of a file, or of the files of a folder."""
+"""`policysim privatize`: columns of a file, or of a folder of files, as randomised values or as a noisy table."""
 
 from __future__ import annotations
 
@@ -8,43 +8,63 @@ import math
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from policysim.cli.options import add_json, add_ledger, add_seed, as_usage, number, rows_file, rows_folder
+from policysim.cli.options import add_json, add_ledger, add_seed, as_usage, names, number, rows_file, rows_folder
 from policysim.cli.parser import Commands
 
 if TYPE_CHECKING:
     from policysim.release.privatize_note import Note
     from policysim.release.privatize_table import Table
 
-NOT_WITH_ESTIMATE = ("column", "epsilon", "out", "levels", "separately", "true", "seed", "ledger", "again")
+VALUES, TABLE = FORMS = ("values", "table")
+OF_VALUES, OF_TABLE = ("separately", "true"), ("by", "adjacency", "no-negative")
+SHARED = ("column", "epsilon", "out", "levels", "study", "seed", "ledger", "again")
 
 
 def add(commands: Commands) -> None:
     """The command and its options."""
     parser = commands.add_parser(
         "privatize",
-        help="randomise columns of a file so that no row reveals them; estimate from such a file",
+        help="randomise columns of a file, or count them with noise, so that no row reveals them",
         description="Write a copy of a CSV or Parquet file, or of a folder of them, in which k-ary randomised response "
-        "replaces some columns, with a note of the mechanism beside it, and print the table that can be estimated from "
-        "it. A second release of the same rows adds its ε: policysim-releases.json beside them, which is private, "
+        "replaces some columns, and print the table that can be estimated from it; or with --as table, write nothing "
+        "but how many rows hold each combination of levels, with noise. A note of the mechanism stands beside it. "
+        "A second release of the same rows adds its ε: policysim-releases.json beside them, which is private, "
         "lists the releases, and the same content is released a second time only with --again (else exit code 4).",
     )
     parser.add_argument(
         "data", type=Path, metavar="DATA", help="a .csv or .parquet file with one row per person; or a folder of such"
     )
-    parser.add_argument("--column", action="append", metavar="NAME", help="a column to replace; may be repeated")
+    parser.add_argument("--column", action="append", metavar="NAME", help="a column to hide; may be repeated")
+    parser.add_argument(
+        "--as", dest="form", choices=FORMS, help="values: a copy of the rows (default); table: counts with noise"
+    )
     parser.add_argument(
         "--epsilon",
         type=number("a finite number > 0", lambda value: 0 < value < math.inf),
         metavar="1",
-        help="the privacy loss of one row, all its columns together",
+        help="the privacy loss of one row, all its columns together; of a table, that of the whole table",
     )
     parser.add_argument(
-        "--out", metavar="OUT", help="the private file, or the folder of many; its note is OUT.privacy.json"
+        "--out", metavar="OUT", help="the private file, the folder of many, or the table; its note is OUT.privacy.json"
     )
     parser.add_argument(
         "--levels", action="append", metavar="NAME=A,B", help="what a column may hold (public); may be repeated"
+    )
+    parser.add_argument(
+        "--study", metavar="STUDY", help="take levels that are not declared here from a study: features, treatments"
+    )
+    parser.add_argument(
+        "--by", type=names, action="extend", metavar="NAME", help="with --as table: count within groups, one or one,two"
+    )
+    parser.add_argument(
+        "--adjacency",
+        choices=("replace-one", "add-or-remove-one"),
+        help="with --as table: a row is replaced (default; the number of rows is public), or is there or not",
+    )
+    parser.add_argument(
+        "--no-negative", action="store_true", help="with --as table: publish 0 in place of a negative count"
     )
     parser.add_argument(
         "--separately", action="store_true", help="each column by itself with an equal share of ε, not all jointly"
@@ -64,36 +84,41 @@ def run(chosen: argparse.Namespace) -> int:
     """Make a private file, or with --estimate, read one."""
     from policysim.files.terminal import say
     from policysim.files.whole_folders import print_json, progress_bar
-    from policysim.question.protocol import UsageError
+    from policysim.release.noisy_table import table_screen
     from policysim.release.privatize_source import open_source
     from policysim.release.privatize_table import private_document, private_screen, read_private
 
     if chosen.estimate:
-        for name in NOT_WITH_ESTIMATE:
-            given = getattr(chosen, name)
-            if given is not None and given is not False:
-                raise UsageError(f"--{name} does not go with --estimate: the note says what was done")
-        path = chosen.data
-        with progress_bar(open_source(path).unit) as progress:
-            note, tables = read_private(path, progress)
+        _refuse(chosen, ("as", *SHARED, *OF_VALUES, *OF_TABLE), "--estimate: the note says what was done")
+        with progress_bar(open_source(chosen.data).unit) as progress:
+            note, tables = read_private(chosen.data, progress)
+        document, screen = private_document(chosen.data, note, tables), private_screen
+    elif chosen.form == TABLE:
+        _refuse(chosen, OF_VALUES, "--as table")
+        document, screen = _counted(chosen), table_screen
     else:
-        path, note, tables = _privatized(chosen)
-    document = private_document(path, note, tables, true=chosen.true)
+        _refuse(chosen, OF_TABLE, "a copy of the rows, only with --as table")
+        document, screen = private_document(*_privatized(chosen), true=chosen.true), private_screen
     if chosen.json:
         print_json(document)
     else:
-        say(private_screen(document) + "\n")
+        say(screen(document) + "\n")
     return 0
 
 
-def _privatized(chosen: argparse.Namespace) -> tuple[Path, Note, list[Table]]:
-    """Make the private file, or folder: its path, its note and its tables."""
-    from policysim.files.terminal import complain
-    from policysim.files.whole_folders import progress_bar
+def _refuse(chosen: argparse.Namespace, options: Sequence[str], why: str) -> None:
+    """UsageError for an option that was given and does not go with what is done."""
     from policysim.question.protocol import UsageError
-    from policysim.release.privatize import privatize_files
-    from policysim.release.privatize_note import make_plan, note_path
-    from policysim.release.privatize_source import levels_in, open_source
+
+    for name in options:
+        given = getattr(chosen, "form" if name == "as" else name.replace("-", "_"))
+        if given is not None and given is not False:
+            raise UsageError(f"--{name} does not go with {why}")
+
+
+def _asked(chosen: argparse.Namespace) -> dict[str, list[str]]:
+    """The declared levels of columns and groups; UsageError for what is missing or contradicts itself."""
+    from policysim.question.protocol import UsageError
 
     columns: list[str] = chosen.column or []
     if not columns:
@@ -101,11 +126,91 @@ def _privatized(chosen: argparse.Namespace) -> tuple[Path, Note, list[Table]]:
     for column in columns:
         if columns.count(column) > 1:
             raise UsageError(f"--column {column} is given twice")
-    levels = parse_levels(chosen.levels or [], columns)
+    every = [*columns, *(chosen.by or [])]
+    of_study = _levels_of(chosen.study) if chosen.study else {}
+    levels = {column: of_study[column] for column in every if column in of_study}
+    levels |= parse_levels(chosen.levels or [], every)
     if chosen.epsilon is None:
         raise UsageError("privatize needs --epsilon: the privacy loss of one row, such as 1")
     if chosen.seed is not None and chosen.ledger is not None:
         raise UsageError("--ledger does not go with --seed: a simulation is no release, and is not counted")
+    return levels
+
+
+def _levels_of(name: str) -> dict[str, list[str]]:
+    """The levels of a study's features, and of its treatments: in its log's column, or in a column "treatment"."""
+    from policysim.study.declared import LoggedStudy, require_scenario
+    from policysim.study.study_reader import load_study
+
+    study = load_study(name)
+    levels = {feature.name: [str(level) for level in feature.levels] for feature in study.space.features}
+    if isinstance(study, LoggedStudy):
+        treatments = [value for value, _ in study.log.treatments]
+        return {**levels, study.log.treatment: treatments} if treatments else levels
+    return {**levels, "treatment": list(require_scenario(study).scenario.actions)}
+
+
+def _counted(chosen: argparse.Namespace) -> dict[str, Any]:
+    """Make a noisy table: what is published of it."""
+    from policysim.files.whole_folders import progress_bar
+    from policysim.question.protocol import UsageError
+    from policysim.release.ledger import REPLACE
+    from policysim.release.noisy_table import TablePlan, release_table
+    from policysim.release.privatize_source import open_source
+
+    levels, by = _asked(chosen), chosen.by or []
+    for column in [*chosen.column, *by]:
+        if column not in levels:
+            raise UsageError(
+                f"a table needs the levels of {column}, which are public, declared: --levels {column}=A,B, or --study"
+            )
+    if chosen.out is None:
+        raise UsageError("privatize needs --out FILE.csv for a table")
+    with as_usage():
+        plan = TablePlan(
+            {column: levels[column] for column in chosen.column},
+            chosen.epsilon,
+            {column: levels[column] for column in by},
+            adjacency=chosen.adjacency or REPLACE,
+            no_negative=chosen.no_negative,
+        )
+    source = open_source(chosen.data)
+    with progress_bar(source.unit) as progress:
+        document = release_table(
+            source,
+            Path(chosen.out),
+            plan,
+            seed=chosen.seed,
+            ledger=chosen.ledger,
+            again=chosen.again,
+            progress=progress,
+        )
+    _warn_of_note(source.path)
+    return document
+
+
+def _warn_of_note(data: Path) -> None:
+    """Say so where the data may be private already."""
+    from policysim.files.terminal import complain
+    from policysim.release.privatize_note import note_path
+
+    note = note_path(data)
+    if note.exists():
+        complain(
+            f"warning: {note.name} stands beside {data.name}: its columns may already have been randomised, and "
+            "nothing here corrects for that or adds its epsilon"
+        )
+
+
+def _privatized(chosen: argparse.Namespace) -> tuple[Path, Note, list[Table]]:
+    """Make the private file, or folder: its path, its note and its tables."""
+    from policysim.files.whole_folders import progress_bar
+    from policysim.question.protocol import UsageError
+    from policysim.release.privatize import privatize_files
+    from policysim.release.privatize_note import make_plan
+    from policysim.release.privatize_source import levels_in, open_source
+
+    levels, columns = _asked(chosen), chosen.column
     if chosen.out is None:
         raise UsageError("privatize needs --out FILE, or --out FOLDER for a folder")
     try:
@@ -125,12 +230,7 @@ def _privatized(chosen: argparse.Namespace) -> tuple[Path, Note, list[Table]]:
         note, tables = privatize_files(
             source, out, randomization, seed=chosen.seed, ledger=chosen.ledger, again=chosen.again, progress=progress
         )
-    before = note_path(source.path)
-    if before.exists():
-        complain(
-            f"warning: {before.name} stands beside {source.path.name}: its columns may already have been randomised, "
-            "and nothing here corrects for that or adds its epsilon"
-        )
+    _warn_of_note(source.path)
     return out, note, tables
 
 
@@ -149,7 +249,7 @@ def parse_levels(texts: Sequence[str], columns: Sequence[str]) -> dict[str, list
         # Of columns "a" and "a=b", the longer one is meant by "a=b=0,1".
         column = max((name for name in columns if text.startswith(f"{name}=")), key=len, default=None)
         if column is None:
-            raise UsageError(f"--levels must be COLUMN=A,B of a column named with --column, got {text!r}")
+            raise UsageError(f"--levels must be COLUMN=A,B of a column named with --column or --by, got {text!r}")
         if column in levels:
             raise UsageError(f"--levels of {column} are given twice")
         try:

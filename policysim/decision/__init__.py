@@ -10,6 +10,7 @@ redraws          how far results depend on the model's uncertain numbers, drawn 
 scenario_outcomes   what only a scenario tells: losses by outcome, drivers, prevalence, events, and what changes nothing
 prices           what hiding each feature costs
 frontier         utility against harm
+publishing       what each way to publish treatments costs the patients, and its reader
 findings         what a comparison found at one epsilon
 headline, summary    the finding as a title, with one number; the answer in sentences
 brief, headings  the first screen of the page, who bears the extra deaths; what each section found

@@ -406,7 +406,7 @@ def _names(
         "hidden": _hidden(problem, labels),
         "one": stated.loc[ONE, "title"],
         "sure": SURE_WORDS[verdict],
-        "untold": "Fewest deaths: cannot be told." if safest_option(tables) else "Deaths are not counted.",
+        "untold": "Fewest deaths cannot be told." if safest_option(tables) else "Deaths are not counted.",
         **{f"treatment {action}": title for action, title in labels.actions.items()},
         "method": f"Hidden: {labels.hidden}. From: {labels.hidden_from}. Assumed public: {labels.public}.",
         "idle": "",

@@ -4,6 +4,7 @@ benefit     what is kept and what harm is done, over epsilon and against each ot
 parts       what the benefit is made of, what drives the sensitivity, and how 1,000 patients fare
 patients    who bears the loss: groups, all patients in a row, single ones; forest plots of trials
 over_days   courses of treatment
+noised_copies   what a reader of what is published can know
 described   figures that are described by data alone
 card        small figures that stand for a whole report where many are shown
 curves      what is asked of a table, what the figures over epsilon share, and what is seen in them, in words
@@ -26,6 +27,7 @@ from policysim.figures.benefit import (
 from policysim.figures.curves import over_epsilon, spenders, telling
 from policysim.figures.lettering import set_epsilon_axis
 from policysim.figures.looks import SIZES, label, looks
+from policysim.figures.noised_copies import publishing
 from policysim.figures.over_days import value_over_days, ways_over_days
 from policysim.figures.parts import benefit_parts, gained_by_outcome, icon_array, icon_counts, sensitivity_by_weight
 from policysim.figures.patients import action_probabilities, flat_features, forest, loss_by_group, patient_losses
@@ -50,6 +52,7 @@ __all__ = [
     "out_of_reach",
     "over_epsilon",
     "patient_losses",
+    "publishing",
     "sensitivity_by_weight",
     "set_epsilon_axis",
     "spenders",

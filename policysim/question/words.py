@@ -11,6 +11,9 @@ from policysim.question.formats import of_100, plain
 # and the bounds of the limit.
 ALL, BEST_SCHEDULE, PLAN_ONCE = "all", "best-schedule", "plan-once"
 ACHIEVABLE, UNBEATABLE = "optimal-achievable", "optimal-unbeatable"
+# The ways to publish treatments.
+NOTHING, NOISY_TABLE, NOISY_VALUES, TRUEST = "nothing", "noisy table", "noisy values", "noisy values, most true"
+PRIVATE_CHOICE, PRIVATE_RECORD, ONE_FOR_ALL, AS_IT_IS = "private choice", "private record", "one for all", "as it is"
 # A policy that keeps less than what is proven to be the most by no more than this, as a share, keeps the most.
 TIGHT = 1e-6
 # The benefit kept that tables and headlines ask for.

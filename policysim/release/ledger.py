@@ -39,6 +39,7 @@ from policysim.files.many_files import file_digest
 from policysim.files.terminal import complain
 from policysim.files.whole_folders import LOCKS, json_text, remove_empty, uninterrupted
 from policysim.question import EXIT_CHECK, OutputError
+from policysim.question.formats import enough
 
 with suppress(ImportError):
     import fcntl
@@ -125,7 +126,7 @@ class Earlier:
     def warning(self) -> str:
         """What a reader must know, in one sentence or two."""
         times = "once" if self.releases == 1 else f"{self.releases} times"
-        together = f"ε = {self.epsilon_in_all:g} in all with this one."
+        together = f"ε = {enough(self.epsilon_in_all, 6):g} in all with this one."
         if self.epsilon_in_all == math.inf:
             together = "and no ε covers a column that one of them randomises and another one leaves as it is."
         return f"These rows were released {times} before: {together}"
@@ -258,11 +259,11 @@ def _refuse_repetition(ledger: Path, releases: Sequence[Release], release: Relea
     earlier = _earlier(same, release)
     if again or not repeated or earlier is None:
         return
-    last, cost = repeated[-1], f"adds its epsilon, {earlier.epsilon_in_all:g} in all with this one"
+    last, cost = repeated[-1], f"adds its epsilon, {enough(earlier.epsilon_in_all, 6):g} in all with this one"
     if earlier.epsilon_in_all == math.inf:
         cost = "leaves no privacy to a column that one of them randomises and another one leaves as it is"
     raise RepeatedReleaseError(
-        f"{release.data} was released before: {', '.join(last.columns)} at epsilon = {last.epsilon:g}, as "
+        f"{release.data} was released before: {', '.join(last.columns)} at epsilon = {enough(last.epsilon, 6):g}, as "
         f"{last.released} ({earlier.releases} in {ledger.as_posix()}). A further release of the same rows {cost}; "
         "--again makes it all the same"
     )

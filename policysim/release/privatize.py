@@ -3,29 +3,35 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
+from typing import Any, TypeVar
 
 import numpy as np
 
 from policies.arrays import IntArray
 from policysim.files.bad_rows import BadRows, DataError
 from policysim.files.columns_file import check_ending, open_writer
-from policysim.files.many_files import ENDINGS, stamp
+from policysim.files.many_files import ENDINGS
 from policysim.files.whole_folders import check_writable, folder_beside, json_text
 from policysim.question import OutputError
 from policysim.question.protocol import SILENT, Progress
 from policysim.release.ledger import (
     Earlier,
+    Release,
     RepeatedReleaseError,
     appear,
     check_release,
     release_once,
     sync,
 )
-from policysim.release.privatize_note import Note, Randomization, note_document, note_path, read_note
+from policysim.release.privatize_note import Note, Randomization, is_release, note_document, note_path
 from policysim.release.privatize_source import Codes, Source
 from policysim.release.privatize_table import Table
+
+Drawn = TypeVar("Drawn")
 
 
 def privatize_files(
@@ -67,27 +73,76 @@ def privatize_files(
         If nothing can be written; as RepeatedReleaseError, for a repetition without `again`.
     """
     ledger = (ledger or source.ledger()) if seed is None else None
-    release = source.release(out, plan) if ledger else None
-    check_out(source, out, ledger, again=again)
+
+    def check() -> None:
+        check_out(source, out, ledger, again=again)
+
+    def noted(drawn: tuple[Note, list[Table]], earlier: Earlier | None) -> dict[str, Any]:
+        return note_document(replace(drawn[0], earlier=earlier))
+
+    (note, tables), earlier = release_files(
+        out,
+        check=check,
+        draw=partial(_draw, source, plan=plan, seed=seed, progress=progress),
+        note=noted,
+        release=source.release(out, [*plan.levels], plan.epsilon, unchanged=source.unchanged(plan.levels))
+        if ledger
+        else None,
+        ledger=ledger,
+        again=again,
+    )
+    return replace(note, earlier=earlier), tables
+
+
+def release_files(
+    out: Path,
+    *,
+    check: Callable[[], None],
+    draw: Callable[[Path], Drawn],
+    note: Callable[[Drawn, Earlier | None], dict[str, Any]],
+    release: Release | None,
+    ledger: Path | None,
+    again: bool,
+) -> tuple[Drawn, Earlier | None]:
+    """Write a file, or a folder, and the note beside it, once they are listed in the ledger: all appears, or nothing.
+
+    Parameters
+    ----------
+    check : callable
+        Refuses an output, as OutputError.
+    draw : callable
+        Writes to a path, which only the owner may read until the end, and returns what was drawn.
+    note : callable
+        From that, and from earlier releases of the same rows, to the note.
+    release, ledger : Release and Path, or None
+        None for a simulation, which is not counted.
+    again : bool
+        Make a release of rows that were released before, or in the place of one.
+
+    Raises
+    ------
+    OutputError
+        If nothing can be written; as RepeatedReleaseError, for a repetition without `again`.
+    """
+    check()
     if release and ledger:
         check_release(ledger, release, again=again)
     try:
         with folder_beside(out) as stage:
-            note, tables = _draw(source, stage / out.name, plan, seed, progress)
+            drawn = draw(stage / out.name)
 
             def moves(earlier: Earlier | None) -> list[tuple[Path, Path]]:
-                check_out(source, out, ledger, again=again)  # once more: another run may have ended since
-                return _moves(stage, out, replace(note, earlier=earlier))
+                check()  # once more: another run may have ended since
+                return _moves(stage, out, note(drawn, earlier))
 
             if release and ledger:
-                note = replace(note, earlier=release_once(ledger, release, again=again, prepare=moves))
-            else:
-                appear(moves(None))
+                return drawn, release_once(ledger, release, again=again, prepare=moves)
+            appear(moves(None))
+            return drawn, None
     except OutputError:
         raise
     except OSError as error:
         raise OutputError(f"cannot write {out.as_posix()}: {error.strerror or error}") from None
-    return note, tables
 
 
 def check_out(source: Source, out: Path, ledger: Path | None, *, again: bool) -> None:
@@ -110,22 +165,23 @@ def check_out(source: Source, out: Path, ledger: Path | None, *, again: bool) ->
         raise OutputError(f"{name}: must end in {check_ending(source.path)} as {source.path.name} does")
     elif out.is_dir():
         raise OutputError(f"{name}: is a folder")
+    check_place(source, out, ledger, again=again)
+
+
+def check_place(source: Source, out: Path, ledger: Path | None, *, again: bool) -> None:
+    """What holds of every output, whether it is a copy of the data or counts: the errors of `check_out`."""
+    name, note = out.as_posix(), note_path(out)
     if note.is_dir():
         raise OutputError(f"{note.as_posix()}: is a folder")
     place = Path(os.path.realpath(ledger or source.path))
     if ledger and {Path(os.path.realpath(each)) for each in (out, note)} & {place, *place.parents}:
         raise OutputError(f"{ledger.as_posix()}: is to be the private data or their note, not the ledger")
     check_writable(out.parent)
-    if not again and out.exists() and note.exists():
-        try:
-            release = read_note(out).release
-        except DataError:
-            release = True  # for all that can be seen
-        if release:
-            raise RepeatedReleaseError(
-                f"{name}: is a release, whose epsilon is spent; name another {'folder' if out.is_dir() else 'file'}, "
-                "or replace it with --again"
-            )
+    if not again and out.exists() and note.exists() and is_release(note):
+        raise RepeatedReleaseError(
+            f"{name}: is a release, whose epsilon is spent; name another {'folder' if out.is_dir() else 'file'}, "
+            "or replace it with --again"
+        )
 
 
 def _draw(
@@ -153,19 +209,17 @@ def _draw(
     bad.raise_if_any()
     if not n_rows:
         raise DataError(f"{source.path.as_posix()}: has no rows")
-    for file, mark in zip(source.files, source.stamps, strict=True):
-        if stamp(file.path) != mark:
-            raise DataError(f"{file.path.as_posix()}: was changed while it was read")
+    source.check_unchanged()
     if source.several:
         sync(out)
     return Note(plan, source.unchanged(plan.levels), n_rows, seed is None), tables
 
 
-def _moves(stage: Path, out: Path, note: Note) -> list[tuple[Path, Path]]:
+def _moves(stage: Path, out: Path, note: dict[str, Any]) -> list[tuple[Path, Path]]:
     """Write the note; what is to take which name. An old release leaves first: no data stand beside another's note."""
     place = note_path(out)
     part = stage / place.name
-    part.write_text(json_text(note_document(note)), encoding="utf-8")
+    part.write_text(json_text(note), encoding="utf-8")
     sync(part)
     old = [(path, stage / f"old {path.name}") for path in (out, place) if path.exists()]
     return [*old, (part, place), (stage / out.name, out)]

@@ -110,15 +110,7 @@ def make_plan(
     """
     if not (math.isfinite(epsilon) and epsilon > 0):
         raise ValueError(f"epsilon must be > 0 and finite, got epsilon={epsilon!r}.")
-    for column, names in levels.items():
-        if len(names) < 2:
-            raise DataError(f"{column}: needs at least two levels, got {', '.join(names) or 'none'}.")
-        repeated = [level for place, level in enumerate(names) if level in names[:place]]
-        if repeated:
-            raise DataError(f"{column}: its levels must differ, got {repeated[0]!r} more than once.")
-        if "" in names:
-            raise DataError(f"{column}: a level must not be empty text, which means a missing value.")
-    checked = {column: tuple(names) for column, names in levels.items()}
+    checked = checked_levels(levels)
     groups = [{column: names} for column, names in checked.items()] if separately else [checked]
     parts = []
     for group in groups:
@@ -132,6 +124,19 @@ def make_plan(
         _ = channel.weights  # ValueError for an epsilon so small that no report can keep to it.
         parts.append(Part(group, channel))
     return Randomization(tuple(parts), epsilon, tuple(from_data))
+
+
+def checked_levels(levels: Mapping[str, Sequence[str]]) -> dict[str, tuple[str, ...]]:
+    """The levels of each column; DataError unless they are two or more, distinct and not empty."""
+    for column, names in levels.items():
+        if len(names) < 2:
+            raise DataError(f"{column}: needs at least two levels, got {', '.join(names) or 'none'}.")
+        repeated = [level for place, level in enumerate(names) if level in names[:place]]
+        if repeated:
+            raise DataError(f"{column}: its levels must differ, got {repeated[0]!r} more than once.")
+        if "" in names:
+            raise DataError(f"{column}: a level must not be empty text, which means a missing value.")
+    return {column: tuple(names) for column, names in levels.items()}
 
 
 def _even_share(epsilon: float, parts: int) -> float:
@@ -177,8 +182,17 @@ def note_document(note: Note) -> dict[str, Any]:
     return document
 
 
+def is_release(note: Path) -> bool:
+    """Whether what a note stands beside is a release; of a note that cannot be read, it is for all that can be seen."""
+    try:
+        document = json.loads(note.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
+        return True
+    return not (isinstance(document, dict) and document.get("drawn") == SIMULATION)
+
+
 def read_note(private: Path) -> Note:
-    """The note beside a private file; DataError if it is missing or cannot be what this program wrote."""
+    """The note beside a private file; DataError if it is missing, or cannot be what this program wrote of a copy."""
     path = note_path(private)
     name = path.as_posix()
     try:
@@ -196,6 +210,8 @@ def read_note(private: Path) -> Note:
 def _note(document: Any) -> Note:
     """The note that is written as this document; ValueError or KeyError if there is none."""
     require(isinstance(document, dict), "it", "an object", document)
+    if "what" in document:
+        raise ValueError(f"it is that of a {document['what']}, whose counts are estimates already")
     require(document["format"] == FORMAT, "format", f"{FORMAT}", document["format"])
     epsilon, rows, unchanged = document["epsilon"], document["rows"], document["unchanged"]
     require(is_number(epsilon), "epsilon", "a number", epsilon)

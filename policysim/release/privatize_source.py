@@ -19,7 +19,6 @@ from policysim.files.many_files import parts_of, stamp
 from policysim.question.extras import optional
 from policysim.question.protocol import SILENT, Progress
 from policysim.release.ledger import REPLACE, Release, digests, ledger_path
-from policysim.release.privatize_note import Randomization
 
 with optional():
     import pyarrow as pa
@@ -66,15 +65,31 @@ class Source:
             if self.several:
                 progress.advance()
 
+    def check_unchanged(self) -> None:
+        """DataError if a file was changed since it was opened."""
+        for file, mark in zip(self.files, self.stamps, strict=True):
+            if stamp(file.path) != mark:
+                raise DataError(f"{file.path.as_posix()}: was changed while it was read")
+
     def unchanged(self, private: Collection[str]) -> tuple[str, ...]:
         """The columns that pass through as they are if these ones are private."""
         return tuple(name for name in self.files[0].schema.names if name not in private)
 
-    def release(self, out: Path, plan: Randomization) -> Release:
+    def release(
+        self,
+        out: Path,
+        columns: Sequence[str],
+        epsilon: float,
+        *,
+        unchanged: Sequence[str] = (),
+        adjacency: str = REPLACE,
+        question: Mapping[str, str] | None = None,
+    ) -> Release:
         """The entry in the ledger; DataError if a file cannot be read."""
         name, sha256 = Path(os.path.realpath(self.path)).name, digests([file.path for file in self.files])
-        unchanged = self.unchanged(plan.levels)
-        return Release("privatize", name, sha256, tuple(plan.levels), unchanged, plan.epsilon, REPLACE, out.name)
+        return Release(
+            *("privatize", name, sha256, tuple(columns), tuple(unchanged), epsilon, adjacency, out.name, question or {})
+        )
 
     def ledger(self) -> Path:
         """Where releases are listed unless it is said otherwise; DataError if links lead to several such places."""

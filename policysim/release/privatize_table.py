@@ -13,6 +13,7 @@ import numpy as np
 from policies.arrays import IntArray
 from policies.local import Estimate, estimate, privatize
 from policysim.files.bad_rows import BadRows, DataError
+from policysim.question.formats import enough
 from policysim.question.protocol import SILENT, Progress
 from policysim.question.screen_lines import cells, wrap
 from policysim.release.privatize_note import Note, Part, note_document, note_path, read_note
@@ -147,10 +148,11 @@ def private_screen(document: dict[str, Any]) -> str:
     note = document["note"]
     channels = "; ".join(
         f"{' and '.join(channel['columns'])} by {channel['mechanism']} response over "
-        f"{channel['parameters']['n_values']:,} values (ε = {channel['epsilon']:g})"
+        f"{channel['parameters']['n_values']:,} values (ε = {enough(channel['epsilon'], 6):g})"
         for channel in note["channels"]
     )
-    lines = wrap(f"{document['file']}: {note['rows']:,} rows, each privatised at ε = {note['epsilon']:g}: {channels}.")
+    spent = f"{enough(note['epsilon'], 6):g}"
+    lines = wrap(f"{document['file']}: {note['rows']:,} rows, each privatised at ε = {spent}: {channels}.")
     for warning in document["warnings"]:
         lines += wrap(f"! {warning}")
     for table in document["estimates"]:

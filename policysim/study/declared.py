@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from policysim.logs.log_source import LogSource
 
 ADJACENCIES = (AnyRecord.name, OneFeature.name, Sensitive.name)
+# What an observer sees: each treatment that is given, or what is published of it.
+SEEN = ("treatment", "publication")
 # The options of a question that are the study's to begin with.
 OPTIONS = ("adjacency", "sensitive", "epsilons", "policies", "by", "seed")
 # What `Study.robust` is where the prior is in doubt as to how many patients have the condition.
@@ -56,6 +58,10 @@ class Study:
         All records that patients may have, which are public.
     hidden_from : str
         Who sees the published treatment, in words.
+    seen : str
+        What an observer sees, one of `SEEN`: each treatment, or only what is published of it.
+    published_patients : int
+        How many patients a publication is about.
     adjacency : str
         One of `ADJACENCIES`.
     sensitive : tuple of str
@@ -82,6 +88,8 @@ class Study:
     files: Mapping[str, bytes]
     title: str
     hidden_from: str
+    seen: str
+    published_patients: int
     adjacency: str
     sensitive: tuple[str, ...]
     public: tuple[str, ...]

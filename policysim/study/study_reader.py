@@ -21,6 +21,7 @@ from policysim.logs import log_source
 from policysim.study.declared import (
     ADJACENCIES,
     PREVALENCE,
+    SEEN,
     LoggedStudy,
     ScenarioStudy,
     Study,
@@ -183,10 +184,12 @@ def _read_shared(table: Table, name: str, features: list[str] | None, defaults: 
 
     `defaults` are the policies where none are named.
     """
-    table.names.update(features=features, adjacencies=ADJACENCIES)
+    table.names.update(features=features, adjacencies=ADJACENCIES, seen=SEEN)
     privacy, compare = table["privacy"], table["compare"]
     adjacency, sensitive, public = _read_adjacency(privacy, features)
-    epsilons = privacy["epsilons"]
+    epsilons, published = privacy["epsilons"], privacy["published_patients"]
+    if published < 1:
+        privacy.fail(f"must be at least 1, got {published}", "published_patients")
     privacy.close()
     compare.close()
     listed = checked_epsilons(epsilons) if epsilons else EPSILONS
@@ -204,6 +207,8 @@ def _read_shared(table: Table, name: str, features: list[str] | None, defaults: 
         "text": table.mistakes.text,
         "title": table.get("title", name),
         "hidden_from": privacy["hidden_from"],
+        "seen": privacy["seen"],
+        "published_patients": published,
         "adjacency": adjacency,
         "sensitive": sensitive,
         "public": public,

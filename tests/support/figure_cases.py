@@ -24,6 +24,7 @@ CASES = [
     (figures.patient_losses, "losses"),
     (figures.value_over_days, "course"),
     (figures.ways_over_days, "ways"),
+    (figures.publishing, "published"),
 ]
 every_figure = pytest.mark.parametrize(("draw", "name"), CASES, ids=[f"{draw.__name__}-{name}" for draw, name in CASES])
 every_size = pytest.mark.parametrize("size", figures.SIZES)

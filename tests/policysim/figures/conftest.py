@@ -126,3 +126,8 @@ def drawn(request):
         return kept[key]
 
     return once
+
+
+@pytest.fixture(scope="session")
+def published(problem):
+    return ps.ways_to_publish(problem, EPSILONS)

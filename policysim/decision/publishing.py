@@ -1,0 +1,255 @@
+"""Giving and publishing are two decisions: what each way to publish treatments costs the patients, and its reader."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from itertools import product
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from policies.adjacency import AnyRecord, public_classes
+from policies.arrays import FloatArray
+from policies.catalogue import DEFAULT_POLICIES, make_policy
+from policies.discrete_laplace import guess_rate_of_counts, standard_deviation
+from policies.optimal.optimum import Optimal
+from policies.policy import Policy, two_values
+from policies.problem import DecisionProblem
+from policies.randomized_response import RandomizedFeatures, RandomizedResponse
+from policies.reference import BestFixed, Greedy
+from policysim.decision.comparison import compare_problem
+from policysim.question.formats import NEGLIGIBLE
+from policysim.question.words import (
+    AS_IT_IS,
+    NOISY_TABLE,
+    NOISY_VALUES,
+    NOTHING,
+    ONE_FOR_ALL,
+    PRIVATE_CHOICE,
+    PRIVATE_RECORD,
+    TRUEST,
+)
+from policysim.study.sweep import applies, at, checked_epsilons, evaluated_on, usable_policies
+
+# Who must be trusted, under each way.
+TRUSTED = {
+    NOTHING: "who treats",
+    NOISY_TABLE: "who treats and who counts",
+    NOISY_VALUES: "who treats",
+    TRUEST: "who treats",
+    PRIVATE_CHOICE: "who decides",
+    PRIVATE_RECORD: "nobody",
+    ONE_FOR_ALL: "nobody",
+    AS_IT_IS: "every reader",
+}
+UNPUBLISHED, COUNTS, AS_GIVEN = "nothing", "counts", "as given"
+# What depends on the publication, and not on what is given.
+SEEN = ("guess_rate", "epsilon_spent", "true_share", "error_of_a_count")
+COLUMNS = (
+    *("way", "given", "published", "epsilon", "guess_rate", "benefit_kept", "expected_deaths", "true_share"),
+    *("error_of_a_count", "epsilon_spent", "common_share", "trusted"),
+)
+
+
+def ways_to_publish(
+    problem: DecisionProblem, epsilons: Sequence[float] = (1.0,), patients: int = 10_000
+) -> pd.DataFrame:
+    """What each way to give treatments and to publish them costs the patients, and the reader of the publication.
+
+    A noised copy hides nothing from whoever sees the treatment itself: there only the private choice, the private
+    record and one for all do. Where the observer sees nothing but what is published, the best treatment for each can be
+    given and its publication noised: that costs the patients nothing beyond the best for each.
+
+    Parameters
+    ----------
+    problem : DecisionProblem
+        What is decided; its adjacency says what must be hidden.
+    epsilons : sequence of float, optional
+        Values >= 0.
+    patients : int, optional
+        How many treatments are published, >= 1: only `error_of_a_count` depends on it.
+
+    Returns
+    -------
+    DataFrame
+        A row for each way and epsilon.
+
+        - `way`: "nothing" is published; "noisy table": counts of treatments; "noisy values": each treatment through
+          k-ary response; "noisy values, most true": through the channel with the largest share of true values;
+          "private choice": of the highest utility; "private record": the record is randomised before anybody decides;
+          "one for all"; "as it is": the best for each, published
+        - `given`: the policy by which treatments are given, as `compare` names it
+        - `published`: "nothing", "counts", the policy that makes the noised copy, or "as given"
+        - `epsilon`: as asked for
+        - `guess_rate`: how often whoever sees the publication is right at best in telling two equally likely neighbours
+          apart, in [1/2, 1]; of the counts, two logs that differ in one record
+        - `benefit_kept`: as in `compare`: 0 is one treatment for all, 1 the best for each
+        - `expected_deaths`: per patient, as in `compare`; NaN where deaths are not counted
+        - `true_share`: the share of published treatments that are the given ones; NaN where none is published by itself
+        - `error_of_a_count`: the standard deviation, in patients, of the count of a treatment that a reader estimates,
+          of the treatment where it is largest; NaN where counts cannot be estimated: where a treatment is never
+          published, where one is never given and the channel looks at more than the treatment, and where the copies
+          say nothing; inf for counts at epsilon 0
+        - `epsilon_spent`: the exact privacy loss of what is published
+        - `common_share`: the true share that always publishing the commonest treatment (of a class of patients that
+          agree in all that is public) would have, which says nothing
+        - `trusted`: who must be
+
+    Raises
+    ------
+    ValueError
+        For something else than a problem, an epsilon that is not a number >= 0, or patients that are no whole number
+        >= 1.
+
+    Notes
+    -----
+    Let g be the best treatment of a record and R[g, y] = P(publish y | given g), under the prior given g. Of n_g
+    patients given each, the published counts N have the mean R' n, so R'^-1 N estimates n without bias, with the
+    covariance R'^-1 [sum_g n_g (diag R_g - R_g R_g')] R^-1, where n_g is `patients` times the share of g. For k-ary
+    response (Warner 1965; Kairouz, Oh & Viswanath 2014) R does not depend on the prior; a channel that looks at more
+    than the treatment (the truest, or k-ary response within contraindications) has this error for patients who are as
+    the prior says. To randomise values before they are published is post-randomisation, PRAM (Gouweleeuw et al. 1998).
+
+    The largest share of true values is the optimum for the utility [a = g(x)], or where that cannot be computed the
+    best of the default policies: k-ary response where all treatments are given often (of two treatments, Holohan, Leith
+    & Mason 2017, who minimise the error of a count). A treatment that is rarely given may be left out; R is then
+    singular. The private choice is, likewise, the optimum for
+    the problem's utility, or the best of the default policies that spend epsilon.
+
+    A noisy table has discrete Laplace noise of scale 2 / epsilon, as replacing a record moves two counts by one: its
+    error does not depend on `patients`, and its guess rate is that of one coin (`policies.discrete_laplace`).
+
+    To tell each patient the best treatment and all others nothing is joint differential privacy (Hsu, Huang, Roth,
+    Roughgarden & Wu 2014, Private matchings and allocations); that a private choice is useful to few is what
+    Machanavajjhala, Korolova & Das Sarma (2011) proved for recommendations.
+
+    Examples
+    --------
+    >>> problem = DecisionProblem([[0.0, 1.0], [1.0, 0.0]], [0.5, 0.5], AnyRecord())
+    >>> ways = ways_to_publish(problem).set_index("way")
+    >>> ways.loc[["noisy table", "noisy values"], ["benefit_kept", "error_of_a_count"]].round(2).values.tolist()
+    [[1.0, 2.8], [1.0, 95.95]]
+    """
+    if not isinstance(problem, DecisionProblem):
+        raise ValueError(f"ways_to_publish takes a DecisionProblem, got {problem!r}.")
+    values = checked_epsilons(epsilons)
+    if isinstance(patients, bool) or not isinstance(patients, Integral) or patients < 1:
+        raise ValueError(f"patients must be a whole number >= 1, got patients={patients!r}.")
+    references = (Greedy.name, BestFixed.name, RandomizedFeatures.name)
+    compared, choices = _compared(problem, values, references)
+    copies = _noisy_values(problem, values, int(patients))
+    common = commonest_share(problem)
+    rows = []
+    for way, epsilon in product(TRUSTED, values):
+        given = {
+            PRIVATE_CHOICE: choices[epsilon],
+            PRIVATE_RECORD: RandomizedFeatures.name,
+            ONE_FOR_ALL: BestFixed.name,
+        }.get(way, Greedy.name)
+        costs = compared[given, epsilon]
+        published, seen = AS_GIVEN, (costs["guess_rate"], costs["epsilon_spent"], 1.0, 0.0)
+        if way == NOTHING:
+            published, seen = UNPUBLISHED, (0.5, 0.0, math.nan, math.nan)
+        elif way == NOISY_TABLE:
+            # Where neighbours are given the same treatment, the counts do not tell them apart either.
+            told = costs["epsilon_spent"] > 0
+            guesses = (guess_rate_of_counts(epsilon), epsilon) if told else (0.5, 0.0)
+            published, seen = COUNTS, (*guesses, math.nan, standard_deviation(epsilon / 2))
+        elif (way, epsilon) in copies:
+            published, seen = copies[way, epsilon]
+        rows.append(
+            {
+                "way": way,
+                "given": given,
+                "published": published,
+                "epsilon": epsilon,
+                "benefit_kept": costs["benefit_kept"],
+                "expected_deaths": costs.get("expected_deaths", math.nan),
+                "common_share": common,
+                "trusted": TRUSTED[way],
+                **dict(zip(SEEN, map(float, seen), strict=True)),
+            }
+        )
+    return pd.DataFrame(rows, columns=list(COLUMNS))
+
+
+def _compared(
+    problem: DecisionProblem, epsilons: Sequence[float], others: Sequence[str]
+) -> tuple[dict[tuple[str, float], dict[Any, Any]], dict[float, str]]:
+    """The rows of a comparison by policy and epsilon, and the private policy of the highest value at each epsilon.
+
+    The optimum where it can be computed; else the best of the default ones.
+    """
+    private: Sequence[str] = (Optimal.name,)
+    if not applies(Optimal(epsilons[0]), problem):
+        defaults = [make_policy(name, epsilon=epsilons[0]) for name in DEFAULT_POLICIES]
+        usable, _ = usable_policies(defaults, problem, named=False)
+        private = [name for name in usable if name not in (BestFixed.name, Optimal.name)]
+    table = compare_problem(problem, policies=list(dict.fromkeys([*others, *private])), epsilons=epsilons)
+    able = table[table["policy"].isin(private) & (table["guarantee"] <= table["epsilon"] * (1 + NEGLIGIBLE))]
+    best = able.sort_values("value", ascending=False, kind="stable").drop_duplicates("epsilon")
+    choices = dict(zip(best["epsilon"].tolist(), best["policy"].tolist(), strict=True))
+    rows = {(str(row["policy"]), float(row["epsilon"])): row for row in table.to_dict("records")}
+    return rows, choices
+
+
+def _noisy_values(
+    problem: DecisionProblem, epsilons: Sequence[float], patients: int
+) -> dict[tuple[str, float], tuple[str, tuple[float, float, float, float]]]:
+    """By way and epsilon, the policy that makes a copy of the given treatments, and `SEEN` of it.
+
+    The same records, where what is worth something is that the given treatment is published.
+    """
+    k = problem.n_actions
+    truth = DecisionProblem(
+        two_values(problem.best_actions, k, 1.0, 0.0),
+        problem.prior,
+        problem.adjacency,
+        problem.actions,
+        records=problem.records,
+        admissible=problem.admissible,
+    )
+    compared, truest = _compared(truth, epsilons, (RandomizedResponse.name,))
+    given: FloatArray = patients * np.bincount(problem.best_actions, problem.prior, k).astype(np.float64)
+    # Where all may get all, k-ary response looks at the given treatment alone, also at one that nobody is given.
+    alone = DecisionProblem(np.eye(k), np.full(k, 1 / k), AnyRecord()) if problem.admissible is None else truth
+    copies = {}
+    for way, epsilon in product((NOISY_VALUES, TRUEST), epsilons):
+        name, on = (RandomizedResponse.name, alone) if way == NOISY_VALUES else (truest[epsilon], truth)
+        row = compared[name, epsilon]
+        # A copy that is settled by what is public holds no information, whatever the prior makes of it.
+        told = row["epsilon_spent"] > NEGLIGIBLE
+        error = error_of_a_count(channel_matrix(at(make_policy(name), epsilon), on), given) if told else math.nan
+        copies[way, epsilon] = name, (row["guess_rate"], row["epsilon_spent"], row["value"], error)
+    return copies
+
+
+def channel_matrix(policy: Policy, problem: DecisionProblem) -> FloatArray:
+    """R[g, y], (n_actions, n_actions): the mean of p(y|x) over the records whose best action is g; NaN for none."""
+    on = evaluated_on(policy, problem)
+    share = np.bincount(on.best_actions, on.prior, on.n_actions)
+    columns = [np.bincount(on.best_actions, on.prior * column, on.n_actions) for column in policy.probabilities(on).T]
+    return np.stack(columns, axis=1) / np.where(share > 0, share, math.nan)[:, None]
+
+
+def error_of_a_count(channel: FloatArray, given: FloatArray) -> float:
+    """The largest standard deviation of an estimated count, of `given` patients with each treatment, (n_actions,).
+
+    NaN where the channel, R[g, y], does not determine the counts.
+    """
+    if np.isnan(channel).any() or np.linalg.matrix_rank(channel) < len(channel):
+        return math.nan
+    inverse = np.linalg.inv(channel)
+    spread = np.diag(given @ channel) - (channel.T * given) @ channel
+    return float(np.sqrt(max(0.0, np.diag(inverse.T @ spread @ inverse).max())))
+
+
+def commonest_share(problem: DecisionProblem) -> float:
+    """The share of patients who are given the commonest best treatment among those who agree in all that is public."""
+    classes = public_classes(problem.adjacency, problem.n_records)
+    cells = classes * problem.n_actions + problem.best_actions
+    shares = np.bincount(cells, problem.prior, (int(classes.max()) + 1) * problem.n_actions)
+    return float(shares.reshape(-1, problem.n_actions).max(axis=1).sum())

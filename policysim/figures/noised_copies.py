@@ -1,0 +1,113 @@
+"""What a reader of a publication can know, beside what is kept by those who give what they publish."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import PercentFormatter
+
+from policies.policy import Look
+from policysim.figures.curves import NAMES_SHARE, checked, line_end, merged, nonempty, thin
+from policysim.figures.layout import EndLabels, LineEnd, settle
+from policysim.figures.lettering import set_epsilon_axis, set_log_ticks
+from policysim.figures.looks import GREY, canvas, name_panel
+from policysim.question.answer import SizeName
+from policysim.question.words import (
+    NOISY_TABLE,
+    NOISY_VALUES,
+    PRIVATE_CHOICE,
+    PRIVATE_RECORD,
+    TRUEST,
+)
+
+NAME = "publishing"
+COLUMNS = ["way", "epsilon", "true_share", "error_of_a_count", "benefit_kept", "common_share"]
+LOOKS = {
+    NOISY_TABLE: Look("#009E73", "D"),
+    NOISY_VALUES: Look("#C84F00", "<"),
+    TRUEST: Look("#CC79A7", "^", "dashed"),
+    PRIVATE_CHOICE: Look("#0072B2", "o"),
+    PRIVATE_RECORD: Look("#882255", ">"),
+}
+# What does not depend on epsilon.
+COMMONEST, BEST, ONE = "the commonest, always", "best for each, copies noised", "one for all"
+WHOSE = "of those who give what they publish"
+
+
+def publishing(table: pd.DataFrame, *, size: SizeName = "page") -> Figure:
+    """What a reader of noised copies can know against epsilon, beside what those keep who give what they publish.
+
+    Parameters
+    ----------
+    table : DataFrame
+        From `ways_to_publish`: way, epsilon, true_share, error_of_a_count, benefit_kept, common_share.
+    size : {"page", "column", "slide"}
+        What the figure is for.
+
+    Returns
+    -------
+    Figure
+        A panel for the share of published treatments that are the given ones, with that of always publishing the
+        commonest; one for the error of a count (log scale), where it is known; and one for the benefit kept by a
+        private choice and a private record, where there is benefit. The best for each keeps all of it.
+
+    Raises
+    ------
+    ValueError
+        For a table without these columns or rows.
+    """
+    checked(table, NAME, COLUMNS)
+    rows = nonempty(table[(table["epsilon"] > 0) & (table["epsilon"] < math.inf)], NAME, "with 0 < epsilon < inf")
+    about = {
+        "true_share": (
+            "Share of true values",
+            (NOISY_VALUES, TRUEST),
+            {COMMONEST: float(rows["common_share"].iloc[0])},
+        ),
+        "error_of_a_count": ("Error of a count, patients", (NOISY_TABLE, NOISY_VALUES, TRUEST), {}),
+        "benefit_kept": ("Benefit kept", (PRIVATE_CHOICE, PRIVATE_RECORD), {BEST: 1.0, ONE: 0.0}),
+    }
+    known = {
+        column: (title, rows[rows["way"].isin(ways) & np.isfinite(rows[column])], levels)
+        for column, (title, ways, levels) in about.items()
+    }
+    known = {column: panel for column, panel in known.items() if not panel[1].empty}
+    if not known:
+        raise ValueError(f"{NAME} has nothing to draw: its table has no numbers of noised copies or private choices.")
+    across = 1 if size == "column" else len(known)
+    with canvas(size, page=(3.4 * len(known), 3.2), column=2.3 * len(known)) as made:
+        labels = []
+        for axes, (column, (title, shown, levels)) in zip(made.panels(len(known), across), known.items(), strict=True):
+            ends = _draw(axes, shown, column, levels)
+            labels.append(EndLabels(made, axes, ends, width=NAMES_SHARE * made.width / across))
+            name_panel(axes, title, "ε (log scale)", notes=[WHOSE] * (column == "benefit_kept"))
+        settle(made, labels)
+    return made.figure
+
+
+def _draw(axes: Axes, rows: pd.DataFrame, column: str, levels: Mapping[str, float]) -> list[LineEnd]:
+    """A line over epsilon for each way that the column holds numbers of, and level lines."""
+    ends: list[LineEnd] = []
+    for way in rows["way"].unique():
+        line, look = rows[rows["way"] == way].sort_values("epsilon"), LOOKS[way]
+        drawn: dict[str, Any] = {"color": look.colour, "linestyle": look.dashes, "marker": look.marker}
+        axes.plot(line["epsilon"], line[column], **drawn, clip_on=False, label=way)
+        ends.append(line_end(way, line["epsilon"], line[column], drawn))
+    for name, height in levels.items():
+        level: dict[str, Any] = {"color": GREY, "linestyle": "dashed"}
+        axes.axhline(height, **level, linewidth=thin(), label=name, zorder=1)
+        ends.append(line_end(name, pd.Series([math.nan]), pd.Series([height]), level, at_edge=True))
+    counts = column == "error_of_a_count"
+    if counts:
+        axes.set_yscale("log")
+        set_log_ticks(axes.yaxis, rows[column].min(), rows[column].max(), most=6)
+    else:
+        axes.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
+    set_epsilon_axis(axes, rows["epsilon"])
+    return merged(ends, log=counts)

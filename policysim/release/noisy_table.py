@@ -1,0 +1,259 @@
+"""Counts of what a file holds, each with whole-number noise: the table, its note, and what is printed of it.
+
+The cells, every combination of declared levels, do not depend on the data. Where one row is replaced by another
+(`REPLACE`), one cell loses a row and one gains it; where a row is there or not (`ADD_OR_REMOVE`), one cell changes by
+one. Noise of rate epsilon / 2, or epsilon, on each cell (`policies.discrete_laplace`) therefore bounds the privacy loss
+of the whole table by epsilon, and some outputs attain it. What is done to the noisy counts afterwards costs nothing.
+"""
+
+from __future__ import annotations
+
+import csv
+import math
+import random
+import secrets
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import partial
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from policies.arrays import IntArray
+from policies.discrete_laplace import Below, discrete_laplace, standard_deviation
+from policysim.files.bad_rows import BadRows, DataError
+from policysim.question import OutputError
+from policysim.question.formats import enough
+from policysim.question.protocol import SILENT, Progress
+from policysim.question.screen_lines import cells, wrap
+from policysim.release.ledger import ADD_OR_REMOVE, ADJACENCIES, REPLACE, Earlier, require, sync
+from policysim.release.privatize import check_place, release_files
+from policysim.release.privatize_note import DECLARED, FORMAT, RELEASE, SIMULATION, checked_levels, note_path
+from policysim.release.privatize_source import Codes, Source
+
+COUNT = "noised_count"
+# Cells of one table at most: more of them than rows would hold little but noise.
+MOST_CELLS = 100_000
+WIDTHS, ROWS_SHOWN = (72, 16), 40
+NEIGHBOURS = {
+    REPLACE: "one row is replaced by another; the number of rows is public",
+    ADD_OR_REMOVE: "one row is there or not; the number of rows is hidden, too",
+}
+GUARANTEE = (
+    "Any table of counts is at most e^epsilon times as likely from one file as from another in which {neighbours}. "
+    "Public by assumption: the columns and their levels. A person with several rows spends epsilon on each. A further "
+    "release of the same rows adds its epsilon to this one's; this note knows only of earlier ones that it names."
+)
+
+
+@dataclass(frozen=True)
+class TablePlan:
+    """What is counted, and with how much noise.
+
+    Parameters
+    ----------
+    columns, by : mapping of str to sequence of str
+        The levels of the columns that are counted, and of those that make groups; two or more of each.
+    epsilon : float
+        Of the whole table; > 0 and finite.
+    adjacency : str
+        `REPLACE` or `ADD_OR_REMOVE`.
+    no_negative : bool
+        Publish 0 in place of a negative count: the sum of many such counts is then too large.
+
+    Attributes
+    ----------
+    rate : Fraction
+        Of the noise: what the decimal or the float of epsilon stands for, whichever is less, over the most cells that
+        a person changes.
+
+    Raises
+    ------
+    ValueError
+        For something else; as DataError, for levels.
+    """
+
+    columns: Mapping[str, Sequence[str]]
+    epsilon: float
+    by: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    adjacency: str = REPLACE
+    no_negative: bool = False
+
+    def __post_init__(self) -> None:
+        """Check all of it."""
+        if not (math.isfinite(self.epsilon) and self.epsilon > 0):
+            raise ValueError(f"epsilon must be > 0 and finite, got epsilon={self.epsilon!r}.")
+        require(self.adjacency in ADJACENCIES, "adjacency", f"one of {', '.join(ADJACENCIES)}", self.adjacency)
+        both = [name for name in self.by if name in self.columns]
+        if both:
+            raise ValueError(f"{both[0]} cannot both be counted and make the groups.")
+        require(COUNT not in self.levels, "a column", f"another than {COUNT}, which the counts have", COUNT)
+        size = math.prod(map(len, checked_levels(self.levels).values()))
+        if size > MOST_CELLS:
+            raise DataError(
+                f"{', '.join(self.levels)}: {size:,} combinations of levels are too many to count, at most "
+                f"{MOST_CELLS:,}; use fewer levels or groups."
+            )
+
+    @property
+    def levels(self) -> dict[str, Sequence[str]]:
+        """Of the groups and then of what is counted: the order of the columns of the table."""
+        return {**self.by, **self.columns}
+
+    @property
+    def rate(self) -> Fraction:
+        """Of the noise on each count."""
+        return min(Fraction(self.epsilon), Fraction(repr(self.epsilon))) / (2 if self.adjacency == REPLACE else 1)
+
+
+def release_table(
+    source: Source,
+    out: Path,
+    plan: TablePlan,
+    *,
+    seed: int | None = None,
+    ledger: Path | None = None,
+    again: bool = False,
+    progress: Progress = SILENT,
+) -> dict[str, Any]:
+    """Write the noisy counts of a file, or of a folder, as CSV, and a note beside it; true counts are written nowhere.
+
+    The ledger lists it as any release; the same columns by the same groups are the same question.
+
+    Parameters
+    ----------
+    out : Path
+        Ends in .csv, and is none of the files.
+    seed : int, optional
+        For a simulation, which is not counted. By default the operating system's randomness, for a release.
+    ledger, again : as for `policysim.release.privatize.privatize_files`
+
+    Returns
+    -------
+    dict
+        What is public: `file`, `note_file`, `note`, `warnings` and `counts`, a list of levels and the noised count.
+
+    Raises
+    ------
+    DataError
+        If a file cannot be read, or changes on the way; for rows outside of the levels, or none if that is public.
+    OutputError
+        If nothing can be written; as RepeatedReleaseError, for a repetition without `again`.
+    """
+    ledger = (ledger or source.ledger()) if seed is None else None
+    question = {"as": "table", "columns": ", ".join(sorted(plan.columns)), "by": ", ".join(sorted(plan.by))}
+    release = None
+    if ledger:
+        release = source.release(out, [*plan.columns], plan.epsilon, adjacency=plan.adjacency, question=question)
+    below = secrets.randbelow if seed is None else random.Random(seed).randrange
+    drawn, earlier = release_files(
+        out,
+        check=partial(_check_out, source, out, ledger, again=again),
+        draw=partial(_draw, source, plan=plan, below=below, progress=progress),
+        note=partial(_note, plan, seed),
+        release=release,
+        ledger=ledger,
+        again=again,
+    )
+    warnings = ["SIMULATION, not a release: whoever has the seed can undo it."] if seed is not None else []
+    if earlier is not None:
+        warnings.append(earlier.warning)
+    return {
+        "file": out.as_posix(),
+        "note_file": note_path(out).as_posix(),
+        "note": _note(plan, seed, drawn, earlier),
+        "warnings": warnings,
+        "counts": [dict(zip([*plan.levels, COUNT], row, strict=True)) for row in drawn],
+    }
+
+
+def noisy_counts(counts: Sequence[int] | IntArray, plan: TablePlan, below: Below = secrets.randbelow) -> list[int]:
+    """True counts, (cells,), with independent noise; cut at 0 only if the plan says so."""
+    noised = [int(count) + discrete_laplace(plan.rate, below) for count in counts]
+    return [max(0, count) for count in noised] if plan.no_negative else noised
+
+
+def _check_out(source: Source, out: Path, ledger: Path | None, *, again: bool) -> None:
+    """Refuse a table that is no CSV file, or that would stand where the true rows are."""
+    name = out.as_posix()
+    if out.suffix.lower() != ".csv":
+        raise OutputError(f"{name}: a table of counts must end in .csv")
+    if out.is_dir():
+        raise OutputError(f"{name}: is a folder")
+    if source.several and out.parent.resolve() == source.path.resolve():
+        raise OutputError(f"{name}: is in the folder of the true values, whose files would be counted with it")
+    if out.exists() and any(out.samefile(file.path) for file in source.files):
+        raise OutputError(f"{name}: is the file with the true values, which would be lost")
+    check_place(source, out, ledger, again=again)
+
+
+def _draw(source: Source, out: Path, plan: TablePlan, below: Below, progress: Progress) -> list[list[Any]]:
+    """Count, add noise, and write the table: the levels of each cell, and its count."""
+    sizes = tuple(map(len, plan.levels.values()))
+    counts, bad, n_rows = np.zeros(math.prod(sizes), dtype=np.intp), BadRows(), 0
+    for file, steps in source.in_turn(progress):
+        codes = Codes(file, plan.levels, bad)
+        for batch in file.batches(list(plan.levels), steps):
+            found = codes.read(batch)
+            if found is not None:
+                places = np.ravel_multi_index([found[name] for name in plan.levels], sizes)
+                counts += np.bincount(places, minlength=len(counts))
+        n_rows += codes.n_rows
+    bad.raise_if_any()
+    if not n_rows and plan.adjacency == REPLACE:
+        raise DataError(f"{source.path.as_posix()}: has no rows")
+    source.check_unchanged()
+    noised = noisy_counts(counts, plan, below)
+    table = [[*levels, count] for levels, count in zip(product(*plan.levels.values()), noised, strict=True)]
+    with out.open("w", newline="", encoding="utf-8") as stream:
+        csv.writer(stream, lineterminator="\n").writerows([[*plan.levels, COUNT], *table])
+    sync(out)
+    return table
+
+
+def _note(plan: TablePlan, seed: int | None, _table: object, earlier: Earlier | None) -> dict[str, Any]:
+    """The note beside the table: nothing of the rows, neither their number nor seed nor digest."""
+    return {
+        "format": FORMAT,
+        "what": "noisy table",
+        "drawn": RELEASE if seed is None else SIMULATION,
+        "epsilon": plan.epsilon,
+        "adjacency": plan.adjacency,
+        "columns": [{"name": name, "levels": list(levels)} for name, levels in plan.columns.items()],
+        "by": [{"name": name, "levels": list(levels)} for name, levels in plan.by.items()],
+        "levels_from": DECLARED,
+        "noise": {
+            "mechanism": "discrete-laplace",
+            "rate": str(plan.rate),
+            "standard_deviation": standard_deviation(float(plan.rate)),
+        },
+        "negative_counts": "published as 0" if plan.no_negative else "published as they are",
+        "guarantee": GUARANTEE.format(neighbours=NEIGHBOURS[plan.adjacency]),
+        **({} if earlier is None else {"earlier": vars(earlier)}),
+    }
+
+
+def table_screen(document: Mapping[str, Any]) -> str:
+    """The same as text, at most 100 columns wide; epsilon is never rounded down."""
+    note = document["note"]
+    counted, groups = ([each["name"] for each in note[key]] for key in ("columns", "by"))
+    what = " and ".join(counted) + (f" by {' and '.join(groups)}" if groups else "")
+    lines = wrap(
+        f"{document['file']}: counts of {what}, each with discrete Laplace noise of standard deviation "
+        f"{enough(note['noise']['standard_deviation'], 3):g}. ε = {enough(note['epsilon'], 6):g} in all, between "
+        f"files in which {NEIGHBOURS[note['adjacency']]}."
+    )
+    for warning in document["warnings"]:
+        lines += wrap(f"! {warning}")
+    lines += ["", cells([", ".join([*groups, *counted]), "noised count"], WIDTHS)]
+    for row in document["counts"][:ROWS_SHOWN]:
+        *levels, count = row.values()
+        lines.append(cells([", ".join(levels), f"{count:,}".replace("-", "−")], WIDTHS))
+    if len(document["counts"]) > ROWS_SHOWN:
+        lines.append(f"... and {len(document['counts']) - ROWS_SHOWN:,} more, in the file")
+    few = "is published as 0" if note["negative_counts"] == "published as 0" else "means few or none"
+    lines += wrap(f"A count below 0 {few}. Whoever adds up counts adds up their noise, too.")
+    return "\n".join([*lines, f"Note: {document['note_file']}"])

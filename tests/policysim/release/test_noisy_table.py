@@ -1,0 +1,295 @@
+"""`policysim privatize --as table`: counts with noise, what is written, counted and refused; neighbours on outputs."""
+
+import csv
+import json
+import math
+import random
+from collections import Counter
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from private_files import counted, people, run, write_part, write_parts, write_people
+from scipy.stats import chisquare
+
+from policysim.files.bad_rows import DataError
+from policysim.release.ledger import ADD_OR_REMOVE, REPLACE, ledger_path, read_ledger
+from policysim.release.noisy_table import MOST_CELLS, TablePlan, noisy_counts
+
+SEX = ("--column", "sex", "--levels", "sex=0,1")
+BY_AGE = (*SEX, "--by", "age_band", "--levels", "age_band=young,old")
+
+
+@pytest.fixture(params=[".csv", ".parquet"])
+def data(request, tmp_path):
+    return write_people(tmp_path / f"data{request.param}")
+
+
+@pytest.fixture
+def one(tmp_path):
+    return write_people(tmp_path / "data.csv")
+
+
+def table(capsys, data, *options, epsilon=1, out=None):
+    out = out or data.parent / "table.csv"
+    return run(capsys, data, "--as", "table", "--epsilon", epsilon, "--out", out, *options)
+
+
+def read(path):
+    with path.open(newline="", encoding="utf-8") as stream:
+        header, *rows = csv.reader(stream)
+    return header, rows
+
+
+def test_counts_with_noise_are_written_with_a_note_and_counted(capsys, data):
+    code, printed, err = table(capsys, data, *BY_AGE)
+    assert (code, err) == (0, counted(data))
+    header, rows = read(data.parent / "table.csv")
+    assert header == ["age_band", "sex", "noised_count"]
+    assert [row[:2] for row in rows] == [["young", "0"], ["young", "1"], ["old", "0"], ["old", "1"]]
+    true = Counter((row[1], row[2]) for row in people(60))
+    # e^-20 is the chance that a noise of rate 1/2 exceeds 40.
+    assert all(abs(int(count) - true[age, sex]) <= 40 for age, sex, count in rows)
+    words = " ".join(printed.split())
+    assert (
+        "counts of sex by age_band, each with discrete Laplace noise of standard deviation 2.8. ε = 1 in all" in words
+    )
+    assert all(len(line) <= 100 for line in printed.splitlines() if str(data.parent) not in line)
+    note = json.loads((data.parent / "table.csv.privacy.json").read_text())
+    assert (note["epsilon"], note["adjacency"], note["noise"]["rate"]) == (1.0, REPLACE, "1/2")
+    assert "rows" not in note
+    (release,) = read_ledger(ledger_path(data))
+    assert (release.what, release.columns, release.unchanged, release.epsilon) == ("privatize", ("sex",), (), 1.0)
+    assert release.question == {"as": "table", "columns": "sex", "by": "age_band"}
+
+
+def test_json_says_the_same(capsys, one):
+    _, printed, _ = table(capsys, one, *BY_AGE, "--json")
+    document = json.loads(printed)
+    assert [[str(cell) for cell in row.values()] for row in document["counts"]] == read(one.parent / "table.csv")[1]
+    assert list(document["counts"][0])[-1] == "noised_count"
+    assert document["note"] == json.loads((one.parent / "table.csv.privacy.json").read_text())
+
+
+def test_what_one_patient_is_decides_the_noise(capsys, one):
+    table(capsys, one, *SEX, "--adjacency", "add-or-remove-one", epsilon=0.1)
+    note = json.loads((one.parent / "table.csv.privacy.json").read_text())
+    # The decimal, and not the float, which is a little more.
+    assert (note["adjacency"], note["noise"]["rate"]) == (ADD_OR_REMOVE, "1/10")
+    assert "one row is there or not" in note["guarantee"]
+    (release,) = read_ledger(ledger_path(one))
+    assert release.adjacency == ADD_OR_REMOVE
+
+
+def test_a_folder_is_one_table(capsys, tmp_path):
+    folder = write_parts(tmp_path / "logs", 3)
+    code, printed, _ = table(capsys, folder, *SEX, "--seed", 5, "--json")
+    assert code == 0
+    true = Counter(row[2] for row in people(140))
+    noise = [row["noised_count"] - true[row["sex"]] for row in json.loads(printed)["counts"]]
+    assert noise == noisy_counts([0, 0], TablePlan({"sex": ("0", "1")}, 1.0), random.Random(5).randrange)
+
+
+def test_a_simulation_is_repeatable_and_not_counted(capsys, one):
+    first = table(capsys, one, *BY_AGE, "--seed", 3)
+    assert first == table(capsys, one, *BY_AGE, "--seed", 3)
+    assert "! SIMULATION, not a release" in first[1]
+    assert not ledger_path(one).exists()
+
+
+def test_the_same_question_is_refused_and_others_add_up(capsys, one, tmp_path):
+    assert table(capsys, one, *BY_AGE)[0] == 0
+    code, printed, err = table(capsys, one, *BY_AGE, out=tmp_path / "other.csv", epsilon=0.5)
+    assert (code, printed) == (4, "")
+    assert "data.csv was released before: sex at epsilon = 1, as table.csv" in err
+    assert "1.5 in all with this one; --again" in err
+    assert not (tmp_path / "other.csv").exists()
+    # Nor is a release replaced by something else unasked.
+    assert table(capsys, one, *SEX)[0] == 4
+    code, printed, _ = table(capsys, one, *SEX, out=tmp_path / "other.csv", epsilon=0.5)
+    assert code == 0
+    assert "! These rows were released once before: ε = 1.5 in all with this one." in " ".join(printed.split())
+    code, _, _ = table(capsys, one, *BY_AGE, "--again")
+    assert code == 0
+    # A person less and a person more are two steps of add-or-remove-one; and values add to tables.
+    code, printed, _ = table(
+        *(capsys, one, "--column", "age_band", "--levels", "age_band=young,old"),
+        *("--adjacency", "add-or-remove-one"),
+        out=tmp_path / "third.csv",
+    )
+    assert "released 3 times before: ε = 4.5 in all" in " ".join(printed.split())
+    code, _, _ = run(capsys, one, *SEX, "--epsilon", 1, "--out", tmp_path / "private.csv")
+    assert code == 0
+    assert json.loads((tmp_path / "private.csv.privacy.json").read_text())["earlier"]["releases"] == 4
+
+
+def test_a_printed_epsilon_is_never_below_the_spent_one(capsys, one, tmp_path):
+    _, printed, _ = table(capsys, one, *SEX, epsilon=1.2345611)
+    assert "ε = 1.23457 in all" in " ".join(printed.split())
+    _, printed, _ = table(capsys, one, *BY_AGE, epsilon=1, out=tmp_path / "other.csv")
+    assert "ε = 2.23457 in all with this one" in " ".join(printed.split())
+
+
+def test_negative_counts_are_cut_on_request_alone(capsys, tmp_path):
+    data = tmp_path / "data.csv"
+    write_part(data, people(1))
+    many = ",".join(["0", "1", *map(str, range(10, 60))])
+    for options, least in (((), -1), (("--no-negative",), 0)):
+        _, printed, _ = table(
+            capsys, data, "--column", "sex", "--levels", f"sex={many}", "--seed", 1, *options, "--json", epsilon=0.5
+        )
+        counts = [row["noised_count"] for row in json.loads(printed)["counts"]]
+        assert (min(counts) >= 0) == (least == 0)
+    assert json.loads(printed)["note"]["negative_counts"] == "published as 0"
+
+
+def test_whether_there_are_rows_is_public_only_where_their_number_is(capsys, tmp_path):
+    data = tmp_path / "data.csv"
+    write_part(data, [])
+    code, _, err = table(capsys, data, *SEX)
+    assert (code, err) == (3, f"policysim: {data}: has no rows\n")
+    assert table(capsys, data, *SEX, "--adjacency", "add-or-remove-one")[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (("--column", "sex"), "a table needs the levels of sex, which are public, declared: --levels sex=A,B"),
+        ((*SEX, "--by", "age_band"), "a table needs the levels of age_band"),
+        ((*SEX, "--by", "sex"), "sex cannot both be counted and make the groups"),
+        ((*SEX, "--separately"), "--separately does not go with --as table"),
+        ((*SEX, "--true"), "--true does not go with --as table"),
+        ((*SEX, "--adjacency", "any-record"), "--adjacency must be one of replace-one, add-or-remove-one"),
+        (("--column", "sex", "--levels", "sex=0"), "sex: needs at least two levels, got 0"),
+        (("--column", "sex", "--levels", "sex=0,0"), "sex: its levels must differ"),
+        (("--column", "noised_count", "--levels", "noised_count=0,1"), "must be another than noised_count"),
+        ((*SEX, "--seed", "1", "--ledger", "x.json"), "--ledger does not go with --seed"),
+        (("--levels", "sex=0,1"), "privatize needs --column NAME"),
+    ],
+)
+def test_wrong_questions_end_with_2_and_write_nothing(capsys, one, options, words):
+    code, printed, err = table(capsys, one, *options)
+    assert (code, printed) == (2, "")
+    assert words in err
+    assert [path.name for path in one.parent.iterdir()] == ["data.csv"]
+
+
+def test_options_of_a_table_go_with_no_copy(capsys, one):
+    for options in (("--by", "age_band"), ("--adjacency", "replace-one"), ("--no-negative",)):
+        code, _, err = run(capsys, one, *SEX, *options, "--epsilon", 1, "--out", one.with_name("x.csv"))
+        assert code == 2
+        assert f"{options[0]} does not go with a copy of the rows, only with --as table" in err
+
+
+def test_outputs_that_would_harm_the_data_are_refused(capsys, tmp_path):
+    folder = write_parts(tmp_path / "logs", 2)
+    data = folder / "0000.csv"
+    before = data.read_bytes()
+    for source, out, words in (
+        (data, data, "is the file with the true values, which would be lost"),
+        (folder, folder / "table.csv", "is in the folder of the true values"),
+        (folder, tmp_path / "table.parquet", "a table of counts must end in .csv"),
+        (folder, tmp_path, "must end in .csv"),
+    ):
+        code, _, err = table(capsys, source, *SEX, out=out)
+        assert code != 0
+        assert words in err
+    assert data.read_bytes() == before
+
+
+def test_values_outside_of_the_levels_are_bad_rows(capsys, one):
+    code, _, err = table(capsys, one, "--column", "sex", "--levels", "sex=1,2")
+    assert code == 3
+    assert "sex: must be one of 1, 2, got '0'" in err
+    assert not ledger_path(one).exists()
+
+
+def test_a_table_needs_no_estimate(capsys, one):
+    table(capsys, one, *SEX)
+    code, _, err = run(capsys, "--estimate", one.with_name("table.csv"))
+    assert code == 3
+    assert "it is that of a noisy table, whose counts are estimates already" in err
+
+
+def test_data_that_are_private_already_are_warned_about(capsys, one):
+    run(capsys, one, *SEX, "--epsilon", 1, "--out", one.with_name("private.csv"))
+    code, _, err = table(capsys, one.with_name("private.csv"), *SEX)
+    assert code == 0
+    assert "warning: private.csv.privacy.json stands beside private.csv" in err
+
+
+def test_a_study_declares_its_treatments_and_features(capsys, tmp_path):
+    data = tmp_path / "log.csv"
+    write_part(data, [["a0", "0"], ["a3", "1"], ["a3", "0"]], names=["treatment", "sex"])
+    code, printed, _ = table(capsys, data, "--column", "treatment", "--by", "sex", "--study", "covid", "--seed", 1)
+    assert code == 0
+    header, rows = read(tmp_path / "table.csv")
+    assert header == ["sex", "treatment", "noised_count"]
+    assert [row[:2] for row in rows] == [[sex, f"a{i}"] for sex in "01" for i in range(4)]
+    assert "discrete Laplace" in printed
+
+
+def test_too_many_cells_are_refused():
+    levels = {name: tuple(map(str, range(400))) for name in "ab"}
+    with pytest.raises(
+        DataError, match=f"160,000 combinations of levels are too many to count, at most {MOST_CELLS:,}"
+    ):
+        TablePlan(levels, 1.0)
+    with pytest.raises(ValueError, match="epsilon must be > 0 and finite"):
+        TablePlan({"a": ("0", "1")}, 0.0)
+
+
+def outputs(counts, plan, runs, seed):
+    """How often each table comes out."""
+    below = random.Random(seed).randrange
+    return Counter(tuple(noisy_counts(counts, plan, below)) for _ in range(runs))
+
+
+@pytest.mark.parametrize(("adjacency", "first", "second"), [(REPLACE, (3, 5), (4, 4)), (ADD_OR_REMOVE, (3, 5), (4, 5))])
+def test_neighbouring_files_give_each_table_about_as_often(adjacency, first, second):
+    plan, runs = TablePlan({"a": ("0", "1")}, 2.0, adjacency=adjacency), 8_000
+    one, other = outputs(first, plan, runs, 1), outputs(second, plan, runs, 2)
+    ratios = []
+    for each in {*one, *other}:
+        if min(one[each], other[each]) >= 60:
+            slack = 4 * math.sqrt(1 / one[each] + 1 / other[each])
+            ratio = math.log(one[each] / other[each])
+            assert abs(ratio) <= 2.0 + slack
+            ratios.append(abs(ratio))
+    assert max(ratios) > 1.8  # the bound is attained
+    # Half the noise that is needed would be seen.
+    twice = TablePlan({"a": ("0", "1")}, 4.0, adjacency=adjacency)
+    one, other = outputs(first, twice, runs, 1), outputs(second, twice, runs, 2)
+    assert any(abs(math.log((one[each] + 1) / (other[each] + 1))) > 2.5 for each in {*one, *other})
+
+
+def test_tables_fit_their_exact_distribution():
+    plan, runs = TablePlan({"a": ("0", "1")}, 2.0), 10_000
+    drawn = outputs((3, 5), plan, runs, 20261124)
+    r = math.exp(-1)
+
+    def chance(noise):
+        return math.prod((1 - r) / (1 + r) * r ** abs(n) for n in noise)
+
+    grid = [(a, b) for a in range(-4, 5) for b in range(-4, 5) if runs * chance((a, b)) >= 8]
+    observed = [drawn[3 + a, 5 + b] for a, b in grid]
+    expected = [runs * chance(noise) for noise in grid]
+    rest = runs - sum(observed), runs - sum(expected)
+    assert chisquare([*observed, rest[0]], [*expected, rest[1]]).pvalue > 1e-3
+
+
+def test_opendp_draws_the_same_distribution():
+    dp = pytest.importorskip("opendp.prelude")
+    dp.enable_features("contrib")
+    space = dp.atom_domain(T=int), dp.absolute_distance(T=int)
+    measurement = dp.m.make_laplace(*space, scale=2.0)
+    assert measurement.map(1) == pytest.approx(float(TablePlan({"a": ("0", "1")}, 1.0).rate), rel=1e-9)
+    theirs = [measurement(0) for _ in range(4_000)]
+    mine = [noise for (noise,) in outputs((0,), TablePlan({"a": ("0", "1")}, 1.0), 4_000, 3).elements()]
+    assert np.std(theirs) == pytest.approx(np.std(mine), rel=0.1)
+
+
+def test_the_rate_is_a_fraction_of_what_is_written():
+    # The float 0.1 is a little more than the decimal, and 0.3 a little less: neither is exceeded.
+    assert TablePlan({"a": ("0", "1")}, 0.1).rate == Fraction(1, 20)
+    assert TablePlan({"a": ("0", "1")}, 0.3, adjacency=ADD_OR_REMOVE).rate == Fraction(0.3) < Fraction(3, 10)
