@@ -327,7 +327,8 @@ def smallest_epsilon(
     keep : float, optional
         The least benefit kept: (V - V(best-fixed)) / (V(greedy) - V(best-fixed)) >= keep.
     max_extra_deaths : float, optional
-        The most deaths per patient beyond those of greedy; needs the outcome "deaths".
+        The most deaths per patient beyond those of greedy, or over days of the best constant action; needs the
+        outcome "deaths".
     at_most : mapping of str to float or "one for all", optional
         Of a DecisionProblem: the most of an outcome that is expected per patient. "optimal" is then the optimum within
         these bounds. At least one of the four is required, and all that are given must be met.

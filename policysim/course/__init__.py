@@ -13,9 +13,9 @@ private_planner    a policy under its own continuation, and where to spend a tot
 course_limit       what no private mechanism for the whole course exceeds
 course_comparison  policies over epsilon and over totals, over all days of a process; course_columns: its columns
 privatize_policy   a private policy of anybody's Q-values, or of a network's
-days               treatment over days against the total budget
-course_findings    what such a comparison says, and which way of spending a total is best
-course_question    the same as a question, and what it prints
+days               treatment over days against the total budget, and which way of spending it is best
+course_answer      what such a comparison says, as the tables of an answer
+course_question    the same as a question
 simulation, simulated_log, simulation_question   the check by simulated patients, counted; the simulator's own log, of
 single ones; and both as a question
 """

@@ -117,10 +117,13 @@ def benefit_kept(of: CourseEvaluation) -> FloatArray:
 
 
 def extra(of: CourseEvaluation) -> dict[str, FloatArray]:
-    """E(outcome) - E(outcome under the best policy), of each."""
-    least = of.references.best.outcomes
+    """E(outcome) - E(outcome under the best constant action), of each; NaN where there is none."""
+    fixed = of.references.fixed
+    for_all = (
+        {name: np.full(len(of.groups), np.nan) for name in of.result.outcomes} if fixed is None else fixed.outcomes
+    )
     return {
-        name: excess(mean, least[name], np.maximum(abs(mean), abs(least[name])))
+        name: excess(mean, for_all[name], np.maximum(abs(mean), abs(for_all[name])))
         for name, mean in of.result.outcomes.items()
     }
 
@@ -167,7 +170,7 @@ _ALWAYS: tuple[Column[CourseEvaluation], ...] = (
     Column("normalized_loss", "utility lost, of what choosing by lot loses", "share", "percent", normalized_loss),
     Column("benefit_kept", "benefit kept", "share", "percent", benefit_kept),
     Column("expected_", "outcome over the course", "per patient", "events", attrgetter("result.outcomes")),
-    Column("extra_", "outcome beyond the best for each", "per patient", "more_events", extra),
+    Column("extra_", "outcome beyond one action for all", "per patient", "more_events", extra),
     Column("epsilon_spent", "privacy spent on one day, at most", "ε", "rounded", epsilon_spent),
     Column("total_epsilon", "total of all days", "ε", "plain", total_epsilon),
     Column("hides", "hides", "", "", hides),

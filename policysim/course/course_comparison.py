@@ -80,6 +80,7 @@ def compare_process(
             days, and for all who allow the same if that never changes; NaN where there is nothing to gain, or no
             constant action is admissible everywhere and has a value
         expected_*, extra_* : each outcome of the process over the course, not discounted, and its excess over the best
+            constant action; NaN where that has no value
         epsilon_spent : the largest exact privacy loss of one decision; infinite where states that allow different
             actions are told apart by them, unless the mask is public
         total_epsilon : the sum of the exact losses of all days, which the whole course never exceeds (basic

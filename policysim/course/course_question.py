@@ -1,7 +1,4 @@
-"""What choosing privately costs over days: policies within a total privacy budget for the whole stay.
-
-The screen that `policysim compare --horizon` prints.
-"""
+"""What choosing privately costs over days, as a question: policies within a total budget for the whole stay."""
 
 from __future__ import annotations
 
@@ -13,27 +10,17 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import pandas as pd
 
 from policies.catalogue import CATALOGUE
+from policies.exponential import Exponential
 from policies.optimal.optimum import OptimalRobust, OptimalSafe, catalogue_name, daily_name
-from policysim.course.course_findings import (
-    answer,
-    best_mechanisms,
-    brief,
-    headings,
-    headline,
-    privacy_words,
-    telling_total,
-    ways,
-    ways_words,
-)
-from policysim.course.days import DaysQuestion, compare_days
+from policies.reference import Greedy
+from policysim.course.course_answer import course_tables
+from policysim.course.days import DaysQuestion, compare_days, ways
 from policysim.course.process import NotEnoughMemoryError
 from policysim.course.treatment_course import public_over_days
-from policysim.question.answer import Answer, Drawing, Headline, Page, SizeName, tidy
-from policysim.question.formats import achieved, days, events, percent, plain, population, rounded, written
+from policysim.question.answer import Answer, Drawing, SizeName
+from policysim.question.formats import achieved, days, digits_of, not_above, percent, plain, written
 from policysim.question.protocol import ONLY_WHERE_COUNTED, Progress, StudyQuestion, UsageError
-from policysim.question.screen_lines import cells, left_out_lines, wrap
-from policysim.question.words import ALL, NO_MECHANISM
-from policysim.study.basis import OUTSIDE_LINE, basis
+from policysim.question.words import ALL
 from policysim.study.declared import OPTIONS, ScenarioStudy, Study, require_scenario
 from policysim.study.study_problem import build_problem
 from policysim.study.sweep import usable_policies
@@ -41,75 +28,12 @@ from policysim.study.sweep import usable_policies
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-HEADINGS = (
-    ("", "largest", "", "benefit", "extra deaths", "ε spent", ""),
-    ("Total ε = {total}", "daily ε", "composition", "kept", "per {count:,}", "in all", "hides"),
-)
-COLUMNS = (28, 9, 20, 10, 15, 10, 8)
-MAP_COLUMN = 16
-RANGE = f"Read 64–71 % as: the mechanism named keeps 64 % of the benefit, and {NO_MECHANISM} keeps more than 71 %."
-
-
-def days_screen(study: ScenarioStudy, question: DaysQuestion, table: pd.DataFrame) -> list[str]:
-    """What a course of treatment costs under each budget, and the best of the policies compared at each horizon."""
-    overall = table[(table["group"] == ALL) & (table["horizon"] == question.horizon)]
-    words = ways_words(study)
-    lines = [
-        f"{study.title} Over {days(question.horizon)}.",
-        f"{basis(study).disclaimer} {study.scenario.space.size:,} possible records, "
-        f"{len(study.scenario.actions)} treatments a day.",
-        "",
-        *wrap(privacy_words(study, question)),
-        OUTSIDE_LINE,
-    ]
-    for total in question.totals:
-        lines += ["", *total_table(overall[overall["total_epsilon"] == total], total)]
-    lines += [
-        *(
-            line
-            for name in ("one_for_all", "never_falls", "schedule_words", "once_words", "limit_words", "per_day")
-            for line in wrap(words[name])
-        ),
-        "",
-    ]
-    # The best of the mechanisms compared at each horizon (rows) and total (columns), and what none exceeds.
-    best = ways(table).query("best")
-    widths = (12, *(max(MAP_COLUMN, *(len(name) + 2 for name in best["policy"])) for _ in question.totals))
-    lines.append(cells(["Best of all", *(f"total ε = {total:g}" for total in question.totals)], widths))
-    for horizon in question.horizons:
-        rows = best[best["horizon"] == horizon]  # one for each total, rising as the question has them
-        lines.append(cells([days(horizon), *rows["policy"]], widths))
-        kept = zip(rows["benefit_kept"], rows["most_kept"], strict=True)
-        lines.append(cells(["", *(achieved(*pair) for pair in kept)], widths))
-    return [*lines, *wrap(RANGE), ""]
-
-
-def total_table(rows: pd.DataFrame, total: float) -> list[str]:
-    """A row per policy at one total epsilon."""
-    count = population(rows["extra_deaths"])
-    lines = [cells([cell.format(total=f"{total:g}", count=count) for cell in row], COLUMNS) for row in HEADINGS]
-    for _, row in rows.iterrows():
-        lines.append(
-            cells(
-                [
-                    str(row["policy"]),
-                    rounded(row["epsilon"]),
-                    str(row["composition"]),
-                    percent(row["benefit_kept"]),
-                    events(row["extra_deaths"], count, sign=True),
-                    rounded(row["total_spent"]),
-                    str(row["hides"]),
-                ],
-                COLUMNS,
-            )
-        )
-    return lines
-
-
 # What looks at the outcomes or at other priors of one decision, which over days are not counted.
 OF_ONE_DECISION = (OptimalSafe.name, OptimalRobust.name)
 # The total epsilons by default.
 TOTALS = (1.0, 2.0, 5.0, 10.0)
+# Digits of a total that is printed.
+MOST_DIGITS = 6
 
 
 @dataclass(frozen=True)
@@ -153,7 +77,7 @@ class CourseQuestion(StudyQuestion):
         public_over_days(chosen)
         days = DaysQuestion(
             horizon=options["horizon"],
-            totals=tuple(sorted(set(map(float, options.get("total_epsilons", TOTALS))))),
+            totals=tuple(sorted({_printable(float(total)) for total in options.get("total_epsilons", TOTALS)})),
             delta=float(options.get("delta", 0)),
             length_public=options.get("length_public", False),
         )
@@ -168,28 +92,30 @@ class CourseQuestion(StudyQuestion):
         policies, left_out = usable_policies(over_days.first_policies, build_problem(over_days), named=self.named)
         left_out += tuple(f"{name}, which is for one decision" for name in apart)
         study = replace(over_days, policies=policies)
+        # What the answer sets beside them, whatever was asked for.
+        compared = tuple(dict.fromkeys((*policies, Exponential.name, Greedy.name)))
         try:
-            table = compare_days(study, self.days, progress)
+            table = written(compare_days(replace(study, policies=compared), self.days, progress))
         except NotEnoughMemoryError as error:
             raise UsageError(f"--horizon {self.days.horizon}: {error}") from None
         return answer_over_days(study, self.days, table, left_out=left_out)
 
 
+def _printable(total: float) -> float:
+    """A total that is printed whole: rounded down where it has too many digits."""
+    return not_above(total, MOST_DIGITS) if 0 < total < math.inf and digits_of(total) > MOST_DIGITS else total
+
+
 def answer_over_days(
     study: ScenarioStudy, question: DaysQuestion, table: pd.DataFrame, *, left_out: tuple[str, ...] = ()
 ) -> Answer:
-    """What a comparison over days says, shows and keeps."""
-    table = written(table)
+    """What a comparison over days found, from the numbers that its file has."""
     found = written(ways(table))
-    best, said = best_mechanisms(table), headline(question, table)
     return Answer(
-        screen=[*days_screen(study, question, table), *left_out_lines(left_out)],
-        document={"best": best.to_dict(orient="records"), "comparison": table.to_dict(orient="records")},
-        headline=said,
-        sentences=answer(study, question, table),
+        options=course_tables(study, question, table, left_out=left_out),
+        kind="course",
         tables={"comparison": table, "ways": found},
-        drawings=[_drawing(question, table), _map(found), *_card(question, best)],
-        pages={"report.html": Page("course.html", _page_values(study, question, table, found, said))},
+        drawings=[*_drawing(question, table), _map(found)],
         depends={
             **study.identity,
             "question": {
@@ -213,53 +139,32 @@ def answer_over_days(
     )
 
 
-def _drawing(question: DaysQuestion, table: pd.DataFrame) -> Drawing:
+def _drawing(question: DaysQuestion, table: pd.DataFrame) -> list[Drawing]:
+    """Benefit against the total; empty where no total can be drawn."""
+    # What is best without privacy would be a level at the top.
+    drawn = table[(table["policy"] != Greedy.name) & (table["horizon"] == question.horizon) & (table["group"] == ALL)]
+    if not any(0 < total < math.inf for total in question.totals):
+        return []
+
     def draw(size: SizeName) -> Figure:
         # matplotlib is the slowest import of all; everything before may still fail without it.
         from policysim import figures  # noqa: PLC0415
 
-        return figures.value_over_days(table, size=size)
+        return figures.value_over_days(drawn, size=size)
 
-    over = days(question.horizon)
-    proven = table[table["most_kept"].notna() & table["total_epsilon"].between(0, math.inf, inclusive="neither")]
-    shaded = f" Shaded: what provably {NO_MECHANISM} reaches within a total (between two: at the larger)."
-    rows = table[(table["group"] == ALL) & (table["horizon"] == question.horizon)]
     told = []
-    for name, of in rows.sort_values("total_epsilon").groupby("policy", sort=False):
+    for name, of in drawn.sort_values("total_epsilon").groupby("policy", sort=False):
         pairs = zip(of["total_epsilon"], of["benefit_kept"], strict=True)
         told.append(f"{name} {', '.join(f'{percent(kept)} at {plain(total)}' for total, kept in pairs)}")
-    return Drawing(
-        "course",
-        f"Over {over}",
-        f"Benefit kept against the total ε over {over}, and against the number of days at each total ε, a line for "
-        f"each policy.{shaded if proven['total_epsilon'].nunique() > 1 else ''}",
-        draw,
-        tidy(table.loc[table["group"] == ALL, ["policy", "total_epsilon", "horizon", "benefit_kept", "most_kept"]]),
-        seen=f"Benefit kept over {over} at each total ε: {'; '.join(told)}.",
-    )
-
-
-def _card(question: DaysQuestion, best: pd.DataFrame) -> list[Drawing]:
-    """What can be kept within each total, and what no mechanism exceeds; empty where there is but one total."""
-    from policysim.figures.card import Curves, card  # noqa: PLC0415
-
-    rows = best[(best["horizon"] == question.horizon) & best["benefit_kept"].notna() & (best["total_epsilon"] > 0)]
-    kept, most = (
-        list(zip(rows["total_epsilon"], rows[column], strict=True)) for column in ("benefit_kept", "most_kept")
-    )
-    if len(rows) < 2:
-        return []
-    proven = {"upper bound": most} if rows["most_kept"].notna().all() else {}
-    low = min(0.0, float(rows["benefit_kept"].min()))
+    over = days(question.horizon)
     return [
-        card(
-            Curves(
-                {"best of all": kept, **proven},
-                x="total ε (log scale)",
-                y=f"benefit kept over {days(question.horizon)}",
-                share=True,
-                limits=(low, 1.03),
-            )
+        Drawing(
+            "course",
+            f"Benefit kept over {over}",
+            f"Benefit kept against the total ε over {over}, a line for each policy.",
+            draw,
+            epsilons=question.totals,
+            seen=f"Benefit kept over {over} at each total ε: {'; '.join(told)}.",
         )
     ]
 
@@ -273,41 +178,12 @@ def _map(found: pd.DataFrame) -> Drawing:
     return Drawing(
         "ways",
         "Which way, at which horizon and total",
-        "The way to spend a total ε that keeps most of the benefit, at each number of days and each total: the "
-        f"mechanism, what it keeps, and after the dash what {NO_MECHANISM} exceeds. A larger total "
-        "allows what a smaller one does.",
+        "The way to spend a total ε that keeps most of the benefit, at each number of days and each total.",
         draw,
-        tidy(found.drop(columns="value")),
         seen="; ".join(
             f"{days(int(row['horizon']))} at total ε = {plain(row['total_epsilon'])}: {row['policy']} "
             f"{achieved(row['benefit_kept'], row['most_kept'])}"
-            for row in found[found["best"].astype(bool)].to_dict("records")
+            for row in found[found["best"]].to_dict("records")
         )
         + ".",
     )
-
-
-def _page_values(
-    study: ScenarioStudy, question: DaysQuestion, table: pd.DataFrame, found: pd.DataFrame, said: Headline
-) -> dict[str, Any]:
-    overall = table[(table["group"] == ALL) & (table["horizon"] == question.horizon)]
-    over = days(question.horizon)
-    return {
-        "study": study,
-        "brief": brief(question, table),
-        "headings": headings(question, table, found, said),
-        "shown_total": telling_total(question, best_mechanisms(table))["total_epsilon"],
-        "title": study.title + (" Over" if study.title.rstrip()[-1:] in {"?", ".", "!"} else ", over") + f" {over}",
-        "question": question,
-        "disclaimer": basis(study).disclaimer,
-        "privacy": privacy_words(study, question),
-        **ways_words(study),
-        "range": RANGE,
-        "achieved": achieved,
-        "totals": [(total, overall[overall["total_epsilon"] == total].to_dict("records")) for total in question.totals],
-        "ways": [
-            (horizon, way, rows.to_dict("records"))
-            for (horizon, way), rows in found.groupby(["horizon", "way"], sort=False)
-        ],
-        "count": population(overall["extra_deaths"]),
-    }

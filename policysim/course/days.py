@@ -24,11 +24,15 @@ from policysim.course.private_planner import PrivatePlanner
 from policysim.course.schedules import ClassSchedules, Schedule
 from policysim.course.treatment_course import build_course
 from policysim.question.protocol import SILENT, Progress
+from policysim.question.words import ALL, PLAN_ONCE
 from policysim.question.words import BEST_SCHEDULE as SCHEDULE
-from policysim.question.words import PLAN_ONCE
 from policysim.study.declared import ScenarioStudy
 from policysim.study.sweep import N_THREADS, evaluate_each, tabulate
 
+# The ways to spend a total: nothing, on one choice of all days, or day by day.
+ONCE, DAILY = PLAN_ONCE, "day by day"
+# Of values that differ by no more than this share of the largest, the plainest way counts as the best.
+EQUAL = 1e-9
 # How many horizons are compared: one day, the whole course, and between them in equal ratios.
 N_HORIZONS = 4
 
@@ -181,3 +185,40 @@ def _once(
         best = found if best is None or found.value[0] >= best.value[0] else best
         spent = min(total, *best.spent)  # above the total by the rounding of a logarithm
         yield CourseEvaluation(PLAN_ONCE, total, best, references, "private", total, spent, "one-choice")
+
+
+def ways(table: pd.DataFrame) -> pd.DataFrame:
+    """The best of each way to spend a total, at each horizon and total, and which way is best.
+
+    The ways are one schedule for all (best-schedule), one private choice of a schedule (plan-once), and the best of
+    the policies that choose day by day, of those that stay within the total. What a smaller total allows, a larger one
+    does: so no way keeps less at a larger total.
+
+    Parameters
+    ----------
+    table : DataFrame
+        From `compare_days`.
+
+    Returns
+    -------
+    DataFrame
+        horizon, total_epsilon, way, policy, hides, value, benefit_kept, best, most_kept: `best` is true for the way
+        that keeps most, the plainest of equals; `most_kept` is what no mechanism exceeds, even if it hides no more than
+        the first state.
+    """
+    within = table["total_spent"] <= table["total_epsilon"] * (1 + EQUAL)
+    overall = table[(table["group"] == ALL) & within]
+    # In the order of the ways, the plainest first.
+    way = overall["policy"].where(overall["policy"].isin([SCHEDULE, ONCE]), DAILY)
+    overall = overall.assign(way=pd.Categorical(way, [SCHEDULE, ONCE, DAILY]))
+    field, totals = ["horizon", "total_epsilon"], overall["total_epsilon"].unique()
+    allowed = [overall[overall["total_epsilon"] <= total].assign(total_epsilon=total) for total in totals]
+    ranked = pd.concat(allowed).sort_values("value", ascending=False, kind="stable")
+    found = ranked.drop_duplicates([*field, "way"]).sort_values([*field, "way"])
+    most = found.groupby(field)["value"].transform("max")
+    near = found["value"] >= most - EQUAL * most.abs()
+    found["best"] = near & near.groupby([found[name] for name in field]).cumsum().eq(1)
+    proved = overall.drop_duplicates(field)[[*field, "most_kept"]]
+    columns = [*field, "way", "policy", "hides", "value", "benefit_kept", "best"]
+    best_of_each: pd.DataFrame = found[columns].astype({"way": str}).merge(proved, on=field)
+    return best_of_each

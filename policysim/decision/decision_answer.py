@@ -10,12 +10,13 @@ import math
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 
-from envs.scenario import DEATH, ILLUSTRATIVE, SYMPTOMS
+from envs.scenario import DEATH, SYMPTOMS
 from envs.treatment_response import ResponseModel
 from policies.adjacency import OneFeature, Sensitive, public_classes
 from policies.arrays import FloatArray
@@ -25,8 +26,7 @@ from policies.policy import Policy
 from policies.problem import DecisionProblem
 from policies.randomized_response import RandomizedResponse
 from policies.reference import BestFixed
-from policysim.decision.beliefs import Beliefs
-from policysim.decision.evidence import (
+from policysim.decision.behind_options import (
     TIMES,
     method_table,
     observer_table,
@@ -36,12 +36,13 @@ from policysim.decision.evidence import (
     redrawn_table,
     where_it_fails,
 )
+from policysim.decision.beliefs import Beliefs
 from policysim.decision.redraws import how_drawn
 from policysim.decision.results import Asked, Results
 from policysim.decision.scenario_outcomes import without_effect
 from policysim.question.formats import NEGLIGIBLE, digits_of, enough
 from policysim.question.words import ALL, KEEP
-from policysim.study.basis import listed, numbers_by_part
+from policysim.study.basis import counted_illustrative, listed
 from policysim.study.cells import COLUMNS
 from policysim.study.certainty import (
     BETTER,
@@ -56,7 +57,7 @@ from policysim.study.certainty import (
 from policysim.study.declared import ScenarioStudy
 from policysim.study.gain import Gain
 from policysim.study.labels import Labels, level_in_words
-from policysim.study.options_table import DEATHS, FOR_ALL, LOSS, ONE, PRIVATE, choose_columns, options
+from policysim.study.options_table import DEATHS, FOR_ALL, LOSS, ONE, PRIVATE, choose_columns, options, who_pays
 from policysim.study.sweep import N_THREADS, REFERENCES, at, evaluated_on
 
 COSTS = "costs"
@@ -126,7 +127,7 @@ def answer_tables(
         weights=None if study is None else _weights(study),
     )
     count = int(tables["rows"]["patients"].iloc[0])
-    who = _who_pays(problem, comparison, columns, count)
+    who = who_pays(comparison, columns, count, partial(level_in_words, problem.records))
     if not who.empty:
         tables["who"] = who
     chosen = str(columns.loc[columns["stated"] & (columns["option"] == PRIVATE), "policy"].iloc[0])
@@ -318,38 +319,6 @@ def _of_belief(problem: DecisionProblem, belief: pd.Series) -> tuple[FloatArray,
     return problem.prior * mine, leveled * mine
 
 
-def _who_pays(problem: DecisionProblem, comparison: pd.DataFrame, columns: pd.DataFrame, count: int) -> pd.DataFrame:
-    """The group to which a private choice costs most beyond one treatment for all, at each epsilon: cells, and a name.
-
-    In deaths, or in utility where they are not counted; no rows at an epsilon at which none pays.
-    """
-    expected = f"expected_{DEATHS}"
-    measure, sign = (expected, 1.0) if expected in comparison else ("value", -1.0)
-    groups = comparison[(comparison["group"] == ALL) | comparison["share"].between(0, 1, inclusive="neither")]
-    keys = ["epsilon", "group", "level"]
-    shares = groups.drop_duplicates(["group", "level"]).set_index(["group", "level"])["share"]
-    private = columns[columns["option"] == PRIVATE].set_index("epsilon")["policy"]
-    chosen = groups[groups["policy"] == groups["epsilon"].map(private)].set_index(keys)[measure]
-    extra = sign * (chosen - groups[groups["policy"] == BestFixed.name].set_index(keys)[measure])
-    rows: list[tuple[str, float, float, str, str]] = []
-    for epsilon in private.index:
-        now = extra[epsilon].drop((ALL, ALL)).dropna()
-        if now.empty or now.max() * count < 0.5:
-            continue
-        group, level = now.idxmax()
-        share, mine = float(shares[group, level]), float(now.max())
-        others = (float(extra[epsilon, ALL, ALL]) - share * mine) / (1 - share)
-        others = 0.0 if abs(others) <= NEGLIGIBLE else others
-        name = level_in_words(problem.records, group, level)
-        rows += [
-            ("share", epsilon, share, "percent", name),
-            ("group", epsilon, mine, f"change {count} 0", name),
-            ("others", epsilon, others, f"change {count} 0", name),
-        ]
-    found = pd.DataFrame(rows, columns=["row", "epsilon", "value", "format", "name"])
-    return found.assign(option=PRIVATE, low=math.nan, high=math.nan)[[*COLUMNS, "name"]]
-
-
 def _facts(
     tables: Mapping[str, pd.DataFrame], asked: Asked, study: ScenarioStudy | None, count: int, weight: float
 ) -> pd.DataFrame:
@@ -374,9 +343,7 @@ def _facts(
     if asked.death_weight and not math.isnan(weight):
         rows.append(("most a death may weigh", math.nan, weight, "down 3"))
     if study is not None:
-        parts = numbers_by_part(study.scenario).values()
-        illustrative = sum(number for number, source in parts if source == ILLUSTRATIVE)
-        total = sum(number for number, _ in parts)
+        illustrative, total = counted_illustrative(study.scenario)
         if illustrative:
             rows += [("illustrative", math.nan, illustrative, "plain"), ("numbers", math.nan, total, "plain")]
     if "beliefs" in tables:

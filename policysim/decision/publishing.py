@@ -23,6 +23,7 @@ from policies.reference import BestFixed, Greedy
 from policysim.decision.comparison import compare_problem
 from policysim.question.formats import NEGLIGIBLE
 from policysim.question.words import (
+    ALL,
     AS_IT_IS,
     NOISY_TABLE,
     NOISY_VALUES,
@@ -138,9 +139,16 @@ def ways_to_publish(
     values = checked_epsilons(epsilons)
     if isinstance(patients, bool) or not isinstance(patients, Integral) or patients < 1:
         raise ValueError(f"patients must be a whole number >= 1, got patients={patients!r}.")
+    return publishing_table(problem, values, int(patients))
+
+
+def publishing_table(
+    problem: DecisionProblem, values: Sequence[float], patients: int, known: pd.DataFrame | None = None
+) -> pd.DataFrame:
+    """The same, of parameters that were checked; `known` are rows of a comparison that need not be made again."""
     references = (Greedy.name, BestFixed.name, RandomizedFeatures.name)
-    compared, choices = _compared(problem, values, references)
-    copies = _noisy_values(problem, values, int(patients))
+    compared, choices = _compared(problem, values, references, known)
+    copies = _noisy_values(problem, values, patients)
     common = commonest_share(problem)
     rows = []
     for way, epsilon in product(TRUSTED, values):
@@ -177,7 +185,7 @@ def ways_to_publish(
 
 
 def _compared(
-    problem: DecisionProblem, epsilons: Sequence[float], others: Sequence[str]
+    problem: DecisionProblem, epsilons: Sequence[float], others: Sequence[str], known: pd.DataFrame | None = None
 ) -> tuple[dict[tuple[str, float], dict[Any, Any]], dict[float, str]]:
     """The rows of a comparison by policy and epsilon, and the private policy of the highest value at each epsilon.
 
@@ -188,7 +196,11 @@ def _compared(
         defaults = [make_policy(name, epsilon=epsilons[0]) for name in DEFAULT_POLICIES]
         usable, _ = usable_policies(defaults, problem, named=False)
         private = [name for name in usable if name not in (BestFixed.name, Optimal.name)]
-    table = compare_problem(problem, policies=list(dict.fromkeys([*others, *private])), epsilons=epsilons)
+    there = [] if known is None else [known[known["group"].eq(ALL) & known["epsilon"].isin(epsilons)]]
+    missing = [name for name in dict.fromkeys([*others, *private]) if not there or name not in set(there[0]["policy"])]
+    if missing:
+        there.append(compare_problem(problem, policies=missing, epsilons=epsilons))
+    table = pd.concat(there, ignore_index=True)
     able = table[table["policy"].isin(private) & (table["guarantee"] <= table["epsilon"] * (1 + NEGLIGIBLE))]
     best = able.sort_values("value", ascending=False, kind="stable").drop_duplicates("epsilon")
     choices = dict(zip(best["epsilon"].tolist(), best["policy"].tolist(), strict=True))
@@ -204,13 +216,15 @@ def _noisy_values(
     The same records, where what is worth something is that the given treatment is published.
     """
     k = problem.n_actions
+    # Records of one row of utilities have one best treatment.
+    each = evaluated_on(Optimal(1.0), problem)
     truth = DecisionProblem(
-        two_values(problem.best_actions, k, 1.0, 0.0),
-        problem.prior,
-        problem.adjacency,
-        problem.actions,
-        records=problem.records,
-        admissible=problem.admissible,
+        two_values(each.best_actions, k, 1.0, 0.0),
+        each.prior,
+        each.adjacency,
+        each.actions,
+        records=each.records,
+        admissible=each.admissible,
     )
     compared, truest = _compared(truth, epsilons, (RandomizedResponse.name,))
     given: FloatArray = patients * np.bincount(problem.best_actions, problem.prior, k).astype(np.float64)

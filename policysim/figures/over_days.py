@@ -113,7 +113,7 @@ def ways_over_days(table: pd.DataFrame, *, size: SizeName = "page") -> Figure:
     Parameters
     ----------
     table : DataFrame
-        From `policysim.course.course_findings.ways`: horizon, total_epsilon, way, policy, benefit_kept, best,
+        From `policysim.course.days.ways`: horizon, total_epsilon, way, policy, benefit_kept, best,
         most_kept.
     size : {"page", "column", "slide"}
         What the figure is for.

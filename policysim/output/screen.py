@@ -16,7 +16,7 @@ from jinja2 import Environment, FileSystemLoader
 
 from policysim.study.cells import Cells, Label, Shown, environment
 from policysim.study.certainty import BETTER, VERDICTS, recommended, verdict, verdict_of
-from policysim.study.options_table import BENEFIT, COPY, EACH, EXPONENTIAL, LOSS, PRIVATE
+from policysim.study.options_table import BENEFIT, BOUND, COPY, EACH, EXPONENTIAL, LOSS, PRIVATE
 from policysim.study.six_lines import Listed, filled, six_lines, words_of
 
 TEMPLATES = Path(__file__).parent / "templates"
@@ -27,7 +27,10 @@ LEAST_ROOM = 15
 INDENT = 11
 # What is not hidden from whoever sees the treatment stands behind the bar.
 SEEN = (COPY, EACH)
-# The trace of ε: at the study's times these, or at what is nearest.
+# What is said of each option in words.
+WORDED = ("policy", "hidden")
+# The options whose trace of ε is shown: at the study's times these, or at what is nearest.
+TRACED = (PRIVATE, EXPONENTIAL)
 TRACE = (0.5, 1.0, 2.0, 5.0, 10.0)
 
 
@@ -75,7 +78,7 @@ def slots(tables: Mapping[str, pd.DataFrame], kind: str, cell: Cells | None = No
         "names": {key: Label(text) for key, text in tables["names"].itertuples(index=False, name=None)},
         "trace": trace(sorted(columns["epsilon"].dropna().unique()), epsilon),
     }
-    found = _trial_slots(tables, found) if kind == "trial" else _decision_slots(tables, found)
+    found = _trial_slots(tables, found) if kind == "trial" else _options_slots(tables, found, kind)
     holds, words = VERDICTS[kind](tables), words_of(kind)
     found["heading"] = filled(words.titles["heading"], found)
     found["finding"] = filled(words.titles[f"recommend {recommended(holds)}"], found)
@@ -107,14 +110,14 @@ def _section(words: Listed, table: pd.DataFrame, found: Mapping[str, Any]) -> Si
     )
 
 
-def _decision_slots(tables: Mapping[str, pd.DataFrame], common: dict[str, Any]) -> dict[str, Any]:
+def _options_slots(tables: Mapping[str, pd.DataFrame], common: dict[str, Any], kind: str) -> dict[str, Any]:
     """Options as columns, what is counted of them as rows."""
     cell, names, epsilon, columns = common["cell"], common["names"], common["epsilon"], tables["columns"]
     facts = tables["facts"]["row"]
-    stated = columns.loc[columns["stated"], ["option", "title", "hides"]]
+    stated = columns.loc[columns["stated"], ["option", "title", "hides", "policy"]]
     heads = [
-        SimpleNamespace(key=option, title=Label(title), hides=Label(hides))
-        for option, title, hides in stated.itertuples(index=False, name=None)
+        SimpleNamespace(key=option, title=Label(title), hidden=Label(hides), policy=Label(policy))
+        for option, title, hides, policy in stated.itertuples(index=False, name=None)
     ]
     rows = _rows(tables, epsilon)
     found: dict[str, Any] = {
@@ -124,6 +127,7 @@ def _decision_slots(tables: Mapping[str, pd.DataFrame], common: dict[str, Any]) 
         "model": [each for each in names if each == "model"],
         "illustrative": list(facts[facts == "illustrative"]),
         "weighed": list(facts[facts == "a death weighs"]),
+        "slack": list(facts[facts == "delta"]),
         "draws": cell("facts", "draws") if "draws" in set(facts) else Label(),
         "warnings": [name for key, name in names.items() if key.startswith("warning ")],
         # Deaths come first, and then what matters most.
@@ -132,9 +136,9 @@ def _decision_slots(tables: Mapping[str, pd.DataFrame], common: dict[str, Any]) 
         "rivals": _rivals(tables, names),
         "hiding": [head for head in heads if head.key not in SEEN],
         "seen": [head for head in heads if head.key in SEEN],
-        "options": [head for head in heads if head.key in {PRIVATE, EXPONENTIAL}],
+        "options": [head for head in heads if head.key in TRACED],
     }
-    titles = words_of("decision").titles
+    titles = words_of(kind).titles
     # Where a verdict turns that is for a private choice: at another prevalence, and at another weight of a death.
     known = {"prevalence": "times" in names, "weight": "most a death may weigh" in set(facts)}
     told = verdict(tables)["private choice better"]
@@ -145,11 +149,21 @@ def _decision_slots(tables: Mapping[str, pd.DataFrame], common: dict[str, Any]) 
         row.title = filled(titles[row.section], {**found, "row": row})
     by_key = {row.key: row for row in rows}
     found["traced"] = [by_key.pop(BENEFIT, by_key[LOSS])]
+    if (tables["options"]["option"] == BOUND).any():
+        found["options"].append(SimpleNamespace(key=BOUND, title=filled(titles[BOUND], found)))
     found["rows"] = list(by_key.values())
-    widths = [max(len(cell("options", row.key, head.key, row.epsilon)) for row in found["rows"]) for head in heads]
-    found["title"] = {name: filled(titles[name], found) for name in ("stated", "hidden")}
-    room = WIDTH - max(map(len, [*found["title"].values(), *(row.title for row in found["rows"])]))
-    found["heads"] = _heads(found["title"]["stated"], heads, widths, room)
+    said = {name: filled(titles[name], found) for name in ("stated", *WORDED) if name in titles}
+    found["title"] = said
+    found["worded"] = [SimpleNamespace(key=name, title=said[name]) for name in WORDED if name in said]
+    widths = [
+        max(
+            *(len(cell("options", row.key, head.key, row.epsilon)) for row in found["rows"]),
+            *(len(getattr(head, row.key)) for row in found["worded"]),
+        )
+        for head in heads
+    ]
+    room = WIDTH - max(map(len, [*said.values(), *(row.title for row in found["rows"])]))
+    found["heads"] = _heads(said["stated"], heads, widths, room)
     return found
 
 
@@ -273,6 +287,8 @@ def trace(epsilons: Sequence[float], epsilon: float) -> list[float]:
     finite = [each for each in epsilons if 0 < each < math.inf]
     if not 0 < epsilon < math.inf:
         return [epsilon]
+    if len(finite) <= len(TRACE):
+        return finite
     return sorted({min(finite, key=lambda each: abs(math.log(each / (epsilon * factor)))) for factor in TRACE})
 
 

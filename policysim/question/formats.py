@@ -577,6 +577,8 @@ TEXTS: Mapping[str, Callable[..., str]] = {
     "places": to_places,
     "percent": percent,
     "kept": kept,
+    "reached": percent_down,
+    "most": percent_up,
     "right": right,
     "plain": plain,
     "rounded": rounded,

@@ -98,13 +98,19 @@ def _of_hazard(model: DeathModel | EventModel) -> int:
     return 1 + len(model.hazard) + sum(map(len, model.relative_risk.values()))
 
 
+def counted_illustrative(scenario: Scenario) -> tuple[int, int]:
+    """How many of a scenario's medical numbers are illustrative, and how many there are."""
+    parts = numbers_by_part(scenario).values()
+    return sum(number for number, source in parts if source == ILLUSTRATIVE), sum(number for number, _ in parts)
+
+
 def illustrative_words(scenario: Scenario) -> str:
     """Which of a scenario's numbers are illustrative, and how many; empty where each has a source, or none is said."""
     parts = numbers_by_part(scenario)
     found = {part: count for part, (count, source) in parts.items() if source == ILLUSTRATIVE}
     if not found:
         return ""
-    total, count = sum(count for count, _ in parts.values()), sum(found.values())
+    count, total = counted_illustrative(scenario)
     if count == total:
         return f"All {total:,} medical numbers of the scenario are illustrative."
     named = in_a_row(list(found), "and")

@@ -14,7 +14,7 @@ import pandas as pd
 from policies.reference import BestFixed
 from policysim.question.words import ALL
 from policysim.study.cells import COLUMNS
-from policysim.study.options_table import COPY, DEATHS, EACH, FOR_ALL, LEAST_MOVED, ONE, PRIVATE, RIGHT, moves_at
+from policysim.study.options_table import BOUND, COPY, DEATHS, EACH, FOR_ALL, LEAST_MOVED, ONE, PRIVATE, RIGHT, moves_at
 
 # Better in so many of the redraws is better, in so few is not; between them it cannot be told.
 SURE, UNLIKELY = 0.9, 0.1
@@ -66,21 +66,21 @@ def certainty(redrawn: pd.DataFrame, reference: str, *, stated: bool = False) ->
     return pd.concat(found, ignore_index=True)
 
 
-def as_stated(comparison: pd.DataFrame, epsilon: float) -> pd.DataFrame:
+def as_stated(comparison: pd.DataFrame, epsilon: float, reference: str = BestFixed.name) -> pd.DataFrame:
     """The same of everyone in a comparison at one epsilon, by the stated numbers alone: nothing is redrawn."""
     stated = comparison[(comparison["group"] == ALL) & (comparison["epsilon"] == epsilon)]
     alone = stated[stated["value"].notna()].rename(columns={"policy": "option"}).assign(draw=0)
-    return certainty(alone, BestFixed.name, stated=True)
+    return certainty(alone, reference, stated=True)
 
 
 def restated(tables: Mapping[str, pd.DataFrame], epsilon: float) -> dict[str, pd.DataFrame]:
     """The tables of an answer as if another of its epsilons were the stated one; nothing was redrawn there."""
-    moved = moves_at(tables["differences"], epsilon)
+    moved, columns = moves_at(tables["differences"], epsilon), tables["columns"]
     return {
         **tables,
-        "columns": tables["columns"].assign(stated=tables["columns"]["epsilon"] == epsilon),
+        "columns": columns.assign(stated=columns["epsilon"] == epsilon),
         "rows": tables["rows"].assign(moved=tables["rows"]["row"].map(moved).fillna(0).astype(int)),
-        "certainty": as_stated(tables["comparison"], epsilon),
+        "certainty": as_stated(tables["comparison"], epsilon, columns.loc[columns["option"] == ONE, "policy"].iloc[0]),
     }
 
 
@@ -200,9 +200,25 @@ def trial_verdict(tables: Mapping[str, pd.DataFrame]) -> dict[str, bool]:
     }
 
 
+def course_verdict(tables: Mapping[str, pd.DataFrame]) -> dict[str, bool]:
+    """The same of days: one for all is the best schedule for all, and "options" has what bounds the benefit kept.
+
+    Returns
+    -------
+    dict
+        As of `verdict`: "observer" where a private way lets anybody guess better than by chance, "bounded" where it is
+        known what none exceeds.
+    """
+    columns, options = tables["columns"], tables["options"]
+    now = options[options["epsilon"] == columns.loc[columns["stated"], "epsilon"].iloc[0]]
+    guesses = now.loc[now["row"].eq(RIGHT) & now["option"].eq(PRIVATE), "value"].iloc[0]
+    names = {"observer": bool(guesses > CHANCE + ROUNDING), "bounded": bool(now["option"].eq(BOUND).any())}
+    return {**verdict(tables), **names, **{f"no {name}": not holds for name, holds in names.items()}}
+
+
 # Which finding holds, and the tables at another epsilon, of each kind of question.
-VERDICTS = {"decision": verdict, "trial": trial_verdict}
-RESTATED = {"decision": restated, "trial": restated_trial}
+VERDICTS = {"decision": verdict, "trial": trial_verdict, "course": course_verdict}
+RESTATED = {"decision": restated, "trial": restated_trial, "course": restated}
 
 
 def safest_option(tables: Mapping[str, pd.DataFrame]) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -22,6 +22,10 @@ from policysim.study.labels import Labels
 ONE, PRIVATE, EXPONENTIAL = "one for all", "private choice", "exponential mechanism"
 COPY, EACH, FEWEST = "noised copy", "each's best", "fewest deaths"
 FOR_ALL = "for all: "
+# Over days, the best mechanism that chooses day by day, where that is not the best of all.
+DRAWN_DAILY = "drawn daily"
+# In the place of an option: what none exceeds.
+BOUND = "bound"
 MOST_COLUMNS = 6
 DEATHS, LOSS, BENEFIT, BETTER_IN, BELIEF, RIGHT = "deaths", "loss", "benefit kept", "better", "belief", "right guesses"
 # So many outcomes that a private choice makes better are shown, and so many that it makes worse.
@@ -234,12 +238,19 @@ def _counted(moves: Mapping[str, float], weights: Mapping[str, float] | None) ->
 
 
 def _places(losses: FloatArray) -> int:
-    """The decimals at which the least loss has two digits, and the largest no more than four."""
+    """The decimals at which the least loss has two digits, or more to tell losses apart; the largest at most four.
+
+    Examples
+    --------
+    >>> _places(np.array([0.0986, 0.0687, 0.0])), _places(np.array([0.1047, 0.1028])), _places(np.array([3e-7, 0.2]))
+    (3, 3, 4)
+    """
     seen = losses[losses > NEGLIGIBLE]
     if not seen.size:
         return 0
-    places = [digits - math.floor(math.log10(each)) for digits, each in ((1, seen.min()), (3, seen.max()))]
-    return max(0, min(places))
+    two, four = (max(0, digits - math.floor(math.log10(each))) for digits, each in ((1, seen.min()), (3, seen.max())))
+    told = [np.unique(seen.round(places)).size for places in range(four + 1)]
+    return next((places for places in range(two, four) if told[places] == told[four]), four)
 
 
 def _places_of_share(before: float) -> int:
@@ -294,3 +305,36 @@ def _differences(table: pd.DataFrame, rows: Sequence[str], count: int) -> pd.Dat
     return joined.assign(option=PRIVATE, value=value, low=math.nan, high=math.nan, format=f"about {count}")[
         list(COLUMNS)
     ]
+
+
+def who_pays(
+    comparison: pd.DataFrame, columns: pd.DataFrame, count: int, name_of: Callable[[str, str], str]
+) -> pd.DataFrame:
+    """The group to which a private choice costs most beyond one treatment for all, at each epsilon: cells, and a name.
+
+    In deaths, or in utility where they are not counted; no rows at an epsilon at which none pays.
+    """
+    expected = f"expected_{DEATHS}"
+    measure, sign = (expected, 1.0) if expected in comparison else ("value", -1.0)
+    groups = comparison[(comparison["group"] == ALL) | comparison["share"].between(0, 1, inclusive="neither")]
+    shares = groups.drop_duplicates(["group", "level"]).set_index(["group", "level"])["share"]
+    numbers = groups.set_index(["policy", "epsilon", "group", "level"])[measure].sort_index()
+    wide = columns.pivot(index="epsilon", columns="option", values="policy")
+    rows: list[tuple[str, float, float, str, str]] = []
+    for epsilon, private, one in wide[[PRIVATE, ONE]].itertuples(name=None):
+        extra = sign * (numbers[private, epsilon] - numbers[one, epsilon])
+        now = extra.drop((ALL, ALL)).dropna()
+        if now.empty or now.max() * count < 0.5:
+            continue
+        group, level = now.idxmax()
+        share, mine = float(shares[group, level]), float(now.max())
+        others = (float(extra[ALL, ALL]) - share * mine) / (1 - share)
+        others = 0.0 if abs(others) <= NEGLIGIBLE else others
+        name = name_of(group, level)
+        rows += [
+            ("share", epsilon, share, "percent", name),
+            ("group", epsilon, mine, f"change {count} 0", name),
+            ("others", epsilon, others, f"change {count} 0", name),
+        ]
+    found = pd.DataFrame(rows, columns=["row", "epsilon", "value", "format", "name"])
+    return found.assign(option=PRIVATE, low=math.nan, high=math.nan)[[*COLUMNS, "name"]]

@@ -7,7 +7,7 @@ from small_studies import STUDY, write_small_study
 
 import policysim as ps
 from policies.catalogue import CATALOGUE
-from policysim.course.course_findings import ways as which_ways
+from policysim.course.days import ways as which_ways
 from policysim.decision.scenario_outcomes import loss_by_outcome, sensitivity_by_outcome
 from policysim.study.example_patients import patient_losses
 
@@ -109,7 +109,7 @@ def course():
 
 @pytest.fixture(scope="session")
 def ways(course):
-    """What `policysim.course.course_findings.ways` makes of such a table."""
+    """What `policysim.course.days.ways` makes of such a table."""
     named = course.replace({"policy": {"uniform": "plan-once"}})
     return which_ways(named.assign(value=named["benefit_kept"], total_spent=0.0, most_kept=1.0, hides="course"))
 

@@ -4,7 +4,6 @@ import json
 import math
 from dataclasses import replace
 
-import numpy as np
 import pandas as pd
 import pytest
 from decisions import findings_of
@@ -13,11 +12,7 @@ from small_studies import STUDY, write_small_study
 
 import policysim as ps
 from policysim.cli.main import main
-from policysim.course.course_findings import brief as course_brief
-from policysim.course.course_findings import headline as course_headline
-from policysim.course.course_findings import right_guesses
-from policysim.course.days import DaysQuestion, compare_days
-from policysim.question.formats import percent, percent_down
+from policysim.question.formats import percent
 
 
 @pytest.fixture(scope="module")
@@ -94,36 +89,6 @@ def test_where_nothing_is_to_be_gained_no_share_is_said(compared):
     said = headline(replace(findings, gain=little), table)
     assert "is nearly as good as" in said.finding
     assert "%" not in said.number
-
-
-def test_a_course_is_headed_by_the_least_total_that_keeps_most(study):
-    question = DaysQuestion(horizon=2, totals=(0.5, 4.0, 20.0), delta=0.0, length_public=False)
-    table = compare_days(replace(study, policies=("randomized-response",)), question)
-    said = course_headline(question, table)
-    whole = table[
-        (table["horizon"] == 2) & (table["group"] == "all") & (table["total_spent"] <= table["total_epsilon"])
-    ]
-    most = whole.groupby("total_epsilon")["benefit_kept"].max().cummax()
-    enough = most[most >= 0.8]
-    total = enough.index[0] if len(enough) else most.index[-1]
-    assert said.number == percent_down(most[total])
-    assert f"within a total ε of {total:g}" in said.about
-    shown = course_brief(question, table)
-    assert [tile.name for tile in shown.strip] == ["benefit_kept", "extra_deaths", "right_guesses"]
-    assert shown.strip[0].text == said.number
-
-
-def test_right_guesses_are_bounded_by_the_most_that_total_variation_can_be():
-    """Of all pairs of distributions on two courses and the four of (ε, δ), by brute force."""
-    epsilon, delta = 0.7, 0.05
-    grid = np.linspace(0, 1, 401)
-    one, other = np.meshgrid(grid, grid)
-    bound = np.exp(epsilon)
-    allowed = (one <= bound * other + delta) & (other <= bound * one + delta)
-    allowed &= (1 - one <= bound * (1 - other) + delta) & (1 - other <= bound * (1 - one) + delta)
-    best = (1 + np.abs(one - other)[allowed].max()) / 2
-    assert right_guesses(epsilon, delta) - 2 / 400 <= best <= right_guesses(epsilon, delta) + 1e-12
-    assert right_guesses(epsilon, 0.0) == pytest.approx(1 / (1 + math.exp(-epsilon)))
 
 
 def test_a_manifest_has_the_headline_and_what_is_seen_in_the_card(tmp_path, draw_only):
