@@ -296,12 +296,10 @@ def report(
         if not isinstance(policy, str):
             raise ValueError(f"policies of a study are names from the catalogue, got {policy!r}.")
     asked = {name: value for name, value in (("epsilons", values), ("policies", policies)) if value is not None}
-    from dataclasses import replace  # noqa: PLC0415
-
     if isinstance(study, LoggedStudy):
         from policysim.trials.trial_question import TrialQuestion  # noqa: PLC0415
 
-        return Report(replace(TrialQuestion.of(study, asked), options=True).answer(SILENT))
+        return Report(TrialQuestion.of(study, asked).answer(SILENT))
     from policysim.decision.decision_question import DecisionQuestion  # noqa: PLC0415
 
     return Report(DecisionQuestion.of(study, asked).answer(SILENT))

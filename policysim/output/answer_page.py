@@ -23,7 +23,7 @@ from policysim.output.screen import TEMPLATES, page_engine, page_part, sections,
 from policysim.question.answer import MANIFEST, Answer
 from policysim.question.formats import six_digits
 from policysim.study.cells import Cells, Label
-from policysim.study.certainty import restated
+from policysim.study.certainty import RESTATED
 from policysim.study.six_lines import Sketch, filled, words_of
 
 if TYPE_CHECKING:
@@ -152,7 +152,7 @@ def moving(tables: Mapping[str, pd.DataFrame], kind: str, cell: Cells) -> dict[s
     for epsilon in epsilons:
         found = stated
         if epsilon != stated["epsilon"]:
-            found = slots(restated(tables, epsilon), kind, cell)
+            found = slots(RESTATED[kind](tables, epsilon), kind, cell)
             # What is said of the stated epsilon only stands at every other, too.
             pairs = zip(stated["findings"], found["findings"], strict=True)
             found["findings"] = [first if first.stays else now for first, now in pairs]

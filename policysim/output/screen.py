@@ -167,16 +167,18 @@ def _options_slots(tables: Mapping[str, pd.DataFrame], common: dict[str, Any], k
 
 def _trial_slots(tables: Mapping[str, pd.DataFrame], common: dict[str, Any]) -> dict[str, Any]:
     """Arms as rows, then policies against one of them."""
-    names, facts, columns = common["names"], set(tables["facts"]["row"]), tables["columns"]
+    names, epsilon, facts, columns = common["names"], common["epsilon"], set(tables["facts"]["row"]), tables["columns"]
+    certainty = tables["certainty"]
+    said = certainty[certainty["epsilon"] == epsilon].set_index("option")["verdict"]
     stated = columns.loc[columns["stated"], ["option", "title", "section"]]
-    said = tables["certainty"].query("section == 'policy'").set_index("option")["verdict"]
     rows = [
         SimpleNamespace(
             key=option,
             title=Label(title),
-            name=Label(f"{title[:1].upper()}{title[1:]}"),
+            full=Label(option),
+            name=Label(title.rstrip("*")),
             section=section,
-            verdict=names.get(f"verdict {option}", Label()),
+            verdict=Label(said[option] if section == "policy" else ""),
         )
         for option, title, section in stated.itertuples(index=False, name=None)
     ]
@@ -184,10 +186,18 @@ def _trial_slots(tables: Mapping[str, pd.DataFrame], common: dict[str, Any]) -> 
     found: dict[str, Any] = {
         **common,
         "warnings": [text for key, text in names.items() if key.startswith("warning ")],
+        "caveats": [text for key, text in names.items() if key.startswith("caveat ")],
+        "mechanisms": [text for key, text in names.items() if key.startswith("mechanism ")],
         "arms": [row for row in rows if row.section == "arm"],
         "policies": policies,
         "options": [row for row in policies if row.key in {PRIVATE, EXPONENTIAL}],
         "gaining": [row for row in policies if row.key in {PRIVATE, EACH} and said[row.key] == BETTER],
+        "verdict": Label(said[PRIVATE]),
+        "who": _who(tables, epsilon),
+        "patients": [
+            SimpleNamespace(key=key, name=Label(key), title=Label(title))
+            for key, title in tables["examples"].drop_duplicates("row")[["row", "title"]].to_numpy()
+        ],
         "further": [f"outcome: {names[each]}" for each in names if each == "further"],
         "confidence": common["cell"]("facts", "confidence"),
     }

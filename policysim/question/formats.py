@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from functools import partial
 from html import unescape
@@ -269,44 +269,29 @@ def decimals(half_width: float) -> int:
     return max(0, DIGITS - 1 - math.floor(math.log10(half_width)))
 
 
-def interval(low: float, high: float, *, sign: bool = False, places: int | None = None) -> str:
-    """Both ends of an interval, to two digits of its half width or so many places; – for none, 0 if both are."""
+def interval(low: float, high: float, *, sign: bool = False) -> str:
+    """Both ends of an interval, to two digits of its half width; – for none, 0 if both are."""
     if math.isnan(low) or math.isnan(high):
         return "–"
     if max(abs(low), abs(high)) < NEGLIGIBLE:
         return "0"
-    shown = decimals((high - low) / 2) if places is None else places
+    shown = decimals((high - low) / 2)
     return " to ".join(_signed(end, shown, sign) for end in (low, high))
 
 
-def estimate(value: float, low: float, high: float, *, sign: bool = False, places: int | None = None) -> str:
-    """A number to the digits that its interval supports, or with so many places; – for none."""
+def estimate(value: float, low: float, high: float, *, sign: bool = False) -> str:
+    """A number to the digits that its interval supports; – for none."""
     if math.isnan(value):
         return "–"
     if abs(value) < NEGLIGIBLE:
         return "0"
-    return _signed(value, decimals((high - low) / 2) if places is None else places, sign)
+    return _signed(value, decimals((high - low) / 2), sign)
 
 
 def _signed(value: float, places: int, sign: bool) -> str:
     """A number with so many places; what is exactly 0 has no sign."""
     plus = "+" if sign and abs(value) >= NEGLIGIBLE else ""
     return _minus(f"{steady(value):{plus}.{places}f}")
-
-
-def aligned(triples: Sequence[tuple[float, float, float]], *, sign: bool = False) -> list[tuple[str, str]]:
-    """Estimates and their intervals that stand below each other: all to two digits of the widest half width.
-
-    Examples
-    --------
-    >>> aligned([(0.383, 0.3714, 0.3956), (0.3712, 0.3643, 0.378)])
-    [('0.383', '0.371 to 0.396'), ('0.371', '0.364 to 0.378')]
-    """
-    widths = [(high - low) / 2 for _, low, high in triples]
-    places = min((decimals(width) for width in widths if width > NEGLIGIBLE), default=None)
-    return [
-        (estimate(*each, sign=sign, places=places), interval(*each[1:], sign=sign, places=places)) for each in triples
-    ]
 
 
 def with_interval(value: float, low: float, high: float, *, sign: bool = False) -> str:
@@ -597,6 +582,7 @@ TEXTS: Mapping[str, Callable[..., str]] = {
     "right": right,
     "plain": plain,
     "rounded": rounded,
+    "three": sensitivity,
     "up": rounded_up,
     "down": rounded_down,
     "decimal": decimal,

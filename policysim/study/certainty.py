@@ -84,6 +84,12 @@ def restated(tables: Mapping[str, pd.DataFrame], epsilon: float) -> dict[str, pd
     }
 
 
+def restated_trial(tables: Mapping[str, pd.DataFrame], epsilon: float) -> dict[str, pd.DataFrame]:
+    """The same of a log: its tables have the verdicts of all epsilons."""
+    columns = tables["columns"]
+    return {**tables, "columns": columns.assign(stated=columns["epsilon"].isna() | columns["epsilon"].eq(epsilon))}
+
+
 def verdict_of(better: float, equal: float = 0.0) -> str:
     """The verdict on an option that is better, and equal, in these shares of the redraws."""
     if equal >= SURE:
@@ -190,16 +196,16 @@ def trial_verdict(tables: Mapping[str, pd.DataFrame]) -> dict[str, bool]:
         is not told to be better or equal, "safest" where one arm is better than every other.
     """
     columns, certainty, options = tables["columns"], tables["certainty"], tables["options"]
-    said = certainty[certainty["section"] == "policy"].set_index("option")["verdict"]
-    arms = certainty.loc[certainty["section"] == "arm", "verdict"]
     now = columns.loc[columns["stated"], "epsilon"].dropna().iloc[0]
+    said = certainty[certainty["epsilon"] == now].set_index("option")["verdict"]
+    arms = certainty.loc[certainty["section"] == "arm", "verdict"]
     of_private = options["option"].eq(PRIVATE) & options["epsilon"].eq(now)
     guesses = options[of_private & options["row"].eq(RIGHT)]["value"].iloc[0]
     names = {
         "safest": bool((arms == BETTER).all()),
         "gain": BETTER in {said[PRIVATE], said[EACH]},
         "cost": said[PRIVATE] not in {BETTER, EQUAL},
-        "who": "who" in tables,
+        "who": "who" in tables and bool(tables["who"]["epsilon"].eq(now).any()),
         "observer": bool(guesses > CHANCE + ROUNDING),
         "told": said[PRIVATE] != UNTOLD,
     }
@@ -226,8 +232,9 @@ def course_verdict(tables: Mapping[str, pd.DataFrame]) -> dict[str, bool]:
     return {**verdict(tables), **names, **{f"no {name}": not holds for name, holds in names.items()}}
 
 
-# Which finding holds, of each kind of question.
+# Which finding holds, and the tables at another epsilon, of each kind of question.
 VERDICTS = {"decision": verdict, "trial": trial_verdict, "course": course_verdict}
+RESTATED = {"decision": restated, "trial": restated_trial, "course": restated}
 
 
 def safest_option(tables: Mapping[str, pd.DataFrame]) -> str:

@@ -1,6 +1,7 @@
 """What is computed of a study, and what it found, for tests that look at single parts of it."""
 
 from policysim.decision.findings import find
+
 from policysim.decision.redraws import redrawn, robustness
 from policysim.decision.results import Asked, results
 from policysim.study.labels import labels_of

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 import pandas as pd
 from decisions import results_of
+from policysim.decision.findings import Findings, find
 from small_studies import write_small_study
 
 import policysim as ps
 from policysim.decision.decision_question import answer_of
-from policysim.decision.findings import Findings, find
 from policysim.output.deliver import DEFAULT, FigureFiles, folder_files
 from policysim.study.declared import ScenarioStudy
 

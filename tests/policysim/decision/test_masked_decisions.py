@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from decisions import findings_of, ranked_in_redraws
 from full_programme import full_value
+from policysim.decision.page_values import findings_table
 from random_problems import LOOK_FURTHER, neighbour_pairs
 from small_studies import STUDY, write_small_study
 
@@ -20,7 +21,6 @@ from policysim.decision.beliefs import beliefs
 from policysim.decision.choose import Verdict, Wish, choose
 from policysim.decision.demands import expected_loss
 from policysim.decision.frontier import frontier
-from policysim.decision.page_values import findings_table
 from policysim.decision.prices import price_list, unused_features
 from policysim.decision.scenario_outcomes import loss_by_outcome, sensitivity_by_outcome
 from policysim.question.formats import next_below

@@ -5,11 +5,11 @@ import re
 
 import pytest
 from decisions import findings_of
+from policysim.decision.over_epsilon import flat_sentence, rise_sentence
 from report_pages import readable
 from small_studies import SCENARIO, STUDY, write_small_study
 
 import policysim as ps
-from policysim.decision.over_epsilon import flat_sentence, rise_sentence
 from policysim.question import formats
 
 OPTIMUM = STUDY.replace('"exponential", "randomized-response"', '"optimal"')

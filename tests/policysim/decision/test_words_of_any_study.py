@@ -6,6 +6,10 @@ from dataclasses import replace
 
 import pandas as pd
 import pytest
+from policysim.decision.brief import who_dies
+from policysim.decision.findings import PolicyRow
+from policysim.decision.headings import headings
+from policysim.decision.over_epsilon import flat_sentence
 from report_pages import readable
 from small_studies import SCENARIO, STUDY, write_small_study
 
@@ -13,12 +17,8 @@ import policysim as ps
 from policies.adjacency import Listed
 from policies.problem import DecisionProblem
 from policysim.decision.beliefs import BeliefRange, Beliefs
-from policysim.decision.brief import who_dies
 from policysim.decision.decision_drawings import groups_drawing, icons_drawing
 from policysim.decision.decision_question import DecisionQuestion
-from policysim.decision.findings import PolicyRow
-from policysim.decision.headings import headings
-from policysim.decision.over_epsilon import flat_sentence
 from policysim.decision.redraws import Robustness, how_drawn
 from policysim.question.protocol import SILENT
 

@@ -5,10 +5,10 @@ import re
 
 import pandas as pd
 import pytest
-from report_pages import readable
-
 from policysim.decision.findings import BreakEven, Findings, ForAll, PolicyRow
 from policysim.decision.summary import answer
+from report_pages import readable
+
 from policysim.study.gain import Gain
 
 NAN, INF = math.nan, math.inf

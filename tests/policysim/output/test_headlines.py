@@ -9,16 +9,10 @@ import pytest
 from decisions import findings_of
 from policysim.decision.headline import headline
 from small_studies import STUDY, write_small_study
-from small_trials import make_trial
 
 import policysim as ps
 from policysim.cli.main import main
 from policysim.question.formats import percent
-from policysim.trials.diagnostics import log_caveats
-from policysim.trials.trial_columns import compare_log
-from policysim.trials.trial_findings import find as find_in_log
-from policysim.trials.trial_question import tables_of
-from policysim.trials.trial_screen import headline as trial_headline
 
 
 @pytest.fixture(scope="module")
@@ -95,30 +89,6 @@ def test_where_nothing_is_to_be_gained_no_share_is_said(compared):
     said = headline(replace(findings, gain=little), table)
     assert "is nearly as good as" in said.finding
     assert "%" not in said.number
-
-
-@pytest.fixture(scope="module")
-def trial():
-    made = make_trial(300, 0.0, seed=4, policies=("best-fixed", "exponential"))
-    table = compare_log(replace(made.study, policies=("greedy", "best-fixed", "exponential", "uniform")), made.log)
-    doubts = log_caveats(made.log, made.study.log)
-    return find_in_log(made.study, made.log, tables_of(made.study, made.log, table, doubts), doubts)
-
-
-@pytest.mark.parametrize(
-    ("gain", "changes", "words"),
-    [
-        ((0.1, 0.02, 0.2), {}, "Choosing for each patient is better than giving everybody"),
-        ((-0.1, -0.2, -0.02), {}, "is worse than giving everybody"),
-        ((0.01, -0.02, 0.04), {}, "patients show no gain from choosing for each of them over giving everybody"),
-        ((0.0, 0.0, 0.0), {}, "choose as well for each patient as giving everybody"),
-        ((0.1, 0.02, 0.2), {"not_covered": "the log has a hole"}, "cannot show whether choosing for each patient"),
-    ],
-)
-def test_a_trial_is_headed_by_a_gain_only_where_its_interval_shows_one(trial, gain, changes, words):
-    said = trial_headline(replace(trial, gain=gain, **changes))
-    assert words in said.finding
-    assert (said.number == "") == (not any(gain))
 
 
 def test_a_manifest_has_the_headline_and_what_is_seen_in_the_card(tmp_path, draw_only):
