@@ -13,7 +13,6 @@ import pandas as pd
 from policies.catalogue import CATALOGUE, DEFAULT_POLICIES
 from policies.policy import Policy
 from policies.problem import DecisionProblem
-from policies.reference import BestFixed
 from policysim.decision import comparison_screen
 from policysim.decision.beliefs import belief_sentence
 from policysim.decision.brief import brief
@@ -22,7 +21,7 @@ from policysim.decision.findings import Findings, find
 from policysim.decision.headings import headings
 from policysim.decision.headline import headline
 from policysim.decision.page_values import findings_table, page_values
-from policysim.decision.results import Asked, Results, best_private, results
+from policysim.decision.results import Asked, Results, results
 from policysim.decision.scenario_outcomes import EventTable, event_table, titled
 from policysim.decision.summary import answer as sentences_about
 from policysim.decision.summary import most_kept, rows_of
@@ -30,9 +29,7 @@ from policysim.question.answer import Answer, Drawing, Page
 from policysim.question.formats import in_digits, unmarked, written
 from policysim.question.protocol import ONLY_OVER_DAYS, ONLY_WHERE_COUNTED, SILENT, Progress, StudyQuestion
 from policysim.question.screen_lines import left_out_lines
-from policysim.question.words import ALL
 from policysim.study.basis import in_words
-from policysim.study.certainty import verdict
 from policysim.study.declared import OPTIONS, ScenarioStudy, Study, nearest_epsilon, require_scenario
 from policysim.study.labels import Labels, labels_of
 from policysim.study.slider import show
@@ -128,7 +125,7 @@ def answer_of_problem(
         screen=(),
         document={},
         tables=tables,
-        drawings=drawings(found, findings, tables, seen_of(found, findings), options),
+        drawings=_drawings(found, options),
         options=options,
     )
 
@@ -148,52 +145,11 @@ def seen_of(found: Results, findings: Findings) -> pd.DataFrame:
     return seen if findings.gain.has_shares else seen.assign(benefit_kept=math.nan)
 
 
-def drawings(
-    found: Results,
-    findings: Findings,
-    tables: Mapping[str, pd.DataFrame],
-    seen: pd.DataFrame,
-    options: Mapping[str, pd.DataFrame],
-) -> list[Drawing]:
-    """The figures of a comparison, in the order of the page.
-
-    Parameters
-    ----------
-    found, findings
-        What was computed.
-    tables : mapping of str to DataFrame
-        From `files_of`.
-    seen : DataFrame
-        From `seen_of`.
-    options : mapping of str to DataFrame
-        From `answer_tables`, if anything is said of options: figures are in utility where they say no share of benefit.
-    """
+def _drawings(found: Results, options: Mapping[str, pd.DataFrame]) -> list[Drawing]:
     # matplotlib is the slowest import of all; everything before may still fail without it.
-    from policysim.decision import decision_drawings as draw  # noqa: PLC0415
+    from policysim.decision.decision_drawings import drawings  # noqa: PLC0415
 
-    asked = found.asked
-    if options and not verdict(options)["each's best better"]:
-        seen = seen.assign(benefit_kept=math.nan)
-        tables = {name: table for name, table in tables.items() if name != "frontier"}
-    parts, drivers = (
-        titled(tables[name], found.labels.outcomes) if name in tables else None
-        for name in ("losses-by-outcome", "drivers")
-    )
-    at_epsilon = seen[seen["epsilon"] == asked.epsilon]
-    best = best_private(at_epsilon[at_epsilon["group"] == ALL], asked.private)
-    examples = tables["examples"]
-    first = str(examples["policy"].iloc[0]) if best is None else best.name
-    drawn: list[Drawing | None] = [
-        *draw.epsilon_drawings(seen, examples[examples["policy"] == first], asked.epsilon, findings.count),
-        draw.frontier_drawing(tables.get("frontier"), seen, findings.count),
-        draw.icons_drawing(at_epsilon, first),
-        draw.parts_drawing(parts, asked.epsilon),
-        draw.groups_drawing(at_epsilon, [*(policy.name for policy in asked.private), BestFixed.name]),
-        draw.weights_drawing(drivers),
-        draw.patients_drawing(tables["patient-losses"], asked.epsilon),
-        None if best is None else draw.card_drawing(seen, best.name, findings.one_for_all, asked.epsilon),
-    ]
-    return [drawing for drawing in drawn if drawing is not None]
+    return drawings(found, options)
 
 
 def answer_of(
@@ -255,7 +211,7 @@ def answer_of(
         headline=headline(findings, table),
         sentences=said,
         tables=tables,
-        drawings=drawings(found, findings, tables, seen, options),
+        drawings=_drawings(found, options or answer_tables(found, study=study)),
         options=options,
         pages={"report.html": Page("report.html", page)},
         position=slider.position,

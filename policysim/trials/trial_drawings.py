@@ -8,7 +8,7 @@ import pandas as pd
 
 from policysim import figures
 from policysim.figures.card import Spans, card
-from policysim.figures.curves import MOST_CURVES, choices_seen, lines_seen, spending_seen
+from policysim.figures.curves import MOST_CURVES, choices_seen, lines_seen
 from policysim.figures.described import Described, Lines
 from policysim.question import formats, words
 from policysim.question.answer import ColumnGroup, Drawing, TextTable, wide
@@ -52,24 +52,6 @@ def gain_drawing(table: pd.DataFrame, epsilon: float) -> Drawing | None:
         _with_intervals(drawn.sort_values("epsilon", kind="stable"), "epsilon", "ε", "difference", "{:g}"),
         tuple(float(value) for value in sorted(table["epsilon"].unique())),
         seen=f"{seen}.",
-    )
-
-
-def spending_drawing(table: pd.DataFrame, epsilon: float) -> Drawing | None:
-    """What each policy spends of its epsilon; None if none spends any. `epsilon` as in `gain_drawing`."""
-    spending = figures.spenders(table)
-    if spending.empty:
-        return None
-    grid = spending.pivot_table(index="epsilon", columns="policy", values="epsilon_spent", sort=False).sort_index()
-    rows = tuple((f"{e:g}", *("–" if pd.isna(v) else formats.rounded(v) for v in row)) for e, row in grid.iterrows())
-    return Drawing(
-        "spent-vs-claimed",
-        "Privacy spent against privacy claimed",
-        "The exact privacy loss of each policy, the largest over all splits, against the ε that it was given.",
-        lambda size: figures.spent_vs_claimed(table, epsilon=epsilon, size=size),
-        TextTable(("ε", *map(str, grid.columns)), rows),
-        tuple(float(value) for value in sorted(table["epsilon"].unique())),
-        seen=spending_seen(spending, epsilon),
     )
 
 

@@ -233,7 +233,6 @@ def answer_of_log(
     drawings: list[Drawing | None] = [
         drawn.gain_drawing(table, study.epsilon),
         drawn.choices_drawing(shown.first, slider.policy),
-        drawn.spending_drawing(table, study.epsilon),
         drawn.groups_drawing(at_epsilon),
         drawn.calibration_drawing(tables["calibration"]),
         drawn.propensities_drawing(tables["propensities"]),
