@@ -73,10 +73,6 @@ def strip(count: int, slider: Slider) -> tuple[Tile, ...]:
             f"extra deaths per {count:,}, against the best treatment for each",
             lambda now: formats.events(now["extra_deaths"], count, sign=True),
         ),
-        "worse_than_untreated": (
-            "of 1,000 would score higher untreated, by however little",
-            lambda now: formats.worse_of_thousand(now["better_than_untreated"], now["worse_than_untreated"]),
-        ),
         "guess_rate": (
             TOLD_APART,
             lambda now: formats.guess_rate(now["guess_rate"]),

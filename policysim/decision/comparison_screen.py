@@ -24,7 +24,6 @@ from policysim.question.formats import (
     plain,
     rounded,
     sensitivity,
-    worse_of_thousand,
 )
 from policysim.question.screen_lines import cells, wrap
 from policysim.question.words import ACHIEVABLE, ASSUMED_PUBLIC, KEEP, UNBEATABLE, level_name, odds, unused
@@ -34,10 +33,10 @@ from policysim.study.gain import benefit
 from policysim.study.stated_bounds import legend, marked
 
 HEADINGS = (
-    ("", "benefit", "extra deaths", "of 1,000 score", "ε", "guess", "ε to beat", "ε to keep"),
-    ("At ε = {epsilon}", "kept", "per {count:,}", "more untreated", "spent", "rate", "one for all", "{keep}"),
+    ("", "benefit", "extra deaths", "ε", "guess", "ε to beat", "ε to keep"),
+    ("At ε = {epsilon}", "kept", "per {count:,}", "spent", "rate", "one for all", "{keep}"),
 )
-COLUMNS: tuple[int, ...] = (25, 8, 14, 16, 8, 7, 12, 10)
+COLUMNS: tuple[int, ...] = (25, 8, 14, 8, 7, 12, 10)
 # Which of them is left out where no record can die.
 DEATHS = 2
 PRICE_COLUMNS = (28, 14, 28)
@@ -97,7 +96,6 @@ def policy_table(findings: Findings) -> list[str]:
                 f"{row.policy}{marked(row.policy, findings.broken)}",
                 write(row.benefit_kept),
                 events(row.extra_deaths, count, sign=True),
-                worse_of_thousand(row.better_than_untreated, row.worse_than_untreated),
                 rounded(row.epsilon_spent),
                 guess_rate(row.guess_rate),
                 decimal(row.better_from),

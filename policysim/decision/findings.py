@@ -40,12 +40,10 @@ class PolicyRow:
     policy: str
     benefit_kept: float
     extra_deaths: float
-    worse_than_untreated: float
     epsilon_spent: float
     better_from: float
     keeps_from: float
     guess_rate: float = math.nan
-    better_than_untreated: float = math.nan
 
 
 WORST = ("policy", "group", "level", "share", "loss", "overall_loss", "extra_deaths")
@@ -195,12 +193,10 @@ def find(found: Results, study: ScenarioStudy | None = None) -> Findings:
             policy=row["policy"],
             benefit_kept=row["benefit_kept"] if gain.has_shares else math.nan,
             extra_deaths=row.get("extra_deaths", math.nan),
-            worse_than_untreated=row["worse_than_untreated"],
             epsilon_spent=row["epsilon_spent"],
             better_from=searched.get(row["policy"], {}).get("better_from", math.nan),
             keeps_from=searched.get(row["policy"], {}).get("keeps_from", math.nan),
             guess_rate=row["guess_rate"],
-            better_than_untreated=row["better_than_untreated"],
         )
         for row in overall.to_dict("records")
         if row["policy"] in named

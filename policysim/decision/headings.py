@@ -15,7 +15,7 @@ from policysim.decision.prices import WHOLE_RECORD
 from policysim.decision.scenario_outcomes import COSTS
 from policysim.decision.summary import private_rows
 from policysim.question import formats
-from policysim.question.formats import FILTERS, LEAST_EVENTS, NEGLIGIBLE, of_thousand, shown
+from policysim.question.formats import FILTERS, NEGLIGIBLE, shown
 from policysim.question.words import in_a_row
 from policysim.study.slider import Slider
 
@@ -35,7 +35,6 @@ class Headings:
     """A finding for each section of the page; empty where there is none, so that the subject is the heading."""
 
     policies: Markup = NONE
-    icons: Markup = NONE
     patients: Markup = NONE
     groups: Markup = NONE
     parts: Markup = NONE
@@ -44,7 +43,6 @@ class Headings:
     prices: Markup = NONE
     model: Markup = NONE
     sensitivity: Markup = NONE
-    spent: Markup = NONE
     limit: Markup = NONE
 
 
@@ -74,7 +72,6 @@ def headings(
     """
     return Headings(
         policies=_policies(findings),
-        icons=_icons(slider, findings),
         patients=_patients(slider),
         groups=_groups(slider),
         parts=_parts(parts, slider.policy),
@@ -83,7 +80,6 @@ def headings(
         prices=_prices(prices, findings),
         model=_model(findings),
         sensitivity=_sensitivity(drivers),
-        spent=_spent(findings),
         limit=_limit(most_kept, findings),
     )
 
@@ -106,20 +102,6 @@ def _policies(findings: Findings) -> Markup:
         some = "one" if better == 1 else better
         said = f"{some} of the {len(kept)} mechanisms that spend ε {'is' if better == 1 else 'are'} worth more"
     return Markup("At ε = {}, {} than one treatment for all").format(plain(findings.epsilon), said)
-
-
-def _icons(slider: Slider, findings: Findings) -> Markup:
-    """How many patients are better and worse off than untreated, and that yet fewer die, if fewer do."""
-    if not {"better_than_untreated", "worse_than_untreated"} <= set(slider.now):
-        return NONE
-    better, _, worse = of_thousand(slider.now["better_than_untreated"], slider.now["worse_than_untreated"])
-    said = Markup("At ε = {}, under {}, {} of 1,000 patients score higher than untreated, {} lower").format(
-        plain(slider.epsilon), slider.policy, f"{better:,}", f"{worse:,}"
-    )
-    saved = findings.deaths.get("untreated", math.nan) - slider.own_deaths
-    if saved * findings.count < LEAST_EVENTS or math.isnan(saved):
-        return said
-    return said + Markup("; {} fewer per {} die").format(formats.events(saved, findings.count), f"{findings.count:,}")
 
 
 def _patients(slider: Slider) -> Markup:
@@ -235,19 +217,6 @@ def _sensitivity(drivers: pd.DataFrame) -> Markup:
     most = known.iloc[int(known["share"].argmax())]
     return Markup("“{}” makes up {} of the sensitivity").format(
         str(most["outcome"]).replace("_", " "), percent(float(most["share"]))
-    )
-
-
-def _spent(findings: Findings) -> Markup:
-    """Which mechanism spends the least of what it claims."""
-    known = [row for row in private_rows(findings) if not math.isnan(row.epsilon_spent)]
-    if not known or not 0 < findings.epsilon < math.inf:
-        return NONE
-    least = min(known, key=lambda row: row.epsilon_spent)
-    if least.epsilon_spent > 0.995 * findings.epsilon:
-        return Markup("At ε = {}, every mechanism spends what it claims").format(plain(findings.epsilon))
-    return Markup("{}, which claims ε = {}, spends {}").format(
-        least.policy, plain(findings.epsilon), rounded(least.epsilon_spent)
     )
 
 

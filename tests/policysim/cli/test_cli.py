@@ -32,14 +32,9 @@ def study(tmp_path):
 FIGURES = (
     "card",
     "frontier",
-    "spent-vs-claimed",
-    "action-probabilities",
     "benefit-vs-deaths",
-    "icon-array",
     "benefit-parts",
     "loss-by-group",
-    "sensitivity-by-weight",
-    "patient-losses",
 )
 
 

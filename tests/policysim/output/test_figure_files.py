@@ -8,7 +8,7 @@ from small_studies import STUDY, write_small_study
 from policysim.cli.main import main
 from policysim.figures import SIZES
 
-DRAWN = "spent-vs-claimed"
+DRAWN = "benefit-vs-deaths"
 
 
 @pytest.fixture(scope="module")
