@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 import pandas as pd
 
+from policies.randomized_response import RandomizedResponse
 from policies.reference import BestFixed, Greedy
 from policysim import figures
 from policysim.decision.results import Results, best_private
@@ -41,6 +42,9 @@ def drawings(found: Results, options: Mapping[str, pd.DataFrame]) -> list[Drawin
     seen = in_words(written(tables["comparison"]), found.problem.records)
     columns = options["columns"][options["columns"]["stated"]].set_index("option")
     count, shares = int(options["rows"]["patients"].iloc[0]), verdict(options)["each's best better"]
+    # What was compared for the noised copy alone has no line of its own; the exponential mechanism always has one.
+    unasked = {RandomizedResponse.name} - {policy.name for policy in found.asked.policies}
+    seen = seen[~seen["policy"].isin(unasked)]
     seen = seen if shares else seen.assign(benefit_kept=math.nan)
     at_epsilon = seen[seen["epsilon"] == epsilon]
     drawn = [frontier_drawing(seen, epsilon, count)]
