@@ -212,8 +212,6 @@ class Price:
         As a share of what choosing by lot loses; NaN where nothing is to be gained.
     benefit_kept : float
         As a share of what choosing for each gains over one treatment for all; NaN where such shares say little.
-    worse_than_untreated : float
-        Probability of a treatment that is worse than none.
     epsilon_spent : float
         The exact privacy loss.
     deaths, extra_deaths : float
@@ -225,7 +223,6 @@ class Price:
     loss: float
     normalized_loss: float
     benefit_kept: float
-    worse_than_untreated: float
     epsilon_spent: float
     deaths: float
     extra_deaths: float
@@ -248,7 +245,6 @@ def price_of(study: Study, problem: DecisionProblem, choices: Choices) -> Price 
         loss=float(everyone["loss"]),
         normalized_loss=float(everyone["normalized_loss"]),
         benefit_kept=float(everyone["benefit_kept"]) if choices.has_shares else math.nan,
-        worse_than_untreated=float(everyone["worse_than_untreated"]),
         epsilon_spent=float(everyone["epsilon_spent"]),
         deaths=float(everyone.get("expected_deaths", math.nan)),
         extra_deaths=float(everyone.get("extra_deaths", math.nan)),

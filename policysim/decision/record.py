@@ -111,7 +111,7 @@ def terms(study: Study, problem: DecisionProblem, choices: Choices, price: Price
     found["Mechanism"] = (
         f"{least.policy}: {words_of(study, choices)}. Exact privacy loss: {shown(price.epsilon_spent)}."
     )
-    found["Price"] = _price(study, problem, price, choices.count)
+    found["Price"] = _price(problem, price, choices.count)
     if price.worst is not None:
         found["Worst off"] = _worst(problem, price, choices.count)
     return {**found, **public}
@@ -164,7 +164,7 @@ def not_guaranteed(study: Study, choices: Choices) -> list[str]:
     return [*OUTSIDE, *([GUESS_RATE] if choices.rows else []), *prior, *basis(study).not_guaranteed, release]
 
 
-def _price(study: Study, problem: DecisionProblem, price: Price, count: int) -> str:
+def _price(problem: DecisionProblem, price: Price, count: int) -> str:
     fixed = problem.best_fixed_name
     kept = (
         NO_SHARES
@@ -172,11 +172,7 @@ def _price(study: Study, problem: DecisionProblem, price: Price, count: int) -> 
         else f"Benefit kept: {percent(price.benefit_kept)} ({percent(0)}: one treatment for all, {fixed}; "
         f"{percent(1)}: the best for each)."
     )
-    parts = [
-        f"{kept} Utility lost per patient: {rounded(price.loss)}.",
-        f"Of 1,000 patients, {rounded(1000 * price.worse_than_untreated)} get a treatment worse than "
-        f"{basis(study).untreated}.",
-    ]
+    parts = [f"{kept} Utility lost per patient: {rounded(price.loss)}."]
     if counts_deaths(problem):
         parts.insert(
             0,

@@ -218,6 +218,6 @@ class Placed:
         wide = place(self.vector.svg, self.prefix, markers=self.vector.markers)
         if self.vector.narrow is None:
             return wide
-        small = self.vector.narrow()
-        narrow = place(small.svg, f"{self.prefix}n", markers=small.markers, icons=self.prefix)
+        small = self.vector.narrow
+        narrow = place(small.svg, f"{self.prefix}n", markers=small.markers)
         return Markup(f'<div class="wide">{wide}</div><div class="narrow">{narrow}</div>')

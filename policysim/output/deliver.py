@@ -30,7 +30,7 @@ from policysim.output.screen import screen, slots
 from policysim.question import OutputError, formats, words
 from policysim.question.answer import CARD, MANIFEST, PAGE, Answer, Drawing, Headline, Page, SizeName
 from policysim.question.formats import FILTERS, to_csv, unmarked
-from policysim.question.protocol import SILENT, Progress, Question
+from policysim.question.protocol import SILENT, Progress, Question, UsageError
 from policysim.question.screen_lines import WIDEST, fitted
 from policysim.study.basis import OUTSIDE, hidden
 from policysim.study.cells import COLUMNS
@@ -52,11 +52,11 @@ FORMATS: tuple[FileFormat, ...] = get_args(FileFormat)
 
 @dataclass(frozen=True)
 class Vector:
-    """A drawing as SVG, and where the page's markers of epsilon stand in it; and how it is drawn for narrow screens."""
+    """A drawing as SVG, and where the page's markers of epsilon stand in it; of the first, also for narrow screens."""
 
     svg: str
     markers: Sequence[Marker]
-    narrow: Callable[[], Vector] | None = None
+    narrow: Vector | None = None
 
     @classmethod
     def of(cls, drawing: Drawing, figure: Figure) -> Vector:
@@ -68,36 +68,45 @@ class Vector:
         # Only a figure that has been drawn knows where its axes are.
         return cls(svg, epsilon_markers(figure, drawing.epsilons) if drawing.epsilons else [])
 
-    @classmethod
-    def on_page(cls, drawing: Drawing) -> Vector:
-        """The figure of a page, with that of a column for where the page is narrow and its words would be too small."""
-        from policysim.figures.looks import READABLE_WIDTH  # noqa: PLC0415
-
-        wide = cls.of(drawing, drawing.at("page"))
-        if drawing.at("page").get_figwidth() <= READABLE_WIDTH:
-            return wide
-        # Not every drawing has a place on a page.
-        return replace(wide, narrow=lambda: cls.of(drawing, drawing.at("column")))
-
 
 @dataclass(frozen=True)
 class FigureFiles:
-    """The kinds of files, and what the figures are sized for; the page always has figures for a page."""
+    """The kinds of files, what the figures are sized for, and which are drawn; the page has figures for a page.
+
+    Attributes
+    ----------
+    formats : tuple of str
+        Among "svg", "png" and "pdf".
+    size : {"page", "column", "slide"}
+        Of the files.
+    names : tuple of str
+        Of the figures that are drawn; all of them if it is empty.
+    """
 
     formats: tuple[FileFormat, ...] = ("svg", "png")
     size: SizeName = "page"
+    names: tuple[str, ...] = ()
 
-    def of(self, drawing: Drawing) -> tuple[dict[str, bytes], Vector]:
-        """The files of one drawing, by relative path, and what the page has, which is not drawn again."""
+    def chosen(self, drawings: Sequence[Drawing]) -> list[Drawing]:
+        """Those to draw, in their order; UsageError for a name that none has. A card is no choice."""
+        known = [drawing.name for drawing in drawings if drawing.name != CARD]
+        for name in self.names:
+            if name not in known:
+                raise UsageError(f"--figures: must be among {', '.join(known)}, separated by commas, got {name!r}")
+        return [drawing for drawing in drawings if drawing.name in (self.names or known) or drawing.name == CARD]
+
+    def of(self, drawing: Drawing, *, narrow: bool = False) -> tuple[dict[str, bytes], Vector]:
+        """The files of one drawing, by relative path, and what the page has: each size is drawn once."""
         from policysim import figures  # noqa: PLC0415 - matplotlib, as above
 
-        figure = drawing.at(self.size)
         # SVG last: a figure keeps what it was drawn on last, and that of a PNG is a picture of some 10 MB.
         kinds: dict[FileFormat, Callable[[Figure], bytes]] = {"png": figures.to_png, "pdf": figures.to_pdf}
-        made = {kind: kinds[kind](figure) for kind in self.formats if kind in kinds}
-        on_page = Vector.on_page(drawing)
+        made = {kind: kinds[kind](drawing.at(self.size)) for kind in self.formats if kind in kinds}
+        sizes = {"page": True, "column": narrow, self.size: True}
+        vectors = {size: Vector.of(drawing, drawing.at(size)) for size in figures.SIZES if sizes.get(size)}
         if "svg" in self.formats:
-            made["svg"] = (on_page if self.size == "page" else Vector.of(drawing, figure)).svg.encode()
+            made["svg"] = vectors[self.size].svg.encode()
+        on_page = replace(vectors["page"], narrow=vectors["column"] if narrow else None)
         return {f"figures/{drawing.name}.{kind}": made[kind] for kind in self.formats}, on_page
 
 
@@ -131,6 +140,7 @@ def folder_files(
     given : sequence of str, optional
         The options of the question that were given, and are not the study's own.
     """
+    answer = replace(answer, drawings=wanted.chosen(answer.drawings))
     if answer.kind:
         answer = replace(answer, drawings=[*answer.drawings, *card_of(answer.options)])
     said = what_it_says(answer)
@@ -142,8 +152,8 @@ def folder_files(
                 files[name] = old if same_numbers(old, table) else table
     progress.expect(len(answer.drawings) + len(answer.pages) + bool(answer.kind))
     vectors = {}
-    for drawing in answer.drawings:
-        made, vectors[drawing.name] = wanted.of(drawing)
+    for place, drawing in enumerate(answer.drawings):
+        made, vectors[drawing.name] = wanted.of(drawing, narrow=place == 0 and drawing.name != CARD)
         files |= made
         progress.advance()
     for name, page in answer.pages.items():

@@ -190,35 +190,6 @@ def events(rate: float, count: int, *, sign: bool = False) -> str:
     return "≈ 0" if abs(rate) >= NEGLIGIBLE and abs(number) < LEAST_EVENTS else rounded(number, sign=sign)
 
 
-def of_thousand(better: float, worse: float) -> tuple[int, int, int]:
-    """How many of 1,000 patients are better, as well and worse off, from two shares: they sum to 1,000.
-
-    Shares are rounded by largest remainders.
-
-    Examples
-    --------
-    >>> of_thousand(0.1494, 0.8506), of_thousand(1 / 3, 1 / 3)
-    ((149, 0, 851), (333, 334, 333))
-    """
-    # Six digits, as the script of a page knows them: a half is rounded the same way everywhere.
-    better, worse = (float(f"{share:.6g}") for share in (better, worse))
-    shares = [1000 * share for share in (better, max(0.0, 1.0 - better - worse), worse)]
-    # What is so near to the next whole number is that number.
-    counts = [math.floor(share + 1e-6) for share in shares]
-    order = sorted(range(3), key=lambda place: counts[place] - shares[place])
-    for place in order[: 1000 - sum(counts)]:
-        counts[place] += 1
-    return counts[0], counts[1], counts[2]
-
-
-def worse_of_thousand(better: float, worse: float) -> str:
-    """The last of `of_thousand`; – for NaN, and ≈ 0 for less than one that is not none."""
-    if math.isnan(better) or math.isnan(worse):
-        return "–"
-    number = of_thousand(better, worse)[2]
-    return f"{number:,}" if number or worse < NEGLIGIBLE else "≈ 0"
-
-
 def percent(share: float) -> str:
     """A share as a whole percentage, with a space that does not break."""
     return "–" if math.isnan(share) else _minus(f"{round(steady(100 * share))}\u00a0%")

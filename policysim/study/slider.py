@@ -29,7 +29,7 @@ from policysim.study.declared import Study
 from policysim.study.example_patients import example_patients, example_probabilities
 
 # The columns of a comparison that follow the slider.
-COLUMNS = ("loss", "benefit_kept", "extra_deaths", "worse_than_untreated", "better_than_untreated", "guess_rate")
+COLUMNS = ("loss", "benefit_kept", "extra_deaths", "guess_rate")
 # Those of a comparison on a log in their place: estimates, said with their 95 % intervals.
 ESTIMATES = ("value", "difference")
 # What else is told of a policy on a log.

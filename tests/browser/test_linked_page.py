@@ -10,7 +10,6 @@ import pytest
 from report_pages import make_report
 from small_studies import STUDY
 
-from policysim.figures.parts import died_words
 from policysim.question import formats
 
 # At these, and at others than the study's own.
@@ -107,8 +106,6 @@ def test_the_numbers_are_those_of_the_comparison(chosen, made, epsilon, policy):
     rows = table[(table["epsilon"] == epsilon) & (table["policy"] == policy)].set_index(["group", "level"])
     row = rows.loc[("all", "all")]
     assert shown(chosen, "extra_deaths") == formats.events(row["extra_deaths"], 100_000, sign=True)
-    wanted = formats.worse_of_thousand(row["better_than_untreated"], row["worse_than_untreated"])
-    assert shown(chosen, "worse_than_untreated") == wanted
     places = chosen.evaluate("JSON.parse(document.getElementById('numbers').textContent).places")
     assert shown(chosen, "deaths") == formats.counted(row["expected_deaths"], 100_000, places)
     assert shown(chosen, "guess_rate") == formats.guess_rate(row["guess_rate"])
@@ -126,24 +123,6 @@ def test_the_patients_get_what_the_examples_say(chosen, made, epsilon, policy):
             bar = chosen.locator(f'[data-show="p:{place}:{action}"]')
             assert bar.inner_text() == formats.percent(share)
             assert float(bar.evaluate("bar => bar.style.getPropertyValue('--p')")) == pytest.approx(share, abs=0.005)
-
-
-@pytest.mark.parametrize(("epsilon", "policy"), SHOWN)
-def test_a_thousand_marks_are_those_of_the_comparison(chosen, made, epsilon, policy):
-    table = made.comparison
-    row = table[(table["epsilon"] == epsilon) & (table["policy"] == policy) & (table["group"] == "all")].iloc[0]
-    classes = chosen.evaluate(
-        "[...document.querySelector('[data-icons]').children].map(mark => mark.className.baseVal)"
-    )
-    died = max(0, round(1000 * row["extra_deaths"]))
-    assert len(classes) == 1000
-    assert classes.count("d") == died
-    # Those who die are of any of the classes, and the last.
-    assert abs(classes.count("b") - 1000 * row["better_than_untreated"]) <= 1 + died
-    assert abs(classes.count("w") - 1000 * row["worse_than_untreated"]) <= 1 + died
-    lines = chosen.evaluate("[...document.querySelectorAll('#icon-array text')].map(text => text.textContent)")
-    said = {line.partition(" die")[0] for line in lines if " die " in line}
-    assert said == {died_words(row["extra_deaths"]).partition(" die")[0]}
 
 
 def test_the_chosen_policy_is_emphasised_wherever_it_is_drawn_or_listed(page):

@@ -9,7 +9,6 @@
   const drawn = all("[data-policy]");
   const rows = all("[data-row]");
   const names = all(".policy-shown");
-  const icons = all("[data-icons]");
   const bars = new Set(all(".bar, .patient dd"));
   const start = { epsilon: String(numbers.epsilons[slider.value]), policy: choice.value };
   const minus = (text) => text.replace(/-/g, "−");
@@ -64,46 +63,9 @@
       return [value, deaths(value)];
     }
     if (!policy[name]) return ["", "–"];
-    if (name === "worse_than_untreated" && policy.better_than_untreated) {
-      const [value, [, , worse]] = [at(policy[name], position), patients(position)];
-      return [value, worse || value < 1e-12 ? worse.toLocaleString("en-US") : "≈ 0"];
-    }
     const value = at(policy[name], position);
     if (policy.texts?.[name]) return [value, at(policy.texts[name], position)];
     return value === null ? ["", "–"] : [value, (written[name] ?? rounded)(Number(value))];
-  }
-
-  // Of 1,000 patients, so many are of each class; those who die in addition are the last marks, of any class.
-  function patients(position) {
-    const policy = numbers.policies[choice.value];
-    const [better, worse] = ["better_than_untreated", "worse_than_untreated"].map((name) => at(policy[name], position));
-    const shares = [better, Math.max(0, 1 - better - worse), worse].map((share) => 1000 * share);
-    const counts = shares.map((share) => Math.floor(share + 1e-6));
-    const order = [0, 1, 2].sort((a, b) => counts[a] - shares[a] - (counts[b] - shares[b]));
-    for (const place of order.slice(0, 1000 - counts[0] - counts[1] - counts[2])) counts[place] += 1;
-    return [...counts, policy.extra_deaths ? 1000 * at(policy.extra_deaths, position) : null];
-  }
-
-  function draw(group, position) {
-    const [better, same, worse, died] = patients(position);
-    const alive = 1000 - Math.max(0, Math.round(died ?? 0));
-    [...group.children].forEach((mark, place) => {
-      const kind = place >= alive ? "d" : place < better ? "b" : place < better + same ? "s" : "w";
-      mark.setAttribute("class", kind);
-    });
-    const said = { "score higher": better, "score the same": same, "score lower": worse };
-    for (const text of group.closest("figure").querySelectorAll("text")) {
-      const words = text.textContent;
-      if (words.startsWith("1,000 patients under")) {
-        text.textContent = `1,000 patients under ${choice.value}, at ε = ${numbers.labels[position]}`;
-      }
-      const after = words.replace(/^\S+ /, "");
-      const kind = Object.keys(said).find((start) => after.startsWith(start));
-      if (kind) text.textContent = `${said[kind].toLocaleString("en-US")} ${after}`;
-      if (/^(more|fewer) die /.test(after)) {
-        text.textContent = `${rounded(Math.abs(died))} ${died < 0 ? "fewer" : "more"} ${after.replace(/^\S+ /, "")}`;
-      }
-    }
   }
 
   function show() {
@@ -119,7 +81,6 @@
       const bar = part === undefined ? place : place.parentElement;
       if (bars.has(bar)) bar.style.setProperty("--p", part ?? value);
     }
-    for (const group of icons) draw(group, position);
     for (const marker of markers) {
       const x = Number(marker.dataset.x.split(" ")[position]);
       for (const end of ["x1", "x2"]) marker.setAttribute(end, Number.isNaN(x) ? -9 : x);

@@ -62,8 +62,6 @@ def test_every_number_equals_its_definition_in_every_group(problem, table):
             "normalized_loss": (best - value) / (best - uniform_value),
             "benefit_kept": (value - fixed_value) / (best - fixed_value) if best > fixed_value else math.nan,
             "best_action_rate": weight @ (p * greedy).sum(axis=1),
-            "worse_than_untreated": weight @ (p * (u < u[:, [0]])).sum(axis=1),
-            "better_than_untreated": weight @ (p * (u > u[:, [0]])).sum(axis=1),
             "p_a0": weight @ p[:, 0],
             "p_a2": weight @ p[:, 2],
             "expected_deaths": weight @ (p * problem.outcomes["deaths"]).sum(axis=1),

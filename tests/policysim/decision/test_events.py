@@ -50,7 +50,7 @@ def test_events_are_columns_of_a_comparison_and_can_be_bounded(study):
 
 
 def test_events_are_on_the_screen_and_the_page(study, tmp_path, capsys, draw_only):
-    draw_only("benefit-parts", "sensitivity-by-weight")
+    draw_only("benefit-parts")
     assert main(["compare", str(study), "--out", str(tmp_path / "out")]) == 0
     screen, page = capsys.readouterr().out, (tmp_path / "out" / "report.html").read_text()
     assert "[1] ischaemic stroke, [2] bleeding" in " ".join(screen.split())

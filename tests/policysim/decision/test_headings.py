@@ -37,7 +37,8 @@ def made(request, tmp_path_factory):
         return make_report(tmp_path_factory.mktemp("headings"), STUDIES[request.param], prices=True)
 
 
-def _blank(_files, _drawing):
+def _blank(_files, _drawing, *, narrow):
+    del narrow
     from policysim.output.deliver import Vector  # noqa: PLC0415
 
     return {}, Vector('<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 9 9"></svg>', [])
@@ -165,22 +166,13 @@ def test_what_no_mechanism_exceeds_is_said_only_where_it_is_proven(made):
         assert formats.percent_1_up(most).replace("\u00a0", " ") in said
 
 
-def test_the_least_that_a_mechanism_spends_is_its_own(made):
-    said, rows = heading(made, "spent"), now(made)
-    if "spends" in said and "every" not in said:
-        name = said.partition(",")[0]
-        assert rows["epsilon_spent"][name] == rows["epsilon_spent"][private(made)].min()
-        spent = float(said.rpartition("spends ")[2])
-        assert spent == pytest.approx(rows["epsilon_spent"][name], rel=0.05, abs=1e-9)
-
-
 def test_the_brief_has_the_title_of_the_manifest_and_numbers_beside_one_for_all(made):
     page, rows = made.page, now(made)
     finding = json.loads(made.files["manifest.json"])["headline"]["finding"]
     assert readable(re.search(r"<h1>(.*?)</h1>", page)[1]) == readable(finding)
     strip = page.partition('<dl class="strip">')[2].partition("</dl>")[0]
     tiles = re.findall(r'data-show="(\w+)" data-value="([^"]*)">.*?one for all: <b>(.*?)</b>', strip)
-    assert [name for name, _, _ in tiles] == ["extra_deaths", "worse_than_untreated", "guess_rate"]
+    assert [name for name, _, _ in tiles] == ["extra_deaths", "guess_rate", "benefit_kept"]
     first = page.partition("<option selected>")[2].partition("</option>")[0]
     for name, value, _ in tiles:
         assert float(value) == pytest.approx(rows[name][first], rel=1e-5, abs=1e-12)
@@ -323,20 +315,6 @@ def test_deaths_stand_side_by_side_in_decimals_that_show_how_far_they_are_apart(
         assert other - one < 0.01 or abs((b - a) - (other - one)) <= (other - one) / 2 + 1e-9
     best = now(made)["extra_deaths"][first] + own["best for each"]
     assert float(shown[first].replace(",", "")) == pytest.approx(100_000 * best, abs=0.51)
-
-
-def test_so_many_of_a_thousand_are_the_same_whole_number_wherever_they_are_said(made):
-    row = now(made).loc[shown_first(made)]
-    better, same, worse = formats.of_thousand(row["better_than_untreated"], row["worse_than_untreated"])
-    assert better + same + worse == 1000
-    tile = re.search(r'data-show="worse_than_untreated" data-value="[^"]*">(.*?)<', made.page)[1]
-    in_table = re.search(rf'<tr data-row="{shown_first(made)}".*?\n', made.page.partition('class="policies"')[2])
-    assert tile == (f"{worse:,}" if worse or row["worse_than_untreated"] < 1e-12 else "≈ 0")
-    assert not in_table or f"<td>{tile}<td>" in in_table[0]
-    said = heading(made, "icons")
-    assert f"{better:,} of 1,000 patients score higher than untreated, {worse:,} lower" in said
-    saved = made.findings.deaths["untreated"] - made.findings.deaths["best for each"] - row["extra_deaths"]
-    assert ("fewer per 100,000 die" in said) == (saved >= 1e-7)
 
 
 def test_the_epsilons_that_keep_enough_stand_with_what_they_let_guess(made):

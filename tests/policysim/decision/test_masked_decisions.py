@@ -93,8 +93,6 @@ def test_the_comparison_is_that_of_sums_over_what_is_allowed(problem):
         assert row["expected_deaths"] == pytest.approx(
             by_hand(problem, chances * problem.outcomes["deaths"]), abs=1e-14
         )
-        worse = np.where(mask, problem.utilities < problem.utilities[:, :1], False)
-        assert row["worse_than_untreated"] == pytest.approx(by_hand(problem, chances * worse), abs=1e-13)
         pairs = neighbour_pairs(problem.adjacency, problem.n_records)
         assert row["epsilon_spent"] == pytest.approx(loss_by_pairs(chances, pairs), abs=1e-9)
         variation = max(np.abs(chances[x] - chances[y]).sum() for x, y in pairs) / 2

@@ -314,8 +314,8 @@ def test_where_there_is_no_certificate_nothing_is_proven(monkeypatch):
 
 @pytest.mark.parametrize("adjacency", ["any-record", "one-feature"])
 def test_screen_page_and_figure_claim_nothing_without_a_proof(adjacency, tmp_path, capsys, monkeypatch, draw_only):
-    # The figures that mark the limit.
-    draw_only("frontier", "spent-vs-claimed")
+    # The figure that marks the limit.
+    draw_only("frontier")
     text = STUDY.replace('"any-record"', f'"{adjacency}"').replace('"randomized-response"]', '"optimal"]')
     study = str(write_small_study(tmp_path / "study", text))
     rejecting(monkeypatch)

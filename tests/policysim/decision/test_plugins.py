@@ -90,7 +90,7 @@ def test_compare_and_its_report_have_the_mechanism(compared):
     assert "<small>The best treatment, more often than any other by a factor of e^(ε/2)</small>" in page
     assert "Treatments are chosen by the mechanism “toy-coin” (The best treatment" in page
     assert "<option>toy-coin</option>" in page
-    for figure in ("frontier", "spent-vs-claimed", "loss-by-group", "patient-losses"):
+    for figure in ("frontier", "benefit-parts"):
         assert "toy-coin" in (out / "figures" / f"{figure}.svg").read_text()
     assert json.loads((out / "manifest.json").read_text())["versions"]["toy-mechanisms"] == "1.2"
 

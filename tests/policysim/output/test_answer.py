@@ -34,8 +34,7 @@ def said(*rows, deaths=True, gain=GAIN, unused=(), used=True, most="the optimum"
     `most`: what none is proven to keep more than; by default what the optimum keeps, or its upper bound.
     """
     listed = [
-        PolicyRow(name, kept, extra, 0.8, 1.0, better, keeps, 0.7)
-        for name, kept, extra, better, keeps in (*rows, fixed)
+        PolicyRow(name, kept, extra, 1.0, better, keeps, 0.7) for name, kept, extra, better, keeps in (*rows, fixed)
     ]
     findings = Findings(
         1.0, {"untreated": 0.01} if deaths else {}, "a3", listed, 0.73, None, 0.1, {}, None, gain, unused, used,

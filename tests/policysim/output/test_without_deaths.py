@@ -31,7 +31,7 @@ def test_where_nobody_can_die_nothing_is_said_of_deaths(tmp_path, capsys):
     assert 'data-show="extra_deaths"' not in page
     assert "in utility per patient" in body
     strip = page.partition('<dl class="strip">')[2].partition("</dl>")[0]
-    assert re.findall(r'data-show="(\w+)"', strip) == ["worse_than_untreated", "guess_rate", "benefit_kept"]
+    assert re.findall(r'data-show="(\w+)"', strip) == ["guess_rate", "benefit_kept", "loss"]
     assert "death" not in screen.casefold()
 
 
