@@ -20,14 +20,16 @@ import pandas as pd
 from markupsafe import Markup
 
 from policysim.output.screen import TEMPLATES, page_engine, page_part, sections, slots
-from policysim.question.answer import MANIFEST, Answer
+from policysim.question.answer import MANIFEST, Answer, Drawing
 from policysim.question.formats import six_digits
 from policysim.study.cells import Cells, Label
 from policysim.study.certainty import RESTATED
 from policysim.study.six_lines import Sketch, filled, words_of
 
 if TYPE_CHECKING:
-    from policysim.output.deliver import Vector
+    from matplotlib.figure import Figure
+
+    from policysim.figures.writing import Marker
 
 # The colours of figures, in light and in dark, stand in the style of all pages up to here.
 END_OF_FIGURES = "/* the end of figures */"
@@ -187,6 +189,25 @@ def content_policy(style: str, script: str = "") -> Markup:
     }
     own = [f"{name} 'sha256-{digest}'" for name, digest in digests.items()]
     return Markup("; ".join(["default-src 'none'", *own, "base-uri 'none'", "form-action 'none'"]))
+
+
+@dataclass(frozen=True)
+class Vector:
+    """A drawing as SVG, and where the page's markers of epsilon stand in it; of the first, also for narrow screens."""
+
+    svg: str
+    markers: Sequence[Marker]
+    narrow: Vector | None = None
+
+    @classmethod
+    def of(cls, drawing: Drawing, figure: Figure) -> Vector:
+        """A figure of the drawing, with its words."""
+        # matplotlib is the slowest import of all; options are read before it is needed.
+        from policysim.figures.writing import epsilon_markers, to_svg  # noqa: PLC0415
+
+        svg = to_svg(figure, title=drawing.title, description=f"{drawing.description} {drawing.seen}".strip())
+        # Only a figure that has been drawn knows where its axes are.
+        return cls(svg, epsilon_markers(figure, drawing.epsilons) if drawing.epsilons else [])
 
 
 @dataclass(frozen=True)
