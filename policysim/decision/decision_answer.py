@@ -102,10 +102,8 @@ def answer_tables(
     always = (*REFERENCES, Exponential(epsilon), RandomizedResponse(epsilon))
     policies = {policy.name: policy for policy in (*always, *asked.policies)}
     belief = _strongest(found)
-    grids: dict[str, list[FloatArray]] = {}
-    if study is not None:
-        grids, titles = _outcomes(study, problem)
-        labels = replace(labels, outcomes={**labels.outcomes, **titles})
+    grids = {} if study is None else _outcomes(study, problem)
+    labels = replace(labels, outcomes={**labels.outcomes, COSTS: "units of cost"})
     details = _details(problem, columns, policies, grids, belief)
     # What is the sum of others is none of its own beside them.
     sums = [f"{kind}_{SYMPTOMS}" for kind in ("expected", "extra") if grids]
@@ -211,21 +209,17 @@ def _weights(study: ScenarioStudy) -> dict[str, float]:
     return {**study.utility.weights, DEATHS: study.utility.weights.get(DEATH, 0.0), COSTS: 1.0}
 
 
-def _outcomes(study: ScenarioStudy, problem: DecisionProblem) -> tuple[dict[str, list[FloatArray]], dict[str, str]]:
-    """What else a scenario counts: outcomes that weigh something, and costs; for each action, over its features.
-
-    And the titles of these.
-    """
+def _outcomes(study: ScenarioStudy, problem: DecisionProblem) -> dict[str, list[FloatArray]]:
+    """What else a scenario counts: outcomes that weigh something, and costs; for each action, over its features."""
     response, scenario = ResponseModel(study.scenario), study.scenario
     outcomes = [name for name in scenario.outcomes if name != DEATH and name not in problem.outcomes]
     weighed = [name for name in outcomes if study.utility.weights.get(name)]
     found = {name: [response.chance(name, action) for action in range(problem.n_actions)] for name in weighed}
     costs = response.costs(study.utility.costs)
     found |= {COSTS: costs} if any(np.any(cost) for cost in costs) else {}
-    found = {
+    return {
         name: [np.broadcast_to(grid, scenario.space.shape).ravel() for grid in each] for name, each in found.items()
     }
-    return found, {name: scenario.outcome_title(name) for name in weighed} | {COSTS: "units of cost"}
 
 
 def _strongest(found: Results) -> pd.Series | None:
