@@ -24,6 +24,8 @@ from policysim.study.certainty import restated
 from policysim.study.six_lines import Sketch, filled, words_of
 
 PAGE = "report.html"
+# Lines for those who decide.
+SIGNATURES = 3
 # The colours of figures, in light and in dark, stand in the style of all pages up to here.
 END_OF_FIGURES = "/* the end of figures */"
 # What differs between epsilons: whatever a template marks in this way.
@@ -83,6 +85,24 @@ def answer_page(
         manifest=Label(MANIFEST),
         commands=[Label(command)] if command else [],
         versions=[Label(f"{name} {number}") for name, number in said["versions"].items()],
+    )
+
+
+def record_page(
+    page: Page, answer: Answer, command: str, said: Mapping[str, Any], vectors: Mapping[str, Vector]
+) -> str:
+    """The decision record of a choice, likewise: one sheet of paper, the same bytes for the same run."""
+    style = _own("record.css")
+    return (
+        page_engine()
+        .get_template(page.template)
+        .render(
+            slots(page.values["tables"], answer.kind),
+            style=Own(style),
+            policy=Own(content_policy(style)),
+            versions=[Label(f"{name} {number}") for name, number in said["versions"].items()],
+            signatures=range(SIGNATURES),
+        )
     )
 
 

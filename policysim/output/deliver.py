@@ -25,6 +25,7 @@ from markupsafe import Markup
 from policysim.files.terminal import say
 from policysim.files.whole_folders import alone_in, json_text, print_json, progress_bar, write_files
 from policysim.output.differences import same_numbers
+from policysim.output.screen import screen
 from policysim.question import OutputError, formats, words
 from policysim.question.answer import CARD, Answer, Drawing, Page, SizeName
 from policysim.question.formats import FILTERS, to_csv, unmarked
@@ -309,6 +310,7 @@ def deliver(
     out: Path | None = None,
     wanted: FigureFiles = DEFAULT,
     as_json: bool = False,
+    page_of: PageOf | None = None,
 ) -> int:
     """Answer a question; returns the exit code.
 
@@ -326,6 +328,8 @@ def deliver(
         The figure files.
     as_json : bool, optional
         Print one JSON document in place of the screen.
+    page_of : callable, optional
+        As for `folder_files`.
 
     Raises
     ------
@@ -339,7 +343,7 @@ def deliver(
             claims.enter_context(alone_in(folder))
         with progress_bar(question.unit) as progress:
             answer = question.answer(progress)
-            files = folder_files(answer, command, wanted, folder, progress, given=given)
+            files = folder_files(answer, command, wanted, folder, progress, given=given, page_of=page_of)
         if files and not question.writes:
             claims.enter_context(alone_in(folder))
         write_answer(folder, answer, files)
@@ -348,8 +352,9 @@ def deliver(
         manifest = {"manifest": json.loads(files[MANIFEST])} if MANIFEST in files else {}
         print_json({**manifest, **answer.document, **{_key(label): path for label, path in paths.items()}})
     else:
-        screen = (part for line in answer.screen for part in fitted(line))
-        say("\n".join([*screen, *(f"{label}: {path}" for label, path in paths.items())]) + "\n")
+        lines = screen(answer.options, answer.kind).splitlines() if answer.options else answer.screen
+        shown = (part for line in lines for part in fitted(line))
+        say("\n".join([*shown, *(f"{label}: {path}" for label, path in paths.items())]) + "\n")
     return answer.exit_code
 
 

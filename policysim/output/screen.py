@@ -14,13 +14,14 @@ from typing import Any
 import pandas as pd
 from jinja2 import Environment, FileSystemLoader
 
+from policysim.output.choice_slots import choice_slots
 from policysim.study.cells import Cells, Label, Shown, environment
 from policysim.study.certainty import BETTER, VERDICTS
 from policysim.study.options_table import BENEFIT, COPY, EACH, EXPONENTIAL, LOSS, PRIVATE
 from policysim.study.six_lines import filled, six_lines, words_of
 
 TEMPLATES = Path(__file__).parent / "templates"
-SCREENS = {"decision": "screen.txt", "trial": "trial-screen.txt"}
+SCREENS = {"decision": "screen.txt", "trial": "trial-screen.txt", "choice": "choice-screen.txt"}
 WIDTH = 100
 # The texts of the six lines begin here.
 INDENT = 11
@@ -56,16 +57,21 @@ def slots(tables: Mapping[str, pd.DataFrame], kind: str) -> dict[str, Any]:
     tables : mapping of str to DataFrame
         "options", "columns", "certainty", "facts" and "names", and "who" where there is such. Of a decision also "rows"
         and "differences", and "beliefs" and "best for all" where there are such.
+        Of a choice those of `policysim.decision.choice_answer.choice_tables`.
     kind : str
         The kind of question, whose words are used.
     """
     cell, columns = Cells(tables), tables["columns"]
-    epsilon = float(columns.loc[columns["stated"], "epsilon"].dropna().iloc[0])
     found: dict[str, Any] = {
         "cell": cell,
-        "epsilon": epsilon,
         "hundred": cell("facts", "hundred"),
         "names": {key: Label(text) for key, text in tables["names"].itertuples(index=False, name=None)},
+    }
+    if kind == "choice":
+        return _with_heads(choice_slots(tables, found))
+    epsilon = float(columns.loc[columns["stated"], "epsilon"].dropna().iloc[0])
+    found |= {
+        "epsilon": epsilon,
         "trace": trace(sorted(columns["epsilon"].dropna().unique()), epsilon),
     }
     found = _trial_slots(tables, found) if kind == "trial" else _decision_slots(tables, found)
@@ -170,6 +176,21 @@ def _heads(title: Shown, heads: Sequence[SimpleNamespace], widths: Sequence[int]
         )
         for place in range(count)
     ]
+
+
+def _with_heads(found: dict[str, Any]) -> dict[str, Any]:
+    """The same with the lines of the heads of columns, where options are rows: two, or three where room is short."""
+    lines = found["lines"]
+    widths = [max(len(line.cells[place]) for line in lines) for place in range(len(found["columns"]))]
+    # Titles of rows, and remarks.
+    room = WIDTH - max(len(line.title) for line in lines) - max(len(line.remark) for line in lines) - 1
+    for count in (2, 3):
+        wrapped = [_wrapped(column.title, count) for column in found["columns"]]
+        if sum(max(width, *map(len, of)) + 1 for width, of in zip(widths, wrapped, strict=True)) <= room:
+            break
+    titles = (found["title"]["options"], *(Label() for _ in range(count - 1)))
+    heads = [SimpleNamespace(title=title, texts=texts) for title, *texts in zip(titles, *wrapped, strict=True)]
+    return {**found, "heads": heads}
 
 
 def _wrapped(title: str, count: int) -> list[Label]:

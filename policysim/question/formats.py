@@ -597,6 +597,16 @@ def table_text(style: str, value: float, low: float, high: float) -> str:
             text = right(value)
         case "plain":
             text = plain(value)
+        case "size":
+            text = rounded(value)
+        case "up":
+            text = rounded_up(value, *numbers)
+        case "down":
+            text = rounded_down(value, *numbers)
+        case "above":
+            text = f"> {rounded_down(value, *numbers)}"
+        case "least":
+            text = "none" if value == math.inf else decimal(value)
         case _:
             raise ValueError(f"unknown format {style!r} of a table.")
     return text

@@ -190,7 +190,7 @@ def options(
         style = f"counted {count} {apart(rates[stated], count)}"
         rows.append(_Row(name, labels.outcomes.get(name, name.replace("_", " ")), "count", style, rates))
     loss = given["loss"].to_numpy(dtype=np.float64)
-    rows.append(_Row(LOSS, "units of utility lost", "loss", f"places {_places(loss[stated])}", loss))
+    rows.append(_Row(LOSS, "units of utility lost", "loss", f"places {places_of(loss[stated])}", loss))
     better = _better_in(columns, certainty)
     if np.isfinite(better).any():
         rows.append(_Row(BETTER_IN, "better than one for all", "better", "plain", better))
@@ -233,7 +233,7 @@ def _counted(moves: Mapping[str, float], weights: Mapping[str, float] | None) ->
     return [*([DEATHS] if DEATHS in moves else []), *better, *worse]
 
 
-def _places(losses: FloatArray) -> int:
+def places_of(losses: FloatArray) -> int:
     """The decimals at which the least loss has two digits, and the largest no more than four."""
     seen = losses[losses > NEGLIGIBLE]
     if not seen.size:
