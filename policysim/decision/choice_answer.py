@@ -16,7 +16,7 @@ import pandas as pd
 from envs.scenario import ILLUSTRATIVE
 from policies.problem import DecisionProblem
 from policies.reference import BestFixed, Greedy
-from policysim.decision.choose import Choices, Verdict, row_of
+from policysim.decision.choose import Choices, Verdict, row_of, rows_of
 from policysim.decision.prices import uses_hidden
 from policysim.question.formats import (
     DIGITS,
@@ -27,6 +27,7 @@ from policysim.question.formats import (
     enough,
     not_above,
     population,
+    steady,
 )
 from policysim.study.basis import numbers_by_part
 from policysim.study.cells import COLUMNS
@@ -34,8 +35,8 @@ from policysim.study.certainty import BETTER, certainty
 from policysim.study.declared import ScenarioStudy, Study
 from policysim.study.gain import Gain
 from policysim.study.labels import Labels, labels_of
+from policysim.study.options_table import BENEFIT, BETTER_IN, DEATHS, EACH, LOSS, ONE, RIGHT, places_of
 from policysim.study.search import SCANNED
-from policysim.study.options_table import BENEFIT, BETTER_IN, DEATHS, EACH, FOR_ALL, LOSS, ONE, RIGHT, places_of
 
 LIMIT = "any private choice"
 EPSILON, MORE = "epsilon", f"more {DEATHS}"
@@ -46,6 +47,8 @@ LARGER, SEEN, UNPROVEN = "larger ε", "hides nothing", "not proven"
 MOST_POLICIES = 7
 # Deaths that are accepted are counted per so many patients; significant digits of what would have to be accepted.
 ACCEPTED_PER, ACCEPTED_DIGITS = 100_000, 3
+# Digits of the exact privacy loss.
+SPENT_DIGITS = 5
 # Larger odds are no protection that anybody could feel.
 MOST_ODDS = 1e6
 # Digits of a bound and of what is allowed: two could be equal.
@@ -88,8 +91,8 @@ def choice_tables(
     chosen = decided(choices, sure)
     holds = choice_verdict(choices, sure, accepted=accepted, used=uses_hidden(problem))
     lines = _lines(problem, choices, labels)
-    lines["chosen"] = lines["option"] == _option_of(problem, chosen)
-    lines["remark"] = [_remark(line, choices, sure) for line in lines.to_dict("records")]
+    lines["chosen"] = lines["policy"] == ("" if chosen is None else chosen["policy"])
+    lines["remark"] = [_remark(line, choices, sure) for line in rows_of(lines)]
     tables = {
         "certainty": sure,
         "verdict": pd.DataFrame(holds.items(), columns=["key", "holds"]),
@@ -101,7 +104,7 @@ def choice_tables(
     return tables
 
 
-def decided(choices: Choices, certainty: pd.DataFrame) -> pd.Series | None:
+def decided(choices: Choices, certainty: pd.DataFrame) -> dict[str, Any] | None:
     """What is chosen, a row of `Choices`; None where nothing does what was asked for.
 
     One treatment for all if one does it; else, of the policies that are better than the best treatment for all, the one
@@ -109,12 +112,11 @@ def decided(choices: Choices, certainty: pd.DataFrame) -> pd.Series | None:
     """
     if choices.for_all["allowed"].any():
         return choices.least
-    allowed = choices.needs[choices.needs["allowed"]]
+    allowed = rows_of(choices.needs[choices.needs["allowed"]])
     better = certainty[(certainty["measure"] == "value") & (certainty["verdict"] == BETTER)]
-    private = allowed[allowed["policy"].isin(better["policy"])]
-    if not private.empty:
-        return private.iloc[0]
-    return None if allowed.empty else choices.for_all.iloc[0]
+    private = [row for row in allowed if row["policy"] in set(better["policy"])]
+    instead = rows_of(choices.for_all[:1]) if allowed else []
+    return next(iter([*private, *instead]), None)
 
 
 def choice_verdict(choices: Choices, certainty: pd.DataFrame, *, accepted: float | None, used: bool) -> dict[str, bool]:
@@ -142,7 +144,7 @@ def choice_verdict(choices: Choices, certainty: pd.DataFrame, *, accepted: float
     """
     chosen = decided(choices, certainty)
     found, meets = chosen is not None, bool(choices.for_all["allowed"].any())
-    private = found and chosen["policy"] != BestFixed.name
+    private = chosen is not None and chosen["policy"] in choices.mechanisms
     more = more_deaths(choices, chosen) if private else math.nan
     # NaN, where deaths are not counted, is not more.
     costs = more * population([more]) >= LEAST_EVENTS
@@ -163,30 +165,33 @@ def choice_verdict(choices: Choices, certainty: pd.DataFrame, *, accepted: float
     }
 
 
-def more_deaths(choices: Choices, row: pd.Series) -> float:
+def more_deaths(choices: Choices, row: Mapping[str, Any] | None) -> float:
     """Deaths per patient of an option beyond the safest treatment for all; NaN where none are counted."""
     expected = f"expected_{DEATHS}"
-    return float(row[expected] - choices.for_all[expected].min()) if expected in row else math.nan
+    if row is None or expected not in row:
+        return math.nan
+    return float(row[expected] - choices.for_all[expected].min())
 
 
 def _lines(problem: DecisionProblem, choices: Choices, labels: Labels) -> pd.DataFrame:
     """The options in their order: option, title, section, and of each what `Choices` knows of it."""
-    for_all, expected = choices.for_all, f"expected_{DEATHS}"
+    for_all, needs = choices.for_all, choices.needs[:MOST_POLICIES]
     # The best for all; and of the others what is enough, and the safest where it is visibly safer.
-    places = [0]
-    if for_all["allowed"].any():
-        places.append(choices.least.name)
+    shown = [BestFixed.name, *([choices.least["policy"]] if choices.least else [])]
+    expected = f"expected_{DEATHS}"
     if expected in for_all and (for_all.loc[0, expected] - for_all[expected].min()) * MOST_COUNTED >= LEAST_EVENTS:
-        places.append(int(for_all[expected].to_numpy().argmin()))
-    options = [ONE, *(f"{FOR_ALL}{action}" for action in problem.actions)]
-    everyone = for_all.assign(option=options, section="all", title=[_given(labels, of) for of in for_all["actions"]])
-    needs = choices.needs[:MOST_POLICIES]
+        shown += for_all.sort_values(expected, kind="stable")["policy"].tolist()[:1]
+    everyone = for_all[for_all["policy"].isin(shown)]
     table = Greedy().probabilities(problem)
     meets = choices.wish.demand(problem).margin(problem, table) >= 0
     each = row_of(problem, Greedy.name, table, math.inf, math.inf) | {"allowed": meets}
     parts = [
         pd.DataFrame([{"option": LIMIT, "section": "limit", "title": LIMIT, "epsilon": choices.limit}]),
-        everyone.loc[list(dict.fromkeys(places))],
+        everyone.assign(
+            option=everyone["policy"].replace(BestFixed.name, ONE),
+            section="all",
+            title=[_given(labels, actions) for actions in everyone["actions"]],
+        ),
         needs.assign(option=needs["policy"], section="policy", title=needs["policy"]),
         pd.DataFrame([{**each, "option": EACH, "section": "each", "title": EACH}]),
     ]
@@ -199,34 +204,25 @@ def _given(labels: Labels, actions: tuple[str, ...]) -> str:
     return titles if len(actions) == 1 else f"{titles}, as allowed,"
 
 
-def _option_of(problem: DecisionProblem, row: pd.Series | None) -> str:
-    """The option that a row of `Choices` is; "" for none."""
-    if row is None:
-        return ""
-    if row["policy"] != BestFixed.name:
-        return str(row["policy"])
-    return ONE if row.name == 0 else f"{FOR_ALL}{problem.actions[row.name - 1]}"
-
-
 def _remark(line: Mapping[str, Any], choices: Choices, certainty: pd.DataFrame) -> str:
     """Why an option is what is chosen, or is not."""
     if line["chosen"]:
         return CHOSEN
-    match line["section"], bool(line["allowed"]):
-        case "limit", _:
-            return "" if choices.limit_proven else UNPROVEN
-        case "all" | "each", False:
-            return NOT_ENOUGH
-        case "all", True:
-            return ""
-        case "each", True:
-            return SEEN
-        case _, False:
-            return NOWHERE if line["epsilon"] == math.inf else TOO_MUCH
+    if line["section"] == "policy":
+        return _why_not(line, choices, certainty)
+    if line["section"] == "limit":
+        return "" if choices.limit_proven else UNPROVEN
+    hides = SEEN if line["section"] == "each" else ""
+    return hides if line["allowed"] else NOT_ENOUGH
+
+
+def _why_not(line: Mapping[str, Any], choices: Choices, certainty: pd.DataFrame) -> str:
+    """The same of a policy that is not chosen."""
+    if not line["allowed"]:
+        return NOWHERE if line["epsilon"] == math.inf else TOO_MUCH
     verdict = _verdict_on(line["policy"], certainty)
-    if verdict == BETTER or choices.for_all["allowed"].any():
-        return LARGER if line["epsilon"] > 0 else verdict
-    return verdict
+    would = verdict == BETTER or choices.for_all["allowed"].any()
+    return LARGER if would and line["epsilon"] > 0 else verdict
 
 
 def _verdict_on(policy: str, certainty: pd.DataFrame) -> str:
@@ -307,7 +303,7 @@ def _facts(
         ("hundred", "", 100, "plain"),
         ("blind", "", 0.5, "right"),
         ("patients", "", count, "plain"),
-        ("records", "", problem.n_records, "plain"),
+        ("records", "", problem.n_records, "counted 1 0"),
         ("sensitivity", "", sensitivity.value, "up 3"),
         ("range", "", sensitivity.range, "up 3"),
         ("accepted per", "", ACCEPTED_PER, "plain"),
@@ -345,7 +341,7 @@ def _facts(
         epsilon = float(chosen["epsilon"])
         rows += [
             ("epsilon", "", epsilon, "least"),
-            ("spent", "", float(chosen["epsilon_spent"]), "up 5"),
+            ("spent", "", enough(steady(float(chosen["epsilon_spent"])), SPENT_DIGITS), "plain"),
             ("right at most", "", float(chosen["right_guesses"]), "right"),
             ("lost", "", gain.best - float(chosen["value"]), "size"),
         ]
@@ -372,13 +368,14 @@ def _names(choices: Choices, tables: Mapping[str, pd.DataFrame], labels: Labels)
     """What words name: each a text by its key."""
     lines, wish = tables["lines"], choices.wish
     of_all = lines[lines["section"] == "all"]
+    titles, cells = of_all.set_index("option")["title"], tables["options"]
+    deaths = cells[(cells["row"] == DEATHS) & cells["option"].isin(titles.index)].set_index("option")["value"]
     names = {
         "title": labels.title,
         "model": labels.disclaimer,
         "hidden": labels.hidden,
         "one": of_all["title"].iloc[0],
-        # The safest of all comes last.
-        "safest": of_all["title"].iloc[-1],
+        "safest": of_all["title"].iloc[0] if deaths.empty else titles[deaths.idxmin()],
         **({"never": "never"} if choices.limit_proven and choices.limit == math.inf else {}),
         **{
             f"as for all {name}": name.replace("_", " ") for name, most in wish.at_most.items() if isinstance(most, str)
@@ -387,7 +384,7 @@ def _names(choices: Choices, tables: Mapping[str, pd.DataFrame], labels: Labels)
     if lines["chosen"].any():
         name = str(lines.loc[lines["chosen"], "title"].iloc[0])
         names |= {"chosen": name, "Chosen": f"{name[:1].upper()}{name[1:]}"}
-    if choices.least is not None and choices.least["policy"] != BestFixed.name:
+    if choices.least is not None and choices.least["policy"] in choices.mechanisms:
         verdict = _verdict_on(choices.least["policy"], tables["certainty"])
         names |= {"least": choices.least["policy"], "verdict": f"{verdict[:1].upper()}{verdict[1:]}"}
     return pd.DataFrame(names.items(), columns=["key", "text"])

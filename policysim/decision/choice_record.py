@@ -139,8 +139,8 @@ def _who_pays(
     extra = sign * (wide[policy] - wide[BestFixed.name]).drop(ALL, level="group").dropna()
     if extra.empty or extra.max() <= NEGLIGIBLE:
         return "", []
-    group, level, share = extra.idxmax()
     most = float(extra.max())
+    group, level, share = extra.index[int(extra.to_numpy().argmax())]
     count = population([most]) if measure == deaths else 1
     style = f"about {count}" if measure == deaths else "size"
     return level_name(group, level), [

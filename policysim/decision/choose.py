@@ -24,6 +24,7 @@ from policysim.question.protocol import SILENT, Progress
 from policysim.question.words import guesses
 from policysim.study.checks import checked_tables, guess_rate_of
 from policysim.study.gain import Gain
+from policysim.study.options_table import FOR_ALL
 from policysim.study.search import SCAN_TO, SCANNED, TOLERANCE, Curve, UnreachableError, fewest_digits
 from policysim.study.sweep import evaluate_each, evaluated_on, prepare
 
@@ -120,8 +121,8 @@ class Choices:
         benefit_kept, epsilon_spent (the exact privacy loss), right_guesses (a bound under any mechanism with this
         epsilon), guess_rate (of the policy; NaN where it takes too long to compute), and `expected_OUTCOME`.
     for_all : DataFrame
-        The same of treatments for all at epsilon 0, the best by utility first, whose `allowed` says whether they meet
-        the demand.
+        The same at epsilon 0 of the best treatment for all by utility (best-fixed), and then of each one ("for all: "
+        and its name): `allowed` says whether it meets the demand.
     mechanisms : mapping of str to Policy
         The policies of `needs` at their epsilons, where one was found.
     limit : float
@@ -153,18 +154,22 @@ class Choices:
         return Verdict.MAY if self.limit < self.wish.max_epsilon else Verdict.NONE
 
     @property
-    def least(self) -> pd.Series | None:
-        """What needs the least epsilon, if any is allowed: the best treatment for all that is enough needs none."""
-        enough = self.for_all[self.for_all["allowed"]]
-        if not enough.empty:
-            # Of equals, the best one is there twice, and comes first.
-            return enough.loc[enough["value"].idxmax()]
-        allowed = self.needs[self.needs["allowed"]]
-        return None if allowed.empty else allowed.iloc[0]
+    def least(self) -> dict[str, Any] | None:
+        """The row of what needs the least epsilon, if any is allowed: the best treatment for all that is enough, first.
+
+        Of equals, the best one is there twice, and comes first.
+        """
+        enough = sorted(rows_of(self.for_all[self.for_all["allowed"]]), key=lambda row: -float(row["value"]))
+        return next(iter([*enough, *rows_of(self.needs[self.needs["allowed"]])]), None)
 
     def attains(self, epsilon: float) -> bool:
         """Whether no mechanism meets the demand at the next smaller number of as many digits as an epsilon."""
         return self.limit_proven and 0 < epsilon < math.inf and next_below(epsilon) <= self.limit
+
+
+def rows_of(table: pd.DataFrame) -> list[dict[str, Any]]:
+    """The rows of a table, by the names of its columns."""
+    return [{str(name): value for name, value in row.items()} for row in table.to_dict("records")]
 
 
 def choose(
@@ -238,7 +243,7 @@ def _for_all(problem: DecisionProblem, demand: Demand, action: int | None) -> di
     shares = problem.prior @ table
     given = [problem.actions[place] for place in np.argsort(-shares, kind="stable") if shares[place] > 0]
     return {
-        **row_of(problem, BestFixed.name, table, 0.0, 0.0),
+        **row_of(problem, BestFixed.name if action is None else f"{FOR_ALL}{problem.actions[action]}", table, 0.0, 0.0),
         "actions": tuple(given),
         "allowed": demand.margin(problem, table) >= 0,
     }

@@ -11,7 +11,6 @@ import numpy as np
 import pandas as pd
 
 from policies.arrays import ROUNDING, FloatArray, rounded_sum
-from policies.catalogue import make_policy
 from policies.optimal.bounds import InfeasibleError, bounds_on
 from policies.optimal.optimum import Optimal
 from policies.policy import Policy

@@ -89,7 +89,7 @@ def answer_page(
 
 
 def record_page(
-    page: Page, answer: Answer, command: str, said: Mapping[str, Any], vectors: Mapping[str, Vector]
+    page: Page, answer: Answer, _command: str, said: Mapping[str, Any], _vectors: Mapping[str, Vector]
 ) -> str:
     """The decision record of a choice, likewise: one sheet of paper, the same bytes for the same run."""
     style = _own("record.css")

@@ -41,7 +41,7 @@ def choice_slots(tables: Mapping[str, pd.DataFrame], common: dict[str, Any]) -> 
     """
     cell, names, facts = common["cell"], common["names"], tables["facts"]
     known = set(facts["row"])
-    holds = tables["verdict"].set_index("key")["holds"].to_dict()
+    holds = dict(tables["verdict"].itertuples(index=False, name=None))
     lines, needed = tables["lines"], tables["lines"].set_index("option")["epsilon"]
     nothing = float("nan")
     found: dict[str, Any] = {
@@ -53,6 +53,7 @@ def choice_slots(tables: Mapping[str, pd.DataFrame], common: dict[str, Any]) -> 
         "least_possible": _named(facts.loc[facts["row"] == "least possible", "option"]),
         "as_for_all": [SimpleNamespace(name=text) for key, text in names.items() if key.startswith("as for all ")],
         "never": [name for name in names if name == "never"],
+        "is_undecided": [] if holds["private"] or holds["one for all"] else ["undecided"],
         **{f"is_{key.replace(' ', '_')}": [key] if holds[key] else [] for key in ("private", "one for all", "limit")},
         "least_epsilon": needed.get(names.get("least", ""), nothing),
         "chosen_epsilon": needed.get(names.get("chosen", ""), nothing),
@@ -66,7 +67,7 @@ def choice_slots(tables: Mapping[str, pd.DataFrame], common: dict[str, Any]) -> 
     ]
     found["lines"] = [
         SimpleNamespace(
-            title=filled(titles[line.section], {**found, "row": SimpleNamespace(name=Label(line.title))}),
+            title=filled(titles[str(line.section)], {**found, "row": SimpleNamespace(name=Label(line.title))}),
             marks=[Label(line.remark)] if line.chosen else [],
             remark=Label(line.remark),
             # Of all mechanisms only the least ε is known.

@@ -585,31 +585,38 @@ def table_text(style: str, value: float, low: float, high: float) -> str:
             text = change(value * numbers[0], numbers[1])
         case "about":
             text = about(value * numbers[0])
-        case "places":
-            text = to_places(value, *numbers)
-        case "percent":
-            text = percent(value)
-        case "kept":
-            text = kept(value)
         case "span":
             text = span(low, high, *numbers)
-        case "right":
-            text = right(value)
-        case "plain":
-            text = plain(value)
-        case "size":
-            text = rounded(value)
-        case "up":
-            text = rounded_up(value, *numbers)
-        case "down":
-            text = rounded_down(value, *numbers)
-        case "above":
-            text = f"> {rounded_down(value, *numbers)}"
-        case "least":
-            text = "none" if value == math.inf else decimal(value)
+        case _ if name in TEXTS:
+            text = TEXTS[name](value, *numbers)
         case _:
             raise ValueError(f"unknown format {style!r} of a table.")
     return text
+
+
+def least(epsilon: float) -> str:
+    """A least epsilon, which was rounded up, in all its digits; none for inf."""
+    return "none" if epsilon == math.inf else decimal(epsilon)
+
+
+def above(value: float, digits: int) -> str:
+    """What is more than a number, to so many digits."""
+    return f"> {rounded_down(value, digits)}"
+
+
+# Formats of a number alone.
+TEXTS: dict[str, Callable[..., str]] = {
+    "places": to_places,
+    "percent": percent,
+    "kept": kept,
+    "right": right,
+    "plain": plain,
+    "size": rounded,
+    "up": rounded_up,
+    "down": rounded_down,
+    "above": above,
+    "least": least,
+}
 
 
 # The columns that hold what is proven: a lower bound is rounded down, an upper one up.
