@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from envs.scenario import ILLUSTRATIVE
+from envs.scenario import ILLUSTRATIVE, Scenario
 from policies.problem import DecisionProblem
 from policies.reference import BestFixed, Greedy
 from policysim.decision.choose import Choices, Verdict, row_of, rows_of
@@ -32,9 +32,8 @@ from policysim.question.formats import (
 from policysim.study.basis import numbers_by_part
 from policysim.study.cells import COLUMNS
 from policysim.study.certainty import BETTER, certainty
-from policysim.study.declared import ScenarioStudy, Study
 from policysim.study.gain import Gain
-from policysim.study.labels import Labels, labels_of
+from policysim.study.labels import Labels
 from policysim.study.options_table import BENEFIT, BETTER_IN, DEATHS, EACH, LOSS, ONE, RIGHT, places_of
 from policysim.study.search import SCANNED
 
@@ -44,7 +43,7 @@ EPSILON, MORE = "epsilon", f"more {DEATHS}"
 CHOSEN, NOT_ENOUGH, TOO_MUCH, NOWHERE = "chosen", "not enough", "more than allowed", "none found"
 LARGER, SEEN, UNPROVEN = "larger ε", "hides nothing", "not proven"
 # So many policies are shown, those that need least.
-MOST_POLICIES = 7
+MOST_POLICIES = 6
 # Deaths that are accepted are counted per so many patients; significant digits of what would have to be accepted.
 ACCEPTED_PER, ACCEPTED_DIGITS = 100_000, 3
 # Digits of the exact privacy loss.
@@ -56,30 +55,32 @@ MOST_DIGITS = 6
 
 
 def choice_tables(
-    study: Study,
     problem: DecisionProblem,
     choices: Choices,
+    labels: Labels,
     redrawn: pd.DataFrame | None = None,
     *,
+    scenario: Scenario | None = None,
     accepted: float | None = math.inf,
 ) -> dict[str, pd.DataFrame]:
     """Judge what was found by redraws, decide, and lay out what is printed.
 
     Parameters
     ----------
-    study : Study
-        What was asked.
     problem : DecisionProblem
-        Built from it.
+        What is to be decided.
     choices : Choices
         From `policysim.decision.choose.choose`.
+    labels : Labels
+        What people call its parts.
     redrawn : DataFrame, optional
         draw, option, value, expected_OUTCOME: of `judged` and of each treatment for all; None if nothing is redrawn.
+    scenario : Scenario, optional
+        What the problem was made from: how many of its numbers are illustrative is then counted.
     accepted : float or None, optional
         The most deaths of 100,000 patients that what is chosen may cost beyond the safest treatment for all; None if
         none were accepted. By default any, as nothing is adopted.
     """
-    labels = labels_of(study, problem)
     if redrawn is None:
         each = row_of(problem, Greedy.name, Greedy().probabilities(problem), math.inf, math.inf)
         found = choices.needs[choices.needs["epsilon"] < math.inf]
@@ -99,7 +100,7 @@ def choice_tables(
         "lines": lines[["option", "title", "section", "epsilon", "chosen", "remark"]],
     }
     tables["options"], tables["columns"] = _options(problem, choices, lines, sure, labels)
-    tables["facts"] = _facts(study, problem, choices, tables)
+    tables["facts"] = _facts(problem, choices, tables, scenario)
     tables["names"] = _names(choices, tables, labels)
     return tables
 
@@ -291,7 +292,7 @@ def _bound(choices: Choices) -> tuple[float, str]:
 
 
 def _facts(
-    study: Study, problem: DecisionProblem, choices: Choices, tables: Mapping[str, pd.DataFrame]
+    problem: DecisionProblem, choices: Choices, tables: Mapping[str, pd.DataFrame], scenario: Scenario | None
 ) -> pd.DataFrame:
     """Single numbers that words need, as cells; of what does not apply there is none."""
     wish, least = choices.wish, choices.least
@@ -354,8 +355,8 @@ def _facts(
             ("among", "", population([more]), "plain"),
             ("to accept", "", enough(more * ACCEPTED_PER, ACCEPTED_DIGITS), "plain"),
         ]
-    if isinstance(study, ScenarioStudy):
-        parts = numbers_by_part(study.scenario).values()
+    if scenario is not None:
+        parts = numbers_by_part(scenario).values()
         illustrative = sum(number for number, source in parts if source == ILLUSTRATIVE)
         if illustrative:
             rows.append(("illustrative", "", illustrative, "plain"))
@@ -368,14 +369,15 @@ def _names(choices: Choices, tables: Mapping[str, pd.DataFrame], labels: Labels)
     """What words name: each a text by its key."""
     lines, wish = tables["lines"], choices.wish
     of_all = lines[lines["section"] == "all"]
-    titles, cells = of_all.set_index("option")["title"], tables["options"]
-    deaths = cells[(cells["row"] == DEATHS) & cells["option"].isin(titles.index)].set_index("option")["value"]
+    cells = tables["options"]
+    deaths = cells[(cells["row"] == DEATHS) & cells["option"].isin(of_all["option"])].sort_values("value")
+    safest = of_all["option"].iloc[0] if deaths.empty else deaths["option"].iloc[0]
     names = {
         "title": labels.title,
         "model": labels.disclaimer,
         "hidden": labels.hidden,
         "one": of_all["title"].iloc[0],
-        "safest": of_all["title"].iloc[0] if deaths.empty else titles[deaths.idxmin()],
+        "safest": of_all.loc[of_all["option"] == safest, "title"].iloc[0],
         **({"never": "never"} if choices.limit_proven and choices.limit == math.inf else {}),
         **{
             f"as for all {name}": name.replace("_", " ") for name, most in wish.at_most.items() if isinstance(most, str)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -19,6 +20,7 @@ from policysim.question import EXIT_CHECK
 from policysim.question.answer import Answer, Page
 from policysim.question.protocol import SILENT, Progress, Question, UsageError
 from policysim.study.declared import ScenarioStudy, Study
+from policysim.study.labels import labels_of
 from policysim.study.options_table import DEATHS
 from policysim.study.study_problem import build_problem
 from policysim.study.sweep import applies, usable_policies
@@ -76,11 +78,14 @@ def answer_of_choices(
     study: Study, problem: DecisionProblem, choices: Choices, *, record: Adoption | None, progress: Progress = SILENT
 ) -> Answer:
     """What was found, as tables, and with `record` as a page that people sign, unless it must be accepted first."""
-    drawn = None
+    drawn = scenario = None
     if isinstance(study, ScenarioStudy):
+        scenario = study.scenario
         judged = [BestFixed(), Greedy(), *choices.mechanisms.values()]
         drawn = redrawn(study, problem, judged, progress).options
-    tables = choice_tables(study, problem, choices, drawn, **({"accepted": record.accepted_deaths} if record else {}))
+    accepted = record.accepted_deaths if record else math.inf
+    labels = labels_of(study, problem)
+    tables = choice_tables(problem, choices, labels, drawn, scenario=scenario, accepted=accepted)
     refused = bool(tables["verdict"].set_index("key").loc["refused", "holds"])
     adopted = record if record and not refused else None
     proof = choices.certificate
