@@ -93,7 +93,7 @@ def choice_tables(
     holds = choice_verdict(choices, sure, accepted=accepted, used=uses_hidden(problem))
     lines = _lines(problem, choices, labels)
     lines["chosen"] = lines["policy"] == ("" if chosen is None else chosen["policy"])
-    lines["remark"] = [_remark(line, choices, sure) for line in rows_of(lines)]
+    lines["remark"] = [_remark(line, choices, chosen, sure) for line in rows_of(lines)]
     tables = {
         "certainty": sure,
         "verdict": pd.DataFrame(holds.items(), columns=["key", "holds"]),
@@ -205,25 +205,23 @@ def _given(labels: Labels, actions: tuple[str, ...]) -> str:
     return titles if len(actions) == 1 else f"{titles}, as allowed,"
 
 
-def _remark(line: Mapping[str, Any], choices: Choices, certainty: pd.DataFrame) -> str:
+def _remark(
+    line: Mapping[str, Any], choices: Choices, chosen: Mapping[str, Any] | None, certainty: pd.DataFrame
+) -> str:
     """Why an option is what is chosen, or is not."""
     if line["chosen"]:
         return CHOSEN
-    if line["section"] == "policy":
-        return _why_not(line, choices, certainty)
     if line["section"] == "limit":
         return "" if choices.limit_proven else UNPROVEN
-    hides = SEEN if line["section"] == "each" else ""
-    return hides if line["allowed"] else NOT_ENOUGH
-
-
-def _why_not(line: Mapping[str, Any], choices: Choices, certainty: pd.DataFrame) -> str:
-    """The same of a policy that is not chosen."""
+    if line["section"] != "policy":
+        hides = SEEN if line["section"] == "each" else ""
+        return hides if line["allowed"] else NOT_ENOUGH
     if not line["allowed"]:
         return NOWHERE if line["epsilon"] == math.inf else TOO_MUCH
     verdict = _verdict_on(line["policy"], certainty)
-    would = verdict == BETTER or choices.for_all["allowed"].any()
-    return LARGER if would and line["epsilon"] > 0 else verdict
+    if chosen is None or not (verdict == BETTER or choices.for_all["allowed"].any()):
+        return verdict
+    return LARGER if line["epsilon"] > chosen["epsilon"] else ""
 
 
 def _verdict_on(policy: str, certainty: pd.DataFrame) -> str:
