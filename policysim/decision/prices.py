@@ -15,7 +15,7 @@ from policies.mask import told_apart
 from policies.optimal.optimum import Optimal
 from policies.privacy_loss import privacy_loss_of_logs
 from policies.problem import DecisionProblem
-from policies.reference import Greedy
+from policies.reference import BestFixed
 from policies.sensitivity import score_range
 from policysim.decision.demands import expected_deaths
 from policysim.question.protocol import SILENT, Progress
@@ -46,12 +46,12 @@ def price_list(problem: DecisionProblem, epsilon: float, progress: Progress = SI
         that the model does not use (`unused_features`) has no price: its row, at the end, has no numbers.
         What decides which treatments a patient may get cannot be hidden: it has no row, and the row of the whole record
         is of all else. benefit_kept is NaN where shares of the benefit say little (`policysim.study.gain.Gain`), and
-        extra_deaths where deaths are not counted.
+        extra_deaths, beyond the best treatment for all, where deaths are not counted.
     """
     space = problem.records
     assert isinstance(space, RecordSpace)
     gain, counted = Gain.of(problem), "deaths" in problem.outcomes
-    least_deaths = expected_deaths(problem, Greedy().probabilities(problem)) if counted else math.nan
+    fixed_deaths = expected_deaths(problem, BestFixed().probabilities(problem)) if counted else math.nan
     unused, public = unused_features(problem, space.names), _deciding(space, problem)
     axes = {name: axis for axis, name in enumerate(space.names) if name not in public}
     protections: dict[str, Adjacency] = {name: Sensitive(space.shape, (axis,)) for name, axis in axes.items()}
@@ -72,7 +72,7 @@ def price_list(problem: DecisionProblem, epsilon: float, progress: Progress = SI
                 "value": value,
                 "loss": gain.best - value,
                 "benefit_kept": gain.kept(value) if gain.has_shares else math.nan,
-                "extra_deaths": expected_deaths(problem, table) - least_deaths if counted else math.nan,
+                "extra_deaths": expected_deaths(problem, table) - fixed_deaths if counted else math.nan,
                 "epsilon_spent": spent,
             }
         prices.append(price)

@@ -274,9 +274,8 @@ class Redrawn:
         draw, option, value and `expected_OUTCOME`, of each outcome that is counted: a row for each draw and option,
         which is the name of a policy, or "for all: ACTION". Its table of probabilities is the same in every draw.
     references : DataFrame
-        draw, best, fixed, by_lot, rounding (as in `Gain`) and `expected_OUTCOME`: a row for each draw, of the best
-        treatment for each, the best one for all and choosing by lot, which know the redrawn numbers; outcomes are those
-        of the best for each.
+        draw, best, fixed, by_lot, rounding (as in `Gain`): a row for each draw, of the best treatment for each, the
+        best one for all and choosing by lot, which know the redrawn numbers.
     stated : mapping of str to float
         The value of each option with the numbers as stated, on the same records.
     n_records : int
@@ -327,11 +326,9 @@ def redrawn(
         scenario, utility = draws.draw(numbers)
         model = ResponseModel(scenario) if draws.rescales else response.with_scenario(scenario)
         there = sample.problem(model, utility)
-        gain, best = Gain.of(there), there.best_actions[:, None]
-        least = {name: np.take_along_axis(harm, best, axis=1)[:, 0] for name, harm in there.outcomes.items()}
+        gain = Gain.of(there)
         references.append(
             {"draw": draw, "best": gain.best, "fixed": gain.fixed, "by_lot": gain.by_lot, "rounding": gain.rounding}
-            | {f"expected_{name}": float(there.prior @ harm) for name, harm in least.items()}
         )
         for option, table in tables.items():
             means = {name: float(there.prior @ (table * harm).sum(axis=1)) for name, harm in there.outcomes.items()}
@@ -360,7 +357,7 @@ class Range:
     outcome : str
         "benefit", the utility per patient beyond that of the best treatment for all; "benefit_kept", as a share of
         what the best for each has (where that says something in each redraw); "extra_deaths" or "extra_EVENT" per
-        patient, beyond those of the best treatment for each.
+        patient, beyond those of the treatment for all that the stated numbers name.
     low, high : float
         The ends.
     """
@@ -413,7 +410,7 @@ def robustness(found: Redrawn, policies: Sequence[str]) -> Robustness | None:
     Parameters
     ----------
     found : Redrawn
-        From `redrawn`.
+        From `redrawn`, with best-fixed.
     policies : sequence of str
         Those of its options that are ranked; None without any.
     """
@@ -425,10 +422,11 @@ def robustness(found: Redrawn, policies: Sequence[str]) -> Robustness | None:
     values = {name: of["value"].tolist() for name, of in rows.items()}
     rankings = [ranked(dict(zip(names, drawn, strict=True))) for drawn in zip(*values.values(), strict=True)]
     gains = [Gain(*row) for row in found.references[["best", "fixed", "by_lot", "rounding"]].to_numpy().tolist()]
-    columns = map(str, found.references)
+    columns = map(str, found.options)
     counted = [column.removeprefix("expected_") for column in columns if column.startswith("expected_")]
     # Symptoms are no harm of their own.
     harms = [*(name for name in counted if name not in (SYMPTOMS, DEATHS)), DEATHS]
+    fixed = found.options[found.options["option"] == BestFixed.name]
     ranges = []
     for name, of in rows.items():
         # What rounding leaves of 0 would differ from one processor to another.
@@ -441,7 +439,7 @@ def robustness(found: Redrawn, policies: Sequence[str]) -> Robustness | None:
             kept = zip(values[name], gained, gains, strict=True)
             quantities[KEPT] = [gain.kept(value) if more else 0.0 for value, more, gain in kept]
         for harm in harms:
-            extra = of[f"expected_{harm}"].to_numpy() - found.references[f"expected_{harm}"].to_numpy()
+            extra = of[f"expected_{harm}"].to_numpy() - fixed[f"expected_{harm}"].to_numpy()
             quantities[f"extra_{harm}"] = extra.tolist()
         for outcome, drawn in quantities.items():
             low, high = np.quantile(drawn, ((1 - WITHIN) / 2, (1 + WITHIN) / 2)).tolist()

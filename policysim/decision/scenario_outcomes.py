@@ -16,7 +16,7 @@ from policies.arrays import FloatArray
 from policies.distinct import distinct_rows, reweighted
 from policies.policy import Policy
 from policies.problem import DecisionProblem
-from policies.reference import Greedy
+from policies.reference import BestFixed, Greedy
 from policysim.decision.prices import unused_features
 from policysim.question.formats import events, population
 from policysim.question.screen_lines import cells, wrap
@@ -27,7 +27,7 @@ from policysim.study.study_problem import FACTORS, at_prevalence, prevalent
 from policysim.study.sweep import evaluated_on
 
 COSTS = "costs of treatments"
-BEST = "best for each"
+BASE = "one for all"
 COLUMN = 16
 
 
@@ -219,7 +219,7 @@ def wrong_prior(study: ScenarioStudy, problem: DecisionProblem, policies: Sequen
 
 @dataclass(frozen=True)
 class EventTable:
-    """Events among so many patients: of the best treatment for each, and how many more under each policy.
+    """Events among so many patients: of the best treatment for all, and how many more under each policy.
 
     Attributes
     ----------
@@ -228,7 +228,7 @@ class EventTable:
     titles : tuple of str
         Of the events, a column each.
     rows : list of (str, list of str)
-        Of the best for each, then of each policy.
+        Of one treatment for all, then of each policy.
     """
 
     count: int
@@ -255,14 +255,14 @@ def event_table(scenario: Scenario, at_epsilon: pd.DataFrame, policies: Sequence
     columns = [f"extra_{name}" for name in names]
     shown = [policy for policy in policies if policy in overall.index]
     extra = overall.loc[shown, columns].to_numpy(dtype=np.float64)
-    least = overall.loc[[Greedy.name], [f"expected_{name}" for name in names]].to_numpy(dtype=np.float64)[0].tolist()
+    least = overall.loc[[BestFixed.name], [f"expected_{name}" for name in names]].to_numpy(dtype=np.float64)[0].tolist()
     count = population([*least, *extra.ravel()])
     told = [
         (policy, [events(rate, count, sign=True) for rate in row])
         for policy, row in zip(shown, extra.tolist(), strict=True)
     ]
     titles = tuple(scenario.outcome_title(name) for name in names)
-    return EventTable(count, titles, [(BEST, [events(rate, count) for rate in least]), *told])
+    return EventTable(count, titles, [(BASE, [events(rate, count) for rate in least]), *told])
 
 
 def event_lines(found: EventTable | None) -> list[str]:
@@ -273,7 +273,7 @@ def event_lines(found: EventTable | None) -> list[str]:
     widths = (25, *(COLUMN for _ in marks))
     legend = ", ".join(f"{mark} {title}" for mark, title in zip(marks, found.titles, strict=True))
     return [
-        *wrap(f"Events per {found.count:,} patients, of policies beyond the best treatment for each: {legend}."),
+        *wrap(f"Events per {found.count:,} patients, of policies beyond one treatment for all: {legend}."),
         cells(["", *marks], widths),
         *(cells([name, *values], widths) for name, values in found.rows),
         "",

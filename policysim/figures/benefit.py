@@ -165,7 +165,7 @@ def _panels(rows: pd.DataFrame, count: int | None) -> list[Measure]:
         return [benefit]
     per = count if count and harm == DEATHS else population(rows[harm])
     title = f"Extra {harm.removeprefix(EXTRA).replace('_', ' ')} per {per:,} patients"
-    return [benefit, Measure(harm, title, "more than with the best for each", per)]
+    return [benefit, Measure(harm, title, "more than with one for all", per)]
 
 
 def harm_of(table: pd.DataFrame) -> str:
@@ -464,7 +464,7 @@ def benefit_vs_harm(
         name_panel(
             axes,
             "Benefit against harm",
-            f"extra {outcome.replace('_', ' ')} per {count:,} patients, more than with the best treatment for each",
+            f"extra {outcome.replace('_', ' ')} per {count:,} patients, more than with one treatment for all",
             "benefit kept (0 %: one treatment for all)",
             notes=[undrawn(every, names)],
         )

@@ -191,7 +191,7 @@ WORDS = {
     BETTER: "score higher than untreated",
     SAME: "score the same as untreated",
     WORSE: "score lower than untreated",
-    DIED: "die than under the best treatment for each (of any of the above)",
+    DIED: "die than under one treatment for all (of any of the above)",
 }
 LOOKS = {
     BETTER: ("#0072B2", "o", 0.78),

@@ -94,10 +94,10 @@ def each_for_all(problem: DecisionProblem) -> pd.DataFrame:
     -------
     DataFrame
         action, value, benefit_kept (NaN where shares of the benefit say little), and of each outcome
-        `expected_OUTCOME` and `extra_OUTCOME`, beyond the best treatment for each. Where records differ in what they
-        allow, the first row has the best treatments for those who allow the same.
+        `expected_OUTCOME` and `extra_OUTCOME`, beyond the first row. Where records differ in what they allow, that has
+        the best treatments for those who allow the same.
     """
-    gain, best = Gain.of(problem), problem.best_actions[:, None]
+    gain = Gain.of(problem)
     values = np.array([problem.best_fixed_value, *problem.fixed_values])
     table = pd.DataFrame(
         {
@@ -108,18 +108,17 @@ def each_for_all(problem: DecisionProblem) -> pd.DataFrame:
     )
     for name, outcome in problem.outcomes.items():
         expected = np.array([problem.prior @ problem.of_best_fixed(outcome), *problem.for_all(outcome)])
-        least = float(problem.prior @ np.take_along_axis(outcome, best, axis=1)[:, 0])
-        table[f"expected_{name}"], table[f"extra_{name}"] = expected, expected - least
+        table[f"expected_{name}"], table[f"extra_{name}"] = expected, expected - expected[0]
     return table
 
 
 def deaths_of_references(problem: DecisionProblem) -> dict[str, float]:
-    """Deaths per patient: best for each, one for all, untreated (where everybody may be); empty where nobody dies."""
+    """Deaths per patient: one for all, best for each, untreated (where everybody may be); empty where nobody dies."""
     deaths = problem.outcomes.get("deaths")
     if deaths is None or not deaths.any():
         return {}
     best = np.take_along_axis(deaths, problem.best_actions[:, None], axis=1)[:, 0]
-    choices = {"best for each": best, "one for all": problem.of_best_fixed(deaths)}
+    choices = {"one for all": problem.of_best_fixed(deaths), "best for each": best}
     if problem.admissible is None or problem.admissible[:, 0].all():
         choices["untreated"] = deaths[:, 0]
     return {name: float(problem.prior @ chosen) for name, chosen in choices.items()}

@@ -42,7 +42,9 @@ RARE = re.sub(r"policies = .*", 'policies = ["randomized-response", "optimal"]',
 
 
 def test_all_deaths_of_a_page_are_counted_among_the_same_number_of_patients(tmp_path):
-    made = answer(tmp_path, RARE)
+    made = answer(
+        tmp_path, RARE, SCENARIO.replace("death = 0.05", "death = 5e-6").replace("death = 0.001", "death = 1e-7")
+    )
     assert page(made)["count"] > 100_000
     per = f"{page(made)['count']:,}"
     assert f"per {per}, " in page(made)["brief"].strip[0].label
