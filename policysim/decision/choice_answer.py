@@ -7,7 +7,7 @@ give their order, "certainty" the verdicts, "verdict" which finding holds, and "
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -234,9 +234,7 @@ def _options(
     problem: DecisionProblem, choices: Choices, lines: pd.DataFrame, certainty: pd.DataFrame, labels: Labels
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """The cells of the table, one precision a column; and its columns: row, section, title."""
-    counted = [DEATHS] if problem.outcomes.get(DEATHS, np.zeros(1)).any() else []
-    counted += [name for name in choices.wish.at_most if name != DEATHS]
-    count = _count(choices, counted)
+    counted, count = _counted(problem, choices)
     rows = [(EPSILON, EPSILON, "", lines["epsilon"], "least")]
     for name in counted:
         rates = lines[f"expected_{name}"]
@@ -270,11 +268,12 @@ def _options(
     return table, pd.DataFrame([row[:3] for row in rows], columns=["row", "section", "title"])
 
 
-def _count(choices: Choices, counted: Sequence[str]) -> int:
-    """Among how many patients outcomes are counted."""
-    names = [f"expected_{name}" for name in counted]
-    rates = pd.concat([choices.for_all[names], choices.needs[names]]) if names else pd.DataFrame()
-    return population(rates.to_numpy(np.float64).ravel())
+def _counted(problem: DecisionProblem, choices: Choices) -> tuple[list[str], int]:
+    """The outcomes that are shown, deaths first; and among how many patients they are counted."""
+    names = [DEATHS] if problem.outcomes.get(DEATHS, np.zeros(1)).any() else []
+    names += [name for name in choices.wish.at_most if name != DEATHS]
+    columns = [f"expected_{name}" for name in names]
+    return names, population([*choices.for_all[columns].to_numpy().ravel(), *choices.needs[columns].to_numpy().ravel()])
 
 
 def _bound(choices: Choices) -> tuple[float, str]:
@@ -289,24 +288,38 @@ def _bound(choices: Choices) -> tuple[float, str]:
     return choices.limit, f"above {min(digits_of(first), MOST_DIGITS)}"
 
 
+Fact = tuple[str, str, float, str]
+
+
 def _facts(
     problem: DecisionProblem, choices: Choices, tables: Mapping[str, pd.DataFrame], scenario: Scenario | None
 ) -> pd.DataFrame:
     """Single numbers that words need, as cells; of what does not apply there is none."""
-    wish, least = choices.wish, choices.least
-    chosen = decided(choices, tables["certainty"])
-    holds = tables["verdict"].set_index("key")["holds"]
-    count = _count(choices, [DEATHS] if DEATHS in problem.outcomes else [])
-    sensitivity, gain = problem.sensitivity, Gain.of(problem)
-    rows: list[tuple[str, str, float, str]] = [
+    sensitivity = problem.sensitivity
+    rows: list[Fact] = [
         ("hundred", "", 100, "plain"),
         ("blind", "", 0.5, "right"),
-        ("patients", "", count, "plain"),
+        ("patients", "", _counted(problem, choices)[1], "plain"),
         ("records", "", problem.n_records, "counted 1 0"),
         ("sensitivity", "", sensitivity.value, "up 3"),
         ("range", "", sensitivity.range, "up 3"),
         ("accepted per", "", ACCEPTED_PER, "plain"),
+        ("draws", "", int(tables["certainty"]["draws"].max()), "plain"),
     ]
+    if scenario is not None:
+        parts = numbers_by_part(scenario).values()
+        rows.append(("illustrative", "", sum(number for number, source in parts if source == ILLUSTRATIVE), "plain"))
+        rows.append(("numbers", "", sum(number for number, _ in parts), "plain"))
+    # What there is none of is not said.
+    rows = [row for row in rows if row[2]] + [*_asked_facts(choices), *_limit_facts(choices, tables["verdict"])]
+    rows += _chosen_facts(choices, decided(choices, tables["certainty"]), tables["verdict"])
+    found = pd.DataFrame(rows, columns=["row", "option", "value", "format"])
+    return found.assign(epsilon=math.nan, low=math.nan, high=math.nan)[list(COLUMNS)]
+
+
+def _asked_facts(choices: Choices) -> Iterator[Fact]:
+    """The demands of a wish."""
+    wish, least = choices.wish, choices.least
     asked = {
         "keep": (wish.keep, 100),
         "max loss": (wish.max_loss, 1),
@@ -314,53 +327,48 @@ def _facts(
         "max guess": (wish.max_guess, 100),
         "max guess rate": (wish.max_guess_rate, 100),
     }
-    rows += [(name, "", scale * most, "plain") for name, (most, scale) in asked.items() if most is not None]
-    rows += [("at most", name, most, "plain") for name, most in wish.at_most.items() if not isinstance(most, str)]
-    rows += [("least possible", each.outcome, each.alone, "down 6") for each in choices.least_possible]
+    for name, (most, scale) in asked.items():
+        if most is not None:
+            yield name, "", scale * most, "plain"
+    for name, bound in wish.at_most.items():
+        if not isinstance(bound, str):
+            yield "at most", name, bound, "plain"
     if wish.max_epsilon < math.inf:
-        digits = max(3, digits_of(float(least["epsilon"])) if least is not None else 0)
-        rows.append(("allowed", "", wish.max_epsilon, f"down {digits}"))
+        yield "allowed", "", wish.max_epsilon, f"down {max(3, digits_of(least['epsilon']) if least else 0)}"
     if wish.scanned and len(choices.needs):
-        rows.append(("step", "", SCANNED - 1, "percent"))
+        yield "step", "", SCANNED - 1, "percent"
+
+
+def _limit_facts(choices: Choices, verdict: pd.DataFrame) -> Iterator[Fact]:
+    """What is proven of all mechanisms."""
+    holds, allowed = verdict.set_index("key")["holds"], choices.wish.max_epsilon
+    for each in choices.least_possible:
+        yield "least possible", each.outcome, each.alone, f"down {MOST_DIGITS}"
     if holds["limit"]:
-        first = float(choices.needs["epsilon"].min())
-        rows.append(("limit", "", choices.limit, f"down {min(digits_of(first), MOST_DIGITS)}"))
-    if holds["cannot"] and choices.limit_proven and wish.max_epsilon < choices.limit < math.inf:
+        yield "limit", "", choices.limit, f"down {min(digits_of(float(choices.needs['epsilon'].min())), MOST_DIGITS)}"
+    if holds["cannot"] and choices.limit_proven and allowed < choices.limit < math.inf:
         # In as many digits as tell it from what is allowed.
-        enough_digits = (
-            each for each in range(DIGITS, MOST_DIGITS) if not_above(choices.limit, each) > wish.max_epsilon
-        )
-        rows.append(("takes more", "", choices.limit, f"down {next(enough_digits, MOST_DIGITS)}"))
-    draws = int(tables["certainty"]["draws"].max())
-    if draws:
-        rows.append(("draws", "", draws, "plain"))
-    if least is not None:
-        rows.append(("least epsilon", "", float(least["epsilon"]), "least"))
-    if chosen is not None:
-        epsilon = float(chosen["epsilon"])
-        rows += [
-            ("epsilon", "", epsilon, "least"),
-            ("spent", "", enough(steady(float(chosen["epsilon_spent"])), SPENT_DIGITS), "plain"),
-            ("right at most", "", float(chosen["right_guesses"]), "right"),
-            ("lost", "", gain.best - float(chosen["value"]), "size"),
-        ]
-        if 0 < epsilon < math.log(MOST_ODDS):
-            rows.append(("odds", "", math.exp(epsilon), "up 3"))
-    if holds["costs deaths"]:
+        told = (digits for digits in range(DIGITS, MOST_DIGITS) if not_above(choices.limit, digits) > allowed)
+        yield "takes more", "", choices.limit, f"down {next(told, MOST_DIGITS)}"
+
+
+def _chosen_facts(choices: Choices, chosen: Mapping[str, Any] | None, verdict: pd.DataFrame) -> Iterator[Fact]:
+    """What is chosen, and what needs least."""
+    if choices.least is None or chosen is None:
+        return
+    epsilon = chosen["epsilon"]
+    yield "least epsilon", "", choices.least["epsilon"], "least"
+    yield "epsilon", "", epsilon, "least"
+    yield "spent", "", enough(steady(chosen["epsilon_spent"]), SPENT_DIGITS), "plain"
+    yield "right at most", "", chosen["right_guesses"], "right"
+    yield "lost", "", chosen["loss"], "size"
+    if 0 < epsilon < math.log(MOST_ODDS):
+        yield "odds", "", math.exp(epsilon), "up 3"
+    if verdict.set_index("key").loc["costs deaths", "holds"]:
         more = more_deaths(choices, chosen)
-        rows += [
-            ("more deaths", "", more, f"about {population([more])}"),
-            ("among", "", population([more]), "plain"),
-            ("to accept", "", enough(more * ACCEPTED_PER, ACCEPTED_DIGITS), "plain"),
-        ]
-    if scenario is not None:
-        parts = numbers_by_part(scenario).values()
-        illustrative = sum(number for number, source in parts if source == ILLUSTRATIVE)
-        if illustrative:
-            rows.append(("illustrative", "", illustrative, "plain"))
-            rows.append(("numbers", "", sum(number for number, _ in parts), "plain"))
-    found = pd.DataFrame(rows, columns=["row", "option", "value", "format"])
-    return found.assign(epsilon=math.nan, low=math.nan, high=math.nan)[list(COLUMNS)]
+        yield "more deaths", "", more, f"about {population([more])}"
+        yield "among", "", population([more]), "plain"
+        yield "to accept", "", enough(more * ACCEPTED_PER, ACCEPTED_DIGITS), "plain"
 
 
 def _names(choices: Choices, tables: Mapping[str, pd.DataFrame], labels: Labels) -> pd.DataFrame:
