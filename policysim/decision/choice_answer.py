@@ -31,7 +31,7 @@ from policysim.question.formats import (
 )
 from policysim.study.basis import numbers_by_part
 from policysim.study.cells import COLUMNS
-from policysim.study.certainty import BETTER, certainty
+from policysim.study.certainty import BETTER, UNTOLD, certainty
 from policysim.study.gain import Gain
 from policysim.study.labels import Labels
 from policysim.study.options_table import BENEFIT, BETTER_IN, DEATHS, EACH, LOSS, ONE, RIGHT, places_of
@@ -225,9 +225,9 @@ def _remark(
 
 
 def _verdict_on(policy: str, certainty: pd.DataFrame) -> str:
-    """Whether a policy is worth more than the best treatment for all."""
+    """Whether a policy is worth more than the best treatment for all; what was not redrawn cannot be told."""
     rows = certainty[(certainty["measure"] == "value") & (certainty["policy"] == policy)]
-    return str(rows["verdict"].iloc[0])
+    return str(next(iter(rows["verdict"]), UNTOLD))
 
 
 def _options(
@@ -299,7 +299,7 @@ def _facts(
     rows: list[Fact] = [
         ("hundred", "", 100, "plain"),
         ("blind", "", 0.5, "right"),
-        ("patients", "", _counted(problem, choices)[1], "plain"),
+        ("patients", "", _counted(problem, choices)[1], "counted 1 0"),
         ("records", "", problem.n_records, "counted 1 0"),
         ("sensitivity", "", sensitivity.value, "up 3"),
         ("range", "", sensitivity.range, "up 3"),
@@ -367,7 +367,7 @@ def _chosen_facts(choices: Choices, chosen: Mapping[str, Any] | None, verdict: p
     if verdict.set_index("key").loc["costs deaths", "holds"]:
         more = more_deaths(choices, chosen)
         yield "more deaths", "", more, f"about {population([more])}"
-        yield "among", "", population([more]), "plain"
+        yield "among", "", population([more]), "counted 1 0"
         yield "to accept", "", enough(more * ACCEPTED_PER, ACCEPTED_DIGITS), "plain"
 
 

@@ -92,12 +92,8 @@ def record_tables(
     }
     facts = [] if adoption.accepted_deaths is None else [("accepted", adoption.accepted_deaths, "plain")]
     if policy in choices.mechanisms:
-        who, paid = _who_pays(study, problem, choices, policy)
-        names |= (
-            {"who": who, "paid": "more deaths" if DEATHS in problem.outcomes else "units of utility lost"}
-            if who
-            else {}
-        )
+        names["who"], paid = _who_pays(study, problem, choices, policy)
+        names["paid"] = "more deaths" if DEATHS in problem.outcomes else "units of utility lost"
         facts += paid
     cells = pd.DataFrame(facts, columns=["row", "value", "format"])
     cells = cells.assign(option="", epsilon=math.nan, low=math.nan, high=math.nan)[list(COLUMNS)]
@@ -146,5 +142,5 @@ def _who_pays(
     return level_name(group, level), [
         ("who share", share, "percent"),
         ("who pays", most, style),
-        ("who of", count, "plain"),
+        ("who of", count, "counted 1 0"),
     ]

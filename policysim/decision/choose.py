@@ -220,15 +220,14 @@ def choose(
     found = bool(for_all["allowed"].any() or needs["allowed"].any())
     may = found or least < wish.max_epsilon * (1 - TOLERANCE)
     proof = None if may else limit.certificate(wish.epsilon_to_refute)
-    epsilons = {row["policy"]: row["epsilon"] for row in rows if row["epsilon"] < math.inf}
     return Choices(
         wish=wish,
         needs=needs,
         for_all=for_all,
         mechanisms={
-            template.name: replace(demand.within(template), epsilon=epsilons[template.name])
-            for template in templates
-            if template.name in epsilons
+            template.name: replace(demand.within(template), epsilon=row["epsilon"])
+            for template, row in needed.items()
+            if row["epsilon"] < math.inf
         },
         limit=least,
         limit_proven=proven,
