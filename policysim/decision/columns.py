@@ -132,11 +132,11 @@ def given(of: PolicyMeans) -> dict[str, FloatArray]:
 
 
 def extra(of: PolicyMeans) -> dict[str, FloatArray]:
-    """E(outcome) − E(outcome under greedy), of each."""
+    """E(outcome) − E(outcome under best-fixed, the same treatment in each group), of each."""
     found = {}
     for name, mean in of.means.outcomes.items():
-        least = of.references.greedy.outcomes[name]
-        found[name] = excess(mean, least, np.maximum(abs(mean), abs(least)))
+        fixed = of.references.best_fixed.outcomes[name]
+        found[name] = excess(mean, fixed, np.maximum(abs(mean), abs(fixed)))
     return found
 
 
@@ -150,7 +150,7 @@ COLUMNS: tuple[Column[PolicyMeans], ...] = (
     Column("best_action_rate", "best treatment", PROBABILITY, "percent", best_action_rate),
     Column("p_", "treatment", PROBABILITY, "percent", given),
     Column("expected_", "outcome", "per patient", "events", attrgetter("means.outcomes")),
-    Column("extra_", "outcome beyond the best for each", "per patient", "more_events", extra),
+    Column("extra_", "outcome beyond one treatment for all", "per patient", "more_events", extra),
     Column("epsilon_spent", "privacy spent", "ε", "rounded", attrgetter("epsilon_spent")),
     Column("guess_rate", "right guesses at most", PROBABILITY, "guess_rate", attrgetter("guess_rate")),
     Column("guarantee", "privacy claimed", "ε", "plain", attrgetter("guarantee")),

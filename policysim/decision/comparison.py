@@ -86,7 +86,8 @@ def compare_problem(
         - `best_action_rate`: probability of the best action
         - `p_*`: of each action, 0 where it is not allowed (`DecisionProblem.admissible`): greedy, best-fixed
           and uniform choose among what is allowed, and best-fixed has one action for all who allow the same
-        - `expected_*`, `extra_*`: each outcome of the problem, and its excess over greedy
+        - `expected_*`, `extra_*`: each outcome of the problem, and its excess over best-fixed, which gives each group
+          what is best for everyone
         - `epsilon_spent`: exact privacy loss under the problem's adjacency, the same for all groups
         - `guess_rate`: how often the best guess between two equally likely neighbours is right at most, under this
           policy (`policies.guess_rate`), the same for all groups; at most e^epsilon_spent / (1 + e^epsilon_spent), but

@@ -20,7 +20,7 @@ import pandas as pd
 from markupsafe import Markup
 
 from policysim.output.screen import TEMPLATES, page_engine, page_part, sections, slots
-from policysim.question.answer import MANIFEST, Answer, Drawing
+from policysim.question.answer import MANIFEST, Answer, Drawing, Page
 from policysim.question.formats import six_digits
 from policysim.study.cells import Cells, Label
 from policysim.study.certainty import RESTATED
@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
     from policysim.figures.writing import Marker
 
+# Lines for those who decide.
+SIGNATURES = 3
 # The colours of figures, in light and in dark, stand in the style of all pages up to here.
 END_OF_FIGURES = "/* the end of figures */"
 # What differs between epsilons: whatever a template marks in this way.
@@ -99,6 +101,22 @@ def answer_page(
             manifest=Label(MANIFEST),
             commands=[Label(command)] if command else [],
             versions=[Label(f"{name} {number}") for name, number in versions.items()],
+        )
+    )
+
+
+def record_page(page: Page, answer: Answer, said: Mapping[str, Any]) -> str:
+    """The decision record of a choice, likewise: one sheet of paper, the same bytes for the same run."""
+    style = _own("record.css")
+    return (
+        page_engine()
+        .get_template(page.template)
+        .render(
+            slots(page.values["tables"], answer.kind),
+            style=Own(style),
+            policy=Own(content_policy(style)),
+            versions=[Label(f"{name} {number}") for name, number in said["versions"].items()],
+            signatures=range(SIGNATURES),
         )
     )
 

@@ -23,7 +23,7 @@ from markupsafe import Markup
 
 from policysim.files.terminal import say
 from policysim.files.whole_folders import alone_in, json_text, print_json, progress_bar, write_files
-from policysim.output.answer_page import Placed, Vector, answer_page, content_policy
+from policysim.output.answer_page import Placed, Vector, answer_page, content_policy, record_page
 from policysim.output.differences import same_numbers
 from policysim.output.report_card import card_of
 from policysim.output.screen import screen, slots
@@ -120,7 +120,7 @@ def folder_files(
         The options of the question that were given, and are not the study's own.
     """
     answer = replace(answer, drawings=wanted.chosen(answer.drawings))
-    if answer.kind:
+    if answer.is_report:
         answer = replace(answer, drawings=[*answer.drawings, *card_of(answer.options)])
     said = what_it_says(answer)
     files = {f"{name}.csv": to_csv(table) for name, table in written_tables(answer).items()}
@@ -129,16 +129,17 @@ def folder_files(
             with suppress(OSError):  # where none is there, or none that can be read
                 old = (folder / name).read_bytes()
                 files[name] = old if same_numbers(old, table) else table
-    progress.expect(len(answer.drawings) + len(answer.pages) + bool(answer.kind))
+    progress.expect(len(answer.drawings) + len(answer.pages) + answer.is_report)
     vectors = {}
     for place, drawing in enumerate(answer.drawings):
         made, vectors[drawing.name] = wanted.of(drawing, narrow=place == 0 and drawing.name != CARD)
         files |= made
         progress.advance()
     for name, page in answer.pages.items():
-        files[name] = render(page, answer, command, said, vectors).encode()
+        made_page = record_page(page, answer, said) if answer.kind else render(page, answer, command, said, vectors)
+        files[name] = made_page.encode()
         progress.advance()
-    if answer.kind:
+    if answer.is_report:
         tables = [name for name in files if name.endswith(".csv")]
         files[PAGE] = answer_page(answer, command, said["versions"], tables, vectors).encode()
         progress.advance()
@@ -154,7 +155,7 @@ def written_tables(answer: Answer) -> dict[str, pd.DataFrame]:
     cells = {
         name: table
         for name, table in answer.options.items()
-        if name == "certainty" or set(COLUMNS) <= set(table.columns)
+        if answer.is_report and (name == "certainty" or set(COLUMNS) <= set(table.columns))
     }
     return {**cells, **answer.tables}
 
@@ -169,7 +170,7 @@ def what_it_says(answer: Answer) -> dict[str, Any]:
     # What the drawing shows that stands for the report, for readers who cannot see it; "" without one.
     seen = next((drawing.alternative for drawing in answer.drawings if drawing.name == CARD), "")
     headline, lines = answer.headline, answer.sentences
-    if answer.kind:
+    if answer.is_report:
         found = slots(answer.options, answer.kind)
         headline = Headline(str(found["finding"]))
         lines = [f"{line.name}: {line.text}" for line in found["findings"]]
@@ -312,7 +313,7 @@ def deliver(
     if as_json:
         manifest = {"manifest": json.loads(files[MANIFEST])} if MANIFEST in files else {}
         document = answer.document
-        if answer.kind:
+        if answer.is_report:
             document = {name: table.to_dict(orient="records") for name, table in written_tables(answer).items()}
         print_json({**manifest, **document, **{_key(label): path for label, path in paths.items()}})
     else:

@@ -13,6 +13,7 @@ from typing import Any
 import pandas as pd
 from jinja2 import Environment, FileSystemLoader
 
+from policysim.output.choice_slots import choice_slots
 from policysim.study.cells import Cells, Label, Shown, environment
 from policysim.study.certainty import BETTER, VERDICTS, recommended, verdict, verdict_of
 from policysim.study.options_table import BENEFIT, BOUND, COPY, EACH, EXPONENTIAL, LOSS, PRIVATE, trace
@@ -68,12 +69,16 @@ def slots(tables: Mapping[str, pd.DataFrame], kind: str, cell: Cells | None = No
         Of the same tables, or of those that were restated.
     """
     cell, columns = cell or Cells(tables), tables["columns"]
-    epsilon = float(columns.loc[columns["stated"], "epsilon"].dropna().iloc[0])
     found: dict[str, Any] = {
         "cell": cell,
-        "epsilon": epsilon,
         "hundred": cell("facts", "hundred"),
         "names": {key: Label(text) for key, text in tables["names"].itertuples(index=False, name=None)},
+    }
+    if kind == "choice":
+        return _with_heads(choice_slots(tables, found))
+    epsilon = float(columns.loc[columns["stated"], "epsilon"].dropna().iloc[0])
+    found |= {
+        "epsilon": epsilon,
         "trace": trace(sorted(columns["epsilon"].dropna().unique()), epsilon),
     }
     found = _trial_slots(tables, found) if kind == "trial" else _options_slots(tables, found, kind)
@@ -244,6 +249,21 @@ def _heads(title: Shown, heads: Sequence[SimpleNamespace], widths: Sequence[int]
         )
         for place in range(count)
     ]
+
+
+def _with_heads(found: dict[str, Any]) -> dict[str, Any]:
+    """The same with the lines of the heads of columns, where options are rows: two, or three where room is short."""
+    lines = found["lines"]
+    widths = [max(len(line.cells[place]) for line in lines) for place in range(len(found["columns"]))]
+    # Titles of rows, and remarks.
+    room = WIDTH - max(len(line.title) for line in lines) - max(len(line.remark) for line in lines) - 1
+    for count in (2, 3):
+        wrapped = [_wrapped(column.title, count) for column in found["columns"]]
+        if sum(max(width, *map(len, of)) + 1 for width, of in zip(widths, wrapped, strict=True)) <= room:
+            break
+    titles = (found["title"]["options"], *(Label() for _ in range(count - 1)))
+    heads = [SimpleNamespace(title=title, texts=texts) for title, *texts in zip(titles, *wrapped, strict=True)]
+    return {**found, "heads": heads}
 
 
 def _wrapped(title: str, count: int) -> list[Label]:

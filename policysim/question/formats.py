@@ -543,6 +543,16 @@ def table_text(style: str, value: float, low: float, high: float) -> str:
     raise ValueError(f"unknown format {style!r} of a table.")
 
 
+def least(epsilon: float) -> str:
+    """A least epsilon, which was rounded up, in all its digits; none for inf."""
+    return "none" if epsilon == math.inf else decimal(epsilon)
+
+
+def above(value: float, digits: int) -> str:
+    """What is more than a number, to so many digits."""
+    return f"> {rounded_down(value, digits)}"
+
+
 # Texts of a number, and of a rate times the patients that come first, with what goes with them.
 TEXTS: Mapping[str, Callable[..., str]] = {
     "places": to_places,
@@ -553,10 +563,13 @@ TEXTS: Mapping[str, Callable[..., str]] = {
     "right": right,
     "plain": plain,
     "rounded": rounded,
+    "size": rounded,
     "three": sensitivity,
     "up": rounded_up,
     "down": rounded_down,
     "decimal": decimal,
+    "above": above,
+    "least": least,
 }
 SCALED: Mapping[str, Callable[..., str]] = {"counted": to_places, "change": change, "about": about}
 

@@ -211,7 +211,7 @@ def options(
         style = f"counted {count} {apart(rates[stated], count)}"
         rows.append(_Row(name, labels.outcomes.get(name, name.replace("_", " ")), "count", style, rates))
     loss = given["loss"].to_numpy(dtype=np.float64)
-    rows.append(_Row(LOSS, "units of utility lost", "loss", f"places {_places(loss[stated])}", loss))
+    rows.append(_Row(LOSS, "units of utility lost", "loss", f"places {places_of(loss[stated])}", loss))
     better = _better_in(columns, certainty)
     if np.isfinite(better).any():
         rows.append(_Row(BETTER_IN, "better than one for all", "better", "plain", better))
@@ -254,13 +254,13 @@ def _counted(moves: Mapping[str, float], weights: Mapping[str, float] | None) ->
     return [*([DEATHS] if DEATHS in moves else []), *better, *worse]
 
 
-def _places(losses: FloatArray) -> int:
+def places_of(losses: FloatArray) -> int:
     """The decimals at which the least loss has two digits, or more to tell losses apart; the largest at most four.
 
     Examples
     --------
-    >>> _places(np.array([0.0986, 0.0687, 0.0])), _places(np.array([0.1047, 0.1028])), _places(np.array([3e-7, 0.2]))
-    (3, 3, 4)
+    >>> places_of(np.array([0.0986, 0.0687, 0.0])), places_of(np.array([0.1047, 0.1028]))
+    (3, 3)
     """
     seen = losses[losses > NEGLIGIBLE]
     if not seen.size:

@@ -114,12 +114,12 @@ def test_inside_a_row_nothing_imports_upwards():
 
 # What has the numbers of an answer a second time, and the modules that put them into sentences: they go together. A row
 # of results is a row of a DataFrame with named columns; nothing new reads these.
-BOXES = {"policysim.decision.findings": {"Findings", "PolicyRow"}, "policysim.decision.choose": {"Choice", "Choices"}}
+BOXES = {"policysim.decision.findings": {"Findings", "PolicyRow"}}
 SENTENCES = {
     f"policysim.decision.{name}"
     for name in (
-        *("adoption", "brief", "choice_question", "choice_screen", "comparison_screen", "decision_question"),
-        *("headings", "headline", "methods", "over_epsilon", "page_values", "record", "summary"),
+        *("brief", "comparison_screen", "decision_question"),
+        *("headings", "headline", "over_epsilon", "page_values", "summary"),
     )
 }
 

@@ -17,5 +17,5 @@ def findings_of(study, problem):
 
 def ranked_in_redraws(study, problem, names):
     """The robustness of some policies at the study's epsilon."""
-    made = [study.policy(name, study.epsilon) for name in names]
+    made = [study.policy(name, study.epsilon) for name in dict.fromkeys([*names, "best-fixed"])]
     return robustness(redrawn(study, problem, made), names)

@@ -313,11 +313,11 @@ def test_ranges_are_those_of_the_policies_as_made_under_the_redrawn_numbers(stud
         response = ResponseModel(study.scenario).with_scenario(scenario)
         utilities, died = expected_utilities(response, utility), response.probability("death")
         best, fixed = prior @ utilities.max(axis=1), (prior @ utilities).max()
-        least = prior @ np.take_along_axis(died, utilities.argmax(axis=1)[:, None], axis=1)[:, 0]
+        instead = prior @ (tables["best-fixed"] * died).sum(axis=1)
         for name, table in tables.items():
             of["benefit"][name].append(prior @ (table * utilities).sum(axis=1) - fixed)
             of["benefit_kept"][name].append(of["benefit"][name][-1] / (best - fixed))
-            of["extra_deaths"][name].append(prior @ (table * died).sum(axis=1) - least)
+            of["extra_deaths"][name].append(prior @ (table * died).sum(axis=1) - instead)
     assert len(found.ranges) == 6
     for each in found.ranges:
         wanted = np.quantile(of[each.outcome][each.policy], [0.05, 0.95])

@@ -313,8 +313,8 @@ def test_deaths_stand_side_by_side_in_decimals_that_show_how_far_they_are_apart(
     printed = sorted(float(number.replace(",", "")) for label, number in shown.items() if label != first)
     for one, other, a, b in zip(rates, rates[1:], printed, printed[1:], strict=False):
         assert other - one < 0.01 or abs((b - a) - (other - one)) <= (other - one) / 2 + 1e-9
-    best = now(made)["extra_deaths"][first] + own["best for each"]
-    assert float(shown[first].replace(",", "")) == pytest.approx(100_000 * best, abs=0.51)
+    mine = now(made)["extra_deaths"][first] + own["one for all"]
+    assert float(shown[first].replace(",", "")) == pytest.approx(100_000 * mine, abs=0.51)
 
 
 def test_the_epsilons_that_keep_enough_stand_with_what_they_let_guess(made):

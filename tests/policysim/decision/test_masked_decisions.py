@@ -18,7 +18,7 @@ from policysim.cli.main import main
 from policysim.decision import decision_question, redraws
 from policysim.decision.audit import audit
 from policysim.decision.beliefs import beliefs
-from policysim.decision.choose import Verdict, Wish, choose
+from policysim.decision.choose import Verdict, Wish, choose, rows_of
 from policysim.decision.demands import expected_loss
 from policysim.decision.frontier import frontier
 from policysim.decision.prices import price_list, unused_features
@@ -144,14 +144,14 @@ def test_what_nobody_of_a_class_may_get_tells_nothing_of_it(problem):
 def test_the_least_epsilon_is_just_enough_and_the_limit_is_proven(problem, keep):
     choices = choose(problem, Wish(keep=keep), ["randomized-response", "optimal"])
     gain = Gain.of(problem)
-    for row in choices.rows:
+    for row in rows_of(choices.needs):
         values = [
-            problem.value(make_policy(row.policy, epsilon=epsilon).probabilities(problem))
-            for epsilon in (next_below(row.epsilon), row.epsilon)
+            problem.value(make_policy(row["policy"], epsilon=epsilon).probabilities(problem))
+            for epsilon in (next_below(row["epsilon"]), row["epsilon"])
         ]
         assert gain.kept(values[0]) < keep <= gain.kept(values[1]) + 1e-9
     assert choices.limit_proven
-    assert choices.attains(choices.rows[0])
+    assert choices.attains(choices.needs["epsilon"].iloc[0])
     with_guesses = choose(problem, Wish(keep=0.99, max_guess=0.51), ["optimal"])
     assert with_guesses.verdict is Verdict.CANNOT
     assert with_guesses.certificate is not None
@@ -163,8 +163,7 @@ def test_bounds_and_the_safest_for_all_count_what_is_allowed(problem):
     assert (everybody[1][~problem.admissible] == 0).all()
     least = min(by_hand(problem, table * deaths) for table in everybody)
     choices = choose(problem, Wish(keep=0.05, at_most={"deaths": "one for all"}), ["optimal"])
-    greedy = by_hand(problem, make_policy("greedy").probabilities(problem) * deaths)
-    assert choices.safest.extra_deaths == pytest.approx(least - greedy, abs=1e-13)
+    assert choices.for_all["expected_deaths"].min() == pytest.approx(least, abs=1e-13)
     impossible = choose(problem, Wish(at_most={"deaths": 0.5 * least}, max_guess=0.6), ["optimal"])
     assert impossible.verdict is Verdict.CANNOT
     (bound,) = impossible.least_possible

@@ -9,7 +9,14 @@ from policysim.output.screen import TEMPLATES
 from policysim.study.cells import COLUMNS, Cells, Label, Shown, environment, faults_of
 
 # The templates that print cells, and the filters that lay them out.
-NEW = ("screen.txt", "trial-screen.txt", "options.html")
+NEW = (
+    "screen.txt",
+    "trial-screen.txt",
+    "options.html",
+    "choice-screen.txt",
+    "choice-options.html",
+    "decision-record.html",
+)
 FILTERS = ("lines", "grid")
 
 
