@@ -27,15 +27,12 @@ from policysim.output.answer_page import Placed, Vector, answer_page, content_po
 from policysim.output.differences import same_numbers
 from policysim.output.report_card import card_of
 from policysim.output.screen import screen, slots
-from policysim.question import OutputError, formats, words
+from policysim.question import OutputError, formats
 from policysim.question.answer import CARD, MANIFEST, PAGE, Answer, Drawing, Headline, Page, SizeName
-from policysim.question.formats import FILTERS, to_csv, unmarked
+from policysim.question.formats import to_csv, unmarked
 from policysim.question.protocol import SILENT, Progress, Question, UsageError
 from policysim.question.screen_lines import WIDEST, fitted
-from policysim.study.basis import OUTSIDE, hidden
 from policysim.study.cells import COLUMNS
-from policysim.study.gain import benefit
-from policysim.study.study_reader import study_names
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -136,7 +133,7 @@ def folder_files(
         files |= made
         progress.advance()
     for name, page in answer.pages.items():
-        made_page = record_page(page, answer, said) if answer.kind else render(page, answer, command, said, vectors)
+        made_page = record_page(page, answer, said) if answer.kind else render(page, answer, vectors)
         files[name] = made_page.encode()
         progress.advance()
     if answer.is_report:
@@ -182,39 +179,30 @@ def what_it_says(answer: Answer) -> dict[str, Any]:
     }
 
 
-def render(page: Page, answer: Answer, command: str, said: Mapping[str, Any], vectors: Mapping[str, Vector]) -> str:
+def render(page: Page, answer: Answer, vectors: Mapping[str, Vector]) -> str:
     """A page: one file, nothing fetched from anywhere."""
     styles: dict[str, str] = {}
     values = {
-        "answer": answer.sentences,
         "headline": answer.headline,
         "figures": {
-            drawing.name: (drawing, Placed(vectors[drawing.name], answer.position, f"f{place}", styles))
+            drawing.name: (drawing, Placed(vectors[drawing.name], 0, f"f{place}", styles))
             for place, drawing in enumerate(answer.drawings)
             if drawing.name != CARD
         },
-        "versions": said["versions"],
-        "command": command,
-        # Whether it can be run where the manifest is.
-        "beside": bool(answer.files) or said.get("study", {}).get("name") in study_names(),
         "formats": formats,
-        "words": words,
         **page.values,
     }
     return page_text(page.template, values, styles)
 
 
 def page_text(template: str, values: Mapping[str, Any], styles: dict[str, str]) -> str:
-    """A page from a template, whose figures add their rules to `styles`, and so do elements by `look`."""
-
-    def look(rule: str) -> str:
-        return styles.setdefault(rule, f"s_{len(styles)}")
+    """A page from a template, whose figures add their rules to `styles`."""
 
     def rules() -> Markup:
         # After all that adds to them.
         return Markup("\n".join(f".{name}{{{rule}}}" for rule, name in styles.items()))
 
-    return page_environment().get_template(template).render(values, look=look, rules=rules)
+    return page_environment().get_template(template).render(values, rules=rules)
 
 
 def digest(content: bytes) -> str:
@@ -233,10 +221,8 @@ def page_environment() -> Environment:
         lstrip_blocks=True,
         finalize=_tied,
     )
-    environment.filters.update(FILTERS, named=words.level_name, contents=contents)
-    environment.globals.update(
-        hidden_by=hidden, outside_epsilon=OUTSIDE, about_benefit=benefit, content_policy=content_policy
-    )
+    environment.filters["contents"] = contents
+    environment.globals["content_policy"] = content_policy
     return environment
 
 

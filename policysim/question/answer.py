@@ -128,8 +128,6 @@ class Answer:
         Of question, whose words and templates it takes; "" for one that prints lines of its own.
     options : mapping of str to DataFrame
         What `policysim.output.screen` looks up, if there is a kind; what has cells is written, too.
-    position : int
-        Where the markers of epsilon stand, among the epsilons of a drawing.
     packages : mapping of str to str
         Versions of packages that not every run uses, such as those that a mechanism comes from.
     depends : mapping or None
@@ -151,7 +149,6 @@ class Answer:
     pages: Mapping[str, Page] = field(default_factory=dict)
     kind: str = ""
     options: Mapping[str, pd.DataFrame] = field(default_factory=dict)
-    position: int = 0
     packages: Mapping[str, str] = field(default_factory=dict)
     depends: Mapping[str, Any] | None = None
     files: Mapping[str, bytes] = field(default_factory=dict)
@@ -165,28 +162,6 @@ class Answer:
 
 
 @dataclass(frozen=True)
-class ColumnGroup:
-    """Columns of a data table that belong together.
-
-    Attributes
-    ----------
-    title : str
-        What they have in common.
-    rows : DataFrame
-        Tidy.
-    values : str
-        The column with the numbers.
-    write : callable
-        How a number is written.
-    """
-
-    title: str
-    rows: pd.DataFrame
-    values: str
-    write: Callable[[float], str]
-
-
-@dataclass(frozen=True)
 class TextTable:
     """Text in rows.
 
@@ -196,44 +171,10 @@ class TextTable:
         One per column.
     rows : tuple of tuple of str
         The first cell of each names the row.
-    spans : tuple of (str, int)
-        What several columns after the first have in common, from left to right; may be empty.
-    note : str
-        What the table leaves out, or how to read it.
     """
 
     headings: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
-    spans: tuple[tuple[str, int], ...] = ()
-    note: str = ""
-
-
-def wide(
-    panels: Sequence[ColumnGroup], *, index: str, columns: str, name_index: Callable[[float], str], note: str = ""
-) -> TextTable:
-    """A row for each entry of `index`, and in each panel a column for each entry of `columns`.
-
-    Parameters
-    ----------
-    panels : sequence of ColumnGroup
-        From left to right.
-    index, columns : str
-        The columns of their rows that name the table's rows and columns.
-    name_index : callable
-        How an entry of `index` is written.
-    note : str, optional
-        See `TextTable`.
-    """
-    grids = [panel.rows.pivot_table(index=index, columns=columns, values=panel.values, sort=False) for panel in panels]
-    cells = [grid.map(panel.write, na_action="ignore") for panel, grid in zip(panels, grids, strict=True)]
-    joined = pd.concat(cells, axis=1).sort_index().fillna("–")
-    rows = zip(joined.index, joined.to_numpy().tolist(), strict=True)
-    return TextTable(
-        headings=("ε" if index == "epsilon" else index, *map(str, joined.columns)),
-        rows=tuple((name_index(key), *texts) for key, texts in rows),
-        spans=tuple((panel.title, grid.shape[1]) for panel, grid in zip(panels, grids, strict=True)),
-        note=note,
-    )
 
 
 def tidy(table: pd.DataFrame) -> TextTable:

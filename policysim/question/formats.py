@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterable, Mapping
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from functools import partial
 from html import unescape
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -81,13 +80,6 @@ def percent_up(share: float) -> str:
     if math.isnan(share) or abs(share) < NEGLIGIBLE:
         return percent(share)
     return _minus(f"{_cut(100 * _shortest(share), 0, ROUND_CEILING)}\u00a0%")
-
-
-def percent_1_up(share: float) -> str:
-    """A share that nothing exceeds, in per cent to a tenth, never below it: beside what `percent_1` shows."""
-    if math.isnan(share) or abs(share) < NEGLIGIBLE:
-        return percent(share)
-    return _minus(f"{_cut(100 * _shortest(steady(share)), 1)}\u00a0%")
 
 
 def percent_down(share: float) -> str:
@@ -302,18 +294,6 @@ def of_100(share: float) -> str:
     return f"{_cut(_shortest(steady(100 * share)), 1):f}".removesuffix(".0")
 
 
-def below_100(share: float) -> str:
-    """As `of_100`, with the digits, at most four after the point, at which what is below 100 is written below it.
-
-    Examples
-    --------
-    >>> below_100(0.9521), below_100(0.99918)
-    ('95.3', '99.92')
-    """
-    cuts = (_cut(Decimal(100 * share), places) for places in range(1, 5))
-    return next((f"{cut:f}" for cut in cuts if cut < 100), "100").removesuffix(".0")
-
-
 def guess_rate(rate: float) -> str:
     """A guess rate as so many of 100, to a tenth: rounded up, but not for what rounding leaves; – for NaN.
 
@@ -329,19 +309,9 @@ def _minus(text: str) -> str:
     return text.replace("-", "−")
 
 
-def of_hundred(share: float) -> str:
-    """A share as so many of 100, in two digits."""
-    return rounded(100 * share)
-
-
 def more_events(rate: float, count: int) -> str:
     """A difference of rates as events among `count` patients, with its sign."""
     return events(rate, count, sign=True)
-
-
-def three_down(value: float) -> str:
-    """A lower bound, to three digits and never above it."""
-    return rounded_down(value, SENSITIVITY_DIGITS)
 
 
 # Shorter as a power of ten beyond these.
@@ -386,69 +356,6 @@ def shown(value: float, text: str) -> Markup:
 def unmarked(text: Markup) -> str:
     """The words of markup; unlike `Markup.striptags`, with the spaces that do not break."""
     return unescape(re.sub(r"<[^>]*>", "", text))
-
-
-def on_page(write: Callable[..., str], value: float, *args: float) -> Markup:
-    """What a format writes of a value, as an element of a page (`shown`)."""
-    return shown(value, write(value, *args))
-
-
-# The formats that templates know, by their names there.
-_ON_PAGES: tuple[tuple[str, Callable[..., str]], ...] = (
-    ("percent", percent),
-    ("percent_up", percent_up),
-    ("percent_1", percent_1),
-    ("rounded", rounded),
-    ("percent_down", percent_down),
-    ("rounded_down", three_down),
-    ("decimal", decimal),
-    ("sensitivity", sensitivity),
-    ("plain", plain),
-    ("guess_rate", guess_rate),
-    ("of_hundred", of_hundred),
-    ("percent_1_up", percent_1_up),
-    ("beside", beside),
-    ("events", events),
-    ("more_events", more_events),
-)
-FILTERS = {name: partial(on_page, write) for name, write in _ON_PAGES}
-
-
-def script_values(name: str, values: Any) -> Any:
-    """Numbers as the script of a page has them: in the digits that the page shows, one where all are the same.
-
-    Parameters
-    ----------
-    name : str
-        What they are: "p", of single patients, has whole per cent; "groups" two digits; "guesses" tenths of 100;
-        "guess_rate" six decimals, rounded up, as the page rounds up; all else six digits.
-    values : list or mapping of lists
-        Numbers, texts, or lists of them.
-    """
-    if isinstance(values, dict):
-        return {key: script_values(key, listed) for key, listed in values.items()}
-    if isinstance(values[0], list):
-        return [script_values(name, each) for each in values]
-    listed = [value if isinstance(value, str) else script_value(name, value) for value in values]
-    return listed[:1] if len(set(listed)) == 1 else listed
-
-
-def script_value(name: str, value: float) -> float | int | str | None:
-    """One of `script_values`; None for NaN, and a text for infinity, as JSON has neither."""
-    if name == "p":
-        return round(steady(100 * value))
-    if name == "groups":
-        text = "0" if abs(value) < NEGLIGIBLE else f"{steady(value):.{DIGITS}g}"
-    elif name == "guesses":
-        text = of_100(value)
-    elif name == "guess_rate" and not math.isnan(value):
-        text = str(_cut(_shortest(steady(value)), 6))
-    else:
-        text = six_digits(value)
-    if not text or math.isinf(value):
-        return text or None
-    number = float(text)
-    return int(number) if number == int(number) else number
 
 
 def to_places(value: float, places: int) -> str:

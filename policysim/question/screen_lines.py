@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 import textwrap
-from collections.abc import Iterable
 
 # Characters of a line: as many as the terminal has, within these; the most where there is none.
 NARROWEST, WIDEST = 40, 100
@@ -30,11 +29,6 @@ def fitted(line: str) -> list[str]:
         return [line]
     indent = line[: len(line) - len(bare)]
     return wrap(bare, indent, indent)
-
-
-def left_out_lines(reasons: Iterable[str]) -> list[str]:
-    """Which policies could not be used, and why."""
-    return [line for reason in reasons for line in wrap(f"Left out: {reason}")]
 
 
 def cells(values: list[str], widths: tuple[int, ...]) -> str:

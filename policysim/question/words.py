@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 
-from policysim.question.formats import of_100, plain
-
 # In tables: all patients; and in the place of a policy's name, the schedule for all, one private choice of a schedule,
 # and the bounds of the limit.
 ALL, BEST_SCHEDULE, PLAN_ONCE = "all", "best-schedule", "plan-once"
@@ -20,38 +18,11 @@ TIGHT = 1e-6
 KEEP = 0.8
 ASSUMED_PUBLIC = "the domain, the prior, the utility model, the base measure and the choice of ε"
 NO_ADVICE = "not medical advice"
-# Of whom a limit holds: where a publication alone is seen, what is given may be another treatment.
-NO_MECHANISM = "no mechanism that gives what it publishes"
 
 
 def guesses(loss: float) -> float:
     """e^loss / (1 + e^loss): no mechanism of this loss lets a guess between two equally likely neighbours do better."""
     return 1 / (1 + math.exp(-loss))
-
-
-def policy_odds(policy: str, epsilon: float, guarantee: float, *, uses_epsilon: bool) -> str:
-    """What a policy's own guarantee means to somebody who guesses; one that takes no epsilon keeps none."""
-    if uses_epsilon:
-        return odds(epsilon, guesses(guarantee))
-    if guarantee == math.inf:
-        return f"{policy} hides nothing: the published treatment may tell two such patients apart every time."
-    return (
-        f"{policy} learns nothing about the patient: whoever sees the published treatment and must guess which of two "
-        f"such patients it was given to is right {100 * guesses(guarantee):.0f} of 100 times, as when guessing blind."
-    )
-
-
-# What epsilon means to somebody who guesses; so many of 100 are right.
-ODDS = (
-    "At ε = {epsilon}, whoever sees the published treatment and must guess which of two such patients, equally likely "
-    "before, it was given to is right at most {right} of 100 times; guessing blind, 50. This is the bound "
-    "e^ε/(1 + e^ε), rounded up, of every mechanism with this ε; its own guess rate may be lower."
-)
-
-
-def odds(epsilon: float, right_guesses: float) -> str:
-    """What epsilon means to somebody who guesses: a bound for every mechanism with this epsilon."""
-    return ODDS.format(epsilon=plain(epsilon), right=of_100(right_guesses))
 
 
 def in_a_row(names: Sequence[str], last: str) -> str:

@@ -21,7 +21,6 @@ OUTSIDE = (
     "An observer who sees outcomes, or a treatment given in place of the one drawn, may learn more than ε allows.",
     "Patients whose data the model or its scores were fitted to are not protected: ε hides those who are treated now.",
 )
-OUTSIDE_LINE = "Not covered by ε: outcomes seen, overridden draws, further treatments, the data behind the model."
 
 
 @dataclass(frozen=True)
