@@ -38,6 +38,7 @@ from policysim.study.options_table import BENEFIT, BETTER_IN, DEATHS, EACH, LOSS
 from policysim.study.search import SCANNED
 
 LIMIT = "any private choice"
+UNUSED = "It tells no treatments apart by what is hidden: what hiding costs cannot be said."
 EPSILON, MORE = "epsilon", f"more {DEATHS}"
 # Why an option is what is chosen, or is not.
 CHOSEN, NOT_ENOUGH, TOO_MUCH, NOWHERE = "chosen", "not enough", "more than allowed", "none found"
@@ -62,6 +63,7 @@ def choice_tables(
     *,
     scenario: Scenario | None = None,
     accepted: float | None = math.inf,
+    published: bool = False,
 ) -> dict[str, pd.DataFrame]:
     """Judge what was found by redraws, decide, and lay out what is printed.
 
@@ -80,18 +82,23 @@ def choice_tables(
     accepted : float or None, optional
         The most deaths of 100,000 patients that what is chosen may cost beyond the safest treatment for all; None if
         none were accepted. By default any, as nothing is adopted.
+    published : bool, optional
+        Whether an observer sees a publication alone, which may be another than what is given.
     """
+    table = Greedy().probabilities(problem)
+    each = row_of(problem, Greedy.name, table, math.inf, math.inf)
+    each["allowed"] = choices.wish.demand(problem).margin(problem, table) >= 0
     if redrawn is None:
-        each = row_of(problem, Greedy.name, Greedy().probabilities(problem), math.inf, math.inf)
         found = choices.needs[choices.needs["epsilon"] < math.inf]
         stated = pd.concat([choices.for_all[:1], pd.DataFrame([each]), found], ignore_index=True)
         stated = stated.rename(columns={"policy": "option"}).assign(draw=0)
         sure = certainty(stated, BestFixed.name, stated=True)
     else:
         sure = certainty(redrawn, BestFixed.name)
-    chosen = decided(choices, sure)
-    holds = choice_verdict(choices, sure, accepted=accepted, used=uses_hidden(problem))
-    lines = _lines(problem, choices, labels)
+    instead = each if published else None
+    chosen = decided(choices, sure, instead)
+    holds = choice_verdict(choices, sure, accepted=accepted, published=instead)
+    lines = _lines(choices, labels, each)
     lines["chosen"] = lines["policy"] == ("" if chosen is None else chosen["policy"])
     lines["remark"] = [_remark(line, choices, chosen, sure) for line in rows_of(lines)]
     tables = {
@@ -102,15 +109,21 @@ def choice_tables(
     tables["options"], tables["columns"] = _options(problem, choices, lines, sure, labels)
     tables["facts"] = _facts(problem, choices, tables, scenario)
     tables["names"] = _names(choices, tables, labels)
+    if not uses_hidden(problem):
+        unused = pd.DataFrame({"key": ["unused"], "text": [UNUSED]})
+        tables["names"] = pd.concat([tables["names"], unused], ignore_index=True)
     return tables
 
 
-def decided(choices: Choices, certainty: pd.DataFrame) -> dict[str, Any] | None:
+def decided(choices: Choices, certainty: pd.DataFrame, each: dict[str, Any] | None = None) -> dict[str, Any] | None:
     """What is chosen, a row of `Choices`; None where nothing does what was asked for.
 
+    Where only a publication is seen, `each`, the best treatment for each, if it does it and is better than one for all.
     One treatment for all if one does it; else, of the policies that are better than the best treatment for all, the one
     that needs least. Where none is told to be, it is the best treatment for all, although it does not do it.
     """
+    if each is not None and each["allowed"] and _verdict_on(Greedy.name, certainty) == BETTER:
+        return each
     if choices.for_all["allowed"].any():
         return choices.least
     allowed = rows_of(choices.needs[choices.needs["allowed"]])
@@ -120,7 +133,9 @@ def decided(choices: Choices, certainty: pd.DataFrame) -> dict[str, Any] | None:
     return next(iter([*private, *instead]), None)
 
 
-def choice_verdict(choices: Choices, certainty: pd.DataFrame, *, accepted: float | None, used: bool) -> dict[str, bool]:
+def choice_verdict(
+    choices: Choices, certainty: pd.DataFrame, *, accepted: float | None, published: dict[str, Any] | None = None
+) -> dict[str, bool]:
     """Which finding holds: the only place that decides it.
 
     Parameters
@@ -131,8 +146,8 @@ def choice_verdict(choices: Choices, certainty: pd.DataFrame, *, accepted: float
         From `policysim.study.certainty.certainty`, against the best treatment for all of the stated numbers.
     accepted : float or None
         The most deaths of 100,000 patients that may be paid beyond the safest treatment for all.
-    used : bool
-        Whether the model uses what is hidden.
+    published : dict, optional
+        The row of the best treatment for each, where an observer sees a publication alone.
 
     Returns
     -------
@@ -141,10 +156,11 @@ def choice_verdict(choices: Choices, certainty: pd.DataFrame, *, accepted: float
         one treatment for all is, because it "meets" what was asked for, or because all that meets it is "untold" to be
         better; "cannot" and "open", nothing was found; "redrawn" and "as stated", how sure a mechanism is; "costs
         deaths", it costs more than the safest treatment for all; "refused", more than is accepted; "limit", what is
-        proven of all mechanisms; "unused", the model tells no treatments apart by what is hidden.
+        proven of all mechanisms; "published", the best is given to each, and what is published of it is noised.
     """
-    chosen = decided(choices, certainty)
-    found, meets = chosen is not None, bool(choices.for_all["allowed"].any())
+    chosen = decided(choices, certainty, published)
+    copied = chosen is not None and chosen["policy"] == Greedy.name
+    found, meets = chosen is not None and not copied, bool(choices.for_all["allowed"].any()) and not copied
     private = chosen is not None and chosen["policy"] in choices.mechanisms
     more = more_deaths(choices, chosen) if private else math.nan
     # NaN, where deaths are not counted, is not more.
@@ -152,17 +168,20 @@ def choice_verdict(choices: Choices, certainty: pd.DataFrame, *, accepted: float
     redrawn = bool((certainty["draws"] > 0).all())
     return {
         "private": private,
+        "published": copied,
         "one for all": found and not private,
         "meets": meets,
         "untold": found and not private and not meets,
-        "cannot": choices.verdict is Verdict.CANNOT,
-        "open": choices.verdict in {Verdict.MAY, Verdict.NONE},
+        "cannot": choices.verdict is Verdict.CANNOT and not copied,
+        "open": choices.verdict in {Verdict.MAY, Verdict.NONE} and not copied,
         "redrawn": private and redrawn,
         "as stated": private and not redrawn,
         "costs deaths": costs,
         "refused": costs and (accepted is None or more * ACCEPTED_PER > accepted),
-        "limit": choices.limit_proven and 0 < choices.limit < math.inf and choices.certificate is None and not meets,
-        "unused": found and not used,
+        "limit": choices.limit_proven
+        and 0 < choices.limit < math.inf
+        and choices.certificate is None
+        and not (meets or copied),
     }
 
 
@@ -174,7 +193,7 @@ def more_deaths(choices: Choices, row: Mapping[str, Any] | None) -> float:
     return float(row[expected] - choices.for_all[expected].min())
 
 
-def _lines(problem: DecisionProblem, choices: Choices, labels: Labels) -> pd.DataFrame:
+def _lines(choices: Choices, labels: Labels, each: dict[str, Any]) -> pd.DataFrame:
     """The options in their order: option, title, section, and of each what `Choices` knows of it."""
     for_all, needs = choices.for_all, choices.needs[:MOST_POLICIES]
     # The best for all; and of the others what is enough, and the safest where it is visibly safer.
@@ -183,9 +202,6 @@ def _lines(problem: DecisionProblem, choices: Choices, labels: Labels) -> pd.Dat
     if expected in for_all and (for_all.loc[0, expected] - for_all[expected].min()) * MOST_COUNTED >= LEAST_EVENTS:
         shown += for_all.sort_values(expected, kind="stable")["policy"].tolist()[:1]
     everyone = for_all[for_all["policy"].isin(shown)]
-    table = Greedy().probabilities(problem)
-    meets = choices.wish.demand(problem).margin(problem, table) >= 0
-    each = row_of(problem, Greedy.name, table, math.inf, math.inf) | {"allowed": meets}
     parts = [
         pd.DataFrame([{"option": LIMIT, "section": "limit", "title": LIMIT, "epsilon": choices.limit}]),
         everyone.assign(

@@ -85,11 +85,14 @@ def answer_of_choices(
         drawn = redrawn(study, problem, judged, progress).options
     accepted = record.accepted_deaths if record else math.inf
     labels = labels_of(study, problem)
-    tables = choice_tables(problem, choices, labels, drawn, scenario=scenario, accepted=accepted)
+    tables = choice_tables(
+        problem, choices, labels, drawn, scenario=scenario, accepted=accepted, published=study.seen == "publication"
+    )
     refused = bool(tables["verdict"].set_index("key").loc["refused", "holds"])
     adopted = record if record and not refused else None
     proof = choices.certificate
-    done = choices.verdict in (Verdict.CAN, Verdict.MAY) and not refused
+    given = bool(tables["lines"]["chosen"].any())
+    done = (given or choices.verdict in (Verdict.CAN, Verdict.MAY)) and not refused
     page = {"tables": record_tables(study, problem, choices, tables, adopted)} if adopted else {}
     return Answer(
         screen=[],

@@ -12,7 +12,7 @@ from policies.catalogue import CATALOGUE
 from policies.literature import DEFINITION, Work, citing
 from policies.optimal.optimum import Optimal
 from policies.problem import DecisionProblem
-from policies.reference import BestFixed
+from policies.reference import BestFixed, Greedy
 from policysim.decision.choose import Choices
 from policysim.decision.comparison import compare_problem
 from policysim.question.formats import NEGLIGIBLE, population
@@ -20,7 +20,7 @@ from policysim.question.words import ALL, level_name
 from policysim.study.basis import OUTSIDE, basis, hidden, in_words
 from policysim.study.cells import COLUMNS
 from policysim.study.declared import Study
-from policysim.study.options_table import DEATHS
+from policysim.study.options_table import DEATHS, EACH
 
 PRIOR = ("The prior is trusted: with other patients the price differs, at the same ε.",)
 SAMPLER = "Treatments to be published need a sampler made for release: policysim's own samplers only simulate."
@@ -72,7 +72,8 @@ def record_tables(
         accepted and who pays most against one treatment for all, in deaths, or in utility where none are counted.
     """
     chosen = tables["lines"].loc[tables["lines"]["chosen"], "option"]
-    policy = next((name for name in chosen if name in choices.mechanisms), BestFixed.name if len(chosen) else "")
+    instead = Greedy.name if EACH in set(chosen) else BestFixed.name
+    policy = next((name for name in chosen if name in choices.mechanisms), instead if len(chosen) else "")
     works = CATALOGUE[policy].works if policy else ()
     limit = Optimal.works if choices.limit_proven and 0 < choices.limit < math.inf else ()
     names = {

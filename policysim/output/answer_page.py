@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 
     from policysim.figures.writing import Marker
 
-# Lines for those who decide.
-SIGNATURES = 3
+# Those who decide sign for these.
+SIGNATURES = ("medicine", "ethics", "data protection")
 # The colours of figures, in light and in dark, stand in the style of all pages up to here.
 END_OF_FIGURES = "/* the end of figures */"
 # What differs between epsilons: whatever a template marks in this way.
@@ -116,7 +116,7 @@ def record_page(page: Page, answer: Answer, said: Mapping[str, Any]) -> str:
             style=Own(style),
             policy=Own(content_policy(style)),
             versions=[Label(f"{name} {number}") for name, number in said["versions"].items()],
-            signatures=range(SIGNATURES),
+            signatures=[Label(role) for role in SIGNATURES],
         )
     )
 

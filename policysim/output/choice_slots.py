@@ -29,6 +29,10 @@ CLAUSES = {
 }
 
 
+# What is decided, each a list of one where it is.
+DECIDED = ("private", "published", "one for all", "limit")
+
+
 def choice_slots(tables: Mapping[str, pd.DataFrame], common: dict[str, Any]) -> dict[str, Any]:
     """Cells, names, and lists in their order.
 
@@ -53,8 +57,12 @@ def choice_slots(tables: Mapping[str, pd.DataFrame], common: dict[str, Any]) -> 
         "least_possible": _named(facts.loc[facts["row"] == "least possible", "option"]),
         "as_for_all": [SimpleNamespace(name=text) for key, text in names.items() if key.startswith("as for all ")],
         "never": [name for name in names if name == "never"],
-        "is_undecided": [] if holds["private"] or holds["one for all"] else ["undecided"],
-        **{f"is_{key.replace(' ', '_')}": [key] if holds[key] else [] for key in ("private", "one for all", "limit")},
+        "unused": [name for key, name in names.items() if key == "unused"],
+        "is_undecided": [] if holds["private"] or holds["one for all"] or holds["published"] else ["undecided"],
+        **{
+            f"is_{key.replace(' ', '_')}": [key] if holds[key] else []
+            for key in ("private", "published", "one for all", "limit")
+        },
         "least_epsilon": needed.get(names.get("least", ""), nothing),
         "chosen_epsilon": needed.get(names.get("chosen", ""), nothing),
     }

@@ -21,7 +21,6 @@ from policysim.cli.main import main
 from policysim.decision.choice_question import RECORD, answer_of_choices
 from policysim.decision.choice_record import Adoption
 from policysim.decision.choose import Wish, choose, rows_of
-from policysim.output.answer_page import record_page
 from policysim.output.deliver import folder_files
 from policysim.study.basis import OUTSIDE
 from policysim.study.declared import LoggedStudy
@@ -89,7 +88,7 @@ def record(study, problem, wish, policies=POLICIES, **adopted):
     choices = choose(problem, wish, policies)
     adoption = Adoption(**{"accepted_deaths": 1e5, **adopted})
     answered = answer_of_choices(study, problem, choices, record=adoption)
-    return choices, folder_files(answered, "", page_of=record_page)[RECORD].decode()
+    return choices, folder_files(answered, "")[RECORD].decode()
 
 
 def test_the_terms_are_what_the_chosen_table_of_probabilities_gives(study, problem):
