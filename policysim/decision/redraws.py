@@ -304,19 +304,19 @@ def redrawn(
     for place, action in enumerate(problem.actions):
         tables[FOR_ALL.format(action)] = sample.rows(BestFixed(action=place), problem)
     response, draws = ResponseModel(study.scenario), Redraws(study)
-    options: list[dict[str, object]] = []
+    # Each option's table in one row: what all give is then one product a draw.
+    given = np.stack([table.ravel() for table in tables.values()])
+    rows = []
     for draw in range(REDRAWS):
         scenario, utility = draws.draw(numbers)
         model = ResponseModel(scenario) if draws.rescales else response.with_scenario(scenario)
         there = sample.problem(model, utility)
-        for option, table in tables.items():
-            means = {name: float(there.prior @ (table * harm).sum(axis=1)) for name, harm in there.outcomes.items()}
-            options.append(
-                {"draw": draw, "option": option, "value": there.value(table)}
-                | {f"expected_{name}": mean for name, mean in means.items()}
-            )
+        counted = {"value": there.utilities, **{f"expected_{name}": harm for name, harm in there.outcomes.items()}}
+        weighed = np.stack([(there.prior[:, None] * each).ravel() for each in counted.values()], axis=1)
+        means = pd.DataFrame(given @ weighed, columns=list(counted))
+        rows.append(means.assign(draw=draw, option=list(tables))[["draw", "option", *counted]])
         progress.advance()
-    return Redrawn(pd.DataFrame(options), len(sample.records), draws.n_stated, draws.n_default)
+    return Redrawn(pd.concat(rows, ignore_index=True), len(sample.records), draws.n_stated, draws.n_default)
 
 
 @dataclass(frozen=True)

@@ -21,6 +21,7 @@ from policysim.cli.main import main
 from policysim.decision.choice_question import RECORD, answer_of_choices
 from policysim.decision.choice_record import Adoption
 from policysim.decision.choose import Wish, choose, rows_of
+from policysim.output.answer_page import SIGNATURES
 from policysim.output.deliver import folder_files
 from policysim.study.basis import OUTSIDE
 from policysim.study.declared import LoggedStudy
@@ -196,7 +197,7 @@ def test_the_page_is_one_file_with_a_language_headers_and_headings(study, proble
     headers = [attributes for tag, attributes in page.starts if tag == "th"]
     assert all(attributes.get("scope") in ("col", "row") for attributes in headers)
     assert [tag for tag, _ in page.starts if re.fullmatch(r"h\d", tag)] == ["h1", *["h2"] * 5]
-    assert page.rows[-3:] == [[""] * 4] * 3  # lines to sign on
+    assert page.rows[-3:] == [["", role, "", ""] for role in SIGNATURES]  # lines to sign on
     # Letters on paper are no smaller than 8 pt.
     assert min(map(float, re.findall(r"font-size: ([\d.]+)pt", text))) >= 8
 
@@ -222,6 +223,8 @@ def logged(tmp_path):
         files={},
         title="A trial",
         hidden_from="the insurer",
+        seen="treatment",
+        published_patients=10_000,
         adjacency="sensitive",
         sensitive=("drug_use",),
         public=(),
