@@ -109,6 +109,9 @@ def answer_tables(
         on=["policy", "epsilon", "group"],
         how="left",
     )
+    if not Gain.of(problem).has_shares:
+        # Of next to nothing, shares say nothing.
+        comparison = comparison.assign(benefit_kept=math.nan)
     tables: dict[str, pd.DataFrame] = {"comparison": comparison, "columns": columns}
     if found.redraws is not None:
         tables["certainty"] = certainty(found.redraws.options, BestFixed.name)

@@ -33,7 +33,6 @@ from policysim.question.formats import (
 )
 from policysim.question.words import ALL
 from policysim.study.basis import in_words
-from policysim.study.certainty import verdict
 
 
 def epsilon_drawings(table: pd.DataFrame, choices: pd.DataFrame, epsilon: float, count: int) -> list[Drawing]:
@@ -359,7 +358,7 @@ def _over_epsilon(panels: Sequence[ColumnGroup], columns: str, note: str = "") -
 def drawings(found: Results, options: Mapping[str, pd.DataFrame]) -> list[Drawing]:
     """The figures of a comparison, in the order of the page."""
     count, epsilon = int(options["rows"]["patients"].iloc[0]), found.asked.epsilon
-    shares = verdict(options)["each's best better"]
+    shares = bool(options["rows"]["section"].eq("benefit").any())
     seen = in_words(written(found.tables["comparison"]), found.problem.records)
     seen = seen[
         ~seen["policy"].isin({"randomized-response", "exponential"} - {policy.name for policy in found.asked.policies})
