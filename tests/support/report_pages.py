@@ -4,7 +4,7 @@ import html
 import re
 from dataclasses import dataclass
 
-from small_studies import write_small_study
+from small_studies import SCENARIO, write_small_study
 
 import policysim as ps
 from policysim.decision.decision_question import DecisionQuestion
@@ -12,8 +12,6 @@ from policysim.output.deliver import DEFAULT, FigureFiles, folder_files
 from policysim.question.answer import Answer
 from policysim.question.protocol import SILENT
 from policysim.study.declared import ScenarioStudy
-
-REFERENCES = ["greedy", "best-fixed", "uniform"]
 
 
 @dataclass(frozen=True)
@@ -29,8 +27,8 @@ class Report:
         return self.files["report.html"].decode()
 
 
-def make_report(folder, text, *, prices=False, formats=DEFAULT.formats):
-    study = ps.load_study(write_small_study(folder, text))
+def make_report(folder, text, *, prices=False, formats=DEFAULT.formats, scenario=SCENARIO):
+    study = ps.load_study(write_small_study(folder, text, scenario))
     answer = DecisionQuestion(study, prices=prices).answer(SILENT)
     return Report(study, answer, folder_files(answer, "policysim compare study.toml", FigureFiles(formats)))
 

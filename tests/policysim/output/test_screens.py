@@ -1,6 +1,7 @@
 """What is printed of the built-in studies, of an example and of a problem of one's own: kept, short, and all cells."""
 
 import html
+import math
 import os
 import re
 import subprocess
@@ -56,7 +57,7 @@ def cells_of(tables):
     for name, table in tables.items():
         if set(COLUMNS) <= set(table):
             for row, option, epsilon, value, low, high, style in table[list(COLUMNS)].to_numpy().tolist():
-                key = "/".join((name, row, option, "" if epsilon != epsilon else plain(epsilon), "value"))
+                key = "/".join((name, row, option, "" if math.isnan(epsilon) else plain(epsilon), "value"))
                 assert key not in found
                 found[key] = table_text(style, value, low, high)
     return found
