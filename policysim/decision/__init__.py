@@ -7,15 +7,12 @@ demands, limit   the smallest epsilon that is good enough; what no mechanism can
 results          all that is computed of one decision: tables by name
 decision_answer  what is printed of it, as tables of cells: options, verdicts, names
 redraws          how far results depend on the model's uncertain numbers, drawn anew
-scenario_outcomes   what only a scenario tells: losses by outcome, drivers, prevalence, events, and what changes nothing
+scenario_outcomes   what only a scenario tells: losses by outcome, prevalence, and what changes nothing
 prices           what hiding each feature costs
 frontier         utility against harm
 publishing       what each way to publish treatments costs the patients, and its reader
-findings         what a comparison found at one epsilon
-headline, summary    the finding as a title, with one number; the answer in sentences
-brief, headings  the first screen of the page, who bears the extra deaths; what each section found
-over_epsilon     what happens over epsilon, in sentences
-decision_drawings, page_values, comparison_screen   what people see of it
+behind_options   the tables behind the options: mechanisms, prices, an observer, redraws
+decision_drawings    the figures
 decision_question    policies compared
 choose, choice_screen, choice_question   which epsilon, which mechanism
 record, record_size   the decision record that people sign, and how large its letters may be on one sheet

@@ -89,6 +89,7 @@ def answer_tables(
     warnings : sequence of str, optional
         What is said first.
     """
+    found = _with_deaths_that_happen(found)
     problem, labels, asked = found.problem, found.labels, found.asked
     epsilon = asked.epsilon
     comparison = pd.concat([found.tables["comparison"], _for_all(problem, found.tables["comparison"])])
@@ -145,6 +146,16 @@ def answer_tables(
             names |= {"prevalent": f"“{', '.join(words)}”", "times": TIMES[factor]}
     tables["names"] = _names(tables, found, belief, names)
     return {**tables, **_evidence(found, tables, count)}
+
+
+def _with_deaths_that_happen(found: Results) -> Results:
+    """The same, without deaths where nobody can die."""
+    if found.problem.outcomes.get(DEATHS, np.ones(1)).any():
+        return found
+    columns = [f"{kind}_{DEATHS}" for kind in ("expected", "extra")]
+    comparison = found.tables["comparison"].drop(columns=columns, errors="ignore")
+    redraws = found.redraws and replace(found.redraws, options=found.redraws.options.drop(columns=columns[:1]))
+    return replace(found, tables={**found.tables, "comparison": comparison}, redraws=redraws)
 
 
 def _evidence(found: Results, tables: Mapping[str, pd.DataFrame], count: int) -> dict[str, pd.DataFrame]:

@@ -10,8 +10,8 @@ import base64
 import hashlib
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -20,14 +20,16 @@ import pandas as pd
 from markupsafe import Markup
 
 from policysim.output.screen import TEMPLATES, page_engine, page_part, sections, slots
-from policysim.question.answer import MANIFEST, Answer
+from policysim.question.answer import MANIFEST, Answer, Drawing
 from policysim.question.formats import six_digits
 from policysim.study.cells import Cells, Label
 from policysim.study.certainty import restated
 from policysim.study.six_lines import Sketch, filled, words_of
 
 if TYPE_CHECKING:
-    from policysim.output.deliver import Vector
+    from matplotlib.figure import Figure
+
+    from policysim.figures.writing import Marker
 
 # The colours of figures, in light and in dark, stand in the style of all pages up to here.
 END_OF_FIGURES = "/* the end of figures */"
@@ -187,6 +189,36 @@ def content_policy(style: str, script: str = "") -> Markup:
     }
     own = [f"{name} 'sha256-{digest}'" for name, digest in digests.items()]
     return Markup("; ".join(["default-src 'none'", *own, "base-uri 'none'", "form-action 'none'"]))
+
+
+@dataclass(frozen=True)
+class Vector:
+    """A drawing as SVG, and where the page's markers of epsilon stand in it; and how it is drawn for narrow screens."""
+
+    svg: str
+    markers: Sequence[Marker]
+    narrow: Callable[[], Vector] | None = None
+
+    @classmethod
+    def of(cls, drawing: Drawing, figure: Figure) -> Vector:
+        """A figure of the drawing, with its words."""
+        # matplotlib is the slowest import of all; options are read before it is needed.
+        from policysim.figures.writing import epsilon_markers, to_svg  # noqa: PLC0415
+
+        svg = to_svg(figure, title=drawing.title, description=f"{drawing.description} {drawing.seen}".strip())
+        # Only a figure that has been drawn knows where its axes are.
+        return cls(svg, epsilon_markers(figure, drawing.epsilons) if drawing.epsilons else [])
+
+    @classmethod
+    def on_page(cls, drawing: Drawing) -> Vector:
+        """The figure of a page, with that of a column for where the page is narrow and its words would be too small."""
+        from policysim.figures.looks import READABLE_WIDTH  # noqa: PLC0415
+
+        wide = cls.of(drawing, drawing.at("page"))
+        if drawing.at("page").get_figwidth() <= READABLE_WIDTH:
+            return wide
+        # Not every drawing has a place on a page.
+        return replace(wide, narrow=lambda: cls.of(drawing, drawing.at("column")))
 
 
 @dataclass(frozen=True)

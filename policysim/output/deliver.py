@@ -23,7 +23,7 @@ from markupsafe import Markup
 
 from policysim.files.terminal import say
 from policysim.files.whole_folders import alone_in, json_text, print_json, progress_bar, write_files
-from policysim.output.answer_page import Placed, answer_page, content_policy
+from policysim.output.answer_page import Placed, Vector, answer_page, content_policy
 from policysim.output.differences import same_numbers
 from policysim.output.report_card import card_of
 from policysim.output.screen import screen, slots
@@ -41,43 +41,11 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
-    from policysim.figures.writing import Marker
-
 # Of manifests: those of another format are refused.
 FORMAT = 2
 LIBRARIES = ("policysim", "numpy", "scipy", "pandas", "gymnasium", "matplotlib", "scikit-learn")
 FileFormat: TypeAlias = Literal["svg", "png", "pdf"]
 FORMATS: tuple[FileFormat, ...] = get_args(FileFormat)
-
-
-@dataclass(frozen=True)
-class Vector:
-    """A drawing as SVG, and where the page's markers of epsilon stand in it; and how it is drawn for narrow screens."""
-
-    svg: str
-    markers: Sequence[Marker]
-    narrow: Callable[[], Vector] | None = None
-
-    @classmethod
-    def of(cls, drawing: Drawing, figure: Figure) -> Vector:
-        """A figure of the drawing, with its words."""
-        # matplotlib is the slowest import of all; options are read before it is needed.
-        from policysim.figures.writing import epsilon_markers, to_svg  # noqa: PLC0415
-
-        svg = to_svg(figure, title=drawing.title, description=f"{drawing.description} {drawing.seen}".strip())
-        # Only a figure that has been drawn knows where its axes are.
-        return cls(svg, epsilon_markers(figure, drawing.epsilons) if drawing.epsilons else [])
-
-    @classmethod
-    def on_page(cls, drawing: Drawing) -> Vector:
-        """The figure of a page, with that of a column for where the page is narrow and its words would be too small."""
-        from policysim.figures.looks import READABLE_WIDTH  # noqa: PLC0415
-
-        wide = cls.of(drawing, drawing.at("page"))
-        if drawing.at("page").get_figwidth() <= READABLE_WIDTH:
-            return wide
-        # Not every drawing has a place on a page.
-        return replace(wide, narrow=lambda: cls.of(drawing, drawing.at("column")))
 
 
 @dataclass(frozen=True)
