@@ -193,6 +193,7 @@ def _for_all(problem: DecisionProblem, comparison: pd.DataFrame) -> pd.DataFrame
     """Each treatment for all as rows of the comparison: it learns nothing, and reveals nothing."""
     gain = Gain.of(problem)
     expected = {f"expected_{name}": problem.for_all(table) for name, table in problem.outcomes.items()}
+    expected = {name: means for name, means in expected.items() if name in comparison}
     rows = [
         {
             "policy": f"{FOR_ALL}{action}",
