@@ -296,12 +296,10 @@ def report(
         if not isinstance(policy, str):
             raise ValueError(f"policies of a study are names from the catalogue, got {policy!r}.")
     asked = {name: value for name, value in (("epsilons", values), ("policies", policies)) if value is not None}
-    from dataclasses import replace  # noqa: PLC0415
-
     if isinstance(study, LoggedStudy):
         from policysim.trials.trial_question import TrialQuestion  # noqa: PLC0415
 
-        return Report(replace(TrialQuestion.of(study, asked), options=True).answer(SILENT))
+        return Report(TrialQuestion.of(study, asked).answer(SILENT))
     from policysim.decision.decision_question import DecisionQuestion  # noqa: PLC0415
 
     return Report(DecisionQuestion.of(study, asked).answer(SILENT))
@@ -329,11 +327,11 @@ def smallest_epsilon(
     keep : float, optional
         The least benefit kept: (V - V(best-fixed)) / (V(greedy) - V(best-fixed)) >= keep.
     max_extra_deaths : float, optional
-        The most deaths per patient beyond those of greedy, or over days of the best constant action; needs the
-        outcome "deaths".
+        The most deaths per patient beyond those of the treatment for all that is best by utility (of a process: on all
+        days). Needs the outcome "deaths".
     at_most : mapping of str to float or "one for all", optional
-        Of a DecisionProblem: the most of an outcome that is expected per patient. "optimal" is then the optimum within
-        these bounds. At least one of the four is required, and all that are given must be met.
+        Of a DecisionProblem: the most of an outcome that is expected per patient; "one for all" is what the best single
+        action for all leads to. At least one of the four is required, and all that are given must be met.
 
     Returns
     -------
@@ -350,8 +348,11 @@ def smallest_epsilon(
 
     Notes
     -----
-    The value of one decision does not fall as epsilon rises. Deaths may rise, and over days the value may fall: there
-    the demand is met at the epsilon found and not just below it, but it may be met somewhere else below.
+    The value of one decision does not fall as epsilon rises. Deaths may rise: a policy that is worth more can cost more
+    lives. With `max_extra_deaths` or `at_most` the demand is met at the epsilon found, and not just below it; that it
+    is met nowhere below is known for a grid of epsilons in ratios of 1.15 only. "optimal" is searched as the optimum
+    within these bounds, for which it is known of every epsilon. Over days the value may fall, too: there the demand may
+    be met somewhere else below.
 
     Examples
     --------
@@ -360,13 +361,15 @@ def smallest_epsilon(
     >>> round(smallest_epsilon(problem, "randomized-response", keep=0.8), 3)  # log 9
     2.197
     """
+    from policies.catalogue import make_policy  # noqa: PLC0415
     from policies.problem import DecisionProblem  # noqa: PLC0415
-    from policysim.decision.demands import smallest_epsilon as of_one_decision  # noqa: PLC0415
+    from policysim.decision.demands import demand_curve, make_demand  # noqa: PLC0415
     from policysim.study.search import Curve  # noqa: PLC0415
 
     demands = {"max_loss": max_loss, "keep": keep, "max_extra_deaths": max_extra_deaths}
     if isinstance(problem, DecisionProblem):
-        return of_one_decision(problem, policy, at_most=at_most, **demands)
+        template = make_policy(policy) if isinstance(policy, str) else policy
+        return demand_curve(problem, make_demand(problem, at_most=at_most, **demands), template).first_reaching(0.0)
     if at_most:
         raise ValueError("at_most bounds the outcomes of one decision: a process has none that are named.")
     from policysim.course.course_comparison import margin  # noqa: PLC0415

@@ -21,7 +21,7 @@ from policysim.cli.options import (
 from policysim.cli.parser import Commands
 
 if TYPE_CHECKING:
-    from policysim.decision.adoption import Adoption
+    from policysim.decision.choice_record import Adoption
 
 DEATHS_PER = 100_000
 
@@ -50,7 +50,7 @@ def add(commands: Commands) -> None:
         "--max-extra-deaths",
         type=number("a number", math.isfinite),
         metavar="5",
-        help="most extra deaths per 100,000, beyond those of the best for each; see --at-most",
+        help="most extra deaths per 100,000, beyond those of the best treatment for all; see --at-most",
     )
     parser.add_argument(
         "--max-guess",
@@ -121,7 +121,7 @@ def accepted(text: str) -> float:
 
 def _adoption(chosen: argparse.Namespace) -> Adoption | None:
     """By whom a decision is adopted and until when; None without a record, and UsageError for what needs one."""
-    from policysim.decision.adoption import Adoption
+    from policysim.decision.choice_record import Adoption
     from policysim.question.protocol import UsageError
 
     if not chosen.decision_record:

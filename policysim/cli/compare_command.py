@@ -78,6 +78,12 @@ def add(commands: Commands) -> None:
         help="page, column or slide: what the figures are sized for",
     )
     parser.add_argument(
+        "--figures",
+        type=names,
+        metavar="NAME,NAME",
+        help="which figures are drawn and written, such as frontier (default: all)",
+    )
+    parser.add_argument(
         "--price-list", action="store_true", help="also print what hiding each single feature costs at best"
     )
     parser.add_argument("--full", action="store_true", help="also print the tables behind the screen")
@@ -129,7 +135,8 @@ def run(chosen: argparse.Namespace) -> int:
     if "counted" in kind.takes:
         # Who counts is no option of a manifest.
         question = replace(question, workers=workers)
-    wanted = FigureFiles(chosen.format or DEFAULT.formats, chosen.figure_size or DEFAULT.size)
+    size, drawn = chosen.figure_size or DEFAULT.size, tuple(chosen.figures or ())
+    wanted = FigureFiles(chosen.format or DEFAULT.formats, size, drawn)
     command = command_line(chosen.study, options, wanted)
     return deliver(
         question,
@@ -206,4 +213,5 @@ def command_line(study: str, options: Mapping[str, Any], wanted: FigureFiles) ->
             words += [flag, ",".join(f'"{text}"' if "," in text else text for text in texts)]
     words += ["--format", ",".join(wanted.formats)] if wanted.formats != DEFAULT.formats else []
     words += ["--figure-size", wanted.size] if wanted.size != DEFAULT.size else []
+    words += ["--figures", ",".join(wanted.names)] if wanted.names else []
     return shlex.join(words)

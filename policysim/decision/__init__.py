@@ -11,11 +11,12 @@ scenario_outcomes   what only a scenario tells: losses by outcome, prevalence, a
 prices           what hiding each feature costs
 frontier         utility against harm
 publishing       what each way to publish treatments costs the patients, and its reader
-behind_options   the tables behind the options: mechanisms, prices, an observer, redraws
-decision_drawings    the figures
+behind_options   the tables behind the options: mechanisms, prices, an observer, redraws, ways to publish
+decision_drawings   the figures of a report
 decision_question    policies compared
-choose, choice_screen, choice_question   which epsilon, which mechanism
-record, record_size   the decision record that people sign, and how large its letters may be on one sheet
-adoption, methods     what must be accepted for it, a paragraph for a paper
+choose           which epsilon each policy needs, and what no mechanism can do
+choice_answer    what is chosen of it, and how sure that is, as tables of cells
+choice_record    what the decision record has beside: by whom, on what terms, who pays
+choice_question  which epsilon, which mechanism
 audit, audit_question   claimed and exact privacy loss, also of a table made elsewhere; the sensitivity alone
 """

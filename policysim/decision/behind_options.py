@@ -121,6 +121,23 @@ def observer_table(beliefs: pd.DataFrame, problem: DecisionProblem, epsilon: flo
     return titled_cells(entries, epsilon)
 
 
+def ways_table(publishing: pd.DataFrame, epsilon: float, count: int, *, shares: bool) -> pd.DataFrame:
+    """What each way to publish costs the patients, and its reader."""
+    entries = []
+    for row in publishing[publishing["epsilon"] == epsilon].to_dict("records"):
+        name = str(row["way"])
+        numbers = {
+            **({} if math.isnan(row["expected_deaths"]) else {DEATHS: ("expected_deaths", f"counted {count} 1")}),
+            **({"kept": ("benefit_kept", "kept")} if shares else {}),
+            "guesses": ("guess_rate", "right"),
+            "true": ("true_share", "percent"),
+            "error": ("error_of_a_count", "rounded"),
+        }
+        title = f"{name} ({row['trusted']})"
+        entries += [Entry(name, title, option, float(row[of]), style) for option, (of, style) in numbers.items()]
+    return titled_cells(entries, epsilon)
+
+
 def redrawn_table(certainty: pd.DataFrame, labels: Labels, epsilon: float) -> pd.DataFrame:
     """In how many redraws each option is better than one treatment for all, and has fewer deaths."""
     entries = []

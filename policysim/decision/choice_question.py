@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import asdict, dataclass
+from typing import Any
+
+import pandas as pd
 
 from policies.catalogue import CATALOGUE
 from policies.problem import DecisionProblem
-from policysim.decision import record as page
-from policysim.decision.adoption import DEATHS, Adoption, document
-from policysim.decision.choice_screen import asked, choices_screen
+from policies.reference import BestFixed, Greedy
+from policysim.decision.choice_answer import choice_tables
+from policysim.decision.choice_record import Adoption, record_tables
 from policysim.decision.choose import Choices, Verdict, Wish, choose
-from policysim.decision.methods import methods, price_of
+from policysim.decision.redraws import redrawn
 from policysim.files.whole_folders import json_text
 from policysim.question import EXIT_CHECK
 from policysim.question.answer import Answer, Page
-from policysim.question.protocol import Progress, Question, UsageError
-from policysim.question.screen_lines import wrap
-from policysim.study.declared import Study
+from policysim.question.protocol import SILENT, Progress, Question, UsageError
+from policysim.study.declared import ScenarioStudy, Study
+from policysim.study.labels import labels_of
+from policysim.study.options_table import DEATHS
 from policysim.study.study_problem import build_problem
 from policysim.study.sweep import applies, usable_policies
 
@@ -66,35 +71,39 @@ class ChoiceQuestion(Question):
         usable, _ = usable_policies(asked_for, problem, named="all" not in self.named)
         policies = [policy for policy in asked_for if policy.name in usable and policy.uses_epsilon]
         found = choose(problem, self.wish, [policy for policy in policies if applies(policy, problem)], progress)
-        return answer_of_choices(study, problem, found, record=self.record)
+        return answer_of_choices(study, problem, found, record=self.record, progress=progress)
 
 
-def answer_of_choices(study: Study, problem: DecisionProblem, choices: Choices, *, record: Adoption | None) -> Answer:
-    """What was found, as a screen, and with `record` as a page that people sign, unless it must be accepted first."""
-    price = price_of(study, problem, choices)
-    proof = choices.certificate
-    refused = record.refused(choices) if record else ""
+def answer_of_choices(
+    study: Study, problem: DecisionProblem, choices: Choices, *, record: Adoption | None, progress: Progress = SILENT
+) -> Answer:
+    """What was found, as tables, and with `record` as a page that people sign, unless it must be accepted first."""
+    drawn = scenario = None
+    if isinstance(study, ScenarioStudy):
+        scenario = study.scenario
+        judged = [BestFixed(), Greedy(), *choices.mechanisms.values()]
+        drawn = redrawn(study, problem, judged, progress).options
+    accepted = record.accepted_deaths if record else math.inf
+    labels = labels_of(study, problem)
+    tables = choice_tables(problem, choices, labels, drawn, scenario=scenario, accepted=accepted)
+    refused = bool(tables["verdict"].set_index("key").loc["refused", "holds"])
     adopted = record if record and not refused else None
+    proof = choices.certificate
     done = choices.verdict in (Verdict.CAN, Verdict.MAY) and not refused
+    page = {"tables": record_tables(study, problem, choices, tables, adopted)} if adopted else {}
     return Answer(
-        screen=[
-            *choices_screen(study, choices, CERTIFICATE if proof is not None else None),
-            *(["", *wrap(refused)] if refused else ()),
-        ],
+        screen=[],
+        options=tables,
+        kind="choice",
         document={
-            "study": study.name,
-            **asdict(choices),
-            "verdict": choices.verdict.value,
-            "possible": choices.possible,
-            "bounds": dict(choices.wish.demand(problem).at_most),
+            **choice_document(study, problem, choices, tables),
             "certificate_file": None,
             "decision_record": None,
-            "record": document(problem, choices, adopted, study.title, asked(choices)) if adopted else None,
-            "refused": refused or None,
-            "methods": asdict(methods(study, problem, choices, price)),
+            "record": asdict(adopted) if adopted else None,
+            "refused": refused,
         },
-        pages={RECORD: Page(RECORD, page.record_values(study, problem, choices, price, adopted))} if adopted else {},
-        packages=CATALOGUE.versions(row.policy for row in choices.rows),
+        pages={RECORD: Page(RECORD, page)} if adopted else {},
+        packages=CATALOGUE.versions(choices.needs["policy"]),
         files={} if proof is None else {CERTIFICATE: json_text(proof).encode()},
         named={
             **({} if proof is None else {"Certificate file": CERTIFICATE}),
@@ -102,3 +111,26 @@ def answer_of_choices(study: Study, problem: DecisionProblem, choices: Choices, 
         },
         exit_code=0 if done else EXIT_CHECK,
     )
+
+
+def choice_document(
+    study: Study, problem: DecisionProblem, choices: Choices, tables: dict[str, pd.DataFrame]
+) -> dict[str, Any]:
+    """What --json prints: all that was found, what is chosen, and the verdicts by redraws."""
+    lines, verdict = tables["lines"], tables["verdict"]
+    return {
+        "study": study.name,
+        "wish": asdict(choices.wish),
+        "rows": choices.needs.to_dict("records"),
+        "for_all": choices.for_all.to_dict("records"),
+        "chosen": next(iter(lines.loc[lines["chosen"], "option"]), None),
+        "holds": verdict.loc[verdict["holds"], "key"].tolist(),
+        "certainty": tables["certainty"].to_dict("records"),
+        "limit": choices.limit,
+        "limit_proven": choices.limit_proven,
+        "least_possible": [asdict(each) for each in choices.least_possible],
+        "certificate": choices.certificate,
+        "verdict": choices.verdict.value,
+        "possible": {Verdict.CAN: True, Verdict.CANNOT: False}.get(choices.verdict),
+        "bounds": dict(choices.wish.demand(problem).at_most),
+    }

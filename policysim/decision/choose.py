@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
@@ -14,16 +14,17 @@ import pandas as pd
 from policies.arrays import ROUNDING, FloatArray
 from policies.catalogue import make_policy
 from policies.policy import Policy
-from policies.privacy_loss import guess_rate_within
+from policies.privacy_loss import guess_rate_within, privacy_loss_of_logs
 from policies.problem import DecisionProblem
-from policies.reference import BestFixed, Greedy
-from policysim.decision.demands import Demand, demand_curve, expected_deaths, make_demand
+from policies.reference import BestFixed
+from policysim.decision.demands import Demand, demand_curve, expected_loss, expected_outcome, make_demand
 from policysim.decision.limit import LeastPossible, Limit
-from policysim.decision.prices import uses_hidden
-from policysim.question.formats import LEAST_EVENTS, next_below, population, steady
+from policysim.question.formats import next_below, steady
 from policysim.question.protocol import SILENT, Progress
+from policysim.question.words import guesses
 from policysim.study.checks import checked_tables, guess_rate_of
 from policysim.study.gain import Gain
+from policysim.study.options_table import FOR_ALL
 from policysim.study.search import SCAN_TO, SCANNED, TOLERANCE, Curve, UnreachableError, fewest_digits
 from policysim.study.sweep import evaluate_each, evaluated_on, prepare
 
@@ -50,7 +51,7 @@ class Wish:
     keep, max_loss : float or None
         Shares, as in `smallest_epsilon`.
     max_extra_deaths : float or None
-        Per patient.
+        Per patient, beyond those of the best treatment for all.
     at_most : mapping of str to float or "one for all"
         The most of an outcome that is expected per patient, as in `smallest_epsilon`.
     max_guess : float or None
@@ -106,30 +107,6 @@ class Wish:
 
 
 @dataclass(frozen=True)
-class Choice:
-    """One policy at the least epsilon that meets the demand, rounded up as `fewest_digits` does: all else is at that.
-
-    `epsilon` is inf, and the rest NaN, where none was found; `allowed` says whether the wished limits on guessing allow
-    it. `right_guesses` bounds the guesses under any mechanism with this epsilon, `guess_rate` is that of the policy
-    (NaN where it takes too long to compute). `value` is the expected utility, `action` the treatment that everybody
-    gets, if it is one for all.
-    """
-
-    policy: str
-    epsilon: float
-    benefit_kept: float
-    extra_deaths: float
-    right_guesses: float
-    allowed: bool
-    value: float = math.nan
-    action: str = ""
-    guess_rate: float = math.nan
-
-
-COLUMNS = [column.name for column in fields(Choice)]
-
-
-@dataclass(frozen=True)
 class Choices:
     """The answer to a wish.
 
@@ -137,20 +114,17 @@ class Choices:
     ----------
     wish : Wish
         What was asked for.
-    rows : list of Choice
-        The policy that needs least first.
-    one_for_all : Choice or None
-        The best single treatment for all among those that meet the wish already, if one does: it costs no privacy, so
-        nothing else is to be chosen.
-    best_fixed : Choice
-        The best single treatment for all, whether or not it meets the wish: what the others are to be judged by.
-    safest : Choice
-        The single treatment for all that costs the fewest deaths; the best one of equals, and where none are counted.
-    has_shares : bool
-        Whether `benefit_kept` is worth printing: see `Gain.has_shares`.
-    used : bool
-        Whether the model uses anything of what is hidden: if not, no choice between treatments depends on it, and
-        nothing can be said about its price.
+    needs : DataFrame
+        A row for each policy at the least epsilon that meets the demand, rounded up as `fewest_digits` does, which
+        needs least first: policy, actions (what everybody gets, if it is one for all), epsilon (inf, and the rest NaN,
+        where none was found), allowed (whether the wished limits on guessing allow it), value and loss (in utility),
+        benefit_kept, epsilon_spent (the exact privacy loss), right_guesses (a bound under any mechanism with this
+        epsilon), guess_rate (of the policy; NaN where it takes too long to compute), and `expected_OUTCOME`.
+    for_all : DataFrame
+        The same at epsilon 0 of the best treatment for all by utility (best-fixed), and then of each one ("for all: "
+        and its name): `allowed` says whether it meets the demand.
+    mechanisms : mapping of str to Policy
+        The policies of `needs` at their epsilons, where one was found.
     limit : float
         No mechanism meets the demand at this epsilon or a smaller one; inf if none does at any, 0 if nothing is known.
     limit_proven : bool
@@ -162,12 +136,9 @@ class Choices:
     """
 
     wish: Wish
-    rows: list[Choice]
-    one_for_all: Choice | None
-    best_fixed: Choice
-    safest: Choice
-    has_shares: bool
-    used: bool
+    needs: pd.DataFrame
+    for_all: pd.DataFrame
+    mechanisms: Mapping[str, Policy]
     limit: float
     limit_proven: bool
     certificate: dict[str, Any] | None
@@ -183,36 +154,22 @@ class Choices:
         return Verdict.MAY if self.limit < self.wish.max_epsilon else Verdict.NONE
 
     @property
-    def possible(self) -> bool | None:
-        """True and False as proven by a mechanism or by a certificate; None where neither is there."""
-        return {Verdict.CAN: True, Verdict.CANNOT: False}.get(self.verdict)
+    def least(self) -> dict[str, Any] | None:
+        """The row of what needs the least epsilon, if any is allowed: the best treatment for all that is enough, first.
 
-    @property
-    def least(self) -> Choice | None:
-        """The policy that needs the least epsilon, if any is allowed; one treatment for all needs none."""
-        return self.one_for_all or next((row for row in self.rows if row.allowed), None)
+        Of equals, the best one is there twice, and comes first.
+        """
+        enough = sorted(rows_of(self.for_all[self.for_all["allowed"]]), key=lambda row: -float(row["value"]))
+        return next(iter([*enough, *rows_of(self.needs[self.needs["allowed"]])]), None)
 
-    def attains(self, row: Choice) -> bool:
-        """Whether no mechanism meets the demand at the next smaller number of as many digits as a row's epsilon."""
-        return self.limit_proven and 0 < row.epsilon < math.inf and next_below(row.epsilon) <= self.limit
+    def attains(self, epsilon: float) -> bool:
+        """Whether no mechanism meets the demand at the next smaller number of as many digits as an epsilon."""
+        return self.limit_proven and 0 < epsilon < math.inf and next_below(epsilon) <= self.limit
 
-    @property
-    def count(self) -> int:
-        """Among how many patients deaths are counted, in all that is said of the decision."""
-        named = [*self.rows, self.best_fixed, self.safest, *([self.one_for_all] if self.one_for_all else [])]
-        return population(row.extra_deaths for row in named)
 
-    @property
-    def more_deaths(self) -> float:
-        """The deaths per patient of what is chosen beyond the safest treatment for all; NaN where none are counted."""
-        return math.nan if self.least is None else self.least.extra_deaths - self.safest.extra_deaths
-
-    @property
-    def dominated(self) -> bool:
-        """Whether what is chosen costs more deaths than the safest treatment for all, and more privacy."""
-        # NaN is not more.
-        costs = self.more_deaths * population([self.more_deaths]) >= LEAST_EVENTS
-        return costs and self.least is not None and self.least.epsilon > 0
+def rows_of(table: pd.DataFrame) -> list[dict[str, Any]]:
+    """The rows of a table, by the names of its columns."""
+    return [{str(name): value for name, value in row.items()} for row in table.to_dict("records")]
 
 
 def choose(
@@ -259,14 +216,19 @@ def choose(
     if proven and least < below < least * (1 + 3 * TOLERANCE) and limit.certificate(below) is not None:
         least = below
     for_all = pd.DataFrame([_for_all(problem, demand, place) for place in (None, *range(problem.n_actions))])
-    found = bool(for_all["allowed"].any()) or any(row["allowed"] for row in rows)
+    needs = pd.DataFrame(rows, columns=for_all.columns).astype({"allowed": bool})
+    found = bool(for_all["allowed"].any() or needs["allowed"].any())
     may = found or least < wish.max_epsilon * (1 - TOLERANCE)
     proof = None if may else limit.certificate(wish.epsilon_to_refute)
-    return _choices(
-        problem,
-        wish,
-        pd.DataFrame(rows, columns=COLUMNS),
-        for_all,
+    return Choices(
+        wish=wish,
+        needs=needs,
+        for_all=for_all,
+        mechanisms={
+            template.name: replace(demand.within(template), epsilon=row["epsilon"])
+            for template, row in needed.items()
+            if row["epsilon"] < math.inf
+        },
         limit=least,
         limit_proven=proven,
         certificate=proof,
@@ -274,39 +236,23 @@ def choose(
     )
 
 
-def _choices(
-    problem: DecisionProblem, wish: Wish, needed: pd.DataFrame, for_all: pd.DataFrame, **limit: Any
-) -> Choices:
-    """The answer, from what each policy needs, and from each treatment for all, the best first."""
-    rows: list[Any] = needed.to_dict("records")
-    everybody = [Choice(**{str(name): value for name, value in row.items()}) for row in for_all.to_dict("records")]
-    # Of equals, the best one is there twice, and comes first.
-    enough = [row for row in everybody if row.allowed]
-    return Choices(
-        wish=wish,
-        rows=[Choice(**row) for row in rows],
-        one_for_all=max(enough, key=lambda row: row.value) if enough else None,
-        best_fixed=everybody[0],
-        safest=min(everybody, key=lambda row: row.extra_deaths),
-        has_shares=Gain.of(problem).has_shares,
-        used=uses_hidden(problem),
-        **limit,
-    )
-
-
 def _for_all(problem: DecisionProblem, demand: Demand, action: int | None) -> dict[str, Any]:
     """One treatment for all who allow it, the best for None: `allowed` says whether it meets the demand."""
     table = BestFixed(action=action).probabilities(problem)
-    name = problem.best_fixed_name if action is None else problem.name_for_all(action)
-    allowed = demand.margin(problem, table) >= 0
-    return {**_row(problem, BestFixed.name, table, 0.0), "action": name, "allowed": allowed}
+    shares = problem.prior @ table
+    given = [problem.actions[place] for place in np.argsort(-shares, kind="stable") if shares[place] > 0]
+    return {
+        **row_of(problem, BestFixed.name if action is None else f"{FOR_ALL}{problem.actions[action]}", table, 0.0, 0.0),
+        "actions": tuple(given),
+        "allowed": demand.margin(problem, table) >= 0,
+    }
 
 
 def _least(problem: DecisionProblem, demand: Demand, policy: Policy, wish: Wish, limit: float) -> dict[str, Any]:
     """What a policy needs, keeps and costs at the least epsilon that meets the demand."""
     template, max_epsilon = demand.within(policy), wish.max_epsilon
     on, name = evaluated_on(template, problem), template.name
-    nowhere = dict.fromkeys(COLUMNS, math.nan) | {"policy": name, "epsilon": math.inf, "allowed": False, "action": ""}
+    nowhere = {"policy": name, "actions": (), "epsilon": math.inf, "allowed": False, "value": math.nan}
     curve = demand_curve(problem, demand, template)
     try:
         least = _just_above(limit, curve) if template != policy else math.nan
@@ -325,8 +271,8 @@ def _least(problem: DecisionProblem, demand: Demand, policy: Policy, wish: Wish,
     if demand.loss == 0 and _loses(on, logs):
         # What is lost is too small for a float, and is not nothing.
         return nowhere
-    row = _row(on, name, table, epsilon, max_epsilon)
-    return {**row, "allowed": row["allowed"] and not row["guess_rate"] > wish.most_guessed}
+    row = row_of(on, name, table, epsilon, privacy_loss_of_logs(logs, on.adjacency).epsilon)
+    return {**row, "allowed": epsilon <= max_epsilon and not row["guess_rate"] > wish.most_guessed}
 
 
 def _harder_to_guess(
@@ -367,20 +313,19 @@ def _loses(problem: DecisionProblem, logs: FloatArray) -> bool:
     return bool((worse & (logs > -np.inf) & (problem.prior[:, None] > 0)).any())
 
 
-def _row(
-    problem: DecisionProblem, name: str, table: FloatArray, epsilon: float, max_epsilon: float = math.inf
-) -> dict[str, Any]:
+def row_of(problem: DecisionProblem, name: str, table: FloatArray, epsilon: float, spent: float) -> dict[str, Any]:
     """What a table of probabilities, which needs that epsilon, keeps and costs."""
-    best, counted = Greedy().probabilities(problem), "deaths" in problem.outcomes
-    extra = expected_deaths(problem, table) - expected_deaths(problem, best) if counted else math.nan
+    gain, value = Gain.of(problem), problem.value(table)
     return {
         "policy": name,
+        "actions": (),
         "epsilon": epsilon,
-        "benefit_kept": Gain.of(problem).kept(problem.value(table)),
-        "extra_deaths": extra,
-        "right_guesses": 1 / (1 + math.exp(-epsilon)),
-        "allowed": epsilon <= max_epsilon,
-        "value": problem.value(table),
-        "action": "",
+        "allowed": True,
+        "value": value,
+        "loss": expected_loss(problem, table),
+        "benefit_kept": gain.kept(value),
+        "epsilon_spent": spent,
+        "right_guesses": guesses(epsilon),
         "guess_rate": guess_rate_of(table, problem, epsilon),
+        **{f"expected_{outcome}": expected_outcome(problem, table, outcome) for outcome in problem.outcomes},
     }

@@ -44,14 +44,14 @@ class Means:
 class References:
     """What policies are measured against in one problem.
 
-    Records are of one kind that have the same best, worse and better actions than the first, which is "untreated".
+    Records are of one kind that have the same best action: there are as many kinds as actions.
 
     Attributes
     ----------
     actions : tuple of str
         Their names.
-    best, worse, better : arrays of bool, (n_kinds, n_actions)
-        Which action is best; which are worse, and which better, than the first.
+    best : array of bool, (n_kinds, n_actions)
+        Which action is best.
     magnitudes : array, (n_groups,)
         The mean of a record's largest |utility|: the scale of the rounding of values.
     greedy, best_fixed, uniform : Means
@@ -60,8 +60,6 @@ class References:
 
     actions: tuple[str, ...]
     best: NDArray[np.bool_]
-    worse: NDArray[np.bool_]
-    better: NDArray[np.bool_]
     magnitudes: FloatArray
     greedy: Means
     best_fixed: Means
@@ -128,29 +126,17 @@ def best_action_rate(of: PolicyMeans) -> FloatArray:
     return rates
 
 
-def worse_than_untreated(of: PolicyMeans) -> FloatArray:
-    """P(an action of less utility than the first)."""
-    rates: FloatArray = np.einsum("gka,ka->g", of.means.chosen, of.references.worse)
-    return rates
-
-
-def better_than_untreated(of: PolicyMeans) -> FloatArray:
-    """P(an action of more utility than the first)."""
-    rates: FloatArray = np.einsum("gka,ka->g", of.means.chosen, of.references.better)
-    return rates
-
-
 def given(of: PolicyMeans) -> dict[str, FloatArray]:
     """P(action), of each."""
     return dict(zip(of.references.actions, of.means.chosen.sum(axis=1).T, strict=True))
 
 
 def extra(of: PolicyMeans) -> dict[str, FloatArray]:
-    """E(outcome) − E(outcome under greedy), of each."""
+    """E(outcome) − E(outcome under best-fixed, the same treatment in each group), of each."""
     found = {}
     for name, mean in of.means.outcomes.items():
-        least = of.references.greedy.outcomes[name]
-        found[name] = excess(mean, least, np.maximum(abs(mean), abs(least)))
+        fixed = of.references.best_fixed.outcomes[name]
+        found[name] = excess(mean, fixed, np.maximum(abs(mean), abs(fixed)))
     return found
 
 
@@ -162,11 +148,9 @@ COLUMNS: tuple[Column[PolicyMeans], ...] = (
     Column("normalized_loss", "utility lost, of what choosing by lot loses", "share", "percent", normalized_loss),
     Column("benefit_kept", "benefit kept", "share", "percent", benefit_kept),
     Column("best_action_rate", "best treatment", PROBABILITY, "percent", best_action_rate),
-    Column("worse_than_untreated", "worse than untreated", PROBABILITY, "percent", worse_than_untreated),
-    Column("better_than_untreated", "better than untreated", PROBABILITY, "percent", better_than_untreated),
     Column("p_", "treatment", PROBABILITY, "percent", given),
     Column("expected_", "outcome", "per patient", "events", attrgetter("means.outcomes")),
-    Column("extra_", "outcome beyond the best for each", "per patient", "more_events", extra),
+    Column("extra_", "outcome beyond one treatment for all", "per patient", "more_events", extra),
     Column("epsilon_spent", "privacy spent", "ε", "rounded", attrgetter("epsilon_spent")),
     Column("guess_rate", "right guesses at most", PROBABILITY, "guess_rate", attrgetter("guess_rate")),
     Column("guarantee", "privacy claimed", "ε", "plain", attrgetter("guarantee")),

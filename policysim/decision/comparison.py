@@ -84,11 +84,10 @@ def compare_problem(
           is 0 but for the rounding of sums. Where it is small beside what choosing by lot loses, this is a number
           still, but pages and screens do not print it (`policysim.study.gain.Gain`)
         - `best_action_rate`: probability of the best action
-        - `worse_than_untreated`, `better_than_untreated`: probability of an action that is worse, or better, than the
-          first, which is no treatment, where that is allowed
         - `p_*`: of each action, 0 where it is not allowed (`DecisionProblem.admissible`): greedy, best-fixed
           and uniform choose among what is allowed, and best-fixed has one action for all who allow the same
-        - `expected_*`, `extra_*`: each outcome of the problem, and its excess over greedy
+        - `expected_*`, `extra_*`: each outcome of the problem, and its excess over best-fixed, which gives each group
+          what is best for everyone
         - `epsilon_spent`: exact privacy loss under the problem's adjacency, the same for all groups
         - `guess_rate`: how often the best guess between two equally likely neighbours is right at most, under this
           policy (`policies.guess_rate`), the same for all groups; at most e^epsilon_spent / (1 + e^epsilon_spent), but
@@ -146,24 +145,16 @@ class Evaluator:
         self.problem, self.groups, self._examples = problem, Groups(by, problem.records.groups, problem.prior), examples
         # The mean of a group without patients is NaN.
         self._patients = np.where(self.groups.sizes > 0, self.groups.sizes, math.nan)
-        utilities, untreated = problem.utilities, problem.utilities[:, 0]
-        self._kinds = problem.best_actions
-        for column in utilities.T[1:]:
-            codes = 3 * self._kinds + (column < untreated) + 2 * (column > untreated)
-            self._kinds = pd.factorize(codes, sort=True)[0]
-        typical = np.unique(self._kinds, return_index=True)[1]
-        self._n_kinds = len(typical)
+        self._kinds, self._n_kinds = problem.best_actions, problem.n_actions
         self._weights: dict[DecisionProblem, list[sparse.csc_array]] = {}
         means = {}
         for policy in REFERENCES:
             on = evaluated_on(policy, problem)
             means[policy.name] = self.means(policy.probabilities(on), on)
-        largest = np.maximum(utilities.max(axis=1), -utilities.min(axis=1))
+        largest = np.maximum(problem.utilities.max(axis=1), -problem.utilities.min(axis=1))
         self.references = References(
             actions=tuple(problem.actions),
-            best=np.arange(problem.n_actions) == problem.best_actions[typical, None],
-            worse=utilities[typical] < utilities[typical, :1],
-            better=utilities[typical] > utilities[typical, :1],
+            best=np.eye(problem.n_actions, dtype=bool),
             magnitudes=self.groups.totals(problem.prior * largest) / self._patients,
             greedy=means[Greedy.name],
             best_fixed=means[BestFixed.name],

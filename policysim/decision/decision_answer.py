@@ -34,6 +34,7 @@ from policysim.decision.behind_options import (
     prevalences_table,
     prices_table,
     redrawn_table,
+    ways_table,
     where_it_fails,
 )
 from policysim.decision.beliefs import Beliefs
@@ -64,7 +65,11 @@ COSTS = "costs"
 # Whether it is certain that a private choice is better than one for all, by the verdict.
 SURE_WORDS = {BETTER: "Yes", NOT_BETTER: "Yes, it is not", EQUAL: "Yes, they are equal", UNTOLD: "No"}
 # Of whoever sees the treatment.
-LEARNS = {"fully": "an observer learns nothing", "partly": "an observer learns a little"}
+LEARNS = {
+    "fully": "an observer learns nothing",
+    "partly": "an observer learns a little",
+    "no": "an observer may learn all",
+}
 # Digits of an epsilon that is printed.
 MOST_DIGITS = 6
 # Patients whose description is longer are not named.
@@ -98,10 +103,8 @@ def answer_tables(
     always = (*REFERENCES, Exponential(epsilon), RandomizedResponse(epsilon))
     policies = {policy.name: policy for policy in (*always, *asked.policies)}
     belief = _strongest(found)
-    grids: dict[str, list[FloatArray]] = {}
-    if study is not None:
-        grids, titles = _outcomes(study, problem)
-        labels = replace(labels, outcomes={**labels.outcomes, **titles})
+    grids = {} if study is None else _outcomes(study, problem)
+    labels = replace(labels, outcomes={**labels.outcomes, COSTS: "units of cost"})
     details = _details(problem, columns, policies, grids, belief)
     # What is the sum of others is none of its own beside them.
     sums = [f"{kind}_{SYMPTOMS}" for kind in ("expected", "extra") if grids]
@@ -166,6 +169,7 @@ def _evidence(found: Results, tables: Mapping[str, pd.DataFrame], count: int) ->
     made = {
         "policies": policies_table(found, count, places, shares=shares),
         "method": method_table(found),
+        "ways": ways_table(found.tables["publishing"], epsilon, count, shares=shares),
     }
     if "prices" in found.tables:
         made["prices"] = prices_table(found.tables["prices"], found, count, places, shares=shares)
@@ -220,21 +224,17 @@ def _weights(study: ScenarioStudy) -> dict[str, float]:
     return {**study.utility.weights, DEATHS: study.utility.weights.get(DEATH, 0.0), COSTS: 1.0}
 
 
-def _outcomes(study: ScenarioStudy, problem: DecisionProblem) -> tuple[dict[str, list[FloatArray]], dict[str, str]]:
-    """What else a scenario counts: outcomes that weigh something, and costs; for each action, over its features.
-
-    And the titles of these.
-    """
+def _outcomes(study: ScenarioStudy, problem: DecisionProblem) -> dict[str, list[FloatArray]]:
+    """What else a scenario counts: outcomes that weigh something, and costs; for each action, over its features."""
     response, scenario = ResponseModel(study.scenario), study.scenario
     outcomes = [name for name in scenario.outcomes if name != DEATH and name not in problem.outcomes]
     weighed = [name for name in outcomes if study.utility.weights.get(name)]
     found = {name: [response.chance(name, action) for action in range(problem.n_actions)] for name in weighed}
     costs = response.costs(study.utility.costs)
     found |= {COSTS: costs} if any(np.any(cost) for cost in costs) else {}
-    found = {
+    return {
         name: [np.broadcast_to(grid, scenario.space.shape).ravel() for grid in each] for name, each in found.items()
     }
-    return found, {name: scenario.outcome_title(name) for name in weighed} | {COSTS: "units of cost"}
 
 
 def _strongest(found: Results) -> pd.Series | None:
@@ -343,6 +343,7 @@ def _facts(
         ("patients", math.nan, count, "plain"),
         ("hundred", math.nan, 100, "plain"),
         ("most kept", math.nan, KEEP, "percent"),
+        ("published", math.nan, asked.published_patients, "counted 1 0"),
         *(("at", epsilon, epsilon, "plain") for epsilon in asked.epsilons),
     ]
     copies = tables["comparison"].query("policy == @RandomizedResponse.name and group == @ALL")
@@ -381,6 +382,7 @@ def _names(
     """What words name: each a text by its key."""
     problem, labels, columns, judged = found.problem, found.labels, tables["columns"], tables["certainty"]
     stated = columns[columns["stated"]].set_index("option")
+    names_of = {option: str(title) for option, title in stated["title"].items()}
     chosen = judged[(judged["measure"] == "value") & (judged["policy"] == stated.loc[PRIVATE, "policy"])]
     verdict = str(chosen["verdict"].iloc[0])
     names = {
@@ -388,10 +390,11 @@ def _names(
         "hidden": _hidden(problem, labels),
         "one": stated.loc[ONE, "title"],
         "sure": SURE_WORDS[verdict],
-        "untold": "Fewest deaths cannot be told." if safest_option(tables) else "Deaths are not counted.",
+        "untold": f"Deaths are not counted; with {names_of[ONE]}, an observer learns nothing.",
         **{f"treatment {action}": title for action, title in labels.actions.items()},
         "method": f"Hidden: {labels.hidden}. From: {labels.hidden_from}. Assumed public: {labels.public}.",
         "idle": "",
+        "seen": found.asked.seen,
         **known,
     }
     if labels.disclaimer:
@@ -403,7 +406,8 @@ def _names(
         names |= {
             "safest option": safest,
             "safest": _capital(str(stated.loc[safest, "title"])),
-            "safest hides": LEARNS[str(stated.loc[safest, "hides"])],
+            "safest hides": (learns := LEARNS[str(stated.loc[safest, "hides"])]),
+            "untold": f"As stated {names_of[safest]}, but the redraws cannot tell; {learns}.",
         }
     if belief is not None:
         among = f" among “{belief['among']}”" if 0 < len(belief["among"]) <= MOST_AMONG else ""

@@ -1,381 +1,186 @@
-"""The figures of a study with their words and their data."""
+"""The figures of a decision's report, each with a finding of its own: at most six."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from functools import partial
+from collections.abc import Mapping
 
 import pandas as pd
 
+from policies.randomized_response import RandomizedResponse
 from policies.reference import BestFixed, Greedy
 from policysim import figures
 from policysim.decision.results import Results
 from policysim.decision.scenario_outcomes import titled
-from policysim.figures.card import Curves, card
-from policysim.figures.curves import choices_seen, lines_seen, spending_seen
+from policysim.figures.curves import lines_seen
 from policysim.figures.looks import is_level
-from policysim.figures.parts import WORDS as ICON_WORDS
-from policysim.figures.parts import died_words
-from policysim.question import words
-from policysim.question.answer import ColumnGroup, Drawing, TextTable, wide
-from policysim.question.formats import (
-    NEGLIGIBLE,
-    events,
-    percent,
-    percent_1,
-    plain,
-    population,
-    rounded,
-    sensitivity,
-    written,
-)
-from policysim.question.words import ALL
+from policysim.question.answer import Drawing
+from policysim.question.formats import NEGLIGIBLE, counted, percent, plain, population, rounded, written
+from policysim.question.words import ALL, NOISY_VALUES, group_name
 from policysim.study.basis import in_words
+from policysim.study.options_table import EXPONENTIAL, ONE, PRIVATE
+
+# So many prices, the dearest, are told to readers who cannot see the bars.
+MOST_TOLD = 5
 
 
-def epsilon_drawings(table: pd.DataFrame, choices: pd.DataFrame, epsilon: float, count: int) -> list[Drawing]:
-    """The figures over epsilon.
+def drawings(found: Results, options: Mapping[str, pd.DataFrame]) -> list[Drawing]:
+    """The figures of a comparison, in the order of the page.
 
     Parameters
     ----------
-    table : DataFrame
-        A comparison.
-    choices : DataFrame
-        From `example_probabilities`, of one policy.
-    epsilon : float
-        The study's: where it is decided which policies are drawn, if they are many.
-    count : int
-        Among how many patients deaths are counted, in all that is said of the study.
+    found : Results
+        What was computed.
+    options : mapping of str to DataFrame
+        From `answer_tables`: among how many patients deaths are counted, whether shares of the benefit are said, and
+        which policies are options.
+    """
+    tables, epsilon = found.tables, found.asked.epsilon
+    # What is drawn has the numbers of its file.
+    seen = in_words(written(tables["comparison"]), found.problem.records)
+    columns = options["columns"][options["columns"]["stated"]].set_index("option")
+    rows = options["rows"]
+    count, shares = int(rows["patients"].iloc[0]), bool(rows["section"].eq("benefit").any())
+    # What was compared for the noised copy alone has no line of its own; the exponential mechanism always has one.
+    unasked = {RandomizedResponse.name} - {policy.name for policy in found.asked.policies}
+    seen = seen[~seen["policy"].isin(unasked)]
+    seen = seen if shares else seen.assign(benefit_kept=math.nan)
+    at_epsilon = seen[seen["epsilon"] == epsilon]
+    drawn = [frontier_drawing(seen, epsilon, count)]
+    if "losses-by-outcome" in tables:
+        drawn.append(parts_drawing(titled(written(tables["losses-by-outcome"]), found.labels.outcomes), epsilon))
+    if shares and "frontier" in tables:
+        drawn.append(harm_drawing(written(tables["frontier"]), seen, count))
+    chosen = [columns["policy"].get(option, "") for option in (ONE, PRIVATE, EXPONENTIAL)]
+    drawn.append(groups_drawing(at_epsilon[at_epsilon["policy"].isin([*chosen, BestFixed.name])]))
+    if "prices" in tables:
+        drawn.append(prices_drawing(written(tables["prices"])))
+    ways = written(tables["publishing"])
+    drawn.append(publishing_drawing(ways if shares else ways.assign(benefit_kept=math.nan)))
+    return [drawing for drawing in drawn if drawing is not None]
+
+
+def frontier_drawing(table: pd.DataFrame, epsilon: float, count: int) -> Drawing | None:
+    """Utility lost and deaths over epsilon; None without an epsilon that is above 0 and finite.
+
+    `epsilon` is the study's: where it is decided which policies are drawn, if they are many.
     """
     drawn = figures.over_epsilon(table)
     if drawn.empty:
-        return []
-    epsilons = tuple(float(value) for value in sorted(table["epsilon"].unique()))
-    has_shares = drawn["benefit_kept"].notna().any()
-    shown = (
-        "Benefit kept (0 % is one treatment for all, 100 % the best for each)"
-        if has_shares
-        else "Utility lost per patient"
-    )
-    proven = has_shares and len(figures.out_of_reach(drawn)) > 1
-    region = (
-        " Shaded: what provably no mechanism that gives what it publishes reaches (between two ε: at the larger)."
-        if proven
-        else ""
-    )
-    panels = _panels(drawn, count)
-    names = figures.telling(drawn, epsilon=epsilon)
-    seen = [
-        f"{panel.title[0].upper()}{panel.title[1:]}: "
-        f"{lines_seen(drawn, panel.values, panel.write, epsilon=epsilon, names=names)}."
-        for panel in panels
-    ]
-    # What follows epsilon is told as columns, and what is the same at every epsilon in words.
-    level = drawn["policy"].map(is_level)
-    lines = drawn if level.all() else drawn[~level]
-    same = [
-        f"{row['policy']}: " + ", ".join(f"{panel.title} {panel.write(row[panel.values])}" for panel in panels)
-        for row in drawn[level].drop_duplicates("policy").to_dict("records")
-    ]
-    harm = f", and {panels[1].title}," if len(panels) > 1 else ""
-    drawings = [
-        Drawing(
-            "frontier",
-            "What each ε keeps, and what it costs",
-            f"{shown}{harm} against ε, a line for each of {len(names)} policies; the star at the left is one "
-            "treatment for all, which costs no privacy. On top: of 100 guesses between two records that must look "
-            f"alike, how many an observer can get right at most, 100 e^ε / (1 + e^ε).{region}",
-            lambda size: figures.frontier(table, epsilon=epsilon, count=count, size=size),
-            _over_epsilon(
-                [replace(panel, rows=lines) for panel in panels],
-                "policy",
-                f"The same at every ε: {'; '.join(same)}." if same else "",
-            ),
-            epsilons,
-            seen=" ".join(seen),
-        )
-    ]
-    spending = figures.spenders(table)
-    if not spending.empty:
-        drawings.append(
-            Drawing(
-                "spent-vs-claimed",
-                "Privacy spent against privacy claimed",
-                "The exact privacy loss of each policy against the ε that it was given: a policy on the diagonal uses "
-                f"all of it, one below the diagonal wastes some. {figures.nothing_spent(table)}".rstrip(),
-                lambda size: figures.spent_vs_claimed(table, epsilon=epsilon, size=size),
-                _over_epsilon([ColumnGroup("ε spent", spending, "epsilon_spent", rounded)], "policy"),
-                epsilons,
-                seen=spending_seen(spending, epsilon),
-            )
-        )
-    (policy,) = choices["policy"].unique()
-    drawings.append(
-        Drawing(
-            "action-probabilities",
-            f"What example patients get under {policy}",
-            f"The probability of each treatment over ε under {policy}, a panel for each example patient.",
-            lambda size: figures.action_probabilities(choices, size=size),
-            _over_epsilon(
-                [
-                    ColumnGroup(str(patient), rows, "probability", percent)
-                    for patient, rows in choices.groupby("patient", sort=False)
-                ],
-                "action",
-            ),
-            epsilons,
-            seen=choices_seen(choices, epsilon),
-        )
-    )
-    return drawings
-
-
-def card_drawing(table: pd.DataFrame, best: str, one_for_all: str, epsilon: float) -> Drawing | None:
-    """The benefit that a policy keeps over epsilon, or the utility that it loses; None where nothing can be drawn."""
-    rows = figures.over_epsilon(table)
-    column = "benefit_kept" if rows["benefit_kept"].notna().any() else "loss"
-    mine = rows[(rows["policy"] == best) & rows[column].notna()]
-    if len(mine) < 2:
         return None
-    shares = column == "benefit_kept"
-    reach = figures.out_of_reach(rows) if shares else rows.iloc[:0]
-    fixed = rows.loc[rows["policy"] == BestFixed.name, column]
-    now = mine.loc[mine["epsilon"] == epsilon, column]
-    return card(
-        Curves(
-            {best: _points(mine, column)},
-            x="ε (log scale)",
-            y="benefit kept" if shares else "utility lost per patient",
-            share=shares,
-            level=((f"{one_for_all} for all", float(fixed.iloc[0])),) if len(fixed) else (),
-            out_of_reach=_points(reach, "most_kept") if len(reach) > 1 else (),
-            mark=(epsilon, float(now.iloc[0])) if len(now) else None,
-            limits=(min(-0.05, float(mine[column].min())), 1.03) if shares else None,
-        )
-    )
-
-
-def _points(rows: pd.DataFrame, column: str) -> list[tuple[float, float]]:
-    return [(float(x), float(y)) for x, y in zip(rows["epsilon"], rows[column], strict=True)]
-
-
-def frontier_drawing(frontier: pd.DataFrame | None, table: pd.DataFrame, count: int) -> Drawing | None:
-    """Benefit against deaths among `count` patients; None without a frontier."""
-    if frontier is None:
-        return None
+    # The best for each loses nothing, and what treats by lot is no choice: they would be level lines.
+    drawn = drawn[[name == BestFixed.name or not is_level(name) for name in drawn["policy"]]]
+    names, harm = figures.telling(drawn, epsilon=epsilon), figures.harm_of(drawn)
+    seen = f"Utility lost per patient: {lines_seen(drawn, 'loss', rounded, epsilon=epsilon, names=names)}."
+    outcome = harm.removeprefix("expected_").replace("_", " ")
+    if harm:
+        per = count if outcome == "deaths" else population(drawn[harm])
+        lines = lines_seen(drawn, harm, lambda rate: counted(rate, per, 1), epsilon=epsilon, names=names)
+        seen += f" {outcome.capitalize()} per {per:,} patients: {lines}."
     return Drawing(
-        "benefit-vs-deaths",
-        "Benefit against deaths",
-        "A black line for each ε, from the safest to the most useful mechanism; a dot for each of the others.",
-        lambda size: figures.benefit_vs_harm(frontier, table, count=count, size=size),
-        TextTable(
-            ("ε", "penalty on a death", "benefit kept", f"extra deaths per {count:,}"),
-            tuple(
-                (
-                    plain(row["epsilon"]),
-                    rounded(row["penalty"]),
-                    percent_1(row["benefit_kept"]),
-                    events(row["extra_deaths"], count, sign=True),
-                )
-                for row in frontier.to_dict("records")
-            ),
-        ),
-        table="frontier.csv",
-        seen="; ".join(
-            f"at ε = {plain(float(line['epsilon'].iloc[0]))} from {_corner(line.iloc[-1], count)} to "
-            f"{_corner(line.iloc[0], count)}"
-            for _, line in frontier.groupby("epsilon")
-        ).capitalize()
-        + ".",
+        "frontier",
+        f"Utility{f' and {outcome}' if harm else ''} against ε",
+        "A line for each policy over ε; the star at the left is one treatment for all, which costs no privacy. On top: "
+        "of 100 guesses between two records that must look alike, how many an observer can get right at most.",
+        lambda size: figures.frontier(table, policies=names, count=count, size=size),
+        epsilons=tuple(float(value) for value in sorted(table["epsilon"].unique())),
+        seen=seen,
     )
 
 
-def _corner(row: pd.Series, count: int) -> str:
-    return f"{percent(row['benefit_kept'])} with {events(row['extra_deaths'], count, sign=True)} deaths"
-
-
-def icons_drawing(at_epsilon: pd.DataFrame, policy: str) -> Drawing | None:
-    """What a policy does to 1,000 patients; None where it was not compared."""
-    rows = at_epsilon[(at_epsilon["group"] == ALL) & (at_epsilon["policy"] == policy)]
-    if rows.empty or rows["better_than_untreated"].isna().any():
-        return None
-    row = rows.iloc[0]
-    counts = figures.icon_counts(row)
-    said = [f"{counts[name]:,} {text}" for name, text in ICON_WORDS.items() if name in ("better", "same", "worse")]
-    extra = float(row.get("extra_deaths", math.nan))
-    if not math.isnan(extra):
-        said.append(died_words(extra))
-    return Drawing(
-        "icon-array",
-        f"1,000 patients under {policy}, at ε = {plain(float(row['epsilon']))}",
-        "A mark for each of 1,000 patients, by whether they score higher with the treatment that they get than "
-        "untreated, the same, or lower. The last marks are black: one for each extra death, none for less than half of "
-        "one.",
-        lambda size: figures.icon_array(at_epsilon, policy=policy, size=size),
-        TextTable(
-            ("of 1,000 patients", policy),
-            tuple((text, number) for number, _, text in (one.partition(" ") for one in said)),
-        ),
-        seen=f"Of 1,000 patients, {words.in_a_row(said, 'and')}.",
-    )
-
-
-def parts_drawing(parts: pd.DataFrame | None, epsilon: float) -> Drawing | None:
+def parts_drawing(parts: pd.DataFrame, epsilon: float) -> Drawing | None:
     """What the benefit is made of; None where one treatment for all, against which it is counted, is not among them."""
-    if parts is None:
-        return None
     gained = figures.gained_by_outcome(parts)
     if gained.empty:
         return None
-    rows = gained.assign(outcome=[str(name).replace("_", " ") for name in gained["outcome"]])
     told = []
-    for name, of in rows.groupby("policy", sort=False):
+    for name, of in gained.groupby("policy", sort=False):
         most = of.iloc[int(of["gained"].abs().to_numpy().argmax())]
         if abs(most["gained"]) > NEGLIGIBLE:
-            largest = f"{most['outcome']} ({rounded(most['gained'], sign=True)})"
+            largest = f"{str(most['outcome']).replace('_', ' ')} ({rounded(most['gained'], sign=True)})"
             told.append(f"{name} {rounded(of['gained'].sum(), sign=True)}, most of it in {largest}")
     return Drawing(
         "benefit-parts",
-        "What the benefit is made of",
-        f"The utility per patient that each policy gains over one treatment for all at ε = {plain(epsilon)}, by "
-        "the outcomes and costs of treatments that it is gained in. The diamond is the sum.",
+        f"What the benefit is made of, at ε = {plain(epsilon)}",
+        "The utility per patient that each policy gains over one treatment for all, by the outcomes and costs of "
+        "treatments that it is gained in. The diamond is the sum.",
         lambda size: figures.benefit_parts(parts, size=size),
-        wide(
-            [ColumnGroup("utility gained per patient", rows, "gained", partial(rounded, sign=True))],
-            index="outcome",
-            columns="policy",
-            name_index=str,
-        ),
         table="losses-by-outcome.csv",
         seen=f"Utility against one treatment for all: {'; '.join(told) or 'the same under every policy'}.",
     )
 
 
-def groups_drawing(at_epsilon: pd.DataFrame, policies: Sequence[str]) -> Drawing | None:
-    """Who bears the loss; None without groups."""
-    rows = at_epsilon[at_epsilon["policy"].isin(list(policies)) & at_epsilon["loss"].notna()]
-    if rows.empty or (rows["group"] == ALL).all():
+def harm_drawing(frontier: pd.DataFrame, table: pd.DataFrame, count: int) -> Drawing:
+    """Benefit against deaths."""
+
+    def corner(row: pd.Series) -> str:
+        return f"{percent(row['benefit_kept'])} with {counted(row['expected_deaths'], count, 1)} deaths"
+
+    told = [
+        f"at ε = {plain(float(line['epsilon'].iloc[0]))} from {corner(line.iloc[-1])} to {corner(line.iloc[0])}"
+        for _, line in frontier.groupby("epsilon")
+    ]
+    return Drawing(
+        "benefit-vs-deaths",
+        "Benefit against deaths",
+        "A black line for each ε, from the safest to the most useful mechanism; a dot for each of the others.",
+        lambda size: figures.benefit_vs_harm(frontier, table, count=count, size=size),
+        table="frontier.csv",
+        seen=f"Of {count:,} patients, {'; '.join(told)}.",
+    )
+
+
+def groups_drawing(rows: pd.DataFrame) -> Drawing | None:
+    """Who bears the loss; None without groups, and where none loses anything."""
+    grouped = rows[(rows["group"] != ALL) & (rows["policy"] != Greedy.name)].dropna(subset="loss")
+    if grouped.empty or grouped["loss"].max() <= NEGLIGIBLE:
         return None
-    drawn = rows[rows["policy"].isin(figures.telling(rows))]
-    everyone = drawn[drawn["group"] == ALL].set_index("policy")["loss"]
-    losing = [name for name in dict.fromkeys(drawn["policy"]) if name != Greedy.name]
-    grouped = drawn[drawn["group"] != ALL].dropna(subset="loss")
+    everyone = rows[rows["group"] == ALL].set_index("policy")["loss"]
     worst = grouped.loc[grouped.groupby("policy", sort=False)["loss"].idxmax()]
     told = [
-        f"{row['policy']} costs {words.group_name(row['group'], row['level'])} {rounded(row['loss'])}, everyone "
+        f"{row['policy']} costs {group_name(row['group'], row['level'])} {rounded(row['loss'])}, everyone "
         f"{rounded(everyone[row['policy']])}"
         for row in worst.to_dict("records")
-        if row["loss"] > NEGLIGIBLE
     ]
     return Drawing(
         "loss-by-group",
-        "Who bears the loss",
-        "The utility that each group of patients loses"
-        + (f", a panel for each of {len(losing)} policies." if len(losing) > 1 else f" under {losing[0]}."),
+        f"Who bears the loss, at ε = {plain(float(rows['epsilon'].iloc[0]))}",
+        "The utility that each group of patients loses, a panel for each policy.",
         lambda size: figures.loss_by_group(rows, size=size),
-        None,
-        seen=f"Utility lost per patient by those who lose most: {'; '.join(told) or 'nobody loses anything'}.",
+        seen=f"Utility lost per patient by those who lose most: {'; '.join(told)}.",
     )
 
 
-def weights_drawing(drivers: pd.DataFrame | None) -> Drawing | None:
-    """Which outcome drives the sensitivity; None where no scenario says."""
-    if drivers is None:
-        return None
-    return Drawing(
-        "sensitivity-by-weight",
-        "What drives the sensitivity",
-        "For each outcome, how far its weighted probability can move between two neighbours, and how much of the "
-        "sensitivity it makes up between the two that attain it.",
-        lambda size: figures.sensitivity_by_weight(drivers, size=size),
-        TextTable(
-            ("outcome", "weight", "of itself", "in the sensitivity", "share"),
-            tuple(
-                (
-                    str(row["outcome"]).replace("_", " "),
-                    rounded(row["weight"]),
-                    sensitivity(row["sensitivity"]),
-                    sensitivity(row["contribution"]),
-                    percent(row["share"]),
-                )
-                for row in drivers.to_dict("records")
-            ),
-            (("in units of utility", 3), ("of Δ", 1)),
-        ),
-        seen="; ".join(
-            f"{str(row['outcome']).replace('_', ' ')}: {sensitivity(row['contribution'])}, {percent(row['share'])} of Δ"
-            for row in drivers.sort_values("contribution", ascending=False).head(3).to_dict("records")
-        )
-        + ".",
-    )
-
-
-def patients_drawing(losses: pd.DataFrame, epsilon: float) -> Drawing:
-    """How losses vary between patients."""
-    drawn = losses[losses["policy"] != Greedy.name]
+def prices_drawing(prices: pd.DataFrame) -> Drawing:
+    """What hiding each feature costs at best."""
     told = [
-        f"under {name} half lose {rounded(float(of.loc[of['quantile'] >= 0.5, 'loss'].min()))} or less, and the "
-        f"worst-off {100 * (1 - of['quantile'].max()):g} % {rounded(float(of['loss'].max()))} or more"
-        for name, of in drawn.groupby("policy", sort=False)
+        f"{str(row['hides']).replace('_', ' ')} {rounded(row['loss'])}"
+        for row in prices[prices["loss"] > NEGLIGIBLE].head(MOST_TOLD).to_dict("records")
     ]
     return Drawing(
-        "patient-losses",
-        f"How much single patients lose, at ε = {plain(epsilon)}",
-        "The utility that patients lose against the best treatment for each, from who loses least to who loses most; a "
-        "level piece of a line is patients who lose the same.",
-        lambda size: figures.patient_losses(losses, size=size),
-        wide(
-            [ColumnGroup("utility that a patient loses at most", losses, "loss", rounded)],
-            index="quantile",
-            columns="policy",
-            name_index=lambda share: f"{100 * share:g} %",
-        ),
-        seen=f"Of all patients, {'; '.join(told)}.",
+        "price-list",
+        f"What hiding each feature costs, at ε = {plain(float(prices['epsilon'].iloc[0]))}",
+        "The utility that the best mechanism loses per patient if one feature is hidden, and all else is public.",
+        lambda size: figures.price_bars(prices, size=size),
+        table="prices.csv",
+        seen=f"Utility lost per patient, dearest first: {'; '.join(told) or 'none'}.",
     )
 
 
-def _panels(drawn: pd.DataFrame, count: int) -> list[ColumnGroup]:
-    """What the panels of the frontier show, with how it is written."""
-    panels = [
-        ColumnGroup("benefit kept", drawn, "benefit_kept", percent)
-        if drawn["benefit_kept"].notna().any()
-        else ColumnGroup("utility lost per patient", drawn, "loss", rounded)
-    ]
-    harm = figures.harm_of(drawn)
-    if harm:
-        per = count if harm == "extra_deaths" else population(drawn[harm])
-        title = f"{harm.replace('_', ' ')} per {per:,} patients"
-        panels.append(ColumnGroup(title, drawn, harm, lambda rate: events(rate, per)))
-    return panels
-
-
-def _over_epsilon(panels: Sequence[ColumnGroup], columns: str, note: str = "") -> TextTable:
-    return wide(panels, index="epsilon", columns=columns, name_index=plain, note=note)
-
-
-def drawings(found: Results, options: Mapping[str, pd.DataFrame]) -> list[Drawing]:
-    """The figures of a comparison, in the order of the page."""
-    count, epsilon = int(options["rows"]["patients"].iloc[0]), found.asked.epsilon
-    shares = bool(options["rows"]["section"].eq("benefit").any())
-    seen = in_words(written(found.tables["comparison"]), found.problem.records)
-    seen = seen[
-        ~seen["policy"].isin({"randomized-response", "exponential"} - {policy.name for policy in found.asked.policies})
-    ]
-    seen = seen if shares else seen.assign(benefit_kept=math.nan)
-    at_epsilon = seen[seen["epsilon"] == epsilon]
-    parts = (
-        titled(written(found.tables["losses-by-outcome"]), found.labels.outcomes)
-        if "losses-by-outcome" in found.tables
-        else None
+def publishing_drawing(ways: pd.DataFrame) -> Drawing | None:
+    """What a reader of noised copies can know; None with fewer than two epsilons, or where nothing is known."""
+    rows = ways[ways["epsilon"].between(0, math.inf, inclusive="neither")]
+    if rows["epsilon"].nunique() < 2 or rows[["true_share", "error_of_a_count"]].isna().all(axis=None):
+        return None
+    copies = rows[rows["way"] == NOISY_VALUES].sort_values("epsilon")
+    pairs = copies[["true_share", "epsilon"]].to_numpy().tolist()
+    told = [f"{percent(share)} at {plain(epsilon)}" for share, epsilon in pairs]
+    return Drawing(
+        "publishing",
+        "What a reader of noised copies can know, against ε",
+        "The share of true values among noised copies of the best treatment for each, the error of a count, and the "
+        "benefit that those keep who give what they publish.",
+        lambda size: figures.publishing(rows, size=size),
+        table="publishing.csv",
+        seen=f"True values among noised copies, by ε: {', '.join(told)}.",
     )
-    curve = found.tables.get("frontier") if shares else None
-    examples = found.tables["examples"]
-    drawn: list[Drawing | None] = [
-        *epsilon_drawings(seen, examples[examples["policy"] == examples["policy"].iloc[0]], epsilon, count)[:1],
-        parts_drawing(parts, epsilon),
-        frontier_drawing(None if curve is None else written(curve), seen, count),
-        groups_drawing(at_epsilon, [*(policy.name for policy in found.asked.private), BestFixed.name]),
-    ]
-    return [drawing for drawing in drawn if drawing is not None]

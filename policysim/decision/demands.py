@@ -11,7 +11,6 @@ import numpy as np
 import pandas as pd
 
 from policies.arrays import ROUNDING, FloatArray, rounded_sum
-from policies.catalogue import make_policy
 from policies.optimal.bounds import InfeasibleError, bounds_on
 from policies.optimal.optimum import Optimal
 from policies.policy import Policy
@@ -97,7 +96,7 @@ def make_demand(
     max_extra_deaths: float | None = None,
     at_most: Mapping[str, float | str] | None = None,
 ) -> Demand:
-    """The demand that all given limits make together; the same parameters as `smallest_epsilon`."""
+    """The demand that all given limits make together; the same parameters as `policysim.smallest_epsilon`."""
     limits = {"max_loss": max_loss, "keep": keep, "max_extra_deaths": max_extra_deaths}
     given = {name: limit for name, limit in limits.items() if limit is not None}
     if not given and not at_most:
@@ -114,71 +113,13 @@ def make_demand(
     if max_extra_deaths is not None:
         if "deaths" not in problem.outcomes:
             raise ValueError("max_extra_deaths needs a problem whose outcomes have deaths.")
-        best = np.take_along_axis(problem.outcomes["deaths"], problem.best_actions[:, None], axis=1)[:, 0]
-        deaths = rounded_sum(problem.prior * best) + max_extra_deaths
+        deaths = rounded_sum(problem.prior * problem.of_best_fixed(problem.outcomes["deaths"])) + max_extra_deaths
         most["deaths"] = min(deaths, most.get("deaths", math.inf))
     # Larger by ROUNDING, which is more than was lost when it was computed.
     loss = float(min(allowed) + Fraction(ROUNDING) * abs(min(allowed))) if allowed else math.inf
     greedy = float(problem.prior @ problem.utilities.max(axis=1))
     kept = {name: limit + KEPT * float(np.abs(problem.outcomes[name]).max()) for name, limit in most.items()}
     return Demand(loss, most, kept, greedy - loss)
-
-
-def smallest_epsilon(
-    problem: DecisionProblem,
-    policy: str | Policy,
-    *,
-    max_loss: float | None = None,
-    keep: float | None = None,
-    max_extra_deaths: float | None = None,
-    at_most: Mapping[str, float | str] | None = None,
-) -> float:
-    """Find the least epsilon at which a policy is good enough, to 1e-4 relative and never below what is needed.
-
-    Parameters
-    ----------
-    problem : DecisionProblem
-        What is to be decided.
-    policy : str or Policy
-        A name from the catalogue, or a policy whose epsilon is replaced.
-    max_loss : float, optional
-        The largest normalised loss allowed: (V(greedy) - V) / (V(greedy) - V(uniform)) <= max_loss.
-    keep : float, optional
-        The least benefit kept: (V - V(best-fixed)) / (V(greedy) - V(best-fixed)) >= keep.
-    max_extra_deaths : float, optional
-        The most deaths per patient beyond those of greedy; needs a problem with the outcome "deaths".
-    at_most : mapping of str to float or "one for all", optional
-        The most of an outcome of the problem that is expected per patient; "one for all" is what the best single action
-        for all leads to. At least one of the four is required, and all that are given must be met.
-
-    Returns
-    -------
-    float
-        0 if every epsilon will do.
-
-    Raises
-    ------
-    UnreachableError
-        A ValueError: no epsilon up to 1e9 will do.
-    ValueError
-        For a demand that is not a finite number, or none given.
-
-    Notes
-    -----
-    The value of each policy of the catalogue does not fall as epsilon rises. Deaths may rise: a policy that is worth
-    more can cost more lives. With `max_extra_deaths` or `at_most` the demand is met at the epsilon found, and not just
-    below it; that it is met nowhere below is known for a grid of epsilons in ratios of 1.15 only. "optimal" is searched
-    as the optimum within these bounds, for which it is known of every epsilon.
-
-    Examples
-    --------
-    >>> from policies import AnyRecord, DecisionProblem
-    >>> problem = DecisionProblem([[0.0, 1.0], [1.0, 0.0]], [0.5, 0.5], AnyRecord())
-    >>> round(smallest_epsilon(problem, "randomized-response", keep=0.8), 3)  # log 9
-    2.197
-    """
-    demand = make_demand(problem, max_loss=max_loss, keep=keep, max_extra_deaths=max_extra_deaths, at_most=at_most)
-    return demand_curve(problem, demand, make_policy(policy) if isinstance(policy, str) else policy).first_reaching(0.0)
 
 
 def demand_curve(problem: DecisionProblem, demand: Demand, policy: Policy) -> Curve:

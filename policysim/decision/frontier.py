@@ -75,7 +75,7 @@ def frontier(
         - `benefit_kept`: of the problem, 0 for one treatment for all and 1 for the best for each; NaN where there is
           nothing to gain
         - `expected_OUTCOME`: per patient
-        - `extra_OUTCOME`: that, minus what the best treatment for each costs
+        - `extra_OUTCOME`: that, minus what the best treatment for all by utility costs
 
     Raises
     ------
@@ -96,10 +96,7 @@ def frontier(
         raise ValueError(unknown("outcome", outcome, tuple(problem.outcomes)))
     values = checked_epsilons(epsilons)
     gain = Gain.of(problem)
-    # The expected outcome of the best treatment for each.
-    best = float(
-        problem.prior @ np.take_along_axis(problem.outcomes[outcome], problem.best_actions[:, None], axis=1)[:, 0]
-    )
+    fixed = float(problem.prior @ problem.of_best_fixed(problem.outcomes[outcome]))
     progress.expect(len(values))
     step = tolerance * max(gain.best - gain.fixed, gain.rounding)
     rows: list[dict[str, float]] = []
@@ -114,7 +111,7 @@ def frontier(
                     "value": corner.value,
                     "benefit_kept": gain.kept(gain.fixed if same else corner.value),
                     f"expected_{outcome}": corner.outcome,
-                    f"extra_{outcome}": corner.outcome - best,
+                    f"extra_{outcome}": corner.outcome - fixed,
                 }
             )
         progress.advance()

@@ -22,6 +22,7 @@ from policysim.decision.comparison import compare_problem
 from policysim.decision.demands import least_epsilons
 from policysim.decision.frontier import frontier
 from policysim.decision.prices import price_list
+from policysim.decision.publishing import publishing_table
 from policysim.decision.redraws import Redrawn, redrawn
 from policysim.decision.scenario_outcomes import loss_by_outcome, wrong_prior
 from policysim.question.protocol import SILENT, Progress
@@ -30,6 +31,7 @@ from policysim.study.declared import ScenarioStudy, nearest_epsilon
 from policysim.study.example_patients import ExampleRows, example_patients, example_probabilities, patient_losses
 from policysim.study.gain import Gain, best_first, break_even
 from policysim.study.labels import Labels
+from policysim.study.options_table import trace
 from policysim.study.sweep import N_THREADS, REFERENCES, applies, at, evaluated_on
 
 # The frontier is drawn at the epsilon that is asked about times these, or what is nearest to them, and to so much of
@@ -60,6 +62,10 @@ class Asked:
         What a death weighs in the utility.
     prices : bool
         Whether to find out what hiding each single feature costs at best.
+    seen : str
+        What an observer sees (`policysim.study.declared.SEEN`).
+    published_patients : int
+        How many patients a publication is about.
     """
 
     policies: tuple[Policy, ...]
@@ -70,6 +76,8 @@ class Asked:
     capacity: Mapping[str, float] = field(default_factory=dict)
     death_weight: float = 0.0
     prices: bool = False
+    seen: str = "treatment"
+    published_patients: int = 10_000
 
     @classmethod
     def of(cls, study: ScenarioStudy, *, prices: bool = False) -> Self:
@@ -83,6 +91,8 @@ class Asked:
             study.capacity,
             float(study.utility.weights.get(DEATH, 0.0)),
             prices,
+            study.seen,
+            study.published_patients,
         )
 
     @property
@@ -101,10 +111,10 @@ class Results:
         What was asked of what.
     tables : mapping of str to DataFrame
         "comparison" (`compare_problem`, with what stands among the options anyway), "search" (`least_epsilons`),
-        "break-even", "beliefs" (`hidden_beliefs`; where a policy spends epsilon and the records have features),
-        "examples" (`example_probabilities`), "patient-losses", "frontier" (where deaths are counted, shares of the
-        benefit say something, and the optimum can be computed) and "prices" (where they were asked for). Of a scenario
-        also "prevalence" (`wrong_prior`) and "losses-by-outcome".
+        "break-even", "beliefs" (`hidden_beliefs`; where the records have features), "examples"
+        (`example_probabilities`), "patient-losses", "frontier" (where deaths are counted, shares of the benefit say
+        something, and the optimum can be computed), "publishing" (`publishing_table`, at a few epsilons) and "prices"
+        (where they were asked for). Of a scenario also "prevalence" (`wrong_prior`) and "losses-by-outcome".
     redraws : Redrawn or None
         Of a scenario.
     """
@@ -179,6 +189,8 @@ def results(
         curve = _frontier(problem, asked, progress)
         if curve is not None:
             tables["frontier"] = curve
+        values = trace(asked.epsilons, asked.epsilon)
+        tables["publishing"] = publishing_table(problem, values, asked.published_patients, comparison)
         if asked.prices:
             tables["prices"] = price_list(problem, asked.epsilon, progress)
     return Results(problem, labels, asked, tables, None if redraws is None else redraws.result())

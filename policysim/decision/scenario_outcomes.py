@@ -23,7 +23,7 @@ from policysim.study.study_problem import FACTORS, at_prevalence, prevalent
 from policysim.study.sweep import evaluated_on
 
 COSTS = "costs of treatments"
-BEST = "best for each"
+BASE = "one for all"
 COLUMN = 16
 
 

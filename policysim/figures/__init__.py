@@ -1,7 +1,7 @@
 """Figures: each a function from a tidy table to a matplotlib Figure, for a page, a column of a journal, or a slide.
 
-benefit     what is kept and what harm is done, over epsilon and against each other, and what is spent of epsilon
-parts       what the benefit is made of, what drives the sensitivity, and how 1,000 patients fare
+benefit     what is lost and what harm is done, over epsilon and against each other
+parts       what the benefit is made of, and what hiding each feature costs
 patients    who bears the loss: groups, all patients in a row, single ones; forest plots of trials
 over_days   courses of treatment
 noised_copies   what a reader of what is published can know
@@ -16,20 +16,13 @@ A new figure is a function here, from a table to a Figure, on a `looks.canvas`; 
 the section of the page) in the question whose answer it belongs to.
 """
 
-from policysim.figures.benefit import (
-    benefit_vs_harm,
-    frontier,
-    harm_of,
-    nothing_spent,
-    out_of_reach,
-    spent_vs_claimed,
-)
-from policysim.figures.curves import over_epsilon, spenders, telling
+from policysim.figures.benefit import benefit_vs_harm, frontier, harm_of
+from policysim.figures.curves import over_epsilon, telling
 from policysim.figures.lettering import set_epsilon_axis
 from policysim.figures.looks import SIZES, label, looks
 from policysim.figures.noised_copies import publishing
 from policysim.figures.over_days import value_over_days, ways_over_days
-from policysim.figures.parts import benefit_parts, gained_by_outcome, icon_array, icon_counts, sensitivity_by_weight
+from policysim.figures.parts import benefit_parts, gained_by_outcome, price_bars
 from policysim.figures.patients import action_probabilities, flat_features, forest, loss_by_group, patient_losses
 from policysim.figures.writing import to_pdf, to_png, to_svg
 
@@ -43,20 +36,14 @@ __all__ = [
     "frontier",
     "gained_by_outcome",
     "harm_of",
-    "icon_array",
-    "icon_counts",
     "label",
     "looks",
     "loss_by_group",
-    "nothing_spent",
-    "out_of_reach",
     "over_epsilon",
     "patient_losses",
+    "price_bars",
     "publishing",
-    "sensitivity_by_weight",
     "set_epsilon_axis",
-    "spenders",
-    "spent_vs_claimed",
     "telling",
     "to_pdf",
     "to_png",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -17,8 +18,8 @@ from policies.policy import Look
 from policies.reference import BestFixed, Greedy
 from policysim.figures.layout import LIKE, LineEnd
 from policysim.figures.looks import as_line, is_level, label
-from policysim.question.formats import percent, plain, rounded, tick
-from policysim.question.words import ACHIEVABLE, ALL, UNBEATABLE, in_a_row
+from policysim.question.formats import percent, plain, tick
+from policysim.question.words import ACHIEVABLE, ALL, UNBEATABLE
 
 # Of the width of a panel together with its names, the names may take this much.
 NAMES_SHARE = 0.36
@@ -26,8 +27,6 @@ NAMES_SHARE = 0.36
 MARKERS = 4
 # Two lines nearer than this, of the range of all, are one to the eye.
 SAME_LINE = 0.002
-# Less of epsilon than this is rounding.
-SPENDS_NOTHING = 1e-9
 # One treatment for all, which costs no privacy, stands at the left.
 STAR: dict[str, Any] = {"marker": "*", "markersize": 9.0}
 
@@ -40,37 +39,32 @@ def draw_policies(
     looks: Mapping[str, Look],
     scale: float = 1.0,
     labels: Mapping[str, str],
-) -> list[LineEnd]:
+    widths: Mapping[str, float] = MappingProxyType({}),
+) -> None:
     """A line over epsilon for each policy that the column holds numbers of; those without epsilon are level lines.
 
-    Where the table has `column`_low and `column`_high, what is between them is shaded.
+    One treatment for all has a star at the left. Lines are as wide as `widths` says, or as all are. Where the table has
+    `column`_low and `column`_high, what is between them is shaded.
     """
-    ends: list[LineEnd] = []
-    for name in names_of(rows, "policy"):
+    drawn = [name for name in names_of(rows, "policy") if rows.loc[rows["policy"] == name, column].notna().any()]
+    for place, name in enumerate(drawn):
         line = rows[(rows["policy"] == name) & rows[column].notna()].sort_values("epsilon")
-        if line.empty:
+        level, values, shown = is_level(name), line[column] * scale, labels.get(name, label(name))
+        look = as_line(name, looks[name], level=level)
+        width = widths.get(name, thin() if level else float(rcParams["lines.linewidth"]))
+        if level:
+            star = {**STAR, "markevery": [0], "clip_on": False} if name == BestFixed.name else {}
+            axes.axhline(values.iloc[0], **look, **star, linewidth=width, label=shown, zorder=1)
             continue
-        reference = is_level(name)
-        drawn = as_line(name, looks[name], level=reference)
-        shown = labels.get(name, label(name))
-        values = line[column] * scale
-        if reference:
-            axes.axhline(values.iloc[0], **drawn, linewidth=thin(), label=shown, zorder=1)
-        else:
-            axes.plot(line["epsilon"], values, **drawn, label=shown, markevery=sparse(len(line), len(ends)))
-            if has_band(line, column):
-                # Between two thin lines.
-                about = {"color": drawn["color"], "gid": drawn["gid"]}
-                low, high = (line[f"{column}_{end}"] * scale for end in ("low", "high"))
-                axes.fill_between(line["epsilon"], low, high, **about, alpha=0.09, linewidth=0, zorder=0.5)
-                for edge in (low, high):
-                    axes.fill_between(line["epsilon"], edge, edge, **about, alpha=0.6, linewidth=thin() / 2, zorder=0.6)
-        if name == BestFixed.name:
-            drawn = {**drawn, **STAR}
-            at_left = {**drawn, "linestyle": "none", "clip_on": False, "zorder": 4}
-            axes.plot(0, values.iloc[0], transform=axes.get_yaxis_transform(), **at_left)
-        ends.append(line_end(shown, line["epsilon"], values, drawn, at_edge=reference))
-    return merged(ends)
+        every = sparse(len(line), place)
+        axes.plot(line["epsilon"], values, **look, linewidth=width, label=shown, markevery=every)
+        if has_band(line, column):
+            # Between two thin lines.
+            about = {"color": look["color"], "gid": look["gid"]}
+            low, high = (line[f"{column}_{end}"] * scale for end in ("low", "high"))
+            axes.fill_between(line["epsilon"], low, high, **about, alpha=0.09, linewidth=0, zorder=0.5)
+            for edge in (low, high):
+                axes.fill_between(line["epsilon"], edge, edge, **about, alpha=0.6, linewidth=thin() / 2, zorder=0.6)
 
 
 def sparse(points: int, place: int) -> tuple[int, int]:
@@ -179,12 +173,6 @@ def over_epsilon(table: pd.DataFrame) -> pd.DataFrame:
     """The rows of everyone with 0 < epsilon < inf: those that can stand on a log axis."""
     rows: pd.DataFrame = table[(table["group"] == ALL) & (table["epsilon"] > 0) & np.isfinite(table["epsilon"])]
     return rows
-
-
-def spenders(table: pd.DataFrame) -> pd.DataFrame:
-    """The rows of everyone whose policy spends some of a finite epsilon."""
-    level = [name for name in names_of(table, "policy") if is_level(name)]
-    return over_epsilon(table.loc[(table["epsilon_spent"] > SPENDS_NOTHING) & ~table["policy"].isin(level)])
 
 
 def names_of(table: pd.DataFrame, column: str) -> list[str]:
@@ -326,27 +314,6 @@ def _of_line(
     elif low[1] < min(first, last) - room:
         turn = f", with a low of {write(low[1])} at {at(low[0])}"
     return f"{verb} from {write(first)} at {at(x0)}{through} to {write(last)} at {at(x1)}{turn}"
-
-
-def spending_seen(spending: pd.DataFrame, epsilon: float) -> str:
-    """What each policy spends of the epsilon that it is given.
-
-    Parameters
-    ----------
-    spending : DataFrame
-        From `policysim.figures.spenders`.
-    epsilon : float
-        Where it is told beside the ends.
-    """
-    some = spending[spending["epsilon_spent"].notna()]
-    all_of_it = some.groupby("policy", sort=False)[["epsilon", "epsilon_spent"]].apply(
-        lambda of: bool((of["epsilon_spent"] >= (1 - FLAT) * of["epsilon"]).all())
-    )
-    whole = [str(name) for name in all_of_it.index[all_of_it]]
-    rest = some[~some["policy"].isin(whole)]
-    said = [f"{in_a_row(whole, 'and')} spend{'s' * (len(whole) == 1)} all of it wherever any is spent"] if whole else []
-    lines = lines_seen(rest, "epsilon_spent", rounded, epsilon=epsilon, names=names_of(rest, "policy"))
-    return f"Of the ε claimed: {'; '.join([*said, *([lines] if lines else [])])}."
 
 
 def choices_seen(choices: pd.DataFrame, epsilon: float) -> str:

@@ -41,13 +41,14 @@ def settle(canvas: Canvas, labels: Sequence[EndLabels] = ()) -> None:
     figure = canvas.figure
     use_fallbacks(figure)
     beside = {panel.axes: panel.width for panel in labels}
-    # The axis on top of a panel, if it has one.
-    tops = {axes: [top for top in axes.child_axes if isinstance(top, SecondaryAxis)] for axes in figure.axes}
+    # The axes on top of a panel and at its right, if it has such.
+    seconds = {axes: [child for child in axes.child_axes if isinstance(child, SecondaryAxis)] for axes in figure.axes}
     texts: dict[Axes, list[Text]] = {}
     for axes in figure.axes:
         title = axes.get_title(loc="left")
         titles = [text for text in axes.get_children() if isinstance(text, Text) and text.get_text() == title]
-        texts[axes] = [titles[0], axes.xaxis.label, axes.yaxis.label, *(top.xaxis.label for top in tops[axes])]
+        texts[axes] = [titles[0], axes.xaxis.label, axes.yaxis.label]
+        texts[axes] += [axis.label for second in seconds[axes] for axis in (second.xaxis, second.yaxis)]
     words = {text: text.get_text() for of_panel in texts.values() for text in of_panel}
     engine = figure.get_layout_engine()
     assert engine is not None  # every canvas has one
@@ -58,7 +59,8 @@ def settle(canvas: Canvas, labels: Sequence[EndLabels] = ()) -> None:
             panel = axes.get_window_extent().transformed(figure.dpi_scale_trans.inverted())
             wide, high = 72 * panel.width, 72 * panel.height
             # A title also has what is beside the panel.
-            for text, room in zip(of_panel, (wide + beside.get(axes, 0.0), wide, high, wide), strict=False):
+            rooms = (wide + beside.get(axes, 0.0), *((wide, high) * (1 + len(seconds[axes]))))
+            for text, room in zip(of_panel, rooms, strict=True):
                 changed |= show_wrapped(text, words[text], room)
         if not changed:
             break
@@ -67,8 +69,8 @@ def settle(canvas: Canvas, labels: Sequence[EndLabels] = ()) -> None:
         figure.set_layout_engine(None)
     for axes in figure.axes:
         thin_ticks(axes)
-        for top in tops[axes]:
-            thin_ticks(top)
+        for second in seconds[axes]:
+            thin_ticks(second)
     for names in labels:
         names.place()
 

@@ -34,18 +34,20 @@ COLOURS = (
     "#0072B2", "#8A8A8A", "#009E73", "#CC79A7", "#C08A10", "#3A9AD9", "#8C7A00", "#C84F00", "#882255", "#000000",
 )  # fmt: skip
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "p")
-GREY = "#555555"
+GREY, BLACK = "#555555", "#000000"
+# Of deaths, in every figure, and of no policy: the words of an axis that counts them, and what is lost or gained by
+# them.
+DEATH = "#7A1420"
 # Each colour that figures use, by the name that a page's style gives it a light and a dark value by; others, such as
 # those that mechanisms of other packages bring, stay as they are.
 NAMED_COLOURS = {
     "#000000": "black", "#0072B2": "blue", "#8A8A8A": "grey", "#009E73": "green", "#CC79A7": "pink", "#C08A10": "amber",
     "#3A9AD9": "sky", "#8C7A00": "olive", "#C84F00": "orange", "#882255": "wine", "#1B7837": "forest",
     "#762A83": "purple", "#555555": "soft", "#DDDDDD": "line", "#BBBBBB": "shade", "#F3F3F3": "stripe",
-    "#FFFFFF": "paper",
+    "#FFFFFF": "paper", "#7A1420": "death",
 }  # fmt: skip
-# How identifiers of what belongs to a policy begin, in a figure as an SVG file; and that of the group of all marks of
-# `policysim.figures.icon_array`, of which a page makes 1,000 marks that a script can recolour.
-POLICY_GID, ICONS_GID = "policy.", "icons."
+# How identifiers of what belongs to a policy begin, in a figure as an SVG file.
+POLICY_GID = "policy."
 # The palette: first the colours that are furthest apart, then the same with other markers and dashes.
 ORDER = (9, 0, 7, 2, 3, 4, 5, 8, 6, 1)
 PALETTE = tuple(
@@ -193,12 +195,19 @@ class Canvas:
         return cut(wrapped(words, width, FontProperties(size=self.font, family=rcParams["font.family"])), most)
 
     def legend(self, *, width: float, below: str = "center", **about: Any) -> None:
-        """At the right of the panels, or below them in a column, its words no wider than `width` (points)."""
+        """At the right of the panels, or below them in a column, its words no wider than `width` (points).
+
+        The figure is made as high as the words need, if it is not: beside what it was, or below.
+        """
         place = f"outside lower {below}" if self.narrow else "outside right upper"
         legend = self.figure.legend(**{"loc": place, "frameon": False, **about})
+        lines = 1.0
         for text in legend.get_texts():
             show_wrapped(text, text.get_text(), width)
             text.set_text(cut(text.get_text(), LEGEND_LINES))
+            lines += LINE_SPACING * (text.get_text().count("\n") + 1) + 0.5
+        high, needed = self.figure.get_figheight(), lines * self.font / 72 / int(about.get("ncols", 1))
+        self.set_height(high + needed if self.narrow else max(high, needed))
 
     def head(self, words: str) -> None:
         """A title for the whole figure, at its left."""
@@ -235,9 +244,9 @@ def canvas(size: SizeName, *, page: tuple[float, float], column: float) -> Itera
         yield Canvas(Figure(figsize=inches, layout="constrained"), size, font, 72 * inches[0], size == "column")
 
 
-def name_panel(axes: Axes, title: str, x: str, y: str = "", *, notes: Sequence[str] = ()) -> None:
+def name_panel(axes: Axes, title: str, x: str, y: str = "", *, notes: Sequence[str] = (), colour: str = BLACK) -> None:
     """The title of a panel and the names of its axes; notes, those that are not empty, stand below that of x."""
-    axes.set_title(title, loc="left", fontweight="bold")
+    axes.set_title(title, loc="left", fontweight="bold", color=colour)
     axes.set_xlabel("\n".join([x, *filter(None, notes)]))
     axes.set_ylabel(y)
 

@@ -13,7 +13,7 @@ from matplotlib.ticker import NullLocator, PercentFormatter
 
 from policies.optimal.optimum import OPTIMAL_DAILY, Optimal, catalogue_name
 from policies.policy import Look
-from policysim.figures.benefit import name_region, out_of_reach, shade_out_of_reach
+from policysim.figures.benefit import shade_out_of_reach
 from policysim.figures.curves import (
     MOST_CURVES,
     NAMES_SHARE,
@@ -22,6 +22,7 @@ from policysim.figures.curves import (
     merged,
     names_of,
     nonempty,
+    over_epsilon,
     telling,
     thin,
     undrawn,
@@ -96,14 +97,13 @@ def value_over_days(table: pd.DataFrame, *, policies: Sequence[str] | None = Non
         about: dict[str, Any] = {"colours": colours, "across": across}
         labels = [_draw(made, grid[0], rows[rows["horizon"] == longest], "total_epsilon", **about)]
         title = f"Benefit kept over {days(int(longest))}"
-        name_panel(grid[0], title, "total ε of the course (log scale)", notes=[undrawn(every, names)])
         proven = table[table["horizon"] == longest].assign(epsilon=lambda rows: rows["total_epsilon"])
-        shade_out_of_reach(grid[0], out_of_reach(proven))
+        shaded = shade_out_of_reach(grid[0], over_epsilon(proven), "most_kept", 1.0)
+        name_panel(grid[0], title, "total ε of the course (log scale)", notes=[shaded, undrawn(every, names)])
         for axes, total in zip(grid[1:], totals, strict=False):
             labels.append(_draw(made, axes, rows[rows["total_epsilon"] == total], "horizon", **about))
             name_panel(axes, f"By horizon, at total ε = {tick(total)}", "days (log scale)")
         settle(made, labels)
-        name_region(grid[0], out_of_reach(proven))
     return made.figure
 
 

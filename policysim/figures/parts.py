@@ -1,24 +1,21 @@
-"""What a whole is made of: the benefit and the sensitivity, by outcome; and 1,000 patients, by how they fare."""
+"""What the benefit is made of, by outcome; and what hiding each feature costs."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
 
 from policies.reference import BestFixed, Greedy
 from policysim.figures.curves import MOST_CURVES, at_one_epsilon, checked, names_of, nonempty, telling, thin, undrawn
 from policysim.figures.layout import settle
-from policysim.figures.looks import COLOURS, GREY, ICONS_GID, POLICY_GID, canvas, label, list_rows
+from policysim.figures.looks import BLACK, COLOURS, DEATH, GREY, POLICY_GID, canvas, label, list_rows
 from policysim.question.answer import SizeName
-from policysim.question.formats import NEGLIGIBLE, of_thousand, percent, rounded, sensitivity, tick
-from policysim.question.words import ALL
+from policysim.question.formats import NEGLIGIBLE, rounded, tick
+from policysim.question.words import in_a_row
 
 # So many outcomes are told apart; the others are one.
 MOST_OUTCOMES = 6
@@ -26,14 +23,15 @@ OTHERS = "all others"
 AXIS = "utility per patient, against one treatment for all; left of 0: lost"
 # Of the width, the names of the policies may take this much, and those of the parts this much: at the right, or below.
 NAMES_SHARE, LEGEND_SHARE = 0.3, (0.2, 0.38)
-# The palette of the parts, furthest apart first, and a hatch with each, so that none is told by its colour alone:
-# of lines, since those of dots make an SVG ten times as large.
+# The palette of the parts but deaths, furthest apart first, and a hatch with each, so that none is told by its colour
+# alone: of lines, since those of dots make an SVG ten times as large.
 PARTS = tuple(zip((0, 7, 2, 4, 3, 5, 6), ("", "///", "|||", "\\\\\\", "xxx", "---", "+++"), strict=True))
+DEATHS = ("death", "deaths")
 # A part that is a smaller share of the longest bar cannot be seen.
 LEAST = 1e-3
 # The sum of a bar.
 NET: dict[str, Any] = {
-    "marker": "D", "color": "#000000", "markeredgecolor": "white", "markersize": 5, "linestyle": "none", "zorder": 4,
+    "marker": "D", "color": BLACK, "markeredgecolor": "white", "markersize": 5, "linestyle": "none", "zorder": 4,
 }  # fmt: skip
 
 
@@ -77,7 +75,7 @@ def benefit_parts(table: pd.DataFrame, *, policies: Sequence[str] | None = None,
     kept = ranked if len(ranked) <= MOST_OUTCOMES + 1 else ranked[:MOST_OUTCOMES]
     others = {} if len(kept) == len(ranked) else {OTHERS: grid.drop(columns=kept).sum(axis=1)}
     parts = grid[kept].assign(**others)
-    with canvas(size, page=(8.2, 1.7 + 0.42 * len(shown)), column=2.8 + 0.36 * len(shown)) as made:
+    with canvas(size, page=(8.2, 1.7 + 0.42 * len(shown)), column=1.6 + 0.36 * len(shown)) as made:
         (axes,) = made.panels()
         _stack(axes, parts)
         axes.axvline(0, color=GREY, linewidth=thin(), zorder=3)
@@ -110,12 +108,13 @@ def gained_by_outcome(table: pd.DataFrame) -> pd.DataFrame:
 
 def _stack(axes: Axes, parts: pd.DataFrame) -> None:
     """The bars, and at the end of each the sum of its parts."""
-    drawn: list[dict[str, Any]] = [
-        {"color": COLOURS[colour], "hatch": hatch, "edgecolor": "white", "linewidth": 0.3}
-        for (colour, hatch), _ in zip(PARTS, parts, strict=False)
-    ]
-    for look, name in zip(drawn, parts, strict=True):
-        axes.barh([0], [0], label=str(name).replace("_", " "), **look)
+    free = iter(PARTS)
+    drawn: list[dict[str, Any]] = []
+    for name in map(str, parts):
+        # Deaths are darker than any other part.
+        colour, hatch = (DEATH, "") if name in DEATHS else next((COLOURS[place], hatch) for place, hatch in free)
+        drawn.append({"color": colour, "hatch": hatch, "edgecolor": "white", "linewidth": 0.3})
+        axes.barh([0], [0], label=name.replace("_", " "), **drawn[-1])
     room = LEAST * float(parts.abs().to_numpy().sum(axis=1).max())
     for place, (policy, gained) in enumerate(parts.iterrows()):
         gid, right, left = POLICY_GID + str(policy), 0.0, 0.0
@@ -134,17 +133,19 @@ def _stack(axes: Axes, parts: pd.DataFrame) -> None:
     axes.set_xlim(low - 0.04 * (high - low), high + 0.16 * (high - low))
 
 
-ALONE, WITNESS = "of itself, between any two neighbours", "between the two neighbours that differ most in utility"
+PRICES = "price_bars"
+# A price that is a smaller share of the dearest is no bar.
+LEAST_PRICE = 0.01
 
 
-def sensitivity_by_weight(table: pd.DataFrame, *, size: SizeName = "page") -> Figure:
-    """How much of the sensitivity comes from each outcome's weight.
+def price_bars(table: pd.DataFrame, *, size: SizeName = "page") -> Figure:
+    """What hiding each single feature costs at best: a bar for each, dearest first, and one for the whole record.
 
     Parameters
     ----------
     table : DataFrame
-        From `policysim.decision.scenario_outcomes.sensitivity_by_outcome`: outcome, weight, sensitivity, contribution,
-        share; NaN as the weight of what has none.
+        From `policysim.decision.prices.price_list`: hides, epsilon (one), loss, which is NaN for what the model does
+        not use. What costs less than 1 % of the dearest is told in words.
     size : {"page", "column", "slide"}
         What the figure is for.
 
@@ -155,127 +156,28 @@ def sensitivity_by_weight(table: pd.DataFrame, *, size: SizeName = "page") -> Fi
     Raises
     ------
     ValueError
-        For a table without these columns or rows.
+        For a table without these columns or rows, or of several epsilons.
     """
-    checked(table, "sensitivity_by_weight", ["outcome", "weight", "sensitivity", "contribution", "share"])
-    names = [
-        str(outcome).replace("_", " ") + ("" if pd.isna(weight) else f" (weight\u00a0{weight:g})")
-        for outcome, weight in zip(table["outcome"], table["weight"], strict=True)
-    ]
-    places = range(len(table))
-    with canvas(size, page=(7.2, 1.5 + 0.34 * len(table)), column=1.4 + 0.3 * len(table)) as made:
+    checked(table, PRICES, ["hides", "epsilon", "loss"])
+    at_one_epsilon(table, PRICES)
+    priced = nonempty(table[table["loss"].notna()], PRICES, "with a price")
+    priced = priced.assign(hides=[str(name).replace("_", " ") for name in priced["hides"]])
+    most = float(priced["loss"].max())
+    cheap = priced["loss"] < LEAST_PRICE * most
+    rows = priced[~cheap].sort_values("loss", ascending=False, kind="stable")
+    with canvas(size, page=(7.2, 1.3 + 0.3 * max(len(rows), 2)), column=1.5 + 0.3 * max(len(rows), 2)) as made:
         (axes,) = made.panels()
-        axes.barh(places, table["sensitivity"], height=0.7, color="#DDDDDD", label=ALONE)
-        axes.barh(places, table["contribution"], height=0.36, color=COLOURS[0], label=WITNESS)
-        for place, row in zip(places, table.to_dict("records"), strict=True):
-            end = max(row["sensitivity"], row["contribution"], 0.0)
-            share = "< 1\u00a0%" if 0 < row["share"] < 0.01 else percent(row["share"])
-            words = f"{sensitivity(row['contribution'])} ({share} of Δ)"
-            axes.annotate(words, (end, place), xytext=(0.5, 0), textcoords="offset fontsize", va="center")
-        axes.set_yticks(places, labels=[made.lines(name, NAMES_SHARE * made.width, 2) for name in names])
-        axes.invert_yaxis()
+        for place, lost in enumerate(rows["loss"]):
+            axes.barh([place], [lost], height=0.66, color=COLOURS[0])
+            axes.annotate(rounded(lost), (lost, place), xytext=(0.5, 0), textcoords="offset fontsize", va="center")
+        names = [made.lines(name, NAMES_SHARE * made.width, 2) for name in rows["hides"]]
+        axes.set_yticks(range(len(names)), labels=names)
+        axes.set_ylim(len(names) - 0.4, -0.6)
+        axes.set_xlim(0, 1.2 * most or 1.0)
         list_rows(axes)
-        delta = sensitivity(table["contribution"].sum())
-        made.head(f"What drives the sensitivity Δ = {delta}")
-        axes.set_xlabel("weight × difference in probability, units of utility")
-        made.figure.legend(loc="outside lower center", frameon=False)
+        made.head(f"What hiding each feature costs at best, at ε = {tick(table['epsilon'].iloc[0])}")
+        told = list(priced.loc[cheap, "hides"])
+        note = f"Below {rounded(LEAST_PRICE * most)}: {in_a_row(told, 'and')}." if told else ""
+        axes.set_xlabel("\n".join(filter(None, ["utility lost per patient, if all else is public", note])))
         settle(made)
     return made.figure
-
-
-PATIENTS = 1000
-ACROSS = {"page": 40, "column": 40, "slide": 50}
-# The classes of the marks in their order: class on a page, words, colour, marker, its size in steps of the grid.
-BETTER, SAME, WORSE, DIED = CLASSES = ("better", "same", "worse", "died")
-WORDS = {
-    BETTER: "score higher than untreated",
-    SAME: "score the same as untreated",
-    WORSE: "score lower than untreated",
-    DIED: "die than under the best treatment for each (of any of the above)",
-}
-LOOKS = {
-    BETTER: ("#0072B2", "o", 0.78),
-    SAME: ("#8A8A8A", "o", 0.42),
-    WORSE: ("#C84F00", "s", 0.7),
-    DIED: ("#000000", "s", 0.9),
-}
-# Of the width, the words beside the marks.
-WORDS_SHARE = 0.4
-
-
-def icon_array(table: pd.DataFrame, *, policy: str, size: SizeName = "page") -> Figure:
-    """1,000 patients as marks: who scores higher than untreated, the same, or lower; and extra deaths.
-
-    Parameters
-    ----------
-    table : DataFrame
-        From `compare`, at one epsilon: policy, epsilon, group, better_than_untreated, worse_than_untreated and, where
-        deaths are counted, extra_deaths.
-    policy : str
-        The one that is drawn.
-    size : {"page", "column", "slide"}
-        What the figure is for. In a column the words stand below the marks.
-
-    Returns
-    -------
-    Figure
-
-    Raises
-    ------
-    ValueError
-        For a table without these columns, of several epsilons, or without this policy.
-    """
-    checked(table, "icon_array", ["policy", "epsilon", "group", "better_than_untreated", "worse_than_untreated"])
-    everyone = table[(table["policy"] == policy) & (table["group"] == ALL)]
-    rows = nonempty(everyone, "icon_array", f"of everyone under {policy}")
-    row = at_one_epsilon(rows, "icon_array").iloc[0]
-    counts, extra = icon_counts(row), float(row.get("extra_deaths", math.nan))
-    lines = 4 if math.isnan(extra) else 7
-    with canvas(size, page=(8.2, 3.6), column=2.25 + 0.13 * lines) as made:
-        (axes,) = made.panels()
-        axes.set_axis_off()
-        across = ACROSS[size]
-        axes.set_xlim(-0.5, across - 0.5)
-        axes.set_ylim(PATIENTS / across - 0.5, -0.5)
-        axes.set_aspect("equal", adjustable="box", anchor="NW")
-        title = f"1,000 patients under {policy}, at ε = {tick(float(row['epsilon']))}"
-        axes.set_title(title, loc="left", fontweight="bold", fontsize=1.1 * made.font)
-        words = [f"{counts[name]:,} {WORDS[name]}" for name in (BETTER, SAME, WORSE)]
-        if not math.isnan(extra):
-            words.append(died_words(extra))
-        handles = [Line2D([], [], **_look(name, 0.8 * made.font)) for name in CLASSES[: len(words)]]
-        width = (1.0 if made.narrow else WORDS_SHARE) * made.width - 4 * made.font
-        made.legend(handles=handles, labels=words, width=width, below="left", alignment="left", labelspacing=0.9)
-        settle(made)
-        # Row by row, in the order of the classes, now that it is known how large the grid is.
-        step = axes.get_window_extent().width / across * 72 / made.figure.dpi
-        ends = np.cumsum([counts[name] for name in (BETTER, SAME, WORSE)])
-        bounds = [0, *np.minimum(ends, PATIENTS - counts[DIED]).tolist(), PATIENTS]
-        for name, first, end in zip(CLASSES, bounds, bounds[1:], strict=False):
-            places = np.arange(first, end)
-            if len(places):
-                marks = Line2D(places % across, places // across, **_look(name, step), gid=ICONS_GID + name)
-                axes.add_line(marks)
-    return made.figure
-
-
-def died_words(extra: float) -> str:
-    """How many of 1,000 patients die in addition, from the extra deaths per patient; or how many fewer."""
-    return f"{rounded(PATIENTS * abs(extra))} {'fewer' if extra < 0 else 'more'} {WORDS[DIED]}"
-
-
-def icon_counts(row: Mapping[Any, Any] | pd.Series) -> dict[str, int]:
-    """How many of 1,000 patients are of each class, in the order of their marks.
-
-    Of a row of a comparison: those better, as well and worse than untreated sum to 1,000 (`of_thousand`); those who die
-    in addition are among them, and their marks are the last ones.
-    """
-    whole = of_thousand(float(row["better_than_untreated"]), float(row["worse_than_untreated"]))
-    extra = float(row.get("extra_deaths", math.nan))
-    died = 0 if math.isnan(extra) else min(PATIENTS, max(0, round(PATIENTS * extra)))
-    return dict(zip(CLASSES, (*whole, died), strict=True))
-
-
-def _look(name: str, step: float) -> dict[str, Any]:
-    colour, marker, share = LOOKS[name]
-    return {"color": colour, "marker": marker, "markersize": share * step, "markeredgewidth": 0, "linestyle": "none"}

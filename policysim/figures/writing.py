@@ -25,7 +25,7 @@ from matplotlib.style import context
 from envs.toml_reader import one_line
 from policies.arrays import FloatArray
 from policysim.figures.lettering import no_glyph_warnings
-from policysim.figures.looks import ICONS_GID, NAMED_COLOURS, POLICY_GID, READABLE_WIDTH, STYLE
+from policysim.figures.looks import FONTS, NAMED_COLOURS, POLICY_GID, READABLE_WIDTH, STYLE
 
 LEAST_DOTS = 200  # per inch
 LEAST_WIDTH = 1920  # pixels
@@ -122,6 +122,8 @@ def epsilon_markers(figure: Figure, epsilons: Sequence[float]) -> list[Marker]:
 
 # The most CSS pixels per unit (point) of a figure for a page, and of one as narrow as a column.
 LARGEST, LARGEST_NARROW = 1.4, 2.0
+# As many have the words of a page, 9 points, if they are 11 pixels high.
+READABLE = 11.1 / FONTS["page"]
 _REFERENCE = re.compile(r"url\(#([^)]+)\)")
 # Where a panel, its background, its horizontal axis, that axis's ticks and its name are: kept in figures with markers.
 _PLACES = re.compile(r"axes_\d+|matplotlib\.axis_\d+|xtick_\d+")
@@ -148,7 +150,6 @@ def inline(
     markers: Sequence[Marker] = (),
     position: int = 0,
     styles: dict[str, str] | None = None,
-    icons: str = "",
 ) -> Markup:
     """An SVG file as a part of a page.
 
@@ -165,9 +166,6 @@ def inline(
     styles : dict, optional
         The rules of the page's style, each with its class: those of this figure are added. A page runs and shows
         nothing that its policy (`report.deliver.content_policy`) does not name, so no element has a style of its own.
-    icons : str, optional
-        The prefix of a figure of the page that has the same marks of `policysim.figures.icon_array`, which are then not
-        said again.
 
     Returns
     -------
@@ -177,26 +175,20 @@ def inline(
         dark the page's style lists. What belongs to one policy stands in `<g data-policy="NAME">`.
     """
     root = _parsed(svg)
-    _gather_icons(root)
     _unclip(root)
     _name(root, prefix, _places(root) if markers else [])
     _shorten(root)
     styles = {} if styles is None else styles
     _classes(root, prefix, styles)
     _flatten(root)
-    # The size comes from the page, up to a limit.
+    # The size comes from the page, up to a limit; where words would be too small to read, the page lets it scroll.
     width = float(root.attrib["viewBox"].split()[2])
     for name in ("width", "height", "version", "xmlns", "role"):
         root.attrib.pop(name, None)
-    scale = LARGEST_NARROW if width <= 72 * READABLE_WIDTH else LARGEST
-    root.set("class", styles.setdefault(f"max-width:{width * scale:.0f}px", f"{prefix}_{len(styles)}"))
-    # The group of all marks has a name, or gives way to that of the figure that has the same.
-    for grid in root.iter("g"):
-        marks = grid.find("g[@data-icons]")
-        if marks is not None and icons:
-            grid[:] = [ElementTree.Element("use", {"href": f"#{icons}-icons"})]
-        elif marks is not None:
-            marks.set("id", f"{prefix}-icons")
+    narrow = width <= 72 * READABLE_WIDTH
+    least = "" if narrow else f";--least:{width * READABLE:.0f}px"
+    size = f"max-width:{width * (LARGEST_NARROW if narrow else LARGEST):.0f}px{least}"
+    root.set("class", styles.setdefault(size, f"{prefix}_{len(styles)}"))
     root.extend([marker.line(position) for marker in markers])
     return Markup(ElementTree.tostring(root, encoding="unicode", short_empty_elements=True).replace(" />", "/>"))
 
@@ -216,32 +208,6 @@ def _parsed(svg: str) -> ElementTree.Element:
         for child in [child for child in parent if child.tag in ("metadata", "style", "title", "desc")]:
             parent.remove(child)
     return root
-
-
-def _gather_icons(root: ElementTree.Element) -> None:
-    """The marks of `policysim.figures.icon_array`: a path for each in one group, in order, of class b, s, w or d.
-
-    They are in steps of their grid, so that a mark is at two whole numbers.
-    """
-    for parent in list(root.iter()):
-        groups = [child for child in parent if child.get("id", "").startswith(ICONS_GID)]
-        if not groups:
-            continue
-        marks = [
-            (group.attrib["id"].removeprefix(ICONS_GID), float(mark.attrib["x"]), float(mark.attrib["y"]))
-            for group in groups
-            for mark in group.iter("use")
-        ]
-        (_, left, top), (_, right, _) = marks[0], marks[1]
-        step = right - left
-        grid = ElementTree.Element("g", {"transform": f"translate({left:.2f} {top:.2f}) scale({step:.4f})"})
-        icons = ElementTree.SubElement(grid, "g", {"data-icons": ""})
-        for name, x, y in marks:
-            place = f"M{round((x - left) / step)} {round((y - top) / step)}h0"
-            icons.append(ElementTree.Element("path", {"class": name[0], "d": place}))
-        parent.insert(list(parent).index(groups[0]), grid)
-        for group in groups:
-            parent.remove(group)
 
 
 def _unclip(root: ElementTree.Element) -> None:

@@ -10,8 +10,8 @@ import base64
 import hashlib
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -20,10 +20,10 @@ import pandas as pd
 from markupsafe import Markup
 
 from policysim.output.screen import TEMPLATES, page_engine, page_part, sections, slots
-from policysim.question.answer import MANIFEST, Answer, Drawing
+from policysim.question.answer import MANIFEST, Answer, Drawing, Page
 from policysim.question.formats import six_digits
 from policysim.study.cells import Cells, Label
-from policysim.study.certainty import restated
+from policysim.study.certainty import RESTATED
 from policysim.study.six_lines import Sketch, filled, words_of
 
 if TYPE_CHECKING:
@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
     from policysim.figures.writing import Marker
 
+# Lines for those who decide.
+SIGNATURES = 3
 # The colours of figures, in light and in dark, stand in the style of all pages up to here.
 END_OF_FIGURES = "/* the end of figures */"
 # What differs between epsilons: whatever a template marks in this way.
@@ -103,6 +105,22 @@ def answer_page(
     )
 
 
+def record_page(page: Page, answer: Answer, said: Mapping[str, Any]) -> str:
+    """The decision record of a choice, likewise: one sheet of paper, the same bytes for the same run."""
+    style = _own("record.css")
+    return (
+        page_engine()
+        .get_template(page.template)
+        .render(
+            slots(page.values["tables"], answer.kind),
+            style=Own(style),
+            policy=Own(content_policy(style)),
+            versions=[Label(f"{name} {number}") for name, number in said["versions"].items()],
+            signatures=range(SIGNATURES),
+        )
+    )
+
+
 def _figures(
     answer: Answer,
     found: Mapping[str, Any],
@@ -154,7 +172,7 @@ def moving(tables: Mapping[str, pd.DataFrame], kind: str, cell: Cells) -> dict[s
     for epsilon in epsilons:
         found = stated
         if epsilon != stated["epsilon"]:
-            found = slots(restated(tables, epsilon), kind, cell)
+            found = slots(RESTATED[kind](tables, epsilon), kind, cell)
             # What is said of the stated epsilon only stands at every other, too.
             pairs = zip(stated["findings"], found["findings"], strict=True)
             found["findings"] = [first if first.stays else now for first, now in pairs]
@@ -193,11 +211,11 @@ def content_policy(style: str, script: str = "") -> Markup:
 
 @dataclass(frozen=True)
 class Vector:
-    """A drawing as SVG, and where the page's markers of epsilon stand in it; and how it is drawn for narrow screens."""
+    """A drawing as SVG, and where the page's markers of epsilon stand in it; of the first, also for narrow screens."""
 
     svg: str
     markers: Sequence[Marker]
-    narrow: Callable[[], Vector] | None = None
+    narrow: Vector | None = None
 
     @classmethod
     def of(cls, drawing: Drawing, figure: Figure) -> Vector:
@@ -208,17 +226,6 @@ class Vector:
         svg = to_svg(figure, title=drawing.title, description=f"{drawing.description} {drawing.seen}".strip())
         # Only a figure that has been drawn knows where its axes are.
         return cls(svg, epsilon_markers(figure, drawing.epsilons) if drawing.epsilons else [])
-
-    @classmethod
-    def on_page(cls, drawing: Drawing) -> Vector:
-        """The figure of a page, with that of a column for where the page is narrow and its words would be too small."""
-        from policysim.figures.looks import READABLE_WIDTH  # noqa: PLC0415
-
-        wide = cls.of(drawing, drawing.at("page"))
-        if drawing.at("page").get_figwidth() <= READABLE_WIDTH:
-            return wide
-        # Not every drawing has a place on a page.
-        return replace(wide, narrow=lambda: cls.of(drawing, drawing.at("column")))
 
 
 @dataclass(frozen=True)
@@ -250,6 +257,6 @@ class Placed:
         wide = place(self.vector.svg, self.prefix, markers=self.vector.markers)
         if self.vector.narrow is None:
             return wide
-        small = self.vector.narrow()
-        narrow = place(small.svg, f"{self.prefix}n", markers=small.markers, icons=self.prefix)
+        small = self.vector.narrow
+        narrow = place(small.svg, f"{self.prefix}n", markers=small.markers)
         return Markup(f'<div class="wide">{wide}</div><div class="narrow">{narrow}</div>')

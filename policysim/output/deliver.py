@@ -23,14 +23,14 @@ from markupsafe import Markup
 
 from policysim.files.terminal import say
 from policysim.files.whole_folders import alone_in, json_text, print_json, progress_bar, write_files
-from policysim.output.answer_page import Placed, Vector, answer_page, content_policy
+from policysim.output.answer_page import Placed, Vector, answer_page, content_policy, record_page
 from policysim.output.differences import same_numbers
 from policysim.output.report_card import card_of
 from policysim.output.screen import screen, slots
 from policysim.question import OutputError, formats, words
 from policysim.question.answer import CARD, MANIFEST, PAGE, Answer, Drawing, Headline, Page, SizeName
 from policysim.question.formats import FILTERS, to_csv, unmarked
-from policysim.question.protocol import SILENT, Progress, Question
+from policysim.question.protocol import SILENT, Progress, Question, UsageError
 from policysim.question.screen_lines import WIDEST, fitted
 from policysim.study.basis import OUTSIDE, hidden
 from policysim.study.cells import COLUMNS
@@ -50,22 +50,42 @@ FORMATS: tuple[FileFormat, ...] = get_args(FileFormat)
 
 @dataclass(frozen=True)
 class FigureFiles:
-    """The kinds of files, and what the figures are sized for; the page always has figures for a page."""
+    """The kinds of files, what the figures are sized for, and which are drawn; the page has figures for a page.
+
+    Attributes
+    ----------
+    formats : tuple of str
+        Among "svg", "png" and "pdf".
+    size : {"page", "column", "slide"}
+        Of the files.
+    names : tuple of str
+        Of the figures that are drawn; all of them if it is empty.
+    """
 
     formats: tuple[FileFormat, ...] = ("svg", "png")
     size: SizeName = "page"
+    names: tuple[str, ...] = ()
 
-    def of(self, drawing: Drawing) -> tuple[dict[str, bytes], Vector]:
-        """The files of one drawing, by relative path, and what the page has, which is not drawn again."""
+    def chosen(self, drawings: Sequence[Drawing]) -> list[Drawing]:
+        """Those to draw, in their order; UsageError for a name that none has. A card is no choice."""
+        known = [drawing.name for drawing in drawings if drawing.name != CARD]
+        for name in self.names:
+            if name not in known:
+                raise UsageError(f"--figures: must be among {', '.join(known)}, separated by commas, got {name!r}")
+        return [drawing for drawing in drawings if drawing.name in (self.names or known) or drawing.name == CARD]
+
+    def of(self, drawing: Drawing, *, narrow: bool = False) -> tuple[dict[str, bytes], Vector]:
+        """The files of one drawing, by relative path, and what the page has: each size is drawn once."""
         from policysim import figures  # noqa: PLC0415 - matplotlib, as above
 
-        figure = drawing.at(self.size)
         # SVG last: a figure keeps what it was drawn on last, and that of a PNG is a picture of some 10 MB.
         kinds: dict[FileFormat, Callable[[Figure], bytes]] = {"png": figures.to_png, "pdf": figures.to_pdf}
-        made = {kind: kinds[kind](figure) for kind in self.formats if kind in kinds}
-        on_page = Vector.on_page(drawing)
+        made = {kind: kinds[kind](drawing.at(self.size)) for kind in self.formats if kind in kinds}
+        sizes = {"page": True, "column": narrow, self.size: True}
+        vectors = {size: Vector.of(drawing, drawing.at(size)) for size in figures.SIZES if sizes.get(size)}
         if "svg" in self.formats:
-            made["svg"] = (on_page if self.size == "page" else Vector.of(drawing, figure)).svg.encode()
+            made["svg"] = vectors[self.size].svg.encode()
+        on_page = replace(vectors["page"], narrow=vectors["column"] if narrow else None)
         return {f"figures/{drawing.name}.{kind}": made[kind] for kind in self.formats}, on_page
 
 
@@ -99,7 +119,8 @@ def folder_files(
     given : sequence of str, optional
         The options of the question that were given, and are not the study's own.
     """
-    if answer.kind:
+    answer = replace(answer, drawings=wanted.chosen(answer.drawings))
+    if answer.is_report:
         answer = replace(answer, drawings=[*answer.drawings, *card_of(answer.options)])
     said = what_it_says(answer)
     files = {f"{name}.csv": to_csv(table) for name, table in written_tables(answer).items()}
@@ -108,16 +129,17 @@ def folder_files(
             with suppress(OSError):  # where none is there, or none that can be read
                 old = (folder / name).read_bytes()
                 files[name] = old if same_numbers(old, table) else table
-    progress.expect(len(answer.drawings) + len(answer.pages) + bool(answer.kind))
+    progress.expect(len(answer.drawings) + len(answer.pages) + answer.is_report)
     vectors = {}
-    for drawing in answer.drawings:
-        made, vectors[drawing.name] = wanted.of(drawing)
+    for place, drawing in enumerate(answer.drawings):
+        made, vectors[drawing.name] = wanted.of(drawing, narrow=place == 0 and drawing.name != CARD)
         files |= made
         progress.advance()
     for name, page in answer.pages.items():
-        files[name] = render(page, answer, command, said, vectors).encode()
+        made_page = record_page(page, answer, said) if answer.kind else render(page, answer, command, said, vectors)
+        files[name] = made_page.encode()
         progress.advance()
-    if answer.kind:
+    if answer.is_report:
         tables = [name for name in files if name.endswith(".csv")]
         files[PAGE] = answer_page(answer, command, said["versions"], tables, vectors).encode()
         progress.advance()
@@ -133,7 +155,7 @@ def written_tables(answer: Answer) -> dict[str, pd.DataFrame]:
     cells = {
         name: table
         for name, table in answer.options.items()
-        if name == "certainty" or set(COLUMNS) <= set(table.columns)
+        if answer.is_report and (name == "certainty" or set(COLUMNS) <= set(table.columns))
     }
     return {**cells, **answer.tables}
 
@@ -148,7 +170,7 @@ def what_it_says(answer: Answer) -> dict[str, Any]:
     # What the drawing shows that stands for the report, for readers who cannot see it; "" without one.
     seen = next((drawing.alternative for drawing in answer.drawings if drawing.name == CARD), "")
     headline, lines = answer.headline, answer.sentences
-    if answer.kind:
+    if answer.is_report:
         found = slots(answer.options, answer.kind)
         headline = Headline(str(found["finding"]))
         lines = [f"{line.name}: {line.text}" for line in found["findings"]]
@@ -291,7 +313,7 @@ def deliver(
     if as_json:
         manifest = {"manifest": json.loads(files[MANIFEST])} if MANIFEST in files else {}
         document = answer.document
-        if answer.kind:
+        if answer.is_report:
             document = {name: table.to_dict(orient="records") for name, table in written_tables(answer).items()}
         print_json({**manifest, **document, **{_key(label): path for label, path in paths.items()}})
     else:

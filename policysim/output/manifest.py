@@ -150,12 +150,16 @@ def _is_name(value: object) -> bool:
 
 def _figures(value: object, path: Path) -> FigureFiles:
     """Which files the figures have, as `FigureFiles` has it."""
-    kinds = value.get("formats") if isinstance(value, dict) else None
-    size: Any = value.get("size") if isinstance(value, dict) else None
+    stated = value if isinstance(value, dict) else {}
+    # Before there were names, all figures were drawn.
+    size: Any = stated.get("size")
+    kinds, names = stated.get("formats"), stated.get("names", [])
+    if not isinstance(names, list) or not all(_is_name(name) for name in names):
+        raise _no_manifest(path, "the names of figures must be a list of names")
     if not isinstance(kinds, list) or any(kind not in FORMATS for kind in kinds) or size not in get_args(SizeName):
         wanted = f"formats among {', '.join(FORMATS)} and a size among {', '.join(get_args(SizeName))}"
         raise _no_manifest(path, f"figures must have {wanted}")
-    return FigureFiles(tuple(kind for kind in FORMATS if kind in kinds), size)
+    return FigureFiles(tuple(kind for kind in FORMATS if kind in kinds), size, tuple(names))
 
 
 def _digests(document: dict[str, Any], key: str, path: Path) -> dict[str, str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import math
 import textwrap
 from collections.abc import Mapping, Sequence
 from functools import cache
@@ -14,9 +13,10 @@ from typing import Any
 import pandas as pd
 from jinja2 import Environment, FileSystemLoader
 
+from policysim.output.choice_slots import choice_slots
 from policysim.study.cells import Cells, Label, Shown, environment
 from policysim.study.certainty import BETTER, VERDICTS, recommended, verdict, verdict_of
-from policysim.study.options_table import BENEFIT, BOUND, COPY, EACH, EXPONENTIAL, LOSS, PRIVATE
+from policysim.study.options_table import BENEFIT, BOUND, COPY, EACH, EXPONENTIAL, LOSS, PRIVATE, trace
 from policysim.study.six_lines import Listed, filled, six_lines, words_of
 
 TEMPLATES = Path(__file__).parent / "templates"
@@ -31,7 +31,6 @@ SEEN = (COPY, EACH)
 WORDED = ("policy", "hidden")
 # The options whose trace of ε is shown: at the study's times these, or at what is nearest.
 TRACED = (PRIVATE, EXPONENTIAL)
-TRACE = (0.5, 1.0, 2.0, 5.0, 10.0)
 
 
 def screen(tables: Mapping[str, pd.DataFrame], kind: str, *, full: bool = False) -> str:
@@ -70,12 +69,16 @@ def slots(tables: Mapping[str, pd.DataFrame], kind: str, cell: Cells | None = No
         Of the same tables, or of those that were restated.
     """
     cell, columns = cell or Cells(tables), tables["columns"]
-    epsilon = float(columns.loc[columns["stated"], "epsilon"].dropna().iloc[0])
     found: dict[str, Any] = {
         "cell": cell,
-        "epsilon": epsilon,
         "hundred": cell("facts", "hundred"),
         "names": {key: Label(text) for key, text in tables["names"].itertuples(index=False, name=None)},
+    }
+    if kind == "choice":
+        return _with_heads(choice_slots(tables, found))
+    epsilon = float(columns.loc[columns["stated"], "epsilon"].dropna().iloc[0])
+    found |= {
+        "epsilon": epsilon,
         "trace": trace(sorted(columns["epsilon"].dropna().unique()), epsilon),
     }
     found = _trial_slots(tables, found) if kind == "trial" else _options_slots(tables, found, kind)
@@ -169,16 +172,18 @@ def _options_slots(tables: Mapping[str, pd.DataFrame], common: dict[str, Any], k
 
 def _trial_slots(tables: Mapping[str, pd.DataFrame], common: dict[str, Any]) -> dict[str, Any]:
     """Arms as rows, then policies against one of them."""
-    names, facts, columns = common["names"], set(tables["facts"]["row"]), tables["columns"]
+    names, epsilon, facts, columns = common["names"], common["epsilon"], set(tables["facts"]["row"]), tables["columns"]
+    certainty = tables["certainty"]
+    said = certainty[certainty["epsilon"] == epsilon].set_index("option")["verdict"]
     stated = columns.loc[columns["stated"], ["option", "title", "section"]]
-    said = tables["certainty"].query("section == 'policy'").set_index("option")["verdict"]
     rows = [
         SimpleNamespace(
             key=option,
             title=Label(title),
-            name=Label(f"{title[:1].upper()}{title[1:]}"),
+            full=Label(option),
+            name=Label(title.rstrip("*")),
             section=section,
-            verdict=names.get(f"verdict {option}", Label()),
+            verdict=Label(said[option] if section == "policy" else ""),
         )
         for option, title, section in stated.itertuples(index=False, name=None)
     ]
@@ -186,10 +191,18 @@ def _trial_slots(tables: Mapping[str, pd.DataFrame], common: dict[str, Any]) -> 
     found: dict[str, Any] = {
         **common,
         "warnings": [text for key, text in names.items() if key.startswith("warning ")],
+        "caveats": [text for key, text in names.items() if key.startswith("caveat ")],
+        "mechanisms": [text for key, text in names.items() if key.startswith("mechanism ")],
         "arms": [row for row in rows if row.section == "arm"],
         "policies": policies,
         "options": [row for row in policies if row.key in {PRIVATE, EXPONENTIAL}],
         "gaining": [row for row in policies if row.key in {PRIVATE, EACH} and said[row.key] == BETTER],
+        "verdict": Label(said[PRIVATE]),
+        "who": _who(tables, epsilon),
+        "patients": [
+            SimpleNamespace(key=key, name=Label(key), title=Label(title))
+            for key, title in tables["examples"].drop_duplicates("row")[["row", "title"]].to_numpy()
+        ],
         "further": [f"outcome: {names[each]}" for each in names if each == "further"],
         "confidence": common["cell"]("facts", "confidence"),
     }
@@ -238,6 +251,21 @@ def _heads(title: Shown, heads: Sequence[SimpleNamespace], widths: Sequence[int]
     ]
 
 
+def _with_heads(found: dict[str, Any]) -> dict[str, Any]:
+    """The same with the lines of the heads of columns, where options are rows: two, or three where room is short."""
+    lines = found["lines"]
+    widths = [max(len(line.cells[place]) for line in lines) for place in range(len(found["columns"]))]
+    # Titles of rows, and remarks.
+    room = WIDTH - max(len(line.title) for line in lines) - max(len(line.remark) for line in lines) - 1
+    for count in (2, 3):
+        wrapped = [_wrapped(column.title, count) for column in found["columns"]]
+        if sum(max(width, *map(len, of)) + 1 for width, of in zip(widths, wrapped, strict=True)) <= room:
+            break
+    titles = (found["title"]["options"], *(Label() for _ in range(count - 1)))
+    heads = [SimpleNamespace(title=title, texts=texts) for title, *texts in zip(titles, *wrapped, strict=True)]
+    return {**found, "heads": heads}
+
+
 def _wrapped(title: str, count: int) -> list[Label]:
     """A title in so many lines, the longest as short as it can be; the last ones are filled first."""
     words = title.split(" ")
@@ -264,22 +292,6 @@ def _rows(tables: Mapping[str, pd.DataFrame], epsilon: float) -> list[SimpleName
             )
         )
     return found
-
-
-def trace(epsilons: Sequence[float], epsilon: float) -> list[float]:
-    """At most five epsilons of a study around the stated one.
-
-    Examples
-    --------
-    >>> trace([0.1, 0.5, 1.0, 2.0, 5.0, 10.0], 1.0), trace([0.0, 3.0], 3.0)
-    ([0.5, 1.0, 2.0, 5.0, 10.0], [3.0])
-    """
-    finite = [each for each in epsilons if 0 < each < math.inf]
-    if not 0 < epsilon < math.inf:
-        return [epsilon]
-    if len(finite) <= len(TRACE):
-        return finite
-    return sorted({min(finite, key=lambda each: abs(math.log(each / (epsilon * factor)))) for factor in TRACE})
 
 
 def lines(text: str) -> str:

@@ -2,7 +2,6 @@
 
 protocol   a question knows its study, the options that it refuses, and how to answer; how work tells its progress
 answer     what comes out of it: sentences, tables, drawings with their data, pages, and what the manifest says
-first_screen   the first screen of a page: short sentences, and a strip of numbers
 extras     packages that only some questions need, and the extra to install for each
 formats    how a number becomes text, plain and in HTML
 words      names that tables share, and words that many parts say

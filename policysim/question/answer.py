@@ -158,6 +158,11 @@ class Answer:
     named: Mapping[str, str] = field(default_factory=dict)
     exit_code: int = 0
 
+    @property
+    def is_report(self) -> bool:
+        """Whether its kind has a page and tables of its own; a choice alone has a screen, and a sheet to sign."""
+        return self.kind != "" and self.depends is not None
+
 
 @dataclass(frozen=True)
 class ColumnGroup:

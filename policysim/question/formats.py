@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from functools import partial
 from html import unescape
@@ -190,35 +190,6 @@ def events(rate: float, count: int, *, sign: bool = False) -> str:
     return "≈ 0" if abs(rate) >= NEGLIGIBLE and abs(number) < LEAST_EVENTS else rounded(number, sign=sign)
 
 
-def of_thousand(better: float, worse: float) -> tuple[int, int, int]:
-    """How many of 1,000 patients are better, as well and worse off, from two shares: they sum to 1,000.
-
-    Shares are rounded by largest remainders.
-
-    Examples
-    --------
-    >>> of_thousand(0.1494, 0.8506), of_thousand(1 / 3, 1 / 3)
-    ((149, 0, 851), (333, 334, 333))
-    """
-    # Six digits, as the script of a page knows them: a half is rounded the same way everywhere.
-    better, worse = (float(f"{share:.6g}") for share in (better, worse))
-    shares = [1000 * share for share in (better, max(0.0, 1.0 - better - worse), worse)]
-    # What is so near to the next whole number is that number.
-    counts = [math.floor(share + 1e-6) for share in shares]
-    order = sorted(range(3), key=lambda place: counts[place] - shares[place])
-    for place in order[: 1000 - sum(counts)]:
-        counts[place] += 1
-    return counts[0], counts[1], counts[2]
-
-
-def worse_of_thousand(better: float, worse: float) -> str:
-    """The last of `of_thousand`; – for NaN, and ≈ 0 for less than one that is not none."""
-    if math.isnan(better) or math.isnan(worse):
-        return "–"
-    number = of_thousand(better, worse)[2]
-    return f"{number:,}" if number or worse < NEGLIGIBLE else "≈ 0"
-
-
 def percent(share: float) -> str:
     """A share as a whole percentage, with a space that does not break."""
     return "–" if math.isnan(share) else _minus(f"{round(steady(100 * share))}\u00a0%")
@@ -269,44 +240,29 @@ def decimals(half_width: float) -> int:
     return max(0, DIGITS - 1 - math.floor(math.log10(half_width)))
 
 
-def interval(low: float, high: float, *, sign: bool = False, places: int | None = None) -> str:
-    """Both ends of an interval, to two digits of its half width or so many places; – for none, 0 if both are."""
+def interval(low: float, high: float, *, sign: bool = False) -> str:
+    """Both ends of an interval, to two digits of its half width; – for none, 0 if both are."""
     if math.isnan(low) or math.isnan(high):
         return "–"
     if max(abs(low), abs(high)) < NEGLIGIBLE:
         return "0"
-    shown = decimals((high - low) / 2) if places is None else places
+    shown = decimals((high - low) / 2)
     return " to ".join(_signed(end, shown, sign) for end in (low, high))
 
 
-def estimate(value: float, low: float, high: float, *, sign: bool = False, places: int | None = None) -> str:
-    """A number to the digits that its interval supports, or with so many places; – for none."""
+def estimate(value: float, low: float, high: float, *, sign: bool = False) -> str:
+    """A number to the digits that its interval supports; – for none."""
     if math.isnan(value):
         return "–"
     if abs(value) < NEGLIGIBLE:
         return "0"
-    return _signed(value, decimals((high - low) / 2) if places is None else places, sign)
+    return _signed(value, decimals((high - low) / 2), sign)
 
 
 def _signed(value: float, places: int, sign: bool) -> str:
     """A number with so many places; what is exactly 0 has no sign."""
     plus = "+" if sign and abs(value) >= NEGLIGIBLE else ""
     return _minus(f"{steady(value):{plus}.{places}f}")
-
-
-def aligned(triples: Sequence[tuple[float, float, float]], *, sign: bool = False) -> list[tuple[str, str]]:
-    """Estimates and their intervals that stand below each other: all to two digits of the widest half width.
-
-    Examples
-    --------
-    >>> aligned([(0.383, 0.3714, 0.3956), (0.3712, 0.3643, 0.378)])
-    [('0.383', '0.371 to 0.396'), ('0.371', '0.364 to 0.378')]
-    """
-    widths = [(high - low) / 2 for _, low, high in triples]
-    places = min((decimals(width) for width in widths if width > NEGLIGIBLE), default=None)
-    return [
-        (estimate(*each, sign=sign, places=places), interval(*each[1:], sign=sign, places=places)) for each in triples
-    ]
 
 
 def with_interval(value: float, low: float, high: float, *, sign: bool = False) -> str:
@@ -587,6 +543,16 @@ def table_text(style: str, value: float, low: float, high: float) -> str:
     raise ValueError(f"unknown format {style!r} of a table.")
 
 
+def least(epsilon: float) -> str:
+    """A least epsilon, which was rounded up, in all its digits; none for inf."""
+    return "none" if epsilon == math.inf else decimal(epsilon)
+
+
+def above(value: float, digits: int) -> str:
+    """What is more than a number, to so many digits."""
+    return f"> {rounded_down(value, digits)}"
+
+
 # Texts of a number, and of a rate times the patients that come first, with what goes with them.
 TEXTS: Mapping[str, Callable[..., str]] = {
     "places": to_places,
@@ -597,9 +563,13 @@ TEXTS: Mapping[str, Callable[..., str]] = {
     "right": right,
     "plain": plain,
     "rounded": rounded,
+    "size": rounded,
+    "three": sensitivity,
     "up": rounded_up,
     "down": rounded_down,
     "decimal": decimal,
+    "above": above,
+    "least": least,
 }
 SCALED: Mapping[str, Callable[..., str]] = {"counted": to_places, "change": change, "about": about}
 

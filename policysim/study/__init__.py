@@ -14,7 +14,6 @@ certainty      how often an option is better where the numbers are redrawn, and 
 six_lines      the six lines that answer first, from files of findings/
 labels         what people call a problem and its parts
 example_patients  patients with a name, to see what a policy does to one; how losses vary between patients
-slider     what follows epsilon and policy on a page, and which policy is shown first
 checks         whether a policy keeps its claim, and whether a mean of patients agrees with the exact value
 basis          what the numbers of a study rest on, and what it hides, in words
 registration   what `import policysim` does at once: our neighbours are ours, and Gymnasium knows the environments

@@ -38,8 +38,6 @@ class Basis:
         Where the utilities come from, for a paper.
     public : str
         What is assumed to be public.
-    untreated : str
-        What the first action is.
     not_guaranteed : tuple of str
         What does not hold because of the kind of study.
     """
@@ -48,7 +46,6 @@ class Basis:
     illustrative: str
     utilities: str
     public: str
-    untreated: str
     not_guaranteed: tuple[str, ...]
 
 
@@ -66,7 +63,6 @@ def basis(study: Study) -> Basis:
         illustrative=illustrative_words(scenario),
         utilities=f"Utilities are expectations under the scenario “{scenario.name}”, {model}",
         public=ASSUMED_PUBLIC,
-        untreated="no treatment",
         not_guaranteed=(f"Effects of treatments {effects}: another scenario has another price, at the same ε.",),
     )
 
@@ -124,7 +120,6 @@ def _of_log(study: LoggedStudy) -> Basis:
         disclaimer="Prices are under scores fitted to a log: estimates, not medical advice.",
         utilities=f"Utilities are scores fitted to a log (a {model} outcome model), the prior is that of its patients",
         public=PUBLIC_OF_LOG,
-        untreated="the first treatment of the study",
         not_guaranteed=(
             "Prices are under scores fitted to a log; policysim compare sets estimates with intervals beside them.",
         ),

@@ -84,6 +84,12 @@ def restated(tables: Mapping[str, pd.DataFrame], epsilon: float) -> dict[str, pd
     }
 
 
+def restated_trial(tables: Mapping[str, pd.DataFrame], epsilon: float) -> dict[str, pd.DataFrame]:
+    """The same of a log: its tables have the verdicts of all epsilons."""
+    columns = tables["columns"]
+    return {**tables, "columns": columns.assign(stated=columns["epsilon"].isna() | columns["epsilon"].eq(epsilon))}
+
+
 def verdict_of(better: float, equal: float = 0.0) -> str:
     """The verdict on an option that is better, and equal, in these shares of the redraws."""
     if equal >= SURE:
@@ -153,13 +159,30 @@ def verdict(tables: Mapping[str, pd.DataFrame]) -> dict[str, bool]:
         "redrawn": bool((found["draws"] > 0).all()),
     }
     opposite = {f"no {name}": not holds for name, holds in names.items()}
+    # Who sees a publication alone is shown a noised copy of the best for each.
+    named, judged = (COPY, EACH) if _only_published(tables) else (PRIVATE, PRIVATE)
     return {
         **names,
         **opposite,
         "private choice better": said[PRIVATE] == BETTER,
         "each's best better": said[EACH] == BETTER,
-        "recommend private choice": said[PRIVATE] == BETTER,
-        "recommend one for all": said[PRIVATE] != BETTER,
+        **recommendation(named, said[judged]),
+    }
+
+
+def _only_published(tables: Mapping[str, pd.DataFrame]) -> bool:
+    """Whether the study says that an observer sees what is published, and no treatment itself."""
+    if "names" not in tables:
+        return False
+    names = tables["names"].set_index("key")["text"]
+    return bool(names.get("seen") == "publication")
+
+
+def recommendation(option: str, verdict: str) -> dict[str, bool]:
+    """An option is recommended where it is better than one treatment for all; else that is."""
+    better = verdict == BETTER
+    return {f"recommend {name}": better and name == option for name in (PRIVATE, COPY)} | {
+        f"recommend {ONE}": not better
     }
 
 
@@ -173,24 +196,23 @@ def trial_verdict(tables: Mapping[str, pd.DataFrame]) -> dict[str, bool]:
         is not told to be better or equal, "safest" where one arm is better than every other.
     """
     columns, certainty, options = tables["columns"], tables["certainty"], tables["options"]
-    said = certainty[certainty["section"] == "policy"].set_index("option")["verdict"]
-    arms = certainty.loc[certainty["section"] == "arm", "verdict"]
     now = columns.loc[columns["stated"], "epsilon"].dropna().iloc[0]
+    said = certainty[certainty["epsilon"] == now].set_index("option")["verdict"]
+    arms = certainty.loc[certainty["section"] == "arm", "verdict"]
     of_private = options["option"].eq(PRIVATE) & options["epsilon"].eq(now)
     guesses = options[of_private & options["row"].eq(RIGHT)]["value"].iloc[0]
     names = {
         "safest": bool((arms == BETTER).all()),
         "gain": BETTER in {said[PRIVATE], said[EACH]},
         "cost": said[PRIVATE] not in {BETTER, EQUAL},
-        "who": "who" in tables,
+        "who": "who" in tables and bool(tables["who"]["epsilon"].eq(now).any()),
         "observer": bool(guesses > CHANCE + ROUNDING),
         "told": said[PRIVATE] != UNTOLD,
     }
     return {
         **names,
         **{f"no {name}": not holds for name, holds in names.items()},
-        "recommend private choice": said[PRIVATE] == BETTER,
-        "recommend one for all": said[PRIVATE] != BETTER,
+        **recommendation(PRIVATE, said[PRIVATE]),
     }
 
 
@@ -210,8 +232,9 @@ def course_verdict(tables: Mapping[str, pd.DataFrame]) -> dict[str, bool]:
     return {**verdict(tables), **names, **{f"no {name}": not holds for name, holds in names.items()}}
 
 
-# Which finding holds, of each kind of question.
+# Which finding holds, and the tables at another epsilon, of each kind of question.
 VERDICTS = {"decision": verdict, "trial": trial_verdict, "course": course_verdict}
+RESTATED = {"decision": restated, "trial": restated_trial, "course": restated}
 
 
 def safest_option(tables: Mapping[str, pd.DataFrame]) -> str:
@@ -237,4 +260,4 @@ def _is_safest(option: str, policy: pd.Series, verdicts: pd.Series) -> bool:
 
 def recommended(holds: Mapping[str, bool]) -> str:
     """The option that titles, `choose` and records name, from `verdict`: never one against its verdict."""
-    return PRIVATE if holds["recommend private choice"] else ONE
+    return next(option for option in (PRIVATE, COPY, ONE) if holds[f"recommend {option}"])

@@ -17,7 +17,6 @@ from policies.distinct import distinct_rows
 from policies.optimal.optimum import Optimal
 from policies.policy import Policy
 from policies.problem import DecisionProblem
-from policies.sensitivity import Witness
 from policysim.question.protocol import SILENT, Progress
 from policysim.question.words import in_a_row
 from policysim.study.sweep import applies, asked_for, at, evaluate_each, evaluated_on, prepare
@@ -272,13 +271,3 @@ def losses_of(problem: DecisionProblem, probabilities: FloatArray) -> FloatArray
         regrets = utilities.max(axis=1, keepdims=True) - utilities
         losses[rows] = (probabilities[rows] * regrets).sum(axis=1)
     return losses
-
-
-def witness_rows(problem: DecisionProblem, witness: Witness) -> list[tuple[str, list[float | None]]]:
-    """The two neighbours that show a sensitivity, in words, with the utility of each action; None where not allowed."""
-    rows: list[tuple[str, list[float | None]]] = []
-    for record in (witness.record, witness.neighbour):
-        allows = np.ones(problem.n_actions) if problem.admissible is None else problem.admissible[record]
-        known = zip(problem.utilities[record].tolist(), allows, strict=True)
-        rows.append((problem.records.describe(record), [utility if allowed else None for utility, allowed in known]))
-    return rows

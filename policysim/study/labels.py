@@ -78,7 +78,8 @@ def labels_of(study: Study, problem: DecisionProblem) -> Labels:
     if isinstance(study, ScenarioStudy):
         scenario = study.scenario
         actions |= {name: treatment.title for name, treatment in scenario.treatments.items() if name in actions}
-        outcomes |= {name: scenario.outcome_title(name) for name in outcomes if name not in COUNTED}
+        counted = dict.fromkeys([*outcomes, *scenario.outcomes])
+        outcomes |= {name: scenario.outcome_title(name) for name in counted if name not in COUNTED}
     return Labels(
         study.name,
         study.title,

@@ -32,6 +32,7 @@ DEATHS, LOSS, BENEFIT, BETTER_IN, BELIEF, RIGHT = "deaths", "loss", "benefit kep
 MOST_MOVED = 2
 # Rates that differ by less, per patient, are not told apart.
 LEAST_MOVED = 1e-6
+TRACE = (0.5, 1.0, 2.0, 5.0, 10.0)
 # What a utility is counted among where nothing else is counted.
 HUNDRED = 100
 
@@ -126,6 +127,22 @@ def _fewest_deaths(everyone: pd.DataFrame, able: pd.DataFrame, epsilon: float, s
     return str(least["policy"]) if known - least[expected] > LEAST_MOVED else ""
 
 
+def trace(epsilons: Sequence[float], epsilon: float) -> list[float]:
+    """At most five epsilons of a study around the stated one.
+
+    Examples
+    --------
+    >>> trace([0.1, 0.5, 1.0, 2.0, 5.0, 10.0], 1.0), trace([0.0, 3.0], 3.0)
+    ([0.5, 1.0, 2.0, 5.0, 10.0], [3.0])
+    """
+    finite = [each for each in epsilons if 0 < each < math.inf]
+    if not 0 < epsilon < math.inf:
+        return [epsilon]
+    if len(finite) <= len(TRACE):
+        return finite
+    return sorted({min(finite, key=lambda each: abs(math.log(each / (epsilon * factor)))) for factor in TRACE})
+
+
 class _Row(NamedTuple):
     """A row before it is long: its key, title, section and format, and its numbers, one for each column and epsilon."""
 
@@ -194,7 +211,7 @@ def options(
         style = f"counted {count} {apart(rates[stated], count)}"
         rows.append(_Row(name, labels.outcomes.get(name, name.replace("_", " ")), "count", style, rates))
     loss = given["loss"].to_numpy(dtype=np.float64)
-    rows.append(_Row(LOSS, "units of utility lost", "loss", f"places {_places(loss[stated])}", loss))
+    rows.append(_Row(LOSS, "units of utility lost", "loss", f"places {places_of(loss[stated])}", loss))
     better = _better_in(columns, certainty)
     if np.isfinite(better).any():
         rows.append(_Row(BETTER_IN, "better than one for all", "better", "plain", better))
@@ -237,13 +254,13 @@ def _counted(moves: Mapping[str, float], weights: Mapping[str, float] | None) ->
     return [*([DEATHS] if DEATHS in moves else []), *better, *worse]
 
 
-def _places(losses: FloatArray) -> int:
+def places_of(losses: FloatArray) -> int:
     """The decimals at which the least loss has two digits, or more to tell losses apart; the largest at most four.
 
     Examples
     --------
-    >>> _places(np.array([0.0986, 0.0687, 0.0])), _places(np.array([0.1047, 0.1028])), _places(np.array([3e-7, 0.2]))
-    (3, 3, 4)
+    >>> places_of(np.array([0.0986, 0.0687, 0.0])), places_of(np.array([0.1047, 0.1028]))
+    (3, 3)
     """
     seen = losses[losses > NEGLIGIBLE]
     if not seen.size:

@@ -10,7 +10,7 @@ diagnostics      calibration of the scores, balance of the arms, propensities; w
 evidence         what a log can show: heterogeneity, power, E-values, and the gain that a mechanism needs
 trial_question   the comparison as a question, and its tables
 trial_answer     what is printed of it, as tables of cells: arms, policies against one of them, verdicts, names
-trial_findings   what the tables say, in words; trial_screen, trial_drawings: what people see of it
+trial_drawings   the figures of its page
 evaluate_log     what a policy is worth to the patients of a log; outside_policy: a policy made elsewhere
 evaluation_question   the same as a question, and what it prints
 """

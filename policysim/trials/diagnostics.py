@@ -25,7 +25,6 @@ from policysim.trials.splits import split_log
 
 BINS = 3
 FEWEST_IN_BIN = 10
-IMBALANCE = 0.1  # a standardised difference that is called one (Austin 2009)
 POINTS = 41  # of each curve of propensities
 
 
@@ -140,23 +139,6 @@ def _quantiles(values: FloatArray, counts: IntArray | None, at: FloatArray) -> F
     return found
 
 
-def balance_words(balance: pd.DataFrame) -> str:
-    """The largest differences, in a sentence."""
-
-    def worst(column: str) -> str:
-        row = balance.iloc[int(balance[column].to_numpy().argmax())]
-        level = f" = {row['level']}" if row["level"] else ""
-        return f"{row[column]:.2f} ({row['feature']}{level})"
-
-    same = np.allclose(balance["before"], balance["after"], rtol=0, atol=1e-9)
-    found = worst("before") if same else f"{worst('before')} before weighting and {worst('after')} after"
-    many = int((balance["after"] > IMBALANCE).sum())
-    return (
-        f"Balance of the arms: the largest standardised difference is {found}; {many} of {len(balance)} are above "
-        f"{IMBALANCE:g}{'' if same else ' after weighting'}, from which arms are called imbalanced."
-    )
-
-
 # A chance below which equal allocation is called doubtful; shared by all features that are looked at.
 DOUBTFUL = 0.001
 ESTIMATED = (
@@ -166,14 +148,6 @@ ESTIMATED = (
 
 # Of fewer patients that an arm still has at the horizon, a Kaplan-Meier estimate there is rough.
 FEWEST_FOLLOWED = 10
-
-# The same in a clause, for sentences that would otherwise call something shown.
-EXTRAPOLATED = "no interval covers what is extrapolated where overlap fails"
-BIASED = (
-    "if the propensities are not equal, of which there are signs, every number here is biased, and no interval covers "
-    "that"
-)
-CONDITION = "provided that nothing but the declared features decided who got which treatment"
 
 
 @dataclass(frozen=True)
@@ -198,14 +172,9 @@ class LogCaveats:
         return [*self.confounding, *self.allocation, *self.overlap, *self.few]
 
     @property
-    def not_covered(self) -> str:
-        """Errors for which there are signs and that no interval covers: none shows or excludes anything; "" if none."""
-        return "; ".join([*([EXTRAPOLATED] if self.overlap else []), *([BIASED] if self.allocation else [])])
-
-    @property
-    def provided(self) -> str:
-        """What must hold for the intervals to mean anything and what no data can show; "" if nothing."""
-        return CONDITION if self.confounding else ""
+    def not_covered(self) -> bool:
+        """Whether there are signs of errors that no interval covers: then none shows or excludes anything."""
+        return bool(self.overlap or self.allocation)
 
 
 def log_caveats(log: Log, source: LogSource) -> LogCaveats:

@@ -8,7 +8,6 @@ something that nobody recorded would have to be.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from statistics import NormalDist
 
 import numpy as np
@@ -17,8 +16,6 @@ import pandas as pd
 from policysim.logs.load_log import Log
 from policysim.logs.log_frame import LoggedData, summed
 from policysim.logs.outcome_models import CHOSEN, CONSTANT, LINEAR, LOGISTIC, contrasts, fit_to_log
-from policysim.question.formats import percent, rounded
-from policysim.question.words import in_a_row
 from policysim.study.checks import Z
 from policysim.study.declared import LoggedStudy
 from policysim.study.study_problem import indicators
@@ -28,8 +25,8 @@ FOLDS = 10
 FIRST = 3  # folds that the first scores are fitted to
 LEVEL = 0.05
 LEAST_P = 0.001
-ASKED = "Is there anything to individualise?"
 FEWEST_IN_FOLD = 5
+ASKED = "different effects in different patients"
 
 
 def heterogeneity(log: Log, study: LoggedStudy) -> pd.DataFrame:
@@ -43,8 +40,8 @@ def heterogeneity(log: Log, study: LoggedStudy) -> pd.DataFrame:
     Returns
     -------
     DataFrame, one row
-        `slope` of the best linear predictor: 1 where patients differ by as much as the scores say, 0 where they do not,
-        NaN where the scores say that nobody differs; `p`, the one-sided p-value of a slope of 0.
+        `what` is asked; `slope` of the best linear predictor: 1 where patients differ by as much as the scores say, 0
+        where they do not, NaN where the scores say that nobody differs; `p`, the one-sided p-value of a slope of 0.
 
     Notes
     -----
@@ -73,36 +70,17 @@ def heterogeneity(log: Log, study: LoggedStudy) -> pd.DataFrame:
         found.append(total / error if error > 0 else 0.0)
         sums += total, float(summed(sizes, mine.counts))
     if not any(found):
-        return pd.DataFrame({"slope": [math.nan], "p": [1.0]})
+        return pd.DataFrame({"what": [ASKED], "slope": [math.nan], "p": [1.0]})
     statistic = sum(found) / math.sqrt(len(found))
-    return pd.DataFrame({"slope": [float(sums[0] / sums[1])], "p": [1 - NormalDist().cdf(statistic)]})
-
-
-def heterogeneity_words(found: pd.DataFrame, not_covered: str = "", provided: str = "") -> str:
-    """The finding in a sentence, and what else may be behind it (`LogCaveats.not_covered`, `.provided`)."""
-    if not_covered:
-        return f"{ASKED} This log cannot tell: {not_covered}."
-    slope, p = map(float, found.loc[0, ["slope", "p"]])
-    if math.isnan(slope):
-        return f"{ASKED} The scores predict the same differences between treatments for all."
-    test = f"p = {p:.2g}" if p >= LEAST_P else f"p < {LEAST_P:g}"
-    how = f"{test}, one-sided test of the best linear predictor on patients that the scores were not fitted to"
-    if p < LEVEL:
-        return (
-            f"{ASKED} Yes: where the scores say that a treatment does more for a patient, "
-            f"it does ({how}; slope {slope:.2g}, where 1 is as much as they say)"
-            f"{', ' + provided if provided else ''}."
-        )
-    return (
-        f"{ASKED} These data do not show it: that treatments do more for some patients, as "
-        f"the scores say, cannot be told from chance ({how})."
-    )
+    p = 1 - NormalDist().cdf(statistic)
+    return pd.DataFrame({"what": [ASKED], "slope": [float(sums[0] / sums[1])], "p": [p]})
 
 
 POWER = 0.8
 # Standard errors that a gain must be above 0 to be seen, by a two-sided test at 5 %, with this power.
 ERRORS = Z + NormalDist().inv_cdf(POWER)
-POINTS = (0.01, 0.02)  # gains that patients are counted for, as parts of the range of the utility
+# Gains that patients are counted for, as parts of the range of the utility.
+POINTS = {"a hundredth of the range": 0.01, "a fiftieth of the range": 0.02}
 
 
 def power_of(standard_error: float, n: int, spread: float) -> pd.DataFrame:
@@ -124,9 +102,9 @@ def power_of(standard_error: float, n: int, spread: float) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        `gain`, and how many `patients` it takes to see it with 80 % power, with the `standard_error`: first the least
-        gain that is seen in this log, then 1 and 2 % of the utility's range (inf patients: beyond counting). No rows
-        where the two are the same treatment for everybody.
+        `what` it is, `gain`, and how many `patients` it takes to see it with 80 % power, with the `standard_error`:
+        first the least gain that is seen in this log, then 1 and 2 % of the utility's range (inf patients: beyond
+        counting). No rows where the two are the same treatment for everybody.
 
     Examples
     --------
@@ -135,30 +113,12 @@ def power_of(standard_error: float, n: int, spread: float) -> pd.DataFrame:
     ([0.066, 0.01, 0.02], [2000.0, 94000.0, 23000.0])
     """
     if not standard_error > 0:
-        return pd.DataFrame({"gain": [], "patients": [], "standard_error": []})
+        return pd.DataFrame({"what": [], "gain": [], "patients": [], "standard_error": []})
     least = ERRORS * standard_error
-    gains = [part * spread for part in POINTS]
+    gains = [part * spread for part in POINTS.values()]
     patients = [n * (least / gain) ** 2 for gain in gains]
-    return pd.DataFrame({"gain": [least, *gains], "patients": [float(n), *patients], "standard_error": standard_error})
-
-
-def power_words(power: pd.DataFrame) -> str:
-    """What a log can show, in a sentence."""
-    if power.empty:
-        return (
-            "Choosing for each patient by the fitted scores gives everybody the best single treatment: there is no "
-            "difference to be seen."
-        )
-    (least, n), *others = power[["gain", "patients"]].itertuples(index=False)
-    needed = []
-    for gain, count in others:
-        digits = 1 - math.floor(math.log10(count)) if count > 0 else 0
-        needed.append(f"about {round(count, digits):,.0f} patients for a gain of {gain:g}")
-    return (
-        f"Among {n:,.0f} patients, a gain of {rounded(least)} by choosing for each without privacy is seen "
-        f"with {percent(POWER)} power (2.8 standard errors), a smaller one less often. To see a gain so often takes "
-        f"{' and '.join(needed)}."
-    )
+    columns = {"gain": [least, *gains], "patients": [float(n), *patients], "standard_error": standard_error}
+    return pd.DataFrame({"what": ["the least that is seen here", *POINTS], **columns})
 
 
 def break_even_gain(best: float, shares: float, of_greedy: float, follows: float) -> float:
@@ -200,23 +160,6 @@ def break_even_gain(best: float, shares: float, of_greedy: float, follows: float
     if not follows > 0:
         return math.inf
     return (best - shares) / follows - (best - of_greedy)
-
-
-def break_even_words(epsilon: float, needed: Sequence[tuple[str, float]]) -> str:
-    """The gains that mechanisms need, in a sentence; "" without any mechanism."""
-    if not needed:
-        return ""
-    finite = [f"{rounded(max(gain, 0.0))} ({name})" for name, gain in needed if math.isfinite(gain)]
-    never = [name for name, gain in needed if math.isinf(gain)]
-    more = f" No gain is enough under {in_a_row(never, 'or')}, which does not follow the patients." if never else ""
-    if not finite:
-        return f"One treatment for all is not beaten at ε = {epsilon:g}.{more}"
-    return (
-        f"A private choice at ε = {epsilon:g} beats one treatment for all only if choosing for each patient without "
-        f"privacy gains more than {in_a_row(finite, 'or')}. That much is lost on what is drawn at random.{more} "
-        "These thresholds follow from the treatments' estimated mean outcomes, and from how closely each mechanism "
-        "follows the fitted scores."
-    )
 
 
 def e_value(ratio: float) -> float:
@@ -262,16 +205,3 @@ def confounding_needed(data: LoggedData, better: str) -> pd.DataFrame:
     limit = max(0.0, abs(log_ratio) - Z * error)
     ratio = math.exp(log_ratio)
     return pd.DataFrame([(better, other, ratio, e_value(ratio), e_value(math.exp(limit)))], columns=columns)
-
-
-def e_value_words(needed: pd.DataFrame) -> str:
-    """What confounding would have to do, in a sentence."""
-    better, other, *numbers = needed.to_numpy()[0]
-    ratio, value, at_limit = map(float, numbers)
-    limit = "" if at_limit > 1 else ", which holds no difference: no confounding at all is needed for that"
-    return (
-        f"E-value: whatever was not recorded would have to make both the treatment and the outcome "
-        f"{rounded(value)} times as probable, beyond the declared features, to explain away that the mean "
-        f"outcome under {better} is {rounded(ratio)} times that under {other}; "
-        f"{rounded(at_limit)} times to move its interval to no difference{limit} (VanderWeele & Ding 2017)."
-    )

@@ -1,35 +1,44 @@
 """The answer of a log, as tables: arms given to all, then policies against one of them. Numbers are looked up there.
 
-The tables of cells (row, option, epsilon, value, low, high, format) are "options", "facts" and, where a group is told
-to lose, "who"; "columns" gives their order, "certainty" the verdicts, and "names" what has words and no number.
+The tables of cells (row, option, epsilon, value, low, high, format) are "options", "facts", "examples" and, where a
+group is told to lose, "who"; "columns" gives their order, "certainty" the verdicts, and "names" what has words and no
+number. All others have named columns.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from statistics import NormalDist
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from policies.arrays import FloatArray
+from policies.catalogue import mechanism_words
 from policies.exponential import Exponential
+from policies.optimal.optimum import Optimal
+from policies.problem import DecisionProblem
 from policies.reference import BestFixed, Greedy, Uniform
 from policysim.logs.load_log import Log
 from policysim.logs.log_source import EQUAL, ESTIMATE, outcome_formula
-from policysim.question.formats import NEGLIGIBLE
+from policysim.logs.outcome_models import CHOSEN
+from policysim.question.formats import NEGLIGIBLE, written
 from policysim.question.words import ALL
+from policysim.study.basis import PUBLIC_OF_LOG, hidden
 from policysim.study.cells import COLUMNS
 from policysim.study.certainty import BETTER, UNTOLD, verdict_of_interval
 from policysim.study.checks import Z
 from policysim.study.declared import LoggedStudy
+from policysim.study.example_patients import example_patients, example_probabilities
+from policysim.study.gain import prove_loss
 from policysim.study.labels import level_in_words
 from policysim.study.options_table import EACH, EXPONENTIAL, PRIVATE, RIGHT
-from policysim.trials.diagnostics import LogCaveats
 from policysim.trials.evidence import LEAST_P, POWER
 from policysim.trials.evidence import LEVEL as SIGNS
 
+COUNT, ROUNDED = "counted 1 0", "rounded"
 VALUE, DIFFERENCE, PATIENTS = "value", "difference", "patients"
 NAN, LEVEL = math.nan, 0.95
 # Below it two decimals show nothing of a p-value.
@@ -38,6 +47,7 @@ TITLES = {EACH: "each's best, not private", PRIVATE: "best private choice*", EXP
 ALLOCATED = {EQUAL: "randomised equally", ESTIMATE: "not randomised (propensities estimated)"}
 # What is done with patients without an outcome.
 MISSING = {"refuse": "", "exclude": "left out", "worst": "counted as the worst"}
+BY_CROSS_VALIDATION = "The mean, a regression or small boosted trees, as cross-validation chooses and shrinks it: a"
 # Letters of what people named: an arm in a table and in a line, a group, an outcome, its column, the study, a warning.
 IN_TABLE, IN_LINE, A_GROUP, AN_OUTCOME, A_COLUMN, A_TITLE, A_WARNING = 36, 24, 32, 100, 12, 190, 190
 # Where more arms take lines, the study's title has one.
@@ -45,7 +55,14 @@ FEW_ARMS, ONE_LINE = 4, 100
 
 
 def trial_tables(
-    study: LoggedStudy, log: Log, tables: Mapping[str, pd.DataFrame], comparison: pd.DataFrame, doubts: LogCaveats
+    study: LoggedStudy,
+    log: Log,
+    problem: DecisionProblem,
+    tables: Mapping[str, pd.DataFrame],
+    comparison: pd.DataFrame,
+    *,
+    warnings: Sequence[str] = (),
+    told: bool = True,
 ) -> dict[str, pd.DataFrame]:
     """Put arms and policies side by side, and judge each difference by its interval.
 
@@ -53,12 +70,16 @@ def trial_tables(
     ----------
     study : LoggedStudy
     log : Log
+    problem : DecisionProblem
+        Fitted to the whole log.
     tables : mapping of str to DataFrame
         From `policysim.trials.trial_question.tables_of`.
     comparison : DataFrame
         From `compare_log`, with the references and `Exponential` among its policies.
-    doubts : LogCaveats
-        Where errors that no interval covers have left signs in the log, nothing can be told.
+    warnings : sequence of str, optional
+        What may be wrong with the log, and which policies are left out.
+    told : bool, optional
+        Whether anything can be told: not where errors that no interval covers have left signs in the log.
 
     Returns
     -------
@@ -66,9 +87,11 @@ def trial_tables(
         options : cells of the rows "value", "patients", "outcome: NAME", "difference" and "right guesses". Arms have no
             epsilon.
         columns : option, epsilon, policy, title, section ("arm" or "policy") and stated, in the order of the screen.
-        certainty : option, section, than, value, low, high, verdict: of each policy at the study's epsilon against one
-            arm, and of the arm with the best mean against each other.
+        certainty : option, section, epsilon, than, value, low, high, verdict: of each policy against one arm, and of
+            the arm with the best mean against each other.
+        examples : cells of what the private choice gives example patients: row is the patient, option the arm.
         facts, names, who : see the module.
+        policies, arms, ... : of each of `tables` its numbers as cells, with the `title` of each row; and "method".
     """
     scale = 100 if log.data.is_binary else 1
     outcome = next((name for name, each in log.outcomes.items() if np.array_equal(each, log.data.rewards)), "utility")
@@ -76,17 +99,19 @@ def trial_tables(
     main = arms[arms["outcome"] == outcome]
     everyone = comparison[comparison["group"] == ALL].set_index(["policy", "epsilon"])
     columns = _columns(study, main, everyone)
-    p = float(tables["heterogeneity"]["p"].iloc[0])
-    certainty = _certainty(columns, main, everyone, told=not doubts.not_covered)
-    who = _who_loses(study, comparison, columns, scale) if not doubts.not_covered else None
+    certainty = _certainty(columns, main, everyone, told=told)
+    who = _who_loses(log, comparison, columns, scale) if told else pd.DataFrame()
+    options = _options(columns, arms, everyone, outcome=outcome, log=log, scale=scale)
     found = {
-        "options": _options(columns, arms, everyone, outcome=outcome, log=log, scale=scale),
+        **_listed(study, problem, tables, options),
+        "options": options,
         "columns": columns,
         "certainty": certainty,
+        "examples": _examples(study, problem, columns),
         "facts": _facts(study, log, tables, columns, certainty, scale=scale),
-        "names": _names(study, log, arms, certainty, outcome=outcome, p=p, doubts=doubts, who=who),
+        "names": _names(study, log, tables, certainty, warnings, outcome=outcome, told=told),
     }
-    return found if who is None else {**found, "who": who[list(COLUMNS)]}
+    return found if who.empty else {**found, "who": who}
 
 
 def _columns(study: LoggedStudy, main: pd.DataFrame, everyone: pd.DataFrame) -> pd.DataFrame:
@@ -160,15 +185,15 @@ def _places(widths: pd.Series, *, widest: bool) -> int:
 
 
 def _certainty(columns: pd.DataFrame, main: pd.DataFrame, everyone: pd.DataFrame, *, told: bool) -> pd.DataFrame:
-    rows: list[tuple[str, str, str, float, float, float]] = []
-    for option, epsilon, policy in columns.loc[columns["policy"].ne("") & columns["stated"]].iloc[:, :3].to_numpy():
-        mine = everyone.loc[(policy, epsilon)]
-        ends = (float(mine[f"{DIFFERENCE}{end}"]) for end in ("", "_low", "_high"))
-        rows.append((option, "policy", str(mine["best_arm"]), *ends))
+    policies = columns[columns["section"] == "policy"]
+    mine = everyone.loc[list(zip(policies["policy"], policies["epsilon"], strict=True))]
+    ends = (mine[f"{DIFFERENCE}{end}"] for end in ("", "_low", "_high"))
+    cells = zip(policies["option"], policies["epsilon"], mine["best_arm"], *ends, strict=True)
+    rows = [(option, "policy", *each) for option, *each in cells]
     arms = _with_intervals(main.sort_values("mean", ascending=False, kind="stable"))
     best, *others = arms
-    rows += [(best, "arm", arm, *difference_of_means(arms[best], arms[arm])) for arm in others]
-    found = pd.DataFrame(rows, columns=["option", "section", "than", "value", "low", "high"])
+    rows += [(best, "arm", NAN, arm, *difference_of_means(arms[best], arms[arm])) for arm in others]
+    found = pd.DataFrame(rows, columns=["option", "section", "epsilon", "than", "value", "low", "high"])
     verdicts = [verdict_of_interval(low, high) if told else UNTOLD for low, high in found[["low", "high"]].to_numpy()]
     return found.assign(verdict=verdicts)
 
@@ -192,30 +217,98 @@ def difference_of_means(
     return mean - its, mean - its - below, mean - its + above
 
 
-def _who_loses(study: LoggedStudy, comparison: pd.DataFrame, columns: pd.DataFrame, scale: int) -> pd.DataFrame | None:
-    """The group that a private choice is surest to harm: cells, and its name; None if no group is told to lose.
+def _who_loses(log: Log, comparison: pd.DataFrame, columns: pd.DataFrame, scale: int) -> pd.DataFrame:
+    """At each epsilon the group that a private choice is surest to harm: cells, and its name; no rows where none is.
 
     All groups together are wrong in at most 5 % (Bonferroni): the reaches of their own intervals are stretched.
     """
-    chosen = columns["stated"] & columns["section"].eq("policy") & columns["option"].eq(PRIVATE)
-    policy = columns.loc[chosen, "policy"].iloc[0]
-    mine = comparison[(comparison["policy"] == policy) & (comparison["epsilon"] == study.epsilon)]
-    groups = mine[mine["group"] != ALL].dropna(subset=["difference_low", "difference_high"])
-    if groups.empty:
-        return None
-    stretch = NormalDist().inv_cdf(1 - (1 - LEVEL) / 2 / len(groups)) / Z
-    value = groups[DIFFERENCE]
-    low, high = (value + stretch * (groups[f"{DIFFERENCE}{end}"] - value) for end in ("_low", "_high"))
-    place = int(high.to_numpy().argmin())
-    if high.iloc[place] >= 0:
-        return None
-    style = f"change {scale} {_places(scale * (high - low).iloc[[place]], widest=True)}"
-    rows = [
-        ("share", "", NAN, float(groups["share"].iloc[place]), NAN, NAN, "percent"),
-        ("group", PRIVATE, study.epsilon, *(float(each.iloc[place]) for each in (value, low, high)), style),
+    rows = []
+    for epsilon, policy in columns.loc[columns["option"].eq(PRIVATE), ["epsilon", "policy"]].itertuples(index=False):
+        mine = comparison[(comparison["policy"] == policy) & (comparison["epsilon"] == epsilon)]
+        groups = mine[mine["group"] != ALL].dropna(subset=["difference_low", "difference_high"])
+        if groups.empty:
+            continue
+        stretch = NormalDist().inv_cdf(1 - (1 - LEVEL) / 2 / len(groups)) / Z
+        value = groups[DIFFERENCE]
+        low, high = (value + stretch * (groups[f"{DIFFERENCE}{end}"] - value) for end in ("_low", "_high"))
+        place = int(high.to_numpy().argmin())
+        if high.iloc[place] >= 0:
+            continue
+        group, level, share = groups[["group", "level", "share"]].iloc[place]
+        name = _short(level_in_words(log.space, group, level), A_GROUP)
+        style = f"change {scale} {_places(scale * (high - low).iloc[[place]], widest=True)}"
+        ends = (float(each.iloc[place]) for each in (value, low, high))
+        rows += [
+            ("share", "", epsilon, float(share), NAN, NAN, "percent", name),
+            ("group", PRIVATE, epsilon, *ends, style, name),
+        ]
+    return pd.DataFrame(rows, columns=[*COLUMNS, "name"])
+
+
+def _examples(study: LoggedStudy, problem: DecisionProblem, columns: pd.DataFrame) -> pd.DataFrame:
+    """What the private choice gives example patients at each epsilon, exactly."""
+    examples = example_patients(problem, study.illness)
+    given = []
+    private = columns[columns["option"].eq(PRIVATE) & columns["section"].eq("policy")]
+    for policy, rows in private.groupby("policy"):
+        given.append(example_probabilities(problem, examples, [study.policy(str(policy))], rows["epsilon"].tolist()))
+    titles = {each.label: f"{each.label}: {problem.records.describe(each.record)}" for each in examples}
+    found = pd.concat(given).sort_values("epsilon", kind="stable", ignore_index=True)
+    cells = found.rename(columns={"patient": "row", "action": "option", "probability": "value"})
+    cells = cells.assign(low=NAN, high=NAN, format="percent")
+    return written(cells[list(COLUMNS)].assign(title=cells["row"].map(titles)))
+
+
+def _listed(
+    study: LoggedStudy, problem: DecisionProblem, tables: Mapping[str, pd.DataFrame], options: pd.DataFrame
+) -> dict[str, pd.DataFrame]:
+    """Tables with named columns as cells, each column an option; those of the fitted scores; no empty ones."""
+    styles = options.drop_duplicates("row").set_index("row")["format"]
+    value, change = styles[VALUE], styles[DIFFERENCE]
+    of_arm = [styles.get(f"outcome: {name}", value) for name in tables["arms"]["outcome"]]
+    least_loss = prove_loss(problem, study.epsilon).least_loss if Optimal.name in study.policies else NAN
+    method = {
+        "possible records by the declared features": (problem.n_records, COUNT),
+        "a score moves between two neighbours by at most (Δ)": (problem.sensitivity.value, "three"),
+        "a difference of two scores moves by at most (Γ)": (problem.sensitivity.range, "three"),
+        "no mechanism that gives what it publishes loses less, by these scores, than": (least_loss, "down 3"),
+    }
+    of_scores = pd.DataFrame([(what, *each) for what, each in method.items()], columns=["what", "value", "format"])
+    of_scores = of_scores.dropna(subset="value")
+    counts = dict.fromkeys(("patients", "censored", "followed"), COUNT)
+    of_policies = {"value": value, **dict.fromkeys(("difference", "difference_low", "difference_high"), change)}
+    of_policies |= {"benefit_kept": "percent", "epsilon_spent": ROUNDED, "surely_from": ROUNDED}
+    listed: dict[str, tuple[pd.DataFrame, list[str], dict[str, Any]]] = {
+        "policies": (tables["policies"], ["policy"], {**of_policies, "break_even_gain": change}),
+        "arms": (
+            tables["arms"],
+            ["outcome", "arm"],
+            {"rows": COUNT, "missing": COUNT, **dict.fromkeys(("mean", "low", "high"), of_arm)},
+        ),
+        "patients": (tables["patients"], ["what"], {"patients": COUNT}),
+        "censoring": (tables["censoring"], ["arm"], counts),
+        "balance": (tables["balance"], ["feature", "level"], dict.fromkeys(("before", "after"), "places 2")),
+        "heterogeneity": (tables["heterogeneity"], ["what"], dict.fromkeys(("slope", "p"), ROUNDED)),
+        "power": (
+            tables["power"],
+            ["what"],
+            {**dict.fromkeys(("gain", "standard_error"), change.replace("change", "counted")), "patients": ROUNDED},
+        ),
+        "e-value": (tables["e-value"], ["better", "other"], dict.fromkeys(("ratio", "value", "at_limit"), ROUNDED)),
+        "method": (of_scores, ["what"], {"value": of_scores["format"]}),
+    }
+    return {name: _as_cells(*each) for name, each in listed.items() if not each[0].empty}
+
+
+def _as_cells(table: pd.DataFrame, keys: list[str], formats: Mapping[str, str | Sequence[str]]) -> pd.DataFrame:
+    """A table with named columns as cells: a row is called by what stands under its keys, an option is a column."""
+    names = [": ".join(filter(None, map(str, each))) for each in table[keys].to_numpy()]
+    parts = [
+        pd.DataFrame({"row": names, "option": column, "value": table[column].to_numpy(np.float64), "format": style})
+        for column, style in formats.items()
     ]
-    group, level = groups[["group", "level"]].iloc[place]
-    return pd.DataFrame(rows, columns=list(COLUMNS)).assign(group=group, level=level)
+    cells = pd.concat(parts, ignore_index=True).assign(epsilon=NAN, low=NAN, high=NAN)
+    return cells[list(COLUMNS)].assign(title=cells["row"])
 
 
 def _facts(
@@ -241,6 +334,10 @@ def _facts(
     }
     rows = [(row, NAN, float(value), "counted 1 0") for row, value in counts.items() if value > 0]
     rows += [("epsilon", NAN, study.epsilon, "plain"), ("hundred", NAN, 100.0, "plain")]
+    rows += [
+        (f"{end} outcome", NAN, each, "plain")
+        for end, each in zip(("least", "largest"), study.log.utility_range, strict=True)
+    ]
     rows += [("confidence", NAN, LEVEL, "percent"), ("power", NAN, POWER, "percent")]
     if scale == 100:
         rows.append(("of", NAN, 100.0, "plain"))
@@ -257,24 +354,24 @@ def _facts(
 def _names(
     study: LoggedStudy,
     log: Log,
-    arms: pd.DataFrame,
+    tables: Mapping[str, pd.DataFrame],
     certainty: pd.DataFrame,
+    warnings: Sequence[str],
     *,
     outcome: str,
-    p: float,
-    doubts: LogCaveats,
-    who: pd.DataFrame | None,
+    told: bool,
 ) -> pd.DataFrame:
     """What words name: each a text by its key."""
     source, binary = study.log, log.data.is_binary
-    stated = certainty[certainty["section"] == "policy"].set_index("option")["verdict"]
+    p = float(tables["heterogeneity"]["p"].iloc[0])
     rivals = certainty[certainty["section"] == "arm"]
     not_worse = rivals[rivals["verdict"] != BETTER]
     best, second = (rivals if not_worse.empty else not_worse)[["option", "than"]].iloc[0]
-    means = arms.pivot_table(index="arm", columns="outcome", values="mean", sort=False)
+    means = tables["arms"].pivot_table(index="arm", columns="outcome", values="mean", sort=False)
     # What is counted the other way round says nothing more.
     others = [each for each in means if each != outcome and not np.allclose(means[each], 1 - means[outcome])]
     names = {
+        "name": study.title,
         "title": _short(study.title, A_TITLE if len(means) <= FEW_ARMS else ONE_LINE),
         "outcome": _short(source.outcome_title or outcome_formula(source), AN_OUTCOME),
         "success": "Success" if binary else "Outcome",
@@ -287,15 +384,22 @@ def _names(
         "best": _capital(_short(best, IN_LINE)),
         "second": _short(second, IN_LINE),
         "p is": "p <" if p < LEAST_P else "p =",
-        "effects": "signs" if p < SIGNS and not doubts.not_covered else "cannot be told",
-        **{f"verdict {option}": each for option, each in stated.items()},
-        **{f"warning {place}": _short(each, A_WARNING) for place, each in enumerate(doubts.said)},
+        "effects": "signs" if p < SIGNS and told else "cannot be told",
+        "study": study.name,
+        "data": ", ".join(path.name for path in source.files.values()),
+        "seed": str(study.seed),
+        "formula": outcome_formula(source),
+        "propensity": source.propensity,
+        "model": BY_CROSS_VALIDATION if source.outcome_model == CHOSEN else f"The {source.outcome_model}",
+        "hidden": _capital(hidden(study)),
+        "hidden from": study.hidden_from,
+        "public": PUBLIC_OF_LOG,
+        **{f"mechanism {name}": f"{name}: {mechanism_words(name)}" for name in study.policies},
+        **{f"caveat {place}": each for place, each in enumerate(warnings)},
+        **{f"warning {place}": _short(each, A_WARNING) for place, each in enumerate(warnings)},
     }
     if others:
         names |= {"further": str(others[0]), "further title": _short(str(others[0]).replace("_", " "), A_COLUMN)}
-    if who is not None:
-        group, level = who[["group", "level"]].iloc[0]
-        names["who"] = _short(level_in_words(log.space, group, level), A_GROUP)
     return pd.DataFrame(names.items(), columns=["key", "text"])
 
 

@@ -7,26 +7,11 @@ from functools import partial
 import pandas as pd
 
 from policysim import figures
-from policysim.figures.card import Spans, card
-from policysim.figures.curves import MOST_CURVES, choices_seen, lines_seen, spending_seen
+from policysim.figures.curves import MOST_CURVES, choices_seen, lines_seen
 from policysim.figures.described import Described, Lines
 from policysim.question import formats, words
 from policysim.question.answer import ColumnGroup, Drawing, TextTable, wide
 from policysim.question.words import ALL
-from policysim.trials.trial_findings import LoggedFindings, individual
-
-
-def card_drawing(findings: LoggedFindings) -> Drawing:
-    """What choosing for each patient gains over one treatment for all, without privacy and under each policy."""
-    best_first = sorted(individual(findings.rows), key=lambda row: -row.difference[0])
-    private = [(row.policy, *row.difference) for row in best_first]
-    return card(
-        Spans(
-            [("no privacy", *findings.gain), *private],
-            x=f"in mean outcome, at ε = {formats.plain(findings.epsilon)}",
-            y="gain over one treatment for all",
-        )
-    )
 
 
 def gain_drawing(table: pd.DataFrame, epsilon: float) -> Drawing | None:
@@ -55,38 +40,23 @@ def gain_drawing(table: pd.DataFrame, epsilon: float) -> Drawing | None:
     )
 
 
-def spending_drawing(table: pd.DataFrame, epsilon: float) -> Drawing | None:
-    """What each policy spends of its epsilon; None if none spends any. `epsilon` as in `gain_drawing`."""
-    spending = figures.spenders(table)
-    if spending.empty:
-        return None
-    grid = spending.pivot_table(index="epsilon", columns="policy", values="epsilon_spent", sort=False).sort_index()
-    rows = tuple((f"{e:g}", *("–" if pd.isna(v) else formats.rounded(v) for v in row)) for e, row in grid.iterrows())
-    return Drawing(
-        "spent-vs-claimed",
-        "Privacy spent against privacy claimed",
-        "The exact privacy loss of each policy, the largest over all splits, against the ε that it was given.",
-        lambda size: figures.spent_vs_claimed(table, epsilon=epsilon, size=size),
-        TextTable(("ε", *map(str, grid.columns)), rows),
-        tuple(float(value) for value in sorted(table["epsilon"].unique())),
-        seen=spending_seen(spending, epsilon),
-    )
-
-
-def choices_drawing(mine: pd.DataFrame, policy: str) -> Drawing:
-    """What example patients get under one policy; `mine` is from `example_probabilities`, of this policy alone."""
+def choices_drawing(examples: pd.DataFrame) -> Drawing:
+    """What example patients get by the private choice; `examples` are its cells (`trial_answer`)."""
+    names = {"row": "patient", "option": "action", "value": "probability"}
+    mine = examples.rename(columns=names).assign(policy="private choice")
     panels = [
         ColumnGroup(str(patient), rows, "probability", formats.percent)
         for patient, rows in mine.groupby("patient", sort=False)
     ]
     return Drawing(
         "action-probabilities",
-        f"What example patients get under {policy}",
-        f"The probability of each treatment against ε under {policy}, made from the whole log; a panel for each "
+        "What example patients get by the private choice",
+        "The probability of each treatment against ε by the private choice, made from the whole log; a panel for each "
         "example patient.",
         lambda size: figures.action_probabilities(mine, size=size),
         wide(panels, index="epsilon", columns="action", name_index=lambda epsilon: f"{epsilon:g}"),
         tuple(float(value) for value in sorted(mine["epsilon"].unique())),
+        table="examples.csv",
         seen=choices_seen(mine, 1.0),
     )
 

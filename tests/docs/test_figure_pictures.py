@@ -42,10 +42,10 @@ def test_pictures_are_small_and_there_are_no_others(script):
 
 
 def test_the_script_draws_what_it_is_asked_for(script, tmp_path):
-    script.draw(tmp_path, ["sensitivity_by_weight", "ways_over_days"])
+    script.draw(tmp_path, ["price_bars", "ways_over_days"])
     for path in tmp_path.iterdir():
         assert imread(BytesIO(path.read_bytes())).shape[1] > 400
-    assert {path.stem for path in tmp_path.iterdir()} == {"sensitivity_by_weight", "ways_over_days"}
+    assert {path.stem for path in tmp_path.iterdir()} == {"price_bars", "ways_over_days"}
 
 
 def test_the_lines_of_python_on_the_page_run(monkeypatch):

@@ -4,23 +4,15 @@ import pytest
 
 from policysim import figures
 
-
-def icon_array(table, **options):
-    """1,000 patients under the optimum."""
-    return figures.icon_array(table, policy="optimal", **options)
-
-
 # Each figure with the tables that it is drawn from here.
 CASES = [
     (figures.frontier, "comparison"),
     (figures.frontier, "logged"),
-    (figures.spent_vs_claimed, "comparison"),
     (figures.action_probabilities, "choices"),
     (figures.loss_by_group, "at_one"),
     (figures.forest, "logged_at_one"),
-    (icon_array, "at_one"),
     (figures.benefit_parts, "parts"),
-    (figures.sensitivity_by_weight, "drivers"),
+    (figures.price_bars, "prices"),
     (figures.patient_losses, "losses"),
     (figures.value_over_days, "course"),
     (figures.ways_over_days, "ways"),

@@ -67,6 +67,8 @@ def small_study(**choices: object) -> LoggedStudy:
         files={},
         title="A small trial",
         hidden_from="the insurer",
+        seen="treatment",
+        published_patients=10_000,
         adjacency="any-record",
         sensitive=(),
         public=(),

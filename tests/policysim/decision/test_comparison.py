@@ -62,12 +62,10 @@ def test_every_number_equals_its_definition_in_every_group(problem, table):
             "normalized_loss": (best - value) / (best - uniform_value),
             "benefit_kept": (value - fixed_value) / (best - fixed_value) if best > fixed_value else math.nan,
             "best_action_rate": weight @ (p * greedy).sum(axis=1),
-            "worse_than_untreated": weight @ (p * (u < u[:, [0]])).sum(axis=1),
-            "better_than_untreated": weight @ (p * (u > u[:, [0]])).sum(axis=1),
             "p_a0": weight @ p[:, 0],
             "p_a2": weight @ p[:, 2],
             "expected_deaths": weight @ (p * problem.outcomes["deaths"]).sum(axis=1),
-            "extra_deaths": weight @ ((p - greedy) * problem.outcomes["deaths"]).sum(axis=1),
+            "extra_deaths": weight @ ((p - fixed) * problem.outcomes["deaths"]).sum(axis=1),
             "epsilon_spent": ps.privacy_loss(p, ps.AnyRecord()).epsilon,
             "guess_rate": (1 + max(abs(one - other).sum() / 2 for one in p for other in p)) / 2,
         }

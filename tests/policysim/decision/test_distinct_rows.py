@@ -11,7 +11,7 @@ from envs import record_space
 from policies import CATALOGUE, Policy
 from policies.distinct import distinct_rows, once_each
 from policies.privacy_loss import privacy_loss_of_logs
-from policysim.decision.choose import Wish, choose
+from policysim.decision.choose import Wish, choose, rows_of
 from policysim.decision.scenario_outcomes import wrong_prior
 from policysim.study.example_patients import ExamplePatient, example_probabilities, patient_losses
 
@@ -70,11 +70,11 @@ def test_every_column_of_every_group_is_that_of_all_records(problem, apart):
 
 def test_searches_and_patients_are_those_of_all_records(problem, apart):
     once, whole = (choose(found, Wish(keep=0.6), ["exponential", "optimal"]) for found in (problem, apart))
-    for first, second in zip(once.rows, whole.rows, strict=True):
-        assert first.policy == second.policy
-        assert first.epsilon == pytest.approx(second.epsilon, rel=1e-9)
-        assert first.benefit_kept == pytest.approx(second.benefit_kept, rel=1e-12)
-        assert first.extra_deaths == pytest.approx(second.extra_deaths, rel=1e-12)
+    for first, second in zip(rows_of(once.needs), rows_of(whole.needs), strict=True):
+        assert first["policy"] == second["policy"]
+        assert first["epsilon"] == pytest.approx(second["epsilon"], rel=1e-9)
+        assert first["benefit_kept"] == pytest.approx(second["benefit_kept"], rel=1e-12)
+        assert first["expected_deaths"] == pytest.approx(second["expected_deaths"], rel=1e-12)
     for name in ("exponential-tight", "optimal"):
         found = [ps.smallest_epsilon(each, name, keep=0.5, max_extra_deaths=0.2) for each in (problem, apart)]
         assert found[0] == pytest.approx(found[1], rel=1e-9)

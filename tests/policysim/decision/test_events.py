@@ -34,15 +34,16 @@ def test_events_are_columns_of_a_comparison_and_can_be_bounded(study):
     problem = ps.build_problem(loaded)
     assert loaded.outcomes == ("deaths", "symptoms", "stroke", "bleeding")
     policy = ps.make_policy("randomized-response", epsilon=1.0)
-    table = ps.compare(problem, policies=["greedy", policy], epsilons=[1.0]).set_index("policy")
+    table = ps.compare(problem, policies=["greedy", "best-fixed", policy], epsilons=[1.0]).set_index("policy")
     happens = ResponseModel(loaded.scenario).probability("stroke")
     by_hand = {
         "greedy": np.take_along_axis(happens, problem.best_actions[:, None], axis=1)[:, 0],
+        "best-fixed": (ps.make_policy("best-fixed").probabilities(problem) * happens).sum(axis=1),
         "randomized-response": (policy.probabilities(problem) * happens).sum(axis=1),
     }
     for name, expected in by_hand.items():
         assert table.loc[name, "expected_stroke"] == pytest.approx(problem.prior @ expected, abs=1e-12)
-    extra = problem.prior @ (by_hand["randomized-response"] - by_hand["greedy"])
+    extra = problem.prior @ (by_hand["randomized-response"] - by_hand["best-fixed"])
     assert table.loc["randomized-response", "extra_stroke"] == pytest.approx(extra, abs=1e-12)
     most = 0.5 * (table.loc["greedy", "expected_stroke"] + table.loc["randomized-response", "expected_stroke"])
     bounded = ps.make_policy("optimal", epsilon=4.0, at_most={"stroke": most})

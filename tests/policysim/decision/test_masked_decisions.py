@@ -17,7 +17,7 @@ from policies.policy import Policy
 from policysim.decision import redraws
 from policysim.decision.audit import audit
 from policysim.decision.beliefs import beliefs
-from policysim.decision.choose import Verdict, Wish, choose
+from policysim.decision.choose import Verdict, Wish, choose, rows_of
 from policysim.decision.demands import expected_loss
 from policysim.decision.frontier import frontier
 from policysim.decision.prices import price_list, unused_features
@@ -91,8 +91,6 @@ def test_the_comparison_is_that_of_sums_over_what_is_allowed(problem):
         assert row["expected_deaths"] == pytest.approx(
             by_hand(problem, chances * problem.outcomes["deaths"]), abs=1e-14
         )
-        worse = np.where(mask, problem.utilities < problem.utilities[:, :1], False)
-        assert row["worse_than_untreated"] == pytest.approx(by_hand(problem, chances * worse), abs=1e-13)
         pairs = neighbour_pairs(problem.adjacency, problem.n_records)
         assert row["epsilon_spent"] == pytest.approx(loss_by_pairs(chances, pairs), abs=1e-9)
         variation = max(np.abs(chances[x] - chances[y]).sum() for x, y in pairs) / 2
@@ -151,14 +149,14 @@ def test_what_nobody_of_a_class_may_get_tells_nothing_of_it(problem):
 def test_the_least_epsilon_is_just_enough_and_the_limit_is_proven(problem, keep):
     choices = choose(problem, Wish(keep=keep), ["randomized-response", "optimal"])
     gain = Gain.of(problem)
-    for row in choices.rows:
+    for row in rows_of(choices.needs):
         values = [
-            problem.value(make_policy(row.policy, epsilon=epsilon).probabilities(problem))
-            for epsilon in (next_below(row.epsilon), row.epsilon)
+            problem.value(make_policy(row["policy"], epsilon=epsilon).probabilities(problem))
+            for epsilon in (next_below(row["epsilon"]), row["epsilon"])
         ]
         assert gain.kept(values[0]) < keep <= gain.kept(values[1]) + 1e-9
     assert choices.limit_proven
-    assert choices.attains(choices.rows[0])
+    assert choices.attains(choices.needs["epsilon"].iloc[0])
     with_guesses = choose(problem, Wish(keep=0.99, max_guess=0.51), ["optimal"])
     assert with_guesses.verdict is Verdict.CANNOT
     assert with_guesses.certificate is not None
@@ -170,8 +168,7 @@ def test_bounds_and_the_safest_for_all_count_what_is_allowed(problem):
     assert (everybody[1][~problem.admissible] == 0).all()
     least = min(by_hand(problem, table * deaths) for table in everybody)
     choices = choose(problem, Wish(keep=0.05, at_most={"deaths": "one for all"}), ["optimal"])
-    greedy = by_hand(problem, make_policy("greedy").probabilities(problem) * deaths)
-    assert choices.safest.extra_deaths == pytest.approx(least - greedy, abs=1e-13)
+    assert choices.for_all["expected_deaths"].min() == pytest.approx(least, abs=1e-13)
     impossible = choose(problem, Wish(at_most={"deaths": 0.5 * least}, max_guess=0.6), ["optimal"])
     assert impossible.verdict is Verdict.CANNOT
     (bound,) = impossible.least_possible

@@ -16,13 +16,14 @@ from random_problems import problems
 
 import policysim as ps
 from policies.privacy_loss import guess_rate
-from policysim.cli.main import main
-from policysim.decision.choice_screen import answer, asked, limit_shown
-from policysim.decision.choose import Wish, choose
+from policysim.decision.choice_answer import LIMIT, choice_tables
+from policysim.decision.choose import Wish, choose, rows_of
 from policysim.decision.limit import Limit
 from policysim.question.formats import decimal, digits_of, next_below
 from policysim.question.words import KEEP, guesses
+from policysim.study.cells import Cells
 from policysim.study.gain import Gain
+from policysim.study.labels import Labels
 from policysim.study.search import LOWEST, STEP, fewest_digits
 
 WARD = Path(__file__).parents[3] / "examples" / "ward" / "study.toml"
@@ -109,7 +110,7 @@ def test_what_is_printed_meets_all_that_was_asked_for_and_less_does_not(example)
     choices = choose(problem, wish, POLICIES)
 
     def table_at(row, epsilon):
-        return demand.within(ps.make_policy(row.policy, epsilon=epsilon)).probabilities(problem)
+        return demand.within(ps.make_policy(row["policy"], epsilon=epsilon)).probabilities(problem)
 
     def holds(row, epsilon):
         try:
@@ -117,48 +118,53 @@ def test_what_is_printed_meets_all_that_was_asked_for_and_less_does_not(example)
         except ValueError:  # no policy keeps the bounds
             return False
         within = epsilon <= wish.max_epsilon and guess_rate(table, problem.adjacency).rate <= wish.most_guessed
-        return demand.margin(problem, table) >= 0 and (within or not row.allowed)
+        return demand.margin(problem, table) >= 0 and (within or not row["allowed"])
 
-    for row in choices.rows:
-        epsilon = float(decimal(row.epsilon).replace("∞", "inf"))
-        assert epsilon == row.epsilon
+    for row in rows_of(choices.needs):
+        epsilon = float(decimal(row["epsilon"]).replace("∞", "inf"))
+        assert epsilon == row["epsilon"]
         if epsilon in (0, math.inf):
             continue
         assert holds(row, epsilon)
         table = table_at(row, epsilon)
-        assert row.value == pytest.approx(problem.value(table), rel=1e-12)
-        assert row.guess_rate == pytest.approx(guess_rate(table, problem.adjacency).rate, rel=1e-12)
-        assert row.right_guesses == guesses(epsilon)
+        assert row["value"] == pytest.approx(problem.value(table), rel=1e-12)
+        assert row["guess_rate"] == pytest.approx(guess_rate(table, problem.adjacency).rate, rel=1e-12)
+        assert row["right_guesses"] == guesses(epsilon)
         if digits_of(epsilon) <= 4:
             # Every ε above the least that is searched may do.
             assert epsilon <= STEP * LOWEST or not holds(row, next_below(epsilon))
         for digits in range(2, min(digits_of(epsilon), 6)):
             shorter = math.ceil(epsilon / 10 ** (scale := math.floor(math.log10(epsilon)) - digits + 1)) * 10.0**scale
             assert not holds(row, float(f"{shorter:.{digits}g}"))
-        if choices.attains(row):
+        if choices.attains(epsilon):
             proof = Limit(problem, demand).certificate(min(next_below(epsilon), choices.limit))
             assert proven_bound(json.dumps(proof)) > proof["allowed"]
             assert next_below(epsilon) <= proof["epsilon"]
 
 
+def cells_of(problem, choices):
+    """The cells of an answer, by which all that is printed is looked up."""
+    return Cells(choice_tables(problem, choices, Labels.of(problem)))
+
+
 def test_a_limit_and_the_mechanism_that_attains_it_are_one_number():
     problem = ps.build_problem(ps.load_study(WARD))
     choices = choose(problem, Wish(keep=0.8, max_guess=0.962), POLICIES)
-    least = choices.least
+    epsilon = choices.least["epsilon"]
     # Three digits: 3.3 lets guess more often than is allowed.
-    assert guesses(least.epsilon) <= 0.962 < guesses(3.3)
-    assert digits_of(least.epsilon) == 3
-    said = answer(choices)
-    assert "To 3 digits, no mechanism that gives what it publishes needs less." in said
-    assert re.findall(r"\d\.\d+", said) == [limit_shown(choices)] == [str(least.epsilon)]
-    optimal = ps.make_policy("optimal", epsilon=round(least.epsilon - 0.01, 2))
+    assert guesses(epsilon) <= 0.962 < guesses(3.3)
+    assert digits_of(epsilon) == 3
+    cell = cells_of(problem, choices)
+    assert cell("options", "epsilon", LIMIT, choices.limit) == cell("facts", "epsilon") == str(epsilon)
+    optimal = ps.make_policy("optimal", epsilon=round(epsilon - 0.01, 2))
     demand = Wish(keep=0.8).demand(problem)
     assert demand.margin(problem, optimal.probabilities(problem)) < 0
     assert Limit(problem, demand).certificate(optimal.epsilon) is not None
     # What nothing that was compared attains has a number of its own, below which nothing does it.
     alone = choose(problem, Wish(keep=0.8), ["exponential"])
-    assert limit_shown(alone) == "> 3.2"
-    assert "No mechanism that gives what it publishes does this at ε = 3.2 or less." in answer(alone)
+    cell = cells_of(problem, alone)
+    assert cell("options", "epsilon", LIMIT, alone.limit) == "> 3.2"
+    assert cell("facts", "limit") == "3.2"
     assert Limit(problem, demand).certificate(3.2) is not None
 
 
@@ -166,41 +172,26 @@ def test_a_limit_and_the_mechanism_that_attains_it_are_one_number():
 def test_what_is_allowed_is_said_in_digits_in_which_what_is_chosen_is_no_more(room):
     problem = ps.DecisionProblem(np.eye(2), [0.5, 0.5], ps.AnyRecord())
     choices = choose(problem, Wish(keep=0.8, max_guess=guesses(math.log(9) * (1 + room))), ["optimal"])
-    (most,) = re.findall(r"ε ≤ (\S+)\)", asked(choices))
-    assert math.log(9) * (1 - 1e-12) <= choices.least.epsilon <= float(most) <= choices.wish.max_epsilon
+    most = cells_of(problem, choices)("facts", "allowed")
+    assert math.log(9) * (1 - 1e-12) <= choices.least["epsilon"] <= float(most) <= choices.wish.max_epsilon
+
+
+@pytest.mark.parametrize("guess", [0.7, 0.89, 0.8999])
+def test_what_is_needed_is_said_in_digits_that_tell_it_from_what_is_allowed(guess):
+    problem = ps.DecisionProblem(np.eye(2), [0.5, 0.5], ps.AnyRecord())
+    cell = cells_of(problem, choose(problem, Wish(keep=0.8, max_guess=guess), ["optimal"]))
+    least, most = (float(cell("facts", name)) for name in ("takes more", "allowed"))
+    assert most <= math.log(guess / (1 - guess)) < least <= math.log(9)
 
 
 def test_more_digits_are_printed_before_a_guess_rate_is_given_up():
     problem = ps.build_problem(ps.load_study(WARD))
     response = ps.make_policy("randomized-response", epsilon=3.3)
     rounded_to_two = guess_rate(response.probabilities(problem), problem.adjacency).rate
-    (row,) = choose(problem, Wish(keep=0.8, max_guess_rate=0.946), ["randomized-response"]).rows
-    assert row.allowed
-    assert row.guess_rate <= 0.946 < rounded_to_two
-    assert digits_of(row.epsilon) == 3
-
-
-def test_the_record_is_refused_for_an_option_that_the_answer_shows(capsys, tmp_path):
-    problem = ps.build_problem(ps.load_study(WARD))
-    options = ("--keep", "20%", "--decision-record", "--out", str(tmp_path))
-    assert main(["choose", str(WARD), *options]) == 4
-    printed = capsys.readouterr().out
-    deaths = problem.prior @ problem.outcomes["deaths"]
-    best = problem.prior @ np.take_along_axis(problem.outcomes["deaths"], problem.best_actions[:, None], 1)[:, 0]
-    values = problem.prior @ problem.utilities
-    safest, fixed = int(deaths.argmin()), values.max()
-    greedy = problem.prior @ problem.utilities.max(axis=1)
-    (row,) = (line.split() for line in printed.splitlines() if line.startswith(f"{problem.actions[safest]} for all "))
-    kept = f"{100 * (values[safest] - fixed) / (greedy - fixed):.0f}".replace("-", "−")
-    assert row[3:] == ["0", kept, "%", f"+{1e5 * (deaths[safest] - best):.2g}", "50", "50"]
-    assert f"which reveals nothing and keeps {kept} % of the benefit" in " ".join(printed.split())
-    assert main(["choose", str(WARD), *options, "--accept", "deaths=20"]) == 0
-    page = (tmp_path / "decision-record.html").read_text(encoding="utf-8")
-    assert f">one for all ({problem.actions[safest]})</th>" in page
-    # Where the choice costs no more deaths, the row is not there.
-    capsys.readouterr()
-    assert main(["choose", str(WARD), "--keep", "80%"]) == 0
-    assert " for all " not in capsys.readouterr().out.partition("least ε")[2]
+    (row,) = rows_of(choose(problem, Wish(keep=0.8, max_guess_rate=0.946), ["randomized-response"]).needs)
+    assert row["allowed"]
+    assert row["guess_rate"] <= 0.946 < rounded_to_two
+    assert digits_of(row["epsilon"]) == 3
 
 
 def test_a_comparison_names_epsilons_that_keep_and_beat_as_printed():

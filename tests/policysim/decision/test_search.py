@@ -66,10 +66,10 @@ def test_all_demands_are_met_together():
 
 
 def test_extra_deaths_can_be_limited():
-    # The wrong action kills one patient in ten, so 1/100 extra deaths allow it to 1/10: p = 9/10, eps = log 9.
+    # The wrong action kills one patient in ten, one for all one in 20: 4/100 fewer leave 1/10: eps = log 9.
     deaths = [[0.0, 0.1], [0.1, 0.0]]
     problem = ps.DecisionProblem([[1.0, 0.0], [0.0, 1.0]], [0.5, 0.5], ps.AnyRecord(), outcomes={"deaths": deaths})
-    found = ps.smallest_epsilon(problem, "randomized-response", max_extra_deaths=0.01)
+    found = ps.smallest_epsilon(problem, "randomized-response", max_extra_deaths=-0.04)
     assert math.log(9) * (1 - 1e-12) <= found <= math.log(9) * (1 + 1e-4)
     with pytest.raises(ValueError, match="needs a problem whose outcomes have deaths"):
         ps.smallest_epsilon(SYMMETRIC, "randomized-response", max_extra_deaths=0.01)

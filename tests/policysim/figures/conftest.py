@@ -8,7 +8,8 @@ from small_studies import STUDY, write_small_study
 import policysim as ps
 from policies.catalogue import CATALOGUE
 from policysim.course.days import ways as which_ways
-from policysim.decision.scenario_outcomes import loss_by_outcome, sensitivity_by_outcome
+from policysim.decision.prices import price_list
+from policysim.decision.scenario_outcomes import loss_by_outcome
 from policysim.study.example_patients import patient_losses
 
 EPSILONS = [0.1, 1.0, 5.0, 20.0]
@@ -83,8 +84,8 @@ def choices(problem):
 
 
 @pytest.fixture(scope="session")
-def drivers(study, problem):
-    return sensitivity_by_outcome(study, problem)
+def prices(problem):
+    return price_list(problem, 1.0)
 
 
 @pytest.fixture(scope="session")

@@ -24,9 +24,9 @@ def test_no_words_overlap_and_none_are_cut_off(drawn, draw, name, size):
 
 def test_words_that_overlap_or_are_cut_off_would_be_found(comparison):
     """The planted mistake: a name on top of another, and one beyond the edge."""
-    figure = figures.spent_vs_claimed(comparison, policies=["exponential"])
+    figure = figures.frontier(comparison, policies=["exponential"])
     right, bottom = (72 * side for side in figure.get_size_inches())
-    at = dict(text_boxes(figures.to_svg(figure)))["exponential"]
+    at = dict(text_boxes(figures.to_svg(figure)))["benefit kept"]
     figure.text(at[0] / right, 1 - at[3] / bottom, "on top", va="bottom")
     figure.text(0.99, 0.5, "beyond")
     boxes = dict(text_boxes(figures.to_svg(figure)))
@@ -68,7 +68,7 @@ def test_what_is_no_table_is_refused_in_one_line(draw, name, wrong):
         draw(wrong)
 
 
-@pytest.mark.parametrize("column", ["epsilon", "benefit_kept", "extra_deaths"])
+@pytest.mark.parametrize("column", ["epsilon", "benefit_kept", "expected_deaths"])
 def test_text_in_place_of_numbers_is_refused_in_one_line(comparison, column):
     table = comparison.astype({column: object})
     table.loc[table.index[3], column] = "n/a"
@@ -76,7 +76,7 @@ def test_text_in_place_of_numbers_is_refused_in_one_line(comparison, column):
         figures.frontier(table)
 
 
-@pytest.mark.parametrize("draw", [figures.frontier, figures.spent_vs_claimed, figures.loss_by_group])
+@pytest.mark.parametrize("draw", [figures.frontier, figures.loss_by_group])
 def test_two_rows_for_one_point_are_refused_in_one_line(at_one, draw):
     twice = pd.concat([at_one, at_one[at_one["policy"] == "exponential"]])
     found = "policy=exponential, epsilon=1.0, group=all, level=all"

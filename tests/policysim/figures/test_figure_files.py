@@ -27,14 +27,14 @@ def test_the_same_table_gives_the_same_bytes(request, drawn, draw, name):
     one, other = drawn(draw, name, "page"), draw(request.getfixturevalue(name).copy())
     assert figures.to_svg(one) == figures.to_svg(other)
     # One for all: which letters and lines there are is in the SVG.
-    if draw is figures.sensitivity_by_weight:
+    if draw is figures.price_bars:
         assert figures.to_pdf(one) == figures.to_pdf(other)
         assert figures.to_png(one) == figures.to_png(other)
 
 
 @every_size
 def test_a_png_has_enough_dots_for_print(drawn, size):
-    figure = drawn(figures.spent_vs_claimed, "comparison", size)
+    figure = drawn(figures.patient_losses, "losses", size)
     high, wide, _ = imread(BytesIO(figures.to_png(figure))).shape
     inches = figure.get_size_inches()
     assert wide >= 1919 and wide / inches[0] >= 200
@@ -48,13 +48,13 @@ def test_svg_has_real_text_a_title_and_a_description(comparison):
     assert [element.tag.rpartition("}")[2] for element in root][:2] == ["title", "desc"]
     assert [element.text for element in root][:2] == ["Loss & <ε>", "A line > per policy."]
     assert root.attrib["role"] == "img"
-    assert {"Benefit kept", "optimal (the limit)"} <= {words for words, _ in text_boxes(svg)}
+    assert {"benefit kept", "optimal (the limit)"} <= {words for words, _ in text_boxes(svg)}
     plain = ElementTree.fromstring(figures.to_svg(figure))
     assert "role" not in plain.attrib and plain.find("{http://www.w3.org/2000/svg}title") is None
 
 
 def test_no_file_holds_a_date_or_an_address(comparison):
-    figure = figures.spent_vs_claimed(comparison)
+    figure = figures.frontier(comparison)
     svg = figures.to_svg(figure)
     assert set(re.findall(r"https?://[^\"]+", svg)) <= {
         "http://www.w3.org/2000/svg",

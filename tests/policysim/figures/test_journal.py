@@ -35,7 +35,7 @@ def test_in_a_column_of_85_mm_no_words_are_below_6_points(drawn, draw, name):
 
 def test_words_that_are_too_small_would_be_found(comparison):
     """The planted mistake."""
-    figure = figures.spent_vs_claimed(comparison, policies=["exponential"], size="column")
+    figure = figures.frontier(comparison, policies=["exponential"], size="column")
     figure.axes[0].title.set_text("")
     figure.axes[0].xaxis.label.set_fontsize(5.9)
     assert wrong(figure)[0] != []
@@ -51,9 +51,9 @@ def compared(names, *, epsilons=EPSILONS, deaths=True, groups=()):
                 own = 0.0 if group == "all" else (hash_of(level) % 17) / 17
                 row = {"policy": name, "epsilon": epsilon, "group": group, "level": level, "share": 0.1}
                 row |= {"benefit_kept": kept, "loss": 1 - kept + own, "epsilon_spent": epsilon / (1 + place)}
-                row |= {"better_than_untreated": 0.3, "worse_than_untreated": 0.25, "most_kept": np.tanh(epsilon)}
+                row |= {"most_kept": np.tanh(epsilon), "least_loss": 1 - np.tanh(epsilon)}
                 row |= {"difference": kept / 9, "difference_low": kept / 9 - 0.1, "difference_high": kept / 9 + 0.1}
-                rows.append(row | ({"extra_deaths": 1e-3 * (1 - kept), "expected_deaths": 0.01} if deaths else {}))
+                rows.append(row | ({"expected_deaths": 0.01 + 1e-3 * (1 - kept)} if deaths else {}))
     return pd.DataFrame(rows)
 
 
@@ -110,23 +110,17 @@ HARD = {
     "twelve policies": lambda size: figures.frontier(compared(MANY), size=size),
     "one epsilon": lambda size: figures.frontier(compared(NAMES, epsilons=[1.0]), size=size),
     "no deaths": lambda size: figures.frontier(compared(NAMES[:3], deaths=False), size=size),
-    "spent": lambda size: figures.spent_vs_claimed(compared(NAMES), size=size),
-    "one epsilon spent": lambda size: figures.spent_vs_claimed(compared(NAMES, epsilons=[1.0]), size=size),
     "forty groups": lambda size: figures.loss_by_group(at_one(compared(NAMES, groups=FORTY)), size=size),
     "one group": lambda size: figures.loss_by_group(at_one(compared(NAMES, groups=FORTY[-1:])), size=size),
     "forty groups of a trial": lambda size: figures.forest(at_one(compared(NAMES[:3], groups=FORTY)), size=size),
     "twelve actions": lambda size: figures.action_probabilities(given(MANY, [LONG, "日本語"]), size=size),
     "hard actions": lambda size: figures.action_probabilities(given(NAMES, ["שם", "x", "y", "z"]), size=size),
-    "marks": lambda size: figures.icon_array(at_one(compared([LONG])), policy=LONG, size=size),
-    "marks without deaths": lambda size: figures.icon_array(
-        at_one(compared(["x"], deaths=False)), policy="x", size=size
-    ),
     "parts": lambda size: figures.benefit_parts(lost(NAMES, outcomes), size=size),
     "harm": lambda size: figures.benefit_vs_harm(*traded(NAMES), size=size),
     "days": lambda size: figures.value_over_days(over_days(NAMES), size=size),
     "map": lambda size: figures.ways_over_days(mapped(NAMES), size=size),
     "losses": lambda size: figures.patient_losses(quantiles(NAMES), size=size),
-    "weights": lambda size: figures.sensitivity_by_weight(drivers(NAMES), size=size),
+    "prices": lambda size: figures.price_bars(priced(NAMES), size=size),
 }
 
 
@@ -142,13 +136,13 @@ def quantiles(names):
 def traded(names):
     """Frontiers of two epsilons that end at the same place."""
     rows = [(epsilon, kept, 1e-3 * kept**2) for epsilon in (1.0, 5.0, 10.0) for kept in (0.0, min(epsilon, 2) / 2)]
-    lines = pd.DataFrame(rows, columns=["epsilon", "benefit_kept", "extra_deaths"])
+    lines = pd.DataFrame(rows, columns=["epsilon", "benefit_kept", "expected_deaths"])
     return lines, compared(names, epsilons=[1.0, 5.0, 10.0])
 
 
-def drivers(names):
-    rows = [(name, 1.0, 2.0, 1.0 / (1 + place), 1 / len(names)) for place, name in enumerate(names)]
-    return pd.DataFrame(rows, columns=["outcome", "weight", "sensitivity", "contribution", "share"])
+def priced(names):
+    rows = [(name, 1.0, 1.0 / (1 + place)) for place, name in enumerate(names)]
+    return pd.DataFrame([*rows, ("unused", 1.0, np.nan)], columns=["hides", "epsilon", "loss"])
 
 
 @every_size
@@ -164,7 +158,7 @@ def test_lines_that_end_at_the_same_place_share_a_name():
     assert [text.get_text() for text in axes.texts] == ["ε = 1", "ε = 5, 10"]
 
 
-@pytest.mark.parametrize("hard", ["names", "hard actions", "marks"])
+@pytest.mark.parametrize("hard", ["names", "hard actions"])
 def test_letters_of_other_scripts_are_drawn_without_warnings_and_kept_in_the_page(hard):
     """Warnings are errors in tests."""
     figure = HARD[hard]("column")

@@ -121,8 +121,8 @@ def test_a_log_axis_has_numbers_in_any_range(low, high, shown):
     assert numbers(8.0, low, high) == shown
 
 
-def test_names_are_in_the_order_of_the_ends_of_their_lines(comparison):
-    figure = figures.frontier(comparison)
+def test_names_are_in_the_order_of_the_ends_of_their_lines(course):
+    figure = figures.value_over_days(course)
     for axes in figure.axes:
         names = sorted((text.xy[1], text.get_text().replace("\n", " ")) for text in axes.texts if text.xy[0] == 1)
         lines = [line for line in axes.get_lines() if not line.get_label().startswith("_")]

@@ -4,7 +4,7 @@ import pandas as pd
 import pytest
 
 from policysim.figures.card import Curves
-from policysim.figures.curves import choices_seen, lines_seen, spending_seen
+from policysim.figures.curves import choices_seen, lines_seen
 from policysim.question.formats import percent
 
 EPSILONS = [0.3, 1.0, 5.0]
@@ -44,21 +44,6 @@ def test_one_epsilon_and_references_are_told_as_they_are():
     )
     assert lines_seen(rows, "benefit_kept", percent, epsilon=1.0).endswith("greedy is at 100\u00a0% throughout")
     assert lines_seen(rows.assign(benefit_kept=float("nan")), "benefit_kept", percent, epsilon=1.0) == ""
-
-
-def test_who_spends_all_is_told_together():
-    spent = {"a": EPSILONS, "b": EPSILONS, "c": [0.1, 0.2, 0.5]}
-    rows = pd.DataFrame(
-        [(name, e, s) for name, values in spent.items() for e, s in zip(EPSILONS, values, strict=True)],
-        columns=["policy", "epsilon", "epsilon_spent"],
-    )
-    assert spending_seen(rows, 1.0) == (
-        "Of the ε claimed: a and b spend all of it wherever any is spent; c rises from 0.10 at ε = 0.3 over 0.20 at "
-        "ε = 1 to 0.50 at ε = 5."
-    )
-    assert (
-        spending_seen(rows[rows["policy"] == "a"], 1.0) == "Of the ε claimed: a spends all of it wherever any is spent."
-    )
 
 
 def test_what_patients_most_probably_get_is_told_at_the_nearest_epsilon():

@@ -1,20 +1,18 @@
 """What is drawn is what the table holds, and every policy and action has a look of its own."""
 
-import re
-
 import numpy as np
 import pandas as pd
 import pytest
 from matplotlib.collections import FillBetweenPolyCollection, LineCollection
+from matplotlib.colors import to_hex
 from matplotlib.text import Text
 
 import policysim as ps
 from policies.catalogue import CATALOGUE
 from policysim import figures
-from policysim.figures.benefit import BAND, OUT_OF_REACH
-from policysim.figures.looks import as_dot, is_level, label, look_of_action, looks
+from policysim.figures.benefit import BAND, SHADED
+from policysim.figures.looks import COLOURS, DEATH, as_dot, is_level, label, look_of_action, looks
 from policysim.figures.patients import flat_features, worst_groups
-from policysim.figures.writing import inline
 from policysim.question.words import ACHIEVABLE, UNBEATABLE, level_name
 
 
@@ -28,17 +26,46 @@ def everyone(table, policy):
 
 def test_curves_are_the_columns_of_the_table(comparison):
     names = ["greedy", "best-fixed", "exponential", "randomized-response"]
-    benefit, deaths = figures.frontier(comparison, policies=names).axes
-    assert deaths.get_title(loc="left") == "Extra deaths per 100,000 patients"
+    lost, deaths = figures.frontier(comparison, policies=names).axes
+    assert deaths.get_title(loc="left") == "Deaths per 100,000 patients"
     for policy in ("exponential", "randomized-response"):
         rows = everyone(comparison, policy)
-        assert list(lines_of(benefit)[policy].get_xdata()) == list(rows["epsilon"])
-        assert list(lines_of(benefit)[policy].get_ydata()) == list(rows["benefit_kept"])
-        assert lines_of(deaths)[policy].get_ydata() == pytest.approx(rows["extra_deaths"] * 100_000)
-    spent = lines_of(figures.spent_vs_claimed(comparison, policies=["exponential"]).axes[0])
-    rows = everyone(comparison, "exponential")
-    assert list(spent["exponential"].get_ydata()) == list(rows["epsilon_spent"])
-    assert set(spent) & {"greedy", "best-fixed", "uniform"} == set()
+        assert list(lines_of(lost)[policy].get_xdata()) == list(rows["epsilon"])
+        assert list(lines_of(lost)[policy].get_ydata()) == list(rows["loss"])
+        assert lines_of(deaths)[policy].get_ydata() == pytest.approx(rows["expected_deaths"] * 100_000)
+
+
+def test_what_others_are_read_against_is_drawn_strongly_and_named_first(comparison):
+    names = ["randomized-response", "exponential", "best-fixed", "optimal", "optimal-safe"]
+    figure = figures.frontier(comparison, policies=names)
+    strong = [label(name) for name in ("best-fixed", "exponential")] + ["optimal (the limit)"]
+    for axes in figure.axes:
+        widths = {line.get_label(): line.get_linewidth() for line in axes.get_lines()}
+        frame = {name: width for name, width in widths.items() if name.split(" (the")[0] in [*strong, "optimal"]}
+        assert len(frame) == 3
+        assert min(frame.values()) > 2 * max(width for name, width in widths.items() if name not in frame)
+    (legend,) = figure.legends
+    assert {text.get_text() for text in legend.get_texts()[:3]} == set(strong)
+
+
+def test_the_axis_at_the_right_says_the_benefit_of_each_loss(comparison):
+    lost, _ = figures.frontier(comparison).axes
+    (benefit,) = [axis for axis in lost.child_axes if axis.get_ylabel() == "benefit kept"]
+    kept, _ = benefit._functions
+    rows = comparison[comparison["group"] == "all"]
+    assert kept(rows["loss"].to_numpy()) == pytest.approx(rows["benefit_kept"].to_numpy(), abs=1e-9)
+    # Where no share is said, there is none to read.
+    unsaid, _ = figures.frontier(comparison.assign(benefit_kept=np.nan)).axes
+    assert "benefit kept" not in [axis.get_ylabel() for axis in unsaid.child_axes]
+
+
+def test_deaths_have_one_colour_that_no_policy_has(comparison, parts):
+    _, deaths = figures.frontier(comparison).axes
+    assert deaths._left_title.get_color() == DEATH
+    (bars,) = figures.benefit_parts(parts).axes
+    handles, names = bars.get_legend_handles_labels()
+    assert to_hex(handles[names.index("death")][0].get_facecolor()).upper() == DEATH
+    assert DEATH not in {CATALOGUE[name].look.colour for name in CATALOGUE} | set(COLOURS)
 
 
 def test_the_size_changes_the_look_and_not_the_numbers(comparison):
@@ -62,9 +89,9 @@ def test_a_refused_percentage_gives_way_to_the_difference_with_its_interval(logg
     assert BAND in axes.get_xlabel().replace("\n", " ")
 
 
-def test_benefit_kept_has_a_band_where_the_table_has_one(comparison):
-    plain = comparison.drop(columns="extra_deaths")
-    banded = plain.assign(benefit_kept_low=plain["benefit_kept"] - 0.1, benefit_kept_high=plain["benefit_kept"] + 0.1)
+def test_a_loss_has_a_band_where_the_table_has_one(comparison):
+    plain = comparison.drop(columns="expected_deaths")
+    banded = plain.assign(loss_low=plain["loss"] - 0.1, loss_high=plain["loss"] + 0.1)
     assert len(figures.frontier(banded).axes[0].collections) > len(figures.frontier(plain).axes[0].collections)
 
 
@@ -73,48 +100,49 @@ def region_of(axes):
     return region.get_paths()[0]
 
 
-def test_what_no_mechanism_can_is_shaded_above_what_is_unbeatable(comparison):
+def test_what_no_mechanism_can_is_shaded_below_what_is_unbeatable(comparison):
     optimal = comparison[comparison["policy"] == "optimal"]
     bounds = [
-        optimal.assign(policy=ACHIEVABLE, most_kept=0.9),
-        optimal.assign(policy=UNBEATABLE, benefit_kept=0.9, most_kept=0.9),
+        optimal.assign(policy=ACHIEVABLE, least_loss=0.1),
+        optimal.assign(policy=UNBEATABLE, loss=0.1, least_loss=0.1),
     ]
     table = pd.concat([comparison[comparison["policy"] != "optimal"], *bounds])
     axes = figures.frontier(table).axes[0]
-    assert region_of(axes).vertices[:, 1].min() == 0.9
-    assert {"achievable (the limit is above)", "unbeatable (the limit is below)"} <= set(lines_of(axes))
+    assert region_of(axes).vertices[:, 1].max() == 0.1
+    assert {"achievable (the limit is below)", "unbeatable (the limit is above)"} <= set(lines_of(axes))
 
 
-def test_the_region_is_nowhere_below_what_is_proven(comparison):
+def test_the_region_is_nowhere_above_what_is_proven(comparison):
     """Between two epsilons what is proven at the larger holds; of a line between the two nothing is known."""
     rows = everyone(comparison, "optimal")
     axes = figures.frontier(comparison).axes[0]
     assert "optimal (the limit)" in lines_of(axes)
-    epsilons, most = rows["epsilon"].to_numpy(), rows["most_kept"].to_numpy()
-    assert (np.diff(most) > 0.01).any()
-    region = region_of(axes)
+    epsilons, least = rows["epsilon"].to_numpy(), rows["least_loss"].to_numpy()
+    assert (np.diff(least) < -1e-4).any()
+    region, room = region_of(axes), 1e-3 * least.max()
     for x in np.geomspace(epsilons[0] * 1.001, epsilons[-1] * 0.999, 400):
-        proven = most[np.searchsorted(epsilons, x)]
-        assert not region.contains_point((x, proven - 1e-3))
-        assert region.contains_point((x, proven + 1e-3)) == (proven + 1e-3 < 1)
+        proven = least[np.searchsorted(epsilons, x)]
+        assert not region.contains_point((x, proven + room))
+        assert region.contains_point((x, proven - room)) == (proven - room > 0)
 
 
 @pytest.mark.parametrize("unproven", ["everywhere", "but at one", "no such column"])
 def test_without_proofs_nothing_is_shaded_and_the_optimum_is_the_best_found(comparison, unproven):
     table = comparison.assign(
-        most_kept=comparison["most_kept"].where((comparison["epsilon"] == 1) & (unproven == "but at one"))
+        least_loss=comparison["least_loss"].where((comparison["epsilon"] == 1) & (unproven == "but at one"))
     )
-    table = table.drop(columns="most_kept") if unproven == "no such column" else table
+    table = table.drop(columns="least_loss") if unproven == "no such column" else table
     axes = figures.frontier(table).axes[0]
     assert not axes.collections
-    assert not set(OUT_OF_REACH) & {text.get_text() for text in axes.texts}
+    assert SHADED not in axes.get_xlabel().replace("\n", " ")
     assert "optimal (the best found)" in lines_of(axes)
 
 
 def test_a_proof_that_is_looser_than_the_optimum_shades_less(comparison):
-    table = comparison.assign(most_kept=comparison["most_kept"] / 2 + 0.5)
+    table = comparison.assign(least_loss=comparison["least_loss"] / 2)
     axes = figures.frontier(table).axes[0]
-    assert region_of(axes).vertices[:, 1].min() == table["most_kept"].min() > 0.49
+    assert region_of(axes).vertices[:, 1].max() == table["least_loss"].max() > 0
+    assert SHADED in axes.get_xlabel().replace("\n", " ")
     assert "optimal (the best found)" in lines_of(axes)
 
 
@@ -231,48 +259,6 @@ def test_an_interval_that_is_far_wider_than_most_ends_in_an_arrow_and_does_not_s
     assert not [line for line in whole.get_lines() if line.get_label() == "_goes on"]
 
 
-@pytest.mark.parametrize(
-    ("better", "worse", "extra", "counts"),
-    [
-        (0.25, 0.5, 0.0, (250, 250, 500, 0)),
-        (0.2004, 0.2003, 0.0126, (201, 599, 200, 13)),
-        (1.0, 0.0, np.nan, (1000, 0, 0, 0)),
-        (0.1, 0.9, 0.0004, (100, 0, 900, 0)),
-        (0.1, 0.9, -0.3, (100, 0, 900, 0)),
-        (0.3, 0.0, 1.0, (300, 700, 0, 1000)),
-    ],
-)
-def test_a_thousand_marks_are_shared_out_by_largest_remainders(better, worse, extra, counts):
-    row = {"better_than_untreated": better, "worse_than_untreated": worse, "extra_deaths": extra}
-    found = figures.icon_counts(row)
-    assert tuple(found.values()) == counts
-    assert sum(counts[:3]) == 1000
-
-
-def test_the_marks_are_in_the_order_of_their_classes_and_the_last_are_the_dead(at_one):
-    rows = at_one[(at_one["policy"] == "optimal") & (at_one["group"] == "all")]
-    table = rows.assign(better_than_untreated=0.3, worse_than_untreated=0.2, extra_deaths=0.012)
-    for size, across in (("page", 40), ("slide", 50)):
-        (axes,) = figures.icon_array(table, policy="optimal", size=size).axes
-        marks = {line.get_gid(): line.get_xydata() for line in axes.get_lines()}
-        assert [(name, len(places)) for name, places in marks.items()] == [
-            ("icons.better", 300), ("icons.same", 500), ("icons.worse", 188), ("icons.died", 12),
-        ]  # fmt: skip
-        order = np.concatenate(list(marks.values()))
-        assert (order[:, 0] + across * order[:, 1]).tolist() == list(range(1000))
-    page = inline(figures.to_svg(figures.icon_array(table, policy="optimal")), "f0")
-    (icons,) = re.findall(r"<g data-icons.*?</g>", page)
-    assert "".join(re.findall(r'class="(\w)"', icons)) == "b" * 300 + "s" * 500 + "w" * 188 + "d" * 12
-    assert re.findall(r'd="M(\d+) (\d+)h0"', icons)[41] == ("1", "1")
-
-
-def test_a_figure_of_marks_needs_one_epsilon_and_a_policy_that_was_compared(comparison):
-    with pytest.raises(ValueError, match=r"icon_array draws one epsilon, its table has several: 0.1, 1, 5, 20\."):
-        figures.icon_array(comparison, policy="optimal")
-    with pytest.raises(ValueError, match="icon_array has nothing to draw: its table has no rows of everyone under x"):
-        figures.icon_array(comparison, policy="x")
-
-
 def test_parts_of_the_benefit_sum_to_what_a_policy_is_worth_beyond_one_for_all(parts, problem):
     gained = figures.gained_by_outcome(parts).groupby("policy")["gained"].sum()
     names = ["optimal", "exponential", "greedy", "best-fixed"]
@@ -293,13 +279,16 @@ def test_several_epsilons_in_one_figure_of_groups_are_refused(comparison):
         figures.loss_by_group(comparison)
 
 
-def test_bars_of_weights_are_the_contributions_and_the_numbers_stand_beside_them(drivers):
-    axes = figures.sensitivity_by_weight(drivers).axes[0]
-    own, contribution = ([bar.get_width() for bar in bars] for bars in axes.containers)
-    assert own == list(drivers["sensitivity"])
-    assert contribution == list(drivers["contribution"])
-    assert axes.get_yticklabels()[0].get_text() == "death (weight\u00a010)"
-    assert len([text for text in axes.texts if "of Δ" in text.get_text()]) == len(drivers)
+def test_bars_of_prices_are_the_losses_dearest_first_and_what_is_cheap_is_told(prices):
+    (axes,) = figures.price_bars(prices.sample(frac=1, random_state=0)).axes
+    dear = prices[prices["loss"] >= 0.01 * prices["loss"].max()]
+    assert [bar.get_width() for bar in axes.patches] == list(dear["loss"])
+    shown = [name.replace("_", " ") for name in dear["hides"]]
+    assert words_of(axes.get_yticklabels()) == shown
+    cheap = prices[prices["loss"].notna() & ~prices["hides"].isin(dear["hides"])]
+    assert all(name.replace("_", " ") in axes.get_xlabel().replace("\n", " ") for name in cheap["hides"])
+    with pytest.raises(ValueError, match=r"^price_bars has nothing to draw: its table has no rows with a price"):
+        figures.price_bars(prices.assign(loss=np.nan))
 
 
 def test_every_quantile_of_the_losses_is_on_the_line_at_its_value(losses):
@@ -375,23 +364,20 @@ def test_a_problem_in_which_one_treatment_is_best_for_all_can_be_drawn():
     (axes,) = figures.frontier(table).axes
     assert axes.get_title(loc="left") == "Utility lost per patient"
     drawn = lines_of(axes)
-    assert drawn["optimal"].get_ydata() == pytest.approx([0.0, 0.0], abs=1e-12)
+    assert drawn["optimal (the limit)"].get_ydata() == pytest.approx([0.0, 0.0], abs=1e-12)
     assert min(drawn["exponential"].get_ydata()) > 0.1
 
 
 @pytest.mark.parametrize("epsilons", [[1.0], [0.0, 3.0]])
 def test_a_curve_of_one_epsilon_can_be_drawn(problem, epsilons):
     table = ps.compare(problem, policies=["exponential", "greedy"], epsilons=epsilons)
-    for draw in (figures.frontier, figures.spent_vs_claimed):
-        (line,) = (lines_of(axes)["exponential"] for axes in draw(table).axes[:1])
-        assert list(line.get_xdata()) == [epsilons[-1]]
+    (line,) = (lines_of(axes)["exponential"] for axes in figures.frontier(table).axes[:1])
+    assert list(line.get_xdata()) == [epsilons[-1]]
 
 
 def test_a_table_without_a_curve_is_refused_in_words(comparison):
     with pytest.raises(ValueError, match="has no rows of everyone with 0 < epsilon < inf"):
         figures.frontier(comparison[comparison["epsilon"] == 1].assign(epsilon=0.0))
-    with pytest.raises(ValueError, match="whose policy spends some"):
-        figures.spent_vs_claimed(comparison[comparison["policy"] == "uniform"])
 
 
 def test_on_logged_data_the_line_at_zero_is_the_best_arm_and_best_fixed_another(logged):
@@ -411,14 +397,15 @@ def test_on_logged_data_the_line_at_zero_is_the_best_arm_and_best_fixed_another(
     assert list(lines["the best single arm"].get_ydata()) == [0, 0]
 
 
-def test_deaths_are_drawn_only_where_somebody_dies_and_else_another_harm(comparison):
-    none = comparison.assign(extra_deaths=1e-18, expected_deaths=0.0)
-    harm = figures.frontier(none).axes[1]
-    assert harm.get_title(loc="left").startswith("Extra symptoms per ")
-    assert len(figures.frontier(none.assign(extra_symptoms=0.0)).axes) == 1
-    assert figures.harm_of(none.assign(extra_stroke=0.1)) == "extra_stroke"
-    # No policy makes a difference to the deaths that there are: that is a result.
-    assert len(figures.frontier(none.assign(expected_deaths=0.01)).axes) == 2
+def test_deaths_are_drawn_only_where_they_differ_and_else_another_harm(comparison):
+    """A panel that shows a constant tells nothing."""
+    for deaths in (0.0, 0.01):
+        none = comparison.assign(expected_deaths=deaths)
+        harm = figures.frontier(none).axes[1]
+        assert harm.get_title(loc="left").startswith("Symptoms per ")
+        assert len(figures.frontier(none.assign(expected_symptoms=0.0)).axes) == 1
+        some = none.assign(expected_stroke=none["loss"])
+        assert figures.harm_of(some) == "expected_stroke"
 
 
 def test_no_privacy_is_an_infinite_epsilon_in_a_title(at_one):

@@ -1,5 +1,6 @@
 """--format and --figure-size: which files appear, what they are, and what is refused."""
 
+import re
 import struct
 
 import pytest
@@ -7,8 +8,10 @@ from small_studies import STUDY, write_small_study
 
 from policysim.cli.main import main
 from policysim.figures import SIZES
+from policysim.output.deliver import FigureFiles
+from policysim.output.manifest import read_manifest
 
-DRAWN = "spent-vs-claimed"
+DRAWN = "benefit-vs-deaths"
 
 
 @pytest.fixture(scope="module")
@@ -57,6 +60,23 @@ def test_a_column_is_narrower_than_a_slide_and_the_page_is_the_same(study, tmp_p
     assert widths["column"] == pytest.approx(85 / 25.4, abs=0.02)
     assert widths["slide"] == pytest.approx(13.33, abs=0.02)
     capsys.readouterr()
+
+
+def test_the_figures_named_are_drawn_and_no_others_and_the_manifest_keeps_their_names(study, tmp_path, capsys):
+    wanted = ["compare", study, "--format", "svg", "--figures", f"{DRAWN},frontier"]
+    assert main([*wanted, "--out", str(tmp_path / "some")]) == 0
+    # The small picture of the gallery is no figure of the page.
+    assert set(figures_of(tmp_path / "some")) == {f"{DRAWN}.svg", "frontier.svg", "card.svg"}
+    page = (tmp_path / "some" / "report.html").read_text(encoding="utf-8")
+    assert re.findall(r'<figure id="([^"]+)"', page) == ["frontier", DRAWN]
+    assert f"--format svg --figures {DRAWN},frontier</code>" in page
+    found = read_manifest(tmp_path / "some" / "manifest.json")
+    assert found.figures == FigureFiles(("svg",), "page", (DRAWN, "frontier"))
+    capsys.readouterr()
+    assert main(["compare", study, "--figures", "histogram", "--out", str(tmp_path / "none")]) == 2
+    names = f"frontier, benefit-parts, {DRAWN}, loss-by-group"
+    assert f"--figures: must be among {names}, separated by commas, got 'histogram'" in capsys.readouterr().err
+    assert not (tmp_path / "none").exists() or not list((tmp_path / "none").iterdir())
 
 
 ALLOWED = {"--format": "svg, png, pdf", "--figure-size": ", ".join(SIZES)}

@@ -10,7 +10,7 @@ from page_policy import breaks
 from report_pages import make_report, readable
 from small_studies import STUDY
 
-FIGURES = ["frontier", "benefit-parts", "benefit-vs-deaths", "loss-by-group"]
+FIGURES = ["frontier", "benefit-vs-deaths", "benefit-parts", "loss-by-group", "price-list"]
 PAGES = ["full", "bounded", "plain"]
 
 

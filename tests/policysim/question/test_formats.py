@@ -160,18 +160,6 @@ def test_a_share_that_nothing_exceeds_is_rounded_up():
     ]  # fmt: skip
 
 
-def test_counts_of_a_thousand_are_whole_and_sum_to_it():
-    grid = [(a / 977, b / 977) for a in range(0, 978, 61) for b in range(0, 978 - a, 37)]
-    for better, worse in grid:
-        counts = formats.of_thousand(better, worse)
-        assert sum(counts) == 1000
-        exact = (better, 1 - better - worse, worse)
-        assert all(abs(count - 1000 * share) < 1 for count, share in zip(counts, exact, strict=True))
-    assert formats.worse_of_thousand(1 - 1e-5, 1e-5) == "≈ 0"
-    assert formats.worse_of_thousand(1.0, 0.0) == "0"
-    assert formats.worse_of_thousand(math.nan, 0.5) == "–"
-
-
 def test_a_bound_in_tenths_is_never_below_what_it_bounds():
     for share in (0.30287, 0.303, 0.30301, 1e-7, 0.99999):
         shown = float(formats.percent_1_up(share).removesuffix("\u00a0%"))

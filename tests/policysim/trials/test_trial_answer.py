@@ -1,5 +1,7 @@
 """The answer of a log: planted logs of each verdict, cells that are those of its tables, a screen of every kind."""
 
+import html
+import json
 import math
 import re
 from dataclasses import replace
@@ -7,19 +9,24 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given
+from drawings import draw_only
+from hypothesis import given, settings
 from hypothesis import strategies as st
+from page_policy import breaks
 from scipy.stats import binomtest, norm
 from small_trials import ARMS, SPACE, make_trial
 
 import policysim as ps
+from policies.catalogue import mechanism_words
 from policysim.files.workers import Workers
 from policysim.output.report import Report
-from policysim.output.screen import screen
+from policysim.output.screen import TEMPLATES, screen, slots
+from policysim.question.formats import plain, six_digits
 from policysim.question.protocol import SILENT
-from policysim.study.cells import COLUMNS
-from policysim.study.certainty import recommended, trial_verdict, verdict_of_interval
+from policysim.study.cells import COLUMNS, faults_of
+from policysim.study.certainty import recommended, restated_trial, trial_verdict, verdict_of_interval
 from policysim.study.six_lines import words_of
+from policysim.study.study_problem import problem_of_log
 from policysim.trials import splits
 from policysim.trials.diagnostics import LogCaveats, log_caveats
 from policysim.trials.trial_answer import difference_of_means, trial_tables
@@ -51,7 +58,14 @@ def answer(study, log, doubts=None):
     comparison = compare_log(replace(study, policies=tuple(dict.fromkeys(names))), log)
     doubts = doubts or log_caveats(log, study.log)
     tables = tables_of(study, log, comparison, doubts)
-    return trial_tables(study, log, tables, comparison, doubts), comparison, tables
+    problem = problem_of_log(study, log)
+    told = not doubts.not_covered
+    return trial_tables(study, log, problem, tables, comparison, warnings=doubts.said, told=told), comparison, tables
+
+
+def at(certainty, epsilon):
+    """The rows of policies at an ε, by option."""
+    return certainty[certainty["epsilon"] == epsilon].set_index("option")
 
 
 OLD = SPACE.codes(np.arange(SPACE.size))[:, 0]
@@ -75,7 +89,7 @@ def test_planted_logs_have_their_verdicts_and_words(truth, epsilon, each, privat
     policies = ("randomized-response",) if private == "not better" else ("exponential", "optimal")
     study, log = planted(truth, policies=policies, epsilon=epsilon)
     tables, *_ = answer(study, log)
-    said = tables["certainty"].set_index("option")["verdict"]
+    said = at(tables["certainty"], epsilon)["verdict"]
     holds = trial_verdict(tables)
     text = screen(tables, "trial")
     assert said[PRIVATE] == private
@@ -110,8 +124,13 @@ def test_cells_are_those_of_the_comparison_and_of_the_arms():
         mine = options[(options["option"] == arm["arm"]) & options["epsilon"].isna()].set_index("row")
         assert mine.loc["value", ["value", "low", "high"]].tolist() == [arm["mean"], arm["low"], arm["high"]]
         assert mine.loc["patients", "value"] == arm["rows"]
-    now = tables["certainty"].set_index("option").loc[PRIVATE]
-    assert now["verdict"] == verdict_of_interval(now["low"], now["high"])
+    judged = tables["certainty"].query("section == 'policy'")
+    assert len(judged) == len(columns[columns["section"] == "policy"])
+    for each in judged.to_dict("records"):
+        low, high = cells.loc[("difference", each["option"], each["epsilon"]), ["low", "high"]]
+        assert (each["low"], each["high"], each["verdict"]) == (low, high, verdict_of_interval(low, high))
+    given = tables["examples"].groupby(["row", "epsilon"])["value"].sum()
+    assert given.to_numpy() == pytest.approx(1)
 
 
 def test_nothing_is_told_of_a_log_with_errors_that_no_interval_covers():
@@ -132,7 +151,7 @@ def test_a_group_that_loses_is_named_only_beyond_the_interval_of_all_groups_toge
     high = mine["difference"] + stretch * (mine["difference_high"] - mine["difference"])
     loser = mine.loc[high.idxmin()]
     assert high.min() < 0
-    cell = tables["who"].set_index("row").loc["group"]
+    cell = tables["who"].query("epsilon == 0.5").set_index("row").loc["group"]
     assert cell["value"] == loser["difference"]
     assert cell["high"] == pytest.approx(high.min())
     assert f"Most surely “old {loser['level']}”" in screen(tables, "trial")
@@ -149,10 +168,17 @@ def test_the_difference_of_means_is_newcombes():
 def test_no_option_is_recommended_against_its_verdict(ends, guessed):
     options = [PRIVATE, EACH, "pill"]
     rows = [
-        (option, "arm" if option == "pill" else "policy", "drip", value, value - below, value + above)
+        (
+            option,
+            *(("arm", math.nan) if option == "pill" else ("policy", 1.0)),
+            "drip",
+            value,
+            value - below,
+            value + above,
+        )
         for option, (value, below, above) in zip(options, ends, strict=True)
     ]
-    certainty = pd.DataFrame(rows, columns=["option", "section", "than", "value", "low", "high"])
+    certainty = pd.DataFrame(rows, columns=["option", "section", "epsilon", "than", "value", "low", "high"])
     certainty["verdict"] = list(map(verdict_of_interval, certainty["low"], certainty["high"]))
     columns = pd.DataFrame(
         [(PRIVATE, 1.0, True), (EACH, 1.0, True), ("pill", math.nan, True)], columns=["option", "epsilon", "stated"]
@@ -219,7 +245,7 @@ CASES = {
 def test_a_screen_of_every_kind_of_log(case, tmp_path):
     study = written(tmp_path, **CASES[case])
     workers = Workers() if case == "counted" else None
-    result = TrialQuestion(study, options=True, workers=workers).answer(SILENT)
+    result = TrialQuestion(study, workers=workers).answer(SILENT)
     report = Report(result)
     lines = str(report).splitlines()
     lines = lines[next(place for place, line in enumerate(lines) if line.startswith("What does it cost?")) :]
@@ -233,18 +259,105 @@ def test_a_screen_of_every_kind_of_log(case, tmp_path):
         assert "mean outcome" in str(report)
         assert " of 100" not in "".join(line for line in lines if line.startswith("Cost"))
     if case == "one arm for each":
-        assert report.tables["certainty"].set_index("option").loc[EACH, "verdict"] == "equal"
+        assert set(report.tables["certainty"].query("option == @EACH")["verdict"]) == {"equal"}
     if case == "censored":
         assert re.search(r"well after a year. \d+ followed for less: weighted.", " ".join(lines))
 
 
-def test_ps_report_prints_the_options_and_compares_as_before(tmp_path):
-    study = written(tmp_path, ["wait", "pill"], policies='"optimal"')
-    report = ps.report(study)
-    assert "One arm for all (patients)" in str(report)
+def test_what_is_added_as_an_option_is_no_policy_that_was_asked_for(tmp_path):
+    report = ps.report(written(tmp_path, ["wait", "pill"], policies='"optimal"'))
     assert "exponential mechanism" in str(report)
-    # What is added as an option is no policy that was asked for.
     assert set(report.tables["comparison"]["policy"]) == {"greedy", "best-fixed", "uniform", "optimal"}
-    before = TrialQuestion.of(study, {}).answer(SILENT)
-    pd.testing.assert_frame_equal(report.tables["comparison"], before.tables["comparison"])
-    assert not before.options
+    assert report.tables["policies"]["policy"].tolist() == ["optimal"]
+
+
+@settings(max_examples=12)
+@given(st.integers(0, 10_000), st.floats(-0.4, 0.4), st.sampled_from([120, 400]))
+def test_no_title_names_a_private_choice_against_the_interval_of_random_logs(seed, effect, n_rows):
+    trial = make_trial(n_rows, effect, seed, policies=("exponential",), epsilons=(1.0, 5.0), epsilon=5.0)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(splits, "REPEATS", 1)
+        tables, comparison, _ = answer(trial.study, trial.log)
+    doubted = log_caveats(trial.log, trial.study.log).not_covered
+    for epsilon in (1.0, 5.0):
+        found = restated_trial(tables, epsilon)
+        row = comparison.query("policy == 'exponential' and epsilon == @epsilon and group == 'all'").iloc[0]
+        better = row["difference_low"] > 0 and not doubted
+        assert recommended(trial_verdict(found)) == (PRIVATE if better else "one for all")
+        said = slots(found, "trial")
+        assert ("a treatment chosen privately is better" in said["finding"]) == better
+        assert str(said["verdict"]) == at(tables["certainty"], epsilon).loc[PRIVATE, "verdict"]
+
+
+# What names the rows of tables with named columns.
+KEYS = {
+    "policies": ["policy"],
+    "arms": ["outcome", "arm"],
+    "balance": ["feature", "level"],
+    **{name: ["what"] for name in ("patients", "heterogeneity", "power")},
+}
+
+
+def numbers_of(folder):
+    """Each number of the written tables, by the key of its cell."""
+    found = {}
+    for path in folder.glob("*.csv"):
+        table = pd.read_csv(path, dtype=str, keep_default_na=False)
+        if "format" in table:
+            for each in table.to_dict("records"):
+                epsilon = plain(float(each["epsilon"])) if each["epsilon"] else ""
+                for end in ("value", "low", "high"):
+                    found["/".join((path.stem, each["row"], each["option"], epsilon, end))] = each[end]
+        for each in table.to_dict("records") if path.stem in KEYS else ():
+            row = ": ".join(filter(None, (each[key] for key in KEYS[path.stem])))
+            found |= {f"{path.stem}/{row}/{column}//value": value for column, value in each.items()}
+    return found
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory):
+    """The folder of a log's report; its drawings but the first are blank."""
+    folder = tmp_path_factory.mktemp("saved")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(splits, "REPEATS", 1)
+        draw_only(patch, "frontier")
+        ps.report(written(folder, list(ARMS)), epsilons=[0.0, 0.5, 1.0, 4.0]).save(folder / "report")
+    return folder / "report"
+
+
+CELL = re.compile(r'<data data-cell="([^"]+)" value="([^"]*)">([^<]*)</data>')
+
+
+def test_every_number_of_a_page_is_one_of_its_tables_at_every_epsilon(saved):
+    page, numbers = (saved / "report.html").read_text(encoding="utf-8"), numbers_of(saved)
+    moving = json.loads(re.search(r'id="moving">(.*?)</script>', page, re.DOTALL)[1])
+    assert moving["labels"] == ["0", "0.5", "1", "4"]
+    cells = CELL.findall(page)
+    assert {key.split("/")[0] for key, *_ in cells} >= {"options", "facts", "examples", "method", *KEYS} - {"power"}
+    for place, texts in moving["slots"]:
+        for label, text in zip(moving["labels"], texts, strict=True):
+            own = CELL.findall(text)
+            assert {key.split("/")[3] for key, *_ in own} <= {label, ""}, place
+            cells += own
+    assert {"options/difference/private choice/4/low", "options/right guesses/each's best/0/value"} <= {
+        html.unescape(key) for key, *_ in cells
+    }
+    for key, value, _ in cells:
+        assert value == six_digits(float(numbers[html.unescape(key)] or "nan")), key
+
+
+def test_no_digit_stands_on_a_page_but_in_cells_and_names(saved):
+    page = (saved / "report.html").read_text(encoding="utf-8")
+    assert breaks(page) == []
+    title = re.search(r"<title>(.*?)</title>", page)[1]
+    assert title.endswith("One arm for all: at ε = 1, no treatment chosen privately can be told to be better")
+    seen = re.sub(r"<(title|style|script|svg|data)\b.*?</\1>|<[^>]*>", "\0", page, flags=re.DOTALL)
+    names = ("old: 1", r"old [01]", r"Study \w+, seed \d+, data log0.csv", r"python [\d.]+(, [a-z-]+ [\w.+]+)+")
+    for name in (*names, *map(mechanism_words, ("exponential", "optimal"))):
+        seen = re.sub(name if name in names else re.escape(html.escape(name)), "", seen)
+    assert [text for text in html.unescape(seen).split("\0") if re.search(r"\d", text)] == []
+
+
+@pytest.mark.parametrize("name", [path.name for path in sorted(TEMPLATES.glob("trial-*"))])
+def test_templates_of_a_log_decide_nothing(name):
+    assert faults_of((TEMPLATES / name).read_text(encoding="utf-8"), ("lines", "grid")) == []

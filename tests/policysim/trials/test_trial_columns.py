@@ -1,20 +1,12 @@
-"""The table of columns of a comparison on a log, and who still reads the findings that are made of it."""
-
-import ast
-from pathlib import Path
+"""The table of columns of a comparison on a log."""
 
 import pytest
 from small_trials import make_trial
 
-import policysim
 from policysim.question import formats
 from policysim.study.sweep import Column
 from policysim.trials import splits, trial_columns
 from policysim.trials.trial_columns import COLUMNS, compare_log
-
-PACKAGE = Path(policysim.__file__).parent
-# Deleted together with the findings.
-READERS = {"trial_findings", "trial_screen", "trial_drawings", "trial_question"}
 
 
 @pytest.fixture
@@ -39,16 +31,3 @@ def test_a_new_column_is_one_function_and_one_line(trial, monkeypatch):
     monkeypatch.setattr(trial_columns, "COLUMNS", (*COLUMNS, line))
     table = compare_log(trial.study, trial.log)
     assert table["patients"].tolist() == pytest.approx((table["share"] * 200).tolist())
-
-
-def test_findings_are_made_in_one_place_and_read_only_by_what_goes_with_them():
-    makers, readers = [], set()
-    for path in PACKAGE.rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            name = getattr(node, "id", getattr(node, "name", ""))
-            if name in ("LoggedFindings", "LoggedRow"):
-                readers.add(path.stem)
-            if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "LoggedFindings":
-                makers.append(path.stem)
-    assert makers == ["trial_findings"]
-    assert readers <= READERS

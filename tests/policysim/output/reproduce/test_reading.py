@@ -23,7 +23,8 @@ def test_a_manifest_is_read(tmp_path):
     path.write_text(json.dumps(GOOD), encoding="utf-8")
     found = read_manifest(path)
     assert (found.name, found.study_digest, found.question) == ("ward", "0" * 64, {"seed": 1})
-    assert found.figures == FigureFiles(("svg",), "column")
+    # One of before figures had names: all are drawn.
+    assert found.figures == FigureFiles(("svg",), "column", ())
     assert found.tables == ["comparison.csv"]
     assert found.folder == tmp_path
     assert found.data == {}
@@ -58,6 +59,7 @@ def test_a_manifest_of_another_format_is_refused_with_what_to_do(run, tmp_path):
         ({"study": {"name": "ward"}}, "study must have a name and a sha256"),
         ({"command": ["compare", "covid"]}, "command must be text"),
         ({"question": None}, "question must be a table"),
+        ({"figures": {"formats": ["svg"], "size": "page", "names": "frontier"}}, "figures must be a list of names"),
         ({"question": ["seed"]}, "question must be a table"),
         ({"given": ["out"]}, "given must be a list of keys of question"),
         ({"given": {"seed": 1}}, "given must be a list"),

@@ -1,0 +1,398 @@
+"""The answer of `policysim choose`, as tables: what needs which ε, what is chosen, and how sure that is.
+
+The tables of cells (row, option, epsilon, value, low, high, format) are "options" and "facts"; "columns" and "lines"
+give their order, "certainty" the verdicts, "verdict" which finding holds, and "names" what has words and no number.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from envs.scenario import ILLUSTRATIVE, Scenario
+from policies.problem import DecisionProblem
+from policies.reference import BestFixed, Greedy
+from policysim.decision.choose import Choices, Verdict, row_of, rows_of
+from policysim.decision.prices import uses_hidden
+from policysim.question.formats import (
+    DIGITS,
+    LEAST_EVENTS,
+    MOST_COUNTED,
+    apart,
+    digits_of,
+    enough,
+    not_above,
+    population,
+    steady,
+)
+from policysim.study.basis import numbers_by_part
+from policysim.study.cells import COLUMNS
+from policysim.study.certainty import BETTER, UNTOLD, certainty
+from policysim.study.gain import Gain
+from policysim.study.labels import Labels
+from policysim.study.options_table import BENEFIT, BETTER_IN, DEATHS, EACH, LOSS, ONE, RIGHT, places_of
+from policysim.study.search import SCANNED
+
+LIMIT = "any private choice"
+EPSILON, MORE = "epsilon", f"more {DEATHS}"
+# Why an option is what is chosen, or is not.
+CHOSEN, NOT_ENOUGH, TOO_MUCH, NOWHERE = "chosen", "not enough", "more than allowed", "none found"
+LARGER, SEEN, UNPROVEN = "larger ε", "hides nothing", "not proven"
+# So many policies are shown, those that need least.
+MOST_POLICIES = 6
+# Deaths that are accepted are counted per so many patients; significant digits of what would have to be accepted.
+ACCEPTED_PER, ACCEPTED_DIGITS = 100_000, 3
+# Digits of the exact privacy loss.
+SPENT_DIGITS = 5
+# Larger odds are no protection that anybody could feel.
+MOST_ODDS = 1e6
+# Digits of a bound and of what is allowed: two could be equal.
+MOST_DIGITS = 6
+
+
+def choice_tables(
+    problem: DecisionProblem,
+    choices: Choices,
+    labels: Labels,
+    redrawn: pd.DataFrame | None = None,
+    *,
+    scenario: Scenario | None = None,
+    accepted: float | None = math.inf,
+) -> dict[str, pd.DataFrame]:
+    """Judge what was found by redraws, decide, and lay out what is printed.
+
+    Parameters
+    ----------
+    problem : DecisionProblem
+        What is to be decided.
+    choices : Choices
+        From `policysim.decision.choose.choose`.
+    labels : Labels
+        What people call its parts.
+    redrawn : DataFrame, optional
+        draw, option, value, expected_OUTCOME: of `judged` and of each treatment for all; None if nothing is redrawn.
+    scenario : Scenario, optional
+        What the problem was made from: how many of its numbers are illustrative is then counted.
+    accepted : float or None, optional
+        The most deaths of 100,000 patients that what is chosen may cost beyond the safest treatment for all; None if
+        none were accepted. By default any, as nothing is adopted.
+    """
+    if redrawn is None:
+        each = row_of(problem, Greedy.name, Greedy().probabilities(problem), math.inf, math.inf)
+        found = choices.needs[choices.needs["epsilon"] < math.inf]
+        stated = pd.concat([choices.for_all[:1], pd.DataFrame([each]), found], ignore_index=True)
+        stated = stated.rename(columns={"policy": "option"}).assign(draw=0)
+        sure = certainty(stated, BestFixed.name, stated=True)
+    else:
+        sure = certainty(redrawn, BestFixed.name)
+    chosen = decided(choices, sure)
+    holds = choice_verdict(choices, sure, accepted=accepted, used=uses_hidden(problem))
+    lines = _lines(problem, choices, labels)
+    lines["chosen"] = lines["policy"] == ("" if chosen is None else chosen["policy"])
+    lines["remark"] = [_remark(line, choices, chosen, sure) for line in rows_of(lines)]
+    tables = {
+        "certainty": sure,
+        "verdict": pd.DataFrame(holds.items(), columns=["key", "holds"]),
+        "lines": lines[["option", "title", "section", "epsilon", "chosen", "remark"]],
+    }
+    tables["options"], tables["columns"] = _options(problem, choices, lines, sure, labels)
+    tables["facts"] = _facts(problem, choices, tables, scenario)
+    tables["names"] = _names(choices, tables, labels)
+    return tables
+
+
+def decided(choices: Choices, certainty: pd.DataFrame) -> dict[str, Any] | None:
+    """What is chosen, a row of `Choices`; None where nothing does what was asked for.
+
+    One treatment for all if one does it; else, of the policies that are better than the best treatment for all, the one
+    that needs least. Where none is told to be, it is the best treatment for all, although it does not do it.
+    """
+    if choices.for_all["allowed"].any():
+        return choices.least
+    allowed = rows_of(choices.needs[choices.needs["allowed"]])
+    better = certainty[(certainty["measure"] == "value") & (certainty["verdict"] == BETTER)]
+    private = [row for row in allowed if row["policy"] in set(better["policy"])]
+    instead = rows_of(choices.for_all[:1]) if allowed else []
+    return next(iter([*private, *instead]), None)
+
+
+def choice_verdict(choices: Choices, certainty: pd.DataFrame, *, accepted: float | None, used: bool) -> dict[str, bool]:
+    """Which finding holds: the only place that decides it.
+
+    Parameters
+    ----------
+    choices : Choices
+        What was found.
+    certainty : DataFrame
+        From `policysim.study.certainty.certainty`, against the best treatment for all of the stated numbers.
+    accepted : float or None
+        The most deaths of 100,000 patients that may be paid beyond the safest treatment for all.
+    used : bool
+        Whether the model uses what is hidden.
+
+    Returns
+    -------
+    dict
+        By name: "private", a mechanism is chosen, only where it is better than one treatment for all; "one for all",
+        one treatment for all is, because it "meets" what was asked for, or because all that meets it is "untold" to be
+        better; "cannot" and "open", nothing was found; "redrawn" and "as stated", how sure a mechanism is; "costs
+        deaths", it costs more than the safest treatment for all; "refused", more than is accepted; "limit", what is
+        proven of all mechanisms; "unused", the model tells no treatments apart by what is hidden.
+    """
+    chosen = decided(choices, certainty)
+    found, meets = chosen is not None, bool(choices.for_all["allowed"].any())
+    private = chosen is not None and chosen["policy"] in choices.mechanisms
+    more = more_deaths(choices, chosen) if private else math.nan
+    # NaN, where deaths are not counted, is not more.
+    costs = more * population([more]) >= LEAST_EVENTS
+    redrawn = bool((certainty["draws"] > 0).all())
+    return {
+        "private": private,
+        "one for all": found and not private,
+        "meets": meets,
+        "untold": found and not private and not meets,
+        "cannot": choices.verdict is Verdict.CANNOT,
+        "open": choices.verdict in {Verdict.MAY, Verdict.NONE},
+        "redrawn": private and redrawn,
+        "as stated": private and not redrawn,
+        "costs deaths": costs,
+        "refused": costs and (accepted is None or more * ACCEPTED_PER > accepted),
+        "limit": choices.limit_proven and 0 < choices.limit < math.inf and choices.certificate is None and not meets,
+        "unused": found and not used,
+    }
+
+
+def more_deaths(choices: Choices, row: Mapping[str, Any] | None) -> float:
+    """Deaths per patient of an option beyond the safest treatment for all; NaN where none are counted."""
+    expected = f"expected_{DEATHS}"
+    if row is None or expected not in row:
+        return math.nan
+    return float(row[expected] - choices.for_all[expected].min())
+
+
+def _lines(problem: DecisionProblem, choices: Choices, labels: Labels) -> pd.DataFrame:
+    """The options in their order: option, title, section, and of each what `Choices` knows of it."""
+    for_all, needs = choices.for_all, choices.needs[:MOST_POLICIES]
+    # The best for all; and of the others what is enough, and the safest where it is visibly safer.
+    shown = [BestFixed.name, *([choices.least["policy"]] if choices.least else [])]
+    expected = f"expected_{DEATHS}"
+    if expected in for_all and (for_all.loc[0, expected] - for_all[expected].min()) * MOST_COUNTED >= LEAST_EVENTS:
+        shown += for_all.sort_values(expected, kind="stable")["policy"].tolist()[:1]
+    everyone = for_all[for_all["policy"].isin(shown)]
+    table = Greedy().probabilities(problem)
+    meets = choices.wish.demand(problem).margin(problem, table) >= 0
+    each = row_of(problem, Greedy.name, table, math.inf, math.inf) | {"allowed": meets}
+    parts = [
+        pd.DataFrame([{"option": LIMIT, "section": "limit", "title": LIMIT, "epsilon": choices.limit}]),
+        everyone.assign(
+            option=everyone["policy"].replace(BestFixed.name, ONE),
+            section="all",
+            title=[_given(labels, actions) for actions in everyone["actions"]],
+        ),
+        needs.assign(option=needs["policy"], section="policy", title=needs["policy"]),
+        pd.DataFrame([{**each, "option": EACH, "section": "each", "title": EACH}]),
+    ]
+    return pd.concat(parts, ignore_index=True)
+
+
+def _given(labels: Labels, actions: tuple[str, ...]) -> str:
+    """What everybody gets; where contraindications differ, all that somebody gets."""
+    titles = " or ".join(labels.actions[name] for name in actions)
+    return titles if len(actions) == 1 else f"{titles}, as allowed,"
+
+
+def _remark(
+    line: Mapping[str, Any], choices: Choices, chosen: Mapping[str, Any] | None, certainty: pd.DataFrame
+) -> str:
+    """Why an option is what is chosen, or is not."""
+    if line["chosen"]:
+        return CHOSEN
+    if line["section"] == "limit":
+        return "" if choices.limit_proven else UNPROVEN
+    if line["section"] != "policy":
+        hides = SEEN if line["section"] == "each" else ""
+        return hides if line["allowed"] else NOT_ENOUGH
+    if not line["allowed"]:
+        return NOWHERE if line["epsilon"] == math.inf else TOO_MUCH
+    verdict = _verdict_on(line["policy"], certainty)
+    if chosen is None or not (verdict == BETTER or choices.for_all["allowed"].any()):
+        return verdict
+    return LARGER if line["epsilon"] > chosen["epsilon"] else ""
+
+
+def _verdict_on(policy: str, certainty: pd.DataFrame) -> str:
+    """Whether a policy is worth more than the best treatment for all; what was not redrawn cannot be told."""
+    rows = certainty[(certainty["measure"] == "value") & (certainty["policy"] == policy)]
+    return str(next(iter(rows["verdict"]), UNTOLD))
+
+
+def _options(
+    problem: DecisionProblem, choices: Choices, lines: pd.DataFrame, certainty: pd.DataFrame, labels: Labels
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """The cells of the table, one precision a column; and its columns: row, section, title."""
+    counted, count = _counted(problem, choices)
+    rows = [(EPSILON, EPSILON, "", lines["epsilon"], "least")]
+    for name in counted:
+        rates = lines[f"expected_{name}"]
+        places = apart(rates.dropna(), count)
+        title = labels.outcomes.get(name, name.replace("_", " "))
+        rows.append((name, "count", title, rates, f"counted {count} {places}"))
+        if name == DEATHS:
+            # Of the numbers as they are printed: whoever subtracts what stands in the table finds the same.
+            shown = (rates.astype(np.float64) * count).round(places) / count
+            more = shown - shown[lines["option"] == ONE].iloc[0]
+            rows.append((MORE, "more", title, more, f"change {count} {places}"))
+    rows.append((LOSS, "loss", "", lines["loss"], f"places {places_of(lines['loss'].dropna().to_numpy(np.float64))}"))
+    if Gain.of(problem).has_shares and _verdict_on(Greedy.name, certainty) == BETTER:
+        rows.append((BENEFIT, "kept", "", lines["benefit_kept"], "kept"))
+    if (certainty["draws"] > 0).all():
+        better = certainty[certainty["measure"] == "value"].set_index("policy")["better"].astype(np.float64)
+        names = lines["option"].map({EACH: Greedy.name}).fillna(lines["option"])
+        rows.append((BETTER_IN, "better", "", names.map(better), "plain"))
+    rows.append((RIGHT, "right", "", lines["guess_rate"], "right"))
+    cells = [
+        pd.DataFrame({"option": lines["option"], "epsilon": lines["epsilon"], "value": value}).assign(
+            row=row, low=math.nan, high=math.nan, format=style
+        )
+        for row, _, _, value, style in rows
+    ]
+    table = pd.concat(cells, ignore_index=True)[list(COLUMNS)].astype({"value": np.float64})
+    # Without privacy there is an ε, too; what is proven of all mechanisms is a bound.
+    table.loc[(table["row"] == EPSILON) & (table["option"] == EACH), "format"] = "plain"
+    bound = (table["row"] == EPSILON) & (table["option"] == LIMIT)
+    table.loc[bound, ["value", "format"]] = _bound(choices)
+    return table, pd.DataFrame([row[:3] for row in rows], columns=["row", "section", "title"])
+
+
+def _counted(problem: DecisionProblem, choices: Choices) -> tuple[list[str], int]:
+    """The outcomes that are shown, deaths first; and among how many patients they are counted."""
+    names = [DEATHS] if problem.outcomes.get(DEATHS, np.zeros(1)).any() else []
+    names += [name for name in choices.wish.at_most if name != DEATHS]
+    columns = [f"expected_{name}" for name in names]
+    return names, population([*choices.for_all[columns].to_numpy().ravel(), *choices.needs[columns].to_numpy().ravel()])
+
+
+def _bound(choices: Choices) -> tuple[float, str]:
+    """The epsilon that any mechanism needs: the first policy's if it attains it; NaN where nothing is proven."""
+    first = float(choices.needs["epsilon"].iloc[0]) if len(choices.needs) else math.inf
+    if not choices.limit_proven:
+        return math.nan, "least"
+    if choices.limit in {0, math.inf}:
+        return choices.limit, "least"
+    if choices.attains(first):
+        return first, "least"
+    return choices.limit, f"above {min(digits_of(first), MOST_DIGITS)}"
+
+
+Fact = tuple[str, str, float, str]
+
+
+def _facts(
+    problem: DecisionProblem, choices: Choices, tables: Mapping[str, pd.DataFrame], scenario: Scenario | None
+) -> pd.DataFrame:
+    """Single numbers that words need, as cells; of what does not apply there is none."""
+    sensitivity = problem.sensitivity
+    rows: list[Fact] = [
+        ("hundred", "", 100, "plain"),
+        ("blind", "", 0.5, "right"),
+        ("patients", "", _counted(problem, choices)[1], "counted 1 0"),
+        ("records", "", problem.n_records, "counted 1 0"),
+        ("sensitivity", "", sensitivity.value, "up 3"),
+        ("range", "", sensitivity.range, "up 3"),
+        ("accepted per", "", ACCEPTED_PER, "plain"),
+        ("draws", "", int(tables["certainty"]["draws"].max()), "plain"),
+    ]
+    if scenario is not None:
+        parts = numbers_by_part(scenario).values()
+        rows.append(("illustrative", "", sum(number for number, source in parts if source == ILLUSTRATIVE), "plain"))
+        rows.append(("numbers", "", sum(number for number, _ in parts), "plain"))
+    # What there is none of is not said.
+    rows = [row for row in rows if row[2]] + [*_asked_facts(choices), *_limit_facts(choices, tables["verdict"])]
+    rows += _chosen_facts(choices, decided(choices, tables["certainty"]), tables["verdict"])
+    found = pd.DataFrame(rows, columns=["row", "option", "value", "format"])
+    return found.assign(epsilon=math.nan, low=math.nan, high=math.nan)[list(COLUMNS)]
+
+
+def _asked_facts(choices: Choices) -> Iterator[Fact]:
+    """The demands of a wish."""
+    wish, least = choices.wish, choices.least
+    asked = {
+        "keep": (wish.keep, 100),
+        "max loss": (wish.max_loss, 1),
+        "max extra deaths": (wish.max_extra_deaths, ACCEPTED_PER),
+        "max guess": (wish.max_guess, 100),
+        "max guess rate": (wish.max_guess_rate, 100),
+    }
+    for name, (most, scale) in asked.items():
+        if most is not None:
+            yield name, "", scale * most, "plain"
+    for name, bound in wish.at_most.items():
+        if not isinstance(bound, str):
+            yield "at most", name, bound, "plain"
+    if wish.max_epsilon < math.inf:
+        yield "allowed", "", wish.max_epsilon, f"down {max(3, digits_of(least['epsilon']) if least else 0)}"
+    if wish.scanned and len(choices.needs):
+        yield "step", "", SCANNED - 1, "percent"
+
+
+def _limit_facts(choices: Choices, verdict: pd.DataFrame) -> Iterator[Fact]:
+    """What is proven of all mechanisms."""
+    holds, allowed = verdict.set_index("key")["holds"], choices.wish.max_epsilon
+    for each in choices.least_possible:
+        yield "least possible", each.outcome, each.alone, f"down {MOST_DIGITS}"
+    if holds["limit"]:
+        yield "limit", "", choices.limit, f"down {min(digits_of(float(choices.needs['epsilon'].min())), MOST_DIGITS)}"
+    if holds["cannot"] and choices.limit_proven and allowed < choices.limit < math.inf:
+        # In as many digits as tell it from what is allowed.
+        told = (digits for digits in range(DIGITS, MOST_DIGITS) if not_above(choices.limit, digits) > allowed)
+        yield "takes more", "", choices.limit, f"down {next(told, MOST_DIGITS)}"
+
+
+def _chosen_facts(choices: Choices, chosen: Mapping[str, Any] | None, verdict: pd.DataFrame) -> Iterator[Fact]:
+    """What is chosen, and what needs least."""
+    if choices.least is None or chosen is None:
+        return
+    epsilon = chosen["epsilon"]
+    yield "least epsilon", "", choices.least["epsilon"], "least"
+    yield "epsilon", "", epsilon, "least"
+    yield "spent", "", enough(steady(chosen["epsilon_spent"]), SPENT_DIGITS), "plain"
+    yield "right at most", "", chosen["right_guesses"], "right"
+    yield "lost", "", chosen["loss"], "size"
+    if 0 < epsilon < math.log(MOST_ODDS):
+        yield "odds", "", math.exp(epsilon), "up 3"
+    if verdict.set_index("key").loc["costs deaths", "holds"]:
+        more = more_deaths(choices, chosen)
+        yield "more deaths", "", more, f"about {population([more])}"
+        yield "among", "", population([more]), "counted 1 0"
+        yield "to accept", "", enough(more * ACCEPTED_PER, ACCEPTED_DIGITS), "plain"
+
+
+def _names(choices: Choices, tables: Mapping[str, pd.DataFrame], labels: Labels) -> pd.DataFrame:
+    """What words name: each a text by its key."""
+    lines, wish = tables["lines"], choices.wish
+    of_all = lines[lines["section"] == "all"]
+    cells = tables["options"]
+    deaths = cells[(cells["row"] == DEATHS) & cells["option"].isin(of_all["option"])].sort_values("value")
+    safest = of_all["option"].iloc[0] if deaths.empty else deaths["option"].iloc[0]
+    names = {
+        "title": labels.title,
+        "model": labels.disclaimer,
+        "hidden": labels.hidden,
+        "one": of_all["title"].iloc[0],
+        "safest": of_all.loc[of_all["option"] == safest, "title"].iloc[0],
+        **({"never": "never"} if choices.limit_proven and choices.limit == math.inf else {}),
+        **{
+            f"as for all {name}": name.replace("_", " ") for name, most in wish.at_most.items() if isinstance(most, str)
+        },
+    }
+    if lines["chosen"].any():
+        name = str(lines.loc[lines["chosen"], "title"].iloc[0])
+        names |= {"chosen": name, "Chosen": f"{name[:1].upper()}{name[1:]}"}
+    if choices.least is not None and choices.least["policy"] in choices.mechanisms:
+        verdict = _verdict_on(choices.least["policy"], tables["certainty"])
+        names |= {"least": choices.least["policy"], "verdict": f"{verdict[:1].upper()}{verdict[1:]}"}
+    return pd.DataFrame(names.items(), columns=["key", "text"])
