@@ -1,4 +1,5 @@
 # make report: everything from nothing to the report. make reports: all studies and their gallery. make test: the tests.
+# make snapshots: the screens that the tests compare.
 # make docs: the site, into docs/_build. make benchmark: all that is measured side by side, into benchmarks/RESULTS.md.
 # All share one virtual environment.
 PYTHON ?= python3
@@ -7,7 +8,7 @@ BIN := $(VENV)/bin
 # What decides what is installed: a change here installs again, nothing else does.
 INPUTS := pyproject.toml constraints.txt
 
-.PHONY: report reports test lint docs benchmark clean
+.PHONY: report reports test snapshots lint docs benchmark clean
 
 report: $(VENV)/.installed
 	$(BIN)/policysim compare covid --price-list --out reports/covid
@@ -21,6 +22,10 @@ reports: $(VENV)/.installed
 # Bytecode is kept, whatever is usual here: without it every worker compiles all tests in each run, for a tenth of its time.
 test: $(VENV)/.installed-test
 	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n auto --dist worksteal $(ARGS)
+
+# What is printed of some studies, as the tests compare it: read what changed before you commit it.
+snapshots: $(VENV)/.installed-test
+	$(BIN)/python tests/support/snapshots.py
 
 # -n: every reference must lead somewhere; -W: a warning is an error.
 docs: $(VENV)/.installed-docs

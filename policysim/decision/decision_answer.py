@@ -94,6 +94,7 @@ def answer_tables(
     warnings : sequence of str, optional
         What is said first.
     """
+    found = _with_deaths_that_happen(found)
     problem, labels, asked = found.problem, found.labels, found.asked
     epsilon = asked.epsilon
     comparison = pd.concat([found.tables["comparison"], _for_all(problem, found.tables["comparison"])])
@@ -112,6 +113,9 @@ def answer_tables(
         on=["policy", "epsilon", "group"],
         how="left",
     )
+    if not Gain.of(problem).has_shares:
+        # Of next to nothing, shares say nothing.
+        comparison = comparison.assign(benefit_kept=math.nan)
     tables: dict[str, pd.DataFrame] = {"comparison": comparison, "columns": columns}
     if found.redraws is not None:
         tables["certainty"] = certainty(found.redraws.options, BestFixed.name)
@@ -145,6 +149,16 @@ def answer_tables(
             names |= {"prevalent": f"“{', '.join(words)}”", "times": TIMES[factor]}
     tables["names"] = _names(tables, found, belief, names)
     return {**tables, **_evidence(found, tables, count)}
+
+
+def _with_deaths_that_happen(found: Results) -> Results:
+    """The same, without deaths where nobody can die."""
+    if found.problem.outcomes.get(DEATHS, np.ones(1)).any():
+        return found
+    columns = [f"{kind}_{DEATHS}" for kind in ("expected", "extra")]
+    comparison = found.tables["comparison"].drop(columns=columns, errors="ignore")
+    redraws = found.redraws and replace(found.redraws, options=found.redraws.options.drop(columns=columns[:1]))
+    return replace(found, tables={**found.tables, "comparison": comparison}, redraws=redraws)
 
 
 def _evidence(found: Results, tables: Mapping[str, pd.DataFrame], count: int) -> dict[str, pd.DataFrame]:
@@ -183,6 +197,7 @@ def _for_all(problem: DecisionProblem, comparison: pd.DataFrame) -> pd.DataFrame
     """Each treatment for all as rows of the comparison: it learns nothing, and reveals nothing."""
     gain = Gain.of(problem)
     expected = {f"expected_{name}": problem.for_all(table) for name, table in problem.outcomes.items()}
+    expected = {name: means for name, means in expected.items() if name in comparison}
     rows = [
         {
             "policy": f"{FOR_ALL}{action}",

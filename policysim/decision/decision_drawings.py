@@ -18,7 +18,6 @@ from policysim.question.answer import Drawing
 from policysim.question.formats import NEGLIGIBLE, counted, percent, plain, population, rounded, written
 from policysim.question.words import ALL, NOISY_VALUES, group_name
 from policysim.study.basis import in_words
-from policysim.study.certainty import verdict
 from policysim.study.options_table import EXPONENTIAL, ONE, PRIVATE
 
 # So many prices, the dearest, are told to readers who cannot see the bars.
@@ -40,7 +39,8 @@ def drawings(found: Results, options: Mapping[str, pd.DataFrame]) -> list[Drawin
     # What is drawn has the numbers of its file.
     seen = in_words(written(tables["comparison"]), found.problem.records)
     columns = options["columns"][options["columns"]["stated"]].set_index("option")
-    count, shares = int(options["rows"]["patients"].iloc[0]), verdict(options)["each's best better"]
+    rows = options["rows"]
+    count, shares = int(rows["patients"].iloc[0]), bool(rows["section"].eq("benefit").any())
     # What was compared for the noised copy alone has no line of its own; the exponential mechanism always has one.
     unasked = {RandomizedResponse.name} - {policy.name for policy in found.asked.policies}
     seen = seen[~seen["policy"].isin(unasked)]

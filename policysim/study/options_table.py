@@ -221,8 +221,8 @@ def options(
         low, high = (ends[end].to_numpy(dtype=np.float64) for end in ("low", "high"))
         rows.append(_Row(BELIEF, "belief", "belief", f"span {places}", np.full(len(low), math.nan), low, high))
     rows.append(_Row(RIGHT, "right guesses", "right", "right", published["guess_rate"].to_numpy(dtype=np.float64)))
-    if _each_is_better(certainty):
-        kept = given["benefit_kept"].to_numpy(dtype=np.float64)
+    kept = given["benefit_kept"].to_numpy(dtype=np.float64)
+    if _each_is_better(certainty) and np.isfinite(kept).any():
         rows.append(_Row(BENEFIT, "benefit kept", "benefit", "kept", kept))
 
     table = pd.concat([_cells(each, columns) for each in rows], ignore_index=True)

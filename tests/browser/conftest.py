@@ -5,7 +5,6 @@ import re
 import shutil
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -58,11 +57,6 @@ class Visit:
     def sheets(self):
         """How many sheets of A4 the page takes on paper."""
         return len(re.findall(rb"/Type\s*/Page[^s]", self.page.pdf(format="A4", prefer_css_page_size=True)))
-
-    def first_screen(self):
-        """Where each part of a decision's first screen begins and ends, and which lie on the one before them."""
-        parts = self.measure("first_screen")
-        return parts, [other for one, other in pairwise(parts) if parts[other][0] < parts[one][1] - 0.5]
 
 
 def missing(what):

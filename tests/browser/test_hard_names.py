@@ -101,23 +101,16 @@ def test_a_page_does_not_scroll_sideways_and_cuts_no_text(opened):
     assert layout["wide"] + layout["cut"] + layout["small"] == []
 
 
-def test_nothing_of_the_first_screen_lies_on_what_is_before_it(opened):
-    name, visit = opened
-    parts, overlapping = visit.first_screen()
-    assert overlapping == []
-    if name == "decision":
-        assert list(parts) == ["title", "sentences", "control", "numbers", "figure"]
-
-
 def test_every_name_can_be_read(opened):
     name, visit = opened
     # What is broken into lines is one text still.
     text = visit.page.evaluate(
         "document.body.innerText + [...document.querySelectorAll('svg text')].map(t => t.textContent)"
     )
-    assert " ".join(MARKUP.split()) in " ".join(text.split())
-    for words in (LONG, CHINESE, ARABIC) if name != "index" else (CHINESE, ARABIC):
-        assert words in text
+    # A page of days names no treatment, the gallery no level.
+    names = {"course": (CHINESE,), "index": (MARKUP, CHINESE, ARABIC)}.get(name, (MARKUP, LONG, CHINESE, ARABIC))
+    for words in names:
+        assert " ".join(words.split()) in " ".join(text.split())
 
 
 @pytest.mark.parametrize("opened", [400], indirect=True, scope="module")

@@ -112,30 +112,6 @@ def test_inside_a_row_nothing_imports_upwards():
     assert circle(graph) is None
 
 
-# What has the numbers of an answer a second time, and the modules that put them into sentences: they go together. A row
-# of results is a row of a DataFrame with named columns; nothing new reads these.
-BOXES = {"policysim.decision.findings": {"Findings", "PolicyRow"}}
-SENTENCES = {
-    f"policysim.decision.{name}"
-    for name in (
-        *("brief", "comparison_screen", "decision_question"),
-        *("headings", "headline", "over_epsilon", "page_values", "summary"),
-    )
-}
-
-
-def test_results_are_read_from_tables_and_from_boxes_by_sentences_alone():
-    for box, names in BOXES.items():
-        readers = {
-            module
-            for module in FILES
-            for node in ast.walk(ast.parse(FILES[module].read_text(encoding="utf-8")))
-            if isinstance(node, ast.ImportFrom) and node.module == box and {alias.name for alias in node.names} & names
-        }
-        assert readers
-        assert readers <= SENTENCES, box
-
-
 def test_what_decides_proofs_knows_nothing_of_what_makes_them():
     known, new = set(), {"policies.proof"}
     while new:

@@ -1,8 +1,7 @@
-"""What is computed of a study, and what it found, for tests that look at single parts of it."""
+"""What is computed of a study, and the tables of its answer, for tests that look at single parts of it."""
 
-from policysim.decision.findings import find
-
-from policysim.decision.redraws import redrawn, robustness
+import policysim as ps
+from policysim.decision.decision_answer import answer_tables
 from policysim.decision.results import Asked, results
 from policysim.study.labels import labels_of
 
@@ -11,11 +10,7 @@ def results_of(study, problem, *, prices=False):
     return results(problem, labels_of(study, problem), Asked.of(study, prices=prices), study=study)
 
 
-def findings_of(study, problem):
-    return find(results_of(study, problem), study)
-
-
-def ranked_in_redraws(study, problem, names):
-    """The robustness of some policies at the study's epsilon."""
-    made = [study.policy(name, study.epsilon) for name in dict.fromkeys([*names, "best-fixed"])]
-    return robustness(redrawn(study, problem, made), names)
+def tables_of(study, problem=None, *, prices=False):
+    """The tables that are printed."""
+    problem = ps.build_problem(study) if problem is None else problem
+    return answer_tables(results_of(study, problem, prices=prices), study=study)

@@ -4,21 +4,24 @@ import re
 from dataclasses import replace
 
 import numpy as np
-import pandas as pd
 import pytest
 from counted_progress import CountedProgress
-from decisions import findings_of, ranked_in_redraws
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from small_studies import SCENARIO, STUDY, write_small_study
 
 import policysim as ps
 from envs import ResponseModel
-from policysim.cli.main import main
+from policysim.decision.comparison import compare_problem
+from policysim.decision.decision_question import UNUSED as SAYS_NOTHING
+from policysim.decision.decision_question import DecisionQuestion
+from policysim.decision.demands import least_epsilons
 from policysim.decision.prices import WHOLE_RECORD, price_list
-from policysim.decision.redraws import N_RECORDS, REDRAWS, Redraws, _Sample, ranked, redrawn
+from policysim.decision.redraws import N_RECORDS, Redraws, _Sample, redrawn
 from policysim.decision.scenario_outcomes import wrong_prior
+from policysim.output.screen import screen
 from policysim.question.formats import next_below
+from policysim.question.protocol import SILENT
 from policysim.study.gain import LEAST_SHARE, Gain
 from policysim.study.study_problem import FACTORS, expected_utilities
 
@@ -54,13 +57,12 @@ UNUSED = SCENARIO.replace("smoker = {}", "smoker = {}\npenicillin_allergy = {}")
 )
 
 
-@pytest.mark.usefixtures("blank_drawings")
 @pytest.mark.parametrize("adjacency", ['"sensitive"\nsensitive = ["penicillin_allergy"]', '"any-record"'])
-def test_what_the_model_does_not_use_has_no_price(tmp_path, adjacency, capsys):
+def test_what_the_model_does_not_use_has_no_price(tmp_path, adjacency):
     """A feature that can change nothing is not said to be free to hide."""
     text = STUDY.replace('"any-record"', adjacency).replace('"exponential", "ran', '"optimal", "exponential", "ran')
-    path = write_small_study(tmp_path, text, UNUSED)
-    study = ps.load_study(path)
+    text = text.replace("[0.5, 1.0, 4.0]", "[1.0]")
+    study = ps.load_study(write_small_study(tmp_path, text, UNUSED))
     problem = ps.build_problem(study)
     prices = price_list(problem, study.epsilon).set_index("hides")
     assert not prices.loc["penicillin_allergy", "used"]
@@ -70,21 +72,13 @@ def test_what_the_model_does_not_use_has_no_price(tmp_path, adjacency, capsys):
     differences = (problem.utilities - problem.utilities[:, :1]).reshape(*shape, -1)
     moves = {name: np.ptp(differences, axis=axis).max() for axis, name in enumerate(study.scenario.space.names)}
     assert {name for name in moves if not prices.loc[name, "used"]} == {n for n, move in moves.items() if move < 1e-12}
-    assert main(["compare", str(path), "--price-list", "--out", str(tmp_path / "out"), "--format", "svg"]) == 0
-    screen = " ".join(capsys.readouterr().out.split())
-    page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
-    said = "The model does not use penicillin allergy to tell treatments apart, so nothing can be said about"
-    listed = screen.partition("What the best mechanism costs")[2]
-    assert said in listed
-    assert listed.count("penicillin") == 1
-    assert page.partition('id="prices"')[2].partition('id="model"')[0].count("penicillin") == 1
-    answer = page.partition("The answer in full")[2].partition("</details>")[0]
-    assert (said in answer) == ("sensitive" in adjacency)
-    if "sensitive" in adjacency:
-        assert "%" not in answer
-        assert screen.index(said) < screen.index("Hidden:")
-        # Every ε above 0 will do, and none is printed that only the search knows.
-        assert "e-06" not in screen
+    tables = DecisionQuestion(study, prices=True).answer(SILENT).options
+    said = tables["prices"][tables["prices"]["title"].str.contains("penicillin allergy")]
+    assert len(said) > 1
+    assert said["value"].isna().all()
+    # If nothing else is hidden, that is said before all numbers.
+    text = " ".join(screen(tables, "decision").split())
+    assert text.startswith(f"Beware: {SAYS_NOTHING}") == ("sensitive" in adjacency)
 
 
 def test_an_epsilon_beats_one_for_all_only_where_it_is_worth_more(study, problem):
@@ -92,8 +86,10 @@ def test_an_epsilon_beats_one_for_all_only_where_it_is_worth_more(study, problem
     asked = replace(study, policies=("optimal", "randomized-response"), by=(), adjacency="one-feature")
     other = problem.with_adjacency(ps.OneFeature(study.scenario.space.shape))
     for which, adjacent in ((replace(asked, adjacency="any-record"), problem), (asked, other)):
-        found = {row.policy: row.better_from for row in findings_of(which, adjacent).rows}
-        assert found.keys() >= set(asked.policies)
+        policies = [which.policy(name) for name in which.policies]
+        compared = compare_problem(adjacent, policies=policies, epsilons=which.epsilons)
+        found = least_epsilons(adjacent, policies, compared).set_index("policy")["better_from"]
+        assert set(found.index) >= set(asked.policies)
         for name in asked.policies:
             least = found[name]
             assert least > 0.01
@@ -138,37 +134,31 @@ def test_no_printed_share_is_below_that_of_choosing_by_lot_at_the_least_gain(see
         np.testing.assert_allclose([gain.kept(v) for v in rows["value"]], rows["benefit_kept"], rtol=1e-9, atol=1e-12)
 
 
-def test_no_share_of_a_tiny_gain_is_printed_anywhere(tmp_path, capsys, draw_only):
+def test_no_share_of_a_tiny_gain_is_printed_anywhere(tmp_path):
     """The pill is worth hardly more to some than what is best for all: shares of that are thousands of per cent."""
-    draw_only("frontier")
     scenario = SCENARIO.replace("clears = { cough = 0.6 }", "clears = { cough = 0.6, infected = 0.49, fever = 0.49 }")
     scenario = re.sub(r"cost = .*|side_effects = .*", "", scenario)
-    study = STUDY.replace('"exponential", "ran', '"optimal", "exponential", "ran').replace("any-record", "one-feature")
-    path = write_small_study(tmp_path, study, scenario)
-    problem = ps.build_problem(ps.load_study(path))
+    text = STUDY.replace('"exponential", "ran', '"optimal", "exponential", "ran').replace("any-record", "one-feature")
+    text = text.replace("[0.5, 1.0, 4.0]", "[1.0]")
+    study = ps.load_study(write_small_study(tmp_path, text, scenario))
+    problem = ps.build_problem(study)
     gain = Gain.of(problem)
     assert gain.exists
     assert not gain.has_shares
     raw = ps.compare(problem, policies=["uniform"], epsilons=[1.0])["benefit_kept"][0]
     assert raw < -9  # a number, in the data
-    assert main(["compare", str(path), "--price-list", "--out", str(tmp_path / "out"), "--format", "svg"]) == 0
-    screen = capsys.readouterr().out.replace("\u00a0", " ")
-    page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
-    assert "too little to give shares of it" in " ".join(screen.split())
-    for line in screen.splitlines():
-        if line.startswith(("optimal ", "exponential ", "randomized-response ")):
-            assert "%" not in line
-    answer = page.partition('<div class="brief">')[2].partition("<figure")[0]
-    assert "%" not in answer
-    assert "nearly as good as the best for each patient" in answer
-    policies = page.partition('<table class="policies">')[2].partition("</table>")[0].partition("<tbody>")[2]
-    assert "%" not in policies
-    assert 'data-show="benefit_kept"' not in page
-    figure = page.partition('<figure id="frontier">')[2].partition("</figure>")[0]
-    assert "Utility lost per patient" in figure
-    assert "Wrong prior?" not in screen
-    written = pd.read_csv(tmp_path / "out" / "comparison.csv")
-    assert written["benefit_kept"].min() < -9
+    # Even where nothing is redrawn, and the best for each is better as stated.
+    of_problem = ps.report(problem, epsilons=[0.5, 1.0], policies=["optimal", "exponential"])
+    assert of_problem.tables["comparison"]["benefit_kept"].min() < -9
+    answers = [DecisionQuestion(study, prices=True).answer(SILENT), of_problem._answer]
+    for tables, drawings in ((each.options, each.drawings) for each in answers):
+        assert "benefit kept" not in set(tables["options"]["row"])
+        for name in ("policies", "prices"):
+            assert name not in tables or not {"kept", "keeps"} & set(tables[name]["option"])
+        assert "prevalences" not in tables
+        assert "%" not in screen(tables, "decision", full=True).partition("Per 100,000")[2].partition("* Drawn")[0]
+        assert drawings[0].name == "frontier"
+        assert drawings[0].description.startswith("Utility lost")
 
 
 def test_the_wrong_prior_is_the_right_one_at_factor_one(study, problem):
@@ -218,57 +208,28 @@ def test_the_spread_of_redrawn_odds_is_the_stated_one(covid):
     assert logits.std() == pytest.approx(0.3, abs=5 * 0.3 / 8000**0.5)
 
 
-def test_the_ranking_on_sampled_patients_is_the_exact_one(covid, covid_problem, monkeypatch):
-    # The ranking is that of the effects as stated, and of all redraws the first are the same.
-    monkeypatch.setattr("policysim.decision.redraws.REDRAWS", 40)
-    names = ("best-fixed", "exponential", "randomized-response", "optimal")
-    found = ranked_in_redraws(covid, covid_problem, names)
-    table = ps.compare(covid_problem, policies=list(names), epsilons=[covid.epsilon])
-    assert found.ranking == tuple(table.sort_values("value", ascending=False)["policy"])
-    assert 0 < found.holds < found.redraws == 40
-    assert {each.outcome for each in found.ranges} == {"benefit", "benefit_kept", "extra_deaths"}
-    assert {each.policy for each in found.ranges} == set(names)
-    assert all(each.low <= each.high for each in found.ranges)
-    assert ranked_in_redraws(covid, covid_problem, names) == found
+def test_what_cannot_be_used_has_no_redraws_and_the_others_have(study, problem, monkeypatch):
+    monkeypatch.setattr("policysim.decision.redraws.REDRAWS", 3)
+    names = ("best-fixed", "optimal", "optimal-safe", "optimal-robust")
+    assert drawn(study, problem, names).keys() == {*names, *(f"for all: {action}" for action in problem.actions)}
+    # Bounds that nobody can keep leave their policy out, and nothing else.
+    tight = replace(study, at_most={"deaths": 0.0})
+    assert "optimal-safe" not in drawn(tight, problem, names).keys() >= set(names) - {"optimal-safe"}
 
 
-def test_what_only_rounding_tells_apart_is_a_tie_that_the_optimum_wins():
-    names = ["best-fixed", "uniform", "optimal", "exponential"]
-    rng = np.random.default_rng(11)
-    values = {"best-fixed": -7.3, "uniform": -9.0, "optimal": -7.3, "exponential": -9.0}
-    for _ in range(200):
-        # A few units of the last of 53 bits, either way.
-        noisy = {name: value * (1 + 2**-52 * rng.integers(-4, 5)) for name, value in values.items()}
-        for order in (names, names[::-1]):
-            found = ranked({name: noisy[name] for name in order})
-            given = [name for name in order if name != "optimal"]
-            expected = ["optimal", "best-fixed", *(name for name in given if name in ("uniform", "exponential"))]
-            assert found == tuple(expected)
-    # All worth the same: the rounding errors are then the whole range.
-    assert ranked({"best-fixed": -7.3, "optimal": -7.3 - 2**-50}) == ("optimal", "best-fixed")
+def drawn(study, problem, names):
+    """The value of each option in each redraw."""
+    found = redrawn(study, problem, [study.policy(name, study.epsilon) for name in names])
+    return {option: rows["value"].tolist() for option, rows in found.options.groupby("option")}
 
 
-def test_a_true_difference_is_no_tie_and_the_optimum_wins_no_other_way():
-    assert ranked({"best-fixed": -1.0, "optimal": -1.0 - 1e-6, "uniform": -2.0}) == ("best-fixed", "optimal", "uniform")
-    assert ranked({"uniform": 0.0, "greedy": 0.0, "a": 1e-6}) == ("a", "uniform", "greedy")
-    assert ranked({}) == ()
-
-
-def test_where_the_optimum_is_one_treatment_for_all_it_is_first_in_every_redraw(study, problem):
-    small = replace(study, epsilon=1e-3)
-    names = ("best-fixed", "randomized-response", "optimal")
-    found = ranked_in_redraws(small, problem, names)
-    assert found.ranking[0] == "optimal"
-    assert found.first_holds == REDRAWS
-
-
-def test_redraws_do_not_depend_on_the_adjacency_but_by_the_policies(study, problem):
+def test_redraws_do_not_depend_on_the_adjacency_but_by_the_policies(study, problem, monkeypatch):
     # Tables are those of all records: what a policy reveals to whom changes only the policy.
+    monkeypatch.setattr("policysim.decision.redraws.REDRAWS", 10)
     other = problem.with_adjacency(ps.OneFeature(study.scenario.space.shape))
     one_feature = replace(study, adjacency="one-feature")
     names = ("best-fixed", "randomized-response")
-    assert ranked_in_redraws(one_feature, other, names) == ranked_in_redraws(study, problem, names)
-    assert ranked_in_redraws(study, problem, ()) is None
+    assert drawn(one_feature, other, names) == drawn(study, problem, names)
 
 
 def test_a_problem_with_another_adjacency_or_prior_shares_its_tables(problem):
@@ -286,42 +247,6 @@ def test_effects_of_a_response_are_those_of_its_treatments(study):
     nothing = {name: replace(t, clears={}, side_effects={}) for name, t in study.scenario.treatments.items()}
     other = response.with_scenario(replace(study.scenario, treatments=nothing))
     np.testing.assert_allclose(other.death, np.broadcast_to(response.death[:, :1], other.death.shape), rtol=1e-12)
-
-
-def test_policies_that_look_at_outcomes_or_other_priors_are_ranked_too(study, problem, monkeypatch):
-    monkeypatch.setattr("policysim.decision.redraws.REDRAWS", 3)
-    names = ("best-fixed", "optimal", "optimal-safe", "optimal-robust")
-    found = ranked_in_redraws(study, problem, names)
-    assert set(found.ranking) == set(names)
-    # Bounds that nobody can keep leave their policy out, and nothing else.
-    tight = replace(study, at_most={"deaths": 0.0})
-    assert set(ranked_in_redraws(tight, problem, names).ranking) == set(names) - {"optimal-safe"}
-
-
-def test_ranges_are_those_of_the_policies_as_made_under_the_redrawn_numbers(study, problem, monkeypatch):
-    """By hand: the tables of all records, the whole problem of each redraw."""
-    monkeypatch.setattr("policysim.decision.redraws.REDRAWS", 4)
-    found = ranked_in_redraws(study, problem, ("best-fixed", "optimal"))
-    _, numbers = np.random.default_rng(study.seed).spawn(2)
-    prior = problem.prior
-    assert found.n_records == problem.n_records
-    tables = {name: study.policy(name, study.epsilon).probabilities(problem) for name in ("best-fixed", "optimal")}
-    of = {name: {policy: [] for policy in tables} for name in ("benefit", "benefit_kept", "extra_deaths")}
-    draws = Redraws(study)
-    for _ in range(4):
-        scenario, utility = draws.draw(numbers)
-        response = ResponseModel(study.scenario).with_scenario(scenario)
-        utilities, died = expected_utilities(response, utility), response.probability("death")
-        best, fixed = prior @ utilities.max(axis=1), (prior @ utilities).max()
-        instead = prior @ (tables["best-fixed"] * died).sum(axis=1)
-        for name, table in tables.items():
-            of["benefit"][name].append(prior @ (table * utilities).sum(axis=1) - fixed)
-            of["benefit_kept"][name].append(of["benefit"][name][-1] / (best - fixed))
-            of["extra_deaths"][name].append(prior @ (table * died).sum(axis=1) - instead)
-    assert len(found.ranges) == 6
-    for each in found.ranges:
-        wanted = np.quantile(of[each.outcome][each.policy], [0.05, 0.95])
-        assert [each.low, each.high] == pytest.approx(wanted, abs=1e-12)
 
 
 def test_each_option_has_a_row_in_every_redraw_with_what_is_counted(study, problem, monkeypatch):
@@ -353,19 +278,16 @@ def test_each_option_has_a_row_in_every_redraw_with_what_is_counted(study, probl
             for name, outcome in outcomes.items():
                 expected = problem.prior @ (table * outcome).sum(axis=1)
                 assert rows.loc[option, f"expected_{name}"] == pytest.approx(expected, abs=1e-12)
-        reference = found.references.iloc[draw]
-        assert reference["best"] == pytest.approx(problem.prior @ utilities.max(axis=1))
-        assert reference["fixed"] == pytest.approx(rows.loc[list(single), "value"].max())
 
 
 def test_a_sample_of_the_records_gives_what_all_of_them_give(covid, covid_problem):
-    """As stated, in 5 samples: within 2 % of the exact benefit and deaths, of which few patients have nearly all."""
+    """As stated, in 2 samples: within 2 % of the exact benefit and deaths, of which few patients have nearly all."""
     names = ("best-fixed", "exponential", "randomized-response")
     tables = {name: covid.policy(name, 1.0).probabilities(covid_problem) for name in names}
     died, best = covid_problem.outcomes["deaths"], covid_problem.best_actions[:, None]
     least = covid_problem.prior @ np.take_along_axis(died, best, axis=1)[:, 0]
     response, fixed = ResponseModel(covid.scenario), covid_problem.value(tables["best-fixed"])
-    for seed in range(5):
+    for seed in range(2):
         sample = _Sample.of(covid_problem, np.random.default_rng(seed))
         assert len(sample.records) <= N_RECORDS
         there = sample.problem(response, covid.utility)

@@ -5,29 +5,27 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from decisions import findings_of, ranked_in_redraws
+from decisions import tables_of
 from full_programme import full_value
-from policysim.decision.page_values import findings_table
 from random_problems import LOOK_FURTHER, neighbour_pairs
 from small_studies import STUDY, write_small_study
 
 import policysim as ps
 from policies import CATALOGUE, AnyRecord, DecisionProblem, make_policy
+from policies.adjacency import Listed
 from policies.policy import Policy
-from policysim.cli.main import main
-from policysim.decision import decision_question, redraws
+from policysim.decision import redraws
 from policysim.decision.audit import audit
 from policysim.decision.beliefs import beliefs
 from policysim.decision.choose import Verdict, Wish, choose, rows_of
 from policysim.decision.demands import expected_loss
 from policysim.decision.frontier import frontier
 from policysim.decision.prices import price_list, unused_features
-from policysim.decision.scenario_outcomes import loss_by_outcome, sensitivity_by_outcome
+from policysim.decision.scenario_outcomes import loss_by_outcome
 from policysim.question.formats import next_below
 from policysim.study.checks import checked_tables
-from policysim.study.example_patients import patient_losses, witness_rows
+from policysim.study.example_patients import patient_losses
 from policysim.study.gain import Gain, best_fixed_loss, by_lot_loss
-from policysim.study.study_problem import build_problem
 
 HIDDEN = ["infected", "fever", "cough", "smoker"]
 SENSITIVE = STUDY.replace('adjacency = "any-record"', f'adjacency = "sensitive"\nsensitive = {HIDDEN}')
@@ -133,6 +131,13 @@ def test_one_for_all_is_the_best_for_each_set_of_records_that_allow_the_same(pro
     assert expected_loss(problem, lot) == pytest.approx(gain.best - gain.by_lot, abs=1e-13)
 
 
+def test_the_name_of_what_is_allowed_needs_no_comma_in_a_sentence():
+    public, mask = Listed.sensitive([[0, 0], [1, 0]], [1]), [[True, True], [True, False]]
+    other = DecisionProblem([[0.0, 1.0], [1.0, 0.0]], [0.5, 0.5], public, ["a", "b"], admissible=mask)
+    assert other.best_fixed_name == "a or b as allowed"
+    assert other.name_for_all(1) == "b where allowed"
+
+
 def test_what_nobody_of_a_class_may_get_tells_nothing_of_it(problem):
     found = beliefs(problem, make_policy("exponential", epsilon=1.0).probabilities(problem), "infected")
     old = found["class"] == "age old"
@@ -171,25 +176,22 @@ def test_bounds_and_the_safest_for_all_count_what_is_allowed(problem):
     assert bound.alone == pytest.approx(alone, rel=1e-6)
 
 
-def test_findings_and_page_count_what_is_allowed(study, problem):
+def test_the_answer_counts_what_is_allowed(study, problem):
     names = ("greedy", "best-fixed", "uniform", "exponential", "randomized-response", "optimal")
-    found = findings_of(replace(study, policies=names, by=("age",)), problem)
+    tables = tables_of(replace(study, policies=names, by=("age",)), problem)
+    deaths = tables["options"].query("row == 'deaths' and epsilon == 1").set_index("option")["value"]
     best = np.where(problem.admissible, problem.utilities, -np.inf).argmax(axis=1)
-    deaths = problem.outcomes["deaths"][np.arange(problem.n_records), best]
-    assert found.deaths["best for each"] == pytest.approx(problem.prior @ deaths, abs=1e-15)
+    died = problem.outcomes["deaths"]
+    assert deaths["each's best"] == pytest.approx(problem.prior @ died[np.arange(problem.n_records), best], abs=1e-15)
     one = make_policy("best-fixed").probabilities(problem)
-    assert found.deaths["one for all"] == pytest.approx(by_hand(problem, one * problem.outcomes["deaths"]), abs=1e-15)
-    assert found.one_for_all == problem.best_fixed_name
-    shown = findings_table(found, problem)
-    subjects = shown[shown["quantity"] == "utility_at_sensitivity"]["subject"].tolist()
-    pair = (problem.sensitivity.witness.record, problem.sensitivity.witness.neighbour)
-    for place, (record, (_, utilities)) in enumerate(
-        zip(pair, witness_rows(problem, problem.sensitivity.witness), strict=True)
-    ):
-        allows = problem.admissible[record]
-        assert [utility is not None for utility in utilities] == allows.tolist()
-        for name, allowed in zip(problem.actions, allows, strict=True):
-            assert (f"{name}, record {place + 1} of 2" in subjects) == allowed
+    assert deaths["one for all"] == pytest.approx(by_hand(problem, one * died), abs=1e-15)
+    # A treatment that some must not get is counted as what they get in its place.
+    given = tables["comparison"].query("policy == 'for all: syrup' and epsilon == 1")
+    syrup = make_policy("best-fixed", action=1).probabilities(problem)
+    assert given["expected_deaths"].item() == pytest.approx(by_hand(problem, syrup * died), abs=1e-15)
+    title = tables["columns"].query("option == 'one for all'")["title"].iloc[0]
+    everybody = {action for action, share in zip(problem.actions, problem.prior @ one, strict=True) if share > 0}
+    assert ("as allowed" in title) == (len(everybody) > 1)
 
 
 def test_what_decides_who_may_get_what_has_no_price_and_is_used(study, problem):
@@ -199,28 +201,6 @@ def test_what_decides_who_may_get_what_has_no_price_and_is_used(study, problem):
     assert row["value"] == pytest.approx(full_value(problem, study.epsilon), abs=1e-7)
     assert (prices["epsilon_spent"].dropna() <= study.epsilon + 1e-12).all()
     assert "age" not in unused_features(problem, study.space.names)
-
-
-def test_the_parts_of_the_sensitivity_are_those_of_what_is_allowed(study, problem):
-    table = sensitivity_by_outcome(study, problem)
-    assert table["contribution"].sum() == pytest.approx(problem.sensitivity.value, abs=1e-13)
-    pairs = neighbour_pairs(problem.adjacency, problem.n_records)
-    deaths = np.where(problem.admissible, problem.outcomes["deaths"], 0) * study.utility.weights["death"]
-    largest = max(np.abs(deaths[x] - deaths[y]).max() for x, y in pairs)
-    assert table.set_index("outcome").loc["death", "sensitivity"] == pytest.approx(largest, abs=1e-12)
-
-
-@pytest.mark.usefixtures("blank_drawings")
-def test_the_page_says_that_a_treatment_is_not_given(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(decision_question, "build_problem", lambda asked: masked(build_problem(asked), asked.space))
-    write_small_study(tmp_path, SENSITIVE)
-    assert main(["compare", str(tmp_path / "small.toml"), "--out", str(tmp_path / "report")]) == 0
-    page = (tmp_path / "report" / "report.html").read_text(encoding="utf-8")
-    patients = page.partition('<div class="patients">')[2].partition('<p class="note">')[0]
-    # The first example patient is an old one.
-    assert "<dt>syrup</dt><dd>not given</dd>" in patients
-    assert patients.count("not given") == 1
-    assert "Deaths per" in capsys.readouterr().out
 
 
 class Careless(Policy):
@@ -261,12 +241,16 @@ def test_redraws_keep_to_the_mask(tmp_path, monkeypatch):
     seen, of_sample = [], redraws._Sample.problem
     monkeypatch.setattr(redraws, "REDRAWS", 2)
     monkeypatch.setattr(redraws._Sample, "problem", lambda *given: seen.append(of_sample(*given)) or seen[-1])
-    found = ranked_in_redraws(asked, problem, ("best-fixed", "randomized-response", "optimal"))
-    assert found.redraws == 2
-    assert len(seen) == 3  # as stated, and each redraw
+    names = ("best-fixed", "randomized-response", "optimal")
+    found = redraws.redrawn(asked, problem, [asked.policy(name, asked.epsilon) for name in names]).options
+    assert len(seen) == 2
     assert all((each.admissible == [True, False, True]).all() for each in seen)
-    # What nobody may get counts neither in what is kept nor as what there is to keep.
-    assert all(each.high <= 1 for each in found.ranges if each.outcome == "benefit_kept")
+    # What nobody may get counts for nobody.
+    values = found.pivot(index="draw", columns="option", values="value")
+    for draw, each in enumerate(seen):
+        allowed = each.prior @ each.utilities[:, [0, 2]]
+        assert values.loc[draw, ["for all: none", "for all: pill"]].to_numpy() == pytest.approx(allowed)
+        assert values.loc[draw, "best-fixed"] in values.loc[draw, ["for all: none", "for all: pill"]].to_numpy()
 
 
 def test_a_policy_that_ignores_the_mask_is_caught(problem):

@@ -3,7 +3,7 @@
 import pytest
 from drawings import draw_only
 from report_pages import make_report
-from small_studies import STUDY
+from small_studies import SCENARIO, STUDY
 
 from policysim.study.sweep import EPSILONS
 
@@ -11,15 +11,15 @@ from policysim.study.sweep import EPSILONS
 @pytest.fixture(scope="session")
 def full(tmp_path_factory):
     text = (
-        STUDY.replace('title = "A small study"', "title = 'Is 1 < 2 & \"safe\"?'")
-        .replace("[0.5, 1.0, 4.0]", str(list(EPSILONS)))
+        STUDY.replace("[0.5, 1.0, 4.0]", str(list(EPSILONS)))
         .replace(
             '["greedy", "best-fixed", "uniform", "exponential", "randomized-response"]',
             '["best-fixed", "exponential", "exponential-tight", "randomized-response", "optimal"]',
         )
         .replace('["age", "infected"]', '["age", "infected", "smoker", "fever"]')
     )
-    return make_report(tmp_path_factory.mktemp("full"), text, prices=True)
+    scenario = SCENARIO.replace('title = "syrup"', "title = 'is 1 < 2 & \"safe\"?'")
+    return make_report(tmp_path_factory.mktemp("full"), text, prices=True, scenario=scenario)
 
 
 @pytest.fixture(scope="session")

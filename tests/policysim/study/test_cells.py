@@ -8,15 +8,9 @@ import pytest
 from policysim.output.screen import TEMPLATES
 from policysim.study.cells import COLUMNS, Cells, Label, Shown, environment, faults_of
 
-# The templates that print cells, and the filters that lay them out.
-NEW = (
-    "screen.txt",
-    "trial-screen.txt",
-    "options.html",
-    "choice-screen.txt",
-    "choice-options.html",
-    "decision-record.html",
-)
+# The templates that print cells: all but those of what has no options, or another form; and the filters that lay out.
+OTHERS = {"base.html", "gallery.html", "parts.html", "source.html"}
+OF_CELLS = sorted({path.name for ending in ("html", "txt") for path in TEMPLATES.glob(f"*.{ending}")} - OTHERS)
 FILTERS = ("lines", "grid")
 
 
@@ -93,7 +87,7 @@ def test_a_stale_epsilon_is_no_cell(tables):
         )
 
 
-@pytest.mark.parametrize("name", NEW)
+@pytest.mark.parametrize("name", OF_CELLS)
 def test_no_template_has_a_digit_or_decides(name):
     assert faults_of((TEMPLATES / name).read_text(encoding="utf-8"), FILTERS) == []
 

@@ -174,7 +174,7 @@ def test_differences_are_those_of_the_printed_numbers(ward):
 
 
 def test_an_epsilon_that_has_too_many_digits_is_rounded_up_first():
-    tables = tables_of(small(), epsilon=1.23456789, epsilons=(0.5, 1.23456789))
+    tables = ps.report(small(), policies=["optimal"], epsilons=(0.5, 1.23456789)).tables
     assert set(tables["options"]["epsilon"]) == {0.5, 1.23457}
     fact = tables["facts"].set_index("row").loc["epsilon", "value"]
     assert fact == 1.23457

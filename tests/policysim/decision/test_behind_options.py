@@ -1,0 +1,131 @@
+"""The tables behind the options: each number is that of the table it comes from, looked up without their code."""
+
+import math
+
+import numpy as np
+import pytest
+from decisions import results_of
+from small_studies import STUDY, write_small_study
+
+import policysim as ps
+from policysim.decision.behind_options import LEAST_MOVED, TIMES, titled_cells
+from policysim.decision.decision_answer import answer_tables
+
+
+@pytest.fixture(scope="module")
+def study(tmp_path_factory):
+    text = STUDY.replace('"exponential", "ran', '"optimal", "exponential", "ran')
+    # At a smaller ε the optimum is one treatment for all, which moves no belief.
+    text = text.replace("epsilon = 1.0", "epsilon = 4.0", 1)
+    return ps.load_study(write_small_study(tmp_path_factory.mktemp("small"), text))
+
+
+@pytest.fixture(scope="module")
+def problem(study):
+    return ps.build_problem(study)
+
+
+@pytest.fixture(scope="module")
+def found(study, problem):
+    return results_of(study, problem, prices=True)
+
+
+@pytest.fixture(scope="module")
+def tables(study, found):
+    return answer_tables(found, study=study)
+
+
+def wide(table):
+    """Its values by row, a column for each of its columns."""
+    return table.pivot(index="row", columns="option", values="value")
+
+
+def same(one, other):
+    assert one.to_numpy(dtype=float) == pytest.approx(other.to_numpy(dtype=float), rel=1e-12, nan_ok=True)
+
+
+def test_every_mechanism_has_its_numbers_of_the_comparison(tables, found):
+    mine, rows = wide(tables["policies"]), found.tables["comparison"]
+    everyone = rows[(rows["epsilon"] == 4) & (rows["group"] == "all")].set_index("policy").loc[mine.index]
+    assert set(tables["policies"]["epsilon"]) == {4.0}
+    for option, column in (
+        ("lost", "loss"),
+        ("kept", "benefit_kept"),
+        ("deaths", "expected_deaths"),
+        ("spent", "epsilon_spent"),
+        ("guesses", "guess_rate"),
+        ("least", "least_loss"),
+    ):
+        same(mine[option], everyone[column])
+    searched = found.tables["search"].set_index("policy").reindex(mine.index)
+    same(mine["beats"], searched["better_from"])
+    same(mine["keeps"], searched["keeps_from"])
+
+
+def test_features_of_the_same_price_share_a_row_and_prices_are_against_one_for_all(tables, found, problem, study):
+    mine, prices = wide(tables["prices"]), found.tables["prices"].set_index("hides")
+    titles = tables["prices"].drop_duplicates("row").set_index("row")["title"]
+    shared = {row: [name.replace(" ", "_") for name in title.split(", ")] for row, title in titles.items()}
+    names = [name.replace("whole_record", "whole record") for names in shared.values() for name in names]
+    assert sorted(names) == sorted(prices.index)
+    for row, group in shared.items():
+        for name in group:
+            price = prices.loc[name.replace("whole_record", "whole record")]
+            for option, column in (("lost", "loss"), ("kept", "benefit_kept"), ("deaths", "extra_deaths")):
+                assert mine.loc[row, option] == pytest.approx(price[column], abs=2e-6, nan_ok=True)
+    lost = mine.loc[titles.index, "lost"].tolist()
+    assert lost == sorted(lost, reverse=True)
+    # By hand: the deaths of the optimum that hides one feature, less those of the best treatment for all.
+    axis = problem.records.names.index("infected")
+    hidden = problem.with_adjacency(ps.Sensitive(problem.records.shape, (axis,)))
+    table = ps.make_policy("optimal", epsilon=study.epsilon).probabilities(hidden)
+    died = problem.outcomes["deaths"]
+    extra = problem.prior @ (table * died).sum(axis=1) - problem.prior @ died[:, problem.best_fixed_action]
+    assert prices.loc["infected", "extra_deaths"] == pytest.approx(extra, abs=1e-9)
+
+
+def test_an_observer_has_what_moves_by_two_of_100_or_more_farthest_first(tables, found):
+    beliefs, seen = found.tables["beliefs"], tables["observer"]
+    after = seen[seen["option"] == "after"].set_index("row")
+    before = seen[seen["option"] == "before"].set_index("row")["low"]
+    moved = {}
+    for each in beliefs.to_dict("records"):
+        change = max(each["before"] - each["least"], each["most"] - each["before"])
+        moved[round(each["before"], 9), round(each["least"], 9), round(each["most"], 9)] = change
+    printed = [
+        (round(before[row], 9), round(low, 9), round(high, 9)) for row, low, high in after[["low", "high"]].itertuples()
+    ]
+    changes = [moved[key] for key in printed]
+    assert min(changes) >= LEAST_MOVED
+    assert changes == sorted(changes, reverse=True)
+    # Of two levels one is there, of more each that moves.
+    levels = beliefs.groupby("feature").size()
+    assert len(printed) <= sum(1 if count == 2 else count for count in levels)
+    far = beliefs[(beliefs["most"] - beliefs["before"]).combine(beliefs["before"] - beliefs["least"], max) >= 0.02]
+    assert len(printed) >= far["feature"].nunique()
+
+
+def test_redraws_and_prevalences_are_those_that_were_counted(tables, found):
+    counted = tables["certainty"].set_index(["policy", "measure"])["better"]
+    for row in tables["redrawn"].itertuples():
+        assert row.value == counted[row.row, row.option]
+    assert "best-fixed" not in set(tables["redrawn"]["row"])
+    told = found.tables["prevalence"].set_index(["policy", "factor"])["benefit_kept"]
+    factors = {name: factor for factor, name in TIMES.items()}
+    for row in tables["prevalences"].itertuples():
+        assert row.value == told[row.row, factors[row.option]]
+
+
+def test_the_method_has_the_numbers_of_the_problem(tables, problem):
+    mine = tables["method"].set_index("row")["value"]
+    u = problem.utilities
+    assert (mine["records"], mine["treatments"]) == (problem.n_records, problem.n_actions)
+    assert mine["sensitivity"] == pytest.approx(max(np.ptp(u[:, a]) for a in range(3)))
+    stakes = np.ptp(u, axis=1)
+    assert problem.prior[stakes <= mine["stake"] + 1e-12].sum() >= 0.5
+    assert problem.prior[stakes < mine["stake"] - 1e-12].sum() <= 0.5
+
+
+def test_a_table_of_nothing_has_its_columns():
+    assert titled_cells([]).empty
+    assert math.isnan(titled_cells([("a", "A", "value", 1.0, "plain", math.nan, math.nan)])["epsilon"][0])

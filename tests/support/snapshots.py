@@ -1,0 +1,92 @@
+"""What is printed of some studies, kept as one file a screen under tests/snapshots, so that a changed word is seen.
+
+`make snapshots` writes the files, and names those that changed: read the change before it is committed. Where changes
+are checked (`.ci/run`) it refuses, so that nothing is checked against itself.
+"""
+
+import os
+import sys
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+
+import policysim as ps
+from envs import record_space
+from policysim.output.screen import screen
+from policysim.question.answer import Answer
+
+ROOT = Path(__file__).parents[2]
+FOLDER = ROOT / "tests" / "snapshots"
+# Set by .ci/run, for all that it runs.
+CHECKED = "POLICYSIM_BROWSER_REQUIRED"
+
+
+def own_problem() -> ps.DecisionProblem:
+    """A problem of one's own: three treatments, who dies of them and who has pain; the illness is hidden."""
+    space = record_space({"age": ["young", "old"], "ill": ["no", "yes"]})
+    utilities = [[0.0, -0.1, -0.3], [-1.0, -0.4, -0.2], [0.0, -0.2, -0.5], [-2.0, -1.5, -0.5]]
+    deaths = [[0.0, 0.0, 0.001], [0.01, 0.004, 0.002], [0.0, 0.001, 0.004], [0.04, 0.03, 0.01]]
+    pain = np.tile([0.05, 0.1, 0.4], (4, 1))
+    return ps.DecisionProblem(
+        utilities,
+        [0.5, 0.2, 0.2, 0.1],
+        ps.AnyRecord(),
+        ["wait", "pills", "surgery"],
+        records=space,
+        outcomes={"deaths": deaths, "pain": pain},
+    )
+
+
+# Those that a screen shows: at others nothing is computed, to save time.
+EPSILONS = (0.5, 1.0, 2.0, 5.0, 10.0)
+# A screen's name: what is asked.
+SCREENS = {
+    "ward": "examples/ward/study.toml",
+    "stroke": "stroke",
+    "covid": "covid",
+    "own-problem": own_problem,
+}
+
+
+@cache
+def answer_of(name: str) -> Answer:
+    """The answer that is printed; computed once in a process."""
+    asked = SCREENS[name]
+    of = asked() if callable(asked) else ROOT / asked if "/" in asked else asked
+    return ps.report(of, epsilons=EPSILONS)._answer
+
+
+def printed(name: str, *, full: bool = False) -> str:
+    """Its screen."""
+    answer = answer_of(name)
+    return screen(answer.options, answer.kind, full=full)
+
+
+def texts(name: str) -> dict[str, str]:
+    """What each file of it holds: the screen, and of the ward all tables, too."""
+    full = {f"{name}-full.txt": printed(name, full=True)} if name == "ward" else {}
+    return {f"{name}.txt": printed(name), **full}
+
+
+def main() -> int:
+    """Write all; the exit code."""
+    if CHECKED in os.environ:
+        sys.stderr.write(f"snapshots are not written where changes are checked ({CHECKED} is set)\n")
+        return 2
+    FOLDER.mkdir(exist_ok=True)
+    wanted = {file: text for name in SCREENS for file, text in texts(name).items()}
+    for path in sorted(FOLDER.glob("*.txt")):
+        if path.name not in wanted:
+            path.unlink()
+            sys.stdout.write(f"deleted: {path.name}\n")
+    for file, text in wanted.items():
+        path = FOLDER / file
+        if not path.exists() or path.read_text(encoding="utf-8") != text:
+            path.write_text(text, encoding="utf-8")
+            sys.stdout.write(f"written: {file}\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
