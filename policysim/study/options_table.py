@@ -200,8 +200,15 @@ def options(
     published = everyone.loc[list(zip(columns["published"], columns["epsilon"], strict=True))]
     stated = columns["stated"].to_numpy()
     numbers = {name: given[name].to_numpy(dtype=np.float64) for name in map(str, given) if name.startswith("expected_")}
-    of = {option: int(np.flatnonzero(stated & (columns["option"] == option))[0]) for option in (ONE, PRIVATE)}
-    moves = {name.removeprefix("expected_"): float(each[of[PRIVATE]] - each[of[ONE]]) for name, each in numbers.items()}
+    now = {option: int(np.flatnonzero(stated & (columns["option"] == option))[0]) for option in (ONE, PRIVATE, EACH)}
+    changes = {
+        option: {
+            name.removeprefix("expected_"): float(each[now[option]] - each[now[ONE]]) for name, each in numbers.items()
+        }
+        for option in (PRIVATE, EACH)
+    }
+    # Where a private choice moves nothing, the rows show what could be bought.
+    moves = changes[PRIVATE if any(abs(move) > LEAST_MOVED for move in changes[PRIVATE].values()) else EACH]
     counted = _counted(moves, weights)
     count = population(numbers[f"expected_{name}"][stated].max() for name in counted) if counted else HUNDRED
 
