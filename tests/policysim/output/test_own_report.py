@@ -28,6 +28,7 @@ ALWAYS = {
     "comparison",
     "examples",
     "patient-losses",
+    "publishing",
     "options",
     "certainty",
     "differences",
