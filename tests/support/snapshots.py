@@ -8,6 +8,7 @@ import os
 import sys
 from functools import cache
 from pathlib import Path
+from unittest import mock
 
 import numpy as np
 
@@ -15,6 +16,7 @@ import policysim as ps
 from envs import record_space
 from policysim.output.screen import screen
 from policysim.question.answer import Answer
+from policysim.trials import splits
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "tests" / "snapshots"
@@ -46,15 +48,17 @@ SCREENS = {
     "stroke": "stroke",
     "covid": "covid",
     "own-problem": own_problem,
+    "actg175": "reports/actg175/study.toml",
 }
 
 
 @cache
 def answer_of(name: str) -> Answer:
-    """The answer that is printed; computed once in a process."""
+    """The answer that is printed, computed once in a process; of a trial with one split, to save time."""
     asked = SCREENS[name]
     of = asked() if callable(asked) else ROOT / asked if "/" in asked else asked
-    return ps.report(of, epsilons=EPSILONS)._answer
+    with mock.patch.object(splits, "REPEATS", 1):
+        return ps.report(of, epsilons=EPSILONS)._answer
 
 
 def printed(name: str, *, full: bool = False) -> str:

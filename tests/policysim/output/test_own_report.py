@@ -28,6 +28,7 @@ ALWAYS = {
     "comparison",
     "examples",
     "patient-losses",
+    "publishing",
     "options",
     "certainty",
     "differences",
@@ -88,7 +89,7 @@ CASES = {
 def test_any_problem_has_a_report_and_a_page(name, tmp_path):
     problem, asked, more = CASES[name]
     report = ps.report(problem, **asked)
-    assert set(report.tables) - {"observer"} == ALWAYS | more
+    assert set(report.tables) - {"observer", "ways"} == ALWAYS | more
     assert "observer" not in report.tables or "beliefs" in more
     assert all(report.figures[name] is not None for name in report.figures)
     assert "card" not in report.figures
