@@ -38,7 +38,7 @@ from policysim.decision.behind_options import (
     where_it_fails,
 )
 from policysim.decision.beliefs import Beliefs
-from policysim.decision.redraws import how_drawn
+from policysim.decision.redraws import SPREAD
 from policysim.decision.results import Asked, Results
 from policysim.decision.scenario_outcomes import without_effect
 from policysim.question.formats import NEGLIGIBLE, digits_of, enough
@@ -139,7 +139,7 @@ def answer_tables(
         tables["who"] = who
     chosen = str(columns.loc[columns["stated"] & (columns["option"] == PRIVATE), "policy"].iloc[0])
     factor, weight = where_it_fails(found, chosen)
-    tables["facts"] = _facts(tables, asked, study, count, weight)
+    tables["facts"] = _facts(tables, found, study, count, weight)
     names = {f"warning {place}": text for place, text in enumerate(warnings)}
     if study is not None:
         names["idle"] = " ".join(without_effect(study, problem))
@@ -335,9 +335,10 @@ def _of_belief(problem: DecisionProblem, belief: pd.Series) -> tuple[FloatArray,
 
 
 def _facts(
-    tables: Mapping[str, pd.DataFrame], asked: Asked, study: ScenarioStudy | None, count: int, weight: float
+    tables: Mapping[str, pd.DataFrame], found: Results, study: ScenarioStudy | None, count: int, weight: float
 ) -> pd.DataFrame:
     """Single numbers that words need, as cells; `weight` is the most that a death may weigh, NaN for any."""
+    asked = found.asked
     rows: list[tuple[str, float, float, str]] = [
         ("epsilon", math.nan, asked.epsilon, "plain"),
         ("patients", math.nan, count, "plain"),
@@ -365,14 +366,17 @@ def _facts(
     if "beliefs" in tables:
         before = float(tables["beliefs"]["before"].iloc[0])
         rows.append(("before", math.nan, before, "span"))
-    found = pd.DataFrame(rows, columns=["row", "epsilon", "value", "format"])
-    spans = found["format"] == "span"
+    if found.redraws is not None:
+        numbers = {"drawn stated": found.redraws.n_stated, "drawn default": found.redraws.n_default, "spread": SPREAD}
+        rows += [(name, math.nan, number, "plain") for name, number in numbers.items() if number]
+    facts = pd.DataFrame(rows, columns=["row", "epsilon", "value", "format"])
+    spans = facts["format"] == "span"
     style = tables["options"].query("row == 'belief'")["format"]
-    return found.assign(
+    return facts.assign(
         option="",
-        low=found["value"].where(spans),
-        high=found["value"].where(spans),
-        format=found["format"].mask(spans, style.iloc[0] if len(style) else "span 0"),
+        low=facts["value"].where(spans),
+        high=facts["value"].where(spans),
+        format=facts["format"].mask(spans, style.iloc[0] if len(style) else "span 0"),
     )[list(COLUMNS)]
 
 
@@ -399,8 +403,6 @@ def _names(
     }
     if labels.disclaimer:
         names["model"] = labels.disclaimer
-    if found.redraws is not None:
-        names["redrawn"] = how_drawn(found.redraws)
     safest = safest_option(tables)
     if safest:
         names |= {

@@ -29,7 +29,6 @@ from policies.distinct import distinct_rows
 from policies.policy import Policy
 from policies.problem import DecisionProblem
 from policies.reference import BestFixed
-from policysim.question.formats import several
 from policysim.question.protocol import SILENT, Progress
 from policysim.study.basis import numbers_by_part
 from policysim.study.declared import ScenarioStudy
@@ -392,11 +391,3 @@ def _stakes(problem: DecisionProblem, records: IntArray) -> FloatArray:
         mean = problem.prior[records] @ between
         stakes += between / mean if mean > 0 else 0.0
     return stakes
-
-
-def how_drawn(found: Redrawn) -> str:
-    """Which numbers were redrawn, and how."""
-    spread = f"(odds, ratios and costs times e^({SPREAD:g} z), z normal)"
-    stated = f"{several(found.n_stated, 'number')} from the intervals that the scenario states"
-    default = f"{several(found.n_default, 'number')} of the treatments {spread}"
-    return f"{' and '.join([stated] * bool(found.n_stated) + [default] * bool(found.n_default))}."
