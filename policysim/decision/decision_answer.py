@@ -95,16 +95,45 @@ def answer_tables(
         What is said first.
     """
     found = _with_deaths_that_happen(found)
-    problem, labels, asked = found.problem, found.labels, found.asked
-    epsilon = asked.epsilon
+    problem = found.problem
+    tables = _judged(found, study, named=named)
+    tables["options"], tables["rows"], tables["differences"] = options(
+        tables["comparison"],
+        tables["columns"],
+        replace(found.labels, outcomes={**found.labels.outcomes, COSTS: "units of cost"}),
+        found.asked.epsilon,
+        certainty=tables["certainty"],
+        beliefs=tables.get("beliefs"),
+        weights=None if study is None else _weights(study),
+    )
+    count = int(tables["rows"]["patients"].iloc[0])
+    who = who_pays(tables["comparison"], tables["columns"], count, partial(level_in_words, problem.records))
+    if not who.empty:
+        tables["who"] = who
+    columns = tables["columns"]
+    chosen = str(columns.loc[columns["stated"] & (columns["option"] == PRIVATE), "policy"].iloc[0])
+    factor, weight = where_it_fails(found, chosen)
+    tables["facts"] = _facts(tables, found, study, count, weight)
+    names = {f"warning {place}": text for place, text in enumerate(warnings)}
+    if study is not None:
+        names["idle"] = " ".join(without_effect(study, problem))
+        if factor in TIMES:
+            acute = study.scenario.death.acute.items()
+            words = [level_in_words(problem.records, name, str(level)) for name, levels in acute for level in levels]
+            names |= {"prevalent": f"“{', '.join(words)}”", "times": TIMES[factor]}
+    tables["names"] = _names(tables, found, _strongest(found), names)
+    return {**tables, **_evidence(found, tables, count)}
+
+
+def _judged(found: Results, study: ScenarioStudy | None, *, named: bool) -> dict[str, pd.DataFrame]:
+    """What was compared, with all that is counted of each option; which is which; how sure each is; and one belief."""
+    problem, epsilon = found.problem, found.asked.epsilon
     comparison = pd.concat([found.tables["comparison"], _for_all(problem, found.tables["comparison"])])
-    ranked = tuple(policy.name for policy in asked.policies)
-    columns = choose_columns(comparison, labels, epsilon, policies=ranked, named=ranked if named else ())
+    ranked = tuple(policy.name for policy in found.asked.policies)
+    columns = choose_columns(comparison, found.labels, epsilon, policies=ranked, named=ranked if named else ())
     always = (*REFERENCES, Exponential(epsilon), RandomizedResponse(epsilon))
-    policies = {policy.name: policy for policy in (*always, *asked.policies)}
-    belief = _strongest(found)
-    grids = {} if study is None else _outcomes(study, problem)
-    labels = replace(labels, outcomes={**labels.outcomes, COSTS: "units of cost"})
+    policies = {policy.name: policy for policy in (*always, *found.asked.policies)}
+    belief, grids = _strongest(found), {} if study is None else _outcomes(study, problem)
     details = _details(problem, columns, policies, grids, belief)
     # What is the sum of others is none of its own beside them.
     sums = [f"{kind}_{SYMPTOMS}" for kind in ("expected", "extra") if grids]
@@ -124,31 +153,7 @@ def answer_tables(
         tables["certainty"] = as_stated(comparison, epsilon)
     if belief is not None:
         tables["beliefs"] = details[["policy", "epsilon", "low", "high"]].assign(before=float(belief["before"]))
-    tables["options"], tables["rows"], tables["differences"] = options(
-        comparison,
-        columns,
-        labels,
-        epsilon,
-        certainty=tables["certainty"],
-        beliefs=tables.get("beliefs"),
-        weights=None if study is None else _weights(study),
-    )
-    count = int(tables["rows"]["patients"].iloc[0])
-    who = who_pays(comparison, columns, count, partial(level_in_words, problem.records))
-    if not who.empty:
-        tables["who"] = who
-    chosen = str(columns.loc[columns["stated"] & (columns["option"] == PRIVATE), "policy"].iloc[0])
-    factor, weight = where_it_fails(found, chosen)
-    tables["facts"] = _facts(tables, found, study, count, weight)
-    names = {f"warning {place}": text for place, text in enumerate(warnings)}
-    if study is not None:
-        names["idle"] = " ".join(without_effect(study, problem))
-        if factor in TIMES:
-            acute = study.scenario.death.acute.items()
-            words = [level_in_words(problem.records, name, str(level)) for name, levels in acute for level in levels]
-            names |= {"prevalent": f"“{', '.join(words)}”", "times": TIMES[factor]}
-    tables["names"] = _names(tables, found, belief, names)
-    return {**tables, **_evidence(found, tables, count)}
+    return tables
 
 
 def _with_deaths_that_happen(found: Results) -> Results:
