@@ -33,10 +33,10 @@ class TreatmentEnv(gymnasium.Env[CodeArray, int]):
 
     | action | name | treatment |
     |---|---|---|
-    | 0 | a0 | none |
+    | 0 | a0 | no drug |
     | 1 | a1 | antiviral |
     | 2 | a2 | anti-inflammatory |
-    | 3 | a3 | both |
+    | 3 | a3 | both drugs |
 
     ## Observation Space
     `MultiDiscrete` of `int16`: the position of the level of each feature of the patient's record, in the scenario's

@@ -14,6 +14,7 @@ import pandas as pd
 from jinja2 import Environment, FileSystemLoader
 
 from policysim.output.choice_slots import choice_slots
+from policysim.question.screen_lines import line_width
 from policysim.study.cells import Cells, Label, Shown, environment
 from policysim.study.certainty import BETTER, VERDICTS, recommended, verdict, verdict_of
 from policysim.study.options_table import BENEFIT, BOUND, COPY, EACH, EXPONENTIAL, LOSS, PRIVATE, trace
@@ -301,7 +302,9 @@ def lines(text: str) -> str:
     for line in text.splitlines():
         name, tab, rest = line.rpartition("\t")
         first, later = (f"{name:<{INDENT}}", " " * INDENT) if tab else ("", "")
-        found += textwrap.wrap(rest, WIDTH, initial_indent=first, subsequent_indent=later, break_on_hyphens=False)
+        found += textwrap.wrap(
+            rest, line_width(), initial_indent=first, subsequent_indent=later, break_on_hyphens=False
+        )
     return "\n".join([*found, ""])
 
 

@@ -79,7 +79,7 @@ def literals(path):
 @pytest.mark.parametrize(
     ("table", "known"),
     [
-        ("privacy", "adjacency, epsilon, epsilons, hidden_from, public, sensitive"),
+        ("privacy", "adjacency, epsilon, epsilons, hidden_from, public, published_patients, seen, sensitive"),
         ("utility", "costs, weights"),
         ("compare", "at_most, by, policies, robust"),
     ],

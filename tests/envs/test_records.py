@@ -241,4 +241,4 @@ def test_covid_records_come_back_from_their_data_frame(covid):
 
 def test_a_covid_record_in_words(covid):
     record = covid.space.record({"covid_positive": 1, "blood_clots": 1, "age": "60-79", "vaccine": "v2"})
-    assert covid.space.describe(record) == "covid positive, blood clots, age 60-79, male, vaccine v2"
+    assert covid.space.describe(record) == "infected, blood clots, age 60-79, male, vaccine v2"

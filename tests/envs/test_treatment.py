@@ -103,7 +103,7 @@ def test_the_docstring_names_what_info_holds_and_every_argument(covid):
     assert re.findall(r"^- `(\w+)`", in_reset + in_step, re.MULTILINE) == list(results[1][4])
     arguments = list(inspect.signature(TreatmentEnv).parameters)
     assert re.findall(r"^- `(\w+)`", sections["Arguments"], re.MULTILINE) == arguments
-    actions = re.findall(r"^\| (\d) \| (\w+) \| ([\w-]+) \|$", sections["Action Space"], re.MULTILINE)
+    actions = re.findall(r"^\| (\d) \| (\w+) \| ([\w -]+) \|$", sections["Action Space"], re.MULTILINE)
     titles = [(str(i), name, treatment.title) for i, (name, treatment) in enumerate(covid.treatments.items())]
     assert actions == titles
 

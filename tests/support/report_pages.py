@@ -26,6 +26,10 @@ class Report:
     def page(self):
         return self.files["report.html"].decode()
 
+    @property
+    def table(self):
+        return self.answer.tables["comparison"]
+
 
 def make_report(folder, text, *, prices=False, formats=DEFAULT.formats, scenario=SCENARIO):
     study = ps.load_study(write_small_study(folder, text, scenario))

@@ -94,7 +94,7 @@ def test_where_nothing_can_be_told_one_treatment_for_all_is_named_and_why(capsys
     assert next(row["verdict"] for row in document["certainty"] if row["policy"] == "optimal") == "cannot be told"
     assert main(["choose", "stroke", "--keep", "50%"]) == 0
     printed = capsys.readouterr().out
-    assert "Both for all: whoever sees it learns nothing." in printed
+    assert "Both drugs for all: whoever sees it learns nothing." in printed
     assert "Cannot be told: it loses less utility in " in printed
     assert "benefit kept" not in printed.partition("At its least ε")[2]
 
@@ -143,7 +143,7 @@ def wishes_with_redraws(draw):
 def test_nothing_is_chosen_against_its_verdict(case):
     problem, choices, chances, drawn, accepted = case
     sure = certainty(drawn, "best-fixed")
-    row, holds = decided(choices, sure), choice_verdict(choices, sure, accepted=accepted, used=True)
+    row, holds = decided(choices, sure), choice_verdict(choices, sure, accepted=accepted)
     allowed = [each for each in rows_of(choices.needs) if each["allowed"]]
     meets = choices.for_all["allowed"].any()
     better = [each["policy"] for each in allowed if chances[each["policy"]] >= 0.9]
@@ -162,7 +162,7 @@ def test_nothing_is_chosen_against_its_verdict(case):
         assert row["epsilon"] == 0
         assert row["allowed"] or holds["untold"]
     # What there is one wording of, holds once.
-    assert sum(holds[name] for name in ("private", "one for all", "cannot", "open")) == 1
+    assert sum(holds[name] for name in ("private", "published", "one for all", "cannot", "open")) == 1
     assert sum(holds[name] for name in ("meets", "untold", "redrawn", "as stated")) == (row is not None)
     tables = choice_tables(problem, choices, Labels.of(problem), drawn, accepted=accepted)
     assert chosen_of(tables) == ([] if row is None else [ONE if row["policy"] == "best-fixed" else row["policy"]])
@@ -188,7 +188,6 @@ def test_no_share_of_a_tiny_gain_is_a_cell_and_what_is_not_used_has_no_price():
     assert "benefit kept" not in set(tables["options"]["row"])
     same = ps.DecisionProblem([[0.0, 1.0], [2.0, 0.0], [0.0, 1.0]] * 2, np.full(6, 1 / 6), ps.Sensitive((2, 3), (0,)))
     tables = choice_tables(same, choose(same, Wish(keep=0.8), POLICIES), Labels.of(same))
-    assert holds_of(tables)["unused"]
     assert "Model      It tells no treatments apart by what is hidden" in screen(tables, "choice")
 
 

@@ -1,9 +1,7 @@
 """SVG, PNG and PDF: the same bytes each time, real text, nothing from elsewhere."""
 
 import re
-from dataclasses import replace
 from io import BytesIO
-from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
@@ -12,14 +10,8 @@ from matplotlib.figure import Figure
 from matplotlib.image import imread
 from svg_boxes import text_boxes
 
-from policysim import figures, output
-from policysim.decision.decision_question import answer_of
-from policysim.decision.results import Asked, results
-from policysim.figures.looks import canvas
+from policysim import figures
 from policysim.figures.writing import inline
-from policysim.output.deliver import folder_files
-from policysim.question.answer import Drawing
-from policysim.study.labels import labels_of
 
 
 @every_figure
@@ -79,34 +71,6 @@ def test_letters_that_the_font_lacks_are_drawn_without_warnings_and_stay_text_in
     assert figures.to_png(figure) and figures.to_pdf(figure)
     groups = figures.loss_by_group(at_one.replace({"old": "日本語"}))
     assert ">age 日本語 (" in figures.to_svg(groups)
-
-
-def test_every_page_with_figures_has_a_place_for_new_ones():
-    pages = [path.read_text() for path in Path(output.__file__).with_name("templates").glob("*.html")]
-    shown = [page for page in pages if "parts.figure(" in page]
-    assert len(shown) == 4
-    assert all(page.count("{{ parts.other_figures(figures) }}") == 1 for page in shown)
-
-
-def test_a_new_figure_is_a_drawing_and_the_line_that_asks_for_it(problem, study, draw_only):
-    """Its files, its place on the page and its words come from the drawing alone."""
-
-    def draw(size):
-        with canvas(size, page=(4.0, 3.0), column=2.0) as made:
-            made.figure.subplots().plot([0.1, 1.0], [0.0, 1.0])
-        return made.figure
-
-    mine = Drawing("of-my-own", "A new figure", "A line.", draw, section="What <else> there is", table="findings.csv")
-    found = answer_of(study, results(problem, labels_of(study, problem), Asked.of(study), study=study))
-    draw_only(mine.name)
-    assert "of-my-own" not in folder_files(found, "")["report.html"].decode()
-    files = folder_files(replace(found, drawings=[*found.drawings, mine]), "")
-    assert {"figures/of-my-own.svg", "figures/of-my-own.png"} <= set(files)
-    page = files["report.html"].decode()
-    section = page.partition("What &lt;else&gt; there is</h3>")[2].partition("<hgroup")[0]
-    assert 'role="img" aria-label="A line."' in section
-    assert "<svg" in section
-    assert page.count('<figure id="of-my-own">') == 1
 
 
 @every_figure
