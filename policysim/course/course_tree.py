@@ -148,7 +148,7 @@ def poured(branches: Sequence[Branch], points: FloatArray) -> tuple[FloatArray, 
     return worth, slopes
 
 
-def mixed(branches: tuple[Branch, ...], place: int, most: int) -> Node:
+def mixed(place: int, branches: tuple[Branch, ...], most: int) -> Node:
     """The pieces of several branches of any weights: exact where their sums are `most` or fewer, else some of them.
 
     Fewer pieces have a lower value, that of a lottery.

@@ -1,62 +1,65 @@
-"""The search for a tree of courses and their weights: courses by what they gain, weights by cutting planes."""
+"""The search for a tree of courses: those that gain most, and the weights at which they are worth most."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
+from itertools import product
 
 import numpy as np
-from scipy.optimize import linprog
 
 from policies.arrays import FloatArray
-from policysim.course.course_tree import Node, charged, course_gain, departure_gain, gains, joined, value_tree
+from policysim.course.course_tree import Node, course_gain, departure_gain, joined, value_tree
 from policysim.course.schedules import LEAST_GAIN, ROUNDING, Schedule, Schedules
+from policysim.course.tree_weights import PricedTree, climb, even_weights, priced_tree
 
 # Weights are whole numbers that sum to about this.
 UNITS = 48
-# From how many nodes courses may leave the tree at a time, and how many steps the weights take.
-LEFT, STEPS = 8, 25
-# After so many courses that raise nothing no other one is tried.
-ADDED = 12
+# Where there are so few courses, all are looked at.
+FEW = 128
+# From how many nodes courses may leave the tree at a time, and how many are added.
+LEFT, ADDED = 6, 6
+# The weights take so many steps at most, and end within this share of what there is to gain.
+STEPS, GAP = 60, 2e-4
+# Pieces of a node while the weights are sought.
+PIECES = 64
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class WeighedTree:
     """Courses with whole weights, and the best mechanism that reacts within their tree.
 
     Attributes
     ----------
-    weights : dict of Schedule to int
+    weights : mapping of Schedule to int
     root : Node
     level : int
-        How many pieces of the root are taken: its mass is 1.
+        How many pieces are poured onto the lowest masses of the root, so that all are 1.
     value : float
     """
 
-    weights: dict[Schedule, int]
+    weights: Mapping[Schedule, int]
     root: Node
     level: int
     value: float
 
 
-def weighed_tree(family: Schedules, weights: dict[Schedule, int], q: float) -> WeighedTree:
-    """The best mechanism of courses and weights, at their best scale."""
-    prior = family.process.initial
-    root = value_tree(family, weights, joined)
+def weighed_tree(family: Schedules, weights: Mapping[Schedule, int], q: float) -> WeighedTree:
+    """The best mechanism of courses and whole weights, at the best scale of these."""
+    prior, root = family.process.initial, value_tree(family, weights, joined)
     widths = np.concatenate([[0.0], root.widths])
-    taken = np.cumsum(widths)
-    worth = q * root.weight * float(prior @ root.base) + (1 - q) * np.cumsum(
-        widths * np.concatenate([[0.0], root.slopes @ prior])
-    )
-    mass = q * root.weight + (1 - q) * taken
+    gained = np.cumsum(widths * np.concatenate([[0.0], root.slopes @ prior]))
+    worth = q * root.weight * float(prior @ root.base) + (1 - q) * gained
+    mass = q * root.weight + (1 - q) * np.cumsum(widths)
     values = np.divide(worth, mass, out=np.full(len(mass), -np.inf), where=mass > 0)
     level = int(values.argmax())
     return WeighedTree(weights, root, level, float(values[level]))
 
 
+@dataclass(frozen=True, eq=False)
 class TreeSearch:
-    """Finds a tree for one public class.
+    """The search of one public class.
 
     Parameters
     ----------
@@ -65,10 +68,14 @@ class TreeSearch:
         e^-epsilon.
     most : int
         How many courses there may be.
+    stakes : float
+        What the best plan gains over one schedule for all.
     """
 
-    def __init__(self, family: Schedules, q: float, most: int) -> None:
-        self.family, self.q, self.most = family, q, most
+    family: Schedules
+    q: float
+    most: int
+    stakes: float
 
     @cached_property
     def best_values(self) -> list[FloatArray]:
@@ -79,116 +86,94 @@ class TreeSearch:
             found.append(values)
         return found[::-1]
 
-    def weighed(self, start: WeighedTree, pool: Sequence[Schedule]) -> WeighedTree:
-        """Move the weights of courses to where the value is higher, by cutting planes (it is concave in them)."""
-        found, best, cuts, radius = start, start, [], 1.0
-        tried = {self.ratio(start, pool)}
-        for _ in range(STEPS):
-            prices = float(sum(mass @ price for mass, price in zip(found.root.mass, found.root.slopes, strict=True)))
-            cuts.append([prices, *(course_gain(self.family, found.root, course, self.q) for course in pool)])
-            now = np.array([best.weights.get(course, 0) for course in pool], dtype=np.float64)
-            now /= self.q * best.root.weight + (1 - self.q) * best.root.widths[: best.level].sum()
-            while radius > 1 / UNITS:
-                near = radius * now.sum() / np.count_nonzero(now)
-                wanted, bound = highest(np.array(cuts), self.q, now - near, now + near)
-                if bound - best.value < 1e-4 * self.stakes:
-                    return best
-                whole = np.rint(UNITS * wanted / wanted.sum()).astype(int)
-                weights = {course: int(weight) for course, weight in zip(pool, whole, strict=True) if weight > 0}
-                found = self.at(weights)
-                if self.ratio(found, pool) not in tried:
-                    break
-                radius /= 2
-            else:
-                return best
-            tried.add(self.ratio(found, pool))
-            if os.environ.get("TREE"): print("   weighed", found.value, bound, radius, whole)
-            if found.value > best.value:
-                best = found
-            else:
-                radius *= 0.6
-        return best
+    def found(self, start: Sequence[Schedule], weights: FloatArray) -> Mapping[Schedule, int]:
+        """Whole weights of courses, from some to start with and their weights."""
+        choices = [self.family.choices(place) for place in range(len(self.family.held))]
+        few = np.prod([float(len(each)) for each in choices]) <= FEW
+        if few:
+            pool = list(product(*choices))
+        else:
+            pool = list(dict.fromkeys([*start, *self.grown()]))
+        by_course = dict(zip(start, weights, strict=True))
+        even = even_weights(len(pool), self.q)[0]
+        chosen = self.climbed(dict.fromkeys(pool, even))
+        if os.environ.get("START"):
+            chosen = max(chosen, self.climbed({c: by_course.get(c, 0.0) for c in pool}), key=lambda c: c[1].value)
+        while not few:
+            new = [c for c in self.lacking(chosen[1], self.q) if c not in chosen[0]][:ADDED]
+            more = self.climbed({**chosen[0], **dict.fromkeys(new, 0.0)})
+            gain = more[1].value - chosen[1].value
+            if gain > 0:
+                chosen = more
+            if not gain > LEAST_GAIN * self.stakes:
+                break
+        return self.whole(chosen[0])
 
-    def ratio(self, found, pool):
-        whole = np.array([found.weights.get(course, 0) for course in pool])
-        return tuple(whole // np.gcd.reduce(whole))
-
-    @cached_property
-    def stakes(self) -> float:
-        prior = self.family.process.initial
-        return float(prior @ self.best_values[0]) - max(float(prior @ self.family.values([(a,) * len(self.family.held)])[:, 0]) for a in self.family.choices(len(self.family.held) - 1))
-
-    def searched(self, start):
-        best = self.at(start)
+    def climbed(self, weights):
+        """The best weights of courses, at most as many as there may be."""
+        price = partial(priced_tree, self.family, q=self.q, most=PIECES)
         while True:
-            before = best.value
-            new = self.lacking(best)
-            if not new:
-                return best
-            mean = max(1, round(sum(best.weights.values()) / len(best.weights)))
-            pool = self.at({**best.weights, **dict.fromkeys(new[:ADDED], mean)})
-            best = max(self.weighed(pool if pool.value > best.value else best, list(pool.weights)), best, key=lambda f: f.value)
-            while len(best.weights) > self.most:
-                fewer = sorted(best.weights, key=lambda c: best.weights[c])[:4]
-                best = max((self.at({c: w for c, w in best.weights.items() if c != out}) for out in fewer), key=lambda f: f.value)
-            if os.environ.get("TREE"): print("round", before, best.value, len(best.weights))
-            if not best.value > before + LEAST_GAIN * self.stakes:
-                return best
+            pool = list(weights)
+            start = MIX * np.array(list(weights.values())) + (1 - MIX) * even_weights(len(pool), self.q)
+            end = climb(self.family, price, pool, start, self.q, GAP * self.stakes, STEPS)
+            if os.environ.get("TREE"): print("climbed", len(pool), len(end.cuts), end.best.value, end.bound, (end.weights > 1e-2).sum())
+            order = [i for i in np.argsort(-end.weights, kind="stable") if end.weights[i] > 1e-2 * end.weights.max()]
+            weights = {pool[i]: end.weights[i] for i in order[: self.most]}
+            if len(order) <= self.most:
+                return weights, end.best
+            total = sum(weights.values()); s = len(weights) / (self.q * (len(weights) - 1) + 1) / total
+            weights = {c: w * s for c, w in weights.items()}
 
-    def at(self, weights: dict[Schedule, int]) -> WeighedTree:
-        """The tree of these weights, with its prices."""
-        found = weighed_tree(self.family, weights, self.q)
-        root, level, prior = found.root, found.level, self.family.process.initial
-        # Two prices between which the value is the best of its scale.
-        left, right = max(level - 1, 0), min(level, len(root.slopes) - 1)
-        high, low = root.slopes[left] @ prior, root.slopes[right] @ prior
-        share = min(max((found.value - low) / (high - low), 0.0), 1.0) if high > low else 1.0
-        mass = np.zeros(root.slopes.shape)
-        mass[left] += share * prior
-        mass[right] += (1 - share) * prior
-        charged(self.family, root, mass, self.q)
+    def whole(self, weights: Mapping[Schedule, float]) -> Mapping[Schedule, int]:
+        """Whole weights near these: of those tried, the ones that are worth most."""
+        total = sum(weights.values())
+        tried = [dict.fromkeys(weights, 1)]
+        for units in (UNITS // 2, UNITS):
+            near = {course: round(units * weight / total) for course, weight in weights.items()}
+            tried.append({course: weight for course, weight in near.items() if weight})
+        return max(tried, key=lambda each: weighed_tree(self.family, each, self.q).value)
+
+    def grown(self) -> list[Schedule]:
+        """Courses that, each in turn, are worth most where nothing has to be hidden."""
+        first = best_of_all(self.family)
+        found = [first]
+        while len(found) < 1.5 * self.most:
+            tree = priced_tree(self.family, dict.fromkeys(sorted(found), 1.0), 0.0, PIECES)
+            new = [c for c in self.lacking(tree, 0.0) if c not in found][:2]
+            if not new:
+                break
+            found += new
+        if os.environ.get("TREE"): print("grown", found)
         return found
 
-    def lacking(self, found: WeighedTree) -> list[Schedule]:
-        """The courses that gain most, of those that were looked at."""
-        nodes = sorted(_inner(found.root), key=lambda pair: -departure_gain(pair[1], self.best_values[pair[1].place], 0.0))
+    def lacking(self, tree: PricedTree, q: float) -> list[Schedule]:
+        """Courses that would gain most, of those that were looked at."""
+        nodes = sorted(
+            _inner(tree.root), key=lambda pair: -departure_gain(pair[1], self.best_values[pair[1].place], 0.0)
+        )
         gained: dict[Schedule, float] = {}
         for prefix, node in nodes[:LEFT]:
             rest = replace(self.family, held=self.family.held[node.place :])
             for action in self.family.choices(node.place):
-                course = (*prefix, *self.ascent(node, rest, (action,) * len(rest.held)))
-                if course not in found.weights and course not in gained:
-                    gained[course] = course_gain(self.family, found.root, course, self.q)
+                course = (*prefix, *_ascent(node, rest, (action,) * len(rest.held), q))
+                if course not in gained:
+                    gained[course] = course_gain(self.family, tree.root, course, q)
         return sorted(gained, key=lambda course: -gained[course])
 
-    def ascent(self, node: Node, rest: Schedules, course: Schedule) -> Schedule:
-        """A rest of a course that gains more, where it leaves the tree at a node."""
-        gained = -np.inf
-        worth = rest.values([course])[:, 0]
-        while True:
-            weights = sum(
-                (mass * np.where(worth > price, 1.0, self.q) for mass, price in zip(node.mass, node.slopes, strict=True)),
-                np.zeros(len(worth)),
-            )
-            better = rest.best(weights, course)
-            worth = rest.values([better])[:, 0]
-            gain = departure_gain(node, worth, self.q)
-            if not gain > gained + ROUNDING * abs(gained):
-                return course
-            course, gained = better, gain
 
-
-def highest(cuts: FloatArray, q: float, low=0.0, high=np.inf) -> tuple[FloatArray, float]:
-    """The weights at which the least of the cuts (constant, then for each weight) is highest, and how high."""
-    m, k = cuts.shape[0], cuts.shape[1] - 1
-    unit = max(1e-300, np.abs(cuts[:, 1:]).max())
-    found = linprog(
-        np.append(np.zeros(k), -1.0),
-        A_ub=np.vstack([np.column_stack([-cuts[:, 1:] / unit, np.ones(m)]), np.append(-np.ones(k), 0.0), np.append(np.ones(k), 0.0)]),
-        b_ub=np.concatenate([cuts[:, 0] / unit, [-1.0, min(1 / q if q else 1e12, 1e12)]]),
-        bounds=np.vstack([np.column_stack([np.maximum(low, np.zeros(k)), high + np.zeros(k)]), [-np.inf, np.inf]]),
-    )
-    return found.x[:-1], -found.fun * unit
+def _ascent(node: Node, rest: Schedules, course: Schedule, q: float) -> Schedule:
+    """The rest of a course that gains more, where it leaves a tree at a node."""
+    gained, worth = -np.inf, rest.values([course])[:, 0]
+    while True:
+        weights = np.zeros(len(worth))
+        for mass, price in zip(node.mass, node.slopes, strict=True):
+            weights += mass * np.where(worth > price, 1.0, q)
+        better = rest.best(weights, course)
+        worth = rest.values([better])[:, 0]
+        gain = departure_gain(node, worth, q)
+        if not gain > gained + ROUNDING * abs(gain):
+            return course
+        course, gained = better, gain
 
 
 def _inner(root: Node) -> Iterator[tuple[Schedule, Node]]:
@@ -200,3 +185,5 @@ def _inner(root: Node) -> Iterator[tuple[Schedule, Node]]:
             yield prefix, node
             waiting += [((*prefix, branch.action), branch.child) for branch in node.branches]
 import os
+from policysim.course.schedules import best_of_all
+MIX = float(os.environ.get('MIX', '.5'))
