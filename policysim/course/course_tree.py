@@ -29,6 +29,7 @@ from policysim.course.schedules import Schedule, Schedules, moved
 
 # So many states are sorted at a time.
 BLOCK = 1 << 14
+NOTHING = np.zeros((0, 0))
 # Points nearer than this share of a weight are one.
 SAME = 1e-7
 
@@ -72,7 +73,7 @@ class Node:
     widths: FloatArray
     branches: tuple[Branch, ...] = ()
     owners: IntArray | None = None
-    mass: FloatArray = field(default_factory=lambda: np.zeros((0, 0)))
+    mass: FloatArray = field(default_factory=lambda: NOTHING)
 
     @property
     def weight(self) -> float:
@@ -87,10 +88,27 @@ class Node:
 Join: TypeAlias = Callable[[int, tuple[Branch, ...]], Node]
 
 
-def value_tree(family: Schedules, weights: Mapping[Schedule, float], join: Join, ends: FloatArray | None = None) -> Node:
-    """The root of a tree of courses, from their weights > 0; `ends`, (n,), is what follows the last action, else 0.
+def value_tree(
+    family: Schedules,
+    weights: Mapping[Schedule, float],
+    join: Join,
+    ends: FloatArray | None = None,
+    *,
+    bare: bool = False,
+) -> Node:
+    """The root of a tree of courses, with the pieces of all its nodes.
 
-    `join` makes a node of its place and several branches.
+    Parameters
+    ----------
+    family : Schedules
+    weights : mapping of Schedule to float
+        Of the courses, > 0.
+    join : callable
+        Makes a node of its place and several branches.
+    ends : array, (n,), optional
+        What each state is worth after the last action; 0 by default.
+    bare : bool
+        Whether to drop what the pieces below the root are worth: less memory, and enough to act by.
     """
     last = np.zeros(len(family.process.initial)) if ends is None else ends
     nodes = {
@@ -110,7 +128,38 @@ def value_tree(family: Schedules, weights: Mapping[Schedule, float], join: Join,
                 if len(branches) == 1
                 else join(place, tuple(branches))
             )
+            for branch in branches if bare else ():
+                branch.base = branch.slopes = branch.child.base = branch.child.slopes = NOTHING
     return nodes[()]
+
+
+@dataclass(frozen=True, eq=False)
+class WeighedTree:
+    """Courses with whole weights, and the best mechanism that reacts within their tree.
+
+    Attributes
+    ----------
+    root : Node
+    poured : float
+        How much is poured onto the lowest mass of the root, so that all is 1 in some unit.
+    value : float
+    """
+
+    root: Node
+    poured: float
+    value: float
+
+
+def weighed_tree(family: Schedules, weights: Mapping[Schedule, int], q: float) -> WeighedTree:
+    """The best mechanism of courses and whole weights, at the best scale of these: one of so many values."""
+    prior, root = family.process.initial, value_tree(family, weights, joined, bare=True)
+    poured = np.concatenate([[0.0], np.cumsum(root.widths)])
+    gained = np.concatenate([[0.0], np.cumsum(root.widths * (root.slopes @ prior))])
+    mass = q * root.weight + (1 - q) * poured
+    worth = q * root.weight * float(prior @ root.base) + (1 - q) * gained
+    values = np.divide(worth, mass, out=np.full(len(mass), -np.inf), where=mass > 0)
+    level = int(values.argmax())
+    return WeighedTree(root, float(poured[level]), float(values[level]))
 
 
 def joined(place: int, branches: tuple[Branch, ...]) -> Node:
@@ -238,3 +287,13 @@ def course_gain(family: Schedules, root: Node, course: Schedule, q: float) -> fl
 def departure_gain(node: Node, worth: FloatArray, q: float) -> float:
     """What a unit of weight of a course gains from where it leaves the tree, if it is worth so much there, (n,)."""
     return float(sum(mass @ gains(worth - price, q) for mass, price in zip(node.mass, node.slopes, strict=True)))
+
+
+def inner_nodes(root: Node) -> Iterator[tuple[Schedule, Node]]:
+    """All prefixes that another action can follow, with their nodes."""
+    waiting: list[tuple[Schedule, Node]] = [((), root)]
+    while waiting:
+        prefix, node = waiting.pop()
+        if node.branches:
+            yield prefix, node
+            waiting += [((*prefix, branch.action), branch.child) for branch in node.branches]

@@ -74,23 +74,23 @@ class Climb:
     weights : array, (K,)
         The best that were found.
     best : PricedTree
+    tried : list of array, (m,) of (K,)
+        All weights of which there are cuts.
     cuts : array, (m, K + 1)
         Constants, and what a unit of each weight adds: the value of any weights is at most that of each cut.
-    bound : float
-        The height of the cuts.
     """
 
     weights: FloatArray
     best: PricedTree
+    tried: list[FloatArray]
     cuts: FloatArray
-    bound: float
 
 
 def climb(
     family: Schedules,
     price: Callable[[Mapping[Schedule, float]], PricedTree],
     pool: Sequence[Schedule],
-    start: FloatArray,
+    starts: Sequence[FloatArray],
     q: float,
     gap: float,
     most: int,
@@ -101,22 +101,34 @@ def climb(
     method for solving convex programs).
     """
     cuts: list[list[float]] = []
-    weights = best_weights = start
-    best: PricedTree | None = None
+    tried: list[FloatArray] = []
+    best, best_weights, weights = None, starts[0], starts[0]
     while True:
         tree = price(dict(zip(pool, weights, strict=True)))
+        tried.append(weights)
         cuts.append([tree.constant, *(course_gain(family, tree.root, course, q) for course in pool)])
         if best is None or tree.value > best.value:
             best, best_weights = tree, weights
-        table = np.array(cuts)
-        highest, bound = highest_weights(table, q)
-        if len(cuts) == most or bound - best.value <= gap:
-            return Climb(best_weights, best, table, bound)
-        weights = best_weights + STEP * (highest - best_weights)
+        if len(tried) < len(starts):
+            weights = starts[len(tried)]
+            continue
+        lowest = lowest_cuts(np.array(cuts), q)
+        if len(cuts) >= most or lowest.height - best.value <= gap:
+            return Climb(best_weights, best, tried, np.array(cuts))
+        weights = best_weights + STEP * (lowest.weights - best_weights)
 
 
-def highest_weights(cuts: FloatArray, q: float) -> tuple[FloatArray, float]:
-    """The weights at which the lowest of the cuts is highest, and how high."""
+@dataclass(frozen=True, eq=False)
+class LowestCuts:
+    """Where the lowest of the cuts is highest: the weights, (K,), how high, and the shares of the cuts, (m,)."""
+
+    weights: FloatArray
+    height: float
+    shares: FloatArray
+
+
+def lowest_cuts(cuts: FloatArray, q: float) -> LowestCuts:
+    """Solve the linear programme of the cuts; by its dual, their mean by the shares is nowhere higher."""
     m, k = len(cuts), cuts.shape[1] - 1
     unit = max(float(np.abs(cuts).max()), 1e-300)
     sums = np.array([-np.ones(k), np.ones(k)])
@@ -127,7 +139,8 @@ def highest_weights(cuts: FloatArray, q: float) -> tuple[FloatArray, float]:
         bounds=[(0, None)] * k + [(None, None)],
         method="highs",
     )
-    return found.x[:-1], float(-found.fun * unit)
+    shares = np.maximum(-found.ineqlin.marginals[:m], 0.0)
+    return LowestCuts(found.x[:-1], float(-found.fun * unit), shares / shares.sum())
 
 
 def even_weights(count: int, q: float) -> FloatArray:

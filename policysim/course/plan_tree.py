@@ -1,0 +1,233 @@
+"""A mechanism that reacts, day by day, within a published tree of courses: within one epsilon for all days."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from policies.adjacency import AnyRecord
+from policies.arrays import FloatArray, IntArray, non_negative
+from policies.optimal.optimum import Optimal
+from policies.problem import DecisionProblem
+from policysim.course.course_limit import first_day_limit
+from policysim.course.course_tree import Branch, Node, blocks, weighed_tree
+from policysim.course.once import SCHEDULES
+from policysim.course.planning import optimal_course
+from policysim.course.process import Process, checked_features
+from policysim.course.schedules import ClassSchedules, Schedule, Schedules, public_schedules, sketch_of
+from policysim.course.tree_search import TreeSearch
+from policysim.question.protocol import SILENT, Progress
+
+# A larger epsilon is spent as this one: what it leaves of the benefit is below rounding.
+LARGEST_EPSILON = 500.0
+
+
+@dataclass(frozen=True, eq=False)
+class ClassTree:
+    """The mechanism of one public class.
+
+    Attributes
+    ----------
+    root : Node
+        Of the published tree; its pieces are sorted for each state of the class.
+    poured : float
+        How much is poured onto the lowest mass of the root, so that all is 1.
+    q : float
+        e^-epsilon.
+    first : array, (n_branches, n), or None
+        How much of it each branch of the root gets; None if that follows from the pieces, as everywhere else.
+    value : float
+        From the first states of the class.
+    """
+
+    root: Node
+    poured: float
+    q: float
+    first: FloatArray | None
+    value: float
+
+    def split(self, node: Node, states: IntArray, poured: FloatArray) -> Iterator[tuple[Branch, FloatArray, FloatArray]]:
+        """The branches after a node: each with its probability and what is poured onto it, for states, (m,)."""
+        mass = self.q * node.weight + (1 - self.q) * poured
+        for place, branch in enumerate(node.branches):
+            if node is self.root and self.first is not None:
+                amount = self.first[place, states]
+            elif node.owners is None:
+                amount = poured
+            else:
+                taken = np.clip(poured - (np.cumsum(node.widths) - node.widths)[:, None], 0.0, node.widths[:, None])
+                amount = np.where(node.owners[:, states] == place, taken, 0.0).sum(axis=0)
+            yield branch, (self.q * branch.child.weight + (1 - self.q) * amount) / mass, amount
+
+    def leaves(self) -> Iterator[tuple[Schedule, float, float, float]]:
+        """Each course, its weight, and the least and the most that is poured onto it, whatever the states are."""
+        waiting: list[tuple[Schedule, Node, float, float]] = [((), self.root, self.poured, self.poured)]
+        while waiting:
+            course, node, least, most = waiting.pop()
+            if not node.branches:
+                yield course, node.weight, least, most
+            ranges = [(math.inf, -math.inf)] * len(node.branches)
+            for some in blocks(len(self.root.base)):
+                states = np.arange(some.start, min(some.stop, len(self.root.base)))
+                low, high = (self.split(node, states, np.full(len(states), end)) for end in (least, most))
+                ranges = [
+                    (min(before[0], lowest.min()), max(before[1], highest.max()))
+                    for before, (_, _, lowest), (_, _, highest) in zip(ranges, low, high, strict=True)
+                ]
+            for branch, (low_end, high_end) in zip(node.branches, ranges, strict=True):
+                waiting.append(((*course, branch.action), branch.child, low_end, high_end))
+
+    @property
+    def unit(self) -> float:
+        """What a weight of 1 is in probability."""
+        return 1 / (self.q * self.root.weight + (1 - self.q) * self.poured)
+
+
+@dataclass(frozen=True, eq=False)
+class TreePlan:
+    """A mechanism that publishes a course of actions and reacts to each day's state: see `plan_tree`.
+
+    Attributes
+    ----------
+    courses : array of int, (K, H)
+        The courses that may be published; with public classes (n_classes, K, H): each has its own.
+    weights : array, (K,) or (n_classes, K)
+        m: whatever the states are, course a is published with a probability from m_a to e^epsilon m_a. 0 for courses
+        that fill up the rows of a class that has fewer.
+    value : float
+        The expected return from the initial distribution, exactly.
+    epsilon_spent : float
+        The exact privacy loss of the published course: the largest log-ratio of its probabilities over all pairs of
+        courses of states of one class. delta is 0.
+    upper_bound : float
+        No epsilon-private mechanism for the course has a larger value (`course_limit` of the first day).
+    trees : tuple of ClassTree
+        What each class does.
+    family : ClassSchedules
+        The classes and their states.
+    """
+
+    courses: IntArray
+    weights: FloatArray
+    value: float
+    epsilon_spent: float
+    upper_bound: float
+    trees: tuple[ClassTree, ...]
+    family: ClassSchedules
+
+    def probabilities(self, states: IntArray) -> FloatArray:
+        """The probability of each of the courses, (m, K), given courses of states of one class, (m, H), of any kind."""
+        kind = int(self.family.classes[states[0, 0]])
+        tree, local = self.trees[kind], np.searchsorted(self.family.states[kind], states)
+        held = np.cumsum([0, *self.family.families[kind].held])
+        places = {tuple(course): k for k, course in reversed(list(enumerate(self._of_class(self.courses, kind).tolist())))}
+        chances = np.zeros((len(states), self.courses.shape[-2]))
+        waiting = [((), tree.root, np.ones(len(states)), np.full(len(states), tree.poured))]
+        while waiting:
+            course, node, chance, poured = waiting.pop()
+            if not node.branches:
+                chances[:, places[course]] += chance
+                continue
+            for branch, part, amount in tree.split(node, local[:, held[node.place]], poured):
+                days = (branch.action,) * self.family.families[kind].held[node.place]
+                waiting.append(((*course, *days), branch.child, chance * part, amount))
+        return chances
+
+    def _of_class(self, table, kind):
+        return table if self.family.single else table[kind]
+
+    def __repr__(self) -> str:
+        """In a line."""
+        count, length = self.courses.shape[-2:]
+        return (
+            f"TreePlan({count} courses of {length} decisions, value={self.value:.6g}, "
+            f"epsilon_spent={self.epsilon_spent:.6g}, upper_bound={self.upper_bound:.6g})"
+        )
+
+
+def plan_tree(
+    process: Process,
+    *,
+    epsilon: float,
+    courses: int = SCHEDULES,
+    held: int | None = None,
+    public: Sequence[str] = (),
+    advance: Callable[[], object] | Progress = SILENT,
+) -> TreePlan:
+    """React to each day's state within a published tree of courses, of which the weights hide the states."""
+    if not hasattr(process, "continuation"):
+        raise ValueError(f"plan_tree takes a process, such as a TabularMDP, got {process!r}.")
+    if process.horizon is None:
+        raise ValueError("plan_tree needs a horizon: give the process one, or choose once (plan_once).")
+    epsilon = min(non_negative(epsilon, "epsilon"), LARGEST_EPSILON)
+    process = process.with_public(checked_features(public))
+    progress = Progress.of(advance)
+    family = ClassSchedules.of(process, held)
+    progress.expect(len(family.families) + 1)
+    limit = first_day_limit(optimal_course(process), process.initial, epsilon)
+    progress.advance()
+    trees = []
+    for own in family.families:
+        trees.append(_class_tree(own, epsilon, courses))
+        progress.advance()
+    shares = [float(process.initial[states].sum()) for states in family.states]
+    leaves = [sorted(tree.leaves()) for tree in trees]
+    most = max(map(len, leaves))
+    weights = [
+        [tree.unit * tree.q * weight for _, weight, _, _ in ends] + [0.0] * (most - len(ends))
+        for tree, ends in zip(trees, leaves, strict=True)
+    ]
+    return TreePlan(
+        courses=family.expanded([[course for course, _, _, _ in ends] for ends in leaves]),
+        weights=np.array(weights[0] if family.single else weights),
+        value=sum(share * tree.value for share, tree in zip(shares, trees, strict=True)),
+        epsilon_spent=max(_loss(tree.q, *end) for tree, ends in zip(trees, leaves, strict=True) for end in ends),
+        upper_bound=limit,
+        trees=tuple(trees),
+        family=family,
+    )
+
+
+def _loss(q: float, course: Schedule, weight: float, least: float, most: float) -> float:
+    """The log-ratio of the largest and the smallest probability of a course."""
+    return math.log((q * weight + (1 - q) * most) / (q * weight + (1 - q) * least))
+
+
+def _class_tree(family: Schedules, epsilon: float, most: int) -> ClassTree:
+    """The best mechanism that is found for a class: a tree, or one choice where that is worth more."""
+    q = math.exp(-epsilon)
+    small = replace(family, process=sketch_of(family.process))
+    search = TreeSearch(small, q, most)
+    schedules = public_schedules(family, search.first, most, [epsilon])
+    if epsilon == 0 or len(schedules) < 2:
+        schedules, weights = [search.first], {search.first: 1}
+    else:
+        weights = search.weights(schedules)
+    reached = weighed_tree(family, weights, q)
+    tree = ClassTree(reached.root, reached.poured, q, None, reached.value)
+    return tree if len(schedules) < 2 else max(tree, _once(family, schedules, epsilon), key=_value)
+
+
+def _value(tree: ClassTree) -> float:
+    return tree.value
+
+
+def _once(family: Schedules, schedules: Sequence[Schedule], epsilon: float) -> ClassTree:
+    """The best private choice of one of the schedules, as a tree that branches at its root only."""
+    q, problem = math.exp(-epsilon), DecisionProblem(family.values(schedules), family.process.initial, AnyRecord())
+    chances = Optimal(epsilon).probabilities(problem)
+    used = np.flatnonzero(chances.min(axis=0) > 0)
+    branches, nothing = [], np.zeros((0, 0))
+    weights = chances.min(axis=0)[used] / q
+    for name, weight in zip(used, weights, strict=True):
+        node = Node(len(family.held), nothing, nothing, np.array([weight]))
+        for place, action in reversed(list(enumerate(schedules[name]))):
+            branch = Branch(action, node, nothing, nothing)
+            node = Node(place, nothing, nothing, np.array([weight]), (branch,))
+        branches += node.branches
+    root = Node(0, family.process.initial, nothing, weights, tuple(branches))
+    poured = (chances[:, used].T - q * weights[:, None]) / (1 - q)
+    return ClassTree(root, (1 - q * root.weight) / (1 - q), q, poured, problem.value(chances))
