@@ -105,9 +105,9 @@ def course_limit(
     epsilon, delta = non_negative(epsilon, "epsilon"), non_negative(delta, "delta")
     if delta >= 1:
         raise ValueError(f"delta must be < 1, got delta={delta!r}.")
-    if one_start(process.initial, process.classes):
-        warnings.warn(BOUNDS_NOTHING, UserWarning, stacklevel=2)
     if hides == "first state":
+        if one_start(process.initial, process.classes):
+            warnings.warn(BOUNDS_NOTHING, UserWarning, stacklevel=2)
         if days != 1:
             raise ValueError(f'days must be 1 where hides="first state", got days={days!r}.')
         return first_day_limit(optimal_course(process), process.initial, epsilon, delta)

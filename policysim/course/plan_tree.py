@@ -8,13 +8,14 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from envs.treatment_response import is_whole
 from policies.adjacency import AnyRecord
 from policies.arrays import FloatArray, IntArray, non_negative
 from policies.optimal.optimum import Optimal
 from policies.problem import DecisionProblem
 from policysim.course.course_limit import first_day_limit
 from policysim.course.course_tree import Branch, Node, blocks, weighed_tree
-from policysim.course.once import SCHEDULES
+from policysim.course.once import MOST_SCHEDULES, SCHEDULES
 from policysim.course.planning import optimal_course
 from policysim.course.process import Process, checked_features
 from policysim.course.schedules import ClassSchedules, Schedule, Schedules, public_schedules, sketch_of
@@ -157,11 +158,72 @@ def plan_tree(
     public: Sequence[str] = (),
     advance: Callable[[], object] | Progress = SILENT,
 ) -> TreePlan:
-    """React to each day's state within a published tree of courses, of which the weights hide the states."""
+    """React to each day's state within a published tree of courses, hiding the whole course of states.
+
+    Above about epsilon = 2 this keeps more than choosing once (`plan_once`) or than choosing each day by itself. The
+    courses and their weights come from the process and its initial distribution alone, which are public: those of the
+    best choice once and those that gain most, with the best weights for them, until more courses raise the value by
+    less than 0.1 % of what there is to gain, or cutting planes prove that no weights are better. Where there are at
+    most 128 courses, all are looked at. The search is local otherwise, and other trees may be better.
+
+    Parameters
+    ----------
+    process : Process
+        A `TabularMDP` with a horizon, or the course of a treatment (`build_course`).
+    epsilon : float
+        Of the whole course, >= 0.
+    courses : int, optional
+        How many there are at most for each public class, from 2 to 62.
+    held : int, optional
+        For how many decisions each action is held (`plan_once`).
+    public : sequence of str, optional
+        Features of the state that are public, beside those that are so in the process; they must never change.
+    advance : callable or Progress, optional
+        Called after each part of the work.
+
+    Returns
+    -------
+    TreePlan
+
+    Raises
+    ------
+    ValueError
+        For something else than a process with a horizon, or a process that has no schedule (`plan_once`).
+
+    Notes
+    -----
+    A course a is published with probability q(a|s) = product over days t of pi_t(a_t|a_1..a_t-1, s_1..s_t), given the
+    course of states s. It is hidden if q(a|s) <= e^epsilon q(a|s') for all a and any two courses of states s, s' of one
+    public class.
+
+    Proof. Let M(h) be the sum of the weights m over the courses that begin with the published prefix h. The mechanism
+    keeps q(h|s) within [M(h), e^epsilon M(h)]. So it is at the root, where q = 1 and the sum of m is from e^-epsilon to
+    1. If it is so at h, then whatever today's state is, the mechanism splits q(h|s) among the actions that continue h
+    into parts of [M(ha), e^epsilon M(ha)]: they exist, since these bounds add up to those of h. On the last day
+    m_a <= q(a|s) <= e^epsilon m_a for every a and s, so that two courses of states differ by e^epsilon at most; and each
+    part depends only on the states so far. No course outside the tree is ever published. The largest and the smallest
+    q(a|s) over all s are found exactly, from the largest and smallest parts in any state: `epsilon_spent` is the
+    logarithm of their largest ratio.
+
+    That a process ends by itself shows, and is taken as public, as everywhere (`plan_once`).
+
+    Examples
+    --------
+    A fault may come back on each day, and to repair (1) costs something:
+
+    >>> from policysim.course.tabular import TabularMDP
+    >>> moves = [[[0.9, 0.1], [0.9, 0.1]], [[0.2, 0.8], [0.9, 0.1]]]
+    >>> mdp = TabularMDP(moves, [[0.0, -0.3], [-1.0, -0.3]], [0.6, 0.4], horizon=3)
+    >>> found = plan_tree(mdp, epsilon=3.0)
+    >>> found.courses.tolist(), round(found.value, 3), round(found.epsilon_spent, 9)
+    ([[0, 0, 0], [0, 1, 0], [1, 0, 0], [1, 0, 1], [1, 1, 0]], -0.341, 3.0)
+    """
     if not hasattr(process, "continuation"):
         raise ValueError(f"plan_tree takes a process, such as a TabularMDP, got {process!r}.")
     if process.horizon is None:
         raise ValueError("plan_tree needs a horizon: give the process one, or choose once (plan_once).")
+    if not is_whole(courses) or not 2 <= courses <= MOST_SCHEDULES:
+        raise ValueError(f"courses must be from 2 to {MOST_SCHEDULES}, got courses={courses!r}.")
     epsilon = min(non_negative(epsilon, "epsilon"), LARGEST_EPSILON)
     process = process.with_public(checked_features(public))
     progress = Progress.of(advance)

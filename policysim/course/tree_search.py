@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from itertools import product
@@ -22,6 +22,9 @@ FEW = 128
 GROWN, LEFT, ADDED = 1.5, 6, 6
 # The weights take so many steps at most, and end within this share of what there is to gain.
 STEPS, GAP = 40, 5e-4
+PAIR=2
+import os
+if os.environ.get('OPT'): exec(os.environ['OPT'])
 # Pieces of a node while the weights are sought. Then weights are whole numbers of such sums.
 PIECES, SUMS = 64, (24, 48)
 # A weight of this share of the largest is none.
@@ -71,7 +74,7 @@ class TreeSearch:
         """Courses with whole weights; some to start with, such as those of the best choice once."""
         choices = [self.family.choices(place) for place in range(len(self.family.held))]
         few = math.prod(map(len, choices)) <= FEW
-        pool = list(product(*choices)) if few else list(dict.fromkeys([*start, *self.grown()]))
+        pool = list(product(*choices)) if few else self.grown(dict.fromkeys([self.first, *start]))
         chosen, tree = self.climbed(dict.fromkeys(pool, 0.0))
         while not few:
             new = [course for course in self.lacking(tree, self.q) if course not in chosen][:ADDED]
@@ -90,10 +93,20 @@ class TreeSearch:
         even = even_weights(len(start), self.q)
         start = (start + even) / 2 if start.any() else even
         end = climb(self.family, price, list(weights), [start], self.q, GAP * self.stakes, STEPS)
-        kept = [k for k in np.argsort(-end.weights, kind="stable") if end.weights[k] > NO_WEIGHT * end.weights.max()]
-        names = list(weights)
-        found = {names[k]: float(end.weights[k]) for k in kept[: self.most]}
-        return (found, end.best) if len(kept) <= self.most else self.climbed(dict.fromkeys(found, 0.0))
+        kept = {
+            course: float(weight)
+            for course, weight in zip(weights, end.weights, strict=True)
+            if weight > NO_WEIGHT * end.weights.max()
+        }
+        if len(kept) <= self.most:
+            return kept, end.best
+        # Those go whose loss costs least where all others have equal weights.
+        left = {out: self.value({course: 1 for course in kept if course != out}) for out in kept}
+        return self.climbed(dict.fromkeys(sorted(kept, key=lambda out: left[out])[: self.most], 0.0))
+
+    def value(self, weights: Mapping[Schedule, int]) -> float:
+        """What whole weights are worth."""
+        return weighed_tree(self.family, weights, self.q).value
 
     def whole(self, weights: Mapping[Schedule, float]) -> Mapping[Schedule, int]:
         """Whole weights near these: of those tried, the ones that are worth most, or equal ones if that is as good."""
@@ -102,15 +115,15 @@ class TreeSearch:
             near = {course: round(units * weight / sum(weights.values())) for course, weight in weights.items()}
             unit = math.gcd(*near.values())
             tried.append({course: weight // unit for course, weight in near.items() if weight})
-        values = [weighed_tree(self.family, each, self.q).value for each in tried]
+        values = [self.value(each) for each in tried]
         return next(each for each, value in zip(tried, values, strict=True) if value >= max(values) - NEARLY * self.stakes)
 
-    def grown(self) -> list[Schedule]:
+    def grown(self, start: Iterable[Schedule]) -> list[Schedule]:
         """Courses of which each pair that is added is worth most where nothing has to be hidden."""
-        found = [self.first]
+        found = list(start)
         while len(found) < GROWN * self.most:
             tree = priced_tree(self.family, dict.fromkeys(found, 1.0), 0.0, PIECES)
-            new = [course for course in self.lacking(tree, 0.0) if course not in found][:2]
+            new = [course for course in self.lacking(tree, 0.0) if course not in found][:PAIR]
             if not new:
                 break
             found += new

@@ -6,6 +6,8 @@ from itertools import product
 import numpy as np
 from scipy import optimize, sparse
 
+from policysim.course.tabular import TabularMDP
+
 
 def best_of_all_courses(process, epsilon):
     """The largest value of any mechanism that hides the whole course of states.
@@ -57,3 +59,18 @@ def _matrix(rows, width):
     entries = [(row, column, value) for row, entries in enumerate(rows) for column, value in entries]
     row, column, value = zip(*entries, strict=True)
     return sparse.csr_array((value, (row, column)), shape=(len(rows), width))
+
+
+def four_states(horizon):
+    """Infected or not, with a symptom or not (state 2 p + f); none, treat or antiviral."""
+    moves, rewards = np.zeros((4, 3, 4)), np.zeros((4, 3))
+    for state, (action, (clears, relieves, cost)) in product(
+        range(4), enumerate([(0.1, 0.2, 0.0), (0.6, 0.4, 0.06), (0.2, 0.7, 0.03)])
+    ):
+        infected, symptom = divmod(state, 2)
+        stays, keeps = infected * (1 - clears), symptom * (1 - relieves)
+        for after, chance in ((0, 1 - stays), (1, stays)):
+            there = keeps + (1 - keeps) * (0.02 + 0.2 * after)
+            moves[state, action, 2 * after : 2 * after + 2] += chance * np.array([1 - there, there])
+        rewards[state, action] = -(0.5 * stays + 0.1 * keeps + cost)
+    return TabularMDP(moves, rewards, [0.75, 0.10, 0.08, 0.07], horizon=horizon)
