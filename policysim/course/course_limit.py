@@ -56,8 +56,9 @@ def course_limit(
     most the Q-value of the first state and action under the best continuation. So the value is at most that of the best
     (epsilon, delta)-private choice between these Q-values, given the initial distribution.
 
-    Who hides the whole course of states, as `plan_once` and the rows of `compare` with hides = "course" do, hides the
-    first one. So the limit holds for them, too, but may be far above what any of them can be worth.
+    Who hides the whole course of states, as `plan_once`, `plan_tree` and the rows of `compare` with hides = "course" do,
+    hides the first one. So the limit holds for them, too, but may be far above what any of them can be worth. With
+    hides="course" the limit is theirs, and it falls with more days: over all days it is the best that can be done.
 
     Parameters
     ----------
@@ -66,7 +67,12 @@ def course_limit(
     epsilon : float
         >= 0; with inf the limit is the value of the best plan.
     delta : float, optional
-        In [0, 1).
+        In [0, 1); 0 where the course is hidden.
+    days : int, optional
+        Where the course is hidden, of so many first days what is published is private; nothing has to be hidden after
+        them. A day more multiplies the work by the number of actions, or more.
+    hides : "first state" or "course", optional
+        What every mechanism hides at least: first states among each other, or any two courses of states.
 
     Returns
     -------
@@ -76,7 +82,7 @@ def course_limit(
     Raises
     ------
     ValueError
-        For an epsilon or a delta out of range, something else than a process, or one without a best plan (`plan`).
+        For an epsilon, a delta or days out of range, something else than a process, or one without a best plan (`plan`).
 
     Warns
     -----
@@ -90,6 +96,12 @@ def course_limit(
     delta > 0, the ceilings M_a = max p(a|.) satisfy p(a|x) >= q (M_a - delta), and so the proof's sum of
     beta (q M - p) is at most q delta sum(beta), which is taken from what is lost.
 
+    Where the course is hidden, the limit is a mean of cutting planes of the largest value, which is concave in the
+    weights of what is published on the first days (`policysim.course.course_tree`). Each is proved in rational arithmetic
+    (`policysim.course.course_proof`), or, of more than `MOST_EXACT` states, by sums that are rounded up by more than all
+    their roundings can amount to. Cutting planes end after `LARGE_CUTS` cuts of so many states; whatever their number,
+    the limit holds.
+
     Examples
     --------
     Two states that never change, each helped by another action on three days: of the first day's 1 a private choice
@@ -99,6 +111,8 @@ def course_limit(
     >>> mdp = TabularMDP([[[1, 0], [1, 0]], [[0, 1], [0, 1]]], [[1, 0], [0, 1]], [0.5, 0.5], horizon=3)
     >>> round(course_limit(mdp, epsilon=1.0), 3), round(course_limit(mdp, epsilon=1.0, delta=0.01), 3)
     (2.731, 2.734)
+    >>> [round(course_limit(mdp, epsilon=1.0, days=days, hides="course"), 3) for days in (1, 2, 3)]
+    [2.731, 2.462, 2.193]
     """
     if not hasattr(process, "continuation"):
         raise ValueError(f"course_limit takes a process, such as a TabularMDP, got {process!r}.")
@@ -142,9 +156,7 @@ def limit_of_first_days(process: Process, epsilon: float, days: int) -> ProvenLi
     slack = sum((share * Fraction(abs(limit.value)) for share, limit in limits), Fraction(0)) * Fraction(1, 2**49)
     exact = len(parts) == 1
     proofs = {limit.proof for _, limit in limits}
-    return ProvenLimit(
-        -rounded_down(-total - (0 if exact else slack)), RATIONALS if proofs == {RATIONALS} else ROUNDED
-    )
+    return ProvenLimit(-rounded_down(-total - (0 if exact else slack)), RATIONALS if proofs == {RATIONALS} else ROUNDED)
 
 
 def _class_limit(process: Process, epsilon: float, days: int) -> ProvenLimit:

@@ -103,7 +103,9 @@ def _enough(process: Process, exact: _Exact, values: Sequence[FloatArray]) -> bo
     mask = process.admissible
     for now, later in pairwise(tables):
         for action in range(exact.k):
-            worth = _added((exact.rewards[:, action], exact.reward_unit), (exact.expected(later, action), unit * exact.step))
+            worth = _added(
+                (exact.rewards[:, action], exact.reward_unit), (exact.expected(later, action), unit * exact.step)
+            )
             lacks = _added((now, unit), (-worth[0], worth[1]))[0] < 0
             if (lacks if mask is None else lacks & mask[:, action]).any():
                 return False
@@ -150,7 +152,9 @@ def _drawn(worth: Any, price: Any, ratio: Fraction) -> tuple[IntArray, IntArray,
     above = (scaled >= target).sum(axis=0).astype(np.intp)
     high, low, columns = np.maximum(above - 1, 0), np.minimum(above, len(worth) - 1), np.arange(len(price))
     gap, part = scaled[high, columns] - scaled[low, columns], target - scaled[low, columns]
-    share = [WHOLE if not wide else min(max(WHOLE * some // wide, 0), WHOLE) for wide, some in zip(gap, part, strict=True)]
+    share = [
+        WHOLE if not wide else min(max(WHOLE * some // wide, 0), WHOLE) for wide, some in zip(gap, part, strict=True)
+    ]
     return high, low, np.array(share, dtype=object)
 
 

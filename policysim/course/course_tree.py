@@ -172,7 +172,10 @@ def joined(place: int, branches: tuple[Branch, ...]) -> Node:
     owners = np.empty(slopes.shape, dtype=np.uint8)
     for some in blocks(slopes.shape[1]):
         pieces = np.concatenate(
-            [np.repeat(branch.slopes[:, some], parts, axis=0) for branch, parts in zip(branches, of_branch, strict=True)]
+            [
+                np.repeat(branch.slopes[:, some], parts, axis=0)
+                for branch, parts in zip(branches, of_branch, strict=True)
+            ]
         )
         order = np.argsort(-pieces, axis=0, kind="stable")
         slopes[:, some], owners[:, some] = np.take_along_axis(pieces, order, axis=0), owner[order]

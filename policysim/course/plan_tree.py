@@ -50,7 +50,9 @@ class ClassTree:
     first: FloatArray | None
     value: float
 
-    def split(self, node: Node, states: IntArray, poured: FloatArray) -> Iterator[tuple[Branch, FloatArray, FloatArray]]:
+    def split(
+        self, node: Node, states: IntArray, poured: FloatArray
+    ) -> Iterator[tuple[Branch, FloatArray, FloatArray]]:
         """The branches after a node: each with its probability and what is poured onto it, for states, (m,)."""
         mass = self.q * node.weight + (1 - self.q) * poured
         for place, branch in enumerate(node.branches):
@@ -124,7 +126,9 @@ class TreePlan:
         kind = int(self.family.classes[states[0, 0]])
         tree, local = self.trees[kind], np.searchsorted(self.family.states[kind], states)
         held = np.cumsum([0, *self.family.families[kind].held])
-        places = {tuple(course): k for k, course in reversed(list(enumerate(self._of_class(self.courses, kind).tolist())))}
+        places = {
+            tuple(course): k for k, course in reversed(list(enumerate(self._of_class(self.courses, kind).tolist())))
+        }
         chances = np.zeros((len(states), self.courses.shape[-2]))
         waiting = [((), tree.root, np.ones(len(states)), np.full(len(states), tree.poured))]
         while waiting:

@@ -3,34 +3,31 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import product
 
 import numpy as np
 
 from policies.arrays import FloatArray
-from policysim.course.course_tree import Node, course_gain, departure_gain, inner_nodes, weighed_tree
+from policysim.course.course_tree import Node, departure_gain, inner_nodes, weighed_tree
 from policysim.course.schedules import LEAST_GAIN, ROUNDING, Schedule, Schedules, best_of_all
 from policysim.course.tree_weights import PricedTree, climb, even_weights, priced_tree
 
-# Where there are so few courses, all are looked at.
-FEW = 128
-# Else so many times those that are kept, which are worth most where nothing is hidden, and then more by their gains:
-# from so many prefixes that they leave at a time, so many at a time.
-GROWN, LEFT, ADDED = 1.5, 6, 6
-# The weights take so many steps at most, and end within this share of what there is to gain.
-STEPS, GAP = 40, 5e-4
-PAIR=2
-import os
-if os.environ.get('OPT'): exec(os.environ['OPT'])
-# Pieces of a node while the weights are sought. Then weights are whole numbers of such sums.
-PIECES, SUMS = 64, (24, 48)
-# A weight of this share of the largest is none.
-NO_WEIGHT = 1e-2
+# Where there are so few courses, all are looked at, with so many pieces of a node while their weights are sought.
+FEW, PIECES_OF_FEW = 128, 64
+# Else so many times those that are kept, as they gain most where nothing is hidden, and then more by their gains. At so
+# many prefixes, those of the largest gains, courses leave the tree at a time.
+GROWN, PAIR, ADDED, PIECES = 1.25, 2, 6, 24
+# The weights take so many steps at most, and end within this share of what there is to gain: few courses, and others.
+STEPS_OF_FEW, GAP_OF_FEW, STEPS, GAP = 40, 2e-4, 24, 1e-3
+# A weight of this share of the largest is none. In the end weights are whole numbers of such sums.
+NO_WEIGHT, SUMS = 1e-2, (24, 48)
 # Equal weights are taken where others are worth no more than by this share of what there is to gain.
 NEARLY = 1e-4
+# So many numbers of what rests of courses are worth are remembered.
+REMEMBERED = 1 << 25
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,6 +46,7 @@ class TreeSearch:
     family: Schedules
     q: float
     most: int
+    known: dict[Schedule, FloatArray] = field(default_factory=dict)
 
     @cached_property
     def best_values(self) -> list[FloatArray]:
@@ -73,10 +71,9 @@ class TreeSearch:
     def weights(self, start: Sequence[Schedule]) -> Mapping[Schedule, int]:
         """Courses with whole weights; some to start with, such as those of the best choice once."""
         choices = [self.family.choices(place) for place in range(len(self.family.held))]
-        few = math.prod(map(len, choices)) <= FEW
-        pool = list(product(*choices)) if few else self.grown(dict.fromkeys([self.first, *start]))
+        pool = list(product(*choices)) if self.few else self.grown(dict.fromkeys([self.first, *start]))
         chosen, tree = self.climbed(dict.fromkeys(pool, 0.0))
-        while not few:
+        while not self.few:
             new = [course for course in self.lacking(tree, self.q) if course not in chosen][:ADDED]
             more, other = self.climbed({**chosen, **dict.fromkeys(new, 0.0)})
             gain = other.value - tree.value
@@ -88,11 +85,11 @@ class TreeSearch:
 
     def climbed(self, weights: Mapping[Schedule, float]) -> tuple[dict[Schedule, float], PricedTree]:
         """The best weights of at most so many of some courses, from halfway between theirs and even ones."""
-        price = partial(priced_tree, self.family, q=self.q, most=PIECES)
+        even = even_weights(len(weights), self.q)
         start = np.array(list(weights.values()))
-        even = even_weights(len(start), self.q)
         start = (start + even) / 2 if start.any() else even
-        end = climb(self.family, price, list(weights), [start], self.q, GAP * self.stakes, STEPS)
+        steps, gap = (STEPS_OF_FEW, GAP_OF_FEW) if self.few else (STEPS, GAP)
+        end = climb(self.family, self.priced, list(weights), [start], self.q, gap * self.stakes, steps)
         kept = {
             course: float(weight)
             for course, weight in zip(weights, end.weights, strict=True)
@@ -102,7 +99,21 @@ class TreeSearch:
             return kept, end.best
         # Those go whose loss costs least where all others have equal weights.
         left = {out: self.value({course: 1 for course in kept if course != out}) for out in kept}
-        return self.climbed(dict.fromkeys(sorted(kept, key=lambda out: left[out])[: self.most], 0.0))
+        fewer = sorted(kept, key=lambda out: left[out])[: self.most]
+        if self.few:
+            return self.climbed(dict.fromkeys(fewer, 0.0))
+        scale = even_weights(len(fewer), self.q).sum() / sum(kept[course] for course in fewer)
+        found = {course: kept[course] * scale for course in fewer}
+        return found, self.priced(found)
+
+    @cached_property
+    def few(self) -> bool:
+        """Whether there are so few courses that all are looked at."""
+        return math.prod(len(self.family.choices(place)) for place in range(len(self.family.held))) <= FEW
+
+    def priced(self, weights: Mapping[Schedule, float]) -> PricedTree:
+        """The tree of some weights, while better ones are sought."""
+        return priced_tree(self.family, weights, self.q, PIECES_OF_FEW if self.few else PIECES)
 
     def value(self, weights: Mapping[Schedule, int]) -> float:
         """What whole weights are worth."""
@@ -116,7 +127,9 @@ class TreeSearch:
             unit = math.gcd(*near.values())
             tried.append({course: weight // unit for course, weight in near.items() if weight})
         values = [self.value(each) for each in tried]
-        return next(each for each, value in zip(tried, values, strict=True) if value >= max(values) - NEARLY * self.stakes)
+        return next(
+            each for each, value in zip(tried, values, strict=True) if value >= max(values) - NEARLY * self.stakes
+        )
 
     def grown(self, start: Iterable[Schedule]) -> list[Schedule]:
         """Courses of which each pair that is added is worth most where nothing has to be hidden."""
@@ -130,19 +143,40 @@ class TreeSearch:
         return found
 
     def lacking(self, tree: PricedTree, q: float) -> list[Schedule]:
-        """Courses that gain most from where they leave a tree, of those that were looked at."""
+        """Courses that gain most, one for each prefix that they leave the tree at: another action for a while."""
+        gained: dict[Schedule, tuple[float, Schedule, Node]] = {}
+        for prefix, node in inner_nodes(tree.root):
+            actions = [action for action in self.family.choices(node.place) if node.branch(action) is None]
+            rests = [rest for rest in _rests(node)] if actions else []
+            for rest, action, length in product(rests, actions, range(1, len(self.family.held) - node.place + 1)):
+                new = (action,) * length + rest[length:]
+                gain = departure_gain(node, self.worth(new), q)
+                if prefix not in gained or gain > gained[prefix][0]:
+                    gained[prefix] = (gain, new, node)
+        best = sorted(gained.items(), key=lambda left: -left[1][0])[:ADDED]
+        return [(*prefix, *_ascent(node, self._from(node.place), new, q)) for prefix, (_, new, node) in best]
 
-        def hoped(left: tuple[Schedule, Node]) -> float:
-            return -departure_gain(left[1], self.best_values[left[1].place], 0.0)
+    def _from(self, place: int) -> Schedules:
+        return replace(self.family, held=self.family.held[place:])
 
-        gained: dict[Schedule, float] = {}
-        for prefix, node in sorted(inner_nodes(tree.root), key=hoped)[:LEFT]:
-            rest = replace(self.family, held=self.family.held[node.place :])
-            for action in self.family.choices(node.place):
-                course = (*prefix, *_ascent(node, rest, (action,) * len(rest.held), q))
-                if course not in gained:
-                    gained[course] = course_gain(self.family, tree.root, course, q)
-        return sorted(gained, key=lambda course: -gained[course])
+    def worth(self, rest: Schedule) -> FloatArray:
+        """What each state is worth if the last actions are these, (n,)."""
+        if not rest:
+            return np.zeros(len(self.family.process.initial))
+        if rest not in self.known:
+            if len(self.known) * len(self.family.process.initial) > REMEMBERED:
+                self.known.clear()
+            later = self.worth(rest[1:])
+            self.known[rest] = self.family.before(later, rest[0], len(self.family.held) - len(rest))
+        return self.known[rest]
+
+
+def _rests(node: Node) -> Iterator[Schedule]:
+    """The rests of all courses after a prefix."""
+    if not node.branches:
+        yield ()
+    for branch in node.branches:
+        yield from ((branch.action, *rest) for rest in _rests(branch.child))
 
 
 def _ascent(node: Node, rest: Schedules, course: Schedule, q: float) -> Schedule:
