@@ -56,8 +56,8 @@ def course_limit(
     most the Q-value of the first state and action under the best continuation. So the value is at most that of the best
     (epsilon, delta)-private choice between these Q-values, given the initial distribution.
 
-    Who hides the whole course of states, as `plan_once`, `plan_tree` and the rows of `compare` with hides = "course" do,
-    hides the first one. So the limit holds for them, too, but may be far above what any of them can be worth. With
+    Who hides the whole course of states, as `plan_once`, `plan_tree` and the rows of `compare` with hides = "course"
+    do, hides the first one. So the limit holds for them, too, but may be far above what any of them can be worth. With
     hides="course" the limit is theirs, and it falls with more days: over all days it is the best that can be done.
 
     Parameters
@@ -82,7 +82,7 @@ def course_limit(
     Raises
     ------
     ValueError
-        For an epsilon, a delta or days out of range, something else than a process, or one without a best plan (`plan`).
+        For an argument out of range, something else than a process, or one without a best plan (`plan`).
 
     Warns
     -----
@@ -97,10 +97,9 @@ def course_limit(
     beta (q M - p) is at most q delta sum(beta), which is taken from what is lost.
 
     Where the course is hidden, the limit is a mean of cutting planes of the largest value, which is concave in the
-    weights of what is published on the first days (`policysim.course.course_tree`). Each is proved in rational arithmetic
-    (`policysim.course.course_proof`), or, of more than `MOST_EXACT` states, by sums that are rounded up by more than all
-    their roundings can amount to. Cutting planes end after `LARGE_CUTS` cuts of so many states; whatever their number,
-    the limit holds.
+    weights of what is published on the first days (`policysim.course.course_tree`). They are proved in rational
+    arithmetic (`policysim.course.course_proof`), or, of more than `MOST_EXACT` states, by sums that are rounded up by
+    more than all their roundings can amount to. There are at most `LARGE_CUTS` of these; any number of them bounds.
 
     Examples
     --------
@@ -177,7 +176,7 @@ def _class_limit(process: Process, epsilon: float, days: int) -> ProvenLimit:
         pieces = max(2 ** len(own.open), min(MOST_PIECES, MOST_ENTRIES // len(values[0])))
         price = partial(priced_tree, own, q=q, most=pieces, ends=values[days])
         gap, most = (GAP, CUTS) if small else (LARGE_GAP, LARGE_CUTS)
-        found = climb(own, price, pool, starts, q, gap * stakes, most)
+        found = climb(own, price, pool, starts, q=q, gap=gap * stakes, most=most)
         shares = lowest_cuts(found.cuts, q).shares
         starts = [weights for weights, share in zip(found.tried, shares, strict=True) if share > 0]
     if small:
@@ -204,7 +203,7 @@ def _rounding(process: Process) -> float:
     """More than the roundings of a cut: each of its sums has a term for each state, day and action at most."""
     n, k = process.rewards.shape
     days = process.horizon or 1
-    return 2.0**-49 * (n + 64) * (k + days) * days * float(np.abs(process.rewards).max())
+    return float(2.0**-49 * (n + 64) * (k + days) * days * np.abs(process.rewards).max())
 
 
 def _prices(root: Node) -> dict[Schedule, FloatArray]:

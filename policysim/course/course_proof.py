@@ -7,9 +7,9 @@ prices lambda the masses have (and these may be drawn at random, mass by mass), 
     E[lambda(root)] + sum over the prefixes h + a of Z(h + a) E[f(r(s, a) + discount E lambda(h + a) - lambda(h))]
 
 with f(x) = max(x, 0) - q max(-x, 0) and, after d actions, lambda = what the best plan still earns, or more. This
-follows from adding lambda times (mass that comes - mass that goes on) = 0 to the value, and bounding each mass by q Z and
-Z. Here a price is one of a table of each prefix, the same for all histories that end in a state with the same draw. A
-mean of such bounds is a bound, and of a linear function of the weights the largest value stands at one of them.
+follows from adding lambda times (mass that comes - mass that goes on) = 0 to the value, and bounding each mass by q Z
+and Z. Here a price is one of a table of each prefix, the same for all histories that end in a state with the same draw.
+A mean of such bounds is a bound, and a linear function of the weights is largest where one of them has all weight.
 """
 
 from __future__ import annotations

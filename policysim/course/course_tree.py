@@ -23,8 +23,9 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
-from policies.arrays import FloatArray, IntArray
+from policies.arrays import FloatArray
 from policysim.course.schedules import Schedule, Schedules, moved
 
 # So many states are sorted at a time.
@@ -72,7 +73,7 @@ class Node:
     slopes: FloatArray
     widths: FloatArray
     branches: tuple[Branch, ...] = ()
-    owners: IntArray | None = None
+    owners: NDArray[np.uint8] | None = None
     mass: FloatArray = field(default_factory=lambda: NOTHING)
 
     @property

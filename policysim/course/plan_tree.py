@@ -14,7 +14,7 @@ from policies.arrays import FloatArray, IntArray, non_negative
 from policies.optimal.optimum import Optimal
 from policies.problem import DecisionProblem
 from policysim.course.course_limit import first_day_limit
-from policysim.course.course_tree import Branch, Node, blocks, weighed_tree
+from policysim.course.course_tree import NOTHING, Branch, Node, blocks, weighed_tree
 from policysim.course.once import MOST_SCHEDULES, SCHEDULES
 from policysim.course.planning import optimal_course
 from policysim.course.process import Process, checked_features
@@ -124,25 +124,24 @@ class TreePlan:
     def probabilities(self, states: IntArray) -> FloatArray:
         """The probability of each of the courses, (m, K), given courses of states of one class, (m, H), of any kind."""
         kind = int(self.family.classes[states[0, 0]])
-        tree, local = self.trees[kind], np.searchsorted(self.family.states[kind], states)
-        held = np.cumsum([0, *self.family.families[kind].held])
-        places = {
-            tuple(course): k for k, course in reversed(list(enumerate(self._of_class(self.courses, kind).tolist())))
-        }
-        chances = np.zeros((len(states), self.courses.shape[-2]))
-        waiting = [((), tree.root, np.ones(len(states)), np.full(len(states), tree.poured))]
+        tree, held = self.trees[kind], self.family.families[kind].held
+        local, days = np.searchsorted(self.family.states[kind], states), np.cumsum([0, *held])
+        found: dict[Schedule, FloatArray] = {}
+        whole = np.ones(len(states))
+        waiting: list[tuple[Schedule, Node, FloatArray, FloatArray]] = [((), tree.root, whole, tree.poured * whole)]
         while waiting:
             course, node, chance, poured = waiting.pop()
             if not node.branches:
-                chances[:, places[course]] += chance
+                # One choice may publish a course in several ways.
+                found[course] = found.get(course, 0.0) + chance
                 continue
-            for branch, part, amount in tree.split(node, local[:, held[node.place]], poured):
-                days = (branch.action,) * self.family.families[kind].held[node.place]
-                waiting.append(((*course, *days), branch.child, chance * part, amount))
-        return chances
-
-    def _of_class(self, table, kind):
-        return table if self.family.single else table[kind]
+            for branch, part, amount in tree.split(node, local[:, days[node.place]], poured):
+                actions = (branch.action,) * held[node.place]
+                waiting.append(((*course, *actions), branch.child, chance * part, amount))
+        courses = self.courses if self.family.single else self.courses[kind]
+        nobody = np.zeros(len(states))
+        # A course that fills up rows stands for itself once.
+        return np.column_stack([found.pop(tuple(course), nobody) for course in courses.tolist()])
 
     def __repr__(self) -> str:
         """In a line."""
@@ -204,7 +203,7 @@ def plan_tree(
     keeps q(h|s) within [M(h), e^epsilon M(h)]. So it is at the root, where q = 1 and the sum of m is from e^-epsilon to
     1. If it is so at h, then whatever today's state is, the mechanism splits q(h|s) among the actions that continue h
     into parts of [M(ha), e^epsilon M(ha)]: they exist, since these bounds add up to those of h. On the last day
-    m_a <= q(a|s) <= e^epsilon m_a for every a and s, so that two courses of states differ by e^epsilon at most; and each
+    m_a <= q(a|s) <= e^epsilon m_a for every a and s, so that two courses of states differ by e^epsilon at most. Each
     part depends only on the states so far. No course outside the tree is ever published. The largest and the smallest
     q(a|s) over all s are found exactly, from the largest and smallest parts in any state: `epsilon_spent` is the
     logarithm of their largest ratio.
@@ -250,14 +249,14 @@ def plan_tree(
         courses=family.expanded([[course for course, _, _, _ in ends] for ends in leaves]),
         weights=np.array(weights[0] if family.single else weights),
         value=sum(share * tree.value for share, tree in zip(shares, trees, strict=True)),
-        epsilon_spent=max(_loss(tree.q, *end) for tree, ends in zip(trees, leaves, strict=True) for end in ends),
+        epsilon_spent=max(_loss(tree.q, *end[1:]) for tree, ends in zip(trees, leaves, strict=True) for end in ends),
         upper_bound=limit,
         trees=tuple(trees),
         family=family,
     )
 
 
-def _loss(q: float, course: Schedule, weight: float, least: float, most: float) -> float:
+def _loss(q: float, weight: float, least: float, most: float) -> float:
     """The log-ratio of the largest and the smallest probability of a course."""
     return math.log((q * weight + (1 - q) * most) / (q * weight + (1 - q) * least))
 
@@ -269,12 +268,11 @@ def _class_tree(family: Schedules, epsilon: float, most: int) -> ClassTree:
     search = TreeSearch(small, q, most)
     schedules = public_schedules(family, search.first, most, [epsilon])
     if epsilon == 0 or len(schedules) < 2:
-        schedules, weights = [search.first], {search.first: 1}
-    else:
-        weights = search.weights(schedules)
+        schedules = [search.first]
+    weights = search.weights(schedules) if len(schedules) > 1 else {search.first: 1}
     reached = weighed_tree(family, weights, q)
     tree = ClassTree(reached.root, reached.poured, q, None, reached.value)
-    return tree if len(schedules) < 2 else max(tree, _once(family, schedules, epsilon), key=_value)
+    return max(tree, _once(family, schedules, epsilon), key=_value) if len(schedules) > 1 else tree
 
 
 def _value(tree: ClassTree) -> float:
@@ -286,14 +284,14 @@ def _once(family: Schedules, schedules: Sequence[Schedule], epsilon: float) -> C
     q, problem = math.exp(-epsilon), DecisionProblem(family.values(schedules), family.process.initial, AnyRecord())
     chances = Optimal(epsilon).probabilities(problem)
     used = np.flatnonzero(chances.min(axis=0) > 0)
-    branches, nothing = [], np.zeros((0, 0))
+    branches: list[Branch] = []
     weights = chances.min(axis=0)[used] / q
     for name, weight in zip(used, weights, strict=True):
-        node = Node(len(family.held), nothing, nothing, np.array([weight]))
-        for place, action in reversed(list(enumerate(schedules[name]))):
-            branch = Branch(action, node, nothing, nothing)
-            node = Node(place, nothing, nothing, np.array([weight]), (branch,))
+        node = Node(len(family.held), NOTHING, NOTHING, np.array([weight]))
+        for place, action in reversed(list(enumerate(schedules[int(name)]))):
+            branch = Branch(action, node, NOTHING, NOTHING)
+            node = Node(place, NOTHING, NOTHING, np.array([weight]), (branch,))
         branches += node.branches
-    root = Node(0, family.process.initial, nothing, weights, tuple(branches))
+    root = Node(0, family.process.initial, NOTHING, weights, tuple(branches))
     poured = (chances[:, used].T - q * weights[:, None]) / (1 - q)
     return ClassTree(root, (1 - q * root.weight) / (1 - q), q, poured, problem.value(chances))

@@ -21,7 +21,7 @@ FEW, PIECES_OF_FEW = 128, 64
 # many prefixes, those of the largest gains, courses leave the tree at a time.
 GROWN, PAIR, ADDED, PIECES = 1.25, 2, 6, 24
 # The weights take so many steps at most, and end within this share of what there is to gain: few courses, and others.
-STEPS_OF_FEW, GAP_OF_FEW, STEPS, GAP = 40, 2e-4, 24, 1e-3
+STEPS_OF_FEW, GAP_OF_FEW, STEPS, GAP = 40, 2e-4, 18, 1e-3
 # A weight of this share of the largest is none. In the end weights are whole numbers of such sums.
 NO_WEIGHT, SUMS = 1e-2, (24, 48)
 # Equal weights are taken where others are worth no more than by this share of what there is to gain.
@@ -89,7 +89,7 @@ class TreeSearch:
         start = np.array(list(weights.values()))
         start = (start + even) / 2 if start.any() else even
         steps, gap = (STEPS_OF_FEW, GAP_OF_FEW) if self.few else (STEPS, GAP)
-        end = climb(self.family, self.priced, list(weights), [start], self.q, gap * self.stakes, steps)
+        end = climb(self.family, self.priced, list(weights), [start], q=self.q, gap=gap * self.stakes, most=steps)
         kept = {
             course: float(weight)
             for course, weight in zip(weights, end.weights, strict=True)
@@ -147,7 +147,7 @@ class TreeSearch:
         gained: dict[Schedule, tuple[float, Schedule, Node]] = {}
         for prefix, node in inner_nodes(tree.root):
             actions = [action for action in self.family.choices(node.place) if node.branch(action) is None]
-            rests = [rest for rest in _rests(node)] if actions else []
+            rests = list(_rests(node)) if actions else []
             for rest, action, length in product(rests, actions, range(1, len(self.family.held) - node.place + 1)):
                 new = (action,) * length + rest[length:]
                 gain = departure_gain(node, self.worth(new), q)

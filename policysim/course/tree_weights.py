@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import numpy as np
 from scipy.optimize import linprog
@@ -91,6 +92,7 @@ def climb(
     price: Callable[[Mapping[Schedule, float]], PricedTree],
     pool: Sequence[Schedule],
     starts: Sequence[FloatArray],
+    *,
     q: float,
     gap: float,
     most: int,
@@ -139,8 +141,9 @@ def lowest_cuts(cuts: FloatArray, q: float) -> LowestCuts:
         bounds=[(0, None)] * k + [(None, None)],
         method="highs",
     )
-    shares = np.maximum(-found.ineqlin.marginals[:m], 0.0)
-    return LowestCuts(found.x[:-1], float(-found.fun * unit), shares / shares.sum())
+    solution: Any = found  # its static type allows for a failure, of which a programme with these bounds has none
+    shares = np.maximum(-solution.ineqlin.marginals[:m], 0.0)
+    return LowestCuts(solution.x[:-1], float(-solution.fun * unit), shares / shares.sum())
 
 
 def even_weights(count: int, q: float) -> FloatArray:
