@@ -35,8 +35,8 @@ RATIONALS, ROUNDED = "rationals", "directed rounding"
 MOST_EXACT = 10_000
 # Cutting planes end within this share of what there is to gain, or after so many cuts; of more states after fewer.
 GAP, CUTS, LARGE_GAP, LARGE_CUTS = 1e-7, 200, 1e-3, 30
-# Pieces of a node, and numbers in its table.
-MOST_PIECES, MOST_ENTRIES = 512, 1 << 22
+# Pieces of a node: fewer where the tables of all nodes would have more numbers.
+LEAST_PIECES, MOST_PIECES, MOST_NUMBERS = 3, 512, 50_000_000
 # Below the first the bound is that of the first, above the second that of the best plan.
 LEAST_EPSILON, MOST_EPSILON = 1e-6, 40.0
 
@@ -173,7 +173,8 @@ def _class_limit(process: Process, epsilon: float, days: int) -> ProvenLimit:
         values = upper_values(own.process)
         everyday = Schedules(own.process, (1,) * (process.horizon or 0))
         stakes = float(own.process.initial @ values[0]) - max(map(everyday.constant_value, own.open))
-        pieces = max(2 ** len(own.open), min(MOST_PIECES, MOST_ENTRIES // len(values[0])))
+        nodes = len(values[0]) * len(own.open) ** (days - 1)
+        pieces = min(max(MOST_NUMBERS // nodes, LEAST_PIECES), MOST_PIECES)
         price = partial(priced_tree, own, q=q, most=pieces, ends=values[days])
         gap, most = (GAP, CUTS) if small else (LARGE_GAP, LARGE_CUTS)
         found = climb(own, price, pool, starts, q=q, gap=gap * stakes, most=most)

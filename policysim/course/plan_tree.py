@@ -121,11 +121,31 @@ class TreePlan:
     trees: tuple[ClassTree, ...]
     family: ClassSchedules
 
+    @property
+    def horizon(self) -> int:
+        """How many decisions a course has."""
+        return int(self.courses.shape[-1])
+
+    @property
+    def classes(self) -> IntArray:
+        """The public class of each state, (n,)."""
+        return self.family.classes
+
+    @property
+    def held(self) -> tuple[int, ...]:
+        """For how many decisions each action of a course is held."""
+        return self.family.families[0].held
+
+    def local(self, kind: int, states: IntArray) -> IntArray:
+        """The positions of states among those of their class."""
+        found: IntArray = np.searchsorted(self.family.states[kind], states)
+        return found
+
     def probabilities(self, states: IntArray) -> FloatArray:
         """The probability of each of the courses, (m, K), given courses of states of one class, (m, H), of any kind."""
-        kind = int(self.family.classes[states[0, 0]])
-        tree, held = self.trees[kind], self.family.families[kind].held
-        local, days = np.searchsorted(self.family.states[kind], states), np.cumsum([0, *held])
+        kind = int(self.classes[states[0, 0]])
+        tree, held = self.trees[kind], self.held
+        local, days = self.local(kind, states), np.cumsum([0, *held])
         found: dict[Schedule, FloatArray] = {}
         whole = np.ones(len(states))
         waiting: list[tuple[Schedule, Node, FloatArray, FloatArray]] = [((), tree.root, whole, tree.poured * whole)]

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Sequence
 from policysim.question.formats import of_100, plain
 
 # In tables: all patients; and in the place of a policy's name, the schedule for all, one private choice of a schedule,
-# and the bounds of the limit.
-ALL, BEST_SCHEDULE, PLAN_ONCE = "all", "best-schedule", "plan-once"
+# reactions within a tree of courses, and the bounds of the limit.
+ALL, BEST_SCHEDULE, PLAN_ONCE, PLAN_TREE = "all", "best-schedule", "plan-once", "plan-tree"
 ACHIEVABLE, UNBEATABLE = "optimal-achievable", "optimal-unbeatable"
 # A policy that keeps less than what is proven to be the most by no more than this, as a share, keeps the most.
 TIGHT = 1e-6

@@ -70,8 +70,8 @@ def test_value_and_loss_are_those_of_all_courses_of_states(seed, epsilon):
     assert plan.value >= once.value - SLACK
 
 
-# Of seed 5 the best constant action is the best plan.
-@pytest.mark.parametrize("seed", [0, 1, 2, 3, 4, 6])
+# Of seeds 5 and 6 the best constant action is the best plan.
+@pytest.mark.parametrize("seed", [0, 1, 2, 3, 4, 7])
 def test_random_processes_keep_what_the_full_programme_does(seed):
     process = small(seed)
     for epsilon in (0.5, 2.0, 5.0):
