@@ -243,26 +243,29 @@ def gains(surplus: FloatArray, q: float) -> FloatArray:
     return np.where(surplus > 0, surplus, q * surplus)
 
 
-def charged(family: Schedules, root: Node, mass: FloatArray, q: float) -> None:
+def charged(family: Schedules, root: Node, mass: FloatArray, q: float, *, wanted: bool = False) -> None:
     """Set the masses of all nodes and the charges of all branches, from the mass of the root's prices, (L, n).
 
-    A branch whose price lies between two slopes draws one of them, with this price as the mean.
+    A branch whose price lies between two slopes draws one of them, with this price as the mean. With `wanted`, states
+    whose price is above all slopes are left out: they get the branch as seldom as they can. Then masses say where
+    there is something to gain, and charges bound nothing.
     """
     root.mass = mass
     waiting = [root]
     while waiting:
         node = waiting.pop()
         for branch in node.branches:
-            _charge(family, node, branch, q)
+            _charge(family, node, branch, q, wanted=wanted)
             waiting.append(branch.child)
 
 
-def _charge(family: Schedules, node: Node, branch: Branch, q: float) -> None:
+def _charge(family: Schedules, node: Node, branch: Branch, q: float, *, wanted: bool) -> None:
     """Set the charge of a branch and the mass of its child."""
     slopes, last, branch.charge = branch.slopes, len(branch.slopes) - 1, 0.0
     entering = np.zeros(slopes.shape)
+    slack = SAME * float(np.abs(slopes).max())
     for prices, mass in zip(node.slopes, node.mass, strict=True):
-        some = np.flatnonzero(mass)
+        some = np.flatnonzero((mass > 0) & (slopes[0] >= prices - slack) if wanted else mass)
         price, there = prices[some], slopes[:, some]
         place = (there >= price).sum(axis=0)
         above, below = np.maximum(place - 1, 0), np.minimum(place, last)

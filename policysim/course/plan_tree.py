@@ -83,6 +83,25 @@ class ClassTree:
             for branch, (low_end, high_end) in zip(node.branches, ranges, strict=True):
                 waiting.append(((*course, branch.action), branch.child, low_end, high_end))
 
+    def counted(self, family: Schedules, rewards: FloatArray | None = None) -> FloatArray:
+        """What each first state of the class is expected to earn, or to count in place of rewards, (n,)."""
+        known: dict[tuple[int, float], FloatArray] = {}
+        states = np.arange(len(family.process.initial))
+
+        def after(node: Node, poured: float) -> FloatArray:
+            if (id(node), poured) not in known:
+                found = np.zeros(len(states))
+                for branch, chance, amount in self.split(node, states, np.full(len(states), poured)):
+                    # What is poured counts no more where the rest of the course is settled.
+                    ends = amount if branch.child.forks else np.zeros(len(states))
+                    for end in np.unique(ends):
+                        worth = family.before(after(branch.child, float(end)), branch.action, node.place, rewards)
+                        found += np.where(ends == end, chance * worth, 0.0)
+                known[id(node), poured] = found
+            return known[id(node), poured]
+
+        return after(self.root, self.poured)
+
     @property
     def unit(self) -> float:
         """What a weight of 1 is in probability."""
@@ -139,6 +158,14 @@ class TreePlan:
     def local(self, kind: int, states: IntArray) -> IntArray:
         """The positions of states among those of their class."""
         found: IntArray = np.searchsorted(self.family.states[kind], states)
+        return found
+
+    def counted(self, outcome: str | None = None) -> FloatArray:
+        """What each first state is expected to earn, (n,), or an outcome of the process, not discounted; exactly."""
+        found = np.empty(len(self.classes))
+        for states, own, tree in zip(self.family.states, self.family.families, self.trees, strict=True):
+            outcomes: dict[str, FloatArray] = getattr(own.process, "outcomes", {})
+            found[states] = tree.counted(own, None if outcome is None else outcomes[outcome])
         return found
 
     def probabilities(self, states: IntArray) -> FloatArray:

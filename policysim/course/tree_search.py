@@ -11,7 +11,7 @@ from itertools import product
 import numpy as np
 
 from policies.arrays import FloatArray
-from policysim.course.course_tree import Node, departure_gain, inner_nodes, weighed_tree
+from policysim.course.course_tree import Node, charged, departure_gain, inner_nodes, weighed_tree
 from policysim.course.schedules import LEAST_GAIN, ROUNDING, Schedule, Schedules, best_of_all
 from policysim.course.tree_weights import PricedTree, climb, even_weights, priced_tree
 
@@ -144,6 +144,7 @@ class TreeSearch:
 
     def lacking(self, tree: PricedTree, q: float) -> list[Schedule]:
         """Courses that gain most, one for each prefix that they leave the tree at: another action for a while."""
+        charged(self.family, tree.root, tree.root.mass, q, wanted=True)
         gained: dict[Schedule, tuple[float, Schedule, Node]] = {}
         for prefix, node in inner_nodes(tree.root):
             actions = [action for action in self.family.choices(node.place) if node.branch(action) is None]

@@ -63,6 +63,7 @@ def test_value_and_loss_are_those_of_all_courses_of_states(seed, epsilon):
     chances, value, loss = enumerated(process, plan)
     assert chances.sum(axis=1) == pytest.approx(np.ones(len(chances)), abs=SLACK)
     assert value == pytest.approx(plan.value, abs=SLACK * 100)
+    assert process.initial @ plan.counted() == pytest.approx(value, abs=SLACK * 100)
     assert loss == pytest.approx(plan.epsilon_spent, abs=SLACK) and loss <= epsilon + SLACK
     assert (chances.min(axis=0) >= plan.weights * (1 - SLACK)).all()
     assert (chances.max(axis=0) <= math.exp(epsilon) * plan.weights * (1 + SLACK)).all()
@@ -117,6 +118,9 @@ def test_public_classes_have_trees_of_their_own(tmp_path):
     assert plan.courses.shape[0] == 2 and plan.weights.shape == plan.courses.shape[:2]
     assert plan.epsilon_spent <= 3.0 + SLACK
     assert ps.plan_once(process, epsilon=3.0).value - SLACK <= plan.value <= plan.upper_bound
+    assert process.initial @ plan.counted() == pytest.approx(plan.value, abs=SLACK)
+    free = ps.plan_tree(process, epsilon=0.0).counted("deaths")
+    assert process.initial @ plan.counted("deaths") < process.initial @ free
     states = [np.flatnonzero(plan.family.classes == kind) for kind in range(2)]
     for own in states:
         courses = np.random.default_rng(1).choice(own, size=(50, 3))
