@@ -15,13 +15,15 @@ from policysim.course.course_tree import Node, charged, departure_gain, inner_no
 from policysim.course.schedules import LEAST_GAIN, ROUNDING, Schedule, Schedules, best_of_all
 from policysim.course.tree_weights import PricedTree, climb, even_weights, priced_tree
 
-# Where there are so few courses, all are looked at, with so many pieces of a node while their weights are sought.
-FEW, PIECES_OF_FEW = 128, 64
+# Where there are so few courses, all are looked at.
+FEW = 128
 # Else so many times those that are kept, as they gain most where nothing is hidden, and then more by their gains. At so
 # many prefixes, those of the largest gains, courses leave the tree at a time.
 GROWN, PAIR, ADDED, PIECES = 1.25, 2, 6, 24
-# The weights take so many steps at most, and end within this share of what there is to gain: few courses, and others.
-STEPS_OF_FEW, GAP_OF_FEW, STEPS, GAP = 40, 2e-4, 18, 1e-3
+# While the weights are sought, nodes have so many pieces; so many steps are taken at most, and they end within this
+# share of what there is to gain: finer of so few states.
+STEPS, GAP = 18, 1e-3
+FEW_STATES, FINE_PIECES, FINE_STEPS, FINE_GAP = 1000, 64, 100, 2e-4
 # A weight of this share of the largest is none. In the end weights are whole numbers of such sums.
 NO_WEIGHT, SUMS = 1e-2, (24, 48)
 # Equal weights are taken where others are worth no more than by this share of what there is to gain.
@@ -88,7 +90,7 @@ class TreeSearch:
         even = even_weights(len(weights), self.q)
         start = np.array(list(weights.values()))
         start = (start + even) / 2 if start.any() else even
-        steps, gap = (STEPS_OF_FEW, GAP_OF_FEW) if self.few else (STEPS, GAP)
+        steps, gap = (FINE_STEPS, FINE_GAP) if self.fine else (STEPS, GAP)
         end = climb(self.family, self.priced, list(weights), [start], q=self.q, gap=gap * self.stakes, most=steps)
         kept = {
             course: float(weight)
@@ -100,7 +102,7 @@ class TreeSearch:
         # Those go whose loss costs least where all others have equal weights.
         left = {out: self.value({course: 1 for course in kept if course != out}) for out in kept}
         fewer = sorted(kept, key=lambda out: left[out])[: self.most]
-        if self.few:
+        if self.fine:
             return self.climbed(dict.fromkeys(fewer, 0.0))
         scale = even_weights(len(fewer), self.q).sum() / sum(kept[course] for course in fewer)
         found = {course: kept[course] * scale for course in fewer}
@@ -111,9 +113,14 @@ class TreeSearch:
         """Whether there are so few courses that all are looked at."""
         return math.prod(len(self.family.choices(place)) for place in range(len(self.family.held))) <= FEW
 
+    @property
+    def fine(self) -> bool:
+        """Whether there are so few states that weights are sought more finely."""
+        return len(self.family.process.initial) <= FEW_STATES
+
     def priced(self, weights: Mapping[Schedule, float]) -> PricedTree:
         """The tree of some weights, while better ones are sought."""
-        return priced_tree(self.family, weights, self.q, PIECES_OF_FEW if self.few else PIECES)
+        return priced_tree(self.family, weights, self.q, FINE_PIECES if self.fine else PIECES)
 
     def value(self, weights: Mapping[Schedule, int]) -> float:
         """What whole weights are worth."""
