@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -18,7 +18,7 @@ from policysim.course.course_tree import NOTHING, Branch, Node, blocks, weighed_
 from policysim.course.once import MOST_SCHEDULES, SCHEDULES
 from policysim.course.planning import optimal_course
 from policysim.course.process import Process, checked_features
-from policysim.course.schedules import ClassSchedules, Schedule, Schedules, public_schedules, sketch_of
+from policysim.course.schedules import ClassSchedules, Schedule, Schedules, best_of_all, public_schedules, sketch_of
 from policysim.course.tree_search import TreeSearch
 from policysim.question.protocol import SILENT, Progress
 
@@ -310,16 +310,15 @@ def _loss(q: float, weight: float, least: float, most: float) -> float:
 
 def _class_tree(family: Schedules, epsilon: float, most: int) -> ClassTree:
     """The best mechanism that is found for a class: a tree, or one choice where that is worth more."""
-    q = math.exp(-epsilon)
-    small = replace(family, process=sketch_of(family.process))
-    search = TreeSearch(small, q, most)
-    schedules = public_schedules(family, search.first, most, [epsilon])
-    if epsilon == 0 or len(schedules) < 2:
-        schedules = [search.first]
-    weights = search.weights(schedules) if len(schedules) > 1 else {search.first: 1}
+    q, first = math.exp(-epsilon), best_of_all(family)
+    schedules = [first] if epsilon == 0 else public_schedules(family, first, most, [epsilon])
+    if len(schedules) == 1:
+        weights: Mapping[Schedule, int] = {first: 1}
+    else:
+        weights = TreeSearch(replace(family, process=sketch_of(family.process)), q, most).weights(schedules)
     reached = weighed_tree(family, weights, q)
     tree = ClassTree(reached.root, reached.poured, q, None, reached.value)
-    return max(tree, _once(family, schedules, epsilon), key=_value) if len(schedules) > 1 else tree
+    return tree if len(schedules) == 1 else max(tree, _once(family, schedules, epsilon), key=_value)
 
 
 def _value(tree: ClassTree) -> float:

@@ -71,6 +71,16 @@ def test_value_and_loss_are_those_of_all_courses_of_states(seed, epsilon):
     assert plan.value >= once.value - SLACK
 
 
+def test_actions_that_are_held_are_reacted_to_after_they_end():
+    process = four_states(4)
+    plan = ps.plan_tree(process, epsilon=4.0, held=2)
+    assert (plan.courses[:, ::2] == plan.courses[:, 1::2]).all()
+    _, value, loss = enumerated(process, plan)
+    assert [value, process.initial @ plan.counted()] == pytest.approx([plan.value] * 2, abs=SLACK)
+    assert loss == pytest.approx(plan.epsilon_spent, abs=SLACK) and loss <= 4.0 + SLACK
+    assert plan.value >= ps.plan_once(process, epsilon=4.0, held=2).value - SLACK
+
+
 # Of seeds 5 and 6 the best constant action is the best plan.
 @pytest.mark.parametrize("seed", [0, 1, 2, 3, 4, 7])
 def test_random_processes_keep_what_the_full_programme_does(seed):
