@@ -99,9 +99,12 @@ class TreeSearch:
         }
         if len(kept) <= self.most:
             return kept, end.best
-        # Those go whose loss costs least where all others have equal weights.
-        left = {out: self.value({course: 1 for course in kept if course != out}) for out in kept}
-        fewer = sorted(kept, key=lambda out: left[out])[: self.most]
+        # One after the other goes, that whose loss costs least where all others have equal weights: of two courses that
+        # stand in for each other only one may go.
+        fewer = dict.fromkeys(kept, 1)
+        while len(fewer) > self.most:
+            left = [{course: 1 for course in fewer if course != out} for out in fewer]
+            fewer = max(left, key=self.value)
         if self.fine:
             return self.climbed(dict.fromkeys(fewer, 0.0))
         scale = even_weights(len(fewer), self.q).sum() / sum(kept[course] for course in fewer)
