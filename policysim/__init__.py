@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from policysim.course.budget import PrivacyBudget
     from policysim.course.course_limit import course_limit
     from policysim.course.once import OncePlan, plan_once
+    from policysim.course.plan_tree import TreePlan, plan_tree
     from policysim.course.planning import plan, policy_value
     from policysim.course.privatize_policy import privatize_policy
     from policysim.course.process import InfiniteLossWarning, Process
@@ -77,6 +78,7 @@ _HOME = {
     "Sensitivity": "policies.sensitivity",
     "Study": "policysim.study.declared",
     "TabularMDP": "policysim.course.tabular",
+    "TreePlan": "policysim.course.plan_tree",
     "beliefs": "policysim.decision.beliefs",
     "build_course": "policysim.course.treatment_course",
     "build_problem": "policysim.study.study_problem",
@@ -90,6 +92,7 @@ _HOME = {
     "make_policy": "policies.catalogue",
     "plan": "policysim.course.planning",
     "plan_once": "policysim.course.once",
+    "plan_tree": "policysim.course.plan_tree",
     "policy_value": "policysim.course.planning",
     "privacy_loss": "policies.privacy_loss",
     "privatize_policy": "policysim.course.privatize_policy",
@@ -114,6 +117,7 @@ __all__ = [
     "Sensitivity",
     "Study",
     "TabularMDP",
+    "TreePlan",
     "beliefs",
     "build_course",
     "build_problem",
@@ -128,6 +132,7 @@ __all__ = [
     "make_policy",
     "plan",
     "plan_once",
+    "plan_tree",
     "policy_value",
     "privacy_loss",
     "privatize_policy",

@@ -34,14 +34,14 @@ def add(commands: Commands) -> None:
         "--policy",
         default="exponential",
         metavar="NAME",
-        help="the policy (default: exponential); over days also plan-once",
+        help="the policy (default: exponential); over days also plan-once and plan-tree",
     )
     parser.add_argument(
         "--epsilon",
         type=one_epsilon,
         default="1",
         metavar="E",
-        help="the ε of each day's decision, or of plan-once's only one (default: 1)",
+        help="the ε of each day's decision, or of the whole course of plan-once and plan-tree (default: 1)",
     )
     parser.add_argument("--horizon", type=horizon, default="1", metavar="H", help="days of treatment (default: 1)")
     parser.add_argument(
@@ -64,7 +64,7 @@ def run(chosen: argparse.Namespace) -> int:
     from policysim.course.treatment_course import public_over_days
     from policysim.output.deliver import deliver
     from policysim.question.protocol import UsageError
-    from policysim.question.words import PLAN_ONCE
+    from policysim.question.words import PLAN_ONCE, PLAN_TREE
     from policysim.study.declared import require_scenario
     from policysim.study.study_reader import keep_study_of
 
@@ -78,11 +78,11 @@ def run(chosen: argparse.Namespace) -> int:
         )
     if chosen.log is not None and chosen.patients > MOST_ROWS:
         raise UsageError(f"--log writes a row a patient, at most {MOST_ROWS:,}: got --patients {chosen.patients:,}")
-    once = chosen.policy == PLAN_ONCE
-    if once and not over_days:
-        raise UsageError(f"--policy {PLAN_ONCE} only goes with a --horizon of several days")
+    whole = chosen.policy if chosen.policy in {PLAN_ONCE, PLAN_TREE} else None
+    if whole and not over_days:
+        raise UsageError(f"--policy {whole} only goes with a --horizon of several days")
     # One choice of a schedule is the best one; --epsilon is then that of the whole course.
-    name = Optimal.name if once else catalogue_name(chosen.policy) if over_days else chosen.policy
+    name = Optimal.name if whole else catalogue_name(chosen.policy) if over_days else chosen.policy
     with as_usage():
         make_policy(name, epsilon=chosen.epsilon)  # before a study is read
         study = require_scenario(chosen_study(chosen))
@@ -100,7 +100,7 @@ def run(chosen: argparse.Namespace) -> int:
         chosen.patients,
         chosen.horizon,
         length_public=chosen.length_public,
-        once=once,
+        whole=whole,
         log=chosen.log,
     )
     code = deliver(question, as_json=chosen.json)

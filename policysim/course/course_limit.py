@@ -4,28 +4,49 @@ from __future__ import annotations
 
 import math
 import warnings
+from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import partial
+from itertools import product
 
 import numpy as np
 
+from envs.treatment_response import is_whole
 from policies.arrays import FloatArray, non_negative
 from policies.optimal.certificate import optimal_certificate
 from policies.policy import NotApplicableError
 from policies.problem import DecisionProblem
 from policies.proof import floor_of, rounded_down
-from policysim.course.planning import DailyDecisions, optimal_course
+from policysim.course.course_proof import CourseProof, PricedCut, proven
+from policysim.course.course_tree import Node, inner_nodes
+from policysim.course.planning import DailyDecisions, optimal_course, q_table
 from policysim.course.process import Process, one_start
+from policysim.course.schedules import Schedule, Schedules, sketch_of
+from policysim.course.tree_weights import climb, even_weights, lowest_cuts, priced_tree
 
 BOUNDS_NOTHING = (
     "course_limit bounds nothing here: all who are hidden among each other begin in one state, so that to hide the "
     "first state asks for nothing. It is the value of the best plan."
 )
 
+# How a limit was proved.
+RATIONALS, ROUNDED = "rationals", "directed rounding"
+# Limits are proved in rationals up to so many states.
+MOST_EXACT = 10_000
+# Cutting planes end within this share of what there is to gain, or after so many cuts; of more states after fewer.
+GAP, CUTS, LARGE_GAP, LARGE_CUTS = 1e-7, 200, 1e-3, 30
+# Pieces of a node: fewer where the tables of all nodes would have more numbers.
+LEAST_PIECES, MOST_PIECES, MOST_NUMBERS = 3, 512, 50_000_000
+# Below the first the bound is that of the first, above the second that of the best plan.
+LEAST_EPSILON, MOST_EPSILON = 1e-6, 40.0
+
 # What a sum of floats may be too large by, and more.
 _LOWERED = 1 - Fraction(1, 2**50)
 
 
-def course_limit(process: Process, *, epsilon: float, delta: float = 0.0) -> float:
+def course_limit(
+    process: Process, *, epsilon: float, delta: float = 0.0, days: int = 1, hides: str = "first state"
+) -> float:
     """A value that no (epsilon, delta)-private mechanism for the whole course of a process exceeds.
 
     A mechanism may choose day by day or all at once, remember everything, and depend on every day's state. It hides at
@@ -35,8 +56,9 @@ def course_limit(process: Process, *, epsilon: float, delta: float = 0.0) -> flo
     most the Q-value of the first state and action under the best continuation. So the value is at most that of the best
     (epsilon, delta)-private choice between these Q-values, given the initial distribution.
 
-    Who hides the whole course of states, as `plan_once` and the rows of `compare` with hides = "course" do, hides the
-    first one. So the limit holds for them, too, but may be far above what any of them can be worth.
+    Who hides the whole course of states, as `plan_once`, `plan_tree` and the rows of `compare` with hides = "course"
+    do, hides the first one. So the limit holds for them, too, but may be far above what any of them can be worth. With
+    hides="course" the limit is theirs, and it falls with more days: over all days it is the best that can be done.
 
     Parameters
     ----------
@@ -45,7 +67,12 @@ def course_limit(process: Process, *, epsilon: float, delta: float = 0.0) -> flo
     epsilon : float
         >= 0; with inf the limit is the value of the best plan.
     delta : float, optional
-        In [0, 1).
+        In [0, 1); 0 where the course is hidden.
+    days : int, optional
+        Where the course is hidden, of so many first days what is published is private; nothing has to be hidden after
+        them. A day more multiplies the work by the number of actions, or more.
+    hides : "first state" or "course", optional
+        What every mechanism hides at least: first states among each other, or any two courses of states.
 
     Returns
     -------
@@ -55,7 +82,7 @@ def course_limit(process: Process, *, epsilon: float, delta: float = 0.0) -> flo
     Raises
     ------
     ValueError
-        For an epsilon or a delta out of range, something else than a process, or one without a best plan (`plan`).
+        For an argument out of range, something else than a process, or one without a best plan (`plan`).
 
     Warns
     -----
@@ -69,6 +96,11 @@ def course_limit(process: Process, *, epsilon: float, delta: float = 0.0) -> flo
     delta > 0, the ceilings M_a = max p(a|.) satisfy p(a|x) >= q (M_a - delta), and so the proof's sum of
     beta (q M - p) is at most q delta sum(beta), which is taken from what is lost.
 
+    Where the course is hidden, the limit is a mean of cutting planes of the largest value, which is concave in the
+    weights of what is published on the first days (`policysim.course.course_tree`). They are proved in rational
+    arithmetic (`policysim.course.course_proof`), or, of more than `MOST_EXACT` states, by sums that are rounded up by
+    more than all their roundings can amount to. There are at most `LARGE_CUTS` of these; any number of them bounds.
+
     Examples
     --------
     Two states that never change, each helped by another action on three days: of the first day's 1 a private choice
@@ -78,15 +110,106 @@ def course_limit(process: Process, *, epsilon: float, delta: float = 0.0) -> flo
     >>> mdp = TabularMDP([[[1, 0], [1, 0]], [[0, 1], [0, 1]]], [[1, 0], [0, 1]], [0.5, 0.5], horizon=3)
     >>> round(course_limit(mdp, epsilon=1.0), 3), round(course_limit(mdp, epsilon=1.0, delta=0.01), 3)
     (2.731, 2.734)
+    >>> [round(course_limit(mdp, epsilon=1.0, days=days, hides="course"), 3) for days in (1, 2, 3)]
+    [2.731, 2.462, 2.193]
     """
     if not hasattr(process, "continuation"):
         raise ValueError(f"course_limit takes a process, such as a TabularMDP, got {process!r}.")
     epsilon, delta = non_negative(epsilon, "epsilon"), non_negative(delta, "delta")
     if delta >= 1:
         raise ValueError(f"delta must be < 1, got delta={delta!r}.")
-    if one_start(process.initial, process.classes):
-        warnings.warn(BOUNDS_NOTHING, UserWarning, stacklevel=2)
-    return first_day_limit(optimal_course(process), process.initial, epsilon, delta)
+    if hides == "first state":
+        if one_start(process.initial, process.classes):
+            warnings.warn(BOUNDS_NOTHING, UserWarning, stacklevel=2)
+        if days != 1:
+            raise ValueError(f'days must be 1 where hides="first state", got days={days!r}.')
+        return first_day_limit(optimal_course(process), process.initial, epsilon, delta)
+    if hides != "course":
+        raise ValueError(f'hides must be "first state" or "course", got hides={hides!r}.')
+    if delta > 0:
+        raise ValueError(f'delta must be 0 where hides="course", got delta={delta!r}.')
+    if process.horizon is None or isinstance(days, bool) or not is_whole(days) or not 1 <= days <= process.horizon:
+        raise ValueError(f"days must be a whole number from 1 to the horizon {process.horizon}, got days={days!r}.")
+    return limit_of_first_days(process, epsilon, int(days)).value
+
+
+@dataclass(frozen=True)
+class ProvenLimit:
+    """A limit of what hides the course of states, and how it was proved: "rationals" or "directed rounding"."""
+
+    value: float
+    proof: str
+
+
+def limit_of_first_days(process: Process, epsilon: float, days: int) -> ProvenLimit:
+    """The limit of what hides the course of states, from what is published on the first days (`course_limit`)."""
+    parts = process.by_class()
+    if len(parts) == 1 and process.classes is not None and np.ptp(process.classes) > 0:
+        # States that change their class are hidden among fewer than all: the first day bounds that.
+        return ProvenLimit(first_day_limit(optimal_course(process), process.initial, epsilon), "rationals")
+    limits = [
+        (Fraction(math.fsum(process.initial[states])), _class_limit(part, epsilon, days)) for states, part in parts
+    ]
+    # A conditional distribution has a rounding of its own in each entry, and its sum another.
+    total = sum((share * Fraction(limit.value) for share, limit in limits), Fraction(0))
+    slack = sum((share * Fraction(abs(limit.value)) for share, limit in limits), Fraction(0)) * Fraction(1, 2**49)
+    exact = len(parts) == 1
+    proofs = {limit.proof for _, limit in limits}
+    return ProvenLimit(-rounded_down(-total - (0 if exact else slack)), RATIONALS if proofs == {RATIONALS} else ROUNDED)
+
+
+def _class_limit(process: Process, epsilon: float, days: int) -> ProvenLimit:
+    """The limit of the states of one public class."""
+    family, small = Schedules(process, (1,) * days), len(process.initial) <= MOST_EXACT
+    best = float(process.initial @ upper_values(process)[0]) + _rounding(process)
+    if not family.open or epsilon > MOST_EPSILON:
+        # No mechanism, or none that loses more than rounding.
+        return ProvenLimit(best, ROUNDED)
+    # What bounds a larger epsilon bounds this one.
+    epsilon = max(epsilon, LEAST_EPSILON)
+    q, pool = math.exp(-epsilon), list(product(family.open, repeat=days))
+    starts = [even_weights(len(pool), q)]
+    for own in dict.fromkeys((replace(family, process=sketch_of(process)), family)):
+        values = upper_values(own.process)
+        everyday = Schedules(own.process, (1,) * (process.horizon or 0))
+        stakes = float(own.process.initial @ values[0]) - max(map(everyday.constant_value, own.open))
+        nodes = len(values[0]) * len(own.open) ** (days - 1)
+        pieces = min(max(MOST_NUMBERS // nodes, LEAST_PIECES), MOST_PIECES)
+        price = partial(priced_tree, own, q=q, most=pieces, ends=values[days])
+        gap, most = (GAP, CUTS) if small else (LARGE_GAP, LARGE_CUTS)
+        found = climb(own, price, pool, starts, q=q, gap=gap * stakes, most=most)
+        shares = lowest_cuts(found.cuts, q).shares
+        starts = [weights for weights, share in zip(found.tried, shares, strict=True) if share > 0]
+    if small:
+        trees = [price(dict(zip(pool, weights, strict=True))).root for weights in starts]
+        cuts = [PricedCut(share, _prices(tree)) for share, tree in zip(shares[shares > 0], trees, strict=True)]
+        limit = proven(process, CourseProof(epsilon, family.open, days, values, cuts))
+        return ProvenLimit(best if limit is None else min(best, -rounded_down(-limit)), RATIONALS)
+    table = found.cuts + _rounding(process)
+    mean = lowest_cuts(table, q).shares @ table
+    most_gained = float(mean[1:].max())
+    return ProvenLimit(min(best, float(mean[0]) + max(most_gained, most_gained / q)) + _rounding(process), ROUNDED)
+
+
+def upper_values(process: Process) -> list[FloatArray]:
+    """What the best plan earns from each day on, or a little more, (n,) each; 0 after the last day."""
+    values = [np.zeros(len(process.initial))]
+    for _ in range(process.horizon or 0):
+        q_values = q_table(process, values[-1])
+        values.append(q_values.max(axis=1) + _rounding(process) / (8 * (process.horizon or 1)))
+    return values[::-1]
+
+
+def _rounding(process: Process) -> float:
+    """More than the roundings of a cut: each of its sums has a term for each state, day and action at most."""
+    n, k = process.rewards.shape
+    days = process.horizon or 1
+    return float(2.0**-49 * (n + 64) * (k + days) * days * np.abs(process.rewards).max())
+
+
+def _prices(root: Node) -> dict[Schedule, FloatArray]:
+    """The prices of each prefix of a tree, but of whole courses."""
+    return {prefix: node.slopes for prefix, node in inner_nodes(root)}
 
 
 def first_day_limit(course: DailyDecisions, initial: FloatArray, epsilon: float, delta: float = 0.0) -> float:

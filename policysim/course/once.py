@@ -68,6 +68,11 @@ class OncePlan:
     classes: IntArray
     problem: DecisionProblem
 
+    @property
+    def horizon(self) -> int:
+        """How many decisions a schedule has."""
+        return int(self.schedules.shape[-1])
+
     def actions(self, first: IntArray, chosen: IntArray, day: int) -> IntArray:
         """The actions of a day, (m,), for first states, (m,), and the schedules that were chosen for them, (m,)."""
         of_day = self.schedules[..., day]

@@ -137,7 +137,7 @@ class Schedules:
         ends: dict[Schedule, FloatArray] = {(): np.zeros(len(self.process.initial))}
         for place in reversed(range(len(self.held))):
             needed = dict.fromkeys(schedule[place:] for schedule in schedules)
-            ends = {end: self._before(ends[end[1:]], end[0], place, rewards) for end in needed}
+            ends = {end: self.before(ends[end[1:]], end[0], place, rewards) for end in needed}
         table = np.empty((len(self.process.initial), len(schedules)), order="F")
         for column, schedule in zip(table.T, schedules, strict=True):
             column[:] = ends[schedule]
@@ -147,7 +147,7 @@ class Schedules:
         """What it is worth to give everybody the same action on all days, from the initial distribution."""
         return float(self.process.initial @ self.values([(action,) * len(self.held)])[:, 0])
 
-    def _before(self, values: FloatArray, action: int, place: int, rewards: FloatArray | None = None) -> FloatArray:
+    def before(self, values: FloatArray, action: int, place: int, rewards: FloatArray | None = None) -> FloatArray:
         """What the states are worth before an action is held, (n,), if these are their values after it."""
         process = self.process
         if process.horizon is None and place == len(self.held) - 1:
@@ -184,7 +184,7 @@ class Schedules:
                 if self.held[place] == 1 and process.admissible is None and process.horizon is not None:
                     before = dict(enumerate(q_table(process, values).T))
                 else:
-                    before = {action: self._before(values, action, place) for action in self.choices(place)}
+                    before = {action: self.before(values, action, place) for action in self.choices(place)}
                 worth = {action: float(masses[place] @ column) for action, column in before.items()}
                 most = max(worth, key=lambda action: worth[action])
                 if worth[most] > worth[schedule[place]] + ROUNDING * max(map(abs, worth.values())):

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import TypeAlias
 
 import numpy as np
 
@@ -13,7 +14,9 @@ from envs.crowd import Cells, Crowd, Tally
 from envs.crowd_days import CountedDays
 from envs.treatment_response import Course, ResponseModel
 from policies.arrays import FloatArray, IntArray
+from policysim.course.course_tree import Node
 from policysim.course.once import OncePlan
+from policysim.course.plan_tree import TreePlan
 from policysim.question.protocol import SILENT, Progress
 from policysim.study.checks import Agreement
 from policysim.study.declared import ScenarioStudy
@@ -51,7 +54,7 @@ class Simulated:
 
 def simulate(
     study: ScenarioStudy,
-    plan: Sequence[FloatArray] | OncePlan,
+    plan: Sequence[FloatArray] | OncePlan | TreePlan,
     *,
     patients: int,
     exact: float,
@@ -64,8 +67,9 @@ def simulate(
     ----------
     study : ScenarioStudy
         Its scenario and utility.
-    plan : sequence of array, (n_records or more, n_actions), or OncePlan
-        p(a|x) of each day; or a schedule for each first record, which is drawn on the first day and followed.
+    plan : sequence of array, (n_records or more, n_actions), OncePlan or TreePlan
+        p(a|x) of each day; a schedule for each first record, which is drawn on the first day and followed; or a tree of
+        courses, within which it reacts.
     patients : int
         How many, >= 2.
     exact : float
@@ -86,16 +90,19 @@ def simulate(
         For fewer than two patients.
     """
     require_two(patients)
-    horizon = plan.schedules.shape[-1] if isinstance(plan, OncePlan) else len(plan)
+    horizon = plan.horizon if isinstance(plan, OncePlan | TreePlan) else len(plan)
     progress.expect(horizon)
     choosing, ward = (np.random.default_rng(stream) for stream in np.random.SeedSequence(seed).spawn(2))
     tally = Tally.of(study.scenario)
-    tables = [plan.classes[:, np.newaxis]] if isinstance(plan, OncePlan) else plan
+    tables = [plan.classes[:, np.newaxis]] if isinstance(plan, OncePlan | TreePlan) else plan
     days = CountedDays(Course(ResponseModel(study.scenario), horizon), study.utility, tables)
     crowd = Crowd.admitted(study.scenario, patients, ward)
     treat = partial(days.day, tally=tally, rng=ward)
     if isinstance(plan, OncePlan):
         _follow(plan, crowd.shared(plan.probabilities, choosing), days.cells, treat, progress)
+    elif isinstance(plan, TreePlan):
+        admitted = days.cells.crowd(crowd)
+        _react(plan, admitted, days.cells, choosing=choosing, treat=treat, progress=progress)
     else:
         crowd = days.cells.crowd(crowd)
         for day, table in enumerate(plan, 1):
@@ -114,7 +121,7 @@ def _follow(
     plan: OncePlan, chosen: Iterable[Crowd], cells: Cells, treat: Callable[..., Crowd], progress: Progress
 ) -> None:
     """Treat those who have drawn each schedule by it to the end."""
-    horizon = plan.schedules.shape[-1]
+    horizon = plan.horizon
     # Of each schedule, who has it: the cells that have patients, and these.
     groups = [(schedule, *_occupied(cells.crowd(part))) for schedule, part in enumerate(chosen)]
     for day in range(horizon):
@@ -140,6 +147,63 @@ def _given(plan: OncePlan, crowd: Crowd, cells: Cells, schedule: int, day: int) 
         some, part = where[actions == action], Crowd.empty(crowd.shape, crowd)
         part.enter(some, crowd.taken(some))
         yield int(action), part
+
+
+# Where somebody is in a tree of courses: the public class, the published prefix, and what is poured onto it.
+Standing: TypeAlias = tuple[int, Node, float]
+
+
+def _react(
+    plan: TreePlan,
+    admitted: Crowd,
+    cells: Cells,
+    *,
+    choosing: np.random.Generator,
+    treat: Callable[..., Crowd],
+    progress: Progress,
+) -> None:
+    """Treat everybody by the tree of their class: what is published next follows from the standing and the record."""
+    kinds, day = plan.classes[cells.records], 0
+    groups: list[tuple[Standing, IntArray, Crowd]] = []
+    for kind, tree in enumerate(plan.trees):
+        some = np.flatnonzero((admitted.counts > 0) & (kinds == kind))
+        groups.append(((kind, tree.root, tree.poured), some, admitted.taken(some)))
+    for length in plan.held:
+        # Who have published the same, and stand alike, are one crowd.
+        coming: dict[Standing, tuple[int, Crowd]] = {}
+        for standing, where, part in groups:
+            crowd = Crowd.empty(cells.shape, part)
+            crowd.enter(where, part)
+            for action, after, some, those in _published(plan, standing, crowd, cells, choosing):
+                coming.setdefault(after, (action, Crowd.empty(cells.shape, those)))[1].enter(some, those)
+        groups = []
+        for after, (action, crowd) in coming.items():
+            evening = crowd
+            for later in range(day + 1, day + length + 1):
+                evening = treat([(action, evening)], last=later == plan.horizon)
+            groups.append((after, *_occupied(evening)))
+        day += length
+        progress.advance(length)
+
+
+def _published(
+    plan: TreePlan, standing: Standing, crowd: Crowd, cells: Cells, rng: np.random.Generator
+) -> Iterator[tuple[int, Standing, IntArray, Crowd]]:
+    """What a crowd gets next, and where it stands then: the cells, and who."""
+    kind, node, poured = standing
+    where = crowd.where
+    states = plan.local(kind, cells.records[where])
+    branches = list(plan.trees[kind].split(node, states, np.full(len(where), poured)))
+    chances, amounts = (np.zeros((len(crowd.counts), len(branches))) for _ in range(2))
+    for column, (_, chance, amount) in enumerate(branches):
+        chances[where, column], amounts[where, column] = chance, amount
+    for column, shared in enumerate(crowd.shared(chances, rng)):
+        branch, there = branches[column][0], shared.where
+        # What is poured counts no more where the rest of the course is settled.
+        ends = amounts[there, column] if branch.child.forks else np.zeros(len(there))
+        for amount in np.unique(ends):
+            some = there[ends == amount]
+            yield branch.action, (kind, branch.child, float(amount)), some, shared.taken(some)
 
 
 def _occupied(crowd: Crowd) -> tuple[IntArray, Crowd]:

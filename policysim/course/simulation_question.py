@@ -11,6 +11,7 @@ from policies.arrays import FloatArray
 from policies.optimal.optimum import daily_name
 from policies.policy import Policy
 from policysim.course.once import OncePlan, plan_once
+from policysim.course.plan_tree import TreePlan, plan_tree
 from policysim.course.planning import optimal_course, policy_value
 from policysim.course.process import NotEnoughMemoryError
 from policysim.course.simulation import Simulated, simulate
@@ -20,7 +21,7 @@ from policysim.question.answer import Answer
 from policysim.question.formats import days, decimals
 from policysim.question.protocol import Progress, Question, UsageError
 from policysim.question.screen_lines import wrap
-from policysim.question.words import PLAN_ONCE
+from policysim.question.words import PLAN_ONCE, PLAN_TREE
 from policysim.study.basis import basis
 from policysim.study.checks import MOST_ERRORS
 from policysim.study.declared import ScenarioStudy
@@ -39,13 +40,13 @@ class SimulationQuestion(Question):
     study : ScenarioStudy
         Scenario, utility and seed.
     policy : Policy
-        Chooses each day, or once.
+        Chooses each day, or once; of plan-tree only its epsilon counts.
     patients, horizon : int
         How many, over how many days.
     length_public : bool
         Whether when a patient's stay ends is declared public.
-    once : bool
-        Whether the policy chooses one schedule for all days (`policysim.course.once`).
+    whole : str or None
+        What spends one epsilon on the whole course in place of a choice each day: "plan-once" or "plan-tree".
     log : Path or None
         Where each patient is written, on the way; for one day only. Without one, patients are only counted.
     """
@@ -55,7 +56,7 @@ class SimulationQuestion(Question):
     patients: int
     horizon: int
     length_public: bool = False
-    once: bool = False
+    whole: str | None = None
     log: Path | None = None
     unit: ClassVar[str] = "step"
 
@@ -71,7 +72,7 @@ class SimulationQuestion(Question):
             plan, exact = self._plan(progress)
         except NotEnoughMemoryError as error:
             raise UsageError(f"--horizon {self.horizon}: {error}") from None
-        if log is None or isinstance(plan, OncePlan):
+        if log is None or isinstance(plan, OncePlan | TreePlan):
             found = simulate(study, plan, patients=self.patients, exact=exact, seed=study.seed, progress=progress)
         else:
             # Only such a question needs what writes files.
@@ -100,14 +101,17 @@ class SimulationQuestion(Question):
             exit_code=0 if found.agreement.agrees else EXIT_CHECK,
         )
 
-    def _plan(self, progress: Progress) -> tuple[Sequence[FloatArray] | OncePlan, float]:
-        """p(a|x) of each day, or of each schedule; and the exact value."""
+    def _plan(self, progress: Progress) -> tuple[Sequence[FloatArray] | OncePlan | TreePlan, float]:
+        """p(a|x) of each day, of each schedule, or a tree of courses; and the exact value."""
         if self.horizon == 1:
             problem = build_problem(self.study)
             table = self.policy.probabilities(problem)
             return [table], problem.value(table)
         process = build_course(self.study, self.horizon, length_public=self.length_public)
-        if self.once:
+        if self.whole == PLAN_TREE:
+            tree = plan_tree(process, epsilon=self.policy.epsilon, advance=progress)
+            return tree, tree.value
+        if self.whole == PLAN_ONCE:
             plan = plan_once(process, epsilon=self.policy.epsilon, policy=self.policy, advance=progress)
             return plan, plan.value
         progress.expect(self.horizon)
@@ -120,14 +124,14 @@ class SimulationQuestion(Question):
 
 def _name(question: SimulationQuestion) -> str:
     name = question.policy.name
-    return PLAN_ONCE if question.once else daily_name(name) if question.horizon > 1 else name
+    return question.whole or (daily_name(name) if question.horizon > 1 else name)
 
 
 def _lines(question: SimulationQuestion, simulated: Simulated) -> list[str]:
     study, policy, horizon, found = question.study, question.policy, question.horizon, simulated.agreement
     places = max(LEAST_DECIMALS, decimals(found.standard_error))
     mean, exact, low, high = (f"{value:.{places}f}" for value in (found.mean, found.exact, *found.interval))
-    of_what = " in all" if question.once else " a day" if horizon > 1 else ""
+    of_what = " in all" if question.whole else " a day" if horizon > 1 else ""
     spends = f" at ε = {policy.epsilon:g}{of_what}" if policy.uses_epsilon else ""
     if not found.agrees:
         verdict = f"they DISAGREE: more than {MOST_ERRORS:g} is no chance"

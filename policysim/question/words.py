@@ -6,8 +6,8 @@ import math
 from collections.abc import Iterable, Sequence
 
 # In tables: all patients; and in the place of a policy's name, the schedule for all, one private choice of a schedule,
-# and the bounds of the limit.
-ALL, BEST_SCHEDULE, PLAN_ONCE = "all", "best-schedule", "plan-once"
+# reactions within a tree of courses, and the bounds of the limit.
+ALL, BEST_SCHEDULE, PLAN_ONCE, PLAN_TREE = "all", "best-schedule", "plan-once", "plan-tree"
 ACHIEVABLE, UNBEATABLE = "optimal-achievable", "optimal-unbeatable"
 # The ways to publish treatments.
 NOTHING, NOISY_TABLE, NOISY_VALUES, TRUEST = "nothing", "noisy table", "noisy values", "noisy values, most true"

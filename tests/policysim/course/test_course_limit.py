@@ -2,20 +2,27 @@
 
 import math
 from contextlib import nullcontext
+from dataclasses import replace
 from itertools import product
 
 import gymnasium
 import numpy as np
 import pytest
+from course_programme import best_of_all_courses, four_states
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import optimize, sparse
+from small_studies import write_small_study
 
 import policysim as ps
 from policies.optimal import certificate
 from policies.optimal.value_limit import value_limit
 from policies.policy import NotApplicableError
+from policysim.course import course_limit
+from policysim.course.course_limit import limit_of_first_days
+from policysim.course.course_proof import proven
 from policysim.course.planning import optimal_course
+from policysim.course.schedules import Schedules
 
 
 def process(seed, n_states=3, n_actions=2, horizon=2):
@@ -133,6 +140,78 @@ def test_over_one_day_the_limit_is_the_optimum():
         best = problem.value(ps.make_policy("optimal", epsilon=1.3).probabilities(problem))
         limit = limit_of(mdp, epsilon=1.3)
         assert best - 1e-12 <= limit == pytest.approx(best, abs=1e-8 * np.abs(mdp.rewards).max())
+
+
+@pytest.mark.parametrize(
+    ("days", "epsilon", "most"),
+    [
+        (1, 1.0, 0.758),
+        (2, 1.0, 0.530),
+        (2, 2.0, 0.723),
+        (2, 5.0, 0.967),
+        (3, 1.0, None),
+        (3, 2.0, None),
+        (3, 5.0, None),
+    ],
+)
+def test_more_days_lower_the_limit_of_what_hides_the_course_to_the_optimum(days, epsilon, most):
+    mdp = four_states(3)
+    constant = max(map(Schedules(mdp, (1, 1, 1)).constant_value, range(3)))
+    stakes = ps.plan(mdp).value - constant
+    optimum = best_of_all_courses(mdp, epsilon)
+    limit = ps.course_limit(mdp, epsilon=epsilon, days=days, hides="course")
+    assert optimum <= limit + 1e-9
+    assert (limit - constant) / stakes <= (most or (optimum - constant) / stakes + 1e-6)
+    assert limit_of_first_days(mdp, epsilon, days).proof == "rationals"
+
+
+@pytest.mark.parametrize("seed", [0, 1, 3])
+def test_no_mechanism_that_hides_the_course_exceeds_its_limit(seed):
+    mdp = process(seed, n_states=3, n_actions=2, horizon=3)
+    size = np.abs(mdp.rewards).max()
+    for epsilon in (0.5, 3.0):
+        best = best_of_all_courses(mdp, epsilon)
+        limits = [ps.course_limit(mdp, epsilon=epsilon, days=days, hides="course") for days in (1, 2, 3)]
+        assert best - 1e-8 * size <= limits[2] <= limits[1] + 1e-5 * size <= limits[0] + 2e-5 * size
+        assert limits[0] <= ps.plan(mdp).value + 1e-8 * size
+    free = mdp.initial @ Schedules(mdp, (1, 1, 1)).values(list(product(range(2), repeat=3)))
+    values = [free.max(), ps.plan(mdp).value]
+    for epsilon, value in zip((0.0, 50.0), values, strict=True):
+        limit = ps.course_limit(mdp, epsilon=epsilon, days=2 if epsilon else 3, hides="course")
+        assert value - 1e-9 * size <= limit <= value + 1e-4 * size
+
+
+def test_rounding_outward_stands_above_what_is_proved_in_rationals(monkeypatch):
+    mdp = four_states(3)
+    exact = limit_of_first_days(mdp, 2.0, 2)
+    monkeypatch.setattr(course_limit, "MOST_EXACT", 3)
+    rounded = limit_of_first_days(mdp, 2.0, 2)
+    assert (exact.proof, rounded.proof) == ("rationals", "directed rounding")
+    # Fewer cuts, and rounded up.
+    assert exact.value - 1e-9 <= rounded.value <= exact.value + 2e-3
+
+
+def test_prices_of_masses_that_promise_less_than_what_follows_prove_nothing():
+    """The planted defects: a future that is worth less than it is, and a process that is not the one of the proof."""
+    mdp, seen = four_states(3), []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(course_limit, "proven", lambda *proof: seen.append(proof) or proven(*proof))
+        limit_of_first_days(mdp, 2.0, 2)
+    ((_, proof),) = seen
+    assert proven(mdp, proof) is not None
+    lowered = [values - 1e-6 for values in proof.values]
+    assert proven(mdp, replace(proof, values=lowered)) is None
+    # At another epsilon the same prices prove another limit, and a higher one.
+    assert proven(mdp, replace(proof, epsilon=3.0)) > proven(mdp, proof)
+    assert proven(mdp, replace(proof, cuts=[])) is None
+
+
+def test_public_classes_and_masks_keep_their_limits(tmp_path):
+    study = ps.load_study(write_small_study(tmp_path))
+    course = ps.build_course(study, 3).with_public(["age"])
+    limits = [ps.course_limit(course, epsilon=2.0, days=days, hides="course") for days in (1, 2)]
+    assert ps.plan_tree(course, epsilon=2.0, courses=6).value <= limits[1] <= limits[0] + 1e-6
+    assert limits[0] == pytest.approx(ps.course_limit(course, epsilon=2.0), abs=1e-6)
 
 
 def test_more_epsilon_and_more_delta_never_lower_it():
@@ -260,6 +339,10 @@ def test_what_duality_finds_stated_with_a_delta_is_caught(large):
         ({"epsilon": 1.0, "delta": -1e-9}, "delta must be >= 0"),
         ({"epsilon": 1.0, "delta": 1.0}, r"delta must be < 1, got delta=1.0"),
         ({"epsilon": 1.0, "delta": math.nan}, "delta must be >= 0"),
+        ({"epsilon": 1.0, "days": 2}, "days must be 1 where"),
+        ({"epsilon": 1.0, "days": 3, "hides": "course"}, "days must be a whole number from 1 to the horizon 2"),
+        ({"epsilon": 1.0, "delta": 0.1, "hides": "course"}, "delta must be 0 where"),
+        ({"epsilon": 1.0, "hides": "nothing"}, "hides must be"),
     ],
 )
 def test_what_is_out_of_range_is_named(options, message):

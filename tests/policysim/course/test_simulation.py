@@ -185,7 +185,8 @@ def test_over_several_days_the_optimum_of_each_day_has_its_own_name(capsys, path
     assert (code, err) == (0, "") and "1 day, optimal at ε = 1.\n" in one
 
 
-def test_one_choice_of_a_schedule_is_simulated(capsys, path):
+@pytest.mark.parametrize(("way", "plan"), [("plan-once", ps.plan_once), ("plan-tree", ps.plan_tree)])
+def test_a_plan_of_the_whole_course_is_simulated(capsys, path, way, plan):
     arguments = (
         "simulate",
         str(path),
@@ -194,17 +195,30 @@ def test_one_choice_of_a_schedule_is_simulated(capsys, path):
         "--horizon",
         "3",
         "--policy",
-        "plan-once",
+        way,
         "--epsilon",
         "2",
     )
     code, out, err = run(capsys, *arguments)
     assert (code, err) == (0, "")
-    assert "20,000 simulated patients, 3 days, plan-once at ε = 2 in all." in out and "they agree" in out
+    assert f"20,000 simulated patients, 3 days, {way} at ε = 2 in all." in out and "they agree" in out
     document = json.loads(run(capsys, *arguments, "--json")[1])
-    assert document["policy"] == "plan-once"
+    assert document["policy"] == way
     course = ps.build_course(ps.load_study(path), 3)
-    assert document["exact"] == pytest.approx(ps.plan_once(course, epsilon=2.0).value, abs=1e-12)
+    assert document["exact"] == pytest.approx(plan(course, epsilon=2.0).value, abs=1e-12)
+
+
+@pytest.mark.parametrize("kind", ["onset", "public"])
+def test_a_hundred_million_patients_have_the_exact_value_of_a_tree_of_courses(tmp_path, kind):
+    scenario, text = OWN[kind]
+    study = ps.load_study(write_small_study(tmp_path, study=text, scenario=scenario))
+    course = ps.build_course(study, 3)
+    plan = ps.plan_tree(course, epsilon=6.0)
+    assert plan.value > ps.plan_once(course, epsilon=6.0).value + 1e-4
+    found = simulate(study, plan, patients=10**8, exact=plan.value, seed=8)
+    assert found.agreement.errors_apart <= 4
+    assert not replace(found.agreement, exact=plan.value * 1.005).agrees
+    assert sum(found.treatments.values()) >= 10**8
 
 
 def test_a_schedule_is_kept_to_the_end(path):
@@ -250,6 +264,7 @@ def test_a_value_that_is_wrong_is_exit_code_four(capsys, path, monkeypatch):
         (("--epsilon", "-1"), "--epsilon must be one number >= 0, got '-1'"),
         (("--horizon", "2", "--sensitive", "age"), "over days what is public must never change, and infected, fever"),
         (("--length-public",), "--length-public only goes with a --horizon of several days"),
+        (("--policy", "plan-tree"), "--policy plan-tree only goes with a --horizon of several days"),
         (("--policy", "plan-once"), "--policy plan-once only goes with a --horizon of several days"),
     ],
 )

@@ -1,0 +1,343 @@
+"""A mechanism that reacts, day by day, within a published tree of courses: within one epsilon for all days."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from envs.treatment_response import is_whole
+from policies.adjacency import AnyRecord
+from policies.arrays import FloatArray, IntArray, non_negative
+from policies.optimal.optimum import Optimal
+from policies.problem import DecisionProblem
+from policysim.course.course_limit import first_day_limit
+from policysim.course.course_tree import NOTHING, Branch, Node, blocks, weighed_tree
+from policysim.course.once import MOST_SCHEDULES, SCHEDULES
+from policysim.course.planning import optimal_course
+from policysim.course.process import Process, checked_features
+from policysim.course.schedules import ClassSchedules, Schedule, Schedules, best_of_all, public_schedules, sketch_of
+from policysim.course.tree_search import TreeSearch
+from policysim.question.protocol import SILENT, Progress
+
+# A larger epsilon is spent as this one: what it leaves of the benefit is below rounding.
+LARGEST_EPSILON = 500.0
+
+
+@dataclass(frozen=True, eq=False)
+class ClassTree:
+    """The mechanism of one public class.
+
+    Attributes
+    ----------
+    root : Node
+        Of the published tree; its pieces are sorted for each state of the class.
+    poured : float
+        How much is poured onto the lowest mass of the root, so that all is 1.
+    q : float
+        e^-epsilon.
+    first : array, (n_branches, n), or None
+        How much of it each branch of the root gets; None if that follows from the pieces, as everywhere else.
+    value : float
+        From the first states of the class.
+    """
+
+    root: Node
+    poured: float
+    q: float
+    first: FloatArray | None
+    value: float
+
+    def split(
+        self, node: Node, states: IntArray, poured: FloatArray
+    ) -> Iterator[tuple[Branch, FloatArray, FloatArray]]:
+        """The branches after a node: each with its probability and what is poured onto it, for states, (m,)."""
+        mass = self.q * node.weight + (1 - self.q) * poured
+        for place, branch in enumerate(node.branches):
+            if node is self.root and self.first is not None:
+                amount = self.first[place, states]
+            elif node.owners is None:
+                amount = poured
+            else:
+                taken = np.clip(poured - (np.cumsum(node.widths) - node.widths)[:, None], 0.0, node.widths[:, None])
+                amount = np.where(node.owners[:, states] == place, taken, 0.0).sum(axis=0)
+            yield branch, (self.q * branch.child.weight + (1 - self.q) * amount) / mass, amount
+
+    def leaves(self) -> Iterator[tuple[Schedule, float, float, float]]:
+        """Each course, its weight, and the least and the most that is poured onto it, whatever the states are."""
+        waiting: list[tuple[Schedule, Node, float, float]] = [((), self.root, self.poured, self.poured)]
+        while waiting:
+            course, node, least, most = waiting.pop()
+            if not node.branches:
+                yield course, node.weight, least, most
+            ranges = [(math.inf, -math.inf)] * len(node.branches)
+            for some in blocks(len(self.root.base)):
+                states = np.arange(some.start, min(some.stop, len(self.root.base)))
+                low, high = (self.split(node, states, np.full(len(states), end)) for end in (least, most))
+                ranges = [
+                    (min(before[0], lowest.min()), max(before[1], highest.max()))
+                    for before, (_, _, lowest), (_, _, highest) in zip(ranges, low, high, strict=True)
+                ]
+            for branch, (low_end, high_end) in zip(node.branches, ranges, strict=True):
+                waiting.append(((*course, branch.action), branch.child, low_end, high_end))
+
+    def counted(self, family: Schedules, rewards: FloatArray | None = None) -> FloatArray:
+        """What each first state of the class is expected to earn, or to count in place of rewards, (n,)."""
+        known: dict[tuple[int, float], FloatArray] = {}
+        states = np.arange(len(family.process.initial))
+
+        def after(node: Node, poured: float) -> FloatArray:
+            if (id(node), poured) not in known:
+                found = np.zeros(len(states))
+                for branch, chance, amount in self.split(node, states, np.full(len(states), poured)):
+                    # What is poured counts no more where the rest of the course is settled.
+                    ends = amount if branch.child.forks else np.zeros(len(states))
+                    for end in np.unique(ends):
+                        worth = family.before(after(branch.child, float(end)), branch.action, node.place, rewards)
+                        found += np.where(ends == end, chance * worth, 0.0)
+                known[id(node), poured] = found
+            return known[id(node), poured]
+
+        return after(self.root, self.poured)
+
+    @property
+    def unit(self) -> float:
+        """What a weight of 1 is in probability."""
+        return 1 / (self.q * self.root.weight + (1 - self.q) * self.poured)
+
+
+@dataclass(frozen=True, eq=False)
+class TreePlan:
+    """A mechanism that publishes a course of actions and reacts to each day's state: see `plan_tree`.
+
+    Attributes
+    ----------
+    courses : array of int, (K, H)
+        The courses that may be published; with public classes (n_classes, K, H): each has its own.
+    weights : array, (K,) or (n_classes, K)
+        m: whatever the states are, course a is published with a probability from m_a to e^epsilon m_a. 0 for courses
+        that fill up the rows of a class that has fewer.
+    value : float
+        The expected return from the initial distribution, exactly.
+    epsilon_spent : float
+        The exact privacy loss of the published course: the largest log-ratio of its probabilities over all pairs of
+        courses of states of one class. delta is 0.
+    upper_bound : float
+        No epsilon-private mechanism for the course has a larger value (`course_limit` of the first day).
+    trees : tuple of ClassTree
+        What each class does.
+    family : ClassSchedules
+        The classes and their states.
+    """
+
+    courses: IntArray
+    weights: FloatArray
+    value: float
+    epsilon_spent: float
+    upper_bound: float
+    trees: tuple[ClassTree, ...]
+    family: ClassSchedules
+
+    @property
+    def horizon(self) -> int:
+        """How many decisions a course has."""
+        return int(self.courses.shape[-1])
+
+    @property
+    def classes(self) -> IntArray:
+        """The public class of each state, (n,)."""
+        return self.family.classes
+
+    @property
+    def held(self) -> tuple[int, ...]:
+        """For how many decisions each action of a course is held."""
+        return self.family.families[0].held
+
+    def local(self, kind: int, states: IntArray) -> IntArray:
+        """The positions of states among those of their class."""
+        found: IntArray = np.searchsorted(self.family.states[kind], states)
+        return found
+
+    def counted(self, outcome: str | None = None) -> FloatArray:
+        """What each first state is expected to earn, (n,), or an outcome of the process, not discounted; exactly."""
+        found = np.empty(len(self.classes))
+        for states, own, tree in zip(self.family.states, self.family.families, self.trees, strict=True):
+            outcomes: dict[str, FloatArray] = getattr(own.process, "outcomes", {})
+            found[states] = tree.counted(own, None if outcome is None else outcomes[outcome])
+        return found
+
+    def probabilities(self, states: IntArray) -> FloatArray:
+        """The probability of each of the courses, (m, K), given courses of states of one class, (m, H), of any kind."""
+        kind = int(self.classes[states[0, 0]])
+        tree, held = self.trees[kind], self.held
+        local, days = self.local(kind, states), np.cumsum([0, *held])
+        found: dict[Schedule, FloatArray] = {}
+        whole = np.ones(len(states))
+        waiting: list[tuple[Schedule, Node, FloatArray, FloatArray]] = [((), tree.root, whole, tree.poured * whole)]
+        while waiting:
+            course, node, chance, poured = waiting.pop()
+            if not node.branches:
+                # One choice may publish a course in several ways.
+                found[course] = found.get(course, 0.0) + chance
+                continue
+            for branch, part, amount in tree.split(node, local[:, days[node.place]], poured):
+                actions = (branch.action,) * held[node.place]
+                waiting.append(((*course, *actions), branch.child, chance * part, amount))
+        courses = self.courses if self.family.single else self.courses[kind]
+        nobody = np.zeros(len(states))
+        # A course that fills up rows stands for itself once.
+        return np.column_stack([found.pop(tuple(course), nobody) for course in courses.tolist()])
+
+    def __repr__(self) -> str:
+        """In a line."""
+        count, length = self.courses.shape[-2:]
+        return (
+            f"TreePlan({count} courses of {length} decisions, value={self.value:.6g}, "
+            f"epsilon_spent={self.epsilon_spent:.6g}, upper_bound={self.upper_bound:.6g})"
+        )
+
+
+def plan_tree(
+    process: Process,
+    *,
+    epsilon: float,
+    courses: int = SCHEDULES,
+    held: int | None = None,
+    public: Sequence[str] = (),
+    advance: Callable[[], object] | Progress = SILENT,
+) -> TreePlan:
+    """React to each day's state within a published tree of courses, hiding the whole course of states.
+
+    Above about epsilon = 2 this keeps more than choosing once (`plan_once`) or than choosing each day by itself. The
+    courses and their weights come from the process and its initial distribution alone, which are public: those of the
+    best choice once and those that gain most, with the best weights for them, until more courses raise the value by
+    less than 0.1 % of what there is to gain, or cutting planes prove that no weights are better. Where there are at
+    most 128 courses, all are looked at. The search is local otherwise, and other trees may be better.
+
+    Parameters
+    ----------
+    process : Process
+        A `TabularMDP` with a horizon, or the course of a treatment (`build_course`).
+    epsilon : float
+        Of the whole course, >= 0.
+    courses : int, optional
+        How many there are at most for each public class, from 2 to 62.
+    held : int, optional
+        For how many decisions each action is held (`plan_once`).
+    public : sequence of str, optional
+        Features of the state that are public, beside those that are so in the process; they must never change.
+    advance : callable or Progress, optional
+        Called after each part of the work.
+
+    Returns
+    -------
+    TreePlan
+
+    Raises
+    ------
+    ValueError
+        For something else than a process with a horizon, or a process that has no schedule (`plan_once`).
+
+    Notes
+    -----
+    A course a is published with probability q(a|s) = product over days t of pi_t(a_t|a_1..a_t-1, s_1..s_t), given the
+    course of states s. It is hidden if q(a|s) <= e^epsilon q(a|s') for all a and any two courses of states s, s' of one
+    public class.
+
+    Proof. Let M(h) be the sum of the weights m over the courses that begin with the published prefix h. The mechanism
+    keeps q(h|s) within [M(h), e^epsilon M(h)]. So it is at the root, where q = 1 and the sum of m is from e^-epsilon to
+    1. If it is so at h, then whatever today's state is, the mechanism splits q(h|s) among the actions that continue h
+    into parts of [M(ha), e^epsilon M(ha)]: they exist, since these bounds add up to those of h. On the last day
+    m_a <= q(a|s) <= e^epsilon m_a for every a and s, so that two courses of states differ by e^epsilon at most. Each
+    part depends only on the states so far. No course outside the tree is ever published. The largest and the smallest
+    q(a|s) over all s are found exactly, from the largest and smallest parts in any state: `epsilon_spent` is the
+    logarithm of their largest ratio.
+
+    That a process ends by itself shows, and is taken as public, as everywhere (`plan_once`).
+
+    Examples
+    --------
+    A fault may come back on each day, and to repair (1) costs something:
+
+    >>> from policysim.course.tabular import TabularMDP
+    >>> moves = [[[0.9, 0.1], [0.9, 0.1]], [[0.2, 0.8], [0.9, 0.1]]]
+    >>> mdp = TabularMDP(moves, [[0.0, -0.3], [-1.0, -0.3]], [0.6, 0.4], horizon=3)
+    >>> found = plan_tree(mdp, epsilon=3.0)
+    >>> found.courses.tolist(), round(found.value, 3), round(found.epsilon_spent, 9)
+    ([[0, 0, 0], [0, 1, 0], [1, 0, 0], [1, 0, 1], [1, 1, 0]], -0.341, 3.0)
+    """
+    if not hasattr(process, "continuation"):
+        raise ValueError(f"plan_tree takes a process, such as a TabularMDP, got {process!r}.")
+    if process.horizon is None:
+        raise ValueError("plan_tree needs a horizon: give the process one, or choose once (plan_once).")
+    if not is_whole(courses) or not 2 <= courses <= MOST_SCHEDULES:
+        raise ValueError(f"courses must be from 2 to {MOST_SCHEDULES}, got courses={courses!r}.")
+    epsilon = min(non_negative(epsilon, "epsilon"), LARGEST_EPSILON)
+    process = process.with_public(checked_features(public))
+    progress = Progress.of(advance)
+    family = ClassSchedules.of(process, held)
+    progress.expect(len(family.families) + 1)
+    limit = first_day_limit(optimal_course(process), process.initial, epsilon)
+    progress.advance()
+    trees = []
+    for own in family.families:
+        trees.append(_class_tree(own, epsilon, courses))
+        progress.advance()
+    shares = [float(process.initial[states].sum()) for states in family.states]
+    leaves = [sorted(tree.leaves()) for tree in trees]
+    most = max(map(len, leaves))
+    weights = [
+        [tree.unit * tree.q * weight for _, weight, _, _ in ends] + [0.0] * (most - len(ends))
+        for tree, ends in zip(trees, leaves, strict=True)
+    ]
+    return TreePlan(
+        courses=family.expanded([[course for course, _, _, _ in ends] for ends in leaves]),
+        weights=np.array(weights[0] if family.single else weights),
+        value=sum(share * tree.value for share, tree in zip(shares, trees, strict=True)),
+        epsilon_spent=max(_loss(tree.q, *end[1:]) for tree, ends in zip(trees, leaves, strict=True) for end in ends),
+        upper_bound=limit,
+        trees=tuple(trees),
+        family=family,
+    )
+
+
+def _loss(q: float, weight: float, least: float, most: float) -> float:
+    """The log-ratio of the largest and the smallest probability of a course."""
+    return math.log((q * weight + (1 - q) * most) / (q * weight + (1 - q) * least))
+
+
+def _class_tree(family: Schedules, epsilon: float, most: int) -> ClassTree:
+    """The best mechanism that is found for a class: a tree, or one choice where that is worth more."""
+    q, first = math.exp(-epsilon), best_of_all(family)
+    schedules = [first] if epsilon == 0 else public_schedules(family, first, most, [epsilon])
+    if len(schedules) == 1:
+        weights: Mapping[Schedule, int] = {first: 1}
+    else:
+        weights = TreeSearch(replace(family, process=sketch_of(family.process)), q, most).weights(schedules)
+    reached = weighed_tree(family, weights, q)
+    tree = ClassTree(reached.root, reached.poured, q, None, reached.value)
+    return tree if len(schedules) == 1 else max(tree, _once(family, schedules, epsilon), key=_value)
+
+
+def _value(tree: ClassTree) -> float:
+    return tree.value
+
+
+def _once(family: Schedules, schedules: Sequence[Schedule], epsilon: float) -> ClassTree:
+    """The best private choice of one of the schedules, as a tree that branches at its root only."""
+    q, problem = math.exp(-epsilon), DecisionProblem(family.values(schedules), family.process.initial, AnyRecord())
+    chances = Optimal(epsilon).probabilities(problem)
+    used = np.flatnonzero(chances.min(axis=0) > 0)
+    branches: list[Branch] = []
+    weights = chances.min(axis=0)[used] / q
+    for name, weight in zip(used, weights, strict=True):
+        node = Node(len(family.held), NOTHING, NOTHING, np.array([weight]))
+        for place, action in reversed(list(enumerate(schedules[int(name)]))):
+            branch = Branch(action, node, NOTHING, NOTHING)
+            node = Node(place, NOTHING, NOTHING, np.array([weight]), (branch,))
+        branches += node.branches
+    root = Node(0, family.process.initial, NOTHING, weights, tuple(branches))
+    poured = (chances[:, used].T - q * weights[:, None]) / (1 - q)
+    return ClassTree(root, (1 - q * root.weight) / (1 - q), q, poured, problem.value(chances))

@@ -1,0 +1,181 @@
+"""The tree of courses: its value and its loss by enumeration, against the full programme over all mechanisms."""
+
+import math
+from dataclasses import fields, replace
+from itertools import product
+
+import numpy as np
+import pytest
+from course_programme import best_of_all_courses, four_states
+from small_processes import random_arrays
+from small_studies import SCENARIO, write_small_study
+
+import policysim as ps
+from policysim.course.course_tree import course_gain
+from policysim.course.plan_tree import ClassTree
+from policysim.course.schedules import Schedules
+from policysim.course.tree_weights import even_weights, priced_tree
+
+SLACK = 1e-12
+
+
+def share_of(process, value):
+    """The share of the benefit: 0 for the best constant action, 1 for the best plan."""
+    constant = max(map(Schedules(process, (1,) * process.horizon).constant_value, range(len(process.actions))))
+    return (value - constant) / (ps.plan(process).value - constant)
+
+
+def small(seed, horizon=3):
+    rng = np.random.default_rng(seed)
+    moves, rewards, initial, _ = random_arrays(rng, int(rng.integers(2, 5)), int(rng.integers(2, 4)), sparse=True)
+    return ps.TabularMDP(moves, rewards, initial, horizon=horizon, discount=float(rng.choice([1.0, 0.8])))
+
+
+def enumerated(process, plan):
+    """q(a|s) of every course of states, (n^H, K), the value of what is published, and the largest log-ratio."""
+    n, k = process.rewards.shape
+    moves = process.stacked.toarray().reshape(k, n, n)
+    states = np.array(list(product(range(n), repeat=process.horizon)))
+    chances, value = plan.probabilities(states), 0.0
+    for course, column in zip(plan.courses, chances.T, strict=True):
+        reached, earned = column * process.initial[states[:, 0]], np.zeros(len(states))
+        for day, action in enumerate(course):
+            earned += process.discount**day * process.rewards[states[:, day], action]
+            if day + 1 < len(course):
+                reached = reached * moves[action, states[:, day], states[:, day + 1]]
+        value += float(reached @ earned)
+    return chances, value, float(np.log(chances.max(axis=0) / chances.min(axis=0)).max())
+
+
+@pytest.mark.parametrize(("epsilon", "least"), [(1.0, 0.4329), (2.0, 0.6569), (5.0, 0.946), (8.0, 0.994)])
+def test_the_process_of_four_states_keeps_what_its_full_programme_does(epsilon, least):
+    process = four_states(3)
+    plan = ps.plan_tree(process, epsilon=epsilon)
+    assert share_of(process, plan.value) >= least
+    assert plan.value <= best_of_all_courses(process, epsilon) + SLACK <= plan.upper_bound + 1e-9
+
+
+@pytest.mark.parametrize(("epsilon", "least"), [(5.0, 0.9335), (10.0, 0.9985)])
+def test_the_ward_keeps_what_is_known_and_no_two_courses_go_that_stand_in_for_each_other(epsilon, least):
+    # At epsilon 10 all 27 courses gain, and 16 are kept.
+    process = ps.build_course(ps.load_study("examples/ward/study.toml"), 3)
+    assert share_of(process, ps.plan_tree(process, epsilon=epsilon).value) >= least
+
+
+@pytest.mark.parametrize("epsilon", [0.0, 1.0, 3.0, 6.0])
+@pytest.mark.parametrize("seed", range(3))
+def test_value_and_loss_are_those_of_all_courses_of_states(seed, epsilon):
+    process = small(seed)
+    plan = ps.plan_tree(process, epsilon=epsilon)
+    chances, value, loss = enumerated(process, plan)
+    assert chances.sum(axis=1) == pytest.approx(np.ones(len(chances)), abs=SLACK)
+    assert value == pytest.approx(plan.value, abs=SLACK * 100)
+    assert process.initial @ plan.counted() == pytest.approx(value, abs=SLACK * 100)
+    assert loss == pytest.approx(plan.epsilon_spent, abs=SLACK) and loss <= epsilon + SLACK
+    assert (chances.min(axis=0) >= plan.weights * (1 - SLACK)).all()
+    assert (chances.max(axis=0) <= math.exp(epsilon) * plan.weights * (1 + SLACK)).all()
+    once = ps.plan_once(process, epsilon=epsilon)
+    assert plan.value >= once.value - SLACK
+
+
+def test_actions_that_are_held_are_reacted_to_after_they_end():
+    process = four_states(4)
+    plan = ps.plan_tree(process, epsilon=4.0, held=2)
+    assert (plan.courses[:, ::2] == plan.courses[:, 1::2]).all()
+    _, value, loss = enumerated(process, plan)
+    assert [value, process.initial @ plan.counted()] == pytest.approx([plan.value] * 2, abs=SLACK)
+    assert loss == pytest.approx(plan.epsilon_spent, abs=SLACK) and loss <= 4.0 + SLACK
+    assert plan.value >= ps.plan_once(process, epsilon=4.0, held=2).value - SLACK
+
+
+# Of seeds 5 and 6 the best constant action is the best plan.
+@pytest.mark.parametrize("seed", [0, 1, 2, 3, 4, 7])
+def test_random_processes_keep_what_the_full_programme_does(seed):
+    process = small(seed)
+    for epsilon in (0.5, 2.0, 5.0):
+        most = best_of_all_courses(process, epsilon)
+        plan = ps.plan_tree(process, epsilon=epsilon)
+        assert share_of(process, most) - 0.01 <= share_of(process, plan.value)
+        assert plan.value <= most + 1e-8 <= plan.upper_bound + 2e-8
+
+
+def test_a_tree_that_forgets_what_was_spent_loses_more():
+    """The planted bug: each day pours as much as the first one did, whatever is left of it."""
+    plan = ps.plan_tree(four_states(3), epsilon=5.0)
+    (tree,) = plan.trees
+
+    class Forgetful(ClassTree):
+        def split(self, node, states, poured):
+            yield from super().split(node, states, np.full(len(states), self.poured * node.weight / self.root.weight))
+
+    forgetful = Forgetful(*(getattr(tree, each.name) for each in fields(tree)))
+    _, _, loss = enumerated(four_states(3), replace(plan, trees=(forgetful,)))
+    assert loss > 5.0 + 0.1
+
+
+def test_prices_bound_the_value_of_all_other_weights_and_meet_their_own():
+    process = four_states(3)
+    family, q = Schedules(process, (1, 1, 1)), math.exp(-3.0)
+    rng = np.random.default_rng(0)
+    pool = list(product(range(3), repeat=3))
+    even = even_weights(len(pool), q)
+    for _ in range(4):
+        some, other = (even * (0.5 + rng.random(len(pool))) for _ in range(2))
+        some, other = some / some.sum() * even.sum(), other / other.sum() * even.sum()
+        tree = priced_tree(family, dict(zip(pool, some, strict=True)), q, 512)
+        gained = np.array([course_gain(family, tree.root, course, q) for course in pool])
+        assert tree.constant + gained @ some == pytest.approx(tree.value, abs=1e-7)
+        beside = priced_tree(family, dict(zip(pool, other, strict=True)), q, 512)
+        assert beside.value <= tree.constant + gained @ other + 1e-9
+
+
+def test_public_classes_have_trees_of_their_own(tmp_path):
+    process = ps.build_course(ps.load_study(write_small_study(tmp_path, scenario=SCENARIO)), 3).with_public(["age"])
+    plan = ps.plan_tree(process, epsilon=3.0, courses=6)
+    assert plan.courses.shape[0] == 2 and plan.weights.shape == plan.courses.shape[:2]
+    assert plan.epsilon_spent <= 3.0 + SLACK
+    assert ps.plan_once(process, epsilon=3.0).value - SLACK <= plan.value <= plan.upper_bound
+    assert process.initial @ plan.counted() == pytest.approx(plan.value, abs=SLACK)
+    free = ps.plan_tree(process, epsilon=0.0).counted("deaths")
+    assert process.initial @ plan.counted("deaths") < process.initial @ free
+    states = [np.flatnonzero(plan.family.classes == kind) for kind in range(2)]
+    for own in states:
+        courses = np.random.default_rng(1).choice(own, size=(50, 3))
+        chances = plan.probabilities(courses)
+        assert chances.sum(axis=1) == pytest.approx(np.ones(50), abs=SLACK)
+        used = chances.max(axis=0) > 0
+        assert np.log(chances[:, used].max(axis=0) / chances[:, used].min(axis=0)).max() <= 3.0 + SLACK
+
+
+def test_what_some_states_must_not_get_is_published_for_nobody():
+    rng = np.random.default_rng(3)
+    moves, rewards, initial, _ = random_arrays(rng)
+    allowed = np.ones((4, 3), dtype=bool)
+    allowed[0, 2] = False
+    plan = ps.plan_tree(ps.TabularMDP(moves, rewards, initial, horizon=3, admissible=allowed), epsilon=3.0)
+    assert plan.courses.max() == 1
+
+
+def test_one_start_can_be_reacted_to_later():
+    rng = np.random.default_rng(5)
+    moves, rewards, _, _ = random_arrays(rng)
+    process = ps.TabularMDP(moves, rewards, np.eye(4)[0], horizon=3)
+    plan = ps.plan_tree(process, epsilon=5.0)
+    with pytest.warns(UserWarning, match="cannot react"):
+        once = ps.plan_once(process, epsilon=5.0)
+    assert plan.value > once.value + 0.01
+    assert plan.value <= ps.course_limit(process, epsilon=5.0, days=3, hides="course")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [({"epsilon": -1.0}, "epsilon must be >= 0"), ({"epsilon": 1.0, "courses": 1}, "courses must be from 2 to 62")],
+)
+def test_what_is_out_of_range_is_named(options, message):
+    with pytest.raises(ValueError, match=message):
+        ps.plan_tree(four_states(2), **options)
+    with pytest.raises(ValueError, match="plan_tree takes a process"):
+        ps.plan_tree("covid", epsilon=1.0)
+    endless = ps.TabularMDP(np.full((2, 2, 2), 0.5), np.eye(2), [0.5, 0.5], discount=0.9)
+    with pytest.raises(ValueError, match="plan_tree needs a horizon"):
+        ps.plan_tree(endless, epsilon=1.0)
