@@ -73,8 +73,11 @@ def publishing(table: pd.DataFrame, *, size: SizeName = "page") -> Figure:
         "error_of_a_count": ("Error of a count, patients", (NOISY_TABLE, NOISY_VALUES, TRUEST), {}),
         "benefit_kept": ("Benefit kept", (PRIVATE_CHOICE, PRIVATE_RECORD), {BEST: 1.0, ONE: 0.0}),
     }
+    # An error of 0 has no place on a logarithmic axis.
+    there = {column: np.isfinite(rows[column]) for column in about}
+    there["error_of_a_count"] &= rows["error_of_a_count"] > 0
     known = {
-        column: (title, rows[rows["way"].isin(ways) & np.isfinite(rows[column])], levels)
+        column: (title, rows[rows["way"].isin(ways) & there[column]], levels)
         for column, (title, ways, levels) in about.items()
     }
     known = {column: panel for column, panel in known.items() if not panel[1].empty}

@@ -74,7 +74,7 @@ def test_every_number_of_page_and_screen_is_the_cell_that_it_says(name):
     assert len(set(cells)) > 30
     assert [(key, text) for key, text in cells if known[key] != text] == []
     # Besides there are only names.
-    names = " ".join(tables["names"]["text"])
+    names = " ".join([*tables["names"]["text"], *map(str, titles(tables))])
     bare = html.unescape(re.sub(r"<[^>]*>", " ", CELL.sub("", part)))
     assert [digits for digits in re.findall(r"\d+", bare) if digits not in names] == []
     # The screen is the page's text: the same cells, and those of the tables behind them.

@@ -409,9 +409,9 @@ def test_a_study_that_gives_other_numbers_is_told_with_its_reason(run, course, t
     document = json.loads(out)
     assert (code, document["agree"]) == (4, False)
     assert {difference["column"] for difference in document["differences"]} >= {"value", "loss"}
-    # The first table's rows are told by their policy, the other's by the way.
+    # Rows are told by what they are of: a policy, a way, or the row of a table of cells.
     cells = [difference for difference in document["differences"] if difference["row"]]
-    assert cells and all({"policy", "way"} & set(difference["key"]) for difference in cells)
+    assert cells and all({"policy", "way", "row"} & set(difference["key"]) for difference in cells)
     assert "scenario_sha256" in {difference["column"] for difference in document["differences"]}
     assert "report.html" in {remark["file"] for remark in document["remarks"]}
 
