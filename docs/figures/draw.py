@@ -52,7 +52,7 @@ FIGURES: dict[str, Callable[[], Figure]] = {
     "loss_by_group": lambda: figures.loss_by_group(at_one("covid")),
     "patient_losses": lambda: figures.patient_losses(table("covid", "patient-losses")),
     "action_probabilities": lambda: figures.action_probabilities(examples("covid")),
-    "price_bars": lambda: figures.price_bars(table("covid", "prices")),
+    "price_bars": lambda: figures.price_bars(table("covid", "price-list")),
     "forest": lambda: figures.forest(at_one("actg175")),
     "value_over_days": lambda: figures.value_over_days(table("covid-14-days", "comparison")),
     "ways_over_days": lambda: figures.ways_over_days(table("covid-14-days", "ways")),

@@ -176,8 +176,8 @@ def _evidence(found: Results, tables: Mapping[str, pd.DataFrame], count: int) ->
         "method": method_table(found),
         "ways": ways_table(found.tables["publishing"], epsilon, count, shares=shares),
     }
-    if "prices" in found.tables:
-        made["prices"] = prices_table(found.tables["prices"], found, count, places, shares=shares)
+    if "price-list" in found.tables:
+        made["prices"] = prices_table(found.tables["price-list"], found, count, places, shares=shares)
     if "beliefs" in found.tables:
         made["observer"] = observer_table(found.tables["beliefs"], found.problem, epsilon)
     if found.redraws is not None:

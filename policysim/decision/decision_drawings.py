@@ -53,8 +53,8 @@ def drawings(found: Results, options: Mapping[str, pd.DataFrame]) -> list[Drawin
         drawn.append(harm_drawing(written(tables["frontier"]), seen, count))
     chosen = [columns["policy"].get(option, "") for option in (ONE, PRIVATE, EXPONENTIAL)]
     drawn.append(groups_drawing(at_epsilon[at_epsilon["policy"].isin([*chosen, BestFixed.name])]))
-    if "prices" in tables:
-        drawn.append(prices_drawing(written(tables["prices"])))
+    if "price-list" in tables:
+        drawn.append(prices_drawing(written(tables["price-list"])))
     ways = written(tables["publishing"])
     drawn.append(publishing_drawing(ways if shares else ways.assign(benefit_kept=math.nan)))
     return [drawing for drawing in drawn if drawing is not None]
@@ -162,7 +162,7 @@ def prices_drawing(prices: pd.DataFrame) -> Drawing:
         f"What hiding each feature costs, at ε = {plain(float(prices['epsilon'].iloc[0]))}",
         "The utility that the best mechanism loses per patient if one feature is hidden, and all else is public.",
         lambda size: figures.price_bars(prices, size=size),
-        table="prices.csv",
+        table="price-list.csv",
         seen=f"Utility lost per patient, dearest first: {'; '.join(told) or 'none'}.",
     )
 

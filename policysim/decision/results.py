@@ -113,7 +113,7 @@ class Results:
         "comparison" (`compare_problem`, with what stands among the options anyway), "search" (`least_epsilons`),
         "break-even", "beliefs" (`hidden_beliefs`; where the records have features), "examples"
         (`example_probabilities`), "patient-losses", "frontier" (where deaths are counted, shares of the benefit say
-        something, and the optimum can be computed), "publishing" (`publishing_table`, at a few epsilons) and "prices"
+        something, and the optimum can be computed), "publishing" (`publishing_table`, at a few epsilons) and "price-list"
         (where they were asked for). Of a scenario also "prevalence" (`wrong_prior`) and "losses-by-outcome".
     redraws : Redrawn or None
         Of a scenario.
@@ -192,7 +192,7 @@ def results(
         values = trace(asked.epsilons, asked.epsilon)
         tables["publishing"] = publishing_table(problem, values, asked.published_patients, comparison)
         if asked.prices:
-            tables["prices"] = price_list(problem, asked.epsilon, progress)
+            tables["price-list"] = price_list(problem, asked.epsilon, progress)
     return Results(problem, labels, asked, tables, None if redraws is None else redraws.result())
 
 

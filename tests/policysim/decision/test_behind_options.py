@@ -63,7 +63,7 @@ def test_every_mechanism_has_its_numbers_of_the_comparison(tables, found):
 
 
 def test_features_of_the_same_price_share_a_row_and_prices_are_against_one_for_all(tables, found, problem, study):
-    mine, prices = wide(tables["prices"]), found.tables["prices"].set_index("hides")
+    mine, prices = wide(tables["prices"]), found.tables["price-list"].set_index("hides")
     titles = tables["prices"].drop_duplicates("row").set_index("row")["title"]
     shared = {row: [name.replace(" ", "_") for name in title.split(", ")] for row, title in titles.items()}
     names = [name.replace("whole_record", "whole record") for names in shared.values() for name in names]
