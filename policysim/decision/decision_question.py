@@ -25,7 +25,10 @@ from policysim.study.study_problem import build_problem
 from policysim.study.sweep import asked_for, usable_policies
 
 # The tables that have files, in their order.
-FILES = ("comparison", "examples", "losses-by-outcome", "frontier", "patient-losses", "beliefs", "publishing", "price-list")
+FILES = (
+    *("comparison", "examples", "losses-by-outcome", "frontier", "patient-losses", "beliefs", "publishing"),
+    "price-list",
+)
 UNUSED = (
     "the model does not use what is hidden to tell treatments apart, so nothing can be said about what hiding it costs."
 )

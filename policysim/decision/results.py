@@ -113,8 +113,8 @@ class Results:
         "comparison" (`compare_problem`, with what stands among the options anyway), "search" (`least_epsilons`),
         "break-even", "beliefs" (`hidden_beliefs`; where the records have features), "examples"
         (`example_probabilities`), "patient-losses", "frontier" (where deaths are counted, shares of the benefit say
-        something, and the optimum can be computed), "publishing" (`publishing_table`, at a few epsilons) and "price-list"
-        (where they were asked for). Of a scenario also "prevalence" (`wrong_prior`) and "losses-by-outcome".
+        something, and the optimum can be computed), "publishing" (`publishing_table`, at a few epsilons) and
+        "price-list" (where it was asked for). Of a scenario also "prevalence" (`wrong_prior`) and "losses-by-outcome".
     redraws : Redrawn or None
         Of a scenario.
     """

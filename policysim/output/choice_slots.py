@@ -58,6 +58,7 @@ def choice_slots(tables: Mapping[str, pd.DataFrame], common: dict[str, Any]) -> 
         "as_for_all": [SimpleNamespace(name=text) for key, text in names.items() if key.startswith("as for all ")],
         "never": [name for name in names if name == "never"],
         "unused": [name for key, name in names.items() if key == "unused"],
+        "is_hidden": ["hidden"] if holds["private"] or holds["one for all"] else [],
         "is_undecided": [] if holds["private"] or holds["one for all"] or holds["published"] else ["undecided"],
         **{
             f"is_{key.replace(' ', '_')}": [key] if holds[key] else []

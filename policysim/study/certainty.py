@@ -209,10 +209,11 @@ def trial_verdict(tables: Mapping[str, pd.DataFrame]) -> dict[str, bool]:
         "observer": bool(guesses > CHANCE + ROUNDING),
         "told": said[PRIVATE] != UNTOLD,
     }
+    named, judged = (COPY, EACH) if _only_published(tables) else (PRIVATE, PRIVATE)
     return {
         **names,
         **{f"no {name}": not holds for name, holds in names.items()},
-        **recommendation(PRIVATE, said[PRIVATE]),
+        **recommendation(named, said[judged]),
     }
 
 

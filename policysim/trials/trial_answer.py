@@ -372,6 +372,8 @@ def _names(
     others = [each for each in means if each != outcome and not np.allclose(means[each], 1 - means[outcome])]
     names = {
         "name": study.title,
+        "seen": study.seen,
+        "each": EACH,
         "title": _short(study.title, A_TITLE if len(means) <= FEW_ARMS else ONE_LINE),
         "outcome": _short(source.outcome_title or outcome_formula(source), AN_OUTCOME),
         "success": "Success" if binary else "Outcome",
