@@ -524,3 +524,19 @@ def test_patients_are_called_what_the_scenario_calls_them(small_path, tmp_path):
     assert "unprotected" in space.describe(0)
     # The levels themselves, in data and tables, stay what they are.
     assert space.groups("vaccine")[1] == ("none", "v1")
+
+
+def test_a_flag_may_have_words_of_its_own(tmp_path):
+    text = (Path(envs.__file__).parent / "scenarios" / "covid.toml").read_text(encoding="utf-8")
+    flags = envs.load_scenario("covid").space
+    plain = tmp_path / "plain.toml"
+    plain.write_text(
+        text.replace('covid_positive = { words = ["not infected", "infected"] }', "covid_positive = {}"),
+        encoding="utf-8",
+    )
+    assert flags.feature("covid_positive").in_words("0") == "not infected"
+    assert envs.load_scenario(plain).space.feature("covid_positive").in_words("0") == "not covid positive"
+    assert envs.load_scenario("covid").outcome_title("stomach") == "stomach complaints"
+    plain.write_text(text.replace('["not infected", "infected"]', '["infected"]'), encoding="utf-8")
+    with pytest.raises(envs.InputFileError, match=r"covid_positive.words: must be a different text for each level"):
+        envs.load_scenario(plain)
