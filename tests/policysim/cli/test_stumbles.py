@@ -96,7 +96,7 @@ def test_sentences_keep_to_the_width_of_the_terminal(run, study, monkeypatch, co
 
 
 def test_a_share_and_its_sign_are_never_on_two_lines(run, study, monkeypatch):
-    for columns in range(40, 101, 3):
+    for columns in range(40, 101, 9):
         monkeypatch.setenv("COLUMNS", str(columns))
         out = run("choose", study, "--keep", "80%", "--policy", "exponential")[1]
         assert not any(line.lstrip().startswith("%") for line in out.splitlines())
