@@ -170,7 +170,7 @@ def _evidence(found: Results, tables: Mapping[str, pd.DataFrame], count: int) ->
     """The tables behind the options; those that say something."""
     epsilon = found.asked.epsilon
     shares = bool(tables["rows"]["section"].eq("benefit").any())
-    places = int(tables["options"].query("row == @LOSS")["format"].iloc[0].split()[1])
+    places = int(tables["options"].loc[tables["options"]["row"] == LOSS, "format"].iloc[0].split()[1])
     made = {
         "policies": policies_table(found, count, places, shares=shares),
         "method": method_table(found),
@@ -352,7 +352,8 @@ def _facts(
         ("published", math.nan, asked.published_patients, "counted 1 0"),
         *(("at", epsilon, epsilon, "plain") for epsilon in asked.epsilons),
     ]
-    copies = tables["comparison"].query("policy == @RandomizedResponse.name and group == @ALL")
+    compared = tables["comparison"]
+    copies = compared[compared["policy"].eq(RandomizedResponse.name) & compared["group"].eq(ALL)]
     rows += [
         ("copy true", each, rate, "percent")
         for each, rate in zip(copies["epsilon"], copies["best_action_rate"], strict=True)
