@@ -14,18 +14,17 @@ from policies.reference import BestFixed, Greedy
 from policysim.decision.beliefs import Beliefs
 from policysim.decision.results import Results
 from policysim.question.formats import NEGLIGIBLE
-from policysim.question.words import ACHIEVABLE, ALL, UNBEATABLE
+from policysim.question.words import ALL
 from policysim.study.cells import COLUMNS
 from policysim.study.labels import Labels, level_in_words
 from policysim.study.options_table import DEATHS, FOR_ALL
 from policysim.study.sweep import evaluated_on
 
 TITLED = (*COLUMNS, "title")
-# A belief that moves by less is left out, and what differs by less has the same price.
-LEAST_MOVED, SAME_PRICE = 0.02, 1e-6
+# A belief that moves by less is left out; prices that differ by less, as a share of the dearest, are the same.
+LEAST_MOVED, SAME_PRICE = 0.02, 1e-4
 # The columns of other prevalences, by their factors.
 TIMES = {1 / 3: "third", 1 / 2: "half", 1.0: "as-assumed", 2.0: "twice", 3.0: "thrice"}
-MECHANISMS = (ACHIEVABLE, UNBEATABLE)
 
 
 class Entry(NamedTuple):
@@ -84,10 +83,11 @@ def policies_table(found: Results, count: int, places: int, *, shares: bool) -> 
 def prices_table(prices: pd.DataFrame, found: Results, count: int, places: int, *, shares: bool) -> pd.DataFrame:
     """What hiding each single feature costs at best, dearest first; features of one price share a row."""
     counted = "expected_deaths" in found.tables["comparison"]
+    near = {name: SAME_PRICE * prices[name].abs().max() for name in ("loss", "extra_deaths")}
     groups: list[tuple[list[str], Mapping[Hashable, Any]]] = []
     for price in prices.to_dict("records"):
         name = str(price["hides"]).replace("_", " ")
-        if groups and _same(groups[-1][1], price):
+        if groups and all(_same(groups[-1][1][each], price[each], least) for each, least in near.items()):
             groups[-1][0].append(name)
         else:
             groups.append(([name], price))
@@ -102,10 +102,9 @@ def prices_table(prices: pd.DataFrame, found: Results, count: int, places: int, 
     return titled_cells(entries, found.asked.epsilon)
 
 
-def _same(one: Mapping[Hashable, Any], other: Mapping[Hashable, Any]) -> bool:
+def _same(one: float, other: float, near: float) -> bool:
     """Whether two prices are the same but for what nobody sees, or are both missing."""
-    numbers = [(one[name], other[name]) for name in ("loss", "extra_deaths")]
-    return all(abs(a - b) < SAME_PRICE or (math.isnan(a) and math.isnan(b)) for a, b in numbers)
+    return abs(one - other) <= near or (math.isnan(one) and math.isnan(other))
 
 
 def observer_table(beliefs: pd.DataFrame, problem: DecisionProblem, epsilon: float) -> pd.DataFrame:

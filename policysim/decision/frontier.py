@@ -18,7 +18,7 @@ from policies.arrays import ROUNDING
 from policies.optimal.bounded import penalised_point
 from policies.problem import DecisionProblem
 from policysim.question.protocol import SILENT, Progress
-from policysim.study.gain import Gain
+from policysim.study.gain import Gain, excess
 from policysim.study.sweep import checked_epsilons
 
 # The corners are dense enough once the curve between two of them is known to this share of the benefit.
@@ -96,7 +96,7 @@ def frontier(
         raise ValueError(unknown("outcome", outcome, tuple(problem.outcomes)))
     values = checked_epsilons(epsilons)
     gain = Gain.of(problem)
-    fixed = float(problem.prior @ problem.of_best_fixed(problem.outcomes[outcome]))
+    fixed = np.asarray(problem.prior @ problem.of_best_fixed(problem.outcomes[outcome]))
     progress.expect(len(values))
     step = tolerance * max(gain.best - gain.fixed, gain.rounding)
     rows: list[dict[str, float]] = []
@@ -111,7 +111,7 @@ def frontier(
                     "value": corner.value,
                     "benefit_kept": gain.kept(gain.fixed if same else corner.value),
                     f"expected_{outcome}": corner.outcome,
-                    f"extra_{outcome}": corner.outcome - fixed,
+                    f"extra_{outcome}": float(excess(np.asarray(corner.outcome), fixed, abs(fixed))),
                 }
             )
         progress.advance()

@@ -19,7 +19,7 @@ from policies.reference import BestFixed
 from policies.sensitivity import score_range
 from policysim.decision.demands import expected_deaths
 from policysim.question.protocol import SILENT, Progress
-from policysim.study.gain import Gain
+from policysim.study.gain import Gain, excess
 
 WHOLE_RECORD = "whole record"
 # Records that are looked at first, to see whether a feature matters.
@@ -51,7 +51,7 @@ def price_list(problem: DecisionProblem, epsilon: float, progress: Progress = SI
     space = problem.records
     assert isinstance(space, RecordSpace)
     gain, counted = Gain.of(problem), "deaths" in problem.outcomes
-    for_all = expected_deaths(problem, BestFixed().probabilities(problem)) if counted else math.nan
+    for_all = np.asarray(expected_deaths(problem, BestFixed().probabilities(problem)) if counted else math.nan)
     unused, public = unused_features(problem, space.names), _deciding(space, problem)
     axes = {name: axis for axis, name in enumerate(space.names) if name not in public}
     protections: dict[str, Adjacency] = {name: Sensitive(space.shape, (axis,)) for name, axis in axes.items()}
@@ -68,11 +68,12 @@ def price_list(problem: DecisionProblem, epsilon: float, progress: Progress = SI
             spent = privacy_loss_of_logs(table, adjacency).epsilon
             np.exp(table, out=table)
             value = problem.value(table)
+            deaths = np.asarray(expected_deaths(problem, table) if counted else math.nan)
             price |= {
                 "value": value,
                 "loss": gain.best - value,
                 "benefit_kept": gain.kept(value) if gain.has_shares else math.nan,
-                "extra_deaths": expected_deaths(problem, table) - for_all if counted else math.nan,
+                "extra_deaths": float(excess(deaths, for_all, abs(for_all))),
                 "epsilon_spent": spent,
             }
         prices.append(price)

@@ -8,7 +8,7 @@ from decisions import results_of
 from small_studies import STUDY, write_small_study
 
 import policysim as ps
-from policysim.decision.behind_options import LEAST_MOVED, TIMES, titled_cells
+from policysim.decision.behind_options import LEAST_MOVED, TIMES, prices_table, titled_cells
 from policysim.decision.decision_answer import answer_tables
 
 
@@ -82,6 +82,14 @@ def test_features_of_the_same_price_share_a_row_and_prices_are_against_one_for_a
     died = problem.outcomes["deaths"]
     extra = problem.prior @ (table * died).sum(axis=1) - problem.prior @ died[:, problem.best_fixed_action]
     assert prices.loc["infected", "extra_deaths"] == pytest.approx(extra, abs=1e-9)
+
+
+def test_features_of_other_prices_have_rows_of_their_own_however_small_utilities_are(found):
+    prices = found.tables["price-list"]
+    scaled = prices.assign(loss=prices["loss"] * 1e-7, extra_deaths=prices["extra_deaths"] * 1e-7)
+    rows, small = (prices_table(each, found, 100_000, 3, shares=True)["row"] for each in (prices, scaled))
+    assert rows.nunique() > 1
+    assert small.tolist() == rows.tolist()
 
 
 def test_an_observer_has_what_moves_by_two_of_100_or_more_farthest_first(tables, found):
