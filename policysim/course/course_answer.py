@@ -19,7 +19,7 @@ from policies.reference import BestFixed, Greedy, Uniform
 from policysim.course.days import DAILY, EQUAL, ONCE, DaysQuestion, ways
 from policysim.course.treatment_course import public_over_days
 from policysim.question.formats import NEGLIGIBLE
-from policysim.question.words import ALL, BEST_SCHEDULE, KEEP
+from policysim.question.words import ALL, BEST_SCHEDULE, KEEP, capital
 from policysim.study.basis import basis, counted_illustrative, listed
 from policysim.study.cells import COLUMNS
 from policysim.study.certainty import as_stated, safest_option
@@ -244,7 +244,7 @@ def _names(
     agree = listed(public) if len(public) <= NAMED else "all that is public"
     stated = tables["columns"][tables["columns"]["stated"]].set_index("option")
     names = {
-        "name": _capital(study.name.replace("-", " ").replace("_", " ")),
+        "name": capital(study.name.replace("-", " ").replace("_", " ")),
         "hidden": f"all but {agree}" if public else "the patient's records",
         "alike": f"any two courses of records that agree in {agree}" if public else "any two courses of records",
         "one": TITLES[ONE],
@@ -260,11 +260,7 @@ def _names(
     if safest:
         names |= {
             "safest option": safest,
-            "safest": _capital(TITLES[safest].removesuffix("*")),
+            "safest": capital(TITLES[safest].removesuffix("*")),
             "safest hides": str(stated.loc[safest, "hides"]),
         }
     return pd.DataFrame(names.items(), columns=["key", "text"])
-
-
-def _capital(text: str) -> str:
-    return f"{text[:1].upper()}{text[1:]}"

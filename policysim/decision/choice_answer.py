@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from envs.scenario import ILLUSTRATIVE, Scenario
+from envs.scenario import Scenario
 from policies.problem import DecisionProblem
 from policies.reference import BestFixed, Greedy
 from policysim.decision.choose import Choices, Verdict, row_of, rows_of
@@ -29,7 +29,8 @@ from policysim.question.formats import (
     population,
     steady,
 )
-from policysim.study.basis import numbers_by_part
+from policysim.question.words import capital, unused
+from policysim.study.basis import counted_illustrative
 from policysim.study.cells import COLUMNS
 from policysim.study.certainty import BETTER, UNTOLD, certainty
 from policysim.study.gain import Gain
@@ -38,7 +39,6 @@ from policysim.study.options_table import BENEFIT, BETTER_IN, DEATHS, EACH, LOSS
 from policysim.study.search import SCANNED
 
 LIMIT = "any private choice"
-UNUSED = "It tells no treatments apart by what is hidden: what hiding costs cannot be said."
 EPSILON, MORE = "epsilon", f"more {DEATHS}"
 # Why an option is what is chosen, or is not.
 CHOSEN, NOT_ENOUGH, TOO_MUCH, NOWHERE = "chosen", "not enough", "more than allowed", "none found"
@@ -107,11 +107,11 @@ def choice_tables(
         "lines": lines[["option", "title", "section", "epsilon", "chosen", "remark"]],
     }
     tables["options"], tables["columns"] = _options(problem, choices, lines, sure, labels)
-    tables["facts"] = _facts(problem, choices, tables, scenario)
+    tables["facts"] = _facts(problem, choices, chosen, tables, scenario)
     tables["names"] = _names(choices, tables, labels)
     if not uses_hidden(problem):
-        unused = pd.DataFrame({"key": ["unused"], "text": [UNUSED]})
-        tables["names"] = pd.concat([tables["names"], unused], ignore_index=True)
+        said = pd.DataFrame({"key": ["unused"], "text": [unused()]})
+        tables["names"] = pd.concat([tables["names"], said], ignore_index=True)
     return tables
 
 
@@ -308,7 +308,11 @@ Fact = tuple[str, str, float, str]
 
 
 def _facts(
-    problem: DecisionProblem, choices: Choices, tables: Mapping[str, pd.DataFrame], scenario: Scenario | None
+    problem: DecisionProblem,
+    choices: Choices,
+    chosen: Mapping[str, Any] | None,
+    tables: Mapping[str, pd.DataFrame],
+    scenario: Scenario | None,
 ) -> pd.DataFrame:
     """Single numbers that words need, as cells; of what does not apply there is none."""
     sensitivity = problem.sensitivity
@@ -323,12 +327,11 @@ def _facts(
         ("draws", "", int(tables["certainty"]["draws"].max()), "plain"),
     ]
     if scenario is not None:
-        parts = numbers_by_part(scenario).values()
-        rows.append(("illustrative", "", sum(number for number, source in parts if source == ILLUSTRATIVE), "plain"))
-        rows.append(("numbers", "", sum(number for number, _ in parts), "plain"))
+        illustrative, total = counted_illustrative(scenario)
+        rows += [("illustrative", "", illustrative, "plain"), ("numbers", "", total, "plain")]
     # What there is none of is not said.
     rows = [row for row in rows if row[2]] + [*_asked_facts(choices), *_limit_facts(choices, tables["verdict"])]
-    rows += _chosen_facts(choices, decided(choices, tables["certainty"]), tables["verdict"])
+    rows += _chosen_facts(choices, chosen, tables["verdict"])
     found = pd.DataFrame(rows, columns=["row", "option", "value", "format"])
     return found.assign(epsilon=math.nan, low=math.nan, high=math.nan)[list(COLUMNS)]
 
@@ -370,14 +373,16 @@ def _limit_facts(choices: Choices, verdict: pd.DataFrame) -> Iterator[Fact]:
 
 def _chosen_facts(choices: Choices, chosen: Mapping[str, Any] | None, verdict: pd.DataFrame) -> Iterator[Fact]:
     """What is chosen, and what needs least."""
-    if choices.least is None or chosen is None:
+    if chosen is None:
+        return
+    yield "lost", "", chosen["loss"], "rounded"
+    if chosen["policy"] == Greedy.name or choices.least is None:
         return
     epsilon = chosen["epsilon"]
     yield "least epsilon", "", choices.least["epsilon"], "least"
     yield "epsilon", "", epsilon, "least"
     yield "spent", "", enough(steady(chosen["epsilon_spent"]), SPENT_DIGITS), "plain"
     yield "right at most", "", chosen["right_guesses"], "right"
-    yield "lost", "", chosen["loss"], "size"
     if 0 < epsilon < math.log(MOST_ODDS):
         yield "odds", "", math.exp(epsilon), "up 3"
     if verdict.set_index("key").loc["costs deaths", "holds"]:
@@ -407,8 +412,8 @@ def _names(choices: Choices, tables: Mapping[str, pd.DataFrame], labels: Labels)
     }
     if lines["chosen"].any():
         name = str(lines.loc[lines["chosen"], "title"].iloc[0])
-        names |= {"chosen": name, "Chosen": f"{name[:1].upper()}{name[1:]}"}
+        names |= {"chosen": name, "Chosen": capital(name)}
     if choices.least is not None and choices.least["policy"] in choices.mechanisms:
         verdict = _verdict_on(choices.least["policy"], tables["certainty"])
-        names |= {"least": choices.least["policy"], "verdict": f"{verdict[:1].upper()}{verdict[1:]}"}
+        names |= {"least": choices.least["policy"], "verdict": capital(verdict)}
     return pd.DataFrame(names.items(), columns=["key", "text"])

@@ -139,7 +139,7 @@ def _who_pays(
     most = float(extra.max())
     group, level, share = extra.index[int(extra.to_numpy().argmax())]
     count = population([most]) if measure == deaths else 1
-    style = f"about {count}" if measure == deaths else "size"
+    style = f"about {count}" if measure == deaths else "rounded"
     return level_name(group, level), [
         ("who share", share, "percent"),
         ("who pays", most, style),

@@ -42,7 +42,7 @@ from policysim.decision.redraws import SPREAD
 from policysim.decision.results import Asked, Results
 from policysim.decision.scenario_outcomes import without_effect
 from policysim.question.formats import NEGLIGIBLE, digits_of, enough
-from policysim.question.words import ALL, KEEP
+from policysim.question.words import ALL, KEEP, capital
 from policysim.study.basis import counted_illustrative, listed
 from policysim.study.cells import COLUMNS
 from policysim.study.certainty import (
@@ -396,7 +396,7 @@ def _names(
     chosen = judged[(judged["measure"] == "value") & (judged["policy"] == stated.loc[PRIVATE, "policy"])]
     verdict = str(chosen["verdict"].iloc[0])
     names = {
-        "name": _capital(labels.name.replace("-", " ").replace("_", " ")),
+        "name": capital(labels.name.replace("-", " ").replace("_", " ")),
         "hidden": _hidden(problem, labels),
         "one": stated.loc[ONE, "title"],
         "sure": SURE_WORDS[verdict],
@@ -413,9 +413,9 @@ def _names(
     if safest:
         names |= {
             "safest option": safest,
-            "safest": _capital(str(stated.loc[safest, "title"])),
+            "safest": capital(str(stated.loc[safest, "title"])),
             "safest hides": (learns := LEARNS[str(stated.loc[safest, "hides"])]),
-            "untold": f"As stated {names_of[safest]}, but the redraws cannot tell; {learns}.",
+            "untold": f"As stated {names_of[safest]}, but that is not certain; {learns}.",
         }
     if belief is not None:
         among = f" among “{belief['among']}”" if 0 < len(belief["among"]) <= MOST_AMONG else ""
@@ -435,7 +435,3 @@ def _hidden(problem: DecisionProblem, labels: Labels) -> str:
     if isinstance(problem.adjacency, Sensitive):
         return listed(labels.hidden_features)
     return "the patient's record"
-
-
-def _capital(text: str) -> str:
-    return f"{text[:1].upper()}{text[1:]}"

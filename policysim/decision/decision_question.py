@@ -17,7 +17,7 @@ from policysim.decision.results import Asked, Results, results
 from policysim.question.answer import PAGE, Answer
 from policysim.question.formats import in_digits, written
 from policysim.question.protocol import ONLY_OVER_DAYS, ONLY_WHERE_COUNTED, SILENT, Progress, StudyQuestion
-from policysim.question.words import ALL
+from policysim.question.words import ALL, unused
 from policysim.study.declared import OPTIONS, ScenarioStudy, Study, nearest_epsilon, require_scenario
 from policysim.study.labels import Labels, labels_of
 from policysim.study.stated_bounds import broken_bounds, fault_of_bound
@@ -28,9 +28,6 @@ from policysim.study.sweep import asked_for, usable_policies
 FILES = (
     *("comparison", "examples", "losses-by-outcome", "frontier", "patient-losses", "beliefs", "publishing"),
     "price-list",
-)
-UNUSED = (
-    "the model does not use what is hidden to tell treatments apart, so nothing can be said about what hiding it costs."
 )
 
 
@@ -137,7 +134,7 @@ def _warnings(found: Results) -> list[str]:
     asked, at_epsilon = found.asked, found.at_epsilon
     overall = at_epsilon[at_epsilon["group"] == ALL]
     broken = broken_bounds(found.problem, asked.at_most, asked.capacity, overall)
-    said = [] if uses_hidden(found.problem) else [UNUSED]
+    said = [] if uses_hidden(found.problem) else [unused()]
     return [*said, *(f"{policy}: {', '.join(words)}." for policy, words in broken.items())]
 
 

@@ -60,10 +60,7 @@ def choice_slots(tables: Mapping[str, pd.DataFrame], common: dict[str, Any]) -> 
         "unused": [name for key, name in names.items() if key == "unused"],
         "is_hidden": ["hidden"] if holds["private"] or holds["one for all"] else [],
         "is_undecided": [] if holds["private"] or holds["one for all"] or holds["published"] else ["undecided"],
-        **{
-            f"is_{key.replace(' ', '_')}": [key] if holds[key] else []
-            for key in ("private", "published", "one for all", "limit")
-        },
+        **{f"is_{key.replace(' ', '_')}": [key] if holds[key] else [] for key in DECIDED},
         "least_epsilon": needed.get(names.get("least", ""), nothing),
         "chosen_epsilon": needed.get(names.get("chosen", ""), nothing),
     }

@@ -21,8 +21,6 @@ from markupsafe import Markup
 DIGITS = 2
 # Numbers in files for machines: more would differ from one processor to another.
 DIGITS_OF_FILES = 8
-# Of a sensitivity, parts of which are said beside it in per cent.
-SENSITIVITY_DIGITS = 3
 MOST_COUNTED = 10_000_000
 # Smaller numbers are what rounding leaves of 0.
 NEGLIGIBLE = 1e-12
@@ -274,11 +272,6 @@ def days(number: int) -> str:
     return several(number, "day")
 
 
-def sensitivity(value: float) -> str:
-    """A sensitivity or range, or a part of it: three digits, so that it agrees with its parts in per cent."""
-    return rounded(value, digits=SENSITIVITY_DIGITS)
-
-
 def population(rates: Iterable[float]) -> int:
     """The number of patients to count events among: 100,000, or the power of ten at which the rates show two digits."""
     largest = max((abs(rate) for rate in rates if math.isfinite(rate)), default=0.0)
@@ -470,8 +463,6 @@ TEXTS: Mapping[str, Callable[..., str]] = {
     "right": right,
     "plain": plain,
     "rounded": rounded,
-    "size": rounded,
-    "three": sensitivity,
     "up": rounded_up,
     "down": rounded_down,
     "decimal": decimal,

@@ -36,14 +36,19 @@ def in_a_row(names: Sequence[str], last: str) -> str:
     return f" {last} ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
 
 
-def unused(features: Iterable[str]) -> str:
-    """Of hidden features that tell no treatments apart: that nothing is said about their price."""
+def unused(features: Iterable[str] = ("what is hidden",)) -> str:
+    """Of hidden features, by default of all, that tell no treatments apart: that nothing is said about their price."""
     names = [name.replace("_", " ") for name in features]
     it = "it" if len(names) == 1 else "them"
     return (
         f"The model does not use {in_a_row(names, 'or')} to tell treatments apart, so nothing can be said about what "
         f"hiding {it} costs."
     )
+
+
+def capital(text: str) -> str:
+    """A text that begins with a capital letter."""
+    return f"{text[:1].upper()}{text[1:]}"
 
 
 def level_name(group: str, level: str) -> str:

@@ -25,7 +25,7 @@ from policysim.logs.load_log import Log
 from policysim.logs.log_source import EQUAL, ESTIMATE, outcome_formula
 from policysim.logs.outcome_models import CHOSEN
 from policysim.question.formats import NEGLIGIBLE, written
-from policysim.question.words import ALL
+from policysim.question.words import ALL, capital
 from policysim.study.basis import PUBLIC_OF_LOG, hidden
 from policysim.study.cells import COLUMNS
 from policysim.study.certainty import BETTER, UNTOLD, verdict_of_interval
@@ -269,8 +269,8 @@ def _listed(
     least_loss = prove_loss(problem, study.epsilon).least_loss if Optimal.name in study.policies else NAN
     method = {
         "possible records by the declared features": (problem.n_records, COUNT),
-        "a score moves between two neighbours by at most (Δ)": (problem.sensitivity.value, "three"),
-        "a difference of two scores moves by at most (Γ)": (problem.sensitivity.range, "three"),
+        "a score moves between two neighbours by at most (Δ)": (problem.sensitivity.value, "up 3"),
+        "a difference of two scores moves by at most (Γ)": (problem.sensitivity.range, "up 3"),
         "no mechanism that gives what it publishes loses less, by these scores, than": (least_loss, "down 3"),
     }
     of_scores = pd.DataFrame([(what, *each) for what, each in method.items()], columns=["what", "value", "format"])
@@ -383,7 +383,7 @@ def _names(
         "allocated": ALLOCATED.get(source.propensity, "with the probabilities of their treatments"),
         "missing": MISSING[source.missing],
         "best arm": best,
-        "best": _capital(_short(best, IN_LINE)),
+        "best": capital(_short(best, IN_LINE)),
         "second": _short(second, IN_LINE),
         "p is": "p <" if p < LEAST_P else "p =",
         "effects": "signs" if p < SIGNS and told else "cannot be told",
@@ -393,7 +393,7 @@ def _names(
         "formula": outcome_formula(source),
         "propensity": source.propensity,
         "model": BY_CROSS_VALIDATION if source.outcome_model == CHOSEN else f"The {source.outcome_model}",
-        "hidden": _capital(hidden(study)),
+        "hidden": capital(hidden(study)),
         "hidden from": study.hidden_from,
         "public": PUBLIC_OF_LOG,
         **{f"mechanism {name}": f"{name}: {mechanism_words(name)}" for name in study.policies},
@@ -408,7 +408,3 @@ def _names(
 def _short(text: str, letters: int) -> str:
     text = " ".join(text.split())
     return text if len(text) <= letters else f"{text[: letters - 1].rstrip()}…"
-
-
-def _capital(text: str) -> str:
-    return f"{text[:1].upper()}{text[1:]}"

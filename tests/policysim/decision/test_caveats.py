@@ -13,7 +13,6 @@ from small_studies import SCENARIO, STUDY, write_small_study
 import policysim as ps
 from envs import ResponseModel
 from policysim.decision.comparison import compare_problem
-from policysim.decision.decision_question import UNUSED as SAYS_NOTHING
 from policysim.decision.decision_question import DecisionQuestion
 from policysim.decision.demands import least_epsilons
 from policysim.decision.prices import WHOLE_RECORD, price_list
@@ -22,6 +21,7 @@ from policysim.decision.scenario_outcomes import wrong_prior
 from policysim.output.screen import screen
 from policysim.question.formats import next_below
 from policysim.question.protocol import SILENT
+from policysim.question.words import unused
 from policysim.study.gain import LEAST_SHARE, Gain
 from policysim.study.study_problem import FACTORS, expected_utilities
 
@@ -78,7 +78,7 @@ def test_what_the_model_does_not_use_has_no_price(tmp_path, adjacency):
     assert said["value"].isna().all()
     # If nothing else is hidden, that is said before all numbers.
     text = " ".join(screen(tables, "decision").split())
-    assert text.startswith(f"Beware: {SAYS_NOTHING}") == ("sensitive" in adjacency)
+    assert text.startswith(f"Beware: {unused()}") == ("sensitive" in adjacency)
 
 
 def test_an_epsilon_beats_one_for_all_only_where_it_is_worth_more(study, problem):

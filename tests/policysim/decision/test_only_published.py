@@ -69,4 +69,9 @@ def test_what_is_chosen_and_recorded_is_the_best_for_each(ward):
     assert answer.exit_code == 0
     page = folder_files(answer, "")["decision-record.html"].decode()
     assert "Only a noised copy, or a noised table, is published." in page
+    assert "<h1>The best treatment for each, published with noise</h1>" in page
+    # The facts are those of what is chosen: nothing is lost, and there is no epsilon for patients.
+    facts = answer.options["facts"].set_index("row")["value"]
+    assert facts["lost"] == 0
+    assert not {"epsilon", "spent", "right at most", "odds"} & set(facts.index)
     assert all(f"<td>{role}</td>" in page for role in ("medicine", "ethics", "data protection"))

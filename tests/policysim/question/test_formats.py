@@ -15,7 +15,6 @@ from policysim.question.formats import (
     rounded,
     rounded_down,
     rounded_up,
-    sensitivity,
 )
 
 
@@ -66,12 +65,6 @@ def test_deaths_are_counted_among_the_power_of_ten_that_shows_two_digits():
 )
 def test_an_epsilon_is_written_in_one_way(epsilon, text):
     assert plain(epsilon) == text
-
-
-def test_a_sensitivity_agrees_with_its_parts_in_per_cent():
-    # 98 % of Δ are 100: Δ is not 100 too.
-    assert (sensitivity(102.468), sensitivity(100.42), percent(100.42 / 102.468)) == ("102", "100", "98\u00a0%")
-    assert (sensitivity(0.5), sensitivity(60.46), sensitivity(0.0)) == ("0.500", "60.5", "0")
 
 
 def test_nothing_has_no_sign():
