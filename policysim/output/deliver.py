@@ -23,9 +23,8 @@ from markupsafe import Markup
 
 from policysim.files.terminal import say
 from policysim.files.whole_folders import alone_in, json_text, print_json, progress_bar, write_files
-from policysim.output.answer_page import Placed, Vector, answer_page, content_policy, record_page
+from policysim.output.answer_page import Placed, Vector, answer_page, card_of, content_policy, record_page
 from policysim.output.differences import same_numbers
-from policysim.output.report_card import card_of
 from policysim.output.screen import screen, slots
 from policysim.question import OutputError, formats
 from policysim.question.answer import CARD, MANIFEST, PAGE, Answer, Drawing, Headline, Page, SizeName
