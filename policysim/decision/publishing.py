@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import product
 from numbers import Integral
 from typing import Any
@@ -33,6 +33,7 @@ from policysim.question.words import (
     PRIVATE_RECORD,
     TRUEST,
 )
+from policysim.study.options_table import private_choices
 from policysim.study.sweep import applies, at, checked_epsilons, evaluated_on, usable_policies
 
 # Who must be trusted, under each way.
@@ -143,11 +144,21 @@ def ways_to_publish(
 
 
 def publishing_table(
-    problem: DecisionProblem, values: Sequence[float], patients: int, known: pd.DataFrame | None = None
+    problem: DecisionProblem,
+    values: Sequence[float],
+    patients: int,
+    known: pd.DataFrame | None = None,
+    choices: Mapping[float, str] | None = None,
 ) -> pd.DataFrame:
-    """The same, of parameters that were checked; `known` are rows of a comparison that need not be made again."""
+    """The same, of parameters that were checked.
+
+    `known` are rows of a comparison that need not be made again, and `choices` its private choices.
+    """
     references = (Greedy.name, BestFixed.name, RandomizedFeatures.name)
-    compared, choices = _compared(problem, values, references, known)
+    private = _private_policies(problem, values) if choices is None else list(choices.values())
+    table = _compared(problem, values, (*references, *private), known)
+    choices = private_choices(table, private) if choices is None else choices
+    compared = _by_policy(table)
     copies = _noisy_values(problem, values, patients)
     common = commonest_share(problem)
     rows = []
@@ -184,28 +195,28 @@ def publishing_table(
     return pd.DataFrame(rows, columns=list(COLUMNS))
 
 
-def _compared(
-    problem: DecisionProblem, epsilons: Sequence[float], others: Sequence[str], known: pd.DataFrame | None = None
-) -> tuple[dict[tuple[str, float], dict[Any, Any]], dict[float, str]]:
-    """The rows of a comparison by policy and epsilon, and the private policy of the highest value at each epsilon.
+def _private_policies(problem: DecisionProblem, epsilons: Sequence[float]) -> list[str]:
+    """Of which the private choice is made: the optimum where it can be computed; else the default ones."""
+    if applies(Optimal(epsilons[0]), problem):
+        return [Optimal.name]
+    defaults = [make_policy(name, epsilon=epsilons[0]) for name in DEFAULT_POLICIES]
+    usable, _ = usable_policies(defaults, problem, named=False)
+    return [name for name in usable if name != BestFixed.name]
 
-    The optimum where it can be computed; else the best of the default ones.
-    """
-    private: Sequence[str] = (Optimal.name,)
-    if not applies(Optimal(epsilons[0]), problem):
-        defaults = [make_policy(name, epsilon=epsilons[0]) for name in DEFAULT_POLICIES]
-        usable, _ = usable_policies(defaults, problem, named=False)
-        private = [name for name in usable if name not in (BestFixed.name, Optimal.name)]
+
+def _compared(
+    problem: DecisionProblem, epsilons: Sequence[float], policies: Iterable[str], known: pd.DataFrame | None = None
+) -> pd.DataFrame:
+    """The rows of everyone in a comparison of some policies at least; those that are known are not made again."""
     there = [] if known is None else [known[known["group"].eq(ALL) & known["epsilon"].isin(epsilons)]]
-    missing = [name for name in dict.fromkeys([*others, *private]) if not there or name not in set(there[0]["policy"])]
+    missing = [name for name in dict.fromkeys(policies) if not there or name not in set(there[0]["policy"])]
     if missing:
         there.append(compare_problem(problem, policies=missing, epsilons=epsilons))
-    table = pd.concat(there, ignore_index=True)
-    able = table[table["policy"].isin(private) & (table["guarantee"] <= table["epsilon"] * (1 + NEGLIGIBLE))]
-    best = able.sort_values("value", ascending=False, kind="stable").drop_duplicates("epsilon")
-    choices = dict(zip(best["epsilon"].tolist(), best["policy"].tolist(), strict=True))
-    rows = {(str(row["policy"]), float(row["epsilon"])): row for row in table.to_dict("records")}
-    return rows, choices
+    return pd.concat(there, ignore_index=True)
+
+
+def _by_policy(compared: pd.DataFrame) -> dict[tuple[str, float], dict[Any, Any]]:
+    return {(str(row["policy"]), float(row["epsilon"])): row for row in compared.to_dict("records")}
 
 
 def _noisy_values(
@@ -226,7 +237,9 @@ def _noisy_values(
         records=each.records,
         admissible=each.admissible,
     )
-    compared, truest = _compared(truth, epsilons, (RandomizedResponse.name,))
+    private = _private_policies(truth, epsilons)
+    table = _compared(truth, epsilons, (RandomizedResponse.name, *private))
+    compared, truest = _by_policy(table), private_choices(table, private)
     given: FloatArray = patients * np.bincount(problem.best_actions, problem.prior, k).astype(np.float64)
     # Where all may get all, k-ary response looks at the given treatment alone, also at one that nobody is given.
     alone = DecisionProblem(np.eye(k), np.full(k, 1 / k), AnyRecord()) if problem.admissible is None else truth

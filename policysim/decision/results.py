@@ -29,9 +29,9 @@ from policysim.question.protocol import SILENT, Progress
 from policysim.question.words import ALL
 from policysim.study.declared import ScenarioStudy, nearest_epsilon
 from policysim.study.example_patients import ExampleRows, example_patients, example_probabilities, patient_losses
-from policysim.study.gain import Gain, best_first, break_even
+from policysim.study.gain import Gain, break_even
 from policysim.study.labels import Labels
-from policysim.study.options_table import trace
+from policysim.study.options_table import private_choices, trace
 from policysim.study.sweep import N_THREADS, REFERENCES, applies, at, evaluated_on
 
 # The frontier is drawn at the epsilon that is asked about times these, or what is nearest to them, and to so much of
@@ -168,9 +168,9 @@ def results(
     usable = sorted((each for each in compared if applies(each, problem)), key=lambda each: not each.uses_epsilon)
     told_apart = [at(policy, asked.epsilon) for policy in (*private, BestFixed())]
     tables = {"comparison": comparison}
+    made = [at(policy, asked.epsilon) for policy in compared]
     with ThreadPoolExecutor(N_THREADS) as pool:
         # The redraws are many small steps: they run while the searches, a few large ones, leave the interpreter alone.
-        made = [at(policy, asked.epsilon) for policy in compared]
         redraws = None if study is None else pool.submit(redrawn, study, problem, made, progress)
         tables["search"] = least_epsilons(problem, private, comparison, progress)
         tables["patient-losses"] = patient_losses(problem, told_apart, asked.epsilon)
@@ -180,30 +180,20 @@ def results(
             tables["prevalence"] = wrong_prior(study, problem, on_prevalence)
             tables["losses-by-outcome"] = loss_by_outcome(study, problem, applicable)
         tables["examples"] = example_probabilities(problem, patients, usable, asked.epsilons, progress, kept=rows)
-        names = {policy.name for policy in asked.private}
-        tables["break-even"] = break_even(overall, names, Gain.of(problem), asked.death_weight)
-        # As among the options: the exponential mechanism where no other policy spends epsilon.
-        best = best_private(overall, private) or Exponential(asked.epsilon)
+        choices = private_choices(comparison, [policy.name for policy in asked.policies])
+        best = choices[asked.epsilon]
+        tables["break-even"] = break_even(overall, [best], Gain.of(problem), asked.death_weight)
         if labels.hidden_features:
-            tables["beliefs"] = hidden_beliefs(problem, at(best, asked.epsilon), labels.hidden_features)
+            chosen = next(policy for policy in made if policy.name == best)
+            tables["beliefs"] = hidden_beliefs(problem, chosen, labels.hidden_features)
         curve = _frontier(problem, asked, progress)
         if curve is not None:
             tables["frontier"] = curve
         values = trace(asked.epsilons, asked.epsilon)
-        tables["publishing"] = publishing_table(problem, values, asked.published_patients, comparison)
+        tables["publishing"] = publishing_table(problem, values, asked.published_patients, comparison, choices)
         if asked.prices:
             tables["price-list"] = price_list(problem, asked.epsilon, progress)
     return Results(problem, labels, asked, tables, None if redraws is None else redraws.result())
-
-
-def best_private(overall: pd.DataFrame, private: list[Policy]) -> Policy | None:
-    """The policy of the highest value among some that spend epsilon; None without any.
-
-    `overall` has the rows of everyone at one epsilon.
-    """
-    values = dict(zip(overall["policy"], overall["value"], strict=True))
-    known = {policy.name: policy for policy in private if policy.name in values}
-    return known[best_first(known, values)[0]] if known else None
 
 
 def _frontier(problem: DecisionProblem, asked: Asked, progress: Progress) -> pd.DataFrame | None:

@@ -159,14 +159,12 @@ def verdict(tables: Mapping[str, pd.DataFrame]) -> dict[str, bool]:
         "redrawn": bool((found["draws"] > 0).all()),
     }
     opposite = {f"no {name}": not holds for name, holds in names.items()}
-    # Who sees a publication alone is shown a noised copy of the best for each.
-    named, judged = (COPY, EACH) if _only_published(tables) else (PRIVATE, PRIVATE)
     return {
         **names,
         **opposite,
         "private choice better": said[PRIVATE] == BETTER,
         "each's best better": said[EACH] == BETTER,
-        **recommendation(named, said[judged]),
+        **recommendation(said, published=_only_published(tables)),
     }
 
 
@@ -178,12 +176,19 @@ def _only_published(tables: Mapping[str, pd.DataFrame]) -> bool:
     return bool(names.get("seen") == "publication")
 
 
-def recommendation(option: str, verdict: str) -> dict[str, bool]:
-    """An option is recommended where it is better than one treatment for all; else that is."""
-    better = verdict == BETTER
-    return {f"recommend {name}": better and name == option for name in (PRIVATE, COPY)} | {
-        f"recommend {ONE}": not better
-    }
+def recommendation(said: Mapping[str, str], *, published: bool) -> dict[str, bool]:
+    """What is better than one treatment for all is recommended; else that is.
+
+    Parameters
+    ----------
+    said : mapping of str to str
+        The verdicts on a private choice and on each's best.
+    published : bool
+        Whether a publication alone is seen: of the best for each a noised copy is then shown, and no patient pays.
+    """
+    better = [*([COPY] if published and said[EACH] == BETTER else []), *([PRIVATE] if said[PRIVATE] == BETTER else [])]
+    first = next(iter(better), ONE)
+    return {f"recommend {name}": name == first for name in (PRIVATE, COPY, ONE)}
 
 
 def trial_verdict(tables: Mapping[str, pd.DataFrame]) -> dict[str, bool]:
@@ -209,11 +214,10 @@ def trial_verdict(tables: Mapping[str, pd.DataFrame]) -> dict[str, bool]:
         "observer": bool(guesses > CHANCE + ROUNDING),
         "told": said[PRIVATE] != UNTOLD,
     }
-    named, judged = (COPY, EACH) if _only_published(tables) else (PRIVATE, PRIVATE)
     return {
         **names,
         **{f"no {name}": not holds for name, holds in names.items()},
-        **recommendation(named, said[judged]),
+        **recommendation(said, published=_only_published(tables)),
     }
 
 

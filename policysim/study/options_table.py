@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -12,11 +12,13 @@ import pandas as pd
 from policies.arrays import FloatArray
 from policies.exponential import Exponential
 from policies.randomized_response import RandomizedResponse
-from policies.reference import BestFixed, Greedy, Uniform
+from policies.reference import BestFixed, Greedy
 from policysim.question.formats import NEGLIGIBLE, apart, population
 from policysim.question.words import ALL
 from policysim.study.cells import COLUMNS
+from policysim.study.gain import best_first
 from policysim.study.labels import Labels
+from policysim.study.sweep import REFERENCES
 
 # The options; a policy that was asked for by name is one under its name.
 ONE, PRIVATE, EXPONENTIAL = "one for all", "private choice", "exponential mechanism"
@@ -64,13 +66,7 @@ def choose_columns(
         columns.
     """
     everyone = comparison[comparison["group"] == ALL]
-    spends = everyone["policy"].isin(policies) & ~everyone["policy"].isin([Greedy.name, BestFixed.name, Uniform.name])
-    able = everyone[(spends | (everyone["policy"] == Exponential.name)) & everyone["epsilon_spent"].notna()]
-    able = able[able["guarantee"] <= able["epsilon"] * (1 + NEGLIGIBLE)]
-    asked = able[able["policy"].isin(policies)]
-    ranked = (able if asked.empty else asked).sort_values("value", ascending=False, kind="stable")
-    first = ranked.drop_duplicates("epsilon")
-    best = dict(zip(first["epsilon"].tolist(), first["policy"].tolist(), strict=True))
+    best = private_choices(comparison, policies)
     epsilons = sorted(everyone["epsilon"].unique())
     treatment = f"{_given_to_all(everyone, labels)} for all"
     found: dict[str, tuple[str, Mapping[float, str], Mapping[float, str]]] = {}
@@ -80,7 +76,8 @@ def choose_columns(
         found[option] = title, given, dict.fromkeys(epsilons, published) if published else given
 
     add(ONE, treatment, BestFixed.name)
-    fewest = _fewest_deaths(everyone, able, epsilon, {BestFixed.name, best[epsilon]})
+    private = _private(everyone, (*policies, Exponential.name))
+    fewest = _fewest_deaths(everyone, private, epsilon, {BestFixed.name, best[epsilon]})
     if fewest:
         action = fewest.removeprefix(FOR_ALL)
         add(FEWEST, fewest if action == fewest else f"{labels.actions[action]} for all", fewest)
@@ -101,6 +98,32 @@ def choose_columns(
         for each in epsilons
     ]
     return pd.DataFrame(rows, columns=["option", "epsilon", "policy", "published", "title", "hides", "stated"])
+
+
+def private_choices(comparison: pd.DataFrame, policies: Collection[str]) -> dict[float, str]:
+    """The private choice at each epsilon: of the policies that spend it, the one of the highest value.
+
+    Parameters
+    ----------
+    comparison : DataFrame
+        As for `choose_columns`.
+    policies : collection of str
+        Of these; the exponential mechanism where none of them spends epsilon. Of equal ones the optimum.
+    """
+    everyone = comparison[comparison["group"] == ALL]
+    asked = _private(everyone, policies)
+    ranked = _private(everyone, [Exponential.name]) if asked.empty else asked
+    values: dict[float, dict[str, float]] = {}
+    for name, epsilon, value in zip(ranked["policy"], ranked["epsilon"], ranked["value"], strict=True):
+        values.setdefault(epsilon, {})[name] = value
+    return {epsilon: best_first(known, known)[0] for epsilon, known in values.items()}
+
+
+def _private(everyone: pd.DataFrame, policies: Collection[str]) -> pd.DataFrame:
+    """The rows of policies that spend epsilon, and are known to spend no more than it."""
+    spend = set(policies) - {policy.name for policy in REFERENCES}
+    able = everyone[everyone["policy"].isin(spend) & everyone["epsilon_spent"].notna()]
+    return able[able["guarantee"] <= able["epsilon"] * (1 + NEGLIGIBLE)]
 
 
 def _hides(spent: float) -> str:

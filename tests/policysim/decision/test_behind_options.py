@@ -1,6 +1,7 @@
 """The tables behind the options: each number is that of the table it comes from, looked up without their code."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -137,3 +138,14 @@ def test_the_method_has_the_numbers_of_the_problem(tables, problem):
 def test_a_table_of_nothing_has_its_columns():
     assert titled_cells([]).empty
     assert math.isnan(titled_cells([("a", "A", "value", 1.0, "plain", math.nan, math.nan)])["epsilon"][0])
+
+
+@pytest.mark.parametrize("policies", [("exponential", "randomized-response"), ("optimal", "exponential"), ("greedy",)])
+def test_one_private_choice_stands_in_all_tables(study, problem, policies):
+    asked = replace(study, policies=policies)
+    found = results_of(asked, problem)
+    tables = answer_tables(found, study=asked)
+    chosen = tables["columns"].query("option == 'private choice'").set_index("epsilon")["policy"]
+    ways = found.tables["publishing"].query("way == 'private choice'").set_index("epsilon")["given"]
+    assert ways.to_dict() == chosen[ways.index].to_dict()
+    assert set(chosen) <= {*policies, "exponential"}

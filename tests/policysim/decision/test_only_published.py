@@ -33,8 +33,11 @@ def judged(tables, policy, word):
 
 @pytest.mark.parametrize("word", ["better", "not better", "cannot be told", "equal"])
 def test_a_noised_copy_is_recommended_only_where_the_best_for_each_is_better(published, word):
-    found = recommended(verdict(judged(published, "greedy", word)))
-    assert found == (COPY if word == "better" else ONE)
+    chosen = published["columns"].query("stated and option == @PRIVATE")["policy"].iloc[0]
+    for of_private in ("better", "cannot be told"):
+        found = recommended(verdict(judged(judged(published, "greedy", word), chosen, of_private)))
+        # "No private choice can be told to be better" is never said of one that is.
+        assert found == (COPY if word == "better" else PRIVATE if of_private == "better" else ONE)
 
 
 def test_where_the_treatment_is_seen_a_copy_is_never_recommended(published):
