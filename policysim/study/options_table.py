@@ -100,7 +100,7 @@ def choose_columns(
     return pd.DataFrame(rows, columns=["option", "epsilon", "policy", "published", "title", "hides", "stated"])
 
 
-def private_choices(comparison: pd.DataFrame, policies: Collection[str]) -> dict[float, str]:
+def private_choices(comparison: pd.DataFrame, policies: Collection[str], *, by: str = "value") -> dict[float, str]:
     """The private choice at each epsilon: of the policies that spend it, the one of the highest value.
 
     Parameters
@@ -109,12 +109,14 @@ def private_choices(comparison: pd.DataFrame, policies: Collection[str]) -> dict
         As for `choose_columns`.
     policies : collection of str
         Of these; the exponential mechanism where none of them spends epsilon. Of equal ones the optimum.
+    by : str, optional
+        The column that ranks.
     """
     everyone = comparison[comparison["group"] == ALL]
     asked = _private(everyone, policies)
     ranked = _private(everyone, [Exponential.name]) if asked.empty else asked
     values: dict[float, dict[str, float]] = {}
-    for name, epsilon, value in zip(ranked["policy"], ranked["epsilon"], ranked["value"], strict=True):
+    for name, epsilon, value in zip(ranked["policy"], ranked["epsilon"], ranked[by], strict=True):
         values.setdefault(epsilon, {})[name] = value
     return {epsilon: best_first(known, known)[0] for epsilon, known in values.items()}
 

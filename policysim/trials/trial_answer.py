@@ -20,7 +20,7 @@ from policies.catalogue import mechanism_words
 from policies.exponential import Exponential
 from policies.optimal.optimum import Optimal
 from policies.problem import DecisionProblem
-from policies.reference import BestFixed, Greedy, Uniform
+from policies.reference import Greedy
 from policysim.logs.load_log import Log
 from policysim.logs.log_source import EQUAL, ESTIMATE, outcome_formula
 from policysim.logs.outcome_models import CHOSEN
@@ -34,7 +34,7 @@ from policysim.study.declared import LoggedStudy
 from policysim.study.example_patients import example_patients, example_probabilities
 from policysim.study.gain import prove_loss
 from policysim.study.labels import level_in_words
-from policysim.study.options_table import EACH, EXPONENTIAL, PRIVATE, RIGHT
+from policysim.study.options_table import EACH, EXPONENTIAL, PRIVATE, RIGHT, private_choices
 from policysim.trials.evidence import LEAST_P, POWER
 from policysim.trials.evidence import LEVEL as SIGNS
 
@@ -116,13 +116,8 @@ def trial_tables(
 
 def _columns(study: LoggedStudy, main: pd.DataFrame, everyone: pd.DataFrame) -> pd.DataFrame:
     """Arms, each's best, and at each epsilon the private policy of the study that is estimated best."""
-    able = everyone.reset_index()
-    able = able[~able["policy"].isin([Greedy.name, BestFixed.name, Uniform.name])]
-    able = able[able["guarantee"] <= able["epsilon"] * (1 + NEGLIGIBLE)]
-    asked = able[able["policy"].isin(study.policies)]
-    ranked = (able if asked.empty else asked).sort_values(DIFFERENCE, ascending=False, kind="stable")
-    best = ranked.drop_duplicates("epsilon").set_index("epsilon")["policy"].to_dict()
-    epsilons = sorted(able["epsilon"].unique())
+    best = private_choices(everyone.reset_index(), study.policies, by=DIFFERENCE)
+    epsilons = sorted(best)
     given = {EACH: dict.fromkeys(epsilons, Greedy.name), PRIVATE: best}
     if set(best.values()) != {Exponential.name}:
         given[EXPONENTIAL] = dict.fromkeys(epsilons, Exponential.name)
