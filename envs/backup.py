@@ -358,8 +358,8 @@ class Backup:
 
     def _sides(self, table: FloatArray, flag: int) -> tuple[FloatArray, FloatArray]:
         """Views of a table inside where a flag is absent and where it is present."""
-        sides = np.moveaxis(table, flag, 0)
-        return sides[0], sides[1]
+        before = (slice(None),) * flag
+        return table[(*before, 0)], table[(*before, 1)]
 
 
 def _at(table: FloatArray, case: Index) -> FloatArray:

@@ -45,6 +45,11 @@ class Branch:
     slopes: FloatArray
     charge: float = 0.0
 
+    @property
+    def rest(self) -> Schedule | None:
+        """The only course that begins with it; None where there are several."""
+        return None if self.child.rest is None else (self.action, *self.child.rest)
+
 
 @dataclass(eq=False)
 class Node:
@@ -66,6 +71,8 @@ class Node:
         From which branch each piece is, if there are several.
     mass : array, (L, n)
         Of the states that pay the slope of each piece as the price of mass (`charged`), discounted.
+    rest : tuple of int, or None
+        The only course that follows it; None where there are several.
     """
 
     place: int
@@ -75,6 +82,7 @@ class Node:
     branches: tuple[Branch, ...] = ()
     owners: NDArray[np.uint8] | None = None
     mass: FloatArray = field(default_factory=lambda: NOTHING)
+    rest: Schedule | None = None
 
     @property
     def weight(self) -> float:
@@ -84,7 +92,7 @@ class Node:
     @property
     def forks(self) -> bool:
         """Whether anything is still to be chosen after it."""
-        return len(self.branches) > 1 or any(branch.child.forks for branch in self.branches)
+        return self.rest is None
 
     def branch(self, action: int) -> Branch | None:
         """That of an action, if there is one."""
@@ -101,6 +109,7 @@ def value_tree(
     ends: FloatArray | None = None,
     *,
     bare: bool = False,
+    known: dict[Schedule, FloatArray] | None = None,
 ) -> Node:
     """The root of a tree of courses, with the pieces of all its nodes.
 
@@ -115,22 +124,33 @@ def value_tree(
         What each state is worth after the last action; 0 by default.
     bare : bool
         Whether to drop what the pieces below the root are worth: less memory, and enough to act by.
+    known : dict of Schedule to array, (n,), optional
+        What the last actions are worth where no others follow: filled, and not computed again.
     """
     last = np.zeros(len(family.process.initial)) if ends is None else ends
     nodes = {
-        course: Node(len(course), last, last[None], np.array([weight], dtype=np.float64))
+        course: Node(len(course), last, last[None], np.array([weight], dtype=np.float64), rest=())
         for course, weight in sorted(weights.items())
     }
     for place in reversed(range(len(family.held))):
         groups: dict[Schedule, list[Branch]] = {}
         for (*prefix, action), child in nodes.items():
-            base, *rows = (family.before(row, action, place) for row in (child.base, *child.slopes))
-            groups.setdefault(tuple(prefix), []).append(Branch(action, child, base, np.stack(rows)))
+            if child.rest is None:
+                base, *rows = (family.before(row, action, place) for row in (child.base, *child.slopes))
+                slopes = np.stack(rows)
+            else:
+                # Whatever its mass is, the same follows.
+                rest = (action, *child.rest)
+                base = known[rest] if known and rest in known else family.before(child.base, action, place)
+                slopes = base[None]
+                if known is not None:
+                    known[rest] = base
+            groups.setdefault(tuple(prefix), []).append(Branch(action, child, base, slopes))
         nodes = {}
         for start, branches in groups.items():
             one = branches[0]
             nodes[start] = (
-                Node(place, one.base, one.slopes, one.child.widths, (one,))
+                Node(place, one.base, one.slopes, one.child.widths, (one,), rest=one.rest)
                 if len(branches) == 1
                 else join(place, tuple(branches))
             )
@@ -156,9 +176,11 @@ class WeighedTree:
     value: float
 
 
-def weighed_tree(family: Schedules, weights: Mapping[Schedule, int], q: float) -> WeighedTree:
+def weighed_tree(
+    family: Schedules, weights: Mapping[Schedule, int], q: float, known: dict[Schedule, FloatArray] | None = None
+) -> WeighedTree:
     """The best mechanism of courses and whole weights, at the best scale of these: one of so many values."""
-    prior, root = family.process.initial, value_tree(family, weights, joined, bare=True)
+    prior, root = family.process.initial, value_tree(family, weights, joined, bare=True, known=known)
     poured = np.concatenate([[0.0], np.cumsum(root.widths)])
     gained = np.concatenate([[0.0], np.cumsum(root.widths * (root.slopes @ prior))])
     mass = q * root.weight + (1 - q) * poured

@@ -333,10 +333,10 @@ def _once(family: Schedules, schedules: Sequence[Schedule], epsilon: float) -> C
     branches: list[Branch] = []
     weights = chances.min(axis=0)[used] / q
     for name, weight in zip(used, weights, strict=True):
-        node = Node(len(family.held), NOTHING, NOTHING, np.array([weight]))
+        node = Node(len(family.held), NOTHING, NOTHING, np.array([weight]), rest=())
         for place, action in reversed(list(enumerate(schedules[int(name)]))):
             branch = Branch(action, node, NOTHING, NOTHING)
-            node = Node(place, NOTHING, NOTHING, np.array([weight]), (branch,))
+            node = Node(place, NOTHING, NOTHING, np.array([weight]), (branch,), rest=branch.rest)
         branches += node.branches
     root = Node(0, family.process.initial, NOTHING, weights, tuple(branches))
     poured = (chances[:, used].T - q * weights[:, None]) / (1 - q)

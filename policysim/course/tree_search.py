@@ -123,11 +123,12 @@ class TreeSearch:
 
     def priced(self, weights: Mapping[Schedule, float]) -> PricedTree:
         """The tree of some weights, while better ones are sought."""
-        return priced_tree(self.family, weights, self.q, FINE_PIECES if self.fine else PIECES)
+        pieces = FINE_PIECES if self.fine else PIECES
+        return priced_tree(self.family, weights, self.q, pieces, known=self.remembered)
 
     def value(self, weights: Mapping[Schedule, int]) -> float:
         """What whole weights are worth."""
-        return weighed_tree(self.family, weights, self.q).value
+        return weighed_tree(self.family, weights, self.q, self.remembered).value
 
     def whole(self, weights: Mapping[Schedule, float]) -> Mapping[Schedule, int]:
         """Whole weights near these: of those tried, the ones that are worth most, or equal ones if that is as good."""
@@ -145,7 +146,7 @@ class TreeSearch:
         """Courses of which each pair that is added is worth most where nothing has to be hidden."""
         found = list(start)
         while len(found) < GROWN * self.most:
-            tree = priced_tree(self.family, dict.fromkeys(found, 1.0), 0.0, PIECES)
+            tree = priced_tree(self.family, dict.fromkeys(found, 1.0), 0.0, PIECES, known=self.remembered)
             new = [course for course in self.lacking(tree, 0.0) if course not in found][:PAIR]
             if not new:
                 break
@@ -170,16 +171,21 @@ class TreeSearch:
     def _from(self, place: int) -> Schedules:
         return replace(self.family, held=self.family.held[place:])
 
+    @property
+    def remembered(self) -> dict[Schedule, FloatArray]:
+        """What rests of courses are worth, (n,) each, as far as they are remembered."""
+        if len(self.known) * len(self.family.process.initial) > REMEMBERED:
+            self.known.clear()
+        return self.known
+
     def worth(self, rest: Schedule) -> FloatArray:
         """What each state is worth if the last actions are these, (n,)."""
         if not rest:
             return np.zeros(len(self.family.process.initial))
-        if rest not in self.known:
-            if len(self.known) * len(self.family.process.initial) > REMEMBERED:
-                self.known.clear()
-            later = self.worth(rest[1:])
-            self.known[rest] = self.family.before(later, rest[0], len(self.family.held) - len(rest))
-        return self.known[rest]
+        known = self.remembered
+        if rest not in known:
+            known[rest] = self.family.before(self.worth(rest[1:]), rest[0], len(self.family.held) - len(rest))
+        return known[rest]
 
 
 def _rests(node: Node) -> Iterator[Schedule]:

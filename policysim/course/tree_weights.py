@@ -41,7 +41,13 @@ class PricedTree:
 
 
 def priced_tree(
-    family: Schedules, weights: Mapping[Schedule, float], q: float, most: int, ends: FloatArray | None = None
+    family: Schedules,
+    weights: Mapping[Schedule, float],
+    q: float,
+    most: int,
+    ends: FloatArray | None = None,
+    *,
+    known: dict[Schedule, FloatArray] | None = None,
 ) -> PricedTree:
     """The largest value under weights >= 0 whose sum is from 1 to 1 / q, with at most so many pieces of a node."""
     least = LEAST_WEIGHT * max(weights.values())
@@ -49,7 +55,7 @@ def priced_tree(
     total = sum(raised.values())
     # So much is poured onto the lowest masses that all are 1.
     point = np.clip([(1 - q * total) / (1 - q)], 0.0, total) if q < 1 else np.zeros(1)
-    root = value_tree(family, raised, partial(_join, point=point, most=most), ends)
+    root = value_tree(family, raised, partial(_join, point=point, most=most), ends, known=known)
     if len(root.branches) == 1:
         root = _join(0, root.branches, point, most)
     prior = family.process.initial
