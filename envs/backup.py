@@ -358,7 +358,7 @@ class Backup:
 
     def _sides(self, table: FloatArray, flag: int) -> tuple[FloatArray, FloatArray]:
         """Views of a table inside where a flag is absent and where it is present."""
-        before = (slice(None),) * flag
+        before: Index = (slice(None),) * flag
         return table[(*before, 0)], table[(*before, 1)]
 
 

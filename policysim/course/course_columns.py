@@ -14,11 +14,13 @@ import numpy as np
 
 from policies.arrays import ROUNDING, FloatArray
 from policysim.course.course_evaluation import CourseResult
+from policysim.course.course_limit import ProvenLimit
 from policysim.study.gain import excess, ratio
 from policysim.study.sweep import Column, Group
 
 # What a share of the gain may be too small by, and more.
 SLACK = 1e-12
+NO_LIMIT = ProvenLimit(math.nan, "", "")
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,10 +68,8 @@ class CourseEvaluation:
         What they spend at most at the delta of the total.
     composition : str
         What proves it.
-    limit : float
-        The value that no mechanism within the total exceeds, for everyone; NaN where that is not asked for.
-    limit_hides : str
-        What the mechanisms hide at least that it bounds: who hides the course hides that, too.
+    limit : ProvenLimit
+        What no mechanism within the total exceeds, for everyone; of nothing where that is not asked for.
     """
 
     policy: str
@@ -80,8 +80,7 @@ class CourseEvaluation:
     total: float | None = None
     total_spent: float = math.nan
     composition: str = ""
-    limit: float = math.nan
-    limit_hides: str = "first state"
+    limit: ProvenLimit = NO_LIMIT
 
     @property
     def groups(self) -> Sequence[Group]:
@@ -150,7 +149,7 @@ def hides(of: CourseEvaluation) -> str:
 
 def unbeatable(of: CourseEvaluation) -> FloatArray:
     """The value that no mechanism within the total exceeds, for everyone."""
-    return np.where(np.arange(len(of.groups)) == 0, of.limit, np.nan)
+    return np.where(np.arange(len(of.groups)) == 0, of.limit.value, np.nan)
 
 
 def most_kept(of: CourseEvaluation) -> FloatArray:
@@ -191,5 +190,6 @@ COLUMNS_OF_LIMITS = (
     *COLUMNS_OF_TOTALS,
     Column("unbeatable", "no mechanism is worth more", RETURN, "rounded_up", unbeatable),
     Column("most_kept", "no mechanism keeps more of the benefit", "share", "percent_up", most_kept),
-    Column("most_kept_hides", "what a mechanism must hide for that", "", "", attrgetter("limit_hides")),
+    Column("most_kept_hides", "what a mechanism must hide for that", "", "", attrgetter("limit.hides")),
+    Column("most_kept_proof", "how that was proved", "", "", attrgetter("limit.proof")),
 )

@@ -165,6 +165,11 @@ class ProcessEvaluator:
 
         NaN for a group of probability 0.
         """
-        sizes = np.where(self.groups.sizes > 0, self.groups.sizes, np.nan)
-        value, *others = (self.groups.totals(self._weights * values[self._present]) / sizes for values in counted)
+        value, *others = map(self.means, counted)
         return CourseResult(value, dict(zip(self._outcomes, others, strict=False)), tuple(spent))
+
+    def means(self, values: FloatArray) -> FloatArray:
+        """The mean in each group, (n_groups,), of what first states have, (n,)."""
+        sizes = np.where(self.groups.sizes > 0, self.groups.sizes, np.nan)
+        found: FloatArray = self.groups.totals(self._weights * values[self._present]) / sizes
+        return found

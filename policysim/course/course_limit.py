@@ -135,10 +135,11 @@ def course_limit(
 
 @dataclass(frozen=True)
 class ProvenLimit:
-    """A limit of what hides the course of states, and how it was proved: "rationals" or "directed rounding"."""
+    """A limit, how it was proved ("rationals" or "directed rounding"), and what all hide at least whom it bounds."""
 
     value: float
     proof: str
+    hides: str = "course"
 
 
 def limit_of_first_days(process: Process, epsilon: float, days: int) -> ProvenLimit:

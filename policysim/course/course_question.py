@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import pandas as pd
@@ -20,7 +21,7 @@ from policysim.course.treatment_course import public_over_days
 from policysim.question.answer import Answer, Drawing, SizeName
 from policysim.question.formats import achieved, days, digits_of, not_above, percent, plain, written
 from policysim.question.protocol import ONLY_WHERE_COUNTED, Progress, StudyQuestion, UsageError
-from policysim.question.words import ALL
+from policysim.question.words import ALL, PLAN_ONCE, PLAN_TREE
 from policysim.study.declared import OPTIONS, ScenarioStudy, Study, require_scenario
 from policysim.study.study_problem import build_problem
 from policysim.study.sweep import usable_policies
@@ -34,6 +35,8 @@ OF_ONE_DECISION = (OptimalSafe.name, OptimalRobust.name)
 TOTALS = (1.0, 2.0, 5.0, 10.0)
 # Digits of a total that is printed.
 MOST_DIGITS = 6
+# What was searched for, in a report; a larger file is none of ours.
+COURSES_FILE, MOST_BYTES = "courses.csv", 1_000_000
 
 
 @dataclass(frozen=True)
@@ -48,11 +51,14 @@ class CourseQuestion(StudyQuestion):
         Horizons and budgets.
     named : bool
         Whether each policy was asked for by name: one that cannot be used is then refused, and not left out.
+    known : DataFrame, optional
+        The courses that a report of the same question has, which need not be searched for again.
     """
 
     study: ScenarioStudy
     days: DaysQuestion
     named: bool = True
+    known: pd.DataFrame | None = None
     refuses: ClassVar[Mapping[str, str]] = {
         "epsilon": "does not go with --horizon; give --total-epsilon, the budget of all days",
         "price_list": "does not go with --horizon",
@@ -71,8 +77,10 @@ class CourseQuestion(StudyQuestion):
     def of(cls, study: Study, options: Mapping[str, Any]) -> Self:
         """ValueError also for a study of a log, and for what cannot be hidden over days."""
         policies = options.get("policies", ())
-        # Over days the policy "optimal" is called "optimal-daily"; a study's own list is shared with one decision.
-        named = {"policies": [catalogue_name(name) for name in policies]} if policies else {}
+        # Over days the policy "optimal" is called "optimal-daily"; a study's own list is shared with one decision. What
+        # spends its epsilon on the whole course is compared in any case.
+        daily = [catalogue_name(name) for name in policies if name not in (PLAN_ONCE, PLAN_TREE)]
+        named = {"policies": daily or [Exponential.name]} if policies else {}
         chosen = require_scenario(study).with_options({**options, **named})
         public_over_days(chosen)
         days = DaysQuestion(
@@ -82,6 +90,15 @@ class CourseQuestion(StudyQuestion):
             length_public=options.get("length_public", False),
         )
         return cls(chosen, days, named="all" not in policies)
+
+    def recalled(self, folder: Path) -> Self:
+        """With the courses of the report in a folder: what they are worth, and what they reveal, is computed anew."""
+        path = folder / COURSES_FILE
+        try:
+            known = pd.read_csv(path) if path.stat().st_size <= MOST_BYTES else None
+        except (OSError, ValueError):
+            known = None
+        return replace(self, known=known)
 
     def answer(self, progress: Progress) -> Answer:
         """Plan and evaluate at each horizon and total."""
@@ -95,10 +112,10 @@ class CourseQuestion(StudyQuestion):
         # What the answer sets beside them, whatever was asked for.
         compared = tuple(dict.fromkeys((*policies, Exponential.name, Greedy.name)))
         try:
-            table = written(compare_days(replace(study, policies=compared), self.days, progress))
+            tables = compare_days(replace(study, policies=compared), self.days, progress, known=self.known)
         except NotEnoughMemoryError as error:
             raise UsageError(f"--horizon {self.days.horizon}: {error}") from None
-        return answer_over_days(study, self.days, table, left_out=left_out)
+        return answer_over_days(study, self.days, {name: written(table) for name, table in tables.items()}, left_out)
 
 
 def _printable(total: float) -> float:
@@ -107,15 +124,16 @@ def _printable(total: float) -> float:
 
 
 def answer_over_days(
-    study: ScenarioStudy, question: DaysQuestion, table: pd.DataFrame, *, left_out: tuple[str, ...] = ()
+    study: ScenarioStudy, question: DaysQuestion, tables: Mapping[str, pd.DataFrame], left_out: tuple[str, ...] = ()
 ) -> Answer:
-    """What a comparison over days found, from the numbers that its file has."""
+    """What a comparison over days found, from the numbers that its files have."""
+    table = tables["comparison"]
     found = written(ways(table))
     return Answer(
         options=course_tables(study, question, table, left_out=left_out),
         kind="course",
-        tables={"comparison": table, "ways": found},
-        drawings=[*_drawing(question, table), _map(found)],
+        tables={**tables, "ways": found},
+        drawings=[*_drawing(question, table), *_published(study, tables["published"]), _map(found)],
         depends={
             **study.identity,
             "question": {
@@ -165,6 +183,36 @@ def _drawing(question: DaysQuestion, table: pd.DataFrame) -> list[Drawing]:
             draw,
             epsilons=question.totals,
             seen=f"Benefit kept over {over} at each total ε: {'; '.join(told)}.",
+        )
+    ]
+
+
+def _published(study: ScenarioStudy, table: pd.DataFrame) -> list[Drawing]:
+    """What plan-tree gives on each day; empty where that is not known."""
+    if table.empty:
+        return []
+    treatments = study.scenario.treatments
+    titles = {
+        f"p_{name}": f"p_{treatments[name].title if name in treatments else name}" for name in study.scenario.actions
+    }
+
+    def draw(size: SizeName) -> Figure:
+        from policysim import figures  # noqa: PLC0415
+
+        return figures.published_over_days(table.rename(columns=titles), size=size)
+
+    everyone = table[table["group"] == ALL].set_index("day")[list(titles)]
+    told = [
+        f"day {day}: " + ", ".join(f"{title.removeprefix('p_')} {percent(row[name])}" for name, title in titles.items())
+        for day, row in everyone.iterrows()
+    ]
+    return [
+        Drawing(
+            "published",
+            "What is published on each day",
+            "The share of patients who get each treatment on each day, by their first records.",
+            draw,
+            seen=f"Of everyone: {'; '.join(told)}.",
         )
     ]
 

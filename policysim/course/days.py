@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import math
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import chain
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -14,25 +17,30 @@ from policies.catalogue import CATALOGUE, make_policy
 from policies.optimal.optimum import Optimal
 from policies.policy import Policy
 from policies.privacy_loss import privacy_loss_of_logs
+from policies.problem import DecisionProblem
 from policysim.course.course_columns import COLUMNS_OF_LIMITS, CourseEvaluation, References
 from policysim.course.course_comparison import on_best_values, references_of, within_totals
 from policysim.course.course_evaluation import CourseResult, ProcessEvaluator
-from policysim.course.course_limit import first_day_limit
+from policysim.course.course_limit import RATIONALS, ProvenLimit, first_day_limit, limit_of_first_days
 from policysim.course.once import SCHEDULES
+from policysim.course.plan_tree import TreePlan, best_tree
 from policysim.course.planning import optimal_course
 from policysim.course.private_planner import PrivatePlanner
-from policysim.course.schedules import ClassSchedules, Schedule
+from policysim.course.published_courses import courses_of, published_by_day, weights_of
+from policysim.course.schedules import ClassSchedules
 from policysim.course.treatment_course import build_course
 from policysim.question.protocol import SILENT, Progress
-from policysim.question.words import ALL, PLAN_ONCE
+from policysim.question.words import ALL, PLAN_ONCE, PLAN_TREE
 from policysim.question.words import BEST_SCHEDULE as SCHEDULE
 from policysim.study.declared import ScenarioStudy
 from policysim.study.sweep import N_THREADS, evaluate_each, tabulate
 
-# The ways to spend a total: nothing, on one choice of all days, or day by day.
-ONCE, DAILY = PLAN_ONCE, "day by day"
+# The ways to spend a total: nothing, on one choice of all days, within a tree of courses, or day by day.
+ONCE, TREE, DAILY = PLAN_ONCE, PLAN_TREE, "day by day"
 # Of values that differ by no more than this share of the largest, the plainest way counts as the best.
 EQUAL = 1e-9
+# The work that bounds what hides the course, beside that which is named by a policy or a total.
+LIMIT = "limit"
 # How many horizons are compared: one day, the whole course, and between them in equal ratios.
 N_HORIZONS = 4
 
@@ -65,8 +73,18 @@ class DaysQuestion:
         steps = [round(self.horizon ** (i / (N_HORIZONS - 1))) for i in range(N_HORIZONS)]
         return tuple(sorted({*steps, self.horizon}))
 
+    def stated(self, epsilon: float) -> float:
+        """The total at which an answer is stated: the nearest to a study's epsilon, the smaller of two."""
+        return min(self.totals, key=lambda total: abs(total - epsilon))
 
-def compare_days(study: ScenarioStudy, question: DaysQuestion, progress: Progress = SILENT) -> pd.DataFrame:
+
+def compare_days(
+    study: ScenarioStudy,
+    question: DaysQuestion,
+    progress: Progress = SILENT,
+    *,
+    known: pd.DataFrame | None = None,
+) -> dict[str, pd.DataFrame]:
     """Evaluate the study's policies exactly over the whole course, at each horizon and total epsilon.
 
     Parameters
@@ -77,29 +95,39 @@ def compare_days(study: ScenarioStudy, question: DaysQuestion, progress: Progres
         Horizons and budgets.
     progress : Progress, optional
         Told of the days that were evaluated.
+    known : DataFrame, optional
+        "courses" of an earlier comparison, which are then not searched for again. Whatever they are, what comes of
+        them is private and exact.
 
     Returns
     -------
-    DataFrame
-        One row per horizon, policy, total epsilon and group, with the columns of
-        `policysim.course.course_comparison.compare_process`. Beside the study's policies, of which the optimum of each
-        day is called "optimal-daily", there are "best-schedule", one schedule for all, and "plan-once", the optimum
-        among public schedules (`policysim.course.once`), whose epsilon is that of its one choice. About privacy:
+    dict of str to DataFrame
+        comparison : one row per horizon, policy, total epsilon and group, with the columns of
+            `policysim.course.course_comparison.compare_process`. Beside the study's policies, of which the optimum of
+            each day is called "optimal-daily", there are "best-schedule", one schedule for all, "plan-once", the
+            optimum among public schedules (`policysim.course.once`), and "plan-tree"
+            (`policysim.course.plan_tree`); their epsilon is that of the whole course. About privacy:
 
-        horizon : days
-        total_epsilon : the budget of the course, with the question's delta
-        epsilon : the largest that one day has; of plan-once that of its choice
-        composition : what proves the total (`policysim.course.budget.composed`); "one-choice" for plan-once, of
-            which nothing adds up
-        epsilon_spent : the largest exact privacy loss of one day
-        total_spent : what the course spends at most at this delta; of a policy that takes no epsilon the sum of its
-            losses, which may be above the total (greedy: inf)
-        hides : "course": any two courses of a patient's records are hidden among each other, within total_spent and
-            delta; "nothing", where total_spent is inf
-        unbeatable : for everyone, the value that no mechanism within the total exceeds (`course_limit`), rounded up
-        most_kept : the share of the benefit that this is, rounded up
-        most_kept_hides : "first state": what the mechanisms hide at least that these two bound. Who hides the course
-            hides that, too
+            horizon : days
+            total_epsilon : the budget of the course, with the question's delta
+            epsilon : the largest that one day has; of plan-once and plan-tree that of the course
+            composition : what proves the total (`policysim.course.budget.composed`); "one-choice" for plan-once and
+                "tree" for plan-tree, of which nothing adds up
+            epsilon_spent : the largest exact privacy loss of one day; of plan-once and plan-tree that of the course
+            total_spent : what the course spends at most at this delta; of a policy that takes no epsilon the sum of
+                its losses, which may be above the total (greedy: inf)
+            hides : "course": any two courses of a patient's records are hidden among each other, within total_spent
+                and delta; "nothing", where total_spent is inf
+            unbeatable : for everyone, the value that no mechanism within the total exceeds (`course_limit`), rounded up
+            most_kept : the share of the benefit that this is, rounded up
+            most_kept_hides : what the mechanisms hide at least that these two bound, "course" or "first state". Who
+                hides the course hides the first state, too
+            most_kept_proof : how it was proved, in "rationals" or with "directed rounding"
+        courses : what plan-tree may publish, a row for each course: horizon, total_epsilon, class (the number of the
+            public class), course, least (the probability that it has at least, whatever the records are; at most
+            e^epsilon times as much) and parts (the same in whole numbers; none of one choice).
+        published : what plan-tree gives on each day at the stated total: group, level and share of the first records,
+            day, and the share of each treatment.
 
     Raises
     ------
@@ -112,12 +140,18 @@ def compare_days(study: ScenarioStudy, question: DaysQuestion, progress: Progres
     best-schedule (`policysim.course.private_planner.PrivatePlanner.within`). So none that takes an epsilon is worth
     less than that, and the value for everyone never falls as the total rises.
     """
-    progress.expect(sum(question.horizons) * (1 + (1 + len(study.policies)) * len(question.totals)))
-    frames = [_at_horizon(study, question, horizon, progress) for horizon in question.horizons]
-    return pd.concat(frames, ignore_index=True)
+    progress.expect(sum(question.horizons) * (1 + (2 + len(study.policies)) * len(question.totals)))
+    parts = [_at_horizon(study, question, horizon, progress, known) for horizon in question.horizons]
+    return {
+        "comparison": pd.concat([part["comparison"] for part in parts], ignore_index=True),
+        "courses": pd.concat([part["courses"] for part in parts], ignore_index=True),
+        "published": parts[-1]["published"],
+    }
 
 
-def _at_horizon(study: ScenarioStudy, question: DaysQuestion, horizon: int, progress: Progress) -> pd.DataFrame:
+def _at_horizon(
+    study: ScenarioStudy, question: DaysQuestion, horizon: int, progress: Progress, known: pd.DataFrame | None
+) -> dict[str, pd.DataFrame]:
     totals, templates = question.totals, [make_policy(name) for name in study.policies]
     process = build_course(study, horizon, length_public=question.length_public)
     # Of merged records if that is the same for all policies that are compared (`policies.distinct`).
@@ -130,8 +164,10 @@ def _at_horizon(study: ScenarioStudy, question: DaysQuestion, horizon: int, prog
         searched = pool.submit(family.best)
         proved = [pool.submit(first_day_limit, course, process.initial, total, question.delta) for total in totals]
     first = searched.result()
-    limits: dict[float | None, float] = {}
-    limits |= {total: limit.result() for total, limit in zip(totals, proved, strict=True)}
+    limits = {
+        total: ProvenLimit(limit.result(), RATIONALS, "first state")
+        for total, limit in zip(totals, proved, strict=True)
+    }
     references = references_of(evaluator, course)
     plain = {
         template: on_best_values(template, evaluator, course, references)
@@ -140,42 +176,60 @@ def _at_horizon(study: ScenarioStudy, question: DaysQuestion, horizon: int, prog
     }
     # The Q-values of all days under the best policy, which nothing looks at any more.
     del course
-    schedule = family.by_day(first)
-    planner = PrivatePlanner(evaluator, schedule)
+    schedules, by_day = family.found(first, SCHEDULES, totals), family.by_day(first)
+    planner = PrivatePlanner(evaluator, by_day)
     progress.advance(horizon)
 
-    def evaluate(job: Policy | str) -> list[CourseEvaluation]:
-        if isinstance(job, str):
-            evaluations = _once(evaluator, family, first, totals, references)
-        else:
-            evaluations = within_totals(
-                job, plain.get(job), planner, totals=totals, delta=question.delta, references=references
-            )
+    def counted(evaluations: Iterable[CourseEvaluation]) -> list[CourseEvaluation]:
         found = []
         for each in evaluations:
             found.append(each)
             progress.advance(horizon)
         return found
 
-    # What looks at a prior takes longest, and so begins first.
-    jobs: list[Policy | str] = [*sorted(templates, key=lambda job: not job.uses_prior), PLAN_ONCE]
-    found = evaluate_each(jobs, evaluate, SILENT)
-    result = evaluator.of_schedule(schedule)
+    def daily(template: Policy) -> list[CourseEvaluation]:
+        result, delta = plain.get(template), question.delta
+        return counted(within_totals(template, result, planner, totals=totals, delta=delta, references=references))
+
+    def tree(total: float) -> TreePlan:
+        weights = [weights_of(known, own, horizon, total, kind) for kind, own in enumerate(family.families)]
+        plan = best_tree(
+            family, schedules, epsilon=total, courses=SCHEDULES, limit=limits[total].value, weights=weights
+        )
+        progress.advance(horizon)
+        return plan
+
+    stated = question.stated(study.epsilon)
+    # What takes longest begins first: the trees of large totals, and then what looks at a prior.
+    work: dict[Hashable, Callable[[], Any]] = {total: partial(tree, total) for total in reversed(totals)}
+    if horizon == question.horizon > 1 and question.delta == 0 and stated < math.inf:
+        work[LIMIT] = partial(limit_of_first_days, process, stated, 2)
+    work |= {
+        template: partial(daily, template)
+        for template in sorted(templates, key=lambda template: not template.uses_prior)
+    }
+    work[ONCE] = lambda: counted(_once(evaluator, family.problem(schedules), totals, references))
+    done: dict[Hashable, Any] = evaluate_each(work, lambda name: work[name](), SILENT)
+    if LIMIT in done:
+        limits[stated] = min(limits[stated], done[LIMIT], key=lambda limit: limit.value)
+    plans: dict[float, TreePlan] = {total: done[total] for total in totals}
+    result = evaluator.of_schedule(by_day)
     for_all = CourseEvaluation(SCHEDULE, 0.0, result, references, "private", None, 0.0, "exact-losses")
     in_order = [replace(for_all, total=total) for total in totals]
-    in_order += [*found[PLAN_ONCE], *chain.from_iterable(found[template] for template in templates)]
-    return tabulate((replace(each, limit=limits[each.total]) for each in in_order), COLUMNS_OF_LIMITS)
+    in_order += [*done[ONCE], *_trees(evaluator, plans, references)]
+    in_order += chain.from_iterable(done[template] for template in templates)
+    bounded = (replace(each, limit=limits[each.total]) for each in in_order if each.total is not None)
+    return {
+        "comparison": tabulate(bounded, COLUMNS_OF_LIMITS),
+        "courses": pd.concat([courses_of(plans[total], horizon, total) for total in totals], ignore_index=True),
+        "published": published_by_day(plans[stated], evaluator) if not question.length_public else pd.DataFrame(),
+    }
 
 
 def _once(
-    evaluator: ProcessEvaluator,
-    family: ClassSchedules,
-    first: Sequence[Schedule],
-    totals: tuple[float, ...],
-    references: References,
+    evaluator: ProcessEvaluator, problem: DecisionProblem, totals: tuple[float, ...], references: References
 ) -> Iterator[CourseEvaluation]:
     """One private choice of a schedule at each total: the optimum among the same public schedules at all of them."""
-    problem = family.problem(family.found(first, SCHEDULES, totals))
     best: CourseResult | None = None
     for total in totals:
         logs, chances = make_policy(Optimal.name, epsilon=total).tables(problem)
@@ -184,33 +238,46 @@ def _once(
         # What a smaller total allows, this one does: the value falls by no rounding either.
         best = found if best is None or found.value[0] >= best.value[0] else best
         spent = min(total, *best.spent)  # above the total by the rounding of a logarithm
-        yield CourseEvaluation(PLAN_ONCE, total, best, references, "private", total, spent, "one-choice")
+        yield CourseEvaluation(ONCE, total, best, references, "private", total, spent, "one-choice")
+
+
+def _trees(
+    evaluator: ProcessEvaluator, plans: Mapping[float, TreePlan], references: References
+) -> Iterator[CourseEvaluation]:
+    """What reacts within a tree of courses, at each total; or did so within a smaller one, if that is worth more."""
+    best: CourseResult | None = None
+    outcomes = references.best.outcomes
+    for total, plan in plans.items():
+        counted = [plan.counted(), *(plan.counted(name) for name in outcomes)]
+        found = evaluator.result(counted, [plan.epsilon_spent])
+        best = found if best is None or found.value[0] >= best.value[0] else best
+        spent = min(total, *best.spent)
+        yield CourseEvaluation(TREE, total, best, references, "private", total, spent, "tree")
 
 
 def ways(table: pd.DataFrame) -> pd.DataFrame:
     """The best of each way to spend a total, at each horizon and total, and which way is best.
 
-    The ways are one schedule for all (best-schedule), one private choice of a schedule (plan-once), and the best of
-    the policies that choose day by day, of those that stay within the total. What a smaller total allows, a larger one
-    does: so no way keeps less at a larger total.
+    The ways are one schedule for all (best-schedule), one private choice of a schedule (plan-once), what reacts within
+    a tree of courses (plan-tree), and the best of the policies that choose day by day, of those that stay within the
+    total. What a smaller total allows, a larger one does: so no way keeps less at a larger total.
 
     Parameters
     ----------
     table : DataFrame
-        From `compare_days`.
+        "comparison" of `compare_days`.
 
     Returns
     -------
     DataFrame
         horizon, total_epsilon, way, policy, hides, value, benefit_kept, best, most_kept: `best` is true for the way
-        that keeps most, the plainest of equals; `most_kept` is what no mechanism exceeds, even if it hides no more than
-        the first state.
+        that keeps most, the plainest of equals; `most_kept` is what no mechanism exceeds.
     """
     within = table["total_spent"] <= table["total_epsilon"] * (1 + EQUAL)
     overall = table[(table["group"] == ALL) & within]
     # In the order of the ways, the plainest first.
-    way = overall["policy"].where(overall["policy"].isin([SCHEDULE, ONCE]), DAILY)
-    overall = overall.assign(way=pd.Categorical(way, [SCHEDULE, ONCE, DAILY]))
+    way = overall["policy"].where(overall["policy"].isin([SCHEDULE, ONCE, TREE]), DAILY)
+    overall = overall.assign(way=pd.Categorical(way, [SCHEDULE, ONCE, TREE, DAILY]))
     field, totals = ["horizon", "total_epsilon"], overall["total_epsilon"].unique()
     allowed = [overall[overall["total_epsilon"] <= total].assign(total_epsilon=total) for total in totals]
     ranked = pd.concat(allowed).sort_values("value", ascending=False, kind="stable")

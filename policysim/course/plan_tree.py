@@ -18,7 +18,7 @@ from policysim.course.course_tree import NOTHING, Branch, Node, blocks, weighed_
 from policysim.course.once import MOST_SCHEDULES, SCHEDULES
 from policysim.course.planning import optimal_course
 from policysim.course.process import Process, checked_features
-from policysim.course.schedules import ClassSchedules, Schedule, Schedules, best_of_all, public_schedules, sketch_of
+from policysim.course.schedules import ClassSchedules, Schedule, Schedules, sketch_of
 from policysim.course.tree_search import TreeSearch
 from policysim.question.protocol import SILENT, Progress
 
@@ -97,6 +97,29 @@ class ClassTree:
                     for end in np.unique(ends):
                         worth = family.before(after(branch.child, float(end)), branch.action, node.place, rewards)
                         found += np.where(ends == end, chance * worth, 0.0)
+                known[id(node), poured] = found
+            return known[id(node), poured]
+
+        return after(self.root, self.poured)
+
+    def chances(self, family: Schedules) -> dict[Schedule, FloatArray]:
+        """The probability of each course, (n,), given the first state of the class, where no stay ends by itself."""
+        states, nothing = np.arange(len(family.process.initial)), np.zeros_like(family.process.rewards)
+        known: dict[tuple[int, float], dict[Schedule, FloatArray]] = {}
+
+        def after(node: Node, poured: float) -> dict[Schedule, FloatArray]:
+            if node.rest is not None:
+                return {node.rest: np.ones(len(states))}
+            if (id(node), poured) not in known:
+                found: dict[Schedule, FloatArray] = {}
+                for branch, chance, amount in self.split(node, states, np.full(len(states), poured)):
+                    ends = amount if branch.child.forks else np.zeros(len(states))
+                    for end in np.unique(ends):
+                        for rest, likely in after(branch.child, float(end)).items():
+                            carried = family.before(likely, branch.action, node.place, nothing)
+                            course = (branch.action, *rest)
+                            here = np.where(ends == end, chance * carried, 0.0)
+                            found[course] = found.get(course, 0.0) + here
                 known[id(node), poured] = found
             return known[id(node), poured]
 
@@ -278,23 +301,42 @@ def plan_tree(
     process = process.with_public(checked_features(public))
     progress = Progress.of(advance)
     family = ClassSchedules.of(process, held)
-    progress.expect(len(family.families) + 1)
+    progress.expect(len(family.families) + 2)
     limit = first_day_limit(optimal_course(process), process.initial, epsilon)
     progress.advance()
+    schedules = family.found(family.best(), int(courses), [epsilon])
+    progress.advance()
+    return best_tree(family, schedules, epsilon=epsilon, courses=int(courses), limit=limit, progress=progress)
+
+
+def best_tree(
+    family: ClassSchedules,
+    schedules: Sequence[Sequence[Schedule]],
+    *,
+    epsilon: float,
+    courses: int,
+    limit: float,
+    weights: Sequence[Mapping[Schedule, int] | None] | None = None,
+    progress: Progress = SILENT,
+) -> TreePlan:
+    """The best mechanism that is found, never below the best choice once among some schedules of each class.
+
+    Courses with whole weights may be given for a class, and are then not searched for. Progress is told of each class.
+    """
     trees = []
-    for own in family.families:
-        trees.append(_class_tree(own, epsilon, courses))
+    for own, known, given in zip(family.families, schedules, weights or [None] * len(schedules), strict=True):
+        trees.append(_class_tree(own, known, min(epsilon, LARGEST_EPSILON), courses, given))
         progress.advance()
-    shares = [float(process.initial[states].sum()) for states in family.states]
+    shares = [float(family.process.initial[states].sum()) for states in family.states]
     leaves = [sorted(tree.leaves()) for tree in trees]
     most = max(map(len, leaves))
-    weights = [
+    least = [
         [tree.unit * tree.q * weight for _, weight, _, _ in ends] + [0.0] * (most - len(ends))
         for tree, ends in zip(trees, leaves, strict=True)
     ]
     return TreePlan(
         courses=family.expanded([[course for course, _, _, _ in ends] for ends in leaves]),
-        weights=np.array(weights[0] if family.single else weights),
+        weights=np.array(least[0] if family.single else least),
         value=sum(share * tree.value for share, tree in zip(shares, trees, strict=True)),
         epsilon_spent=max(_loss(tree.q, *end[1:]) for tree, ends in zip(trees, leaves, strict=True) for end in ends),
         upper_bound=limit,
@@ -308,21 +350,27 @@ def _loss(q: float, weight: float, least: float, most: float) -> float:
     return math.log((q * weight + (1 - q) * most) / (q * weight + (1 - q) * least))
 
 
-def _class_tree(family: Schedules, epsilon: float, most: int) -> ClassTree:
+def _class_tree(
+    family: Schedules,
+    schedules: Sequence[Schedule],
+    epsilon: float,
+    most: int,
+    given: Mapping[Schedule, int] | None,
+) -> ClassTree:
     """The best mechanism that is found for a class: a tree, or one choice where that is worth more."""
-    q, first = math.exp(-epsilon), best_of_all(family)
-    schedules = [first] if epsilon == 0 else public_schedules(family, first, most, [epsilon])
-    if len(schedules) == 1:
-        weights: Mapping[Schedule, int] = {first: 1}
-    else:
-        weights = TreeSearch(replace(family, process=sketch_of(family.process)), q, most).weights(schedules)
-    reached = weighed_tree(family, weights, q)
-    tree = ClassTree(reached.root, reached.poured, q, None, reached.value)
-    return tree if len(schedules) == 1 else max(tree, _once(family, schedules, epsilon), key=_value)
+    q = math.exp(-epsilon)
+    if epsilon == 0 or len(schedules) == 1:
+        best = schedules[int((family.process.initial @ family.values(schedules)).argmax())]
+        return _reached(family, {best: 1}, q)
+    if given is None:
+        given = TreeSearch(replace(family, process=sketch_of(family.process)), q, most).weights(schedules)
+    return max(_reached(family, given, q), _once(family, schedules, epsilon), key=lambda tree: tree.value)
 
 
-def _value(tree: ClassTree) -> float:
-    return tree.value
+def _reached(family: Schedules, weights: Mapping[Schedule, int], q: float) -> ClassTree:
+    """What a tree of courses and whole weights is worth on all states."""
+    tree = weighed_tree(family, weights, q)
+    return ClassTree(tree.root, tree.poured, q, None, tree.value)
 
 
 def _once(family: Schedules, schedules: Sequence[Schedule], epsilon: float) -> ClassTree:

@@ -24,6 +24,8 @@ GROWN, PAIR, ADDED, PIECES = 1.25, 2, 6, 24
 # share of what there is to gain: finer of so few states.
 STEPS, GAP = 18, 1e-3
 FEW_STATES, FINE_PIECES, FINE_STEPS, FINE_GAP = 1000, 64, 100, 2e-4
+# So many steps that gain less than this share end the search of weights.
+PATIENCE = 10
 # A weight of this share of the largest is none. In the end weights are whole numbers of such sums.
 NO_WEIGHT, SUMS = 1e-2, (24, 48)
 # Equal weights are taken where others are worth no more than by this share of what there is to gain.
@@ -91,7 +93,10 @@ class TreeSearch:
         start = np.array(list(weights.values()))
         start = (start + even) / 2 if start.any() else even
         steps, gap = (FINE_STEPS, FINE_GAP) if self.fine else (STEPS, GAP)
-        end = climb(self.family, self.priced, list(weights), [start], q=self.q, gap=gap * self.stakes, most=steps)
+        least = gap * self.stakes
+        end = climb(
+            self.family, self.priced, list(weights), [start], q=self.q, gap=least, most=steps, patience=PATIENCE
+        )
         kept = {
             course: float(weight)
             for course, weight in zip(weights, end.weights, strict=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -102,8 +103,11 @@ def climb(
     q: float,
     gap: float,
     most: int,
+    patience: float = math.inf,
 ) -> Climb:
     """Raise the value, concave in the weights, by the cuts of at most so many trees, until the cuts are within a gap.
+
+    Or until it has risen by less than the gap for so many steps that patience is lost.
 
     Each step goes a part of the way from the best weights to where the cuts are highest (Kelley 1960, The cutting-plane
     method for solving convex programs).
@@ -111,17 +115,20 @@ def climb(
     cuts: list[list[float]] = []
     tried: list[FloatArray] = []
     best, best_weights, weights = None, starts[0], starts[0]
+    reached, idle = -math.inf, 0
     while True:
         tree = price(dict(zip(pool, weights, strict=True)))
         tried.append(weights)
         cuts.append([tree.constant, *(course_gain(family, tree.root, course, q) for course in pool)])
         if best is None or tree.value > best.value:
             best, best_weights = tree, weights
+        rises = best.value > reached + gap
+        reached, idle = (best.value, 0) if rises else (reached, idle + 1)
         if len(tried) < len(starts):
             weights = starts[len(tried)]
             continue
         lowest = lowest_cuts(np.array(cuts), q)
-        if len(cuts) >= most or lowest.height - best.value <= gap:
+        if len(cuts) >= most or idle >= patience or lowest.height - best.value <= gap:
             return Climb(best_weights, best, tried, np.array(cuts))
         weights = best_weights + STEP * (lowest.weights - best_weights)
 

@@ -21,7 +21,7 @@ from policysim.figures.curves import over_epsilon, telling
 from policysim.figures.lettering import set_epsilon_axis
 from policysim.figures.looks import SIZES, label, looks
 from policysim.figures.noised_copies import publishing
-from policysim.figures.over_days import value_over_days, ways_over_days
+from policysim.figures.over_days import published_over_days, value_over_days, ways_over_days
 from policysim.figures.parts import benefit_parts, gained_by_outcome, price_bars
 from policysim.figures.patients import action_probabilities, flat_features, forest, loss_by_group, patient_losses
 from policysim.figures.writing import to_pdf, to_png, to_svg
@@ -42,6 +42,7 @@ __all__ = [
     "over_epsilon",
     "patient_losses",
     "price_bars",
+    "published_over_days",
     "publishing",
     "set_epsilon_axis",
     "telling",

@@ -9,7 +9,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
-from matplotlib.ticker import NullLocator, PercentFormatter
+from matplotlib.ticker import MaxNLocator, NullLocator, PercentFormatter
 
 from policies.optimal.optimum import OPTIMAL_DAILY, Optimal, catalogue_name
 from policies.policy import Look
@@ -29,22 +29,37 @@ from policysim.figures.curves import (
 )
 from policysim.figures.layout import EndLabels, settle
 from policysim.figures.lettering import LINE_SPACING, set_epsilon_axis
-from policysim.figures.looks import COLOURS, GREY, Canvas, as_line, canvas, is_level, label, looks, name_panel
+from policysim.figures.looks import (
+    COLOURS,
+    GREY,
+    Canvas,
+    as_line,
+    canvas,
+    is_level,
+    label,
+    look_of_action,
+    looks,
+    name_panel,
+)
 from policysim.question.answer import SizeName
 from policysim.question.formats import achieved, days, tick
-from policysim.question.words import ALL, BEST_SCHEDULE, PLAN_ONCE
+from policysim.question.words import ALL, BEST_SCHEDULE, PLAN_ONCE, PLAN_TREE
 
-NAME, MAP = "value_over_days", "ways_over_days"
+NAME, MAP, PUBLISHED = "value_over_days", "ways_over_days", "published_over_days"
 # What has another name here, or is no policy of the catalogue.
 LABELS = {
     Optimal.name: OPTIMAL_DAILY,
     BEST_SCHEDULE: "a schedule for all (best-schedule)",
     PLAN_ONCE: "one choice of a schedule (plan-once)",
+    PLAN_TREE: "reacting in a tree (plan-tree)",
 }
 SCHEDULE_LOOK = Look(GREY, "h", "dashdot")
 ONCE_LOOK = Look("#882255", "*")
+TREE_LOOK = Look("#0B6E4F", "P")
 # What stands first, as others are read against it.
-FIRST = (BEST_SCHEDULE, PLAN_ONCE)
+FIRST = (BEST_SCHEDULE, PLAN_ONCE, PLAN_TREE)
+# So many panels there are at most of what is published, and hatches of treatments where colours are not seen.
+MOST_GROUPS, HATCHES = 6, ("", "///", "...", "\\\\\\", "xxx", "---")
 # How opaque the fields of `ways_over_days` are that keep nothing and all: words on them can be read in both themes.
 TINTS = (0.06, 0.42)
 
@@ -85,6 +100,7 @@ def value_over_days(table: pd.DataFrame, *, policies: Sequence[str] | None = Non
         **looks([name for name in every if name not in FIRST]),
         BEST_SCHEDULE: SCHEDULE_LOOK,
         PLAN_ONCE: ONCE_LOOK,
+        PLAN_TREE: TREE_LOOK,
     }
     rows = rows[rows["policy"].isin(names)]
     totals = sorted(rows["total_epsilon"].unique()) if rows["horizon"].nunique() > 1 else []
@@ -158,6 +174,68 @@ def ways_over_days(table: pd.DataFrame, *, size: SizeName = "page") -> Figure:
         axes.grid(visible=False)
         title, total = "What keeps most, and how much", "total ε of the course"
         name_panel(axes, title, f"{total}; the stronger the blue, the more of the benefit is kept", "days")
+        settle(made)
+    return made.figure
+
+
+def published_over_days(table: pd.DataFrame, *, size: SizeName = "page") -> Figure:
+    """Which share of patients gets each treatment on each day: everyone, and those whose first records tell most.
+
+    Parameters
+    ----------
+    table : DataFrame
+        "published" of `policysim.course.days.compare_days`: group, level, day, and p_ and its name for each treatment.
+    size : {"page", "column", "slide"}
+        What the figure is for.
+
+    Returns
+    -------
+    Figure
+        A panel for everyone, and for the five groups at most that differ most from everyone, by the total variation
+        added up over the days.
+
+    Raises
+    ------
+    ValueError
+        For a table without these columns or rows.
+    """
+    checked(table, PUBLISHED, ["group", "level", "day"])
+    chances = [name for name in map(str, table) if name.startswith("p_")]
+    if not chances:
+        raise ValueError(f"{PUBLISHED} needs a column p_NAME for each treatment.")
+    rows = nonempty(table.dropna(subset=chances), PUBLISHED, "with a number")
+    by_group = {group: each.set_index("day")[chances] for group, each in rows.groupby(["group", "level"], sort=False)}
+    everyone = by_group.pop((ALL, ALL))
+    apart = sorted(by_group, key=lambda group: -float((by_group[group] - everyone).abs().to_numpy().sum()))
+    panels = [("everyone", everyone), *((" ".join(group), by_group[group]) for group in apart[: MOST_GROUPS - 1])]
+    given = [name for name in chances if any((each[name] > 0).any() for _, each in panels)]
+    across = 1 if size == "column" else min(3, len(panels))
+    down = -(-len(panels) // across)
+    with canvas(size, page=(9.6, 0.6 + 2.1 * down), column=1.0 + 1.5 * len(panels)) as made:
+        for axes, (title, shares) in zip(
+            made.panels(len(panels), across, sharex=True, sharey=True), panels, strict=True
+        ):
+            bottom = shares[given[0]] * 0
+            for name in given:
+                place = chances.index(name)
+                axes.bar(
+                    shares.index,
+                    shares[name],
+                    bottom=bottom,
+                    width=0.9,
+                    color=look_of_action(place)["color"],
+                    hatch=HATCHES[place % len(HATCHES)],
+                    edgecolor="white",
+                    linewidth=0,
+                    label=name.removeprefix("p_"),
+                )
+                bottom = bottom + shares[name]
+            axes.set_ylim(0, 1)
+            axes.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
+            axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+            axes.grid(visible=False)
+            name_panel(axes, title, "day")
+        made.legend(width=0.25 * made.width, handles=made.figure.axes[0].containers)
         settle(made)
     return made.figure
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any, ClassVar, Self
 
@@ -117,6 +118,10 @@ class StudyQuestion(Question):
         """The study's."""
         name: str = self.study.name
         return name
+
+    def recalled(self, folder: Path) -> Self:
+        """The same question, which may take what was searched for from a report: it is computed, not believed."""
+        return self
 
     @classmethod
     @abstractmethod

@@ -1,0 +1,84 @@
+"""What a tree of courses publishes, as tables: its courses, which can be read back, and what is given on each day."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Mapping
+
+import numpy as np
+import pandas as pd
+
+from policies.arrays import FloatArray
+from policysim.course.course_evaluation import ProcessEvaluator
+from policysim.course.once import MOST_SCHEDULES
+from policysim.course.plan_tree import TreePlan
+from policysim.course.schedules import Schedule, Schedules
+
+# Between the treatments of a course.
+THEN = " > "
+# More parts than a search ever ends with are not read back: each is a piece of work for all states.
+MOST_PARTS = 128
+COURSES = ["horizon", "total_epsilon", "class", "course", "least", "parts"]
+
+
+def courses_of(plan: TreePlan, horizon: int, total: float) -> pd.DataFrame:
+    """The courses that may be published: the table "courses" of `policysim.course.days.compare_days`."""
+    actions = plan.family.process.actions
+    rows = [
+        (
+            horizon,
+            total,
+            kind,
+            THEN.join(actions[action] for action in course),
+            tree.unit * tree.q * weight,
+            math.nan if tree.first is not None else weight,
+        )
+        for kind, tree in enumerate(plan.trees)
+        for course, weight, _, _ in sorted(tree.leaves())
+    ]
+    return pd.DataFrame(rows, columns=COURSES)
+
+
+def weights_of(
+    table: pd.DataFrame | None, family: Schedules, horizon: int, total: float, kind: int
+) -> Mapping[Schedule, int] | None:
+    """The courses of a class with whole weights, from such a table; None where it has none that can be used."""
+    if table is None or list(table.columns) != COURSES:
+        return None
+    of_total = np.isclose(table["total_epsilon"].astype(float), total, rtol=1e-6) if math.isfinite(total) else False
+    rows = table[(table["horizon"] == horizon) & of_total & (table["class"] == kind)]
+    codes = {name: place for place, name in enumerate(family.process.actions)}
+    courses = [tuple(codes.get(name, -1) for name in str(course).split(THEN)) for course in rows["course"]]
+    parts = rows["parts"].to_numpy(dtype=np.float64)
+    usable = (
+        1 <= len(courses) == len(set(courses)) <= MOST_SCHEDULES
+        and all(len(course) == len(family.held) and set(course) <= set(family.open) for course in courses)
+        and bool((parts >= 1).all() and (parts == np.rint(parts)).all() and parts.sum() <= MOST_PARTS)
+    )
+    return dict(zip(courses, map(int, parts), strict=True)) if usable else None
+
+
+def published_by_day(plan: TreePlan, evaluator: ProcessEvaluator) -> pd.DataFrame:
+    """What is given on each day: the table "published" of `policysim.course.days.compare_days`."""
+    actions, groups = plan.family.process.actions, evaluator.groups
+    shares: dict[tuple[int, int], FloatArray] = defaultdict(lambda: np.zeros(len(groups)))
+    for states, own, tree in zip(plan.family.states, plan.family.families, plan.trees, strict=True):
+        for course, chance in tree.chances(own).items():
+            everybody = np.zeros(len(plan.classes))
+            everybody[states] = chance
+            means = evaluator.means(everybody)
+            for day, action in enumerate(own.expanded([course])[0].tolist()):
+                shares[day, action] += means
+    rows = [
+        (
+            group.feature,
+            group.level,
+            group.share,
+            day + 1,
+            *(shares[day, action][place] for action in range(len(actions))),
+        )
+        for place, group in enumerate(groups)
+        for day in range(plan.horizon)
+    ]
+    return pd.DataFrame(rows, columns=["group", "level", "share", "day", *(f"p_{name}" for name in actions)])
