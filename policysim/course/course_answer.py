@@ -16,10 +16,11 @@ import pandas as pd
 
 from policies.exponential import Exponential
 from policies.reference import BestFixed, Greedy, Uniform
-from policysim.course.days import DAILY, EQUAL, ONCE, DaysQuestion, ways
+from policysim.course.course_limit import ROUNDED
+from policysim.course.days import DAILY, EQUAL, ONCE, TREE, DaysQuestion, ways
 from policysim.course.treatment_course import public_over_days
 from policysim.question.formats import NEGLIGIBLE
-from policysim.question.words import ALL, BEST_SCHEDULE, KEEP, capital
+from policysim.question.words import ALL, BEST_SCHEDULE, capital
 from policysim.study.basis import basis, counted_illustrative, listed
 from policysim.study.cells import COLUMNS
 from policysim.study.certainty import as_stated, safest_option
@@ -47,10 +48,8 @@ TITLES = {
     EXPONENTIAL: "exponential, daily*",
     EACH: "each's best",
 }
-# The total at which an answer is stated, if it was asked for.
-USUAL = 1.0
 # What composes without the δ of the question.
-WITHOUT_DELTA = ("exact-losses", "one-choice")
+WITHOUT_DELTA = ("exact-losses", "one-choice", "tree")
 # Up to so many public features are named.
 NAMED = 4
 
@@ -88,7 +87,7 @@ def course_tables(
             for spent, composition in zip(rows["total_spent"], rows["composition"], strict=True)
         ],
     )
-    stated = stated_total(ways(table), question, study.epsilon)
+    stated = question.stated(study.epsilon)
     columns = _columns(comparison, stated)
     labels = Labels(study.name, study.title, actions={}, outcomes=_outcomes(study, comparison))
     found = {"comparison": comparison, "columns": columns, "certainty": as_stated(comparison, stated, BEST_SCHEDULE)}
@@ -111,15 +110,6 @@ def course_tables(
     return found
 
 
-def stated_total(found: pd.DataFrame, question: DaysQuestion, epsilon: float) -> float:
-    """The total at which an answer is stated: 1, else the least that keeps most, else the nearest to a study's."""
-    if USUAL in question.totals:
-        return USUAL
-    best = found[found["best"] & (found["horizon"] == question.horizon) & (found["total_epsilon"] < math.inf)]
-    enough = best.loc[best["benefit_kept"] >= KEEP, "total_epsilon"]
-    return float(enough.min()) if len(enough) else min(question.totals, key=lambda total: abs(total - epsilon))
-
-
 def right_guesses(epsilon: float, delta: float) -> float:
     """How often a guess between two equally likely neighbours is right at most, by what (ε, δ) bounds.
 
@@ -138,14 +128,17 @@ def _columns(comparison: pd.DataFrame, stated: float) -> pd.DataFrame:
     """Which policy stands in which column at each total."""
     draws = ~comparison["policy"].isin([BestFixed.name, Uniform.name])
     found = ways(comparison[draws]).set_index(["total_epsilon", "way"])
-    once, daily = (found.xs(way, level="way") for way in (ONCE, DAILY))
-    # Of equals the plainest: one choice.
-    reacts = (daily["value"] - once["value"]) > EQUAL * once["value"].abs()
-    given = once[[]].assign(
+    by_way = {way: found.xs(way, level="way") for way in (ONCE, TREE, DAILY)}
+    private = by_way[ONCE]
+    # Of equals the plainest: one choice, then a tree.
+    for way in (by_way[TREE], by_way[DAILY]):
+        better = (way["value"] - private["value"]) > EQUAL * private["value"].abs()
+        private = pd.concat([private[~better], way[better]]).sort_index()
+    given = private[[]].assign(
         **{
             ONE: BEST_SCHEDULE,
-            PRIVATE: once["policy"].mask(reacts, daily["policy"]),
-            DRAWN_DAILY: daily["policy"],
+            PRIVATE: private["policy"],
+            DRAWN_DAILY: by_way[DAILY]["policy"],
             EXPONENTIAL: Exponential.name,
             EACH: Greedy.name,
         }
@@ -236,6 +229,16 @@ def _facts(study: ScenarioStudy, question: DaysQuestion, stated: float, count: i
     return found.assign(option="", low=math.nan, high=math.nan)[list(COLUMNS)]
 
 
+def _bound_in_words(comparison: pd.DataFrame, stated: float) -> dict[str, str]:
+    """Of how many days the bound at the stated total is, and how it and the others were proved."""
+    bound = comparison[comparison["epsilon"] == stated].iloc[0]
+    rounded = "; of two days by sums that are rounded up" * (bound["most_kept_proof"] == ROUNDED)
+    return {
+        "bounded": "the first two days" if bound["most_kept_hides"] == "course" else "the first day",
+        "proof": f"Proven in rational arithmetic{rounded}",
+    }
+
+
 def _names(
     study: ScenarioStudy, question: DaysQuestion, tables: Mapping[str, pd.DataFrame], left_out: Sequence[str]
 ) -> pd.DataFrame:
@@ -250,6 +253,7 @@ def _names(
         "one": TITLES[ONE],
         "model": basis(study).disclaimer,
         "days": "day" if question.horizon == 1 else "days",
+        **_bound_in_words(tables["comparison"], float(stated["epsilon"].iloc[0])),
         "length": "how long a stay lasts is public"
         if question.length_public
         else "who has died or recovered is hidden",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
@@ -141,7 +141,8 @@ def compare_days(
     less than that, and the value for everyone never falls as the total rises.
     """
     progress.expect(sum(question.horizons) * (1 + (2 + len(study.policies)) * len(question.totals)))
-    parts = [_at_horizon(study, question, horizon, progress, known) for horizon in question.horizons]
+    # The longest first: if memory cannot hold it, this is found out before any work.
+    parts = [_at_horizon(study, question, horizon, progress, known) for horizon in reversed(question.horizons)][::-1]
     return {
         "comparison": pd.concat([part["comparison"] for part in parts], ignore_index=True),
         "courses": pd.concat([part["courses"] for part in parts], ignore_index=True),
@@ -177,6 +178,10 @@ def _at_horizon(
     # The Q-values of all days under the best policy, which nothing looks at any more.
     del course
     schedules, by_day = family.found(first, SCHEDULES, totals), family.by_day(first)
+    # A tree of many days holds its actions.
+    reacting, starts = ClassSchedules.of(process), schedules
+    if reacting.families[0].held != family.families[0].held:
+        starts = reacting.found(reacting.best(), SCHEDULES, totals)
     planner = PrivatePlanner(evaluator, by_day)
     progress.advance(horizon)
 
@@ -192,10 +197,9 @@ def _at_horizon(
         return counted(within_totals(template, result, planner, totals=totals, delta=delta, references=references))
 
     def tree(total: float) -> TreePlan:
-        weights = [weights_of(known, own, horizon, total, kind) for kind, own in enumerate(family.families)]
-        plan = best_tree(
-            family, schedules, epsilon=total, courses=SCHEDULES, limit=limits[total].value, weights=weights
-        )
+        weights = [weights_of(known, own, horizon, total, kind) for kind, own in enumerate(reacting.families)]
+        limit = limits[total].value
+        plan = best_tree(reacting, starts, epsilon=total, courses=SCHEDULES, limit=limit, weights=weights)
         progress.advance(horizon)
         return plan
 
@@ -216,7 +220,7 @@ def _at_horizon(
     result = evaluator.of_schedule(by_day)
     for_all = CourseEvaluation(SCHEDULE, 0.0, result, references, "private", None, 0.0, "exact-losses")
     in_order = [replace(for_all, total=total) for total in totals]
-    in_order += [*done[ONCE], *_trees(evaluator, plans, references)]
+    in_order += [*done[ONCE], *_trees(evaluator, plans, done[ONCE])]
     in_order += chain.from_iterable(done[template] for template in templates)
     bounded = (replace(each, limit=limits[each.total]) for each in in_order if each.total is not None)
     return {
@@ -242,17 +246,16 @@ def _once(
 
 
 def _trees(
-    evaluator: ProcessEvaluator, plans: Mapping[float, TreePlan], references: References
+    evaluator: ProcessEvaluator, plans: Mapping[float, TreePlan], once: Sequence[CourseEvaluation]
 ) -> Iterator[CourseEvaluation]:
-    """What reacts within a tree of courses, at each total; or did so within a smaller one, if that is worth more."""
-    best: CourseResult | None = None
-    outcomes = references.best.outcomes
-    for total, plan in plans.items():
-        counted = [plan.counted(), *(plan.counted(name) for name in outcomes)]
+    """What reacts within a tree of courses, at each total; or what it could be, one choice or a smaller total's."""
+    best = once[0].result
+    for choice, (total, plan) in zip(once, plans.items(), strict=True):
+        counted = [plan.counted(), *(plan.counted(name) for name in best.outcomes)]
         found = evaluator.result(counted, [plan.epsilon_spent])
-        best = found if best is None or found.value[0] >= best.value[0] else best
+        best = max(found, choice.result, best, key=lambda result: float(result.value[0]))
         spent = min(total, *best.spent)
-        yield CourseEvaluation(TREE, total, best, references, "private", total, spent, "tree")
+        yield CourseEvaluation(TREE, total, best, choice.references, "private", total, spent, "tree")
 
 
 def ways(table: pd.DataFrame) -> pd.DataFrame:

@@ -204,10 +204,16 @@ def published_over_days(table: pd.DataFrame, *, size: SizeName = "page") -> Figu
     if not chances:
         raise ValueError(f"{PUBLISHED} needs a column p_NAME for each treatment.")
     rows = nonempty(table.dropna(subset=chances), PUBLISHED, "with a number")
-    by_group = {group: each.set_index("day")[chances] for group, each in rows.groupby(["group", "level"], sort=False)}
+    by_group = {
+        (str(group), str(level)): each.set_index("day")[chances]
+        for (group, level), each in rows.groupby(["group", "level"], sort=False)
+    }
     everyone = by_group.pop((ALL, ALL))
     apart = sorted(by_group, key=lambda group: -float((by_group[group] - everyone).abs().to_numpy().sum()))
-    panels = [("everyone", everyone), *((" ".join(group), by_group[group]) for group in apart[: MOST_GROUPS - 1])]
+    panels = [
+        ("everyone", everyone),
+        *((" ".join(map(str, group)), by_group[group]) for group in apart[: MOST_GROUPS - 1]),
+    ]
     given = [name for name in chances if any((each[name] > 0).any() for _, each in panels)]
     across = 1 if size == "column" else min(3, len(panels))
     down = -(-len(panels) // across)

@@ -15,7 +15,7 @@ from small_studies import SCENARIO, write_small_study
 
 import policysim as ps
 from policysim.cli.main import main
-from policysim.course.course_answer import course_tables, right_guesses, stated_total
+from policysim.course.course_answer import course_tables, right_guesses
 from policysim.course.course_question import CourseQuestion, answer_over_days
 from policysim.course.days import DaysQuestion, compare_days, ways
 from policysim.output.report import Report
@@ -34,7 +34,7 @@ ONE, PRIVATE, DAILY, EXPONENTIAL, EACH = (
     "each's best",
 )
 STUDY = ps.load_study("covid")
-SCHEDULE, ONCE = "best-schedule", "plan-once"
+SCHEDULE, ONCE, TREE = "best-schedule", "plan-once", "plan-tree"
 # Value and deaths of a patient, and the share of the total that is spent.
 USUAL = {
     SCHEDULE: (-1.0, 0.003, 0.0),
@@ -51,6 +51,7 @@ GROUPS = [("all", "all", 1.0, 1.0), ("covid_positive", "0", 0.9, 0.5), ("covid_p
 def planted(*, totals=(1.0, 5.0), hides=None, most=0.8, deaths=True, **changes):
     """What `compare_days` would return of policies that are worth this."""
     numbers = {**USUAL, **{name.replace("_", "-"): each for name, each in changes.items()}}
+    numbers.setdefault(TREE, numbers[ONCE])
     rows = [
         (name, total, *group, value, died, spent * total)
         for name, (value, died, spent) in numbers.items()
@@ -71,6 +72,8 @@ def planted(*, totals=(1.0, 5.0), hides=None, most=0.8, deaths=True, **changes):
         loss=-found["value"],
         benefit_kept=1 + found["value"] / 1.2,
         most_kept=most,
+        most_kept_hides="first state",
+        most_kept_proof="rationals",
     )
 
 
@@ -99,9 +102,11 @@ def test_a_larger_total_may_do_what_a_smaller_one_allows():
     assert found["value"].to_dict() == {
         (1.0, SCHEDULE): -1.0,
         (1.0, ONCE): -0.6,
+        (1.0, TREE): -0.6,
         (1.0, "day by day"): -0.61,
         (5.0, SCHEDULE): -1.0,
         (5.0, ONCE): -0.6,  # what it keeps with 1 of the 5
+        (5.0, TREE): -0.6,
         (5.0, "day by day"): -0.61,
     }
     assert found.loc[found["best"], "policy"].tolist() == [ONCE, ONCE]
@@ -165,12 +170,29 @@ def test_a_way_that_hides_less_than_the_course_says_so():
     }
 
 
-def test_the_answer_is_stated_at_a_total_of_one_or_where_most_is_kept_or_near_the_study():
-    found = ways(planted(totals=(0.5, 2.0, 5.0)))
-    assert stated_total(found, question((0.5, 1.0, 2.0)), 7.0) == 1.0
-    assert stated_total(found, question((0.5, 2.0, 5.0)), 4.0) == 5.0
-    enough = found.assign(benefit_kept=[0.9 if total >= 2 else 0.1 for total in found["total_epsilon"]])
-    assert stated_total(enough, question((0.5, 2.0, 5.0)), 4.0) == 2.0
+def test_the_answer_is_stated_at_the_epsilon_of_the_study_or_near_it():
+    assert question((0.5, 1.0, 2.0)).stated(1.0) == 1.0
+    assert question((0.5, 2.0, 5.0)).stated(4.0) == 5.0
+    assert question((1.0, 2.0, math.inf)).stated(9.0) == 2.0
+
+
+@pytest.mark.parametrize(
+    ("hides", "proof", "said"),
+    [
+        ("first state", "rationals", ("the first day", "Proven in rational arithmetic")),
+        ("course", "rationals", ("the first two days", "Proven in rational arithmetic")),
+        (
+            "course",
+            "directed rounding",
+            ("the first two days", "Proven in rational arithmetic; of two days by sums that are rounded up"),
+        ),
+    ],
+)
+def test_the_page_says_what_the_bound_is_of_and_how_it_was_proved(hides, proof, said):
+    table = planted()
+    table.loc[table["total_epsilon"] == 1, ["most_kept_hides", "most_kept_proof"]] = hides, proof
+    names = tables_of(table)["names"].set_index("key")["text"]
+    assert (names["bounded"], names["proof"]) == said
 
 
 @pytest.fixture(scope="module")
@@ -183,8 +205,9 @@ def study(tmp_path_factory):
 def answered(study):
     asked = question((0.5, 1.0, 6.0), horizon=2, delta=1e-3)
     compared = replace(study, policies=("best-fixed", "randomized-response", "optimal", "exponential", "greedy"))
-    table = written(compare_days(compared, asked))
-    return table, asked, answer_over_days(study, asked, table, left_out=("another, which is slow",))
+    tables = {name: written(table) for name, table in compare_days(compared, asked).items()}
+    table = tables["comparison"]
+    return table, asked, answer_over_days(study, asked, tables, left_out=("another, which is slow",))
 
 
 def test_every_cell_is_a_number_of_the_comparison(answered):
@@ -208,7 +231,7 @@ def test_every_cell_is_a_number_of_the_comparison(answered):
             assert set(rows.xs(cell["epsilon"], level=1)["most_kept"]) == {cell["value"]}
         elif cell["row"] == "right guesses":
             row = rows.loc[(policy[key], cell["epsilon"])]
-            delta = 0.0 if row["composition"] in ("exact-losses", "one-choice") else asked.delta
+            delta = 0.0 if row["composition"] in ("exact-losses", "one-choice", "tree") else asked.delta
             assert cell["value"] == right_guesses(row["total_spent"], delta)
         elif cell["row"] in columns:
             assert cell["value"] == rows.loc[(policy[key], cell["epsilon"]), columns[cell["row"]]]

@@ -118,14 +118,17 @@ def test_the_table_holds_the_values_of_courses_that_stay_within_the_total(study,
     totals, names = (1.0, 4.0), ("exponential", "randomized-response", "optimal")
     progress = CountedProgress()
     study = replace(study, policies=("greedy", "uniform", *names))
-    table = compare_days(study, DaysQuestion(3, totals, delta, length_public=False), progress)
+    table = compare_days(study, DaysQuestion(3, totals, delta, length_public=False), progress)["comparison"]
     assert progress.done == progress.expected > 0
     assert DaysQuestion(3, totals, delta, False).horizons == (1, 2, 3) == tuple(table["horizon"].unique())
     assert set(table["group"]) == {"all", "age", "infected"}
     # What each row hides, and what is bounded beside it.
     nothing = table["policy"] == "greedy"
     assert set(table.loc[nothing, "hides"]) == {"nothing"} and set(table.loc[~nothing, "hides"]) == {"course"}
-    assert set(table["most_kept_hides"]) == {"first state"}
+    assert set(table["most_kept_hides"]) == ({"first state"} if delta else {"first state", "course"})
+    closer = table["most_kept_hides"] == "course"
+    assert set(table.loc[closer, "horizon"]) <= {3} and set(table.loc[closer, "total_epsilon"]) <= {1.0}
+    assert set(table["most_kept_proof"]) == {"rationals"}
     overall = table[(table["group"] == "all") & (table["horizon"] == 3)]
     process = build_course(study, 3)
     spending = 0
@@ -150,7 +153,7 @@ def test_the_table_holds_the_values_of_courses_that_stay_within_the_total(study,
 def test_over_one_day_the_budget_is_the_epsilon_of_one_decision(study):
     names = ("exponential", "randomized-response", "optimal")
     question = DaysQuestion(horizon=1, totals=(1.0, 3.0, 10.0), delta=0.0, length_public=True)
-    table = compare_days(replace(study, by=(), policies=("uniform", "greedy", *names)), question)
+    table = compare_days(replace(study, by=(), policies=("uniform", "greedy", *names)), question)["comparison"]
     problem = ps.build_problem(study)
     one = ps.compare(problem, policies=["uniform", "greedy", "best-fixed"], epsilons=[1.0]).set_index("policy")
     for name in ("uniform", "greedy"):
@@ -191,7 +194,9 @@ def test_the_schedule_is_better_than_any_that_differs_on_one_day(study):
 
 def test_what_is_spent_is_the_sum_of_the_exact_losses_where_that_is_less(study):
     totals = (4.0, 8.0)
-    table = compare_days(replace(study, by=(), policies=("exponential",)), DaysQuestion(2, totals, 0.0, False))
+    table = compare_days(replace(study, by=(), policies=("exponential",)), DaysQuestion(2, totals, 0.0, False))[
+        "comparison"
+    ]
     rows = table[(table["horizon"] == 2) & (table["policy"] == "exponential")].to_dict("records")
     claimed = []
     for row, (found, tables) in zip(rows, planned(study, 2, "exponential", totals), strict=True):
@@ -264,10 +269,13 @@ def test_delta_is_not_the_probability_that_more_than_epsilon_is_lost():
 def test_a_larger_total_never_keeps_less(study, delta):
     totals = (0.05, 0.7, 2.0, 5.0, 12.0)
     names = ("exponential", "exponential-tight", "randomized-response", "optimal")
-    table = compare_days(replace(study, policies=names), DaysQuestion(3, totals, delta, length_public=False))
+    table = compare_days(replace(study, policies=names), DaysQuestion(3, totals, delta, length_public=False))[
+        "comparison"
+    ]
     assert set(table["policy"]) == {
         "best-schedule",
         "plan-once",
+        "plan-tree",
         "exponential",
         "exponential-tight",
         "randomized-response",
@@ -294,7 +302,9 @@ def test_what_equal_days_lose_against_a_schedule_is_not_lost(study):
     def equal(epsilon):
         return policy_value(process, tables_of(process, replace(template, epsilon=epsilon)))
 
-    table = compare_days(replace(study, by=(), policies=("optimal",)), DaysQuestion(5, totals, 0.0, False))
+    table = compare_days(replace(study, by=(), policies=("optimal",)), DaysQuestion(5, totals, 0.0, False))[
+        "comparison"
+    ]
     longest = table[table["horizon"] == 5]
     schedule = longest.loc[longest["policy"] == SCHEDULE, "value"].iloc[0]
     rows = longest[longest["policy"] == DAILY].to_dict("records")
