@@ -321,7 +321,8 @@ def best_tree(
 ) -> TreePlan:
     """The best mechanism that is found, never below the best choice once among some schedules of each class.
 
-    Courses with whole weights may be given for a class, and are then not searched for. Progress is told of each class.
+    Courses with whole weights may be given for a class, or none where one choice is the best, and are then not searched
+    for. Progress is told of each class.
     """
     trees = []
     for own, known, given in zip(family.families, schedules, weights or [None] * len(schedules), strict=True):
@@ -364,7 +365,8 @@ def _class_tree(
         return _reached(family, {best: 1}, q)
     if given is None:
         given = TreeSearch(replace(family, process=sketch_of(family.process)), q, most).weights(schedules)
-    return max(_reached(family, given, q), _once(family, schedules, epsilon), key=lambda tree: tree.value)
+    once = _once(family, schedules, epsilon)
+    return max(_reached(family, given, q), once, key=lambda tree: tree.value) if given else once
 
 
 def _reached(family: Schedules, weights: Mapping[Schedule, int], q: float) -> ClassTree:

@@ -43,7 +43,7 @@ def courses_of(plan: TreePlan, horizon: int, total: float) -> pd.DataFrame:
 def weights_of(
     table: pd.DataFrame | None, family: Schedules, horizon: int, total: float, kind: int
 ) -> Mapping[Schedule, int] | None:
-    """The courses of a class with whole weights, from such a table; None where it has none that can be used."""
+    """The courses of a class with whole weights, from such a table: none of one choice, None if it cannot be used."""
     if table is None or list(table.columns) != COURSES:
         return None
     of_total = np.isclose(table["total_epsilon"].astype(float), total, rtol=1e-6) if math.isfinite(total) else False
@@ -51,6 +51,8 @@ def weights_of(
     codes = {name: place for place, name in enumerate(family.process.actions)}
     courses = [tuple(codes.get(name, -1) for name in str(course).split(THEN)) for course in rows["course"]]
     parts = rows["parts"].to_numpy(dtype=np.float64)
+    if len(parts) and np.isnan(parts).all():
+        return {}
     usable = (
         1 <= len(courses) == len(set(courses)) <= MOST_SCHEDULES
         and all(len(course) == len(family.held) and set(course) <= set(family.open) for course in courses)
