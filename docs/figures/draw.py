@@ -56,6 +56,7 @@ FIGURES: dict[str, Callable[[], Figure]] = {
     "forest": lambda: figures.forest(at_one("actg175")),
     "value_over_days": lambda: figures.value_over_days(table("covid-14-days", "comparison")),
     "ways_over_days": lambda: figures.ways_over_days(table("covid-14-days", "ways")),
+    "published_over_days": lambda: figures.published_over_days(table("covid-14-days", "published")),
     "publishing": lambda: figures.publishing(ways_to_publish("covid")),
 }
 

@@ -76,7 +76,12 @@ class ProcessEvaluator:
         present: IntArray = np.flatnonzero(first.initial)
         self._present = present if merged is None else merged.state[present]
         self._weights = first.initial[present]
-        self.groups = Groups(by, SomeRecords(first.records, present).groups, self._weights)
+        self._records = SomeRecords(first.records, present)
+        self.groups = self.grouped(by)
+
+    def grouped(self, by: Sequence[str]) -> Groups:
+        """The first states by the levels of some features, everyone first."""
+        return Groups(by, self._records.groups, self._weights)
 
     def of_schedule(self, schedule: tuple[DayAction, ...]) -> CourseResult:
         """Evaluate giving everybody the action of the day, or that of the own public class: it costs no privacy."""
@@ -165,11 +170,11 @@ class ProcessEvaluator:
 
         NaN for a group of probability 0.
         """
-        value, *others = map(self.means, counted)
+        value, *others = (self.means(values, self.groups) for values in counted)
         return CourseResult(value, dict(zip(self._outcomes, others, strict=False)), tuple(spent))
 
-    def means(self, values: FloatArray) -> FloatArray:
+    def means(self, values: FloatArray, groups: Groups) -> FloatArray:
         """The mean in each group, (n_groups,), of what first states have, (n,)."""
-        sizes = np.where(self.groups.sizes > 0, self.groups.sizes, np.nan)
-        found: FloatArray = self.groups.totals(self._weights * values[self._present]) / sizes
+        sizes = np.where(groups.sizes > 0, groups.sizes, np.nan)
+        found: FloatArray = groups.totals(self._weights * values[self._present]) / sizes
         return found

@@ -126,8 +126,8 @@ def compare_days(
         courses : what plan-tree may publish, a row for each course: horizon, total_epsilon, class (the number of the
             public class), course, least (the probability that it has at least, whatever the records are; at most
             e^epsilon times as much) and parts (the same in whole numbers; none of one choice).
-        published : what plan-tree gives on each day at the stated total: group, level and share of the first records,
-            day, and the share of each treatment.
+        published : what plan-tree gives on each day at the stated total: group (a feature of the first record), level
+            and share, day, and the share of each treatment.
 
     Raises
     ------
@@ -226,8 +226,17 @@ def _at_horizon(
     return {
         "comparison": tabulate(bounded, COLUMNS_OF_LIMITS),
         "courses": pd.concat([courses_of(plans[total], horizon, total) for total in totals], ignore_index=True),
-        "published": published_by_day(plans[stated], evaluator) if not question.length_public else pd.DataFrame(),
+        "published": _published(study, question, plans[stated], evaluator),
     }
+
+
+def _published(
+    study: ScenarioStudy, question: DaysQuestion, plan: TreePlan, evaluator: ProcessEvaluator
+) -> pd.DataFrame:
+    """What a tree gives on each day, by all features of the first record; nothing where stays end by themselves."""
+    if question.length_public:
+        return pd.DataFrame()
+    return published_by_day(plan, evaluator, study.space.names)
 
 
 def _once(

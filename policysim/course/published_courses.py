@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pandas as pd
 
-from policies.arrays import FloatArray
 from policysim.course.course_evaluation import ProcessEvaluator
 from policysim.course.once import MOST_SCHEDULES
 from policysim.course.plan_tree import TreePlan
@@ -61,26 +59,21 @@ def weights_of(
     return dict(zip(courses, map(int, parts), strict=True)) if usable else None
 
 
-def published_by_day(plan: TreePlan, evaluator: ProcessEvaluator) -> pd.DataFrame:
-    """What is given on each day: the table "published" of `policysim.course.days.compare_days`."""
-    actions, groups = plan.family.process.actions, evaluator.groups
-    shares: dict[tuple[int, int], FloatArray] = defaultdict(lambda: np.zeros(len(groups)))
+def published_by_day(plan: TreePlan, evaluator: ProcessEvaluator, features: Sequence[str]) -> pd.DataFrame:
+    """What is given on each day, to everyone and by features of the first record: the table "published"."""
+    actions = plan.family.process.actions
+    given = np.zeros((plan.horizon, len(actions), len(plan.classes)))
     for states, own, tree in zip(plan.family.states, plan.family.families, plan.trees, strict=True):
         for course, chance in tree.chances(own).items():
-            everybody = np.zeros(len(plan.classes))
-            everybody[states] = chance
-            means = evaluator.means(everybody)
             for day, action in enumerate(own.expanded([course])[0].tolist()):
-                shares[day, action] += means
-    rows = [
-        (
-            group.feature,
-            group.level,
-            group.share,
-            day + 1,
-            *(shares[day, action][place] for action in range(len(actions))),
-        )
-        for place, group in enumerate(groups)
-        for day in range(plan.horizon)
-    ]
+                given[day, action, states] += chance
+    rows = []
+    for place, groups in enumerate(evaluator.grouped([name] if name else []) for name in ("", *features)):
+        means = np.array([[evaluator.means(values, groups) for values in of_day] for of_day in given])
+        # Everyone is told of once.
+        for member, group in list(enumerate(groups))[min(place, 1) :]:
+            rows += [
+                (group.feature, group.level, group.share, day, *of_day[:, member])
+                for day, of_day in enumerate(means, start=1)
+            ]
     return pd.DataFrame(rows, columns=["group", "level", "share", "day", *(f"p_{name}" for name in actions)])

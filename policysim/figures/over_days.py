@@ -59,7 +59,8 @@ TREE_LOOK = Look("#0B6E4F", "P")
 # What stands first, as others are read against it.
 FIRST = (BEST_SCHEDULE, PLAN_ONCE, PLAN_TREE)
 # So many panels there are at most of what is published, and hatches of treatments where colours are not seen.
-MOST_GROUPS, HATCHES = 6, ("", "///", "...", "\\\\\\", "xxx", "---")
+VISIBLE = 0.01
+MOST_GROUPS, HATCHES = 6, ("", "//", "\\\\", "xx", "--", "||")
 # How opaque the fields of `ways_over_days` are that keep nothing and all: words on them can be read in both themes.
 TINTS = (0.06, 0.42)
 
@@ -192,7 +193,7 @@ def published_over_days(table: pd.DataFrame, *, size: SizeName = "page") -> Figu
     -------
     Figure
         A panel for everyone, and for the five groups at most that differ most from everyone, by the total variation
-        added up over the days.
+        added up over the days, and visibly.
 
     Raises
     ------
@@ -209,7 +210,8 @@ def published_over_days(table: pd.DataFrame, *, size: SizeName = "page") -> Figu
         for (group, level), each in rows.groupby(["group", "level"], sort=False)
     }
     everyone = by_group.pop((ALL, ALL))
-    apart = sorted(by_group, key=lambda group: -float((by_group[group] - everyone).abs().to_numpy().sum()))
+    distance = {group: float((shares - everyone).abs().to_numpy().sum()) / 2 for group, shares in by_group.items()}
+    apart = sorted((group for group in by_group if distance[group] > VISIBLE), key=lambda group: -distance[group])
     panels = [
         ("everyone", everyone),
         *((" ".join(map(str, group)), by_group[group]) for group in apart[: MOST_GROUPS - 1]),
@@ -240,6 +242,7 @@ def published_over_days(table: pd.DataFrame, *, size: SizeName = "page") -> Figu
             axes.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
             axes.xaxis.set_major_locator(MaxNLocator(integer=True))
             axes.grid(visible=False)
+            axes.tick_params(labelbottom=True)
             name_panel(axes, title, "day")
         made.legend(width=0.25 * made.width, handles=made.figure.axes[0].containers)
         settle(made)

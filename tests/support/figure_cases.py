@@ -16,6 +16,7 @@ CASES = [
     (figures.patient_losses, "losses"),
     (figures.value_over_days, "course"),
     (figures.ways_over_days, "ways"),
+    (figures.published_over_days, "given_daily"),
     (figures.publishing, "published"),
 ]
 every_figure = pytest.mark.parametrize(("draw", "name"), CASES, ids=[f"{draw.__name__}-{name}" for draw, name in CASES])

@@ -55,7 +55,7 @@ def test_the_chances_of_courses_are_those_of_all_courses_of_states(plan):
 
 def test_each_day_has_the_courses_that_give_its_treatment(process, plan):
     evaluator = ProcessEvaluator(process, optimal_course(process))
-    table = published_by_day(plan, evaluator)
+    table = published_by_day(plan, evaluator, [])
     expected, actions = enumerated(plan), process.actions
     for row in table.to_dict("records"):
         for action, name in enumerate(actions):

@@ -116,6 +116,21 @@ def ways(course):
 
 
 @pytest.fixture(scope="session")
+def given_daily():
+    """What is given on each day: the same to everyone on the first, and then by age."""
+    rows = [
+        (group, level, share, day, *(early if day == 1 else later))
+        for group, level, share, later in [
+            ("all", "all", 1.0, (0.5, 0.3, 0.2)),
+            ("age", "under 60", 0.5, (0.8, 0.1, 0.1)),
+            ("age", "60 and over", 0.5, (0.2, 0.5, 0.3)),
+        ]
+        for day, early in [(1, (0.0, 1.0, 0.0)), (2, ()), (3, ())]
+    ]
+    return pd.DataFrame(rows, columns=["group", "level", "share", "day", "p_none", "p_syrup", "p_pill"])
+
+
+@pytest.fixture(scope="session")
 def drawn(request):
     """Each figure once: a function of what draws it, its table and its size."""
     kept = {}

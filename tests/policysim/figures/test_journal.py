@@ -99,6 +99,16 @@ def mapped(names):
     return table.assign(way="daily", best=~table.duplicated(["horizon", "total_epsilon"]))
 
 
+def given_daily():
+    rng = np.random.default_rng(2)
+    rows = [
+        (*group, 1 / 11, day, *shares)
+        for group in [("all", "all"), *FORTY[:9], FORTY[-1]]
+        for day, shares in enumerate(rng.dirichlet(np.ones(7), size=30), start=1)
+    ]
+    return pd.DataFrame(rows, columns=["group", "level", "share", "day", *(f"p_{name}" for name in MANY[:7])])
+
+
 FORTY = [("ward", f"ward {place}") for place in range(30)] + [
     (LONG, "日本語"),
     *((LONG, f"{i} {LONG}") for i in range(9)),
@@ -119,6 +129,7 @@ HARD = {
     "harm": lambda size: figures.benefit_vs_harm(*traded(NAMES), size=size),
     "days": lambda size: figures.value_over_days(over_days(NAMES), size=size),
     "map": lambda size: figures.ways_over_days(mapped(NAMES), size=size),
+    "given daily": lambda size: figures.published_over_days(given_daily(), size=size),
     "losses": lambda size: figures.patient_losses(quantiles(NAMES), size=size),
     "prices": lambda size: figures.price_bars(priced(NAMES), size=size),
 }
