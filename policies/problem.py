@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, fields
 from functools import cached_property, wraps
 from hashlib import sha256
 from threading import RLock
-from typing import Concatenate, Generic, ParamSpec, Protocol, TypeVar
+from typing import Any, Concatenate, Generic, ParamSpec, Protocol, TypeGuard, TypeVar, runtime_checkable
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -61,6 +61,28 @@ class NumberedRecords:
 
 
 @dataclass(frozen=True)
+class IndexedRecords:
+    """Records as the index of a DataFrame names them; its named levels are features."""
+
+    names: tuple[str, ...]
+    labels: tuple[tuple[str, ...], ...]
+
+    def describe(self, record: int) -> str:
+        """The label of the row, with the names of its levels."""
+        names = self.names or ("",) * len(self.labels[record])
+        return ", ".join(f"{name} {label}".strip() for name, label in zip(names, self.labels[record], strict=True))
+
+    def groups(self, feature: str) -> tuple[IntArray, tuple[str, ...]]:
+        """The levels in the order of their first rows."""
+        if feature not in self.names:
+            known = f"it has {', '.join(self.names)}" if self.names else "the index of its table has no names"
+            raise ValueError(f"unknown group {feature!r}: {known}.")
+        column = [label[self.names.index(feature)] for label in self.labels]
+        levels = {level: code for code, level in enumerate(dict.fromkeys(column))}
+        return np.array([levels[level] for level in column], dtype=np.intp), tuple(levels)
+
+
+@dataclass(frozen=True)
 class SomeRecords:
     """Some of the records, under their own names and in their own groups."""
 
@@ -82,8 +104,47 @@ class SomeRecords:
         return codes[self.rows], labels
 
 
+@runtime_checkable
+class Chooser(Protocol):
+    """What makes p(a|x) of a problem: any `policies.policy.Policy`."""
+
+    def probabilities(self, problem: DecisionProblem, /) -> FloatArray:
+        """p(a|x), (n_records, n_actions)."""
+
+
+def _is_frame(table: Any) -> TypeGuard[Any]:
+    """Whether a table names its columns and rows, as a DataFrame of pandas does, which is not imported."""
+    return hasattr(table, "columns") and hasattr(table, "index")
+
+
+def _indexed(index: Any) -> IndexedRecords | NumberedRecords:
+    """The records of an index; numbers where that is all it has."""
+    names = tuple("" if name is None else str(name) for name in index.names)
+    if names == ("",) and list(index) == list(range(len(index))):
+        return NumberedRecords()
+    labels = tuple(tuple(map(str, label if isinstance(label, tuple) else (label,))) for label in index)
+    if len(set(labels)) < len(labels):
+        twice = next(label for place, label in enumerate(labels) if label in labels[:place])
+        raise ValueError(f"utilities must have an index without repetition, got {', '.join(twice)} twice.")
+    return IndexedRecords(names if all(names) else (), labels)
+
+
+def _in_order(table: Any, like: Any, name: str) -> Any:
+    """A DataFrame or Series in the order of another one, as an array; anything else as it is."""
+    if not hasattr(table, "reindex"):
+        return table
+    for axis in ("index", "columns") if like is not None else ():
+        mine, wanted = getattr(table, axis, None), getattr(like, axis)
+        if mine is not None and not (len(mine) == len(wanted) and set(mine) == set(wanted)):
+            raise ValueError(f"{name} must have the {axis} of utilities, {list(wanted)[:6]}, got {list(mine)[:6]}.")
+        table = table if mine is None else table.reindex(**{axis: wanted})
+    return table.to_numpy()
+
+
 # Records, times partitions into neighbours, of which the sensitivity is there in less than a second.
 SOON_COMPUTED = 4_000_000
+# So many actions are named in a line.
+SHOWN = 8
 
 
 @dataclass(frozen=True, eq=False, init=False)
@@ -92,8 +153,10 @@ class DecisionProblem:
 
     Parameters
     ----------
-    utilities : array, (n_records, n_actions)
-        u(x, a): the expected utility of giving record x action a.
+    utilities : array or DataFrame, (n_records, n_actions)
+        u(x, a): the expected utility of giving record x action a. The columns of a DataFrame name the actions, its
+        index the records, and named levels of the index are features to group by. What is given beside it as a
+        DataFrame or Series is put in the same order.
     prior : array, (n_records,)
         The probability of each record; sums to 1. Records of probability 0 stay in the domain that is protected.
     adjacency : Adjacency
@@ -141,6 +204,11 @@ class DecisionProblem:
         admissible: ArrayLike | None = None,
     ) -> None:
         """Check the arrays and keep read-only, column-major views of them."""
+        if _is_frame(utilities):
+            actions = [str(name) for name in utilities.columns] if actions is None else actions
+            records = _indexed(utilities.index) if records is None else records
+            prior, admissible = _in_order(prior, utilities, "prior"), _in_order(admissible, utilities, "admissible")
+            outcomes = {name: _in_order(table, utilities, name) for name, table in (outcomes or {}).items()}
         mask = admissible_mask(admissible, np.shape(utilities))
         table = filled_table(utilities, mask, "utilities")
         n_records, n_actions = table.shape
@@ -319,11 +387,37 @@ class DecisionProblem:
             chosen[part.rows] = part.columns[choose(part)]
         return chosen
 
-    def value(self, probabilities: FloatArray) -> float:
-        """V = sum over records and actions of prior(x) p(a|x) u(x, a)."""
+    def value(self, policy: ArrayLike | str | Chooser, *, epsilon: float | None = None) -> float:
+        """V = sum over records and actions of prior(x) p(a|x) u(x, a).
+
+        Parameters
+        ----------
+        policy : array, (n_records, n_actions), or str or Policy
+            p(a|x), or what makes it of this problem.
+        epsilon : float, optional
+            Of a policy by its name; required where it takes one.
+        """
+        if isinstance(policy, str):
+            from policies import make_policy  # noqa: PLC0415 - policies are made for problems
+
+            if epsilon is None and make_policy(policy).uses_epsilon:
+                raise ValueError(f"epsilon must be given, as {policy!r} spends it; inf asks for no privacy.")
+            policy = make_policy(policy) if epsilon is None else make_policy(policy, epsilon=epsilon)
+        elif epsilon is not None:
+            raise ValueError(f"epsilon goes with the name of a policy, got epsilon={epsilon!r}.")
+        made = policy.probabilities(self) if isinstance(policy, Chooser) else _in_order(policy, None, "policy")
+        probabilities: FloatArray = np.asarray(made, dtype=np.float64)
+        if probabilities.shape != self.utilities.shape:
+            raise ValueError(f"policy must have shape {self.utilities.shape}, got {probabilities.shape}.")
         # Not np.dot: its threads only get in the way of those that evaluate several policies at a time.
         columns = zip(self.utilities.T, probabilities.T, strict=True)
         return sum(float(np.einsum("n,n->", self.prior * utility, chosen)) for utility, chosen in columns)
+
+    def __repr__(self) -> str:
+        """Size, names and neighbours."""
+        names = ", ".join(self.actions[:SHOWN]) + (", ..." if self.n_actions > SHOWN else "")
+        outcomes = f", outcomes {', '.join(self.outcomes)}" if self.outcomes else ""
+        return f"DecisionProblem({self.n_records:,} records, {self.adjacency.name}, actions {names}{outcomes})"
 
     def _repr_html_(self) -> str:
         """What a notebook shows: size, stakes, and what each action is worth if everyone gets it."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -72,13 +73,23 @@ class Sensitivity:
         return html_table("sensitivity of utilities between neighbours", rows, header)
 
 
-def sensitivity(utilities: ArrayLike, adjacency: Adjacency, admissible: BoolArray | None = None) -> Sensitivity:
+class Solved(Protocol):
+    """What knows its own sensitivity: a `policies.problem.DecisionProblem`."""
+
+    @property
+    def sensitivity(self) -> Sensitivity:
+        """Of its utilities."""
+
+
+def sensitivity(
+    utilities: ArrayLike | Solved, adjacency: Adjacency | None = None, admissible: BoolArray | None = None
+) -> Sensitivity:
     """Exact sensitivity of a utility table, in O(n k^2) and without a loop over pairs of records.
 
     Parameters
     ----------
-    utilities : array, (n_records, n_actions)
-        u(x, a), finite.
+    utilities : array, (n_records, n_actions), or DecisionProblem
+        u(x, a), finite; or a problem, which has all else, too.
     adjacency : Adjacency
         Which records are neighbours.
     admissible : array of bool, (n_records, n_actions), optional
@@ -105,8 +116,11 @@ def sensitivity(utilities: ArrayLike, adjacency: Adjacency, admissible: BoolArra
     >>> found.value, found.range
     (2.0, 1.0)
     """
-    table = finite_table(utilities, "utilities")
-    require_adjacency(adjacency)
+    if hasattr(utilities, "sensitivity"):
+        if adjacency is not None or admissible is not None:
+            raise ValueError("a problem has an adjacency of its own: problem.with_adjacency(...) gives it another one.")
+        return utilities.sensitivity
+    table, adjacency = finite_table(utilities, "utilities"), require_adjacency(adjacency)
     actions = range(table.shape[1])
     if admissible is not None:
         # Neighbours allow the same: what is 0 for all of them makes no difference.

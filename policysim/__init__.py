@@ -158,16 +158,16 @@ def __getattr__(name: str) -> object:
 
 def __dir__() -> list[str]:
     """The public names, loaded or not."""
-    return sorted({*globals(), *_HOME})
+    return sorted(__all__)
 
 
 def compare(
     problem: DecisionProblem | Process,
     *,
     policies: Sequence[str | Policy] | None = None,
-    epsilons: Sequence[float] | None = None,
+    epsilons: Sequence[float] | float | None = None,
     by: Sequence[str] = (),
-    total_epsilons: Sequence[float] | None = None,
+    total_epsilons: Sequence[float] | float | None = None,
     delta: float = 0.0,
     continuation: str = "private",
     advance: Callable[[], object] | Progress = lambda: None,
@@ -198,9 +198,51 @@ def compare(
     Returns
     -------
     DataFrame
-        One row per policy, epsilon (or total) and group (everyone first, as group = level = "all"). Its columns are
-        explained by `policysim.decision.comparison.compare_problem`, and for a process, which has other ones, by
-        `policysim.course.course_comparison.compare_process`.
+        Of one decision, one row per policy, epsilon and group (everyone first, as group = level = "all"). Means are per
+        patient of the group, under the prior; V is the expected utility.
+
+        - `policy`, `epsilon`, `group`, `level`: what the row is about
+        - `share`: probability of the group
+        - `value`: V
+        - `loss`: V(greedy) - V
+        - `normalized_loss`: loss / (V(greedy) - V(uniform)); may exceed 1; NaN where greedy gains nothing
+        - `benefit_kept`: (V - V(best-fixed)) / (V(greedy) - V(best-fixed)); may be negative; NaN where that difference
+          is 0 but for the rounding of sums. Where it is small beside what choosing by lot loses, this is a number
+          still, but pages and screens do not print it (`policysim.study.gain.Gain`)
+        - `best_action_rate`: probability of the best action
+        - `p_*`: of each action, 0 where it is not allowed (`DecisionProblem.admissible`): greedy, best-fixed
+          and uniform choose among what is allowed, and best-fixed has one action for all who allow the same
+        - `expected_*`, `extra_*`: each outcome of the problem, and its excess over best-fixed, which gives each group
+          what is best for everyone
+        - `epsilon_spent`: exact privacy loss under the problem's adjacency, the same for all groups
+        - `guess_rate`: how often the best guess between two equally likely neighbours is right at most, under this
+          policy (`policies.guess_rate`), the same for all groups; at most e^epsilon_spent / (1 + e^epsilon_spent), but
+          no promise in its place: it says nothing of several treatments. NaN where it takes too long to compute
+        - `guarantee`: the privacy loss that the policy claims not to exceed
+        - `loss_bound`: upper bound on the loss from theory (McSherry & Talwar 2007), NaN where there is none
+        - `least_loss`: no epsilon-private policy loses less, in units of utility; only in the rows of the optimum (or
+          its bounds) of everyone, and only where a certificate says so that rational arithmetic has accepted
+          (`policies.proof`), rounded down; else NaN. Under one-feature it can be far below the optimum
+        - `most_kept`: no epsilon-private policy keeps more of the benefit: `least_loss` as a share, rounded up
+
+        Of a process the same, without `best_action_rate`, `p_*`, `guess_rate`, `guarantee` and the limits, but that
+
+        - `epsilon`: is that of one decision, or the largest that one day has within a total
+        - `horizon`: the number of decisions; inf without a horizon
+        - `value`: V, the expected return. Where rewards may go on for ever under the policy, -inf if all are <= 0, inf
+          if they are >= 0, NaN if they are mixed or if the end takes more than 1e12 steps
+        - `benefit_kept`, `extra_*`: are against the best constant action, the same on all days (and for all who allow
+          the same, if that never changes); NaN where no constant action is admissible everywhere and has a value
+        - `epsilon_spent`: the largest exact privacy loss of one decision; infinite where states that allow different
+          actions are told apart by them, unless the mask is public
+        - `total_epsilon`: the total as asked for; else the sum of the exact losses of all days, which the whole course
+          never exceeds (basic composition, which holds for states that depend on earlier actions); without a horizon
+          inf, or 0
+        - `total_spent`, `composition`, `delta`: within a total, what the course spends at most at this delta, and what
+          proves it (`policysim.course.budget.composed`); of a policy that takes no epsilon the sum of its losses
+        - `hides`: "course", any two courses of states within the total; "one state", the state of each decision within
+          `epsilon_spent`, but no course within any epsilon; or "nothing"
+        - `continuation`: "private" or "optimal", as above; "optimal" for greedy
 
     Raises
     ------

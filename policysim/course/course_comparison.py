@@ -37,7 +37,7 @@ def compare_process(
     process: Process,
     *,
     policies: Sequence[str | Policy] | None = None,
-    epsilons: Sequence[float] | None = None,
+    epsilons: Sequence[float] | float | None = None,
     by: Sequence[str] = (),
     continuation: str = "private",
     advance: Callable[[], object] | Progress = SILENT,
@@ -66,27 +66,7 @@ def compare_process(
     Returns
     -------
     DataFrame
-        One row per policy, epsilon and group (everyone first, as group = level = "all").
-
-        policy, epsilon, group, level : what the row is about; epsilon is that of one decision
-        share : probability of the group
-        horizon : the number of decisions; inf without a horizon
-        continuation : "private" or "optimal", as above; "optimal" for greedy
-        value : V, the expected return. Where rewards may go on for ever under the policy, -inf if these are all <= 0,
-            inf if they are >= 0, NaN if they are mixed or if the end takes more than 1e12 steps
-        loss : V(best) - V
-        normalized_loss : loss / (V(best) - V(uniform)); NaN where there is nothing to gain, or uniform has no value
-        benefit_kept : (V - V(fixed)) / (V(best) - V(fixed)), where fixed is the best constant action, the same on all
-            days, and for all who allow the same if that never changes; NaN where there is nothing to gain, or no
-            constant action is admissible everywhere and has a value
-        expected_*, extra_* : each outcome of the process over the course, not discounted, and its excess over the best
-            constant action; NaN where that has no value
-        epsilon_spent : the largest exact privacy loss of one decision; infinite where states that allow different
-            actions are told apart by them, unless the mask is public
-        total_epsilon : the sum of the exact losses of all days, which the whole course never exceeds (basic
-            composition, which holds for states that depend on earlier actions); without a horizon inf, or 0
-        hides : "course": any two courses of states, within total_epsilon (Notes); "one state": the state of each
-            decision within epsilon_spent, but no course within any epsilon; "nothing"
+        The columns are explained by `policysim.compare`.
 
     Raises
     ------
@@ -147,7 +127,7 @@ def compare_process(
 def compare_totals(
     process: Process,
     *,
-    total_epsilons: Sequence[float],
+    total_epsilons: Sequence[float] | float,
     delta: float = 0.0,
     policies: Sequence[str | Policy] | None = None,
     by: Sequence[str] = (),
@@ -198,9 +178,9 @@ def compare_totals(
     """
     if not hasattr(process, "continuation"):
         raise ValueError(f"compare takes a DecisionProblem or a process, such as a TabularMDP, got {process!r}.")
-    given: Any = total_epsilons
+    given: Any = [total_epsilons] if isinstance(total_epsilons, int | float) else total_epsilons
     if isinstance(given, str) or not isinstance(given, Iterable) or not (listed := list(given)):
-        raise ValueError(f"total_epsilons must be a list of numbers >= 0, got total_epsilons={given!r}.")
+        raise ValueError(f"total_epsilons must be numbers >= 0, got total_epsilons={given!r}.")
     totals = sorted({non_negative(total, "total_epsilons") for total in listed})
     delta = PrivacyBudget(0.0, delta).delta
     if process.horizon is None:
@@ -231,7 +211,10 @@ def compare_totals(
 
 
 def asked_for_on(
-    process: Process, policies: Sequence[str | Policy] | None, epsilons: Sequence[float] | None, by: Sequence[str]
+    process: Process,
+    policies: Sequence[str | Policy] | None,
+    epsilons: Sequence[float] | float | None,
+    by: Sequence[str],
 ) -> tuple[list[Policy], tuple[float, ...]]:
     """`asked_for`, where the optimum has two names; ValueError for it without a horizon (by default it is left out)."""
     if policies is not None and not isinstance(policies, str):

@@ -144,6 +144,12 @@ class TreatmentCourse:
     first_records: FirstRecords | None = None
     discount: float = field(default=1.0, init=False)
 
+    def __repr__(self) -> str:
+        """Size, horizon and actions."""
+        classes = "" if self.classes is None else f", {int(self.classes.max()) + 1} public classes"
+        names = ", ".join(self.actions)
+        return f"TreatmentCourse({len(self.rewards):,} states{classes}, horizon={self.horizon}, actions {names})"
+
     @property
     def n_absorbed(self) -> int:
         """How many records are those of patients who are no longer treated: one for each class, or none."""

@@ -43,7 +43,7 @@ def compare_problem(
     problem: DecisionProblem,
     *,
     policies: Sequence[str | Policy] | None = None,
-    epsilons: Sequence[float] | None = None,
+    epsilons: Sequence[float] | float | None = None,
     by: Sequence[str] = (),
     advance: Callable[[], object] | Progress = SILENT,
     examples: ExampleRows | None = None,
@@ -72,32 +72,7 @@ def compare_problem(
     Returns
     -------
     DataFrame
-        One row per policy, epsilon and group (everyone first, as group = level = "all"). Means are per patient of the
-        group, under the prior; V is the expected utility.
-
-        - `policy`, `epsilon`, `group`, `level`: what the row is about
-        - `share`: probability of the group
-        - `value`: V
-        - `loss`: V(greedy) - V
-        - `normalized_loss`: loss / (V(greedy) - V(uniform)); may exceed 1; NaN where greedy gains nothing
-        - `benefit_kept`: (V - V(best-fixed)) / (V(greedy) - V(best-fixed)); may be negative; NaN where that difference
-          is 0 but for the rounding of sums. Where it is small beside what choosing by lot loses, this is a number
-          still, but pages and screens do not print it (`policysim.study.gain.Gain`)
-        - `best_action_rate`: probability of the best action
-        - `p_*`: of each action, 0 where it is not allowed (`DecisionProblem.admissible`): greedy, best-fixed
-          and uniform choose among what is allowed, and best-fixed has one action for all who allow the same
-        - `expected_*`, `extra_*`: each outcome of the problem, and its excess over best-fixed, which gives each group
-          what is best for everyone
-        - `epsilon_spent`: exact privacy loss under the problem's adjacency, the same for all groups
-        - `guess_rate`: how often the best guess between two equally likely neighbours is right at most, under this
-          policy (`policies.guess_rate`), the same for all groups; at most e^epsilon_spent / (1 + e^epsilon_spent), but
-          no promise in its place: it says nothing of several treatments. NaN where it takes too long to compute
-        - `guarantee`: the privacy loss that the policy claims not to exceed
-        - `loss_bound`: upper bound on the loss from theory (McSherry & Talwar 2007), NaN where there is none
-        - `least_loss`: no epsilon-private policy loses less, in units of utility; only in the rows of the optimum (or
-          its bounds) of everyone, and only where a certificate says so that rational arithmetic has accepted
-          (`policies.proof`), rounded down; else NaN. Under one-feature it can be far below the optimum
-        - `most_kept`: no epsilon-private policy keeps more of the benefit: `least_loss` as a share, rounded up
+        The columns are explained by `policysim.compare`.
 
     Raises
     ------

@@ -91,7 +91,7 @@ class DecisionQuestion(StudyQuestion):
 def answer_of_problem(
     problem: DecisionProblem,
     *,
-    epsilons: Sequence[float] | None = None,
+    epsilons: Sequence[float] | float | None = None,
     policies: Sequence[str | Policy] | None = None,
     progress: Progress = SILENT,
 ) -> Answer:

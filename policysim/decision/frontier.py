@@ -39,7 +39,7 @@ class Corner(NamedTuple):
 
 def frontier(
     problem: DecisionProblem,
-    epsilons: Sequence[float],
+    epsilons: Sequence[float] | float,
     outcome: str = "deaths",
     *,
     tolerance: float = TOLERANCE,

@@ -57,7 +57,7 @@ COLUMNS = (
 
 
 def ways_to_publish(
-    problem: DecisionProblem, epsilons: Sequence[float] = (1.0,), patients: int = 10_000
+    problem: DecisionProblem, epsilons: Sequence[float] | float = (1.0,), patients: int = 10_000
 ) -> pd.DataFrame:
     """What each way to give treatments and to publish them costs the patients, and the reader of the publication.
 

@@ -217,6 +217,10 @@ class Study:
             changed = replace(changed, adjacency=adjacency)
         return changed
 
+    def __repr__(self) -> str:
+        """The question and how many records there are."""
+        return f"{type(self).__name__}({self.name!r}, {self.space.size:,} records, {self.adjacency}): {self.title}"
+
     def _repr_html_(self) -> str:
         """What a notebook shows: the question, what is hidden from whom, and what is compared."""
         rows: list[tuple[str, object]] = [
@@ -247,7 +251,7 @@ class Study:
         return tuple(dict.fromkeys(names))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class ScenarioStudy(Study):
     """A study of the patients of a scenario: a model whose expected outcomes are exact.
 
@@ -335,7 +339,7 @@ class ScenarioStudy(Study):
         return {**super().identity, "scenario": self.scenario.name, "scenario_sha256": digest}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class LoggedStudy(Study):
     """A study of patients in a log: who got which treatment, and what came of it.
 

@@ -46,7 +46,7 @@ REFERENCES = (Greedy(), BestFixed(), Uniform())
 
 
 def asked_for(
-    policies: Sequence[str | Policy] | None, epsilons: Sequence[float] | None, by: Sequence[str]
+    policies: Sequence[str | Policy] | None, epsilons: Sequence[float] | float | None, by: Sequence[str]
 ) -> tuple[list[Policy], tuple[float, ...]]:
     """The policies, each once, and the epsilons, rising; ValueError for something else than lists, or an empty one."""
     if isinstance(policies, str) or isinstance(by, str):
@@ -58,8 +58,9 @@ def asked_for(
     return templates, checked_epsilons(EPSILONS if epsilons is None else epsilons)
 
 
-def checked_epsilons(values: Iterable[float]) -> tuple[float, ...]:
-    """Rising, distinct epsilons; ValueError for an empty list or a value that is not a number >= 0."""
+def checked_epsilons(values: Iterable[float] | float) -> tuple[float, ...]:
+    """Rising, distinct epsilons of a list or a number; ValueError if it is empty, or for what is no number >= 0."""
+    values = values if isinstance(values, Iterable) else [values]
     listed = [value.item() if isinstance(value, np.generic) else value for value in values]
     if not listed:
         raise ValueError(f"epsilon must be {EPSILON_WANTED}, got an empty list")
