@@ -25,6 +25,7 @@ from policies.exponential import Exponential, ExponentialBoundedRange, Exponenti
 from policies.noisy_max import PermuteAndFlip, ReportNoisyMax
 from policies.optimal.optimum import OPTIMAL_DAILY, Optimal, OptimalRobust, OptimalSafe, catalogue_name
 from policies.policy import Policy
+from policies.problem import POLICY_OF_NAME
 from policies.randomized_response import RandomizedFeatures, RandomizedResponse
 from policies.reference import BestFixed, Greedy, Uniform
 
@@ -198,6 +199,17 @@ def make_policy(name: str, *, epsilon: float = float("inf"), **options: Any) -> 
     if name not in CATALOGUE:
         raise ValueError(unknown_policy(name))
     return CATALOGUE[name](epsilon, **options)
+
+
+def _spending(name: str, epsilon: float | None) -> Policy:
+    """The policy of a name; ValueError where it spends an epsilon and none is given."""
+    made = make_policy(name) if epsilon is None else make_policy(name, epsilon=epsilon)
+    if epsilon is None and made.uses_epsilon:
+        raise ValueError(f"epsilon must be given, as {name!r} spends it; inf asks for no privacy.")
+    return made
+
+
+POLICY_OF_NAME.append(_spending)
 
 
 def unknown_policy(name: str) -> str:

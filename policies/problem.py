@@ -141,6 +141,9 @@ def _in_order(table: Any, like: Any, name: str) -> Any:
     return table.to_numpy()
 
 
+# Makes a policy of its name and epsilon. The catalogue is put here by itself: a problem, of which proofs are checked,
+# knows nothing of the policies that are made for it.
+POLICY_OF_NAME: list[Callable[[str, float | None], Chooser]] = []
 # Records, times partitions into neighbours, of which the sensitivity is there in less than a second.
 SOON_COMPUTED = 4_000_000
 # So many actions are named in a line.
@@ -398,11 +401,7 @@ class DecisionProblem:
             Of a policy by its name; required where it takes one.
         """
         if isinstance(policy, str):
-            from policies import make_policy  # noqa: PLC0415 - policies are made for problems
-
-            if epsilon is None and make_policy(policy).uses_epsilon:
-                raise ValueError(f"epsilon must be given, as {policy!r} spends it; inf asks for no privacy.")
-            policy = make_policy(policy) if epsilon is None else make_policy(policy, epsilon=epsilon)
+            policy = POLICY_OF_NAME[0](policy, epsilon)
         elif epsilon is not None:
             raise ValueError(f"epsilon goes with the name of a policy, got epsilon={epsilon!r}.")
         made = policy.probabilities(self) if isinstance(policy, Chooser) else _in_order(policy, None, "policy")
