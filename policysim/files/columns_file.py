@@ -17,6 +17,7 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 
 from policysim.files.bad_rows import BadRows, DataError, first_line
+from policysim.files.csv_dialect import Dialect, dialect_of
 from policysim.files.many_files import ENDINGS
 from policysim.question.extras import optional
 from policysim.question.protocol import SILENT, Progress
@@ -26,8 +27,6 @@ with optional():
     import pyarrow.compute as pc
     import pyarrow.csv as pa_csv
     import pyarrow.parquet as pq
-
-OTHER_SEPARATORS = {";": "semicolons", "\t": "tabs", "|": "bars"}
 
 # What is read of a CSV file at a time; also the longest row.
 CSV_BLOCK = 1 << 22
@@ -56,8 +55,8 @@ class ColumnsFile:
         "B" (CSV) or "row" (Parquet).
     header : bool
         Whether the first line of a CSV file names the columns; else their names are their places, "0" first.
-    first_cell : str
-        The first cell of that line.
+    dialect : Dialect
+        How a CSV file is written.
     """
 
     path: Path
@@ -65,7 +64,7 @@ class ColumnsFile:
     size: int
     unit: str
     header: bool = True
-    first_cell: str = ""
+    dialect: Dialect = Dialect()
 
     def batches(self, columns: Sequence[str] | None = None, progress: Progress = SILENT) -> Iterator[Any]:
         """The rows, as non-empty pyarrow.RecordBatch; all columns, or these ones; DataError for what cannot be read."""
@@ -91,22 +90,27 @@ class Writer(Protocol):
         """Append rows."""
 
 
-def open_columns(path: Path, *, header: bool = True) -> ColumnsFile:
-    """Read the header of a .csv or .parquet file, if there is one; DataError if it cannot be used."""
+def open_columns(path: Path, *, header: bool = True, plain: bool = False) -> ColumnsFile:
+    """Read the header of a .csv or .parquet file, if there is one; DataError if it cannot be used.
+
+    Of a CSV file the dialect is looked at (`csv_dialect`), unless it must be `plain`, since all its values shall come
+    out as they went in.
+    """
     name, ending = path.as_posix(), check_ending(path)
     with _reading(path):
         if ending == ".csv":
-            with path.open(encoding="utf-8-sig", newline="") as stream:
-                first = next(filter(None, csv.reader(stream, strict=True)), None)
+            dialect = Dialect() if plain else dialect_of(path)
+            with path.open(encoding=dialect.encoding, newline="") as stream:
+                first = next(filter(None, csv.reader(stream, delimiter=dialect.separator, strict=True)), None)
             if first is None:
                 raise DataError(f"{name}: is empty: the first line must name the columns")
             names = first if header else [str(place) for place in range(len(first))]
             schema = pa.schema([(column, pa.string()) for column in names])
-            found = ColumnsFile(path, schema, path.stat().st_size, "B", header, first[0])
+            found = ColumnsFile(path, schema, path.stat().st_size, "B", header, dialect)
         else:
             with pq.ParquetFile(path) as file:
                 schema = file.schema_arrow
-                found = ColumnsFile(path, schema, file.metadata.num_rows, "row", first_cell=(*schema.names, "")[0])
+                found = ColumnsFile(path, schema, file.metadata.num_rows, "row")
     numbers = ending == ".csv" and all(map(_NUMBER.fullmatch, found.schema.names))
     hint = ": its first line is numbers, and no header (header = false, or --no-header, says so)"
     check_distinct(name, found.schema.names, hint if numbers else "")
@@ -120,13 +124,6 @@ def check_distinct(table: str, names: Sequence[str], hint: str = "") -> None:
         if name in seen:
             raise DataError(f"{table}: two columns are named {name!r}{hint}")
         seen.add(name)
-
-
-def check_separated(file: ColumnsFile) -> None:
-    """DataError for columns that something else than commas separates."""
-    for sign, word in OTHER_SEPARATORS.items():
-        if len(file.schema.names) == 1 and sign in file.first_cell:
-            raise DataError(f"{file.path.as_posix()}: columns are separated by {word}: save it with commas")
 
 
 @contextmanager
@@ -173,8 +170,9 @@ def lines_of(path: Path, rows: Sequence[int], *, header: bool = True) -> list[in
 
 def _numbered_rows(path: Path) -> Iterator[tuple[int, int]]:
     """The line on which each row begins, and its cells; blank lines and breaks within quotes are why we look."""
-    with path.open(encoding="utf-8-sig", newline="") as stream:
-        rows = csv.reader(stream, strict=True)
+    dialect = dialect_of(path)
+    with path.open(encoding=dialect.encoding, newline="") as stream:
+        rows = csv.reader(stream, delimiter=dialect.separator, strict=True)
         start = 1
         try:
             for row in rows:
@@ -217,8 +215,9 @@ def _csv_batches(file: ColumnsFile, columns: Sequence[str] | None, progress: Pro
     # Only without threads does the reader know the number of a wrong row; it is as fast. A handler of wrong rows would
     # know it too, but may be called off by another thread after the interpreter has ended, which aborts the process.
     own_names = {} if file.header else {"column_names": file.schema.names}
-    reading = pa_csv.ReadOptions(block_size=CSV_BLOCK, use_threads=False, **own_names)
-    parsing = pa_csv.ParseOptions(newlines_in_values=True)
+    encoding = file.dialect.encoding.removesuffix("-sig")
+    reading = pa_csv.ReadOptions(block_size=CSV_BLOCK, use_threads=False, encoding=encoding, **own_names)
+    parsing = pa_csv.ParseOptions(delimiter=file.dialect.separator, newlines_in_values=True)
     converting = pa_csv.ConvertOptions(column_types=file.schema, include_columns=columns)
     left, last = file.size, None
     try:
@@ -226,7 +225,7 @@ def _csv_batches(file: ColumnsFile, columns: Sequence[str] | None, progress: Pro
             for batch in batches:
                 if batch.num_rows:
                     last = batch
-                    yield batch
+                    yield file.dialect.with_points(batch)
                 # A batch is a block; the reader's place in the file is many blocks ahead.
                 step = min(CSV_BLOCK, left)
                 progress.advance(step)
@@ -236,18 +235,20 @@ def _csv_batches(file: ColumnsFile, columns: Sequence[str] | None, progress: Pro
             raise
     progress.advance(left)
     if last is not None and columns is None:
-        _refuse_open_quote(file.path, last.column(last.num_columns - 1)[-1].as_py())
+        _refuse_open_quote(file, last.column(last.num_columns - 1)[-1].as_py())
 
 
-def _refuse_open_quote(path: Path, last: str) -> None:
+def _refuse_open_quote(file: ColumnsFile, last: str) -> None:
     """A quote that is never closed swallows all rows below it, whose private values would then pass through unseen."""
     if "\n" not in last and "\r" not in last:
         return
-    closed = b'"' + last.replace('"', '""').encode() + b'"'
-    with path.open("rb") as stream:
-        stream.seek(-min(path.stat().st_size, len(closed) + CSV_BLOCK), 2)
-        if not stream.read().rstrip(b"\r\n").endswith(closed):
-            raise DataError(f"{path.as_posix()}: a quote in the last row is opened and never closed")
+    closed = '"' + last.replace('"', '""') + '"'
+    with file.path.open("rb") as stream:
+        if file.dialect.encoding == "utf-8-sig":  # may be large
+            stream.seek(-min(file.path.stat().st_size, len(closed.encode()) + CSV_BLOCK), 2)
+        text = stream.read().decode(file.dialect.encoding, errors="ignore")
+    if not text.rstrip("\r\n").endswith(closed):
+        raise DataError(f"{file.path.as_posix()}: a quote in the last row is opened and never closed")
 
 
 def _parquet_batches(file: ColumnsFile, columns: Sequence[str] | None, progress: Progress) -> Iterator[Any]:

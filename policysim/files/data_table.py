@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from envs.toml_reader import one_line, unknown
 from policies.arrays import FloatArray, IntArray
 from policysim.files.bad_rows import MISSING, MISSING_WORDS, DataError, Key, got, level_key
-from policysim.files.columns_file import check_distinct, check_separated, lines_of, open_columns, places_of
+from policysim.files.columns_file import check_distinct, lines_of, open_columns, places_of
 from policysim.question.extras import optional
 from policysim.question.protocol import SILENT, Progress
 
@@ -132,7 +132,7 @@ def read_table(
     Raises
     ------
     DataError
-        For a file that cannot be read, or is not separated by commas, or without rows; or columns of the same name; or
+        For a file that cannot be read, or without rows; or columns of the same name; or
         a header where there must be none.
     """
     if isinstance(data, np.ndarray) and data.ndim in (1, 2):
@@ -155,7 +155,6 @@ def read_table(
 
 def _read_file(path: Path, progress: Progress, *, header: bool) -> DataTable:
     file = open_columns(path, header=header)
-    check_separated(file)
     rows = pa.Table.from_batches(list(file.batches(progress=progress)), file.schema)
     names = list(map(one_line, file.schema.names))
     check_distinct(path.as_posix(), names)

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from envs.toml_reader import one_line
 from policies.arrays import IntArray
 from policysim.files.bad_rows import BadRows, DataError, raise_bad_parts
-from policysim.files.columns_file import check_separated, open_columns, places_of
+from policysim.files.columns_file import open_columns, places_of
 from policysim.files.data_table import DataTable
 from policysim.files.workers import Arrays, Workers
 from policysim.logs.censoring import TimesToEvent
@@ -223,7 +223,6 @@ class _PartTable(DataTable):
 def _frames(counting: Counting, part: Path) -> Iterator[pd.DataFrame]:
     """The columns that are read, some rows at a time."""
     file = open_columns(part, header=counting.header)
-    check_separated(file)
     own = {one_line(name): name for name in file.schema.names}
     for name in counting.names:
         if name not in own:

@@ -114,7 +114,7 @@ def open_source(path: Path) -> Source:
     for part in parts_of(path) if path.is_dir() else (path,):
         check_ending(part)  # told first, whether or not there is such a file
         stamps.append(stamp(part))
-        files.append(open_columns(part))
+        files.append(open_columns(part, plain=True))
         others = set(files[0].schema.names) ^ set(files[-1].schema.names)
         if others:
             one = f"only one of them has {min(others)!r}"
