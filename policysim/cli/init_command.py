@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 import os
 from argparse import ArgumentTypeError
 from collections.abc import Sequence
@@ -13,7 +14,7 @@ from policysim.cli.options import add_json, names
 from policysim.cli.parser import Commands
 
 if TYPE_CHECKING:
-    from policysim.logs.guess_columns import Features
+    from policysim.logs.guess_features import Features
     from policysim.logs.guess_roles import Roles
 
 
@@ -24,14 +25,25 @@ def study_file(text: str) -> Path:
     return Path(text)
 
 
+def horizon(text: str) -> float:
+    """A finite number > 0."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not 0 < value < math.inf:
+        raise ArgumentTypeError(f"must be a number > 0, got {text!r}")
+    return value
+
+
 def add(commands: Commands) -> None:
     """The command and its options."""
     parser = commands.add_parser(
         "init",
         help="write a study.toml for a file of treated patients, with # CHECK on every guess",
         description="Look at a CSV or Parquet file with one row per treated patient, and write a commented study.toml "
-        "that compare can run. Every guess is marked # CHECK. Where the columns do not show which is the treatment or "
-        "the outcome, it asks for the option that says so.",
+        "that compare can run. Treatment, outcome, time, event and id are named by options, or by columns whose names "
+        "leave no doubt; else init prints the command to type. Features are the remaining columns.",
     )
     parser.add_argument(
         "data",
@@ -55,7 +67,17 @@ def add(commands: Commands) -> None:
     parser.add_argument(
         "--event", metavar="COLUMN", help="with --time: 1 for the event, 0 where follow-up ended before"
     )
-    parser.add_argument("--id", metavar="COLUMN", help="the patients' ids")
+    parser.add_argument(
+        "--horizon", type=horizon, metavar="TIME", help="with --time: the outcome is to be free of the event at it"
+    )
+    parser.add_argument("--id", metavar="COLUMN", help="the patients' ids; none: each row is a patient all the same")
+    parser.add_argument(
+        "--features",
+        type=names,
+        action="extend",
+        metavar="COLUMNS",
+        help="what was known before treatment: these columns and no others",
+    )
     parser.add_argument(
         "--no-header", action="store_true", help="the first line is a patient; columns are named 0, 1, 2 and so on"
     )
@@ -67,8 +89,9 @@ def run(chosen: argparse.Namespace) -> int:
     from policysim.files.bad_rows import DataError
     from policysim.files.terminal import say
     from policysim.files.whole_folders import print_json, progress_bar, write_files
-    from policysim.logs.guess_columns import guess_features, trial_columns
-    from policysim.logs.guess_roles import Named, guess_roles
+    from policysim.logs.guess_columns import read_columns
+    from policysim.logs.guess_features import guess_features
+    from policysim.logs.guess_roles import NONE, Named, guess_roles
     from policysim.logs.study_text import study_text
     from policysim.question.protocol import UsageError
 
@@ -80,16 +103,21 @@ def run(chosen: argparse.Namespace) -> int:
     if out.exists():
         raise UsageError(f"{out.as_posix()} exists already: remove it, or choose another with --out FILE.toml")
     with progress_bar("column") as progress:
-        columns = trial_columns(chosen.data, chosen.id or "", header=header, progress=progress)
+        ids = "" if chosen.id in (None, NONE) else chosen.id
+        columns = read_columns(chosen.data, ids, header=header, progress=progress)
+    options = [*(["--no-header"] if chosen.no_header else []), *(["--out", str(chosen.out)] if chosen.out else [])]
     named = Named(
+        words=("policysim", "init", *map(str, chosen.data), *options),
         treatment=tuple(chosen.treatment or ()),
         outcome=chosen.outcome or "",
-        id=chosen.id or "",
         time=chosen.time or "",
         event=chosen.event or "",
+        horizon=chosen.horizon or 0.0,
+        id=chosen.id or "",
+        features=tuple(chosen.features or ()),
     )
     roles = guess_roles(columns, name, named)
-    features = guess_features(roles.rest)
+    features = guess_features(roles, name, named)
     if not features.chosen:
         raise DataError(f"{name}: no column is left that can be a feature: it needs 2 or more values before treatment")
     files = [_relative(path, out) for path in chosen.data]
@@ -112,21 +140,17 @@ def _relative(data: Path, out: Path) -> str:
 
 def _screen(out: Path, text: str, roles: Roles, features: Features) -> Sequence[str]:
     from policysim.files.whole_folders import toml_text
-    from policysim.logs.guess_columns import NAMED_LIKE_ID
+    from policysim.logs.study_text import arms
 
-    missing = roles.treatment.n_missing
-    repeated = [toml_text(name) for name, reason in features.unusable.items() if reason == NAMED_LIKE_ID]
-    name = toml_text(roles.outcome.name) if roles.outcome else ""
+    treatment, name = roles.treatment, toml_text(roles.outcome.name)
     outcome = f"Outcome {name}, {'less' if roles.harmful else 'more'} is better."
-    if roles.followed:
-        event, time = toml_text(roles.followed.event.name), toml_text(roles.followed.time.name)
-        outcome = f"Outcome: free of {event} at {time} = {roles.followed.horizon:g}."
+    if roles.time:
+        outcome = f"Outcome: free of {name} at {toml_text(roles.time.name)} = {roles.horizon:g}."
+    missing = f"; {treatment.n_missing:,} rows without are left out" if treatment.n_missing else ""
     return [
-        f"Treatment {toml_text(roles.treatment.name)} ({roles.treatment.n_distinct} arms), "
-        f"propensity {toml_text(roles.propensity)}.",
-        *([f"{missing:,} of {roles.treatment.n_rows:,} patients have no treatment: left out."] if missing else []),
+        f"{treatment.n_rows:,} rows, each a patient{f' (id {toml_text(roles.id.name)})' if roles.id else ''}.",
+        f"Treatment {toml_text(treatment.name)}: {arms(roles)}{missing}.",
         outcome,
-        *(f"Values of {name} repeat, but one row must be one patient." for name in repeated),
         f"{len(features.chosen)} features, {features.n_records:,} records: "
         f"{', '.join(toml_text(candidate.binning.name) for candidate in features.chosen)}.",
         f"{text.count('# CHECK')} guesses are marked CHECK in {out.as_posix()}: read them.",
@@ -139,18 +163,18 @@ def _document(out: Path, roles: Roles, features: Features) -> dict[str, Any]:
 
     return {
         "study": out.as_posix(),
+        "rows": roles.treatment.n_rows,
         "id": roles.id.name if roles.id else None,
         "treatment": [part.name for part in roles.joined] or roles.treatment.name,
         "treatments": dict(treatment_names(roles)),
         "missing_treatments": roles.treatment.n_missing,
-        "propensity": roles.propensity,
-        "outcome": {roles.outcome.name: -1.0 if roles.harmful else 1.0} if roles.outcome else {},
-        "time": roles.followed.time.name if roles.followed else None,
-        "event": roles.followed.event.name if roles.followed else None,
-        "horizon": roles.followed.horizon if roles.followed else None,
-        "missing_outcomes": roles.outcome.n_missing if roles.outcome else None,
+        "outcome": {} if roles.time else {roles.outcome.name: -1.0 if roles.harmful else 1.0},
+        "time": roles.time.name if roles.time else None,
+        "event": roles.outcome.name if roles.time else None,
+        "horizon": roles.horizon if roles.time else None,
+        "missing_outcomes": roles.outcome.n_missing,
         "features": [candidate.binning.name for candidate in features.chosen],
         "further_features": [candidate.binning.name for candidate in features.further],
         "records": features.n_records,
-        "left_out": {column.name: reason for column, reason in roles.later} | features.unusable,
+        "left_out": dict(features.left_out),
     }

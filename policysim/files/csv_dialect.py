@@ -65,7 +65,9 @@ def dialect_of(path: Path) -> Dialect:
             encoding = "cp1252"
     text = codecs.getincrementaldecoder(encoding)().decode(start)
     first = next(filter(str.strip, io.StringIO(text)), "")
-    separator = next((sign for sign in SEPARATORS if sign in first and _size(first, sign) > _size(first, ",") == 1), ",")
+    separator = next(
+        (sign for sign in SEPARATORS if sign in first and _size(first, sign) > _size(first, ",") == 1), ","
+    )
     return Dialect(encoding, separator, decimal_comma=separator != "," and not _POINT.search(text))
 
 

@@ -5,45 +5,47 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from itertools import pairwise
 
 from policysim.files.whole_folders import toml_text
 
 COLUMNS_SHOWN = 30
 
-# The likelier, the earlier.
 # fmt: off
-TREATMENT = (
-    "treatment", "action", "arm", "arms", "treat", "trt", "rx", "tx", "treated", "therapy", "intervention",
-    "allocation", "assignment", "randomised", "randomized", "regimen", "group", "a",
-)
-PROPENSITY = ("propensity", "pscore", "ps", "probability", "prob")
-BENEFIT = (
+# A name of these words alone is a treatment's, beyond doubt if one is of the first.
+TREATMENT = frozenset((
+    "treatment", "action", "arm", "arms", "treat", "trt", "rx", "tx", "treated", "therapy", "intervention", "allocation",
+    "randomised", "randomized", "regimen", "assignment",
+))
+OF_TREATMENT = frozenset(("group", "to", "assigned", "code", "study", "name"))
+BENEFIT = frozenset((
     "reward", "outcome", "success", "response", "responder", "cured", "cure", "recovered", "recovery", "remission",
-    "improved", "alive", "survived", "utility", "benefit", "result", "y",
-)
-HARM = (
-    "death", "died", "dead", "mortality", "event", "cens", "failure", "relapse", "recurrence", "progression", "adverse",
+    "improved", "alive", "survived", "utility", "benefit", "result",
+))
+HARM = frozenset((
+    "death", "died", "dead", "mortality", "event", "failure", "relapse", "recurrence", "progression", "adverse",
     "toxicity", "complication", "readmitted", "readmission", "hospitalised", "hospitalized", "loss", "cost",
-)
+))
 # Known only after treatment, if not outcomes.
-LATER = (
+LATER = frozenset((
     "days", "time", "weeks", "months", "survival", "los", "followup", "follow", "fu", "post", "after", "end",
-    "endpoint", "discharge", "off", "ae", "sae", "dropout", "withdrawal", "withdrawn", "compliance", "adherence",
+    "endpoint", "discharge", "off", "ae", "sae", "dropout", "withdrawal", "withdrawn", "compliance", "adherence", "cens",
     "censored", "censoring",
-)
+))
 # Known before, whatever else the name says.
-BEFORE = ("pre", "prior", "baseline", "base", "bl", "before", "history", "hx", "initial", "naive", "since", "previous")
+BEFORE = frozenset((
+    "pre", "prior", "baseline", "base", "bl", "before", "history", "hx", "initial", "naive", "since", "previous",
+))
 # No treatment changes what these name, alone or with the words behind them.
-FIXED = (
+FIXED = frozenset((
     "age", "agegroup", "agegr", "agecat", "sex", "gender", "male", "female", "race", "ethnicity", "ethnic", "nonwhite",
     "stage", "birthdate", "birthyear", "dob",
-)
-OF_FIXED = (
+))
+OF_FIXED = frozenset((
     "years", "yrs", "months", "days", "group", "cat", "at", "entry", "patient", "tumor", "tumour", "clinical", "in",
     "code",
-)
+))
 # Measured before treatment, unless it is a change since then.
 BASELINE = ("baseline", "pretreatment", "prior", "previous", "pre")
 CHANGE = (
@@ -65,12 +67,11 @@ STATUS = (
 )
 VITAL = ("vital", "life", "patient")
 OF_SURVIVAL = ("overall", "free", "disease", "follow", "up", "fu", "followup")
-IDS = (
-    "patient", "subject", "subj", "person", "participant", "mrn", "record", "case", "row", "rownames", "rowname",
-    "unnamed", "index", "seqn", "no", "nr",
-)
-# Of an identifier beyond doubt; the last four are what tools write for the number of a row.
-SURE_IDS = frozenset({"id", "pid", "pidnum", "mrn", "patient", "subject", "seqn", "rownames", "rowname", "unnamed"})
+# A patient's, and of anything; what tools write for the number of a row; and of how many a row stands for.
+PATIENT = frozenset(("pid", "pidnum", "mrn", "patient", "subject", "subj", "participant", "person", "seqn"))
+IDS = PATIENT | {"id", "identifier"}
+ROW_NUMBERS = frozenset(("", "rownames", "rowname", "unnamed: 0", "index", "row"))
+COUNTS = frozenset(("freq", "frequency", "frequencies", "count", "counts", "n", "number", "total", "ncases", "ncontrols"))
 # fmt: on
 TREATMENT_STEMS = ("treat", "trt", "therap")
 
@@ -87,16 +88,27 @@ def words(name: str) -> list[str]:
     return re.findall(r"[^\W\d_]+", parts.lower())
 
 
-def rank(name: str, known: Sequence[str]) -> int | None:
-    """How likely a name is among known ones, 0 first: by the whole name, then by one of its words; None if not.
+def says(name: str, known: Collection[str]) -> bool:
+    """Whether one of a name's words is known; a letter is no word."""
+    return any(len(word) > 1 and word in known for word in words(name))
 
-    A letter is no word.
+
+def is_treatment(name: str) -> bool:
+    """Whether a name is a treatment's beyond doubt: all of its words are.
+
+    Examples
+    --------
+    >>> [name for name in ("arm", "Randomised to", "trtArm", "arm_or_hand", "prior_treatment") if is_treatment(name)]
+    ['arm', 'Randomised to', 'trtArm']
     """
-    parts = words(name)
-    if name.strip().lower() in known:
-        return known.index(name.strip().lower())
-    ranks = [known.index(part) for part in parts if len(part) > 1 and part in known]
-    return len(known) + min(ranks) if ranks else None
+    parts = set(words(name))
+    return not parts.isdisjoint(TREATMENT) and parts <= TREATMENT | OF_TREATMENT
+
+
+def is_outcome(name: str) -> bool:
+    """Whether a name is an outcome's beyond doubt: all of its words are."""
+    parts = set(words(name))
+    return bool(parts) and parts <= BENEFIT | HARM and not name[-1].isdigit()
 
 
 def listed(columns: Sequence[str]) -> str:
@@ -108,12 +120,12 @@ def listed(columns: Sequence[str]) -> str:
 
 def is_id(name: str) -> bool:
     """Whether one of a name's words says so beyond doubt."""
-    return not SURE_IDS.isdisjoint(words(name))
+    return not IDS.isdisjoint(words(name))
 
 
 def is_before(name: str) -> bool:
     """Whether a name says that it was known before treatment."""
-    return rank(name, BEFORE) is not None or name.lower().startswith(("pre", "prior"))
+    return says(name, BEFORE) or name.lower().startswith(("pre", "prior"))
 
 
 def is_fixed(name: str) -> bool:
@@ -125,7 +137,7 @@ def is_fixed(name: str) -> bool:
     ['age', 'Age (years)', 'tumor_stage']
     """
     parts = set(words(name))
-    return not parts.isdisjoint(FIXED) and parts <= {*FIXED, *OF_FIXED}
+    return not parts.isdisjoint(FIXED) and parts <= FIXED | OF_FIXED
 
 
 def is_baseline(name: str) -> bool:
@@ -190,8 +202,7 @@ def is_after(name: str) -> bool:
     number = name[len(name.rstrip(DIGITS)) :]
     counted = int(number or 0) > 0 and not PERIODS.isdisjoint(words(name))
     followed = is_time_to_event(name) or is_status(name)
-    later = any(rank(name, known) is not None for known in (LATER, BENEFIT, HARM))
-    return later or followed or counted or _LATER_BY.search(name.lower()) is not None
+    return says(name, LATER | BENEFIT | HARM) or followed or counted or _LATER_BY.search(name.lower()) is not None
 
 
 # Longer numbers at the end of a name number no measurements.

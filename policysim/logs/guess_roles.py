@@ -1,61 +1,78 @@
-"""What each column of a trial is: as the user says, or as its name and values show; where they cannot, it asks.
-
-Which columns were known only after treatment is told by evidence: names, gaps, and what the treatment has changed.
-"""
+"""What each column of a trial is: as the user says, or as its name says beyond doubt; all else is asked."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import csv
+import io
+import math
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
 
 import numpy as np
-from scipy.special import chdtrc, fdtrc
 
 from envs.toml_reader import unknown
-from policies.arrays import FloatArray
 from policysim.files.bad_rows import DataError
 from policysim.files.whole_folders import toml_text
 from policysim.logs import column_names as names
-from policysim.logs.column_names import NumberedNames, listed
-from policysim.logs.guess_columns import (
-    FEWEST_NUMBERED,
-    MOST_TREATMENTS,
-    ROWS_EACH,
-    ColumnSummary,
-    TrialColumns,
-    summarise_joined,
-)
-from policysim.logs.log_source import EQUAL, ESTIMATE
-from policysim.logs.outcomes import FollowedUp, decides_outcome, find_outcome, followed_up
+from policysim.logs.column_names import listed
+from policysim.logs.guess_columns import ColumnSummary, TrialColumns, not_a_patient
+from policysim.logs.outcomes import cannot_be_outcome, measured_again, status_columns
 from policysim.question.protocol import UsageError
 
-# Allocation so uneven has this probability if it was equal: then it was not.
-IMPLAUSIBLE = 0.001
+# More distinct values are no treatments.
+MOST_TREATMENTS = 20
+# So many patients of each arm are followed to the horizon.
+FEWEST_FOLLOWED = 50
+# In place of a column of ids: each row is a patient.
+NONE = "none"
+# The only column that is taken for the probability of the logged treatment.
+PROPENSITY = "propensity"
 
 
 @dataclass(frozen=True)
 class Named:
-    """The columns that the user names; empty where nothing is said.
+    """What the user says; empty where nothing is said. The fields after `words` are the options of `policysim init`.
 
     Attributes
     ----------
-    treatment : tuple of str
-        One column, or several that make the treatment together.
+    words : tuple of str
+        The command, but for the following.
+    treatment, features : tuple of str
+        Columns; several that make the treatment together.
     outcome, id : str
     time, event : str
         The time to an event or to the end of follow-up, and which of the two it is.
+    horizon : float
+        To be free of the event at; 0 where it is not said.
     """
 
+    words: tuple[str, ...] = ("policysim", "init", "DATA")
     treatment: tuple[str, ...] = ()
     outcome: str = ""
-    id: str = ""
     time: str = ""
     event: str = ""
+    horizon: float = 0.0
+    id: str = ""
+    features: tuple[str, ...] = ()
+
+    def question(self, asked: Sequence[str], answers: Mapping[str, object]) -> UsageError:
+        """The error that asks: a line for each question, then the command to type, with answers filled in."""
+        command = [*self.words]
+        for field in fields(self)[1:]:
+            value = answers.get(field.name) or getattr(self, field.name)
+            if isinstance(value, tuple) and value:
+                text = io.StringIO()
+                csv.writer(text).writerow(value)
+                value = text.getvalue().removesuffix("\r\n")
+            if value:
+                command += [f"--{field.name}", f"{value:g}" if isinstance(value, float) else str(value)]
+        return UsageError("\n".join([*asked, f"Type: {shlex.join(command)}"]))
 
 
 @dataclass(frozen=True, eq=False)
 class Roles:
-    """What the columns are, each with what that rests on.
+    """What the columns are.
 
     Attributes
     ----------
@@ -63,18 +80,15 @@ class Roles:
     joined : tuple of ColumnSummary
         The columns that make it together; () where it is one.
     propensity : str
-        "equal", "estimate" or a column.
-    equal_probability : float
-        How probable counts as uneven as these are if allocation was equal (chi-square test).
-    outcome : ColumnSummary or None
-        None: it is `followed`.
+        Its column; "" if there is none.
+    outcome : ColumnSummary
+        Or the event, where there is a `time`.
     doubt : str
         Why the outcome that the user names looks like none; "" if it does not.
-    followed : FollowedUp or None
+    time : ColumnSummary or None
         Where the outcome is to be free of an event at a horizon.
+    horizon : float
     id : ColumnSummary or None
-    later : tuple of (ColumnSummary, str)
-        Columns that were probably known only after treatment, each with the reason.
     rest : tuple of ColumnSummary
         All other columns, which may be features.
     """
@@ -82,134 +96,130 @@ class Roles:
     treatment: ColumnSummary
     joined: tuple[ColumnSummary, ...]
     propensity: str
-    equal_probability: float
-    outcome: ColumnSummary | None
+    outcome: ColumnSummary
     doubt: str
-    followed: FollowedUp | None
+    time: ColumnSummary | None
+    horizon: float
     id: ColumnSummary | None
-    later: tuple[tuple[ColumnSummary, str], ...]
     rest: tuple[ColumnSummary, ...]
 
     @property
     def harmful(self) -> bool:
         """Whether more of the outcome is worse, by its name."""
-        if self.outcome is None:
-            return False
-        return (
-            names.rank(self.outcome.name, names.BENEFIT) is None
-            and names.rank(self.outcome.name, names.HARM) is not None
-        )
+        return names.says(self.outcome.name, names.HARM) and not names.says(self.outcome.name, names.BENEFIT)
+
+    @property
+    def followed(self) -> list[int]:
+        """For each treatment, how many of its patients are followed to the horizon."""
+        return [int((times >= self.horizon).sum()) for times in _times(self.time, self.treatment)] if self.time else []
 
 
-def guess_roles(columns: Sequence[ColumnSummary] | TrialColumns, source: str, named: Named = Named()) -> Roles:
+def guess_roles(files: TrialColumns, source: str, named: Named = Named()) -> Roles:
     """Say what the columns of a file called `source` are, or of three files.
 
     Raises
     ------
     UsageError
-        A line for each role that neither the user nor the columns make clear: the option to use, and the candidates.
-        Or for options that name no column, or one column twice, or what cannot be meant.
+        A line for each role that is not clear and its candidates, and the command to type. Or for options that name no
+        column, or one column twice, or what cannot be meant.
     DataError
         If no column can be the treatment, or the outcome.
     """
-    files = columns if isinstance(columns, TrialColumns) else TrialColumns(columns, columns, columns)
-    said = _named_columns(files, source, named)
-    taken = [column for found in said.values() for column in found]
-    ids = said["id"][0] if named.id else _id([c for c in files.features if c not in taken], files)
-    taken += [column for column in files.every if column is ids or (files.id and column.name == files.id)]
-    parts = said["treatment"] or files.one_for_each_arm(taken)
-    actions = [column for column in files.actions if column not in taken]
-    treatment, asked = (_together(parts), "") if parts else _treatment(actions, source)
-    taken += [*parts, *([treatment] if treatment else [])]
-    propensity = _propensity([column for column in files.actions if column not in taken])
-    taken += [propensity] if propensity else []
-    outcome, doubt, followed = None, "", None
-    if named.time:
-        followed = followed_up(said["time"][0], said["event"][0], treatment, source)
-    else:
-        left = [column for column in files.outcomes if column not in taken]
-        only = left if files.are_three and len(left) == 1 else [None]
-        named_one = (said["outcome"] or only)[0]
-        outcome, doubt, question = find_outcome(left, treatment, named_one, files.every, source)
-        asked = "\n".join(filter(None, (asked, question)))
-    if asked or treatment is None:
-        raise UsageError(asked)
-    left = [column for column in files.features if column not in taken and column is not outcome]
-    # Pearson's chi-square test that all treatments were equally probable.
-    expected = int(treatment.counts.sum()) / treatment.n_distinct
-    probability = float(chdtrc(treatment.n_distinct - 1, float(((treatment.counts - expected) ** 2 / expected).sum())))
-    chance = propensity.name if propensity else ESTIMATE if probability < IMPLAUSIBLE else EQUAL
-    result = followed.event if followed else outcome
-    later = known_later(left, treatment, result, randomised=chance == EQUAL)
-    return Roles(
-        treatment=treatment,
-        joined=tuple(parts) if len(parts) > 1 else (),
-        propensity=chance,
-        equal_probability=probability,
-        outcome=outcome,
-        doubt=doubt,
-        followed=followed,
-        id=ids,
-        later=tuple((column, later[column.name]) for column in left if column.name in later),
-        rest=tuple(column for column in left if column.name not in later),
+    columns = _named_columns(files, source, named)
+    taken = [column for found in columns.values() for column in found]
+    asked: list[str] = []
+    answers: dict[str, object] = {}
+    wrong = "" if named.id or files.id else not_a_patient(files.features)
+    if wrong:
+        asked.append(f"{source}: one row must be one patient, but {wrong}; if each row is a patient: --id {NONE}")
+    ids = columns["id"][0] if columns["id"] else _id(files, taken) if named.id != NONE else None
+    taken += [column for column in {*files.features, *files.actions, *files.outcomes} if _same_id(column, ids, files)]
+    parts = columns["treatment"] or _treatment(files, taken, source)
+    if len(parts) > 1 and not (columns["treatment"] or files.are_three):
+        asked.append(f"{source}: which column is the treatment? {listed([column.name for column in parts])}")
+        answers["treatment"] = (parts[0].name,)
+        parts = []
+    treatment = files.together(parts) if parts else None
+    if treatment and not 2 <= treatment.n_distinct <= MOST_TREATMENTS:
+        raise UsageError(
+            f"--treatment: {toml_text(treatment.name)} has {treatment.n_distinct:,} distinct values; a treatment needs "
+            f"2 to {MOST_TREATMENTS}"
+        )
+    taken += parts
+    propensity = next(
+        (c for c in files.actions if c.name == PROPENSITY and _is_probability(c) and c not in taken), None
     )
+    taken += [propensity] if propensity else []
+    time, outcome = (columns["time"] or [None])[0], (columns["outcome"] or columns["event"] or [None])[0]
+    if outcome is None:
+        left = [column for column in files.outcomes if column not in taken]
+        time, outcome, fills, question = _outcome(left, files, treatment, source)
+        asked += [question] if question else []
+        answers |= fills
+    if asked or treatment is None or outcome is None:
+        raise named.question(asked, answers)
+    doubt = _checked(outcome, time, treatment, files, source)
+    horizon = _horizon(time, treatment, source, named, outcome) if time else 0.0
+    rest = [c for c in files.features if not any(c is other for other in (*taken, outcome, time))]
+    joined = tuple(parts) if len(parts) > 1 else ()
+    name = propensity.name if propensity else ""
+    return Roles(treatment, joined, name, outcome, doubt, time, horizon, ids, tuple(rest))
 
 
 def _named_columns(files: TrialColumns, source: str, named: Named) -> dict[str, list[ColumnSummary]]:
     """The columns that the user names, by what they are; each is one thing."""
-    places = {"id": files.features, "treatment": files.actions} | dict.fromkeys(
-        ("outcome", "time", "event"), files.outcomes
-    )
+    places = dict.fromkeys(("id", "features"), files.features) | {"treatment": files.actions}
+    places |= dict.fromkeys(("outcome", "time", "event"), files.outcomes)
     found: dict[str, list[ColumnSummary]] = {use: [] for use in places}
     for use, columns in places.items():
         by_name = {column.name: column for column in columns}
-        for name in named.treatment if use == "treatment" else filter(None, [getattr(named, use)]):
+        value = getattr(named, use)
+        for name in (value if isinstance(value, tuple) else (value,)) if value else ():
+            if use == "id" and name == NONE and NONE not in by_name:
+                continue
             if name not in by_name:
-                raise UsageError(
-                    f"--{use}: {source} has {unknown('column', name, list(by_name)).replace('unknown', 'no')}"
-                )
-            column = by_name[name]
-            other = next((other for other, taken in found.items() if column in taken), None)
+                raise UsageError(f"--{use}: {source}: {unknown('column', name, list(by_name))}")
+            other = next((other for other, taken in found.items() if by_name[name] in taken), None)
             if other:
                 raise UsageError(f"--{use} {name!r} is the --{other} already: one column is one thing")
-            found[use].append(column)
-    if named.id and not found["id"][0].is_distinct:
-        raise UsageError(f"--id: {toml_text(named.id)} does not have a value of its own in each row")
-    if bool(named.time) != bool(named.event):
-        raise UsageError("--time and --event go together: the time, and whether it is that of the event (1) or not (0)")
+            found[use].append(by_name[name])
+    if bool(named.time) != bool(named.event) or (named.horizon and not named.time):
+        raise UsageError(
+            "--time and --event go together, and --horizon with them: event is 1 for the event at that time"
+        )
     if named.time and named.outcome:
         raise UsageError("--outcome does not go with --time and --event: the outcome is to be free of the event")
+    if found["id"] and not found["id"][0].is_distinct:
+        raise UsageError(f"{source}: --id {named.id}: one row must be one patient, but {not_a_patient(found['id'])}")
     return found
 
 
-def _propensity(columns: Sequence[ColumnSummary]) -> ColumnSummary | None:
-    """The column of probabilities whose name is the likeliest for a propensity."""
-    ranks = [
-        (rank, place)
-        for place, column in enumerate(columns)
-        if column.is_numeric and not column.n_missing and column.low > 0 and column.high <= 1
-        if (rank := names.rank(column.name, names.PROPENSITY)) is not None
-    ]
-    return columns[min(ranks)[1]] if ranks else None
+def _id(files: TrialColumns, taken: Sequence[ColumnSummary]) -> ColumnSummary | None:
+    """The column by which three files are joined; else of distinct values, by its name."""
+    if files.are_three:
+        return next((column for column in files.features if column.name == files.id != ""), None)
+    distinct = [c for c in files.features if c.is_distinct and (c.is_whole or not c.is_numeric) and c not in taken]
+    return next((column for column in distinct if names.is_id(column.name)), None)
 
 
-def _together(parts: Sequence[ColumnSummary]) -> ColumnSummary:
-    """The columns that the user calls the treatment, as one."""
-    treatment = summarise_joined(parts) if len(parts) > 1 else parts[0]
-    if not 2 <= treatment.n_distinct <= MOST_TREATMENTS:
-        what = "combinations" if len(parts) > 1 else "distinct values"
-        raise UsageError(
-            f"--treatment: {toml_text(treatment.name)} has {treatment.n_distinct:,} {what}; a treatment needs 2 to "
-            f"{MOST_TREATMENTS}"
-        )
-    return treatment
+def _same_id(column: ColumnSummary, ids: ColumnSummary | None, files: TrialColumns) -> bool:
+    return column is ids or (files.id != "" and column.name == files.id)
 
 
-def _treatment(columns: Sequence[ColumnSummary], source: str) -> tuple[ColumnSummary | None, str]:
-    """The one column with a telling name; or None, and the question which it is.
+def _is_probability(column: ColumnSummary) -> bool:
+    return column.is_numeric and not column.n_missing and column.low > 0 and column.high <= 1
 
-    A whole name says more than one of its words, and of two such columns, one that decides the other.
+
+def _treatment(files: TrialColumns, taken: Sequence[ColumnSummary], source: str) -> list[ColumnSummary]:
+    """The one column named like a treatment; else all that could be it, the likeliest first.
+
+    Of a file of actions, all its columns if each row has one 1 among zeros.
     """
+    columns = [column for column in files.actions if column not in taken]
+    if files.are_three:
+        codes = np.array([column.codes for column in columns])
+        if all(column.values == (0.0, 1.0) for column in columns) and np.all((codes == 1).sum(axis=0) == 1):
+            return columns
     possible = [
         column
         for column in columns
@@ -222,167 +232,115 @@ def _treatment(columns: Sequence[ColumnSummary], source: str) -> tuple[ColumnSum
             f"{source}: no column can be the treatment: it needs 2 to {MOST_TREATMENTS} distinct values; columns: "
             f"{listed([column.name for column in columns])}"
         )
-    telling = [column for column in possible if names.rank(column.name, names.TREATMENT) is not None]
-    whole = [column for column in telling if column.name.strip().lower() in names.TREATMENT]
-    chosen = [column for column in whole or telling if not _decided(column, telling)]
-    chosen += [finer for finer in telling if finer not in chosen and any(_decides(finer, column) for column in chosen)]
-    chosen = [column for column in chosen if not _decided(column, chosen)]
-    if len(chosen) == 1:
-        return chosen[0], ""
-    first = [column.name for column in chosen or telling]
-    rest = [column.name for column in possible if column.name not in first]
-    return None, (
-        f"{source}: which column is the treatment? Name it: --treatment COLUMN (or columns that make it together: "
-        f"--treatment ONE,TWO); it could be {listed([*first, *rest])}"
+    telling = [column for column in possible if names.is_treatment(column.name)]
+    return telling if len(telling) == 1 else sorted(possible, key=lambda column: column not in telling)
+
+
+def _outcome(
+    columns: Sequence[ColumnSummary], files: TrialColumns, treatment: ColumnSummary | None, source: str
+) -> tuple[ColumnSummary | None, ColumnSummary | None, dict[str, object], str]:
+    """Time and event, or None and the outcome, if their names are clear; else answers to fill in, and the question."""
+    again = measured_again(column.name for column in files.outcomes)
+    statuses = status_columns(files.outcomes)
+    events = [c for c in columns if c.name in statuses]
+    times = [c for c in columns if c.n_distinct > 2 and (names.is_time_to_event(c.name) or names.is_time(c.name))]
+    open_to_it = [
+        column
+        for column in columns
+        if column.name and not names.is_before(column.name) and not cannot_be_outcome(column, statuses, again)
+    ]
+    possible = [column for column in open_to_it if not _unusable(column, treatment)]
+    named = [column for column in open_to_it if names.is_outcome(column.name)] if not files.are_three else open_to_it
+    telling = [column for column in possible if column in named]
+    others = [column for column in telling if column not in events]
+    if len(times) == len(events) == 1 and not others and not names.says(events[0].name, names.LATER):
+        return times[0], events[0], {}, ""
+    if len(telling) == 1 and not (times and events and not others):
+        return None, telling[0], {}, ""
+    if named and not telling:
+        raise DataError(
+            f"{source}: {toml_text(named[0].name)} is named like the outcome, but {_unusable(named[0], treatment)}"
+        )
+    if not possible:
+        raise DataError(
+            f"{source}: no column can be the outcome: one needs numbers, such as 0 and 1; columns: "
+            f"{listed([column.name for column in columns])}"
+        )
+    likeliest = sorted(possible, key=lambda column: column not in telling)
+    could = f"which column is the outcome? {listed([column.name for column in likeliest])}"
+    if not (times and events):
+        return None, None, {"outcome": likeliest[0].name}, f"{source}: {could}"
+    both = f"or, where follow-up ended early, the time ({listed([c.name for c in times])}) and event"
+    fills: dict[str, object] = {"time": times[0].name, "event": events[0].name}
+    return None, None, fills, f"{source}: {could}; {both} ({listed([c.name for c in events])})?"
+
+
+def _unusable(column: ColumnSummary, treatment: ColumnSummary | None) -> str:
+    """Why a column can be no outcome; "" if it can."""
+    if column.n_distinct < 2:
+        return f"it has only one value, {column.shown()}" if column.values else "it has no values"
+    if not column.is_numeric:
+        return f"it is text ({column.shown()}): make it {'0 and 1' if column.n_distinct == 2 else 'numbers'}"
+    reveals = treatment is not None and treatment.decides(column)
+    return f"it reveals the treatment: {toml_text(treatment.name)} decides it" if treatment and reveals else ""
+
+
+def _checked(
+    outcome: ColumnSummary, time: ColumnSummary | None, treatment: ColumnSummary, files: TrialColumns, source: str
+) -> str:
+    """Why an outcome looks like none; DataError for one, or a time and event, that cannot be."""
+    if time is None:
+        wrong = _unusable(outcome, treatment)
+        if wrong:
+            raise DataError(f"{source}: {toml_text(outcome.name)} cannot be the outcome: {wrong}")
+        again = measured_again(column.name for column in files.outcomes)
+        return cannot_be_outcome(outcome, status_columns(files.outcomes), again) or ""
+    if not time.is_numeric or time.low < 0:
+        raise DataError(
+            f"{source}: {toml_text(time.name)} must be times, numbers >= 0, got {time.shown(1) or 'no values'}"
+        )
+    if outcome.values != (0.0, 1.0):
+        raise DataError(
+            f"{source}: {toml_text(outcome.name)} must be 1 for the event and 0 where follow-up ended before, got "
+            f"{outcome.shown() or 'no values'}: make them 0 and 1"
+        )
+    return ""
+
+
+def _times(time: ColumnSummary, treatment: ColumnSummary) -> list[np.ndarray]:
+    """The times of the patients of each arm, in order."""
+    known = (time.codes >= 0) & (treatment.codes >= 0)
+    times, arms = np.array(time.values)[time.codes[known]], treatment.codes[known]
+    return [np.sort(times[arms == arm]) for arm in range(treatment.n_distinct)]
+
+
+def _horizon(time: ColumnSummary, treatment: ColumnSummary, source: str, named: Named, event: ColumnSummary) -> float:
+    """The latest time, rounded down, to which enough patients of every arm are followed, or as the user says."""
+    arms = _times(time, treatment)
+    few = min(map(len, arms)) < FEWEST_FOLLOWED
+    latest = 0.0 if few else round_down(min(float(times[-FEWEST_FOLLOWED]) for times in arms))
+    if named.horizon or latest:
+        return named.horizon or latest
+    median = round_down(float(np.median(np.concatenate(arms)))) or time.high
+    raise named.question(
+        [
+            f"{source}: which horizon? Fewer than {FEWEST_FOLLOWED} patients of an arm are followed beyond 0; to "
+            f"{toml_text(time.name)} = {median:g}: {', '.join(str(int((times >= median).sum())) for times in arms)}"
+        ],
+        {"time": time.name, "event": event.name, "horizon": median},
     )
 
 
-def _decided(column: ColumnSummary, others: Sequence[ColumnSummary]) -> bool:
-    return any(_decides(other, column) for other in others if other is not column)
+def round_down(number: float) -> float:
+    """Two digits of a number >= 0, not more than it.
 
-
-def _decides(finer: ColumnSummary, column: ColumnSummary) -> bool:
-    return finer.n_distinct > column.n_distinct and finer.decides(column)
-
-
-def _id(columns: Sequence[ColumnSummary], files: TrialColumns) -> ColumnSummary | None:
-    """A column of distinct whole numbers or texts, by its name; else of texts, or of numbers that number the rows.
-
-    Of three files, the one by which they were joined.
+    Examples
+    --------
+    >>> round_down(1231.0), round_down(0.57), round_down(3.0), round_down(0.0)
+    (1200.0, 0.57, 3.0, 0.0)
     """
-    if files.are_three:
-        return next((column for column in columns if column.name == files.id), None)
-    distinct = [c for c in columns if c.name and c.is_distinct and (c.is_whole or not c.is_numeric)]
-    surest = sorted(distinct, key=lambda c: not names.is_id(c.name))
-    for column in surest:
-        if "id" in column.name.lower() or names.rank(column.name, names.IDS) is not None:
-            return column
-    for column in distinct:
-        if column.numbers_rows or (column.n_rows >= FEWEST_NUMBERED and not column.is_numeric):
-            return column
-    return None
-
-
-# A difference between randomised arms that chance makes so seldom was made by the treatment.
-SELDOM = 0.001
-# Where so many patients are expected to get a treatment, by chance at least one does.
-EXPECTED = 20
-
-
-def known_later(
-    columns: Sequence[ColumnSummary], treatment: ColumnSummary, outcome: ColumnSummary | None, *, randomised: bool
-) -> dict[str, str]:
-    """Columns that no treatment may be chosen by, and why.
-
-    A number behind a name (re74, re75) is no evidence by itself. It is if a name with 0 is there (cd40, cd420), if it
-    counts weeks or days, if the outcome has the same name and a smaller number, or if randomised arms differ given the
-    earlier measurement.
-
-    Parameters
-    ----------
-    columns : sequence of ColumnSummary
-        Those that may be features.
-    treatment : ColumnSummary
-    outcome : ColumnSummary or None
-        Or the event.
-    randomised : bool
-        Whether allocation looks equal, so that arms only differ by chance before treatment.
-    """
-    every = NumberedNames([*(column.name for column in columns), *([outcome.name] if outcome else [])])
-    by_name = {column.name: column for column in columns}
-    found: dict[str, str] = {}
-    for column in columns:
-        before = every.earlier_measurement(column.name)
-        earlier = by_name.get(before) if before else None
-        reason = (
-            _reveals(column, treatment, randomised=randomised)
-            or _named_later(column, every)
-            or (_follows(column, outcome) if outcome else "")
-            or (_changed(column, earlier, treatment) if randomised and earlier else "")
-        )
-        if reason:
-            found[column.name] = reason
-    # What shows the gaps of such a column, or has gaps that such a column shows.
-    known = [column for column in columns if column.name in found]
-    for column in columns:
-        for other in known:
-            if column.name in found:
-                break
-            if other.n_missing and column.n_distinct == 2 and _tells_gaps(column, other):
-                found[column.name] = f"shows in which rows {toml_text(other.name)} is missing"
-            elif column.n_missing and other.n_distinct == 2 and _tells_gaps(other, column):
-                found[column.name] = f"missing by what {toml_text(other.name)} was"
-    return found
-
-
-def _reveals(column: ColumnSummary, treatment: ColumnSummary, *, randomised: bool) -> str:
-    """Whether one decides the other; or, of what chance has allocated, whether a level excludes a treatment."""
-    if not 1 < column.n_distinct <= MOST_TREATMENTS:
-        return ""
-    if treatment.decides(column) or column.decides(treatment):
-        return f"reveals the treatment: one of it and {toml_text(treatment.name)} decides the other"
-    known = (column.codes >= 0) & (treatment.codes >= 0)
-    cells = column.codes[known] * treatment.n_distinct + treatment.codes[known]
-    counts = np.bincount(cells, minlength=column.n_distinct * treatment.n_distinct).reshape(-1, treatment.n_distinct)
-    expected = counts.sum(axis=1, keepdims=True) * counts.sum(axis=0) / counts.sum()
-    if randomised and np.any((counts == 0) & (expected >= EXPECTED)):
-        return "reveals the treatment, which was randomised: nobody with one of its values got one of the treatments"
-    return ""
-
-
-def _named_later(column: ColumnSummary, every: NumberedNames) -> str:
-    start = every.start_of(column.name)
-    if start:
-        return f"probably a later measurement of {toml_text(start)}"
-    if names.is_before(column.name) or names.is_fixed(column.name):
-        return ""
-    if any(stem in column.name.lower() for stem in names.TREATMENT_STEMS):
-        return "named after the treatment: it may reveal it, or come after it"
-    return "named like an outcome or a time after treatment" if names.is_after(column.name) else ""
-
-
-def _follows(column: ColumnSummary, outcome: ColumnSummary) -> str:
-    """Whether it came with the outcome, or after it."""
-    stem = outcome.name.rstrip(names.DIGITS)
-    number, own = outcome.name[len(stem) :], column.name[len(stem) :]
-    if number and names.words(stem) and column.name.startswith(stem) and own.isdecimal() and int(own) > int(number):
-        return f"named like the outcome {toml_text(outcome.name)}, with a larger number"
-    if decides_outcome(column, outcome):
-        return f"decides the outcome {toml_text(outcome.name)}"
-    gaps = column.codes < 0
-    few = min(np.count_nonzero(gaps), np.count_nonzero(~gaps)) < ROWS_EACH
-    if not few and np.array_equal(gaps, outcome.codes < 0):
-        return f"missing in the same rows as the outcome {toml_text(outcome.name)}"
-    if not few and outcome.n_distinct == 2 and not outcome.n_missing and _tells_gaps(outcome, column):
-        return f"missing by what the outcome {toml_text(outcome.name)} was"
-    return ""
-
-
-def _changed(column: ColumnSummary, earlier: ColumnSummary, treatment: ColumnSummary) -> str:
-    """Whether arms differ in it, given the earlier measurement: an F test in a linear model of it (ANCOVA)."""
-    known = (column.codes >= 0) & (earlier.codes >= 0) & (treatment.codes >= 0)
-    if not (column.is_numeric and earlier.is_numeric) or known.sum() < 2 * ROWS_EACH * treatment.n_distinct:
-        return ""
-    later, before = np.array(column.values)[column.codes[known]], np.array(earlier.values)[earlier.codes[known]]
-    ones = np.ones(len(later))
-    arms = (treatment.codes[known][:, None] == np.arange(1, treatment.n_distinct)).astype(np.float64)
-    small, large = np.column_stack([ones, before]), np.column_stack([ones, before, arms])
-    left, least = _unexplained(small, later), _unexplained(large, later)
-    free = len(later) - large.shape[1]
-    if not least > 0:
-        return ""
-    chance = float(fdtrc(arms.shape[1], free, (left - least) / arms.shape[1] / (least / free)))
-    if chance >= SELDOM:
-        return ""
-    return f"differs between the treatments, given {toml_text(earlier.name)} (p < {SELDOM:g})"
-
-
-def _unexplained(design: FloatArray, values: FloatArray) -> float:
-    """The sum of squares that a linear model leaves."""
-    fitted = design @ np.linalg.lstsq(design, values, rcond=None)[0]
-    return float(((values - fitted) ** 2).sum())
-
-
-def _tells_gaps(column: ColumnSummary, other: ColumnSummary) -> bool:
-    gaps = other.codes < 0
-    return not column.n_missing and len(np.unique(column.codes * 2 + gaps)) == 2
+    if number <= 0:
+        return 0.0
+    digits = 1 - math.floor(math.log10(number))
+    # 0.57 * 100 is less than 57.
+    return float(f"{math.floor(number * 10.0**digits * (1 + 1e-12)) / 10.0**digits:.12g}")
