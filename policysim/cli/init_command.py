@@ -5,12 +5,14 @@ from __future__ import annotations
 import argparse
 import math
 import os
+import tomllib
 from argparse import ArgumentTypeError
 from collections.abc import Sequence
+from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from policysim.cli.options import add_json, names
+from policysim.cli.options import add_json, names, number
 from policysim.cli.parser import Commands
 
 if TYPE_CHECKING:
@@ -23,17 +25,6 @@ def study_file(text: str) -> Path:
     if Path(text).suffix != ".toml":
         raise ArgumentTypeError(f"must end in .toml, got {text!r}")
     return Path(text)
-
-
-def horizon(text: str) -> float:
-    """A finite number > 0."""
-    try:
-        value = float(text)
-    except ValueError:
-        value = math.nan
-    if not 0 < value < math.inf:
-        raise ArgumentTypeError(f"must be a number > 0, got {text!r}")
-    return value
 
 
 def add(commands: Commands) -> None:
@@ -55,29 +46,18 @@ def add(commands: Commands) -> None:
     parser.add_argument(
         "--out", type=study_file, metavar="FILE", help="the study file to write (default: beside DATA, ending in .toml)"
     )
+    several = {"type": names, "action": "extend", "default": [], "metavar": "COLUMN"}
+    one = {"default": "", "metavar": "COLUMN"}
+    time = number("a number > 0", lambda value: 0 < value < math.inf)
     parser.add_argument(
-        "--treatment",
-        type=names,
-        action="extend",
-        metavar="COLUMN",
-        help="the treatment; or one,two: columns that make it together, as in a factorial trial, or one for each arm",
+        "--treatment", **several, help="the treatment; or one,two: columns that make it together, or one for each arm"
     )
-    parser.add_argument("--outcome", metavar="COLUMN", help="the outcome: numbers, such as 0 and 1")
-    parser.add_argument("--time", metavar="COLUMN", help="with --event: the time to it, or to the end of follow-up")
-    parser.add_argument(
-        "--event", metavar="COLUMN", help="with --time: 1 for the event, 0 where follow-up ended before"
-    )
-    parser.add_argument(
-        "--horizon", type=horizon, metavar="TIME", help="with --time: the outcome is to be free of the event at it"
-    )
-    parser.add_argument("--id", metavar="COLUMN", help="the patients' ids; none: each row is a patient all the same")
-    parser.add_argument(
-        "--features",
-        type=names,
-        action="extend",
-        metavar="COLUMNS",
-        help="what was known before treatment: these columns and no others",
-    )
+    parser.add_argument("--outcome", **one, help="the outcome: numbers, such as 0 and 1")
+    parser.add_argument("--time", **one, help="with --event: the time to it, or to the end of follow-up")
+    parser.add_argument("--event", **one, help="with --time: 1 for the event, 0 where follow-up ended before")
+    parser.add_argument("--horizon", type=time, default=0.0, help="with --time: the time to be free of the event at")
+    parser.add_argument("--id", **one, help="the patients' ids; none: each row is a patient all the same")
+    parser.add_argument("--features", **several, help="what was known before treatment: these columns and no others")
     parser.add_argument(
         "--no-header", action="store_true", help="the first line is a patient; columns are named 0, 1, 2 and so on"
     )
@@ -91,7 +71,7 @@ def run(chosen: argparse.Namespace) -> int:
     from policysim.files.whole_folders import print_json, progress_bar, write_files
     from policysim.logs.guess_columns import read_columns
     from policysim.logs.guess_features import guess_features
-    from policysim.logs.guess_roles import NONE, Named, guess_roles
+    from policysim.logs.guess_roles import NONE, Asked, Named, guess_roles
     from policysim.logs.study_text import study_text
     from policysim.question.protocol import UsageError
 
@@ -103,28 +83,20 @@ def run(chosen: argparse.Namespace) -> int:
     if out.exists():
         raise UsageError(f"{out.as_posix()} exists already: remove it, or choose another with --out FILE.toml")
     with progress_bar("column") as progress:
-        ids = "" if chosen.id in (None, NONE) else chosen.id
-        columns = read_columns(chosen.data, ids, header=header, progress=progress)
-    options = [*(["--no-header"] if chosen.no_header else []), *(["--out", str(chosen.out)] if chosen.out else [])]
-    named = Named(
-        words=("policysim", "init", *map(str, chosen.data), *options),
-        treatment=tuple(chosen.treatment or ()),
-        outcome=chosen.outcome or "",
-        time=chosen.time or "",
-        event=chosen.event or "",
-        horizon=chosen.horizon or 0.0,
-        id=chosen.id or "",
-        features=tuple(chosen.features or ()),
-    )
-    roles = guess_roles(columns, name, named)
-    features = guess_features(roles, name, named)
+        columns = read_columns(chosen.data, chosen.id.replace(NONE, ""), header=header, progress=progress)
+    options = [*([] if header else ["--no-header"]), *(["--out", str(chosen.out)] if chosen.out else [])]
+    named = Named(**{option.name: getattr(chosen, option.name) for option in fields(Named)})
+    asked = Asked(name, named, ["policysim", "init", *map(str, chosen.data), *options])
+    roles = guess_roles(columns, asked)
+    features = guess_features(roles, asked)
     if not features.chosen:
         raise DataError(f"{name}: no column is left that can be a feature: it needs 2 or more values before treatment")
     files = [_relative(path, out) for path in chosen.data]
     text = study_text(files, first.stem, out.as_posix(), roles, features, header=header)
     write_files(out.parent, {out.name: text.encode()})
     if chosen.json:
-        print_json(_document(out, roles, features))
+        data = tomllib.loads(text)["data"]
+        print_json({"study": out.as_posix(), "rows": roles.treatment.n_rows, "records": features.n_records} | data)
     else:
         say("\n".join(_screen(out, text, roles, features)) + "\n")
     return 0
@@ -140,41 +112,19 @@ def _relative(data: Path, out: Path) -> str:
 
 def _screen(out: Path, text: str, roles: Roles, features: Features) -> Sequence[str]:
     from policysim.files.whole_folders import toml_text
-    from policysim.logs.study_text import arms
+    from policysim.logs.study_text import by_arm
 
     treatment, name = roles.treatment, toml_text(roles.outcome.name)
     outcome = f"Outcome {name}, {'less' if roles.harmful else 'more'} is better."
     if roles.time:
         outcome = f"Outcome: free of {name} at {toml_text(roles.time.name)} = {roles.horizon:g}."
-    missing = f"; {treatment.n_missing:,} rows without are left out" if treatment.n_missing else ""
+    missing = f"; {treatment.n_missing:,} rows have none and are left out" if treatment.n_missing else ""
+    chosen = ", ".join(toml_text(candidate.binning.name) for candidate in features.chosen)
     return [
-        f"{treatment.n_rows:,} rows, each a patient{f' (id {toml_text(roles.id.name)})' if roles.id else ''}.",
-        f"Treatment {toml_text(treatment.name)}: {arms(roles)}{missing}.",
+        f"{treatment.n_rows:,} rows, each a patient{f' (id {toml_text(roles.id)})' if roles.id else ''}.",
+        f"Treatment {toml_text(treatment.name)}: {by_arm(roles, treatment.counts)}{missing}.",
         outcome,
-        f"{len(features.chosen)} features, {features.n_records:,} records: "
-        f"{', '.join(toml_text(candidate.binning.name) for candidate in features.chosen)}.",
+        f"{len(features.chosen)} features, {features.n_records:,} records: {chosen}.",
         f"{text.count('# CHECK')} guesses are marked CHECK in {out.as_posix()}: read them.",
         f"Type next: policysim compare {out.as_posix()}",
     ]
-
-
-def _document(out: Path, roles: Roles, features: Features) -> dict[str, Any]:
-    from policysim.logs.study_text import treatment_names
-
-    return {
-        "study": out.as_posix(),
-        "rows": roles.treatment.n_rows,
-        "id": roles.id.name if roles.id else None,
-        "treatment": [part.name for part in roles.joined] or roles.treatment.name,
-        "treatments": dict(treatment_names(roles)),
-        "missing_treatments": roles.treatment.n_missing,
-        "outcome": {} if roles.time else {roles.outcome.name: -1.0 if roles.harmful else 1.0},
-        "time": roles.time.name if roles.time else None,
-        "event": roles.outcome.name if roles.time else None,
-        "horizon": roles.horizon if roles.time else None,
-        "missing_outcomes": roles.outcome.n_missing,
-        "features": [candidate.binning.name for candidate in features.chosen],
-        "further_features": [candidate.binning.name for candidate in features.further],
-        "records": features.n_records,
-        "left_out": dict(features.left_out),
-    }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -83,9 +84,9 @@ class ColumnSummary:
     @cached_property
     def numbers_rows(self) -> bool:
         """Whether it is called a number of the rows, or is one: 1, 2, 3 and so on, and not called an id."""
-        counts = self.is_distinct and self.is_whole and self.high - self.low == self.n_rows - 1
-        rises = counts and bool(np.all(np.diff(self.codes) > 0)) and not names.is_id(self.name)
-        return self.is_distinct and (rises or self.name.strip().lower() in names.ROW_NUMBERS)
+        named = names.is_all(self.name, ["row_number"])
+        rises = self.is_whole and self.high - self.low == self.n_rows - 1 and bool(np.all(np.diff(self.codes) > 0))
+        return self.is_distinct and (named or (rises and not names.is_id(self.name)))
 
     @property
     def low(self) -> float:
@@ -204,46 +205,46 @@ def not_a_patient(columns: Sequence[ColumnSummary]) -> str:
     a panel of states and years or a table of cells; a column that counts.
     """
     n_rows = columns[0].n_rows
-    repeated = [c for c in columns if 1 < c.n_distinct < n_rows - c.n_missing and _is_id(c)]
-    if not any(c.is_distinct and names.is_id(c.name) for c in columns):
-        again = repeated
-    else:  # a site's or a doctor's id may repeat beside the patients' own
-        again = [c for c in repeated if not names.PATIENT.isdisjoint(names.words(c.name))]
+    ids = [c for c in columns if names.is_id(c.name) or (c.n_distinct > MOST_CODES and c.name.lower().endswith("id"))]
+    again = [c for c in ids if 1 < c.n_distinct < n_rows - c.n_missing and (c.is_whole or not c.is_numeric)]
+    if any(c.is_distinct for c in ids):  # beside the patients' own a site's may repeat
+        again = [c for c in again if names.says(c.name, "patient")]
     if again:
         return _repeats(again[0], columns)
-    for column in columns:
-        if column.name.strip().lower() in names.COUNTS and column.is_whole and not column.is_distinct:
-            return f"{toml_text(column.name)} is named like a count: write a row for each patient"
+    counts = [c for c in columns if c.is_whole and not c.is_distinct and names.is_all(c.name, ["count"])]
+    if counts:
+        return f"{toml_text(counts[0].name)} is named like a count: write a row for each patient"
     grid = _grid([c for c in columns if 1 < c.n_distinct <= n_rows / 2 and not c.n_missing], n_rows)
     return f"each combination of {' and '.join(toml_text(c.name) for c in grid)} is there once" if grid else ""
 
 
-def _is_id(column: ColumnSummary) -> bool:
-    """By a word of its name, or by its end, as in unitid, where it has many values."""
-    many = column.n_distinct > MOST_CODES and (column.is_whole or not column.is_numeric)
-    return names.is_id(column.name) or (many and column.name.lower().endswith("id"))
-
-
 def _repeats(ids: ColumnSummary, columns: Sequence[ColumnSummary]) -> str:
     """That an id repeats, and a value of another column, the commonest, with one row for each, if there is one."""
-    said = f"{toml_text(ids.name)} has {ids.n_distinct:,} values in {ids.n_rows - ids.n_missing:,} rows"
+    kept = "the first"
     for column in columns:
-        if column.n_distinct < 2 or column is ids:
-            continue
-        rows = column.codes == int(column.counts.argmax())
-        if rows.sum() == ids.n_distinct == len(np.unique(ids.codes[rows & (ids.codes >= 0)])):
-            value = toml_text(str(level_of(column.values[int(column.counts.argmax())])))
-            return f"{said}: keep one of each in a new file, such as those with {toml_text(column.name)} = {value}"
-    return f"{said}: keep one of each in a new file, such as the first"
+        commonest = int(column.counts.argmax()) if column.n_distinct > 1 else -1
+        rows = (column.codes == commonest) & (ids.codes >= 0)
+        if commonest >= 0 and rows.sum() == ids.n_distinct == len(np.unique(ids.codes[rows])):
+            kept = f"those with {toml_text(column.name)} = {toml_text(str(level_of(column.values[commonest])))}"
+            break
+    said = f"{toml_text(ids.name)} has {ids.n_distinct:,} values in {ids.n_rows - ids.n_missing:,} rows"
+    return f"{said}: keep one of each in a new file, such as {kept}"
 
 
 def _grid(columns: Sequence[ColumnSummary], n_rows: int) -> Sequence[ColumnSummary]:
-    """Columns of which each combination is there once, most of them."""
-    balanced = [c for c in columns if len(set(c.counts.tolist())) == 1]
-    for group in [*combinations(columns, 2), balanced]:
-        cells = float(np.prod([float(c.n_distinct) for c in group]))
-        if len(group) > 1 and n_rows <= cells <= n_rows / FULL_GRID:
-            codes = np.ravel_multi_index([c.codes for c in group], [c.n_distinct for c in group])
-            if len(np.unique(codes)) == n_rows:
-                return group
-    return []
+    """Columns of which each combination is there once: two, most of theirs; or more, all of theirs."""
+    whole: list[ColumnSummary] = []
+    for column in columns:
+        # Only what has each value equally often, and with those before it all combinations.
+        if len(set(column.counts.tolist())) == 1 and _n_combinations([*whole, column]) == _n_cells([*whole, column]):
+            whole.append(column)
+    groups = [pair for pair in combinations(columns, 2) if n_rows <= _n_cells(pair) <= n_rows / FULL_GRID]
+    return next((group for group in [*groups, whole] if group and _n_combinations(group) == n_rows), [])
+
+
+def _n_cells(group: Sequence[ColumnSummary]) -> int:
+    return math.prod(column.n_distinct for column in group)
+
+
+def _n_combinations(group: Sequence[ColumnSummary]) -> int:
+    return len(np.unique(np.stack([column.codes for column in group]), axis=1).T)

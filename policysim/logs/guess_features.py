@@ -13,13 +13,12 @@ from policies.arrays import IntArray
 from policysim.files.bad_rows import level_of
 from policysim.files.whole_folders import toml_text
 from policysim.logs import column_names as names
-from policysim.logs.column_names import NumberedNames
 from policysim.logs.guess_columns import ROWS_EACH, ColumnSummary
-from policysim.logs.guess_roles import MOST_TREATMENTS, Named, Roles
+from policysim.logs.guess_roles import MOST_TREATMENTS, Asked, Roles
 from policysim.logs.log_source import NO_VALUE, Binning
-from policysim.logs.outcomes import decides_outcome
+from policysim.logs.outcomes import NumberedNames, decides_outcome
 
-# Patients of each arm with each level; those of numbers are merged until there are so many.
+# Patients of each arm with each level; levels of numbers are merged until there are so many.
 FEWEST_PATIENTS = 20
 # Numbers of more distinct values are cut at about their quartiles, and words of more are no levels.
 MOST_NUMBERS, MOST_WORDS = 5, 12
@@ -36,13 +35,8 @@ class Candidate:
     """A column as a feature: its declaration, how many patients have each level, and where those are few."""
 
     binning: Binning
-    counts: tuple[int, ...]
+    counts: Sequence[int]
     few: str
-
-    @property
-    def size(self) -> int:
-        """Number of levels."""
-        return len(self.counts)
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,25 +45,23 @@ class Features:
 
     Attributes
     ----------
-    chosen : tuple of Candidate
-        Those that fit into the domain, in the file's order.
-    further : tuple of Candidate
-        Those that would make it larger.
-    left_out : dict of str to str
+    chosen, further : sequence of Candidate
+        In the file's order, those that fit into the domain, and those that would make it larger.
+    left_out : mapping of str to str
         Columns that are no features, and why.
     """
 
-    chosen: tuple[Candidate, ...]
-    further: tuple[Candidate, ...]
+    chosen: Sequence[Candidate]
+    further: Sequence[Candidate]
     left_out: Mapping[str, str]
 
     @property
     def n_records(self) -> int:
         """The size of the declared domain."""
-        return math.prod(candidate.size for candidate in self.chosen)
+        return math.prod(len(candidate.counts) for candidate in self.chosen)
 
 
-def guess_features(roles: Roles, source: str, named: Named = Named()) -> Features:
+def guess_features(roles: Roles, asked: Asked) -> Features:
     """Declare a feature for each remaining column that can be one, or for those that the user names.
 
     Raises
@@ -79,124 +71,118 @@ def guess_features(roles: Roles, source: str, named: Named = Named()) -> Feature
         few patients; with the command that takes the others. Nothing is asked where the user names the features.
     """
     every = NumberedNames([*(column.name for column in roles.rest), roles.outcome.name])
+    named = asked.named.features
     left_out: dict[str, str] = {}
-    doubts: dict[str, str] = {}
     candidates: list[Candidate] = []
     for column in roles.rest:
         useless = _useless(column, roles.rest)
         later, unclear = _later(column, roles, every)
-        if named.features:
-            later = unclear = "" if column.name in named.features else "not named"
+        if named:
+            later, unclear = "" if column.name in named else "not named", ""
         if useless or later:
             left_out[column.name] = useless or later
             continue
         candidate = _candidate(column, roles.treatment)
-        unclear = unclear or ("" if named.features else candidate.few)
+        unclear = unclear or ("" if named else candidate.few)
         if unclear:
-            doubts[column.name] = unclear
+            asked.ask(f"shall {toml_text(column.name)} be a feature? {unclear}")
         else:
             candidates.append(candidate)
-    sure = tuple(candidate.binning.name for candidate in candidates)
-    if doubts:
-        asked = [f"{source}: {toml_text(name)}: {reason}" for name, reason in doubts.items()]
-        asked.append("Were these known before treatment, and shall they be features? The command leaves them out.")
-        raise named.question(asked, {"features": sure or tuple(doubts)})
-    fits: list[Candidate] = []
+    asked.answers["features"] = [candidate.binning.name for candidate in candidates] or list(left_out)[:0]
+    asked.raise_if_any()
+    chosen: list[Candidate] = []
     for candidate in candidates:
-        if math.prod(one.size for one in (*fits, candidate)) <= MOST_RECORDS:
-            fits.append(candidate)
-    return Features(tuple(fits), tuple(one for one in candidates if one not in fits), left_out)
+        if math.prod(len(one.counts) for one in (*chosen, candidate)) <= MOST_RECORDS:
+            chosen.append(candidate)
+    return Features(chosen, [one for one in candidates if one not in chosen], left_out)
 
 
 def _useless(column: ColumnSummary, columns: Sequence[ColumnSummary]) -> str:
     """Why a column can be no feature, whenever it was known; "" if it can."""
-    if not column.name:
-        return "the column has no name"
-    if column.n_distinct < 2:
-        return "the same value in all rows" if column.n_distinct else "no value in any row"
-    if column.numbers_rows:
-        return "numbers the rows"
-    if names.is_id(column.name) and (column.is_distinct or column.n_distinct > MOST_WORDS):
-        return "named like an id"
+    if not column.name or column.n_distinct < 2:
+        return "the same value in all rows" if column.name else "the column has no name"
+    if column.numbers_rows or (names.is_id(column.name) and column.n_distinct > MOST_WORDS):
+        return "numbers the rows, or is named like an id"
     if not column.is_numeric and column.n_distinct > MOST_WORDS:
         return f"{column.n_distinct:,} distinct values, not all of them usual numbers"
     for place, other in enumerate(columns):
+        if other is column or other.n_distinct > MOST_WORDS or not other.decides(column):
+            continue
         # Of two that decide each other, the first is one.
-        before = place < columns.index(column)
-        if other is not column and other.n_distinct <= MOST_WORDS and other.decides(column):
-            if before or not column.decides(other):
-                return f"{toml_text(other.name)} decides it"
+        if place < columns.index(column) or not column.decides(other):
+            return f"{toml_text(other.name)} decides it"
     return ""
 
 
 def _later(column: ColumnSummary, roles: Roles, every: NumberedNames) -> tuple[str, str]:
-    """Why a column was known only after treatment, or tells it; else why that is not clear; "" and "" if it was before."""
+    """Why a column was known only after treatment, or tells it; and why that may be, but is not clear."""
     name, treatment, outcome = column.name, roles.treatment, roles.outcome
-    own = toml_text(outcome.name)
-    if column.n_distinct <= MOST_TREATMENTS and (treatment.decides(column) or column.decides(treatment)):
-        return f"one of it and {toml_text(treatment.name)} decides the other", ""
-    if names.is_fixed(name) or names.is_before(name):
-        return "", ""
-    start, earlier = every.start_of(name), every.earlier_measurement(name)
-    if start:
-        return f"by its number a later measurement of {toml_text(start)}", ""
-    if any(stem in name.lower() for stem in names.TREATMENT_STEMS):
-        return "named after the treatment", ""
-    if names.is_after(name):
-        return "named like an outcome or a time after treatment", ""
-    if decides_outcome(column, outcome):
-        return f"decides the outcome {own}", ""
-    if earlier:
-        return "", f"by its number it may be a later measurement of {toml_text(earlier)}"
-    numbers, of_outcome = ({int(n) for n in re.findall(r"\d{2,9}", text)} for text in (name, outcome.name))
-    if of_outcome and numbers and max(numbers) >= max(of_outcome):
-        return "", f"its number may be a time as late as the outcome's, {own}"
+    reveals = column.n_distinct <= MOST_TREATMENTS and (treatment.decides(column) or column.decides(treatment))
+    if reveals or names.is_fixed(name) or names.is_before(name):
+        return "one of it and the treatment decides the other" if reveals else "", ""
+    clear = {
+        "its number makes it a later measurement": every.start_of(name) is not None,
+        "named after the treatment": any(stem in name.lower() for stem in names.TREATMENT_STEMS),
+        "named like an outcome or a time after treatment": names.is_after(name),
+        f"decides the outcome {toml_text(outcome.name)}": decides_outcome(column, outcome),
+    }
+    number, of_outcome = (max(map(int, re.findall(r"\d{2,9}", text)), default=0) for text in (name, outcome.name))
     gaps = column.codes < 0
-    if min(np.count_nonzero(gaps), np.count_nonzero(~gaps)) < ROWS_EACH:
-        return "", ""
-    tells = outcome.n_distinct == 2 and not outcome.n_missing and len(np.unique(outcome.codes * 2 + gaps)) == 2
-    if tells or np.array_equal(gaps, outcome.codes < 0):
-        return "", f"missing in the same rows as the outcome {own}, or by what it was"
-    return "", ""
+    two = outcome.n_distinct == 2 and not outcome.n_missing
+    told = two and len(np.unique(outcome.codes * 2 + gaps)) == 2
+    many = min(np.count_nonzero(gaps), np.count_nonzero(~gaps)) >= ROWS_EACH
+    unclear = {
+        f"its number may make it a later measurement than {every.earlier_measurement(name)}": (
+            every.earlier_measurement(name) is not None
+        ),
+        "its number may make it as late as the outcome": number >= of_outcome > 0,
+        "it is missing by what the outcome was, or where that is": (
+            many and (told or np.array_equal(gaps, outcome.codes < 0))
+        ),
+    }
+    reason, doubt = (next((why for why, holds in reasons.items() if holds), "") for reasons in (clear, unclear))
+    return reason, doubt
 
 
 def _candidate(column: ColumnSummary, treatment: ColumnSummary) -> Candidate:
-    """A column by levels, or by cuts that leave enough patients of each arm between them, if any do."""
-    arms, gaps = treatment.codes, column.n_missing > 0
-
-    def table(codes: IntArray, size: int) -> IntArray:
-        known = arms >= 0
-        cells = codes[known] * treatment.n_distinct + arms[known]
-        return np.bincount(cells, minlength=size * treatment.n_distinct).reshape(size, -1)
-
-    def binned(cuts: Sequence[float]) -> IntArray:
-        bins = np.searchsorted(np.array(cuts), np.array(column.values, dtype=np.float64), side="right")
-        return np.where(column.codes < 0, len(cuts) + 1, bins[column.codes])
-
-    levels, cuts = tuple(map(level_of, column.values)), []
+    """A column by levels; or by cuts, that leave enough patients of each arm between them if any do."""
+    cuts: list[float] = []
     if column.is_numeric:
         whole = list(map(float, column.values[1:]))
-        start = whole if column.n_distinct <= MOST_NUMBERS else list(round_cuts(column))
-        cuts = list(start)
-        while cuts and (counts := table(binned(cuts), len(cuts) + 2)[:-1]).min() < FEWEST_PATIENTS:
-            worst = int(counts.min(axis=1).argmin())
-            left, right = (
-                counts[place].sum() if 0 <= place <= len(cuts) else math.inf for place in (worst - 1, worst + 1)
-            )
-            del cuts[worst - 1 if left <= right else worst]
-        # Whole again where nothing was merged, or nothing helped.
-        cuts = [] if cuts == whole or (not cuts and start == whole) else cuts or start
+        first = whole if column.n_distinct <= MOST_NUMBERS else list(round_cuts(column))
+        cuts = _merged(column, first, treatment) or first
+        # Levels as they are, where none were merged.
+        cuts = [] if cuts == whole and column.n_distinct <= MOST_NUMBERS else cuts
+    gaps = column.n_missing > 0
+    levels = (*map(level_of, column.values), *([NO_VALUE] if gaps else []))
+    binning = Binning(column.name, cuts=tuple(cuts), missing=gaps) if cuts else Binning(column.name, levels)
+    shown = binning.feature.levels
+    table = _by_arm(column, cuts, treatment)[: len(shown)]
+    worst = int(table.min(axis=1).argmin())
+    few = f"{table[worst].min()} patients of an arm have {toml_text(str(shown[worst]))}, fewer than {FEWEST_PATIENTS}"
+    return Candidate(binning, table.sum(axis=1).tolist(), few if table.min() < FEWEST_PATIENTS else "")
+
+
+def _by_arm(column: ColumnSummary, cuts: Sequence[float], treatment: ColumnSummary) -> IntArray:
+    """Patients of each bin (each value, without cuts), and without a value, in each arm, (n_bins + 1, n_arms)."""
+    bins = np.arange(column.n_distinct)
     if cuts:
-        binning, codes = Binning(column.name, cuts=tuple(cuts), missing=gaps), binned(cuts)
-    else:
-        binning = Binning(column.name, (*levels, *([NO_VALUE] if gaps else [])))
-        codes = np.where(column.codes < 0, column.n_distinct, column.codes)
-    shown = list(map(str, binning.feature.levels))
-    counts = table(codes, len(shown))
-    worst = int(counts.min(axis=1).argmin())
-    few = f"{counts[worst].min()} patients of an arm have {toml_text(shown[worst])}: fewer than {FEWEST_PATIENTS}"
-    totals = np.bincount(codes, minlength=len(shown)).tolist()
-    return Candidate(binning, tuple(totals), few if counts.min() < FEWEST_PATIENTS else "")
+        bins = np.searchsorted(np.array(cuts), np.array(column.values, dtype=np.float64), side="right")
+    known = treatment.codes >= 0
+    codes = np.where(column.codes < 0, bins[-1] + 1, bins[column.codes])[known]
+    table = np.zeros((int(bins[-1]) + 2, treatment.n_distinct), dtype=np.intp)
+    np.add.at(table, (codes, treatment.codes[known]), 1)
+    return table
+
+
+def _merged(column: ColumnSummary, cuts: Sequence[float], treatment: ColumnSummary) -> list[float]:
+    """Some of the cuts: the bin with the fewest patients of an arm joins its smaller neighbour, until all have enough."""
+    left = list(cuts)
+    while left and (table := _by_arm(column, left, treatment)[:-1]).min() < FEWEST_PATIENTS:
+        worst = int(table.min(axis=1).argmin())
+        sizes = [math.inf, *table.sum(axis=1).tolist(), math.inf]
+        del left[worst - 1 if sizes[worst] <= sizes[worst + 2] else worst]
+    return left
 
 
 def round_cuts(column: ColumnSummary) -> tuple[float, ...]:
@@ -204,31 +190,19 @@ def round_cuts(column: ColumnSummary) -> tuple[float, ...]:
     distinct = np.array(column.values, dtype=np.float64)
     for values in (np.repeat(distinct, column.counts), distinct):
         quartiles = np.quantile(values, [0.25, 0.5, 0.75])
-        width = float(quartiles[2] - quartiles[0]) or column.high - column.low
-        step = _round_step(width / STEPS)
-        if not step:
+        most = (float(quartiles[2] - quartiles[0]) or column.high - column.low) / STEPS
+        if most <= TINY:
             break
+        # The largest of 1, 2 and 5 times a power of ten.
+        step = max(
+            factor * power
+            for power in (10.0 ** math.floor(math.log10(most)),)
+            for factor in (1, 2, 5)
+            if factor * power <= most
+        )
         rounded = {round(float(q) / step) * step for q in quartiles}
         # A step of 0.1 makes 0.30000000000000004.
         cuts = sorted({float(f"{cut:.12g}") for cut in rounded if column.low < cut <= column.high})
         if cuts:
             return tuple(cuts)
     return (float(column.values[column.n_distinct // 2]),)
-
-
-def round_range(column: ColumnSummary) -> tuple[float, float]:
-    """A range of round numbers that holds a column of numbers; [0, 1] if that does."""
-    if column.low >= 0 and column.high <= 1:
-        return 0.0, 1.0
-    step = _round_step(column.high - column.low)
-    if not step:
-        return column.low, column.high
-    low, high = math.floor(column.low / step) * step, math.ceil(column.high / step) * step
-    rounded = float(f"{low:.12g}"), float(f"{high:.12g}")
-    return min(rounded[0], column.low), max(rounded[1], column.high)
-
-
-def _round_step(most: float) -> float:
-    """The largest of 1, 2 and 5 times a power of ten that is at most this; 0 if it is tiny."""
-    power = 10.0 ** math.floor(math.log10(most)) if most > TINY else 0.0
-    return max((factor * power for factor in (1, 2, 5) if factor * power <= most), default=0.0)

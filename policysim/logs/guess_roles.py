@@ -6,12 +6,13 @@ import csv
 import io
 import math
 import shlex
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Sequence
+from dataclasses import dataclass, field, fields
 
 import numpy as np
 
 from envs.toml_reader import unknown
+from policies.arrays import FloatArray
 from policysim.files.bad_rows import DataError
 from policysim.files.whole_folders import toml_text
 from policysim.logs import column_names as names
@@ -32,13 +33,11 @@ PROPENSITY = "propensity"
 
 @dataclass(frozen=True)
 class Named:
-    """What the user says; empty where nothing is said. The fields after `words` are the options of `policysim init`.
+    """What the user says by options of `policysim init`; empty where nothing is said.
 
     Attributes
     ----------
-    words : tuple of str
-        The command, but for the following.
-    treatment, features : tuple of str
+    treatment, features : sequence of str
         Columns; several that make the treatment together.
     outcome, id : str
     time, event : str
@@ -47,27 +46,42 @@ class Named:
         To be free of the event at; 0 where it is not said.
     """
 
-    words: tuple[str, ...] = ("policysim", "init", "DATA")
-    treatment: tuple[str, ...] = ()
+    treatment: Sequence[str] = ()
     outcome: str = ""
     time: str = ""
     event: str = ""
     horizon: float = 0.0
     id: str = ""
-    features: tuple[str, ...] = ()
+    features: Sequence[str] = ()
 
-    def question(self, asked: Sequence[str], answers: Mapping[str, object]) -> UsageError:
-        """The error that asks: a line for each question, then the command to type, with answers filled in."""
-        command = [*self.words]
-        for field in fields(self)[1:]:
-            value = answers.get(field.name) or getattr(self, field.name)
-            if isinstance(value, tuple) and value:
+
+@dataclass
+class Asked:
+    """What init asks about files called `source`: lines, and the options that answer them, for the command to type."""
+
+    source: str
+    named: Named = Named()
+    command: Sequence[str] = ("policysim", "init", "DATA")
+    lines: list[str] = field(default_factory=list)
+    answers: dict[str, str | float | Sequence[str]] = field(default_factory=dict)
+
+    def ask(self, line: str, **answers: str | float | Sequence[str]) -> None:
+        """Note a question, and the likeliest answers."""
+        self.lines.append(f"{self.source}: {line}")
+        self.answers |= answers
+
+    def raise_if_any(self) -> None:
+        """Raise UsageError with the questions and the whole command, if there are any."""
+        words = [*self.command]
+        for option in fields(Named):
+            value = self.answers.get(option.name) or getattr(self.named, option.name)
+            if not isinstance(value, str | float):
                 text = io.StringIO()
-                csv.writer(text).writerow(value)
-                value = text.getvalue().removesuffix("\r\n")
-            if value:
-                command += [f"--{field.name}", f"{value:g}" if isinstance(value, float) else str(value)]
-        return UsageError("\n".join([*asked, f"Type: {shlex.join(command)}"]))
+                csv.writer(text, lineterminator="").writerow(value)
+                value = text.getvalue()
+            words += [f"--{option.name}", f"{value:g}" if isinstance(value, float) else value] if value else []
+        if self.lines:
+            raise UsageError("\n".join([*self.lines, f"Type: {shlex.join(words)}"]))
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,10 +91,8 @@ class Roles:
     Attributes
     ----------
     treatment : ColumnSummary
-    joined : tuple of ColumnSummary
+    joined : sequence of ColumnSummary
         The columns that make it together; () where it is one.
-    propensity : str
-        Its column; "" if there is none.
     outcome : ColumnSummary
         Or the event, where there is a `time`.
     doubt : str
@@ -88,34 +100,30 @@ class Roles:
     time : ColumnSummary or None
         Where the outcome is to be free of an event at a horizon.
     horizon : float
-    id : ColumnSummary or None
-    rest : tuple of ColumnSummary
+    propensity, id : str
+        Their columns; "" if there is none.
+    rest : sequence of ColumnSummary
         All other columns, which may be features.
     """
 
     treatment: ColumnSummary
-    joined: tuple[ColumnSummary, ...]
-    propensity: str
+    joined: Sequence[ColumnSummary]
     outcome: ColumnSummary
     doubt: str
     time: ColumnSummary | None
     horizon: float
-    id: ColumnSummary | None
-    rest: tuple[ColumnSummary, ...]
+    propensity: str
+    id: str
+    rest: Sequence[ColumnSummary]
 
     @property
     def harmful(self) -> bool:
         """Whether more of the outcome is worse, by its name."""
-        return names.says(self.outcome.name, names.HARM) and not names.says(self.outcome.name, names.BENEFIT)
-
-    @property
-    def followed(self) -> list[int]:
-        """For each treatment, how many of its patients are followed to the horizon."""
-        return [int((times >= self.horizon).sum()) for times in _times(self.time, self.treatment)] if self.time else []
+        return names.says(self.outcome.name, "harm") and not names.says(self.outcome.name, "benefit")
 
 
-def guess_roles(files: TrialColumns, source: str, named: Named = Named()) -> Roles:
-    """Say what the columns of a file called `source` are, or of three files.
+def guess_roles(files: TrialColumns, asked: Asked) -> Roles:
+    """Say what the columns of a file are, or of three files.
 
     Raises
     ------
@@ -125,154 +133,143 @@ def guess_roles(files: TrialColumns, source: str, named: Named = Named()) -> Rol
     DataError
         If no column can be the treatment, or the outcome.
     """
-    columns = _named_columns(files, source, named)
-    taken = [column for found in columns.values() for column in found]
-    asked: list[str] = []
-    answers: dict[str, object] = {}
+    named = asked.named
+    said = _named_columns(files, asked)
     wrong = "" if named.id or files.id else not_a_patient(files.features)
     if wrong:
-        asked.append(f"{source}: one row must be one patient, but {wrong}; if each row is a patient: --id {NONE}")
-    ids = columns["id"][0] if columns["id"] else _id(files, taken) if named.id != NONE else None
-    taken += [column for column in {*files.features, *files.actions, *files.outcomes} if _same_id(column, ids, files)]
-    parts = columns["treatment"] or _treatment(files, taken, source)
-    if len(parts) > 1 and not (columns["treatment"] or files.are_three):
-        asked.append(f"{source}: which column is the treatment? {listed([column.name for column in parts])}")
-        answers["treatment"] = (parts[0].name,)
-        parts = []
+        asked.ask(f"one row must be one patient, but {wrong}; if each row is a patient all the same: --id {NONE}")
+    distinct = (c for c in files.features if names.is_id(c.name) and c.is_distinct and (c.is_whole or not c.is_numeric))
+    guessed = next((column.name for column in distinct), "") if not (named.id or files.are_three) else ""
+    ids = files.id or guessed or (named.id if said["id"] else "")
+
+    def left(columns: Sequence[ColumnSummary], *taken: ColumnSummary | None) -> list[ColumnSummary]:
+        uses = [*taken, *(column for use, found in said.items() if use != "features" for column in found)]
+        return [column for column in columns if column.name != ids and not any(column is other for other in uses)]
+
+    parts = said["treatment"] or _treatment(left(files.actions), files, asked)
     treatment = files.together(parts) if parts else None
     if treatment and not 2 <= treatment.n_distinct <= MOST_TREATMENTS:
         raise UsageError(
             f"--treatment: {toml_text(treatment.name)} has {treatment.n_distinct:,} distinct values; a treatment needs "
             f"2 to {MOST_TREATMENTS}"
         )
-    taken += parts
-    propensity = next(
-        (c for c in files.actions if c.name == PROPENSITY and _is_probability(c) and c not in taken), None
-    )
-    taken += [propensity] if propensity else []
-    time, outcome = (columns["time"] or [None])[0], (columns["outcome"] or columns["event"] or [None])[0]
+    probable = (c for c in left(files.actions, *parts) if c.name == PROPENSITY and c.is_numeric and not c.n_missing)
+    propensity = next((column for column in probable if column.low > 0 and column.high <= 1), None)
+    time, outcome = ([*said[use], None][0] for use in ("time", "outcome"))
+    outcome = outcome or [*said["event"], None][0]
     if outcome is None:
-        left = [column for column in files.outcomes if column not in taken]
-        time, outcome, fills, question = _outcome(left, files, treatment, source)
-        asked += [question] if question else []
-        answers |= fills
-    if asked or treatment is None or outcome is None:
-        raise named.question(asked, answers)
-    doubt = _checked(outcome, time, treatment, files, source)
-    horizon = _horizon(time, treatment, source, named, outcome) if time else 0.0
-    rest = [c for c in files.features if not any(c is other for other in (*taken, outcome, time))]
-    joined = tuple(parts) if len(parts) > 1 else ()
-    name = propensity.name if propensity else ""
-    return Roles(treatment, joined, name, outcome, doubt, time, horizon, ids, tuple(rest))
+        time, outcome = _outcome(left(files.outcomes, *parts, propensity), files, treatment, asked)
+    asked.raise_if_any()
+    assert treatment and outcome  # else it was asked
+    if time:
+        _check_times(time, outcome, asked.source)
+    elif _unusable(outcome, treatment):
+        wrong = _unusable(outcome, treatment)
+        raise DataError(f"{asked.source}: {toml_text(outcome.name)} cannot be the outcome: {wrong}")
+    return Roles(
+        treatment=treatment,
+        joined=parts if len(parts) > 1 else (),
+        outcome=outcome,
+        doubt="" if time else _doubt(outcome, files),
+        time=time,
+        horizon=_horizon(time, outcome, treatment, asked) if time else 0.0,
+        propensity=propensity.name if propensity else "",
+        id=ids,
+        rest=left(files.features, *parts, propensity, time, outcome),
+    )
 
 
-def _named_columns(files: TrialColumns, source: str, named: Named) -> dict[str, list[ColumnSummary]]:
+def _named_columns(files: TrialColumns, asked: Asked) -> dict[str, list[ColumnSummary]]:
     """The columns that the user names, by what they are; each is one thing."""
-    places = dict.fromkeys(("id", "features"), files.features) | {"treatment": files.actions}
-    places |= dict.fromkeys(("outcome", "time", "event"), files.outcomes)
-    found: dict[str, list[ColumnSummary]] = {use: [] for use in places}
-    for use, columns in places.items():
+    named, source = asked.named, asked.source
+    found: dict[str, list[ColumnSummary]] = {}
+    for use in ("id", "features", "treatment", "outcome", "time", "event"):
+        columns = {"treatment": files.actions}.get(use, files.features if use in ("id", "features") else files.outcomes)
         by_name = {column.name: column for column in columns}
         value = getattr(named, use)
-        for name in (value if isinstance(value, tuple) else (value,)) if value else ():
-            if use == "id" and name == NONE and NONE not in by_name:
-                continue
+        wanted = [] if use == "id" and value == NONE else [value] if isinstance(value, str) else value
+        found[use] = []
+        for name in filter(None, wanted):
             if name not in by_name:
                 raise UsageError(f"--{use}: {source}: {unknown('column', name, list(by_name))}")
             other = next((other for other, taken in found.items() if by_name[name] in taken), None)
             if other:
                 raise UsageError(f"--{use} {name!r} is the --{other} already: one column is one thing")
             found[use].append(by_name[name])
-    if bool(named.time) != bool(named.event) or (named.horizon and not named.time):
+    if bool(named.time) != bool(named.event) or (named.time and named.outcome):
         raise UsageError(
-            "--time and --event go together, and --horizon with them: event is 1 for the event at that time"
+            "--time and --event go together, without --outcome: it is to be free of the event at a horizon"
         )
-    if named.time and named.outcome:
-        raise UsageError("--outcome does not go with --time and --event: the outcome is to be free of the event")
     if found["id"] and not found["id"][0].is_distinct:
         raise UsageError(f"{source}: --id {named.id}: one row must be one patient, but {not_a_patient(found['id'])}")
     return found
 
 
-def _id(files: TrialColumns, taken: Sequence[ColumnSummary]) -> ColumnSummary | None:
-    """The column by which three files are joined; else of distinct values, by its name."""
-    if files.are_three:
-        return next((column for column in files.features if column.name == files.id != ""), None)
-    distinct = [c for c in files.features if c.is_distinct and (c.is_whole or not c.is_numeric) and c not in taken]
-    return next((column for column in distinct if names.is_id(column.name)), None)
-
-
-def _same_id(column: ColumnSummary, ids: ColumnSummary | None, files: TrialColumns) -> bool:
-    return column is ids or (files.id != "" and column.name == files.id)
-
-
-def _is_probability(column: ColumnSummary) -> bool:
-    return column.is_numeric and not column.n_missing and column.low > 0 and column.high <= 1
-
-
-def _treatment(files: TrialColumns, taken: Sequence[ColumnSummary], source: str) -> list[ColumnSummary]:
-    """The one column named like a treatment; else all that could be it, the likeliest first.
-
-    Of a file of actions, all its columns if each row has one 1 among zeros.
-    """
-    columns = [column for column in files.actions if column not in taken]
-    if files.are_three:
-        codes = np.array([column.codes for column in columns])
-        if all(column.values == (0.0, 1.0) for column in columns) and np.all((codes == 1).sum(axis=0) == 1):
+def _treatment(columns: Sequence[ColumnSummary], files: TrialColumns, asked: Asked) -> Sequence[ColumnSummary]:
+    """The one column named like a treatment; of a file of actions, all if each row has one 1 among zeros; else asked."""
+    if files.are_three and all(column.values == (0.0, 1.0) for column in columns):
+        if np.all(np.sum([column.codes == 1 for column in columns], axis=0) == 1):
             return columns
     possible = [
         column
         for column in columns
-        if column.name
-        and 2 <= column.n_distinct <= MOST_TREATMENTS
+        if 2 <= column.n_distinct <= MOST_TREATMENTS
+        and column.name
         and not (names.is_fixed(column.name) or names.is_before(column.name) or names.is_id(column.name))
     ]
     if not possible:
         raise DataError(
-            f"{source}: no column can be the treatment: it needs 2 to {MOST_TREATMENTS} distinct values; columns: "
+            f"{asked.source}: no column can be the treatment: it needs 2 to {MOST_TREATMENTS} distinct values; columns: "
             f"{listed([column.name for column in columns])}"
         )
     telling = [column for column in possible if names.is_treatment(column.name)]
-    return telling if len(telling) == 1 else sorted(possible, key=lambda column: column not in telling)
+    if len(telling) == 1:
+        return telling
+    first = [column.name for column in sorted(possible, key=lambda column: column not in telling)]
+    asked.ask(f"which column is the treatment, or columns that make it together? {listed(first)}", treatment=first[:1])
+    return []
 
 
 def _outcome(
-    columns: Sequence[ColumnSummary], files: TrialColumns, treatment: ColumnSummary | None, source: str
-) -> tuple[ColumnSummary | None, ColumnSummary | None, dict[str, object], str]:
-    """Time and event, or None and the outcome, if their names are clear; else answers to fill in, and the question."""
-    again = measured_again(column.name for column in files.outcomes)
-    statuses = status_columns(files.outcomes)
-    events = [c for c in columns if c.name in statuses]
-    times = [c for c in columns if c.n_distinct > 2 and (names.is_time_to_event(c.name) or names.is_time(c.name))]
-    open_to_it = [
-        column
-        for column in columns
-        if column.name and not names.is_before(column.name) and not cannot_be_outcome(column, statuses, again)
-    ]
+    columns: Sequence[ColumnSummary], files: TrialColumns, treatment: ColumnSummary | None, asked: Asked
+) -> tuple[ColumnSummary | None, ColumnSummary | None]:
+    """The time and the event, or None and the outcome, if names leave no doubt; else asked."""
+    open_to_it = [c for c in columns if c.name and not names.is_before(c.name) and not _doubt(c, files)]
     possible = [column for column in open_to_it if not _unusable(column, treatment)]
-    named = [column for column in open_to_it if names.is_outcome(column.name)] if not files.are_three else open_to_it
+    named = [c for c in open_to_it if files.are_three or names.is_all(c.name, ["benefit", "harm"])]
     telling = [column for column in possible if column in named]
-    others = [column for column in telling if column not in events]
-    if len(times) == len(events) == 1 and not others and not names.says(events[0].name, names.LATER):
-        return times[0], events[0], {}, ""
-    if len(telling) == 1 and not (times and events and not others):
-        return None, telling[0], {}, ""
+    statuses = status_columns(columns)
+    events = [column for column in columns if column.name in statuses]
+    times = [c for c in columns if c.n_distinct > 2 and (names.is_time_to_event(c.name) or names.is_time(c.name))]
+    followed = bool(times and events and all(column in events for column in telling))
+    # 1 of "cens" may be either.
+    if followed and len(times) == len(events) == 1 and not names.says(events[0].name, "later"):
+        return times[0], events[0]
+    if len(telling) == 1 and not followed:
+        return None, telling[0]
     if named and not telling:
-        raise DataError(
-            f"{source}: {toml_text(named[0].name)} is named like the outcome, but {_unusable(named[0], treatment)}"
+        wrong = _unusable(named[0], treatment)
+        raise DataError(f"{asked.source}: {toml_text(named[0].name)} is named like the outcome, but {wrong}")
+    first = [column.name for column in sorted(possible, key=lambda column: column not in telling)]
+    if followed:
+        either = f"time ({listed([c.name for c in times])}) and event ({listed([c.name for c in events])})"
+        asked.ask(
+            f"which are the {either}, or the outcome ({listed(first)})?", time=times[0].name, event=events[0].name
         )
-    if not possible:
+    elif first:
+        asked.ask(f"which column is the outcome? {listed(first)}", outcome=first[0])
+    else:
         raise DataError(
-            f"{source}: no column can be the outcome: one needs numbers, such as 0 and 1; columns: "
+            f"{asked.source}: no column can be the outcome: one needs numbers, such as 0 and 1; columns: "
             f"{listed([column.name for column in columns])}"
         )
-    likeliest = sorted(possible, key=lambda column: column not in telling)
-    could = f"which column is the outcome? {listed([column.name for column in likeliest])}"
-    if not (times and events):
-        return None, None, {"outcome": likeliest[0].name}, f"{source}: {could}"
-    both = f"or, where follow-up ended early, the time ({listed([c.name for c in times])}) and event"
-    fills: dict[str, object] = {"time": times[0].name, "event": events[0].name}
-    return None, None, fills, f"{source}: {could}; {both} ({listed([c.name for c in events])})?"
+    return None, None
+
+
+def _doubt(column: ColumnSummary, files: TrialColumns) -> str:
+    """Why a column looks like no outcome; "" if it does not."""
+    again = measured_again(other.name for other in files.outcomes)
+    return cannot_be_outcome(column, status_columns(files.outcomes), again) or ""
 
 
 def _unusable(column: ColumnSummary, treatment: ColumnSummary | None) -> str:
@@ -285,50 +282,47 @@ def _unusable(column: ColumnSummary, treatment: ColumnSummary | None) -> str:
     return f"it reveals the treatment: {toml_text(treatment.name)} decides it" if treatment and reveals else ""
 
 
-def _checked(
-    outcome: ColumnSummary, time: ColumnSummary | None, treatment: ColumnSummary, files: TrialColumns, source: str
-) -> str:
-    """Why an outcome looks like none; DataError for one, or a time and event, that cannot be."""
-    if time is None:
-        wrong = _unusable(outcome, treatment)
-        if wrong:
-            raise DataError(f"{source}: {toml_text(outcome.name)} cannot be the outcome: {wrong}")
-        again = measured_again(column.name for column in files.outcomes)
-        return cannot_be_outcome(outcome, status_columns(files.outcomes), again) or ""
+def _check_times(time: ColumnSummary, event: ColumnSummary, source: str) -> None:
+    """DataError for times that are no numbers or below 0, and events that are not 0 and 1."""
     if not time.is_numeric or time.low < 0:
+        raise DataError(f"{source}: {toml_text(time.name)} must be times, numbers >= 0, got {time.shown(1) or 'none'}")
+    if event.values != (0.0, 1.0):
         raise DataError(
-            f"{source}: {toml_text(time.name)} must be times, numbers >= 0, got {time.shown(1) or 'no values'}"
+            f"{source}: {toml_text(event.name)} must be 1 for the event and 0 where follow-up ended before, got "
+            f"{event.shown() or 'no values'}: make them 0 and 1"
         )
-    if outcome.values != (0.0, 1.0):
-        raise DataError(
-            f"{source}: {toml_text(outcome.name)} must be 1 for the event and 0 where follow-up ended before, got "
-            f"{outcome.shown() or 'no values'}: make them 0 and 1"
-        )
-    return ""
 
 
-def _times(time: ColumnSummary, treatment: ColumnSummary) -> list[np.ndarray]:
+def followed(roles: Roles) -> list[int]:
+    """For each treatment, how many of its patients are followed to the horizon, or to an event after it."""
+    arms = _times(roles.time, roles.outcome, roles.treatment) if roles.time else []
+    return [int((times >= roles.horizon).sum()) for times in arms]
+
+
+def _times(time: ColumnSummary, event: ColumnSummary, treatment: ColumnSummary) -> list[FloatArray]:
     """The times of the patients of each arm, in order."""
-    known = (time.codes >= 0) & (treatment.codes >= 0)
+    known = (time.codes >= 0) & (event.codes >= 0) & (treatment.codes >= 0)
     times, arms = np.array(time.values)[time.codes[known]], treatment.codes[known]
     return [np.sort(times[arms == arm]) for arm in range(treatment.n_distinct)]
 
 
-def _horizon(time: ColumnSummary, treatment: ColumnSummary, source: str, named: Named, event: ColumnSummary) -> float:
-    """The latest time, rounded down, to which enough patients of every arm are followed, or as the user says."""
-    arms = _times(time, treatment)
-    few = min(map(len, arms)) < FEWEST_FOLLOWED
-    latest = 0.0 if few else round_down(min(float(times[-FEWEST_FOLLOWED]) for times in arms))
-    if named.horizon or latest:
-        return named.horizon or latest
-    median = round_down(float(np.median(np.concatenate(arms)))) or time.high
-    raise named.question(
-        [
-            f"{source}: which horizon? Fewer than {FEWEST_FOLLOWED} patients of an arm are followed beyond 0; to "
-            f"{toml_text(time.name)} = {median:g}: {', '.join(str(int((times >= median).sum())) for times in arms)}"
-        ],
-        {"time": time.name, "event": event.name, "horizon": median},
-    )
+def _horizon(time: ColumnSummary, event: ColumnSummary, treatment: ColumnSummary, asked: Asked) -> float:
+    """As the user says, or the latest time, rounded down, to which enough patients of every arm are followed."""
+    if asked.named.horizon:
+        return asked.named.horizon
+    arms = _times(time, event, treatment)
+    horizon = round_down(min(float([0.0, *times][-FEWEST_FOLLOWED:][0]) for times in arms))
+    if not horizon:
+        middle = round_down(float(np.median(np.concatenate(arms)))) or time.high
+        counts = ", ".join(str((times >= middle).sum()) for times in arms)
+        asked.ask(
+            f"to which horizon? Fewer than {FEWEST_FOLLOWED} patients of an arm are followed; to {middle:g}: {counts}",
+            time=time.name,
+            event=event.name,
+            horizon=middle,
+        )
+    asked.raise_if_any()
+    return horizon
 
 
 def round_down(number: float) -> float:
@@ -339,8 +333,6 @@ def round_down(number: float) -> float:
     >>> round_down(1231.0), round_down(0.57), round_down(3.0), round_down(0.0)
     (1200.0, 0.57, 3.0, 0.0)
     """
-    if number <= 0:
-        return 0.0
-    digits = 1 - math.floor(math.log10(number))
+    digits = 1 - math.floor(math.log10(number)) if number > 0 else 0
     # 0.57 * 100 is less than 57.
     return float(f"{math.floor(number * 10.0**digits * (1 + 1e-12)) / 10.0**digits:.12g}")

@@ -7,6 +7,8 @@ looked at it says so in the study, `outcome_checked = ["column"]`.
 
 from __future__ import annotations
 
+import math
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
@@ -15,7 +17,6 @@ from envs.toml_lines import line_numbers
 from envs.toml_reader import InputFileError, one_line
 from policysim.files.whole_folders import toml_list, toml_text
 from policysim.logs import column_names as names
-from policysim.logs.column_names import NumberedNames
 from policysim.logs.guess_columns import ColumnSummary, summarise
 from policysim.logs.log_source import LogSource
 from policysim.logs.log_tables import LogTables
@@ -110,10 +111,82 @@ def cannot_be_outcome(column: ColumnSummary, statuses: Sequence[str], again: Map
     return None
 
 
+# Longer numbers at the end of a name number no measurements.
+MOST_DIGITS = 9
+
+
+class NumberedNames:
+    """The names of a table's columns, and which of them may be measurements of the same thing, by their numbers.
+
+    What each name is asked takes no longer where there are many.
+
+    Parameters
+    ----------
+    columns : iterable of str
+    """
+
+    def __init__(self, columns: Iterable[str]) -> None:
+        self.names = dict.fromkeys(columns)
+        # By the stem, the name with the smallest number behind it; how many names go on, with a number, from another.
+        self._first: dict[str, tuple[int, str]] = {}
+        self._goes_on: Counter[str] = Counter()
+        for name in self.names:
+            stem = name.rstrip(names.DIGITS)
+            number = name[len(stem) :]
+            self._goes_on.update(name[:-length] for length in range(1, min(len(number), MOST_DIGITS) + 1))
+            if 0 < len(number) <= MOST_DIGITS and int(number) <= self._first.get(stem, (math.inf,))[0]:
+                self._first[stem] = int(number), name
+
+    def start_of(self, name: str) -> str | None:
+        """The column of which this one is a later measurement beyond doubt: the same stem, and 0 for its number.
+
+        cd420 is cd4 in week 20 if there is a cd40. re75 beside re74 is no such: both may have been measured before.
+
+        Examples
+        --------
+        >>> numbered = NumberedNames(["cd40", "cd420", "x0", "x1"])
+        >>> [numbered.start_of(name) for name in ("cd40", "cd420", "x1")]
+        [None, 'cd40', None]
+        """
+        digits = len(name) - len(name.rstrip(names.DIGITS))
+        for length in range(1, digits + 1):
+            stem, number = name[:-length], name[-length:]
+            if f"{stem}0" in self.names and int(number) > 0 and len("".join(names.words(stem))) > 1:
+                return f"{stem}0"
+        return None
+
+    def earlier_measurement(self, name: str) -> str | None:
+        """The column of which this one may be a later measurement: the same stem with a smaller number.
+
+        That of `start_of`; else, where nothing ends in 0, the smallest number is the first. Stems of one letter (x1,
+        x2) only number the columns. Which of them were measured after treatment, the numbers do not say.
+
+        Examples
+        --------
+        >>> numbered = NumberedNames(["cd40", "cd420", "cd80", "cd820", "bp_1", "bp_12", "x1", "x2"])
+        >>> [numbered.earlier_measurement(name) for name in numbered.names]
+        [None, 'cd40', None, 'cd80', None, 'bp_1', None, None]
+        """
+        start = self.start_of(name)
+        if start:
+            return start
+        stem = name.rstrip(names.DIGITS)
+        # It, or what it ends in, is a first measurement: cd80 in a table with cd820.
+        begins = name.endswith("0") and self._goes_on[name[:-1]] > 1
+        if begins or not self.has_smaller(name) or len("".join(names.words(stem))) < 2:
+            return None
+        return self._first[stem][1]
+
+    def has_smaller(self, name: str) -> bool:
+        """Whether a smaller number stands behind the same stem."""
+        stem = name.rstrip(names.DIGITS)
+        return stem != name and self._first.get(stem, (math.inf,))[0] < int(name[len(stem) :])
+
+
 def measured_again(columns: Iterable[str]) -> dict[str, str]:
     """Columns that were probably measured before treatment, each with a later measurement of it.
 
-    These are the pairs of `column_names.earlier_measurement`, the last of each, but for firsts that came after
+    These are the pairs of `NumberedNames.earlier_measurement`, the last of each, but for firsts that came after
     treatment by their names: death28 beside death90, pain_day7 beside pain_day28, score10 between score1 and score12.
 
     Examples

@@ -1,30 +1,25 @@
-"""The study file that policysim init writes: every guess has a comment that says CHECK, and why."""
+"""The study file that policysim init writes, of the texts in study_text.toml: every guess has a comment, CHECK."""
 
 from __future__ import annotations
 
 import shlex
+import tomllib
 from collections.abc import Iterable, Sequence
-
-import numpy as np
+from pathlib import Path
+from string import Template
 
 from policies.catalogue import WITHOUT_DEATHS
 from policysim.files.bad_rows import level_of
 from policysim.files.whole_folders import toml_list, toml_number, toml_string, toml_text
 from policysim.logs.column_names import words
-from policysim.logs.guess_features import Candidate, Features, round_range
-from policysim.logs.guess_roles import Roles
-from policysim.logs.log_source import ESTIMATE, EXCLUDE, JOINT, THREE_TABLES
+from policysim.logs.guess_features import Candidate, Features
+from policysim.logs.guess_roles import Roles, followed
+from policysim.logs.log_source import ESTIMATE, JOINT, THREE_TABLES
 
 CONTROLS = {"placebo", "control", "none", "untreated", "standard", "usual", "soc", "no", "observation", "obs"}
 YES = ("1", "y", "yes")
 YES_AND_NO = ({"0", "1"}, {"n", "y"}, {"no", "yes"})
-PRIVACY = (
-    "[privacy]",
-    'hidden_from = "anyone who sees the published treatment"  # CHECK',
-    'adjacency = "any-record"   # or "one-feature", or "sensitive" with sensitive = [features that must be hidden]',
-    "epsilon = 1.0              # the printed table",
-    f"epsilons = {toml_list((0.1, 0.2, 0.5, 1, 2, 5, 10))}  # the curve",
-)
+TEXTS = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
 
 
 def study_text(
@@ -43,29 +38,37 @@ def study_text(
     header : bool
         Whether the file's first line names its columns.
     """
-    names = [candidate.binning.name for candidate in features.chosen[:2]]
-    sections = [
-        [
-            f"# A study of {toml_safe(JOINT.join(files))} ({roles.treatment.n_rows:,} rows), written by policysim init.",
-            "# Lines with CHECK are guesses from names and values: read each one before you believe a result.",
-            f"title = {toml_string(f'What does choosing treatments privately cost the patients of {stem}?')}",
-        ],
-        _data(files, roles, header=header),
-        [
-            "[data.treatments]",
-            "# CHECK names as the report shall show them; the first is the reference.",
-            *(f"{toml_text(value)} = {toml_string(name)}" for value, name in treatment_names(roles)),
-        ],
-        _features(features),
-        PRIVACY,
-        [
-            "[compare]",
-            f"policies = {toml_list(WITHOUT_DEATHS)}",
-            f"# by = {toml_list(names)}  # report each level of these features",
-        ],
-        [f"# Type next: policysim compare {toml_safe(shlex.quote(study))}"],
-    ]
-    return "\n\n".join("\n".join(lines) for lines in sections) + "\n"
+    treatment, joined = roles.treatment, [part.name for part in roles.joined]
+    named = JOINT.join(f"{role} = {toml_string(file)}" for role, file in zip(THREE_TABLES, files, strict=False))
+    file = toml_string(files[0]) if len(files) == 1 else f"{{ {named} }}"
+    chosen = [candidate.binning.name for candidate in features.chosen]
+    gaps = [column for column in (treatment, roles.outcome, roles.time) if column and column.n_missing]
+    without = JOINT.join(f"{toml_safe(toml_text(column.name))} ({column.n_missing:,})" for column in gaps)
+    left_out = [f"# {toml_text(name)}: {toml_safe(reason)}" for name, reason in features.left_out.items()]
+    return _filled(
+        "study",
+        files=toml_safe(JOINT.join(files)),
+        rows=f"{treatment.n_rows:,}",
+        title=toml_string(f"What does choosing treatments privately cost the patients of {stem}?"),
+        file=file if header else f"{file}\nheader = false",
+        id=_filled("id", id=toml_string(roles.id)) if roles.id else "",
+        arms=by_arm(roles, treatment.counts),
+        treatment=toml_list(joined) if joined else toml_string(treatment.name),
+        propensity=toml_string(roles.propensity or ESTIMATE),
+        outcome=_outcome(roles),
+        missing=_filled("missing", columns=without) if gaps else "",
+        treatments=_lines(f"{toml_text(value)} = {toml_string(name)}" for value, name in treatment_names(roles)),
+        features=_lines(map(_declared, features.chosen)),
+        records=f"{features.n_records:,}",
+        sizes=" × ".join(str(len(candidate.counts)) for candidate in features.chosen),
+        further=_filled("further", further=_lines(f"# {_declared(one)}" for one in features.further))
+        if features.further
+        else "",
+        left_out=_filled("left_out", left_out=_lines(left_out)) if left_out else "",
+        policies=toml_list(WITHOUT_DEATHS),
+        by=toml_list(chosen[:2]),
+        study=toml_safe(shlex.quote(study)),
+    )
 
 
 def toml_safe(text: str) -> str:
@@ -76,120 +79,51 @@ def toml_safe(text: str) -> str:
 def treatment_names(roles: Roles) -> list[tuple[str, str]]:
     """Value and name of each treatment, one that sounds like a control first; numbers get a word.
 
-    Of columns of yes and no that make it together, the name is that of those with a yes, single ones first.
+    Of columns of yes and no that make it together, the name is that of those with a yes.
     """
-    treatment = roles.treatment
-    values = [str(level_of(key)) for key in treatment.values]
-    if not roles.joined:
-        names = [f"arm {value}" if treatment.is_numeric else value for value in values]
-    else:
-        first = [int(np.flatnonzero(treatment.codes == place)[0]) for place in range(len(values))]
-        given = [[str(level_of(part.values[part.codes[row]])) for part in roles.joined] for row in first]
-        columns = [part.name for part in roles.joined]
-        if all({str(level_of(value)).lower() for value in part.values} in YES_AND_NO for part in roles.joined):
-            chosen = [[place for place, word in enumerate(words) if word.lower() in YES] for words in given]
-            order = sorted(range(len(values)), key=lambda place: (len(chosen[place]), chosen[place]))
-            own = [f"arm {name}" if name.isdecimal() else name for name in columns]
-            values = [values[place] for place in order]
-            names = [" + ".join(own[column] for column in chosen[place]) or "none" for place in order]
-        else:
-            names = [JOINT.join(map(" ".join, zip(columns, words, strict=True))) for words in given]
-    return sorted(zip(values, names, strict=True), key=lambda pair: CONTROLS.isdisjoint(words(pair[1])))
+    pairs = []
+    yes_and_no = all({str(level_of(value)).lower() for value in part.values} in YES_AND_NO for part in roles.joined)
+    for value in map(str, map(level_of, roles.treatment.values)):
+        name = f"arm {value}" if roles.treatment.is_numeric else value
+        if roles.joined:
+            parts = list(zip((part.name for part in roles.joined), value.split(JOINT), strict=False))
+            given = [f"arm {name}" if name.isdecimal() else name for name, word in parts if word.lower() in YES]
+            name = (" + ".join(given) or "none") if yes_and_no else JOINT.join(map(" ".join, parts))
+        pairs.append((value, name))
+    return sorted(pairs, key=lambda pair: CONTROLS.isdisjoint(words(pair[1])))
 
 
-def arms(roles: Roles) -> str:
-    """How many patients have each treatment."""
-    counts = dict(zip((str(level_of(value)) for value in roles.treatment.values), roles.treatment.counts, strict=True))
-    return JOINT.join(f"{toml_safe(name)} {counts[value]:,}" for value, name in treatment_names(roles))
+def by_arm(roles: Roles, counts: Iterable[int]) -> str:
+    """Patients of each treatment, in the order of its names; `counts` in that of its values."""
+    of_value = dict(zip((str(level_of(value)) for value in roles.treatment.values), counts, strict=True))
+    return JOINT.join(f"{toml_safe(name)} {of_value[value]:,}" for value, name in treatment_names(roles))
 
 
-def _data(files: Sequence[str], roles: Roles, *, header: bool) -> list[str]:
-    named = JOINT.join(f"{role} = {toml_string(file)}" for role, file in zip(THREE_TABLES, files, strict=False))
-    lines = ["[data]", f"file = {toml_string(files[0])}" if len(files) == 1 else f"file = {{ {named} }}"]
-    lines += [] if header else ["header = false"]
-    if roles.id:
-        lines += _guess(
-            f"id = {toml_string(roles.id.name)}", ["one row is one patient: compare refuses an id that repeats"]
-        )
-    treatment = toml_list([part.name for part in roles.joined]) if roles.joined else toml_string(roles.treatment.name)
-    lines += _guess(f"treatment = {treatment}", [f"patients: {arms(roles)}"])
-    why = ["this column must hold the probability with which the patient got the treatment that is logged"]
-    if not roles.propensity:
-        why = [
-            '"equal" if patients were randomised equally, or a column with the probability of the treatment they got;',
-            '"estimate" predicts the treatment from the features: whatever else decided it may confound every result',
-        ]
-    lines += _guess(f"propensity = {toml_string(roles.propensity or ESTIMATE)}", why)
-    lines += _followed(roles) if roles.time else _outcome(roles)
-    reasons = [
-        f"{column.n_missing:,} of {column.n_rows:,} rows have no {toml_safe(toml_text(column.name))}"
-        for column in (roles.treatment, roles.outcome, roles.time)
-        if column is not None and column.n_missing
-    ]
-    if roles.outcome.n_missing and not roles.time:
-        reasons.append('"worst" gives rows without an outcome the lowest reward')
-    return [*lines, *(_guess(f"missing = {toml_string(EXCLUDE)}", reasons) if reasons else [])]
-
-
-def _followed(roles: Roles) -> list[str]:
-    """The outcome "free of the event at the horizon"."""
-    values = [str(level_of(value)) for value in roles.treatment.values]
-    counts = dict(zip(values, roles.followed, strict=True))
-    at_risk = JOINT.join(f"{toml_safe(name)} {counts[value]:,}" for value, name in treatment_names(roles))
-    time = roles.time.name if roles.time else ""
-    return [
-        "# the outcome is to be free of the event at the horizon; 1 is the event, 0 that follow-up ended before",
-        f"time = {toml_string(time)}  # CHECK",
-        f"event = {toml_string(roles.outcome.name)}  # CHECK",
-        *_guess(
-            f"horizon = {toml_number(roles.horizon)}",
-            [
-                f"patients who are followed so long: {at_risk}",
-                "an earlier one that means something, such as a year, may be better; choose it before you see results",
-            ],
-        ),
-    ]
-
-
-def _outcome(roles: Roles) -> list[str]:
-    outcome, weight = roles.outcome, -1.0 if roles.harmful else 1.0
-    says = "1 sounds harmful: the weight is -1" if roles.harmful else "more is taken to be better"
-    facts = [says, "several outcomes are weighted, such as { success = 1.0, death = -5.0 }; the reward is the sum"]
-    lines = _guess(f"outcome = {{ {toml_text(outcome.name)} = {toml_number(weight)}.0 }}", facts)
-    if roles.doubt:
-        lines += _guess(f"outcome_checked = {toml_list([outcome.name])}", [toml_safe(roles.doubt)])
-    low_high = round_range(outcome)
-    if low_high != (0.0, 1.0):
-        why = [f"what the reward can be, from knowledge; the values are {outcome.low:g} to {outcome.high:g}"]
-        lines += _guess(f"range = {toml_list(sorted(weight * end for end in low_high))}", why)
-    return lines
-
-
-def _features(features: Features) -> list[str]:
-    lines = [
-        "[data.features]",
-        "# CHECK that each was known before treatment. All levels and cuts are public: for a real release they must",
-        "# come from knowledge and not be read off the data, as these were (cuts at about quartiles).",
-        *(_declared(candidate) for candidate in features.chosen),
-        f"# These make {features.n_records:,} records: {' × '.join(str(one.size) for one in features.chosen)}.",
-    ]
-    if features.further:
-        lines += ["# CHECK Left out to keep that small:", *(f"# {_declared(one)}" for one in features.further)]
-    if features.left_out:
-        lines.append("# Left out, as no features, or known only after treatment, or telling it; CHECK each:")
-        lines += [f"# {toml_text(name)}: {toml_safe(reason)}" for name, reason in features.left_out.items()]
-    return lines
+def _outcome(roles: Roles) -> str:
+    outcome, name = roles.outcome, toml_string(roles.outcome.name)
+    if roles.time:
+        at_risk, horizon = by_arm(roles, followed(roles)), toml_number(roles.horizon)
+        return _filled("followed", time=toml_string(roles.time.name), event=name, followed=at_risk, horizon=horizon)
+    weight, better = ("-1.0", "less") if roles.harmful else ("1.0", "more")
+    text = _filled("outcome", outcome=toml_text(outcome.name), weight=weight, better=better)
+    text += _filled("checked", doubt=toml_safe(roles.doubt), outcome=name) if roles.doubt else ""
+    if outcome.low >= 0 and outcome.high <= 1:
+        return text
+    return text + _filled("range", range=toml_list(sorted(float(weight) * end for end in (outcome.low, outcome.high))))
 
 
 def _declared(candidate: Candidate) -> str:
     binning = candidate.binning
     bins = f"levels = {toml_list(binning.feature.levels)}" if binning.levels else f"cuts = {toml_list(binning.cuts)}"
     bins += ", missing = true" if binning.missing else ""
-    few = f"; {toml_safe(candidate.few)}" if candidate.few else ""
     counts = JOINT.join(f"{count:,}" for count in candidate.counts)
+    few = f"; {toml_safe(candidate.few)}" if candidate.few else ""
     return f"{toml_text(binning.name)} = {{ {bins} }}  # CHECK patients: {counts}{few}"
 
 
-def _guess(line: str, reasons: Iterable[str]) -> list[str]:
-    """A line that is a guess, its reasons above it."""
-    return [*(f"# {reason}" for reason in reasons), f"{line}  # CHECK"]
+def _lines(lines: Iterable[str]) -> str:
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _filled(text: str, **slots: str) -> str:
+    return Template(TEXTS[text]).substitute(slots)
