@@ -6,25 +6,22 @@ import argparse
 import math
 import os
 import tomllib
-from argparse import ArgumentTypeError
-from collections.abc import Sequence
 from dataclasses import fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 from policysim.cli.options import add_json, names, number
 from policysim.cli.parser import Commands
 
-if TYPE_CHECKING:
-    from policysim.logs.guess_features import Features
-    from policysim.logs.guess_roles import Roles
-
-
-def study_file(text: str) -> Path:
-    """A file that compare can run."""
-    if Path(text).suffix != ".toml":
-        raise ArgumentTypeError(f"must end in .toml, got {text!r}")
-    return Path(text)
+LISTS = {
+    "treatment": "the treatment; or one,two: columns that make it together, or one for each arm",
+    "features": "what was known before treatment: these columns and no others",
+}
+OPTIONS = {
+    "outcome": "the outcome: numbers, such as 0 and 1",
+    "time": "with --event: the time to it, or to the end of follow-up",
+    "event": "with --time: 1 for the event, 0 where follow-up ended before",
+    "id": "the patients' ids; none: each row is a patient all the same",
+}
 
 
 def add(commands: Commands) -> None:
@@ -44,20 +41,14 @@ def add(commands: Commands) -> None:
         help="a .csv or .parquet file with one row per patient; or three: features, actions and outcomes",
     )
     parser.add_argument(
-        "--out", type=study_file, metavar="FILE", help="the study file to write (default: beside DATA, ending in .toml)"
+        "--out", type=Path, metavar="FILE", help="the study file to write, .toml (default: beside DATA)"
     )
-    several = {"type": names, "action": "extend", "default": [], "metavar": "COLUMN"}
-    one = {"default": "", "metavar": "COLUMN"}
+    for option, said in OPTIONS.items():
+        parser.add_argument(f"--{option}", default="", metavar="COLUMN", help=said)
+    for option, said in LISTS.items():
+        parser.add_argument(f"--{option}", type=names, action="extend", default=[], metavar="COLUMN", help=said)
     time = number("a number > 0", lambda value: 0 < value < math.inf)
-    parser.add_argument(
-        "--treatment", **several, help="the treatment; or one,two: columns that make it together, or one for each arm"
-    )
-    parser.add_argument("--outcome", **one, help="the outcome: numbers, such as 0 and 1")
-    parser.add_argument("--time", **one, help="with --event: the time to it, or to the end of follow-up")
-    parser.add_argument("--event", **one, help="with --time: 1 for the event, 0 where follow-up ended before")
-    parser.add_argument("--horizon", type=time, default=0.0, help="with --time: the time to be free of the event at")
-    parser.add_argument("--id", **one, help="the patients' ids; none: each row is a patient all the same")
-    parser.add_argument("--features", **several, help="what was known before treatment: these columns and no others")
+    parser.add_argument("--horizon", type=time, default=0.0, help="with --time: to be free of the event at this time")
     parser.add_argument(
         "--no-header", action="store_true", help="the first line is a patient; columns are named 0, 1, 2 and so on"
     )
@@ -80,6 +71,8 @@ def run(chosen: argparse.Namespace) -> int:
     first, header = chosen.data[0], not chosen.no_header
     name = ", ".join(path.as_posix() for path in chosen.data)
     out = chosen.out or first.with_suffix(".toml")
+    if out.suffix != ".toml":
+        raise UsageError(f"--out must end in .toml, got {str(out)!r}")
     if out.exists():
         raise UsageError(f"{out.as_posix()} exists already: remove it, or choose another with --out FILE.toml")
     with progress_bar("column") as progress:
@@ -88,17 +81,17 @@ def run(chosen: argparse.Namespace) -> int:
     named = Named(**{option.name: getattr(chosen, option.name) for option in fields(Named)})
     asked = Asked(name, named, ["policysim", "init", *map(str, chosen.data), *options])
     roles = guess_roles(columns, asked)
-    features = guess_features(roles, asked)
+    features = guess_features(roles, asked, columns.later)
     if not features.chosen:
         raise DataError(f"{name}: no column is left that can be a feature: it needs 2 or more values before treatment")
     files = [_relative(path, out) for path in chosen.data]
-    text = study_text(files, first.stem, out.as_posix(), roles, features, header=header)
+    text, screen = study_text(files, first.stem, out.as_posix(), roles, features, header=header)
     write_files(out.parent, {out.name: text.encode()})
     if chosen.json:
         data = tomllib.loads(text)["data"]
         print_json({"study": out.as_posix(), "rows": roles.treatment.n_rows, "records": features.n_records} | data)
     else:
-        say("\n".join(_screen(out, text, roles, features)) + "\n")
+        say(screen)
     return 0
 
 
@@ -108,23 +101,3 @@ def _relative(data: Path, out: Path) -> str:
         return Path(os.path.relpath(data.resolve(), out.parent.resolve())).as_posix()
     except ValueError:  # another drive
         return data.resolve().as_posix()
-
-
-def _screen(out: Path, text: str, roles: Roles, features: Features) -> Sequence[str]:
-    from policysim.files.whole_folders import toml_text
-    from policysim.logs.study_text import by_arm
-
-    treatment, name = roles.treatment, toml_text(roles.outcome.name)
-    outcome = f"Outcome {name}, {'less' if roles.harmful else 'more'} is better."
-    if roles.time:
-        outcome = f"Outcome: free of {name} at {toml_text(roles.time.name)} = {roles.horizon:g}."
-    missing = f"; {treatment.n_missing:,} rows have none and are left out" if treatment.n_missing else ""
-    chosen = ", ".join(toml_text(candidate.binning.name) for candidate in features.chosen)
-    return [
-        f"{treatment.n_rows:,} rows, each a patient{f' (id {toml_text(roles.id)})' if roles.id else ''}.",
-        f"Treatment {toml_text(treatment.name)}: {by_arm(roles, treatment.counts)}{missing}.",
-        outcome,
-        f"{len(features.chosen)} features, {features.n_records:,} records: {chosen}.",
-        f"{text.count('# CHECK')} guesses are marked CHECK in {out.as_posix()}: read them.",
-        f"Type next: policysim compare {out.as_posix()}",
-    ]

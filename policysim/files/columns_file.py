@@ -17,7 +17,7 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 
 from policysim.files.bad_rows import BadRows, DataError, first_line
-from policysim.files.csv_dialect import Dialect, dialect_of
+from policysim.files.csv_dialect import PLAIN, Dialect, dialect_of
 from policysim.files.many_files import ENDINGS
 from policysim.question.extras import optional
 from policysim.question.protocol import SILENT, Progress
@@ -64,7 +64,7 @@ class ColumnsFile:
     size: int
     unit: str
     header: bool = True
-    dialect: Dialect = Dialect()
+    dialect: Dialect = PLAIN
 
     def batches(self, columns: Sequence[str] | None = None, progress: Progress = SILENT) -> Iterator[Any]:
         """The rows, as non-empty pyarrow.RecordBatch; all columns, or these ones; DataError for what cannot be read."""
@@ -99,7 +99,7 @@ def open_columns(path: Path, *, header: bool = True, plain: bool = False) -> Col
     name, ending = path.as_posix(), check_ending(path)
     with _reading(path):
         if ending == ".csv":
-            dialect = Dialect() if plain else dialect_of(path)
+            dialect = PLAIN if plain else dialect_of(path)
             with path.open(encoding=dialect.encoding, newline="") as stream:
                 first = next(filter(None, csv.reader(stream, delimiter=dialect.separator, strict=True)), None)
             if first is None:

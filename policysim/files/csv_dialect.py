@@ -41,6 +41,9 @@ class Dialect(NamedTuple):
         return pa.record_batch(columns, schema=batch.schema)
 
 
+PLAIN = Dialect()
+
+
 def dialect_of(path: Path) -> Dialect:
     """The dialect of a CSV file, by its beginning.
 

@@ -8,9 +8,6 @@ from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
 
-from policysim.files.whole_folders import toml_text
-
-COLUMNS_SHOWN = 30
 _FILE = Path(__file__).with_name("column_words.toml")
 WORDS = {kind: frozenset(text.split()) for kind, text in tomllib.loads(_FILE.read_text(encoding="utf-8")).items()}
 TREATMENT_STEMS = ("treat", "trt", "therap")
@@ -49,13 +46,6 @@ def is_treatment(name: str) -> bool:
     ['arm', 'Randomised to', 'trtArm']
     """
     return is_all(name, ["treatment"], ["of_treatment"])
-
-
-def listed(columns: Sequence[str]) -> str:
-    """Names of columns in a message."""
-    shown = [toml_text(name) for name in columns[:COLUMNS_SHOWN]]
-    rest = len(columns) - len(shown)
-    return ", ".join(shown) + (f" and {rest} more" if rest else "")
 
 
 def is_id(name: str) -> bool:

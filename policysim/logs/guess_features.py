@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,7 +13,7 @@ from policies.arrays import IntArray
 from policysim.files.bad_rows import level_of
 from policysim.files.whole_folders import toml_text
 from policysim.logs import column_names as names
-from policysim.logs.guess_columns import ROWS_EACH, ColumnSummary
+from policysim.logs.column_summary import ROWS_EACH, ColumnSummary
 from policysim.logs.guess_roles import MOST_TREATMENTS, Asked, Roles
 from policysim.logs.log_source import NO_VALUE, Binning
 from policysim.logs.outcomes import NumberedNames, decides_outcome
@@ -61,8 +61,13 @@ class Features:
         return math.prod(len(candidate.counts) for candidate in self.chosen)
 
 
-def guess_features(roles: Roles, asked: Asked) -> Features:
+def guess_features(roles: Roles, asked: Asked, later_files: Collection[str] = ()) -> Features:
     """Declare a feature for each remaining column that can be one, or for those that the user names.
+
+    Parameters
+    ----------
+    later_files : collection of str
+        Columns of files of actions and outcomes, which are none.
 
     Raises
     ------
@@ -70,17 +75,17 @@ def guess_features(roles: Roles, asked: Asked) -> Features:
         A line for each column of which is not clear that it was known before treatment, or of which levels have too
         few patients; with the command that takes the others. Nothing is asked where the user names the features.
     """
-    every = NumberedNames([*(column.name for column in roles.rest), roles.outcome.name])
     named = asked.named.features
     left_out: dict[str, str] = {}
     candidates: list[Candidate] = []
     for column in roles.rest:
-        useless = _useless(column, roles.rest)
-        later, unclear = _later(column, roles, every)
+        later, unclear = _later(column, roles)
         if named:
             later, unclear = "" if column.name in named else "not named", ""
-        if useless or later:
-            left_out[column.name] = useless or later
+        later = "in a file of what came later" if column.name in later_files else later
+        useless = _useless(column, roles.rest)
+        if later or useless:
+            left_out[column.name] = later or useless
             continue
         candidate = _candidate(column, roles.treatment)
         unclear = unclear or ("" if named else candidate.few)
@@ -88,7 +93,7 @@ def guess_features(roles: Roles, asked: Asked) -> Features:
             asked.ask(f"shall {toml_text(column.name)} be a feature? {unclear}")
         else:
             candidates.append(candidate)
-    asked.answers["features"] = [candidate.binning.name for candidate in candidates] or list(left_out)[:0]
+    asked.answers["features"] = [candidate.binning.name for candidate in candidates]
     asked.raise_if_any()
     chosen: list[Candidate] = []
     for candidate in candidates:
@@ -114,34 +119,36 @@ def _useless(column: ColumnSummary, columns: Sequence[ColumnSummary]) -> str:
     return ""
 
 
-def _later(column: ColumnSummary, roles: Roles, every: NumberedNames) -> tuple[str, str]:
+def _later(column: ColumnSummary, roles: Roles) -> tuple[str, str]:
     """Why a column was known only after treatment, or tells it; and why that may be, but is not clear."""
     name, treatment, outcome = column.name, roles.treatment, roles.outcome
     reveals = column.n_distinct <= MOST_TREATMENTS and (treatment.decides(column) or column.decides(treatment))
     if reveals or names.is_fixed(name) or names.is_before(name):
         return "one of it and the treatment decides the other" if reveals else "", ""
+    numbered = NumberedNames([*(other.name for other in roles.rest), outcome.name])
     clear = {
-        "its number makes it a later measurement": every.start_of(name) is not None,
+        "its number makes it a later measurement": numbered.start_of(name) is not None,
         "named after the treatment": any(stem in name.lower() for stem in names.TREATMENT_STEMS),
         "named like an outcome or a time after treatment": names.is_after(name),
-        f"decides the outcome {toml_text(outcome.name)}": decides_outcome(column, outcome),
+        "decides the outcome": decides_outcome(column, outcome),
     }
     number, of_outcome = (max(map(int, re.findall(r"\d{2,9}", text)), default=0) for text in (name, outcome.name))
-    gaps = column.codes < 0
-    two = outcome.n_distinct == 2 and not outcome.n_missing
-    told = two and len(np.unique(outcome.codes * 2 + gaps)) == 2
-    many = min(np.count_nonzero(gaps), np.count_nonzero(~gaps)) >= ROWS_EACH
+    telling = (other for other in (outcome, *roles.rest) if other is outcome or names.is_after(other.name))
     unclear = {
-        f"its number may make it a later measurement than {every.earlier_measurement(name)}": (
-            every.earlier_measurement(name) is not None
-        ),
+        "its number may make it a later measurement than another's": numbered.earlier_measurement(name) is not None,
         "its number may make it as late as the outcome": number >= of_outcome > 0,
-        "it is missing by what the outcome was, or where that is": (
-            many and (told or np.array_equal(gaps, outcome.codes < 0))
-        ),
+        "it is missing where something later is, or by what that was": any(_tells_gaps(c, column) for c in telling),
     }
     reason, doubt = (next((why for why, holds in reasons.items() if holds), "") for reasons in (clear, unclear))
     return reason, doubt
+
+
+def _tells_gaps(column: ColumnSummary, other: ColumnSummary) -> bool:
+    """Whether another is missing where this one is, or by what it was, in enough rows."""
+    gaps = other.codes < 0
+    few = min(np.count_nonzero(gaps), np.count_nonzero(~gaps)) < ROWS_EACH
+    two = column.n_distinct == 2 and not column.n_missing and len(np.unique(column.codes * 2 + gaps)) == 2
+    return not few and (two or np.array_equal(gaps, column.codes < 0))
 
 
 def _candidate(column: ColumnSummary, treatment: ColumnSummary) -> Candidate:
@@ -159,7 +166,7 @@ def _candidate(column: ColumnSummary, treatment: ColumnSummary) -> Candidate:
     shown = binning.feature.levels
     table = _by_arm(column, cuts, treatment)[: len(shown)]
     worst = int(table.min(axis=1).argmin())
-    few = f"{table[worst].min()} patients of an arm have {toml_text(str(shown[worst]))}, fewer than {FEWEST_PATIENTS}"
+    few = f"an arm has {table[worst].min()} patients with {toml_text(str(shown[worst]))}, fewer than {FEWEST_PATIENTS}"
     return Candidate(binning, table.sum(axis=1).tolist(), few if table.min() < FEWEST_PATIENTS else "")
 
 
@@ -193,13 +200,8 @@ def round_cuts(column: ColumnSummary) -> tuple[float, ...]:
         most = (float(quartiles[2] - quartiles[0]) or column.high - column.low) / STEPS
         if most <= TINY:
             break
-        # The largest of 1, 2 and 5 times a power of ten.
-        step = max(
-            factor * power
-            for power in (10.0 ** math.floor(math.log10(most)),)
-            for factor in (1, 2, 5)
-            if factor * power <= most
-        )
+        power = 10.0 ** math.floor(math.log10(most))
+        step = next((factor * power for factor in (5, 2) if factor * power <= most), power)
         rounded = {round(float(q) / step) * step for q in quartiles}
         # A step of 0.1 makes 0.30000000000000004.
         cuts = sorted({float(f"{cut:.12g}") for cut in rounded if column.low < cut <= column.high})

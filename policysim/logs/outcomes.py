@@ -17,7 +17,7 @@ from envs.toml_lines import line_numbers
 from envs.toml_reader import InputFileError, one_line
 from policysim.files.whole_folders import toml_list, toml_text
 from policysim.logs import column_names as names
-from policysim.logs.guess_columns import ColumnSummary, summarise
+from policysim.logs.column_summary import ColumnSummary, summarise
 from policysim.logs.log_source import LogSource
 from policysim.logs.log_tables import LogTables
 

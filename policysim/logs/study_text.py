@@ -13,8 +13,8 @@ from policysim.files.bad_rows import level_of
 from policysim.files.whole_folders import toml_list, toml_number, toml_string, toml_text
 from policysim.logs.column_names import words
 from policysim.logs.guess_features import Candidate, Features
-from policysim.logs.guess_roles import Roles, followed
-from policysim.logs.log_source import ESTIMATE, JOINT, THREE_TABLES
+from policysim.logs.guess_roles import Roles
+from policysim.logs.log_source import CHECK, JOINT, THREE_TABLES
 
 CONTROLS = {"placebo", "control", "none", "untreated", "standard", "usual", "soc", "no", "observation", "obs"}
 YES = ("1", "y", "yes")
@@ -24,8 +24,8 @@ TEXTS = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="ut
 
 def study_text(
     files: Sequence[str], stem: str, study: str, roles: Roles, features: Features, *, header: bool = True
-) -> str:
-    """The text of a study.
+) -> tuple[str, str]:
+    """The text of a study, and what the screen says of it.
 
     Parameters
     ----------
@@ -38,37 +38,41 @@ def study_text(
     header : bool
         Whether the file's first line names its columns.
     """
-    treatment, joined = roles.treatment, [part.name for part in roles.joined]
-    named = JOINT.join(f"{role} = {toml_string(file)}" for role, file in zip(THREE_TABLES, files, strict=False))
-    file = toml_string(files[0]) if len(files) == 1 else f"{{ {named} }}"
-    chosen = [candidate.binning.name for candidate in features.chosen]
+    treatment, joined, chosen = roles.treatment, [part.name for part in roles.joined], features.chosen
+    roles_of_files = JOINT.join(
+        f"{role} = {toml_string(file)}" for role, file in zip(THREE_TABLES, files, strict=False)
+    )
+    file = toml_string(files[0]) if len(files) == 1 else f"{{ {roles_of_files} }}"
     gaps = [column for column in (treatment, roles.outcome, roles.time) if column and column.n_missing]
     without = JOINT.join(f"{toml_safe(toml_text(column.name))} ({column.n_missing:,})" for column in gaps)
-    left_out = [f"# {toml_text(name)}: {toml_safe(reason)}" for name, reason in features.left_out.items()]
-    return _filled(
-        "study",
-        files=toml_safe(JOINT.join(files)),
-        rows=f"{treatment.n_rows:,}",
-        title=toml_string(f"What does choosing treatments privately cost the patients of {stem}?"),
-        file=file if header else f"{file}\nheader = false",
-        id=_filled("id", id=toml_string(roles.id)) if roles.id else "",
-        arms=by_arm(roles, treatment.counts),
-        treatment=toml_list(joined) if joined else toml_string(treatment.name),
-        propensity=toml_string(roles.propensity or ESTIMATE),
-        outcome=_outcome(roles),
-        missing=_filled("missing", columns=without) if gaps else "",
-        treatments=_lines(f"{toml_text(value)} = {toml_string(name)}" for value, name in treatment_names(roles)),
-        features=_lines(map(_declared, features.chosen)),
-        records=f"{features.n_records:,}",
-        sizes=" × ".join(str(len(candidate.counts)) for candidate in features.chosen),
-        further=_filled("further", further=_lines(f"# {_declared(one)}" for one in features.further))
-        if features.further
-        else "",
-        left_out=_filled("left_out", left_out=_lines(left_out)) if left_out else "",
-        policies=toml_list(WITHOUT_DEATHS),
-        by=toml_list(chosen[:2]),
-        study=toml_safe(shlex.quote(study)),
-    )
+    further = _lines(f"# {_declared(one)}" for one in features.further)
+    left_out = _lines(f"# {toml_text(name)}: {toml_safe(reason)}" for name, reason in features.left_out.items())
+    better = f"{toml_text(roles.outcome.name)}, {'less' if roles.harmful else 'more'} is better"
+    slots = {
+        "files": toml_safe(JOINT.join(files)),
+        "rows": f"{treatment.n_rows:,}",
+        "title": toml_string(f"What does choosing treatments privately cost the patients of {stem}?"),
+        "file": file if header else f"{file}\nheader = false",
+        "id": _filled("id", id=toml_string(roles.id)) if roles.id else "",
+        "treatment": toml_list(joined) if joined else toml_string(treatment.name),
+        "arms": _arms(roles),
+        "outcome": _outcome(roles),
+        "better": f"free of {better.split(',', maxsplit=1)[0]} at {roles.horizon:g}" if roles.time else better,
+        "missing": _filled("missing", columns=without) if gaps else "",
+        "treatments": _lines(f"{toml_text(value)} = {toml_string(name)}" for value, name in treatment_names(roles)),
+        "features": _lines(map(_declared, chosen)),
+        "names": JOINT.join(toml_text(candidate.binning.name) for candidate in chosen),
+        "n_features": str(len(chosen)),
+        "records": f"{features.n_records:,}",
+        "sizes": " × ".join(str(len(candidate.counts)) for candidate in chosen),
+        "further": _filled("further", further=further) if further else "",
+        "left_out": _filled("left_out", left_out=left_out) if left_out else "",
+        "policies": toml_list(WITHOUT_DEATHS),
+        "by": toml_list([candidate.binning.name for candidate in chosen[:2]]),
+        "study": toml_safe(shlex.quote(study)),
+    }
+    text = _filled("study", **slots)
+    return text, _filled("screen", checks=str(text.count(CHECK)), **slots)
 
 
 def toml_safe(text: str) -> str:
@@ -93,19 +97,18 @@ def treatment_names(roles: Roles) -> list[tuple[str, str]]:
     return sorted(pairs, key=lambda pair: CONTROLS.isdisjoint(words(pair[1])))
 
 
-def by_arm(roles: Roles, counts: Iterable[int]) -> str:
-    """Patients of each treatment, in the order of its names; `counts` in that of its values."""
-    of_value = dict(zip((str(level_of(value)) for value in roles.treatment.values), counts, strict=True))
-    return JOINT.join(f"{toml_safe(name)} {of_value[value]:,}" for value, name in treatment_names(roles))
+def _arms(roles: Roles) -> str:
+    """Patients of each treatment, in the order of its names."""
+    counts = dict(zip((str(level_of(value)) for value in roles.treatment.values), roles.treatment.counts, strict=True))
+    return JOINT.join(f"{toml_safe(name)} {counts[value]:,}" for value, name in treatment_names(roles))
 
 
 def _outcome(roles: Roles) -> str:
     outcome, name = roles.outcome, toml_string(roles.outcome.name)
     if roles.time:
-        at_risk, horizon = by_arm(roles, followed(roles)), toml_number(roles.horizon)
-        return _filled("followed", time=toml_string(roles.time.name), event=name, followed=at_risk, horizon=horizon)
-    weight, better = ("-1.0", "less") if roles.harmful else ("1.0", "more")
-    text = _filled("outcome", outcome=toml_text(outcome.name), weight=weight, better=better)
+        return _filled("followed", time=toml_string(roles.time.name), event=name, horizon=toml_number(roles.horizon))
+    weight = "-1.0" if roles.harmful else "1.0"
+    text = _filled("outcome", outcome=toml_text(outcome.name), weight=weight)
     text += _filled("checked", doubt=toml_safe(roles.doubt), outcome=name) if roles.doubt else ""
     if outcome.low >= 0 and outcome.high <= 1:
         return text
