@@ -12,15 +12,15 @@ from pathlib import Path
 from policysim.cli.options import add_json, names, number
 from policysim.cli.parser import Commands
 
-LISTS = {
-    "treatment": "the treatment; or one,two: columns that make it together, or one for each arm",
-    "features": "what was known before treatment: these columns and no others",
-}
-OPTIONS = {
+COLUMNS = {
     "outcome": "the outcome: numbers, such as 0 and 1",
     "time": "with --event: the time to it, or to the end of follow-up",
     "event": "with --time: 1 for the event, 0 where follow-up ended before",
     "id": "the patients' ids; none: each row is a patient all the same",
+}
+LISTS = {
+    "treatment": "the treatment; or one,two: columns that make it together, or one for each arm",
+    "features": "what was known before treatment: these columns and no others",
 }
 
 
@@ -33,24 +33,18 @@ def add(commands: Commands) -> None:
         "that compare can run. Treatment, outcome, time, event and id are named by options, or by columns whose names "
         "leave no doubt; else init prints the command to type. Features are the remaining columns.",
     )
-    parser.add_argument(
-        "data",
-        type=Path,
-        nargs="+",
-        metavar="DATA",
-        help="a .csv or .parquet file with one row per patient; or three: features, actions and outcomes",
-    )
+    parser.add_argument("data", type=Path, metavar="DATA", help="a .csv or .parquet file with one row per patient")
     parser.add_argument(
         "--out", type=Path, metavar="FILE", help="the study file to write, .toml (default: beside DATA)"
     )
-    for option, said in OPTIONS.items():
+    for option, said in COLUMNS.items():
         parser.add_argument(f"--{option}", default="", metavar="COLUMN", help=said)
     for option, said in LISTS.items():
         parser.add_argument(f"--{option}", type=names, action="extend", default=[], metavar="COLUMN", help=said)
     time = number("a number > 0", lambda value: 0 < value < math.inf)
     parser.add_argument("--horizon", type=time, default=0.0, help="with --time: to be free of the event at this time")
     parser.add_argument(
-        "--no-header", action="store_true", help="the first line is a patient; columns are named 0, 1, 2 and so on"
+        "--no-header", action="store_true", help="the first line is a patient; columns are 0, 1 and so on"
     )
     add_json(parser)
 
@@ -62,34 +56,30 @@ def run(chosen: argparse.Namespace) -> int:
     from policysim.files.whole_folders import print_json, progress_bar, write_files
     from policysim.logs.guess_columns import read_columns
     from policysim.logs.guess_features import guess_features
-    from policysim.logs.guess_roles import NONE, Asked, Named, guess_roles
+    from policysim.logs.guess_roles import Asked, Named, guess_roles
     from policysim.logs.study_text import study_text
     from policysim.question.protocol import UsageError
 
-    if len(chosen.data) not in (1, 3):
-        raise UsageError(f"init needs one file, or three: features, actions and outcomes; got {len(chosen.data)}")
-    first, header = chosen.data[0], not chosen.no_header
-    name = ", ".join(path.as_posix() for path in chosen.data)
-    out = chosen.out or first.with_suffix(".toml")
+    data, header = chosen.data, not chosen.no_header
+    out = chosen.out or data.with_suffix(".toml")
     if out.suffix != ".toml":
         raise UsageError(f"--out must end in .toml, got {str(out)!r}")
     if out.exists():
         raise UsageError(f"{out.as_posix()} exists already: remove it, or choose another with --out FILE.toml")
     with progress_bar("column") as progress:
-        columns = read_columns(chosen.data, chosen.id.replace(NONE, ""), header=header, progress=progress)
+        columns = read_columns(data, header=header, progress=progress)
     options = [*([] if header else ["--no-header"]), *(["--out", str(chosen.out)] if chosen.out else [])]
     named = Named(**{option.name: getattr(chosen, option.name) for option in fields(Named)})
-    asked = Asked(name, named, ["policysim", "init", *map(str, chosen.data), *options])
+    asked = Asked(data.as_posix(), named, ["policysim", "init", str(data), *options])
     roles = guess_roles(columns, asked)
-    features = guess_features(roles, asked, columns.later)
+    features = guess_features(roles, asked)
     if not features.chosen:
-        raise DataError(f"{name}: no column is left that can be a feature: it needs 2 or more values before treatment")
-    files = [_relative(path, out) for path in chosen.data]
-    text, screen = study_text(files, first.stem, out.as_posix(), roles, features, header=header)
+        raise DataError(f"{data.as_posix()}: no column is left that can be a feature, known before treatment")
+    text, screen = study_text(_relative(data, out), data.stem, out.as_posix(), roles, features, header=header)
     write_files(out.parent, {out.name: text.encode()})
     if chosen.json:
-        data = tomllib.loads(text)["data"]
-        print_json({"study": out.as_posix(), "rows": roles.treatment.n_rows, "records": features.n_records} | data)
+        found = {"rows": roles.treatment.n_rows, "records": features.n_records, "left_out": dict(features.left_out)}
+        print_json({"study": out.as_posix(), **found, **tomllib.loads(text)["data"]})
     else:
         say(screen)
     return 0

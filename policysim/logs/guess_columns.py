@@ -1,24 +1,22 @@
-"""The columns of a trial's files, and whether a row is a patient."""
+"""The columns of a trial's file, and whether a row is a patient."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
-from policysim.files.bad_rows import BadRows, DataError, level_of
-from policysim.files.columns_file import check_distinct
+from policysim.files.bad_rows import DataError, level_of
 from policysim.files.data_table import read_table
 from policysim.files.whole_folders import toml_text
 from policysim.logs import column_names as names
 from policysim.logs.column_summary import ColumnSummary, summarise
-from policysim.logs.log_source import JOINT, THREE_TABLES
-from policysim.logs.log_tables import LogTables, joined
+from policysim.logs.log_source import JOINT
+from policysim.logs.log_tables import joined
 from policysim.question.protocol import SILENT, Progress
 
 # Pairs of columns are compared: of so many it takes some ten seconds.
@@ -29,60 +27,26 @@ MOST_CODES = 20
 FULL_GRID = 0.7
 
 
-@dataclass(frozen=True, eq=False)
-class TrialColumns:
-    """The columns of a trial's file; or of three, in the order of the first one's rows.
-
-    Of three, `id` is the column by which they are joined ("": row by row), and `later` are those of the other two.
-    """
-
-    columns: Sequence[ColumnSummary]
-    id: str = ""
-    later: frozenset[str] = frozenset()
-
-
-def read_columns(paths: Sequence[Path], ids: str, *, header: bool, progress: Progress = SILENT) -> TrialColumns:
-    """The columns of one file, or of three: features, actions and outcomes.
-
-    Parameters
-    ----------
-    paths : sequence of Path
-        One or three.
-    ids : str
-        The column by which three are joined; "" for one that all of them have, named like an id, or else row by row.
-    header : bool
-        Whether CSV files begin with the names of their columns.
+def read_columns(path: Path, *, header: bool, progress: Progress = SILENT) -> list[ColumnSummary]:
+    """The columns of a file, CSV or Parquet; without a `header`, of a CSV file by their places.
 
     Raises
     ------
     DataError
-        For files that cannot be read, or of which three cannot be joined, or have another column in common.
+        For a file that cannot be read, or has too many columns.
     """
-    tables = [read_table(path, header=header) for path in paths]
-    rows = [np.arange(len(tables[0]))]
-    if len(tables) > 1:
-        shared = set(tables[0].columns).intersection(*(table.columns for table in tables))
-        ids = ids or min(filter(names.is_id, shared), default="")
-        log = LogTables(dict(zip(THREE_TABLES, tables, strict=True)), ids)
-        log.require([])
-        rows += log.matched(BadRows())
-    every = [name for table in tables for name in table.columns if table is tables[0] or name != ids]
-    check_distinct(", ".join(table.name for table in tables), every)
-    if len(every) > MOST_COLUMNS:
+    table = read_table(path, header=header)
+    if len(table.columns) > MOST_COLUMNS:
         raise DataError(
-            f"{tables[0].name}: has {len(every):,} columns; init compares each with each, and takes up to "
+            f"{table.name}: has {len(table.columns):,} columns; init compares each with each, and takes up to "
             f"{MOST_COLUMNS:,}: keep those that a treatment may depend on, or write the study by hand"
         )
-    progress.expect(len(every))
-    found: dict[str, ColumnSummary] = {}
-    for table, order in zip(tables, rows, strict=True):
-        for name in table.columns:
-            if name not in found:
-                found[name] = summarise(table[name].iloc[order], name)
-                progress.advance()
-    return TrialColumns(
-        list(found.values()), ids if len(tables) > 1 else "", frozenset(every) - frozenset(tables[0].columns)
-    )
+    progress.expect(len(table.columns))
+    found = []
+    for name in table.columns:
+        found.append(summarise(table[name], name))
+        progress.advance()
+    return found
 
 
 def together(parts: Sequence[ColumnSummary]) -> ColumnSummary:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -45,14 +45,13 @@ class Features:
 
     Attributes
     ----------
-    chosen, further : sequence of Candidate
-        In the file's order, those that fit into the domain, and those that would make it larger.
+    chosen : sequence of Candidate
+        In the file's order, those that fit into the domain.
     left_out : mapping of str to str
         Columns that are no features, and why.
     """
 
     chosen: Sequence[Candidate]
-    further: Sequence[Candidate]
     left_out: Mapping[str, str]
 
     @property
@@ -61,13 +60,8 @@ class Features:
         return math.prod(len(candidate.counts) for candidate in self.chosen)
 
 
-def guess_features(roles: Roles, asked: Asked, later_files: Collection[str] = ()) -> Features:
+def guess_features(roles: Roles, asked: Asked) -> Features:
     """Declare a feature for each remaining column that can be one, or for those that the user names.
-
-    Parameters
-    ----------
-    later_files : collection of str
-        Columns of files of actions and outcomes, which are none.
 
     Raises
     ------
@@ -78,31 +72,32 @@ def guess_features(roles: Roles, asked: Asked, later_files: Collection[str] = ()
     named = asked.named.features
     left_out: dict[str, str] = {}
     candidates: list[Candidate] = []
+    doubts: list[str] = []
     for column in roles.rest:
         later, unclear = _later(column, roles)
         if named:
             later, unclear = "" if column.name in named else "not named", ""
-        later = "in a file of what came later" if column.name in later_files else later
-        useless = _useless(column, roles.rest)
-        if later or useless:
-            left_out[column.name] = later or useless
+        if later or _useless(column):
+            left_out[column.name] = later or _useless(column)
             continue
-        candidate = _candidate(column, roles.treatment)
-        unclear = unclear or ("" if named else candidate.few)
-        if unclear:
+        candidates.append(_candidate(column, roles.treatment))
+        unclear = unclear or candidates[-1].few
+        if unclear and not named:
             asked.ask(f"shall {toml_text(column.name)} be a feature? {unclear}")
-        else:
-            candidates.append(candidate)
-    asked.answers["features"] = [candidate.binning.name for candidate in candidates]
+            doubts.append(column.name)
+    names_of = [candidate.binning.name for candidate in candidates]
+    asked.answers["features"] = [name for name in names_of if name not in doubts] or doubts
     asked.raise_if_any()
     chosen: list[Candidate] = []
     for candidate in candidates:
         if math.prod(len(one.counts) for one in (*chosen, candidate)) <= MOST_RECORDS:
             chosen.append(candidate)
-    return Features(chosen, [one for one in candidates if one not in chosen], left_out)
+        else:
+            left_out[candidate.binning.name] = f"for no more than {MOST_RECORDS:,} records"
+    return Features(chosen, left_out)
 
 
-def _useless(column: ColumnSummary, columns: Sequence[ColumnSummary]) -> str:
+def _useless(column: ColumnSummary) -> str:
     """Why a column can be no feature, whenever it was known; "" if it can."""
     if not column.name or column.n_distinct < 2:
         return "the same value in all rows" if column.name else "the column has no name"
@@ -110,12 +105,6 @@ def _useless(column: ColumnSummary, columns: Sequence[ColumnSummary]) -> str:
         return "numbers the rows, or is named like an id"
     if not column.is_numeric and column.n_distinct > MOST_WORDS:
         return f"{column.n_distinct:,} distinct values, not all of them usual numbers"
-    for place, other in enumerate(columns):
-        if other is column or other.n_distinct > MOST_WORDS or not other.decides(column):
-            continue
-        # Of two that decide each other, the first is one.
-        if place < columns.index(column) or not column.decides(other):
-            return f"{toml_text(other.name)} decides it"
     return ""
 
 
@@ -156,8 +145,8 @@ def _candidate(column: ColumnSummary, treatment: ColumnSummary) -> Candidate:
     cuts: list[float] = []
     if column.is_numeric:
         whole = list(map(float, column.values[1:]))
-        first = whole if column.n_distinct <= MOST_NUMBERS else list(round_cuts(column))
-        cuts = _merged(column, first, treatment) or first
+        first = whole if column.n_distinct <= MOST_NUMBERS else round_cuts(column)
+        cuts = _merged(column, first, treatment)
         # Levels as they are, where none were merged.
         cuts = [] if cuts == whole and column.n_distinct <= MOST_NUMBERS else cuts
     gaps = column.n_missing > 0
@@ -183,28 +172,23 @@ def _by_arm(column: ColumnSummary, cuts: Sequence[float], treatment: ColumnSumma
 
 
 def _merged(column: ColumnSummary, cuts: Sequence[float], treatment: ColumnSummary) -> list[float]:
-    """Some of the cuts: the bin with the fewest patients of an arm joins its smaller neighbour, until all have enough."""
+    """Those left as the bin with the fewest patients of an arm joins its smaller neighbour; at least one."""
     left = list(cuts)
-    while left and (table := _by_arm(column, left, treatment)[:-1]).min() < FEWEST_PATIENTS:
+    while len(left) > 1 and (table := _by_arm(column, left, treatment)[:-1]).min() < FEWEST_PATIENTS:
         worst = int(table.min(axis=1).argmin())
         sizes = [math.inf, *table.sum(axis=1).tolist(), math.inf]
         del left[worst - 1 if sizes[worst] <= sizes[worst + 2] else worst]
     return left
 
 
-def round_cuts(column: ColumnSummary) -> tuple[float, ...]:
-    """About the quartiles of a column of numbers, rounded; those of its distinct values if most rows share one."""
-    distinct = np.array(column.values, dtype=np.float64)
-    for values in (np.repeat(distinct, column.counts), distinct):
-        quartiles = np.quantile(values, [0.25, 0.5, 0.75])
-        most = (float(quartiles[2] - quartiles[0]) or column.high - column.low) / STEPS
-        if most <= TINY:
-            break
-        power = 10.0 ** math.floor(math.log10(most))
-        step = next((factor * power for factor in (5, 2) if factor * power <= most), power)
-        rounded = {round(float(q) / step) * step for q in quartiles}
-        # A step of 0.1 makes 0.30000000000000004.
-        cuts = sorted({float(f"{cut:.12g}") for cut in rounded if column.low < cut <= column.high})
-        if cuts:
-            return tuple(cuts)
-    return (float(column.values[column.n_distinct // 2]),)
+def round_cuts(column: ColumnSummary) -> list[float]:
+    """About the quartiles of a column of numbers, rounded; the commonest value if most rows have it."""
+    quartiles = np.quantile(np.repeat(np.array(column.values, dtype=np.float64), column.counts), [0.25, 0.5, 0.75])
+    most = float(quartiles[2] - quartiles[0]) / STEPS
+    if most <= TINY:
+        return [float(column.values[max(int(column.counts.argmax()), 1)])]
+    power = 10.0 ** math.floor(math.log10(most))
+    step = next((factor * power for factor in (5, 2) if factor * power <= most), power)
+    # A step of 0.1 makes 0.30000000000000004.
+    rounded = {float(f"{round(float(q) / step) * step:.12g}") for q in quartiles}
+    return sorted(cut for cut in rounded if column.low < cut <= column.high) or [float(quartiles[1])]

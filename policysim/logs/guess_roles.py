@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import math
 import shlex
 from collections.abc import Sequence
@@ -16,7 +14,7 @@ from policysim.files.bad_rows import DataError
 from policysim.files.whole_folders import toml_text
 from policysim.logs import column_names as names
 from policysim.logs.column_summary import ColumnSummary
-from policysim.logs.guess_columns import TrialColumns, not_a_patient, repeats, together
+from policysim.logs.guess_columns import not_a_patient, repeats, together
 from policysim.logs.outcomes import cannot_be_outcome, measured_again, status_columns
 from policysim.question.protocol import UsageError
 
@@ -56,7 +54,7 @@ class Named:
 
 @dataclass
 class Asked:
-    """What init asks about files called `source`: lines, and the options that answer them, for the command to type."""
+    """What init asks about a file called `source`: lines, and the options that answer them, for the command to type."""
 
     source: str
     named: Named = Named()
@@ -74,11 +72,11 @@ class Asked:
         words = [*self.command]
         for option, said in asdict(self.named).items():
             value = self.answers.get(option) or said
-            if not isinstance(value, str | float):
-                text = io.StringIO()
-                csv.writer(text, lineterminator="").writerow(value)
-                value = text.getvalue()
-            words += [f"--{option}", f"{value:g}" if isinstance(value, float) else value] if value else []
+            if isinstance(value, str | float):
+                text = value if isinstance(value, str) else f"{value:g}"
+            else:  # in quotes if they hold commas, as `cli.options.names` reads them
+                text = ",".join('"' + name.replace('"', '""') + '"' if {",", '"'} & {*name} else name for name in value)
+            words += [f"--{option}", text] if value else []
         if self.lines:
             raise UsageError("\n".join([*self.lines, f"Type: {shlex.join(words)}"]))
 
@@ -120,7 +118,7 @@ class Roles:
         return names.says(self.outcome.name, "harm") and not names.says(self.outcome.name, "benefit")
 
 
-def guess_roles(trial: TrialColumns, asked: Asked) -> Roles:
+def guess_roles(columns: Sequence[ColumnSummary], asked: Asked) -> Roles:
     """Say what the columns of a trial are.
 
     Raises
@@ -131,13 +129,14 @@ def guess_roles(trial: TrialColumns, asked: Asked) -> Roles:
     DataError
         If no column can be the treatment, or the outcome.
     """
-    named, columns = asked.named, trial.columns
+    named = asked.named
     said = _named_columns(columns, asked)
-    wrong = "" if named.id or trial.id else not_a_patient(columns, said)
+    wrong = "" if named.id else not_a_patient(columns, said)
     if wrong:
-        asked.ask(f"one row must be one patient, but {wrong}; if each row is a patient all the same: --id {NONE}")
+        all_the_same = f"if each row is a patient all the same, type it again with --id {NONE}"
+        raise UsageError(f"{asked.source}: one row must be one patient, but {wrong}; {all_the_same}")
     ids = [c.name for c in columns if names.is_id(c.name) and c.is_distinct and (c.is_whole or not c.is_numeric)]
-    own_id = trial.id or named.id or next(iter(ids), "")
+    own_id = named.id or next(iter(ids), "")
     left = [column for column in columns if column.name != own_id and said.get(column.name, "features") == "features"]
     by_name = {column.name: column for column in columns}
     parts = [by_name[name] for name in named.treatment] or _treatment(left, asked)
@@ -145,7 +144,7 @@ def guess_roles(trial: TrialColumns, asked: Asked) -> Roles:
     if treatment and not 2 <= treatment.n_distinct <= MOST_TREATMENTS:
         must = f"has {treatment.n_distinct:,} distinct values; a treatment needs 2 to {MOST_TREATMENTS}"
         raise UsageError(f"--treatment: {toml_text(treatment.name)} {must}")
-    left = [column for column in left if column not in parts]
+    left = [column for column in left if column not in parts and [column.name] != asked.answers.get("treatment")]
     time, outcome = by_name.get(named.time), by_name.get(named.outcome or named.event)
     if outcome is None:
         time, outcome = _outcome(left, treatment, asked)

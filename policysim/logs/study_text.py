@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 import tomllib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from pathlib import Path
 from string import Template
 
@@ -14,7 +14,7 @@ from policysim.files.whole_folders import toml_list, toml_number, toml_string, t
 from policysim.logs.column_names import words
 from policysim.logs.guess_features import Candidate, Features
 from policysim.logs.guess_roles import Roles
-from policysim.logs.log_source import CHECK, JOINT, THREE_TABLES
+from policysim.logs.log_source import CHECK, JOINT
 
 CONTROLS = {"placebo", "control", "none", "untreated", "standard", "usual", "soc", "no", "observation", "obs"}
 YES = ("1", "y", "yes")
@@ -23,14 +23,14 @@ TEXTS = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="ut
 
 
 def study_text(
-    files: Sequence[str], stem: str, study: str, roles: Roles, features: Features, *, header: bool = True
+    file: str, stem: str, study: str, roles: Roles, features: Features, *, header: bool = True
 ) -> tuple[str, str]:
     """The text of a study, and what the screen says of it.
 
     Parameters
     ----------
-    files : sequence of str
-        The data, as the study names them: one file, or features, actions and outcomes.
+    file : str
+        The data, as the study names them.
     stem : str
         What they are called in the title.
     study : str
@@ -39,20 +39,15 @@ def study_text(
         Whether the file's first line names its columns.
     """
     treatment, joined, chosen = roles.treatment, [part.name for part in roles.joined], features.chosen
-    roles_of_files = JOINT.join(
-        f"{role} = {toml_string(file)}" for role, file in zip(THREE_TABLES, files, strict=False)
-    )
-    file = toml_string(files[0]) if len(files) == 1 else f"{{ {roles_of_files} }}"
     gaps = [column for column in (treatment, roles.outcome, roles.time) if column and column.n_missing]
     without = JOINT.join(f"{toml_safe(toml_text(column.name))} ({column.n_missing:,})" for column in gaps)
-    further = _lines(f"# {_declared(one)}" for one in features.further)
     left_out = _lines(f"# {toml_text(name)}: {toml_safe(reason)}" for name, reason in features.left_out.items())
     better = f"{toml_text(roles.outcome.name)}, {'less' if roles.harmful else 'more'} is better"
     slots = {
-        "files": toml_safe(JOINT.join(files)),
+        "data": toml_safe(file),
         "rows": f"{treatment.n_rows:,}",
         "title": toml_string(f"What does choosing treatments privately cost the patients of {stem}?"),
-        "file": file if header else f"{file}\nheader = false",
+        "file": toml_string(file) + ("" if header else "\nheader = false"),
         "id": _filled("id", id=toml_string(roles.id)) if roles.id else "",
         "treatment": toml_list(joined) if joined else toml_string(treatment.name),
         "arms": _arms(roles),
@@ -65,7 +60,6 @@ def study_text(
         "n_features": str(len(chosen)),
         "records": f"{features.n_records:,}",
         "sizes": " × ".join(str(len(candidate.counts)) for candidate in chosen),
-        "further": _filled("further", further=further) if further else "",
         "left_out": _filled("left_out", left_out=left_out) if left_out else "",
         "policies": toml_list(WITHOUT_DEATHS),
         "by": toml_list([candidate.binning.name for candidate in chosen[:2]]),
