@@ -13,7 +13,7 @@ from envs.toml_reader import unknown
 from policysim.files.bad_rows import DataError
 from policysim.files.whole_folders import toml_text
 from policysim.logs import column_names as names
-from policysim.logs.column_summary import ColumnSummary
+from policysim.logs.column_summary import ROWS_EACH, ColumnSummary
 from policysim.logs.guess_columns import not_a_patient, repeats, together
 from policysim.logs.outcomes import cannot_be_outcome, measured_again, status_columns
 from policysim.question.protocol import UsageError
@@ -169,9 +169,8 @@ def _named_columns(columns: Sequence[ColumnSummary], asked: Asked) -> dict[str, 
     named, by_name = asked.named, {column.name: column for column in columns}
     found: dict[str, str] = {}
     for option, value in asdict(named).items():
-        for name in [] if isinstance(value, float) else filter(None, [value] if isinstance(value, str) else value):
-            if (option, name) == ("id", NONE):
-                continue
+        said = [] if isinstance(value, float) else [value] if isinstance(value, str) else value
+        for name in (name for name in said if name and (option, name) != ("id", NONE)):
             if name not in by_name:
                 raise UsageError(f"--{option}: {asked.source}: {unknown('column', name, list(by_name))}")
             if name in found:
@@ -180,18 +179,18 @@ def _named_columns(columns: Sequence[ColumnSummary], asked: Asked) -> dict[str, 
     if bool(named.time) != bool(named.event) or (named.time and named.outcome):
         raise UsageError("--time and --event go together, without --outcome: that is to be free of the event")
     if named.id in by_name and not by_name[named.id].is_distinct:
-        wrong = f"one row must be one patient, but {repeats(by_name[named.id], columns)}"
-        raise UsageError(f"{asked.source}: --id {named.id}: {wrong}")
+        raise UsageError(f"{asked.source}: one row must be one patient, but {repeats(by_name[named.id], columns)}")
     return found
 
 
 def _treatment(columns: Sequence[ColumnSummary], asked: Asked) -> Sequence[ColumnSummary]:
     """The one column named like a treatment; else it is asked."""
     known = [column for column in columns if names.is_fixed(column.name) or names.is_before(column.name)]
-    possible = [c for c in columns if c.name and 2 <= c.n_distinct <= MOST_TREATMENTS and c not in known]
-    telling = [column for column in possible if names.is_treatment(column.name)]
+    fitting = [c for c in columns if c.name and 2 <= c.n_distinct <= MOST_TREATMENTS and c not in known]
+    telling = [column for column in fitting if names.is_treatment(column.name)]
+    possible = [column for column in fitting if column in telling or column.counts.min() >= ROWS_EACH]
     if not possible:
-        must = f"it needs 2 to {MOST_TREATMENTS} distinct values"
+        must = f"it needs 2 to {MOST_TREATMENTS} distinct values, each of {ROWS_EACH} patients"
         raise DataError(f"{asked.source}: no column can be the treatment: {must}; columns: {_listed(columns)}")
     if len(telling) == 1:
         return telling
@@ -234,8 +233,7 @@ def _outcome(
 
 
 def _listed(columns: Sequence[ColumnSummary]) -> str:
-    rest = len(columns) - MOST_SHOWN
-    return ", ".join(toml_text(column.name) for column in columns[:MOST_SHOWN]) + (f" and {rest} more" * (rest > 0))
+    return ", ".join(toml_text(column.name) for column in columns[:MOST_SHOWN]) + ", ..." * (len(columns) > MOST_SHOWN)
 
 
 def _doubt(column: ColumnSummary, columns: Sequence[ColumnSummary]) -> str:
