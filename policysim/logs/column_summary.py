@@ -92,7 +92,7 @@ class ColumnSummary:
     def shown(self, most: int = 5) -> str:
         """The first values, for messages."""
         found = [toml_text(str(level_of(value))) for value in self.values[:most]]
-        return ", ".join(found) + (", ..." if self.n_distinct > most else "")
+        return (", ".join(found) or "no values") + (", ..." if self.n_distinct > most else "")
 
     def decides(self, other: ColumnSummary) -> bool:
         """Whether each value of this column goes with one value of the other, and enough rows say so."""

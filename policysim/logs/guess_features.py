@@ -77,8 +77,8 @@ def guess_features(roles: Roles, asked: Asked) -> Features:
         later, unclear = _later(column, roles)
         if named:
             later, unclear = "" if column.name in named else "not named", ""
-        if later or _useless(column):
-            left_out[column.name] = later or _useless(column)
+        if _useless(column) or later:
+            left_out[column.name] = _useless(column) or later
             continue
         candidates.append(_candidate(column, roles.treatment))
         unclear = unclear or candidates[-1].few

@@ -137,8 +137,8 @@ def guess_roles(columns: Sequence[ColumnSummary], asked: Asked) -> Roles:
         raise UsageError(f"{asked.source}: one row must be one patient, but {wrong}; {all_the_same}")
     ids = [c.name for c in columns if names.is_id(c.name) and c.is_distinct and (c.is_whole or not c.is_numeric)]
     own_id = named.id or next(iter(ids), "")
-    left = [column for column in columns if column.name != own_id and said.get(column.name, "features") == "features"]
-    by_name = {column.name: column for column in columns}
+    left = [column for column in columns if column.name != own_id and column.name not in said]
+    by_name = {column.name: column for column in columns if column.name}
     parts = [by_name[name] for name in named.treatment] or _treatment(left, asked)
     treatment = parts[0] if len(parts) == 1 else together(parts) if parts else None
     if treatment and not 2 <= treatment.n_distinct <= MOST_TREATMENTS:
@@ -160,13 +160,13 @@ def guess_roles(columns: Sequence[ColumnSummary], asked: Asked) -> Roles:
         time=time,
         horizon=_horizon(time, outcome, treatment, asked) if time else 0.0,
         id=own_id if own_id in by_name else "",
-        rest=[column for column in left if column is not outcome and column is not time],
+        rest=[c for c in columns if c in left or c.name in named.features if c is not outcome and c is not time],
     )
 
 
 def _named_columns(columns: Sequence[ColumnSummary], asked: Asked) -> dict[str, str]:
     """What each column is that the user names; it is one thing."""
-    named, by_name = asked.named, {column.name: column for column in columns}
+    named, by_name = asked.named, {column.name: column for column in columns if column.name}
     found: dict[str, str] = {}
     for option, value in asdict(named).items():
         said = [] if isinstance(value, float) else [value] if isinstance(value, str) else value
