@@ -13,7 +13,7 @@ from side_by_side import machine, markdown, seconds
 from policysim.files.bad_rows import DataError
 from policysim.files.columns_file import open_columns
 from policysim.files.data_table import read_table
-from policysim.logs.guess_columns import trial_columns
+from policysim.logs.guess_columns import read_columns
 from policysim.logs.load_log import load_log
 from policysim.study.study_reader import load_study
 
@@ -44,7 +44,7 @@ def write(folder: Path, n_columns: int) -> Path:
 def refused(path: Path) -> None:
     """What init does with so many columns."""
     try:
-        trial_columns([path], "", header=True)
+        read_columns(path, header=True)
     except DataError:
         return
 

@@ -70,11 +70,13 @@ def guess_features(roles: Roles, asked: Asked) -> Features:
         few patients; with the command that takes the others. Nothing is asked where the user names the features.
     """
     named = asked.named.features
+    numbered = NumberedNames([*(column.name for column in roles.rest), roles.outcome.name])
+    after = [c for c in roles.rest if names.is_after(c.name) or numbered.start_of(c.name)]
     left_out: dict[str, str] = {}
     candidates: list[Candidate] = []
     doubts: list[str] = []
     for column in roles.rest:
-        later, unclear = _later(column, roles)
+        later, unclear = _later(column, roles, numbered, after)
         if named:
             later, unclear = "" if column.name in named else "not named", ""
         if _useless(column) or later:
@@ -108,13 +110,14 @@ def _useless(column: ColumnSummary) -> str:
     return ""
 
 
-def _later(column: ColumnSummary, roles: Roles) -> tuple[str, str]:
+def _later(
+    column: ColumnSummary, roles: Roles, numbered: NumberedNames, after: Sequence[ColumnSummary]
+) -> tuple[str, str]:
     """Why a column was known only after treatment, or tells it; and why that may be, but is not clear."""
     name, treatment, outcome = column.name, roles.treatment, roles.outcome
     reveals = column.n_distinct <= MOST_TREATMENTS and (treatment.decides(column) or column.decides(treatment))
     if reveals or names.is_fixed(name) or names.is_before(name):
         return "one of it and the treatment decides the other" if reveals else "", ""
-    numbered = NumberedNames([*(other.name for other in roles.rest), outcome.name])
     clear = {
         "its number makes it a later measurement": numbered.start_of(name) is not None,
         "named after the treatment": any(stem in name.lower() for stem in names.TREATMENT_STEMS),
@@ -122,11 +125,11 @@ def _later(column: ColumnSummary, roles: Roles) -> tuple[str, str]:
         "decides the outcome": decides_outcome(column, outcome),
     }
     number, of_outcome = (max(map(int, re.findall(r"\d{2,9}", text)), default=0) for text in (name, outcome.name))
-    telling = (other for other in (outcome, *roles.rest) if other is outcome or names.is_after(other.name))
+    told = (_tells_gaps(column, other) or _tells_gaps(other, column) for other in (outcome, *after))
     unclear = {
         "its number may make it a later measurement than another's": numbered.earlier_measurement(name) is not None,
         "its number may make it as late as the outcome": number >= of_outcome > 0,
-        "it is missing where something later is, or by what that was": any(_tells_gaps(c, column) for c in telling),
+        "what it is, or where it is missing, goes with gaps in something later, or with what that was": any(told),
     }
     reason, doubt = (next((why for why, holds in reasons.items() if holds), "") for reasons in (clear, unclear))
     return reason, doubt

@@ -200,7 +200,7 @@ def test_a_file_that_vanishes_changes_or_cannot_be_read_is_named(tmp_path, monke
     with pytest.raises(DataError, match=r"0001\.csv: was changed while it was read"):
         count_log(source, Workers())
     monkeypatch.undo()
-    part.write_bytes(b"\xff\xfe\x00")
+    part.write_bytes(b"\x81\xfe\x00")
     with pytest.raises(DataError, match=r"0001\.csv: must be UTF-8 text"):
         count_log(source, Workers())
     part.unlink()

@@ -4,7 +4,7 @@ import hypothesis.strategies as st
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 
 from policysim.files.bad_rows import DataError
 from policysim.logs.column_summary import summarise
@@ -336,8 +336,16 @@ def test_gaps_that_go_with_something_later_are_asked_for():
         made = summaries(frame.drop(columns="gain") if outcome == "death" else frame)
         lines, command = asked(made, outcome=outcome)
         assert [line.split()[1] for line in lines] == doubtful
-        assert all(line.endswith("it is missing where something later is, or by what that was") for line in lines)
+        assert all("goes with gaps in something later, or with what that was" in line for line in lines)
         assert command == f"--outcome {outcome} --features {'sex,weight' if outcome == 'death' else 'sex'}"
+
+
+def test_a_column_that_tells_gaps_in_a_later_one_is_asked_for():
+    cd496 = np.where(np.arange(N) % 5 == 0, np.nan, np.arange(N))
+    told = summaries(pd.DataFrame({"cd496": cd496, "r": np.isnan(cd496) * 1}))
+    lines, command = asked([*columns(arm=[0, 1], success=[0, 1], cd40=range(50), ward=[0, 1]), *told])
+    assert [line.split()[1] for line in lines] == ["r"]
+    assert command == "--features cd40,ward"
 
 
 def test_what_tells_the_treatment_or_the_outcome_is_left_out():
@@ -457,6 +465,7 @@ def test_a_control_comes_first():
     assert [name for _, name in treatment_names(found)] == ["Placebo pill", "drug A", "drug B"]
 
 
+@settings(max_examples=30)
 @given(st.lists(st.tuples(*[st.sampled_from([0.0, 1.0, 2.5, "a", "b c", ""])] * 3), min_size=2, max_size=12))
 def test_joined_columns_are_the_same_as_in_the_log(rows):
     frame = pd.DataFrame(rows, columns=["x", "y", "z"]).astype(str)

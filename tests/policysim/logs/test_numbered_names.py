@@ -5,8 +5,8 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from policysim.logs.column_names import DIGITS, NumberedNames, words
-from policysim.logs.outcomes import measured_again
+from policysim.logs.column_names import DIGITS, words
+from policysim.logs.outcomes import NumberedNames, measured_again
 
 STEMS = st.sampled_from(["cd4", "cd", "bp_", "x", "score", "death", "pain_week", "9", "a b", "größe"])
 NUMBERS = st.sampled_from(["", "0", "1", "2", "7", "00", "01", "10", "12", "20", "28", "90", "420", "1234567890"])
