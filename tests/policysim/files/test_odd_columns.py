@@ -18,7 +18,11 @@ from policysim.logs.guess_columns import MOST_COLUMNS
 from policysim.trials import splits
 
 N = 60
-ARMS, AGES, WELL = [["a", "b"][i % 2] for i in range(N)], [i // 2 % 3 for i in range(N)], [i % 5 % 2 for i in range(N)]
+ARMS, AGES, WELL = (
+    [["a", "b"][i % 2] for i in range(N)],
+    [i // 2 % 3 for i in range(N)],
+    [i % 5 % 2 for i in range(4 * N)],
+)
 NESTED = {
     "list": pa.array([[1, 2]] * N),
     "list of nothing first": pa.array([None, [1, None]] * (N // 2)),
@@ -104,7 +108,7 @@ def test_a_list_in_a_data_frame_is_told_too():
 def tricky(tmp_path):
     """A CSV file whose names and values would steer a terminal and break a page."""
     age, arms = "a\x1b[31mge\n\u202e", ("x\x1b]0;owned\x07", "y\u202eexe")
-    rows = [f'"{arms[i % 2]}",{i // 2 % 3},{i % 5 % 2}\n' for i in range(N)]
+    rows = [f'"{arms[i % 2]}",{i // 2 % 3},{i % 5 % 2}\n' for i in range(4 * N)]
     path = tmp_path / "trial.csv"
     path.write_text(f'arm,"{age}",well\n' + "".join(rows), encoding="utf-8", newline="")
     return path

@@ -252,7 +252,7 @@ def test_the_command_line_takes_a_table_without_a_header(trial, tmp_path, capsys
         "which column is the treatment, or which make it together",
         "which column is the outcome",
     ]
-    assert asked[2] == f"policysim: Type: policysim init {path} --no-header --treatment 3 --outcome 0"
+    assert asked[2] == f"policysim: Type: policysim init {path} --no-header --treatment 0 --outcome 1"
     assert main(["init", str(path), "--no-header", "--treatment", "3,4", "--outcome", "1"]) == 0
     assert 'treatment = ["3", "4"]  # CHECK' in path.with_suffix(".toml").read_text(encoding="utf-8")
     capsys.readouterr()
