@@ -22,7 +22,6 @@ from policysim.logs.guess_features import MOST_RECORDS
 from policysim.logs.load_log import load_log
 from policysim.question.protocol import UsageError
 
-
 NAMED = ("--treatment", "arms", "--outcome", "cens")
 KNOWN = ("--features", "age,wtkg,karnof,gender,strat,cd40")
 

@@ -8,7 +8,6 @@ import policysim as ps
 from envs.toml_reader import InputFileError
 from policysim.cli.main import main
 from policysim.files.bad_rows import DataError
-from policysim.logs.load_log import load_log
 from policysim.logs.log_source import Binning
 
 SECTION = """
@@ -253,7 +252,7 @@ def test_the_command_line_takes_a_table_without_a_header(trial, tmp_path, capsys
         "which column is the outcome",
     ]
     assert asked[2] == f"policysim: Type: policysim init {path} --no-header --treatment 0 --outcome 1"
-    assert main(["init", str(path), "--no-header", "--treatment", "3,4", "--outcome", "1"]) == 0
+    assert main(["init", str(path), "--no-header", "--treatment", "3,4", "--outcome", "1", "--features", "2"]) == 0
     assert 'treatment = ["3", "4"]  # CHECK' in path.with_suffix(".toml").read_text(encoding="utf-8")
     capsys.readouterr()
     assert main(["compare", str(path.with_suffix(".toml")), "--out", str(tmp_path / "out"), "--policy", "uniform"]) == 0
