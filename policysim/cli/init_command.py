@@ -53,7 +53,7 @@ def run(chosen: argparse.Namespace) -> int:
     """Write a study file from a trial's data, with a comment on every guess."""
     from policysim.files.bad_rows import DataError
     from policysim.files.terminal import say
-    from policysim.files.whole_folders import print_json, progress_bar, write_files
+    from policysim.files.whole_folders import print_json, write_files
     from policysim.logs.guess_columns import read_columns
     from policysim.logs.guess_features import guess_features
     from policysim.logs.guess_roles import Asked, Named, guess_roles
@@ -66,12 +66,10 @@ def run(chosen: argparse.Namespace) -> int:
         raise UsageError(f"--out must end in .toml, got {str(out)!r}")
     if out.exists():
         raise UsageError(f"{out.as_posix()} exists already: remove it, or choose another with --out FILE.toml")
-    with progress_bar("column") as progress:
-        columns = read_columns(data, header=header, progress=progress)
     options = [*([] if header else ["--no-header"]), *(["--out", str(chosen.out)] if chosen.out else [])]
     named = Named(**{option.name: getattr(chosen, option.name) for option in fields(Named)})
     asked = Asked(data.as_posix(), named, ["policysim", "init", str(data), *options])
-    roles = guess_roles(columns, asked)
+    roles = guess_roles(read_columns(data, header=header), asked)
     features = guess_features(roles, asked)
     if not features.chosen:
         raise DataError(f"{data.as_posix()}: no column is left that can be a feature, known before treatment")

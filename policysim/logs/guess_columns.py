@@ -17,7 +17,6 @@ from policysim.logs import column_names as names
 from policysim.logs.column_summary import ColumnSummary, summarise
 from policysim.logs.log_source import JOINT
 from policysim.logs.log_tables import joined
-from policysim.question.protocol import SILENT, Progress
 
 # Pairs of columns are compared: of so many it takes some ten seconds.
 MOST_COLUMNS = 1_000
@@ -27,7 +26,7 @@ MOST_CODES = 20
 FULL_GRID = 0.7
 
 
-def read_columns(path: Path, *, header: bool, progress: Progress = SILENT) -> list[ColumnSummary]:
+def read_columns(path: Path, *, header: bool) -> list[ColumnSummary]:
     """The columns of a file, CSV or Parquet; without a `header`, of a CSV file by their places.
 
     Raises
@@ -41,12 +40,7 @@ def read_columns(path: Path, *, header: bool, progress: Progress = SILENT) -> li
             f"{table.name}: has {len(table.columns):,} columns; init compares each with each, and takes up to "
             f"{MOST_COLUMNS:,}: keep those that a treatment may depend on, or write the study by hand"
         )
-    progress.expect(len(table.columns))
-    found = []
-    for name in table.columns:
-        found.append(summarise(table[name], name))
-        progress.advance()
-    return found
+    return [summarise(table[name], name) for name in table.columns]
 
 
 def together(parts: Sequence[ColumnSummary]) -> ColumnSummary:

@@ -213,7 +213,8 @@ def _outcome(
     times = [c for c in columns if c.n_distinct > 2 and (names.is_time_to_event(c.name) or names.is_time(c.name))]
     followed = bool(times and events and all(column in events for column in telling))
     # 1 of "cens" may be either.
-    if followed and len(times) == len(events) == 1 and not names.says(events[0].name, "later"):
+    clear = len(times) == len(events) == 1 and events[0].values == (0.0, 1.0)
+    if followed and clear and not names.says(events[0].name, "later"):
         return times[0], events[0]
     if len(telling) == 1 and not followed:
         return None, telling[0]

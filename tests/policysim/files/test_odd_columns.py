@@ -19,6 +19,34 @@ from policysim.trials import splits
 
 N = 60
 ARMS, AGES, WELL = [["a", "b"][i % 2] for i in range(N)], [i // 2 % 3 for i in range(N)], [i % 5 % 2 for i in range(N)]
+NESTED = {
+    "list": pa.array([[1, 2]] * N),
+    "list of nothing first": pa.array([None, [1, None]] * (N // 2)),
+    "empty lists": pa.array([[]] * N),
+    "fixed list": pa.array([[1, 2]] * N, pa.list_(pa.int64(), 2)),
+    "struct": pa.array([{"x": 1}] * N),
+    "map": pa.array([[("k", 1)]] * N, pa.map_(pa.string(), pa.int64())),
+    "bytes": pa.array([b"\xff"] * N),
+}
+TIME = datetime.datetime(2020, 1, 1)
+SINGLE = {
+    "decimal": pa.array([decimal.Decimal("1.50"), decimal.Decimal(2)] * (N // 2)),
+    "time zone": pa.array([TIME, TIME + datetime.timedelta(1)] * (N // 2), pa.timestamp("us", tz="Europe/Zurich")),
+    "dictionary": pa.array(["u", "v"] * (N // 2)).dictionary_encode(),
+    "no value": pa.array([None] * N, pa.list_(pa.int64())),
+    "unsigned": pa.array([2**64 - 1, 0] * (N // 2), pa.uint64()),
+}
+STUDY = """seed = 1
+[data]
+file = "{file}"
+treatment = "arm"
+propensity = "equal"
+outcome = {{ well = 1.0 }}
+[data.features]
+{feature}
+[compare]
+policies = ["exponential"]
+"""
 
 
 @pytest.fixture
