@@ -6,8 +6,9 @@ risks by features and the ratio that of the treatment. This is complementary log
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -51,7 +52,13 @@ class Fit:
     log_likelihood: float
 
 
-def fit(design: FloatArray, happened: FloatArray, precision: FloatArray) -> Fit:
+def fit(
+    design: FloatArray,
+    happened: FloatArray,
+    precision: FloatArray,
+    counts: FloatArray | None = None,
+    start: FloatArray | None = None,
+) -> Fit:
     """P = 1 - exp(-exp(design @ b)) by Fisher's scoring, with independent normal priors of mean 0 on b.
 
     The score of a patient is (y - P) h / P and the information h² exp(-h) / P, with h = exp(design @ b).
@@ -64,20 +71,26 @@ def fit(design: FloatArray, happened: FloatArray, precision: FloatArray) -> Fit:
         0 or 1.
     precision : array, (p,)
         1 / variance of the priors; 0 where there is none.
+    counts : array, (n,), optional
+        How often each patient counts; once by default.
+    start : array, (p,), optional
+        Where the search begins; at no effects by default.
     """
+    counts = np.ones(len(happened)) if counts is None else counts
 
     def log_posterior(coefficients: FloatArray) -> float:
         hazard = np.exp(design @ coefficients)
-        likelihood = np.where(happened == 1, np.log(-np.expm1(-hazard)), -hazard).sum()
+        likelihood = counts @ np.where(happened == 1, np.log(-np.expm1(-hazard)), -hazard)
         return float(likelihood - precision @ coefficients**2 / 2)
 
-    found = np.zeros(design.shape[1])
-    found[0] = np.log(-np.log1p(-happened.mean()))
+    found = np.zeros(design.shape[1]) if start is None else start
+    if start is None:
+        found[0] = np.log(-np.log1p(-np.average(happened, weights=counts)))
     for _ in range(100):
         hazard = np.exp(design @ found)
         chance = -np.expm1(-hazard)
-        score = design.T @ ((happened - chance) * hazard / chance) - precision * found
-        information = (design.T * (hazard**2 * np.exp(-hazard) / chance)) @ design + np.diag(precision)
+        score = design.T @ (counts * (happened - chance) * hazard / chance) - precision * found
+        information = (design.T * (counts * hazard**2 * np.exp(-hazard) / chance)) @ design + np.diag(precision)
         step = np.linalg.solve(information, score)
         if np.abs(step).max() < TOLERANCE:
             return Fit(found, np.linalg.inv(information), log_posterior(found) + float(precision @ found**2) / 2)
@@ -115,38 +128,90 @@ class Hazard:
     ratios: Mapping[str, Estimate]
     risks: Mapping[str, list[float]]
     combined: float  # p-value of a departure from the product of the two ratios in those who got both
+    estimates: FloatArray  # of the regression that it is made of
 
 
-def fit_hazard(patients: pd.DataFrame, half: NDArray[np.bool_], outcome: str) -> Hazard:
-    """The hazard of an outcome, fitted on a half."""
+def most_common(patients: pd.DataFrame) -> dict[str, int]:
+    """The place of the most common level of each feature."""
+    return {feature: int(indicators(patients, [feature]).sum(axis=0).argmax()) for feature in FEATURES}
+
+
+def relative_risks(estimates: FloatArray, references: Mapping[str, int]) -> dict[str, list[float]]:
+    """Of each level, against the reference of its feature."""
+    risks, start = {}, N_FIXED
+    for feature in FEATURES:
+        logs = estimates[start : start + len(levels_of(feature))]
+        risks[feature] = np.exp(logs - logs[references[feature]]).tolist()
+        start += len(logs)
+    return risks
+
+
+def reference_row(references: Mapping[str, int]) -> FloatArray:
+    """The row of a design for an untreated patient with the reference of each feature."""
+    own = [np.arange(len(levels_of(feature))) == references[feature] for feature in FEATURES]
+    return np.concatenate([[1.0], np.zeros(N_FIXED - 1), *own])
+
+
+def fit_hazard(patients: pd.DataFrame, outcome: str) -> Hazard:
+    """The hazard of an outcome."""
     design = design_of(indicators(patients), given(patients))
     happened = patients[outcome].to_numpy(dtype=np.float64)
     precision = precision_of(design)
-    found = fit(design[half], happened[half], precision)
-    both = np.column_stack([design, design[:, 1] * design[:, 2]])
-    with_both = fit(both[half], happened[half], np.append(precision, 0.0))
-    risks, reference, start = {}, np.zeros(design.shape[1]), N_FIXED
-    reference[0] = 1
-    for feature in FEATURES:
-        levels = levels_of(feature)
-        logs = found.estimates[start : start + len(levels)]
-        most_common = int(design[:, start : start + len(levels)].sum(axis=0).argmax())
-        reference[start + most_common] = 1
-        risks[feature] = np.exp(logs - logs[most_common]).tolist()
-        start += len(levels)
+    found = fit(design, happened, precision)
+    with_both = fit(np.column_stack([design, design[:, 1] * design[:, 2]]), happened, np.append(precision, 0.0))
+    references = most_common(patients)
+    reference = reference_row(references)
     return Hazard(
         baseline=Estimate.exp(float(reference @ found.estimates), float(reference @ found.covariance @ reference)),
         ratios={
             drug: Estimate.exp(float(found.estimates[1 + place]), float(found.covariance[1 + place, 1 + place]))
             for place, drug in enumerate(ARMS["a3"])
         },
-        risks=risks,
+        risks=relative_risks(found.estimates, references),
         combined=float(chi2.sf(max(0.0, 2 * (with_both.log_likelihood - found.log_likelihood)), 1)),
+        estimates=found.estimates,
     )
 
 
-def telling_deficits(columns: pd.DataFrame, patients: pd.DataFrame, half: NDArray[np.bool_]) -> list[str]:
-    """The deficits that tell about death beside the other features, chosen in steps in a half.
+def refits(patients: pd.DataFrame, found: Mapping[str, Hazard], seed: int, draws: int) -> Iterator[dict[str, Any]]:
+    """Everything that is fitted, fitted again to patients who are drawn anew, with replacement, within each arm.
+
+    All arms are drawn at once, and all outcomes are fitted to the same patients: what is estimated together, or against
+    the same controls, moves together (the bootstrap; Efron & Tibshirani 1993). What a state at six months loses is
+    drawn, too: evenly between the mild end and the severe one.
+
+    Parameters
+    ----------
+    patients : DataFrame
+        As records.
+    found : mapping of str to Hazard
+        Each outcome's, fitted to them: where the search begins.
+    seed, draws : int
+
+    Yields
+    ------
+    dict
+        The estimates of each outcome, (p,), by its name, and "weights", a mapping of event to number.
+    """
+    rng = np.random.default_rng(seed)
+    design = design_of(indicators(patients), given(patients))
+    precision, columns = precision_of(design), {each: patients[each].to_numpy(dtype=np.float64) for each in OUTCOMES}
+    arms = [np.flatnonzero(patients["arm"] == arm) for arm in ARMS]
+    mild, severe = ({**LOSSES[end]} for end in ("mild", "severe"))
+    for _ in range(draws):
+        drawn = np.concatenate([rng.choice(of_arm, len(of_arm)) for of_arm in arms])
+        counts = np.bincount(drawn, minlength=len(patients)).astype(np.float64)
+        there = np.flatnonzero(counts)
+        at = rng.random()
+        losses = {state: mild[state] + at * (severe[state] - mild[state]) for state in mild}
+        yield {
+            outcome: fit(design[there], column[there], precision, counts[there], found[outcome].estimates).estimates
+            for outcome, column in columns.items()
+        } | {"weights": weights_of(patients.iloc[drawn], losses)}
+
+
+def telling_deficits(columns: pd.DataFrame, patients: pd.DataFrame) -> list[str]:
+    """The deficits that tell about death beside the other features, chosen in steps.
 
     Each step takes the deficit whose three answers raise the likelihood most, while twice the gain is more than 2 log
     of the number of deaths: the Bayesian information criterion for events (Volinsky & Raftery 2000).
@@ -157,14 +222,13 @@ def telling_deficits(columns: pd.DataFrame, patients: pd.DataFrame, half: NDArra
         The trial's own.
     patients : DataFrame
         The same patients as records.
-    half : array of bool, (n,)
     """
     others = indicators(patients, [feature for feature in FEATURES if feature not in ("arm_weakness", "hemianopia")])
-    happened = patients.loc[half, DEATH].to_numpy(dtype=np.float64)
+    happened = patients[DEATH].to_numpy(dtype=np.float64)
 
     def likelihood(chosen: Sequence[str]) -> float:
         answers = [(columns[name] == answer).to_numpy(dtype=np.float64) for name in chosen for answer in "NYC"]
-        design = design_of(np.column_stack([others, *answers]), given(patients))[half]
+        design = design_of(np.column_stack([others, *answers]), given(patients))
         return fit(design, happened, precision_of(design)).log_likelihood
 
     taken: list[str] = []
@@ -176,6 +240,23 @@ def telling_deficits(columns: pd.DataFrame, patients: pd.DataFrame, half: NDArra
         taken.append(best)
 
 
+def lost_by(patients: pd.DataFrame, losses: Mapping[str, float]) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Least squares of what was lost at six months: the coefficients, outcomes first; their solver; the residuals."""
+    known = patients[patients["outcome_6m"].notna()]
+    design = np.column_stack([known[list(OUTCOMES)].to_numpy(dtype=np.float64), indicators(known)])
+    solver = np.linalg.pinv(design.T @ design, hermitian=True) @ design.T
+    lost = known["outcome_6m"].map(losses).to_numpy(dtype=np.float64)
+    estimates = solver @ lost
+    return estimates, solver, lost - design @ estimates
+
+
+def weights_of(patients: pd.DataFrame, losses: Mapping[str, float]) -> dict[str, float]:
+    """What each event costs beside a death within 14 days, never less than nothing."""
+    estimates = lost_by(patients, losses)[0]
+    of_death = estimates[OUTCOMES.index(DEATH)]
+    return {event: max(0.0, float(estimates[OUTCOMES.index(event)] / of_death)) for event in EVENTS}
+
+
 def fit_weights(patients: pd.DataFrame) -> dict[str, Estimate]:
     """What an event costs beside a death within 14 days, which costs 1.
 
@@ -183,14 +264,10 @@ def fit_weights(patients: pd.DataFrame) -> dict[str, Estimate]:
     up. A weight is the coefficient of the event over that of death; the interval holds the 95 % intervals of all
     `LOSSES` (delta method, with variances that do not assume equal ones).
     """
-    known = patients[patients["outcome_6m"].notna()]
-    design = np.column_stack([known[list(OUTCOMES)].to_numpy(dtype=np.float64), indicators(known)])
-    solver = np.linalg.pinv(design)
     found: dict[str, list[Estimate]] = {event: [] for event in EVENTS}
     for losses in LOSSES.values():
-        lost = known["outcome_6m"].map(losses).to_numpy(dtype=np.float64)
-        estimates = solver @ lost
-        covariance = (solver * (lost - design @ estimates) ** 2) @ solver.T
+        estimates, solver, residuals = lost_by(patients, losses)
+        covariance = (solver * residuals**2) @ solver.T
         death = OUTCOMES.index(DEATH)
         for place, event in enumerate(EVENTS):
             weight = float(estimates[place] / estimates[death])
