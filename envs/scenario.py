@@ -5,8 +5,9 @@ Scenario files (`envs/scenarios/*.toml`, or your own) hold one each; `envs.scena
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 from envs.records import Level, RecordSpace
 
@@ -172,6 +173,25 @@ class EventModel:
 
 
 @dataclass(frozen=True)
+class StatedRedraws:
+    """What else the numbers of a scenario could be, all at once, as a file beside it has them.
+
+    Attributes
+    ----------
+    file : str
+        Its name, as the scenario has it.
+    text : str
+        The file as it was read.
+    numbers : mapping of dotted key to one number per draw
+        See `numbers_of`; what it does not name stays.
+    """
+
+    file: str
+    text: str
+    numbers: Mapping[str, tuple[float, ...]]
+
+
+@dataclass(frozen=True)
 class Scenario:
     """A cohort of patients and its treatments.
 
@@ -207,6 +227,8 @@ class Scenario:
         What may happen beside death, by its hazard.
     intervals : mapping of dotted key to (low, high)
         The 95 % intervals of those numbers that have one: "treatments.a1.rules.0.multiply.cost", "weights.death".
+    redraws : StatedRedraws or None
+        What else its numbers could be together, in place of what intervals say of each alone.
     """
 
     name: str
@@ -223,6 +245,7 @@ class Scenario:
     source: str = ""
     events: Mapping[str, EventModel] = field(default_factory=dict)
     intervals: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    redraws: StatedRedraws | None = None
 
     @property
     def flags(self) -> tuple[str, ...]:
@@ -260,3 +283,51 @@ class Scenario:
     def costs_by_record(self) -> bool:
         """Whether rules make the cost of a treatment depend on the record."""
         return any(COST in rule.changes for each in self.treatments.values() for rule in each.rules)
+
+
+def numbers_of(scenario: Scenario) -> dict[str, float]:
+    """Every number that may be uncertain, by its dotted key: all but the shares of features and what makes flags."""
+    numbers = {
+        f"rules.{place}.{operation}.{DEATH}": value
+        for place, rule in enumerate(scenario.rules)
+        for target, (operation, value) in rule.changes.items()
+        if target == DEATH
+    }
+    numbers |= {f"natural_clearing.{flag}": value for flag, value in scenario.natural_clearing.items()}
+    for name, treatment in scenario.treatments.items():
+        key = f"treatments.{name}"
+        numbers[f"{key}.{COST}"] = treatment.cost
+        for part in (*EFFECTS, HAZARD_RATIO):
+            numbers |= {f"{key}.{part}.{target}": value for target, value in getattr(treatment, part).items()}
+        for place, each in enumerate(treatment.rules):
+            changes = each.changes.items()
+            numbers |= {f"{key}.rules.{place}.{step}.{target}": value for target, (step, value) in changes}
+    hazards = {f"events.{name}": event for name, event in scenario.events.items()}
+    for key, model in {**hazards, DEATH: scenario.death}.items():
+        numbers[f"{key}.baseline"] = model.baseline
+        numbers |= {f"{key}.hazard.{flag}": value for flag, value in model.hazard.items()}
+        for feature, factors in model.relative_risk.items():
+            numbers |= {f"{key}.relative_risk.{feature}.{level}": factor for level, factor in enumerate(factors)}
+    return numbers | {f"weights.{outcome}": weight for outcome, weight in scenario.weights.items()}
+
+
+def with_numbers(scenario: Scenario, numbers: Mapping[str, float]) -> Scenario:
+    """The same scenario with other numbers at some of the keys of `numbers_of`."""
+    for key, number in numbers.items():
+        scenario = _with_number(scenario, key.split("."), number)
+    return scenario
+
+
+def _with_number(part: Any, path: Sequence[str], number: float) -> Any:
+    """The same part of a scenario with another number at a path within it."""
+    if not path:
+        return number
+    name, rest = path[0], path[1:]
+    if isinstance(part, tuple):
+        place = int(name)
+        return (*part[:place], _with_number(part[place], rest, number), *part[place + 1 :])
+    if isinstance(part, Mapping):
+        return {**part, name: _with_number(part[name], rest, number)}
+    if isinstance(part, Rule | TreatmentRule):
+        return replace(part, changes={**part.changes, ".".join(rest): (name, number)})
+    return replace(part, **{name: _with_number(getattr(part, name), rest, number)})

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import csv
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from graphlib import CycleError, TopologicalSorter
 from itertools import pairwise
 from pathlib import Path
@@ -26,8 +28,10 @@ from envs.scenario import (
     EventModel,
     Rule,
     Scenario,
+    StatedRedraws,
     Treatment,
     TreatmentRule,
+    numbers_of,
 )
 from envs.toml_lines import KeyPath
 from envs.toml_reader import (
@@ -55,6 +59,8 @@ MOST_RECORDS = 2**26
 # An event that more of the untreated patients have is asked about, unless the file says that so many are meant.
 HALF, CONFIRMED = 0.5, "more_than_half"
 SHARE_TOLERANCE = 1e-9
+# The first column of redraws; and so many at least: in fewer, nine of ten mean little.
+DRAW, LEAST_REDRAWS = "draw", 20
 # Stands for levels that could not be read, so that nothing else is said about them.
 UNREAD: tuple[Level, ...] = ("?", "??")
 
@@ -82,6 +88,8 @@ def load_scenario(name: str | Path) -> Scenario:
     with open_toml(path, KEYS) as table:
         scenario = _read(table, path.stem)
         _check_rules(table, scenario)
+        if "redraws" in table and not table.mistakes.found:
+            scenario = replace(scenario, redraws=_read_redraws(table, scenario, path.parent / table["redraws"]))
         if not table.mistakes.found:
             _ask_about_most(table, scenario)
     return scenario
@@ -397,6 +405,59 @@ def _read_treatment_rule(table: Table) -> TreatmentRule:
     if not changed and len(table.mistakes.found) == noted:
         table.fail("does nothing: it needs set, add or multiply")
     return TreatmentRule(when, changed, table["source"])
+
+
+def _read_redraws(table: Table, scenario: Scenario, path: Path) -> StatedRedraws | None:
+    """The redraws of a scenario: a column for each number, by its key, and a row for each draw."""
+    numbers = numbers_of(scenario)
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except (OSError, ValueError) as error:
+        table.fail(f"{path.as_posix()}: cannot be read: {getattr(error, 'strerror', None) or error}", "redraws")
+        return None
+    header, *rows = list(csv.reader(text.splitlines())) or [[]]
+    known = [key for key in numbers if not (key.startswith("treatments.") and ".rules." in key)]
+    faults = [unknown("number", key, known) for key in header[1:] if key not in known]
+    faults += [f"has a column {key} twice" for key in {key for key in header if header.count(key) > 1}]
+    if header[:1] != [DRAW] or len(header) < 2:
+        faults.append(f"must have a column {DRAW}, and a column for each number that is redrawn")
+    if len(rows) < LEAST_REDRAWS:
+        faults.append(f"must have at least {LEAST_REDRAWS} rows, one for each draw; got {len(rows)}")
+    columns: dict[str, list[float]] = {key: [] for key in header[1:]}
+    bounds = {key: _bounds(key) for key in columns}
+    for line, row in enumerate(rows, start=2):
+        if len(row) != len(header):
+            faults.append(f"line {line} has {len(row)} values, and not {len(header)}")
+        for key, value in zip(header[1:], row[1:], strict=False):
+            columns[key].append(_number_in(value))
+            if not is_number(columns[key][-1], *bounds[key]):
+                faults.append(f"line {line}: {key} must be {number_wanted(*bounds[key])}, got {value!r}")
+    for fault in faults[:1]:
+        table.fail(f"{path.as_posix()}: {fault}", "redraws")
+    return StatedRedraws(table["redraws"], text, {key: tuple(column) for key, column in columns.items()})
+
+
+def _number_in(text: str) -> float:
+    """A number of a file; NaN for what is none."""
+    try:
+        return float(text)
+    except ValueError:
+        return math.nan
+
+
+def _bounds(key: str) -> tuple[float, float]:
+    """Within which a number must be, as its key is declared; a relative risk, which is one of a list, as it is read."""
+    keys, bounds = KEYS, (LEAST, MOST)
+    for part in key.split("."):
+        if part.isdigit():
+            continue
+        found = next((each for each in keys if each.name.removesuffix("[]") == part or each.chosen), None)
+        if found is None:
+            break
+        keys = found.keys
+        if found.holds in ("number", "numbers"):
+            bounds = found.low, found.high
+    return bounds
 
 
 def _check_rules(table: Table, scenario: Scenario) -> None:

@@ -202,10 +202,11 @@ def refits(patients: pd.DataFrame, found: Mapping[str, Hazard], seed: int, draws
         drawn = np.concatenate([rng.choice(of_arm, len(of_arm)) for of_arm in arms])
         counts = np.bincount(drawn, minlength=len(patients)).astype(np.float64)
         there = np.flatnonzero(counts)
+        rows, often = design[there], counts[there]
         at = rng.random()
         losses = {state: mild[state] + at * (severe[state] - mild[state]) for state in mild}
         yield {
-            outcome: fit(design[there], column[there], precision, counts[there], found[outcome].estimates).estimates
+            outcome: fit(rows, column[there], precision, often, found[outcome].estimates).estimates
             for outcome, column in columns.items()
         } | {"weights": weights_of(patients.iloc[drawn], losses)}
 

@@ -1,7 +1,8 @@
 """A scenario from a real trial: the International Stroke Trial becomes what `policysim compare stroke` reads.
 
-`python examples/stroke_scenario.py` fits one random half of the patients and writes envs/scenarios/stroke.toml.
-`python examples/stroke_calibration.py` sets that scenario beside the other half.
+`python examples/stroke_scenario.py` fits all patients and writes envs/scenarios/stroke.toml, and beside it, in
+stroke-redraws.csv, what the same fit makes of patients who are drawn anew, 200 times: what else its numbers could be.
+`python examples/stroke_calibration.py` fits halves of the patients alike, and sets them beside the other halves.
 """
 
 from __future__ import annotations
@@ -10,13 +11,25 @@ import argparse
 import itertools
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
-from stroke_fit import LOSSES, Hazard, fit_hazard, fit_weights
+from stroke_fit import (
+    LOSSES,
+    Estimate,
+    Hazard,
+    design_of,
+    fit_hazard,
+    fit_weights,
+    most_common,
+    reference_row,
+    refits,
+    relative_risks,
+)
 from stroke_trial import (
     AGE,
     ARMS,
@@ -27,16 +40,19 @@ from stroke_trial import (
     HOURS,
     OUTCOMES,
     PRESSURE,
-    fitted_half,
+    SEED,
+    FloatArray,
+    indicators,
     levels_of,
     read_patients,
 )
 
 from envs.cohort import prior
-from envs.scenario import Scenario
+from envs.records import RecordSpace
 from envs.scenario_reader import load_scenario
 
 SCENARIO = Path(__file__).parents[1] / "envs" / "scenarios" / "stroke.toml"
+REDRAWS = 200
 # Shares given other features are drawn towards the shares of all patients with the weight of so many patients.
 SMOOTHING = 10
 # How far the prior may be from the patients, in total variation: of a feature, of a pair of features.
@@ -65,21 +81,30 @@ HEAD = """\
 #          2011; 12: 101; the trial: Lancet 1997; 349: 1569-1581. Taken are the {patients:,} patients whose features are
 #          all known: not the 984 of the pilot phase, whose atrial fibrillation was not recorded, and not the 57 with
 #          another type of stroke.
-#          [F] fitted to {fitted:,} of them, a random half of each arm. Events among these within 14 days:
+#          [F] fitted to all of these. Events among them within 14 days:
 #          {events}.
 #          [U] utilities of the modified Rankin scale: Chaisinanunkul et al., Stroke 2015; 46: 2238-2243.
-# `python examples/stroke_scenario.py` makes this file: change it there. reports/stroke-calibration sets it beside the
-# patients to whom nothing was fitted.
+# `python examples/stroke_scenario.py` makes this file: change it there. reports/stroke-calibration fits halves of the
+# patients alike, and sets them beside the other halves: risks are calibrated there; benefits, which no patient shows,
+# cannot be. Early heparin: the trial found no clinical advantage at six months (dead or dependent 62.9 % with and without
+# it; Lancet, as above), and a Cochrane review of such trials no fewer dead or dependent (odds ratio 0.99, 0.93 to 1.04;
+# Sandercock, Counsell & Kane 2015, doi 10.1002/14651858.CD000024.pub4).
 
 title = "Acute stroke, aspirin and heparin (care of the 1990s)"
 # Of the effects of treatments; rules have their own.
 source = "the International Stroke Trial, care of the 1990s"
+# What else the numbers below could be, all at once: the same fit to patients drawn anew within each arm, with
+# replacement (bootstrap), {draws} times. The arms share their controls, and the estimates move together. Intervals below
+# say the same of each number alone. What a state at six months loses is drawn evenly between the mild end and the severe
+# one. Who the patients are is not redrawn.
+redraws = "{redraws}"
 
 # Features in the order of the record, all known at randomisation; shares of all patients [T]. Of eight deficits, arm
 # weakness (arm or hand, present or not assessable) and hemianopia tell about death beside the other features: chosen in
-# steps by the Bayesian information criterion [F]. Records that no patient had are still possible: shares given other
-# features are drawn towards those of all patients with the weight of {smoothing} patients. Total variation between this
-# prior and the patients: at most {one:g} for each feature, at most {two:g} for each pair of features.
+# steps by the Bayesian information criterion, in a random half of the patients. Records that no patient had are still
+# possible: shares given other features are drawn towards those of all patients with the weight of {smoothing} patients.
+# Total variation between this prior and the patients: at most {one:g} for each feature, at most {two:g} for each pair of
+# features.
 [features]
 """
 PRIOR = """\
@@ -111,7 +136,7 @@ HAZARDS = """\
 # are those of the other levels: complementary log-log regression [F] with a normal prior on each log relative risk,
 # 95 % of it between a quarter and four, and none on baselines and on ratios of treatments. A recurrent stroke of
 # unknown type counts as ischaemic, as in the trial. Ratios do not depend on features: none of the departures that were
-# looked for is seen in both halves (reports/stroke-calibration).
+# looked for is seen in both halves of the patients (reports/stroke-calibration).
 """
 DEATHS = """\
 # Death of any cause; those after an event are among them [F].
@@ -222,35 +247,104 @@ def hazards(found: Mapping[str, Hazard]) -> Iterator[str]:
         yield ""
 
 
-def mean_untreated(scenario: Scenario, found: Hazard) -> float:
-    """P(event) without treatment, over the prior of a scenario."""
-    space = scenario.space
-    hazard = np.full(space.shape, found.baseline.value)
-    for feature, risks in found.risks.items():
-        hazard = hazard * space.along(feature, risks)
-    return float(prior(scenario) @ -np.expm1(-hazard.ravel()))
+@dataclass(frozen=True)
+class Prior:
+    """The records of a scenario and how probable each is, as a fit needs them."""
+
+    design: FloatArray  # of untreated patients, (n, p)
+    weight: FloatArray  # (n,)
+
+    @classmethod
+    def of(cls, space: RecordSpace, weight: FloatArray) -> Prior:
+        """Of all records."""
+        codes = np.indices(space.shape).reshape(len(space.shape), -1)
+        records = pd.DataFrame(
+            {name: np.array(levels_of(name))[at] for name, at in zip(space.names, codes, strict=True)}
+        )
+        return cls(design_of(indicators(records), np.zeros((len(records), 2), dtype=np.bool_)), weight)
+
+    def mean(self, estimates: FloatArray) -> float:
+        """P(event) without treatment, of a fit."""
+        return float(self.weight @ -np.expm1(-np.exp(self.design @ estimates)))
 
 
-def fitted_scenario(patients: pd.DataFrame) -> str:
-    """The scenario file."""
-    half = fitted_half(patients)
-    found = {outcome: fit_hazard(patients, half, outcome) for outcome in OUTCOMES}
-    # Any death will do for the prior.
-    with TemporaryDirectory() as folder:
-        path = Path(folder) / SCENARIO.name
-        path.write_text(scenario_text(patients, half, found, death=0.1), encoding="utf-8")
-        death = mean_untreated(load_scenario(path), found[DEATH])
-    return scenario_text(patients, half, found, death)
+@dataclass(frozen=True)
+class Fitted:
+    """All that is fitted to some patients.
+
+    Attributes
+    ----------
+    patients : DataFrame
+        As records.
+    hazards : mapping of str to Hazard
+        Of each outcome.
+    weights : mapping of str to Estimate
+        Of each event.
+    """
+
+    patients: pd.DataFrame
+    hazards: Mapping[str, Hazard]
+    weights: Mapping[str, Estimate]
+
+    @classmethod
+    def to(cls, patients: pd.DataFrame) -> Fitted:
+        """Fit everything."""
+        # No event is worth having: a weight is 0 at least.
+        weights = {
+            event: Estimate(*(max(0.0, end) for end in (each.value, each.low, each.high)))
+            for event, each in fit_weights(patients).items()
+        }
+        return cls(patients, {each: fit_hazard(patients, each) for each in OUTCOMES}, weights)
+
+    def prior(self) -> Prior:
+        """The prior that the rules make of these patients."""
+        with TemporaryDirectory() as folder:
+            path = Path(folder) / SCENARIO.name
+            # Any death will do for the prior.
+            path.write_text(scenario_text(self, death=0.1, redraws=""), encoding="utf-8")
+            scenario = load_scenario(path)
+        return Prior.of(scenario.space, prior(scenario))
+
+    def redraws(self, among: Prior, seed: int = SEED, draws: int = REDRAWS) -> pd.DataFrame:
+        """What else the numbers of the scenario could be: a column for each, by its key in the file, a row a draw."""
+        references = most_common(self.patients)
+        reference, n_rules = reference_row(references), sum(1 for _ in rules(self.patients))
+        rows = []
+        for refit in refits(self.patients, self.hazards, seed, draws):
+            row: dict[str, Any] = {"draw": len(rows) + 1}
+            for place, drug in enumerate(ARMS["a3"]):
+                for outcome in OUTCOMES:
+                    row[f"treatments.{drug}.hazard_ratio.{outcome}"] = np.exp(refit[outcome][1 + place])
+            for outcome in OUTCOMES:
+                section = outcome if outcome == DEATH else f"events.{outcome}"
+                if outcome == DEATH:
+                    row[f"rules.{n_rules}.set.{DEATH}"] = among.mean(refit[outcome])
+                else:
+                    row[f"{section}.baseline"] = np.exp(reference @ refit[outcome])
+                for feature, risks in relative_risks(refit[outcome], references).items():
+                    others = (place for place in range(len(risks)) if place != references[feature])
+                    row |= {f"{section}.relative_risk.{feature}.{place}": risks[place] for place in others}
+            rows.append(row | {f"weights.{event}": weight for event, weight in refit["weights"].items()})
+        return pd.DataFrame(rows)
 
 
-def scenario_text(patients: pd.DataFrame, half: NDArray[np.bool_], found: Mapping[str, Hazard], death: float) -> str:
-    """The scenario file with a mean risk of death without treatment."""
-    counts = patients[half][list(OUTCOMES)].sum()
-    stated = LOSSES["stated"]
+def write_scenario(fitted: Fitted, path: Path, seed: int = SEED, draws: int = REDRAWS) -> None:
+    """The scenario file and its redraws."""
+    among = fitted.prior()
+    redraws = path.with_name(f"{path.stem}-redraws.csv")
+    text = scenario_text(fitted, among.mean(fitted.hazards[DEATH].estimates), redraws.name, draws)
+    fitted.redraws(among, seed, draws).to_csv(redraws, index=False, float_format="%.4g")
+    path.write_text(text, encoding="utf-8")
+
+
+def scenario_text(fitted: Fitted, death: float, redraws: str, draws: int = REDRAWS) -> str:
+    """The scenario file with a mean risk of death without treatment, and the name of the file of its redraws."""
+    patients, found, stated = fitted.patients, fitted.hazards, LOSSES["stated"]
     head = HEAD.format(
         patients=len(patients),
-        fitted=int(half.sum()),
-        events=", ".join(f"{outcome} {count}" for outcome, count in counts.items()),
+        events=", ".join(f"{outcome} {count}" for outcome, count in patients[list(OUTCOMES)].sum().items()),
+        draws=draws,
+        redraws=redraws,
         smoothing=SMOOTHING,
         one=APART[1],
         two=APART[2],
@@ -269,18 +363,20 @@ def scenario_text(patients: pd.DataFrame, half: NDArray[np.bool_], found: Mappin
         UNTREATED.format(baseline=found[DEATH].baseline, death=death),
         *treatments(found),
         *hazards(found),
-        weights + "\n".join(f"{event} = {weight}" for event, weight in fit_weights(patients).items()),
+        weights + "\n".join(f"{event} = {weight}" for event, weight in fitted.weights.items()),
         "death = 1",
     ]
-    return "\n".join(parts) + "\n"
+    text = "\n".join(parts) + "\n"
+    return text if redraws else text.replace('redraws = ""\n', "")
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Write the scenario."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("--out", type=Path, default=SCENARIO, help="the file; the built-in scenario by default")
+    parser.add_argument("--draws", type=int, default=REDRAWS, help=f"how often it is fitted again; {REDRAWS} by default")
     chosen = parser.parse_args(arguments)
-    chosen.out.write_text(fitted_scenario(read_patients()), encoding="utf-8")
+    write_scenario(Fitted.to(read_patients()), chosen.out, draws=chosen.draws)
 
 
 if __name__ == "__main__":

@@ -373,7 +373,7 @@ def _facts(
         before = float(tables["beliefs"]["before"].iloc[0])
         rows.append(("before", math.nan, before, "span"))
     if found.redraws is not None:
-        numbers = {"drawn stated": found.redraws.n_stated, "drawn default": found.redraws.n_default, "spread": SPREAD}
+        numbers = {**{f"drawn {way}": count for way, count in found.redraws.drawn.items()}, "spread": SPREAD}
         rows += [(name, math.nan, number, "plain") for name, number in numbers.items() if number]
     facts = pd.DataFrame(rows, columns=["row", "epsilon", "value", "format"])
     spans = facts["format"] == "span"

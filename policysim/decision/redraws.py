@@ -1,6 +1,6 @@
 """What options are worth where the model's uncertain numbers are others: they are redrawn many times.
 
-Each is drawn from the interval that it states, or around it by a default spread. A number moves along a scale on which
+A scenario may have redraws beside it, of all its numbers together. Else each is drawn from the interval that it states, or around it by a default spread. A number moves along a scale on which
 its uncertainty is symmetric: a probability by its log-odds, a ratio, a cost or a weight by its logarithm, what a rule
 adds as it is. A 95 % interval need not have the number in its middle: below the number a normal variable is stretched
 so that its 2.5 % quantile is the lower end, above it so that its 97.5 % quantile is the upper end (a two-piece normal
@@ -10,9 +10,8 @@ distribution; the median stays the number).
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
@@ -20,7 +19,17 @@ from numpy.typing import NDArray
 from scipy.special import expit, logit
 from scipy.stats import norm
 
-from envs.scenario import COST, DEATH, DEATHS, EFFECTS, HAZARD_RATIO, SYMPTOMS, Scenario, Treatment
+from envs.scenario import (
+    COST,
+    DEATH,
+    DEATHS,
+    EFFECTS,
+    HAZARD_RATIO,
+    SYMPTOMS,
+    Scenario,
+    numbers_of,
+    with_numbers,
+)
 from envs.treatment_response import ResponseModel, own_number
 from envs.utility import Utility
 from policies.adjacency import AnyRecord, Listed
@@ -30,7 +39,6 @@ from policies.policy import Policy
 from policies.problem import DecisionProblem
 from policies.reference import BestFixed
 from policysim.question.protocol import SILENT, Progress
-from policysim.study.basis import numbers_by_part
 from policysim.study.declared import ScenarioStudy
 from policysim.study.stated_bounds import symptoms_of
 from policysim.study.sweep import applies, evaluated_on
@@ -86,7 +94,10 @@ def moved(value: float, z: float, scale: Scale, interval: Interval | None) -> fl
 
 
 class Redraws:
-    """Draws of all that is uncertain in a study's scenario: numbers of treatments, and others that state an interval.
+    """Draws of all that is uncertain in a study's scenario.
+
+    They are those that the scenario has beside it (`StatedRedraws`), and nothing else is drawn then; or numbers of
+    treatments, and others that state an interval, are drawn one by one.
 
     Parameters
     ----------
@@ -98,127 +109,91 @@ class Redraws:
     ----------
     rescales : bool
         Whether a draw may change how many of the untreated die, or of what (`ResponseModel.severity`).
-    n_default, n_stated : int
-        How many numbers of treatments are drawn by the default spread, and how many numbers from intervals that the
-        scenario states.
-    n_left : int
-        How many of the scenario's medical numbers stay as stated: those of its patients and their disease.
+    n_together, n_stated, n_default : int
+        How many numbers the scenario's own redraws have; how many are drawn from intervals that the scenario states,
+        and how many numbers of treatments by the default spread.
     """
 
     def __init__(self, study: ScenarioStudy) -> None:
-        self.scenario, self.utility = study.scenario, study.utility
-        self._intervals = study.scenario.intervals
-        elsewhere = [key.split(".") for key in self._intervals if not key.startswith("treatments.")]
-        self._others = [path for path in elsewhere if path[0] != "weights"]
-        self._weights = [
-            name
-            for name, weight in self.scenario.weights.items()
-            if f"weights.{name}" in self._intervals and self.utility.weights.get(name) == weight
-        ]
-        self.rescales = any(path[0] in (DEATH, "natural_clearing") for path in self._others)
-        treated = list(treatment_numbers(self.scenario))
-        self.n_default = sum(key not in self._intervals for key, value in treated if value)
-        numbers_stated = sum(key in self._intervals for key, _ in treated) + len(self._others)
-        self.n_stated = numbers_stated + len(self._weights)
-        medical = sum(count for count, _ in numbers_by_part(self.scenario).values())
-        self.n_left = max(0, medical - self.n_default - numbers_stated)
+        self.scenario, self.utility, self._together = study.scenario, study.utility, study.scenario.redraws
+        self._numbers, self._intervals = numbers_of(self.scenario), self.scenario.intervals
+        elsewhere = [key for key in self._intervals if not key.startswith(("treatments.", "weights."))]
+        own = [f"weights.{name}" for name, weight in self.scenario.weights.items() if self.utility.weights.get(name) == weight]
+        self._weights = [key for key in own if self._together is not None or key in self._intervals]
+        self._others = elsewhere
+        drawn = elsewhere if self._together is None else list(self._together.numbers)
+        self.rescales = any(key.startswith((DEATH, "natural_clearing", "rules")) for key in drawn)
+        treated = [key for key in self._numbers if key.startswith("treatments.")]
+        self.n_together = self.n_default = self.n_stated = 0
+        if self._together is not None:
+            self.n_together = len(self._together.numbers)
+        else:
+            self.n_default = sum(key not in self._intervals and self._numbers[key] != 0 for key in treated)
+            self.n_stated = sum(key in self._intervals for key in [*treated, *elsewhere, *self._weights])
+
+    def draws(self, rng: np.random.Generator) -> list[tuple[Scenario, Utility]]:
+        """All draws: those that the scenario has beside it, or as many as are usual, one by one."""
+        if self._together is None:
+            return [self.draw(rng) for _ in range(REDRAWS)]
+        rows = zip(*self._together.numbers.values(), strict=True)
+        return [self._with(dict(zip(self._together.numbers, row, strict=True)), self.utility.costs) for row in rows]
 
     def draw(self, rng: np.random.Generator) -> tuple[Scenario, Utility]:
         """One draw; what is no treatment's comes last, so that an interval there leaves the others as they were."""
-        treatments = {name: self._treatment(name, rng) for name in self.scenario.treatments}
+        numbers: dict[str, float] = {}
+        for name, treatment in self.scenario.treatments.items():
+            stated = [f"{part}.{key}" for part in (*EFFECTS, HAZARD_RATIO) for key in getattr(treatment, part)]
+            ruled = [target for rule in treatment.rules for target in rule.changes]
+            for target in dict.fromkeys([*stated, *ruled]):
+                numbers |= self._target(name, target, rng)
         costs = {}
         for name, cost in self.utility.costs.items():
             of_scenario = cost == self.scenario.treatments[name].cost
             interval = self._intervals.get(f"treatments.{name}.{COST}") if of_scenario else None
             costs[name] = _amount(cost, rng.normal(), interval)
-        scenario = replace(self.scenario, treatments=treatments)
-        for path in self._others:
-            scenario = _with_number(scenario, path, rng.normal(), self._intervals[".".join(path)])
-        weights = dict(self.utility.weights)
-        for name in self._weights:
-            weights[name] = moved(weights[name], rng.normal(), LOGARITHM, self._intervals[f"weights.{name}"])
-        return scenario, Utility(weights, costs)
+        numbers |= {key: self._moved(key, rng.normal()) for key in [*self._others, *self._weights]}
+        return self._with(numbers, costs)
 
-    def _treatment(self, name: str, rng: np.random.Generator) -> Treatment:
-        treatment = self.scenario.treatments[name]
-        parts: dict[str, Any] = {part: dict(getattr(treatment, part)) for part in (*EFFECTS, HAZARD_RATIO)}
-        stated = {f"{part}.{key}": (part, key) for part, numbers in parts.items() for key in numbers}
-        ruled = [target for rule in treatment.rules for target in rule.changes]
-        steps: dict[str, Sequence[Any]] = {}
-        for target in dict.fromkeys([*stated, *ruled]):
-            part, key = stated.get(target, ("", ""))
-            number, steps[target] = self._target(name, target, parts[part][key] if part else None, rng)
-            if part:
-                parts[part][key] = number
-        rules = [
-            replace(rule, changes={target: steps[target][place] for target in rule.changes})
-            for place, rule in enumerate(treatment.rules)
-        ]
-        return replace(treatment, **parts, rules=tuple(rules))
+    def _with(self, numbers: Mapping[str, float], costs: Mapping[str, float]) -> tuple[Scenario, Utility]:
+        """The scenario with these numbers, and the utility with its weights where they are the study's, too."""
+        scenario = with_numbers(self.scenario, numbers)
+        own = (key.partition(".")[2] for key in self._weights)
+        return scenario, Utility({**self.utility.weights, **{name: scenario.weights[name] for name in own}}, dict(costs))
 
-    def _target(
-        self, name: str, target: str, stated: float | None, rng: np.random.Generator
-    ) -> tuple[float, list[tuple[str, float] | None]]:
-        """A number and what each rule does to it, drawn together until no record gets an impossible one.
+    def _target(self, name: str, target: str, rng: np.random.Generator) -> dict[str, float]:
+        """A number of a treatment and what each rule does to it, drawn together until no record gets an impossible one.
 
         After 1,000 draws they stay as stated, which is possible.
         """
-        treatment, key = self.scenario.treatments[name], f"treatments.{name}"
-        before = [rule.changes.get(target) for rule in treatment.rules]
-        scale = ODDS if target.partition(".")[0] in EFFECTS else LOGARITHM
+        own = f"treatments.{name}.{target}"
+        rules = enumerate(self.scenario.treatments[name].rules)
+        steps = [
+            f"treatments.{name}.rules.{place}.{rule.changes[target][0]}.{target}"
+            for place, rule in rules
+            if target in rule.changes
+        ]
+        keys = [*([own] if own in self._numbers and target != COST else []), *steps]
         for _ in range(ATTEMPTS):
-            number = 0.0
-            if stated is not None:
-                number = moved(stated, rng.normal(), scale, self._intervals.get(f"{key}.{target}"))
-            steps: list[tuple[str, float] | None] = []
-            for place, change in enumerate(before):
-                if change is None:
-                    steps.append(None)
-                    continue
-                operation, value = change
-                interval = self._intervals.get(f"{key}.rules.{place}.{operation}.{target}")
-                steps.append(
-                    (operation, _step(operation, None if target == COST else scale, value, rng.normal(), interval))
-                )
-            if not any(steps) or self._possible(name, target, None if stated is None else number, steps):
-                return number, steps
-        return stated or 0.0, before
+            drawn = {key: self._moved(key, rng.normal()) for key in keys}
+            if not steps or self._possible(name, target, drawn):
+                return drawn
+        return {key: self._numbers[key] for key in keys}
 
-    def _possible(
-        self, name: str, target: str, stated: float | None, steps: Sequence[tuple[str, float] | None]
-    ) -> bool:
+    def _possible(self, name: str, target: str, drawn: Mapping[str, float]) -> bool:
         """Whether rules that do this keep a probability in [0, 1], or a ratio above 0."""
-        treatment = self.scenario.treatments[name]
-        rules = tuple(
-            replace(rule, changes={} if step is None else {target: step})
-            for rule, step in zip(treatment.rules, steps, strict=True)
-        )
-        changed = replace(self.scenario, treatments={name: replace(treatment, rules=rules)})
-        made = own_number(changed, name, target, stated)
+        made = own_number(with_numbers(self.scenario, drawn), name, target)
         if target.startswith(HAZARD_RATIO):
             return bool(made.min() > 0)
         return target == COST or bool(made.min() >= 0 and made.max() <= 1)
 
-
-def treatment_numbers(scenario: Scenario) -> Iterator[tuple[str, float]]:
-    """Every number that a treatment states, by its dotted key."""
-    for name, treatment in scenario.treatments.items():
-        yield f"treatments.{name}.{COST}", treatment.cost
-        for part in (*EFFECTS, HAZARD_RATIO):
-            for target, value in getattr(treatment, part).items():
-                yield f"treatments.{name}.{part}.{target}", value
-        for place, rule in enumerate(treatment.rules):
-            for target, (operation, value) in rule.changes.items():
-                yield f"treatments.{name}.rules.{place}.{operation}.{target}", value
-
-
-def _step(operation: str, scale: Scale | None, value: float, z: float, interval: Interval | None) -> float:
-    """What a rule states, drawn anew; of a cost, there is no scale but its own."""
-    if operation == "multiply":
-        return moved(value, z, LOGARITHM, interval)
-    if operation == "add" or scale is None:
-        return _amount(value, z, interval)
-    return moved(value, z, scale, interval)
+    def _moved(self, key: str, z: float) -> float:
+        """The number that a standard normal z makes of the one at a key, on the scale of what it is."""
+        value, interval, path = self._numbers[key], self._intervals.get(key), key.split(".")
+        scale = ODDS if {"natural_clearing", *EFFECTS} & set(path) else LOGARITHM
+        step = path[4] if path[0] == "treatments" and path[2] == "rules" else ""
+        if step == "add" or (step == "set" and path[-1] == COST):
+            return _amount(value, z, interval)
+        return moved(value, z, LOGARITHM if step == "multiply" else scale, interval)
 
 
 def _amount(value: float, z: float, interval: Interval | None) -> float:
@@ -229,30 +204,6 @@ def _amount(value: float, z: float, interval: Interval | None) -> float:
         return moved(value, z, LOGARITHM, interval)
     turned = None if interval is None else (-interval[1], -interval[0])
     return -moved(-value, -z, LOGARITHM, turned)
-
-
-def _with_number(scenario: Scenario, path: list[str], z: float, interval: Interval) -> Scenario:
-    """The scenario with another number at a path such as death.hazard.fever or events.stroke.relative_risk.age.1."""
-    if path[0] == "natural_clearing":
-        value = moved(scenario.natural_clearing[path[1]], z, ODDS, interval)
-        return replace(scenario, natural_clearing={**scenario.natural_clearing, path[1]: value})
-    if path[0] == DEATH:
-        return replace(scenario, death=_with_hazard(scenario.death, path[1:], z, interval))
-    event = _with_hazard(scenario.events[path[1]], path[2:], z, interval)
-    return replace(scenario, events={**scenario.events, path[1]: event})
-
-
-def _with_hazard(model: Any, path: list[str], z: float, interval: Interval) -> Any:
-    if len(path) == 1:
-        return replace(model, **{path[0]: moved(getattr(model, path[0]), z, LOGARITHM, interval)})
-    numbers = dict(getattr(model, path[0]))
-    if len(path) == 2:
-        numbers[path[1]] = moved(numbers[path[1]], z, LOGARITHM, interval)
-    else:
-        factors = list(numbers[path[1]])
-        factors[int(path[2])] = moved(factors[int(path[2])], z, LOGARITHM, interval)
-        numbers[path[1]] = tuple(factors)
-    return replace(model, **{path[0]: numbers})
 
 
 @dataclass(frozen=True, eq=False)
@@ -266,14 +217,14 @@ class Redrawn:
         which is the name of a policy, or "for all: ACTION". Its table of probabilities is the same in every draw.
     n_records : int
         Records that each draw was evaluated on: all that are possible, or those that were drawn.
-    n_stated, n_default : int
-        How many numbers were drawn from intervals that the scenario states, and how many by the default spread.
+    drawn : mapping of str to int
+        How many numbers the scenario's own redraws have ("together"), and how many were drawn one by one: from intervals
+        that it states ("stated"), and by the default spread ("default").
     """
 
     options: pd.DataFrame
     n_records: int
-    n_stated: int
-    n_default: int
+    drawn: Mapping[str, int]
 
 
 def redrawn(
@@ -281,8 +232,8 @@ def redrawn(
 ) -> Redrawn:
     """Evaluate policies, and each treatment for all, that were made for the numbers as stated where these are others.
 
-    The uncertain numbers of the model are redrawn (`Redraws`): the effects and costs of all
-    treatments, and whatever else states an interval. Each redraw is evaluated on the same records: all that are
+    The uncertain numbers of the model are redrawn (`Redraws`): as the scenario has them together, or the effects and
+    costs of all treatments, and whatever else states an interval. Each redraw is evaluated on the same records: all that are
     possible, or, where these are more than 10,000, as many that are drawn.
 
     Parameters
@@ -296,26 +247,27 @@ def redrawn(
     progress : Progress, optional
         Told of each redraw.
     """
-    progress.expect(REDRAWS)
     patients, numbers = np.random.default_rng(study.seed).spawn(2)
     sample = _Sample.of(problem, patients)
     tables = {policy.name: sample.rows(policy, problem) for policy in policies if applies(policy, problem)}
     for place, action in enumerate(problem.actions):
         tables[FOR_ALL.format(action)] = sample.rows(BestFixed(action=place), problem)
-    response, draws = ResponseModel(study.scenario), Redraws(study)
+    response, redraws = ResponseModel(study.scenario), Redraws(study)
+    draws = redraws.draws(numbers)
+    progress.expect(len(draws))
     # Each option's table in one row: what all give is then one product a draw.
     given = np.stack([table.ravel() for table in tables.values()])
     rows = []
-    for draw in range(REDRAWS):
-        scenario, utility = draws.draw(numbers)
-        model = ResponseModel(scenario) if draws.rescales else response.with_scenario(scenario)
+    for draw, (scenario, utility) in enumerate(draws):
+        model = ResponseModel(scenario) if redraws.rescales else response.with_scenario(scenario)
         there = sample.problem(model, utility)
         counted = {"value": there.utilities, **{f"expected_{name}": harm for name, harm in there.outcomes.items()}}
         weighed = np.stack([(there.prior[:, None] * each).ravel() for each in counted.values()], axis=1)
         means = pd.DataFrame(given @ weighed, columns=list(counted))
         rows.append(means.assign(draw=draw, option=list(tables))[["draw", "option", *counted]])
         progress.advance()
-    return Redrawn(pd.concat(rows, ignore_index=True), len(sample.records), draws.n_stated, draws.n_default)
+    drawn = {"together": redraws.n_together, "stated": redraws.n_stated, "default": redraws.n_default}
+    return Redrawn(pd.concat(rows, ignore_index=True), len(sample.records), drawn)
 
 
 @dataclass(frozen=True)

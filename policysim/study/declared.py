@@ -336,7 +336,9 @@ class ScenarioStudy(Study):
         source = self.scenario_source
         path = Path(source) if source.endswith(".toml") else SCENARIOS / f"{source}.toml"
         digest = hashlib.sha256(path.read_text(encoding="utf-8-sig").encode()).hexdigest()
-        return {**super().identity, "scenario": self.scenario.name, "scenario_sha256": digest}
+        redraws = self.scenario.redraws
+        beside = {} if redraws is None else {"redraws_sha256": hashlib.sha256(redraws.text.encode()).hexdigest()}
+        return {**super().identity, "scenario": self.scenario.name, "scenario_sha256": digest, **beside}
 
 
 @dataclass(frozen=True, repr=False)
