@@ -302,7 +302,7 @@ def numbers_of(scenario: Scenario) -> dict[str, float]:
         for place, each in enumerate(treatment.rules):
             changes = each.changes.items()
             numbers |= {f"{key}.rules.{place}.{step}.{target}": value for target, (step, value) in changes}
-    hazards = {f"events.{name}": event for name, event in scenario.events.items()}
+    hazards: dict[str, EventModel | DeathModel] = {f"events.{name}": event for name, event in scenario.events.items()}
     for key, model in {**hazards, DEATH: scenario.death}.items():
         numbers[f"{key}.baseline"] = model.baseline
         numbers |= {f"{key}.hazard.{flag}": value for flag, value in model.hazard.items()}

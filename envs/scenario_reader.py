@@ -451,7 +451,7 @@ def _bounds(key: str) -> tuple[float, float]:
     for part in key.split("."):
         if part.isdigit():
             continue
-        found = next((each for each in keys if each.name.removesuffix("[]") == part or each.chosen), None)
+        found = next((each for each in keys if each.name == part or each.chosen), None)
         if found is None:
             break
         keys = found.keys

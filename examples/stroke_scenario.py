@@ -49,6 +49,7 @@ from stroke_trial import (
 
 from envs.cohort import prior
 from envs.records import RecordSpace
+from envs.scenario import Scenario
 from envs.scenario_reader import load_scenario
 
 SCENARIO = Path(__file__).parents[1] / "envs" / "scenarios" / "stroke.toml"
@@ -86,25 +87,25 @@ HEAD = """\
 #          [U] utilities of the modified Rankin scale: Chaisinanunkul et al., Stroke 2015; 46: 2238-2243.
 # `python examples/stroke_scenario.py` makes this file: change it there. reports/stroke-calibration fits halves of the
 # patients alike, and sets them beside the other halves: risks are calibrated there; benefits, which no patient shows,
-# cannot be. Early heparin: the trial found no clinical advantage at six months (dead or dependent 62.9 % with and without
-# it; Lancet, as above), and a Cochrane review of such trials no fewer dead or dependent (odds ratio 0.99, 0.93 to 1.04;
-# Sandercock, Counsell & Kane 2015, doi 10.1002/14651858.CD000024.pub4).
+# cannot be. Early heparin: the trial found no clinical advantage at six months (dead or dependent 62.9 % with and
+# without it; Lancet, as above), and a Cochrane review of such trials no fewer dead or dependent (odds ratio 0.99, 0.93
+# to 1.04; Sandercock, Counsell & Kane 2015, doi 10.1002/14651858.CD000024.pub4).
 
 title = "Acute stroke, aspirin and heparin (care of the 1990s)"
 # Of the effects of treatments; rules have their own.
 source = "the International Stroke Trial, care of the 1990s"
 # What else the numbers below could be, all at once: the same fit to patients drawn anew within each arm, with
-# replacement (bootstrap), {draws} times. The arms share their controls, and the estimates move together. Intervals below
-# say the same of each number alone. What a state at six months loses is drawn evenly between the mild end and the severe
+# replacement (bootstrap), {draws} times. The arms share their controls, and the estimates move together. Intervals
+# below are of each number alone. What a state at six months loses is drawn evenly between its mild end and its severe
 # one. Who the patients are is not redrawn.
 redraws = "{redraws}"
 
 # Features in the order of the record, all known at randomisation; shares of all patients [T]. Of eight deficits, arm
 # weakness (arm or hand, present or not assessable) and hemianopia tell about death beside the other features: chosen in
 # steps by the Bayesian information criterion, in a random half of the patients. Records that no patient had are still
-# possible: shares given other features are drawn towards those of all patients with the weight of {smoothing} patients.
-# Total variation between this prior and the patients: at most {one:g} for each feature, at most {two:g} for each pair of
-# features.
+# possible: shares given other features are drawn towards those of all patients with the weight of {smoothing}
+# patients. Total variation between this prior and the patients: at most {one:g} for each feature, at most {two:g} for
+# each pair of features.
 [features]
 """
 PRIOR = """\
@@ -298,12 +299,16 @@ class Fitted:
 
     def prior(self) -> Prior:
         """The prior that the rules make of these patients."""
+        scenario = self.scenario(death=0.1)  # any death will do
+        return Prior.of(scenario.space, prior(scenario))
+
+    def scenario(self, death: float | None = None) -> Scenario:
+        """The scenario, without redraws; its mean risk of death without treatment is that of the fit by default."""
+        death = self.prior().mean(self.hazards[DEATH].estimates) if death is None else death
         with TemporaryDirectory() as folder:
             path = Path(folder) / SCENARIO.name
-            # Any death will do for the prior.
-            path.write_text(scenario_text(self, death=0.1, redraws=""), encoding="utf-8")
-            scenario = load_scenario(path)
-        return Prior.of(scenario.space, prior(scenario))
+            path.write_text(scenario_text(self, death, redraws=""), encoding="utf-8")
+            return load_scenario(path)
 
     def redraws(self, among: Prior, seed: int = SEED, draws: int = REDRAWS) -> pd.DataFrame:
         """What else the numbers of the scenario could be: a column for each, by its key in the file, a row a draw."""
@@ -374,7 +379,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Write the scenario."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("--out", type=Path, default=SCENARIO, help="the file; the built-in scenario by default")
-    parser.add_argument("--draws", type=int, default=REDRAWS, help=f"how often it is fitted again; {REDRAWS} by default")
+    parser.add_argument(
+        "--draws", type=int, default=REDRAWS, help=f"how often it is fitted again; {REDRAWS} by default"
+    )
     chosen = parser.parse_args(arguments)
     write_scenario(Fitted.to(read_patients()), chosen.out, draws=chosen.draws)
 

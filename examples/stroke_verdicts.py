@@ -103,9 +103,9 @@ def of_the_trial() -> tuple[pd.DataFrame, FloatArray, Mapping[str, Hazard]]:
 
 
 def six_months(made: pd.DataFrame, patients: pd.DataFrame, rng: np.random.Generator) -> np.ndarray:
-    """The state at six months of patients with drawn outcomes: that of a real patient who had the same, drawn at random.
+    """The state at six months of patients with drawn outcomes: that of a real patient who had the same.
 
-    Where no real patient had the same, that of a survivor of another stroke.
+    It is drawn at random; where no real patient had the same, from the survivors of another ischaemic stroke.
     """
     state = np.full(len(made), "dead", dtype=object)
     known = patients[patients["outcome_6m"].notna() & (patients[DEATH] == 0)]
@@ -138,8 +138,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
             found.append(each.told)
     right, untold = found.count(wanted), found.count("")
     print(  # noqa: T201
-        f"{TITLES[wanted]} is told in {right} of {len(found)}; it cannot be told in {untold}; another treatment is told in "
-        f"{len(found) - right - untold}"
+        f"{TITLES[wanted]} is told in {right} of {len(found)}, nothing can be told in {untold}, another treatment is "
+        f"told in {len(found) - right - untold}"
     )
 
 

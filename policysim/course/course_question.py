@@ -153,6 +153,7 @@ def answer_over_days(
         },
         packages=CATALOGUE.versions(study.policies),
         files=study.files,
+        related=study.related,
         named={"Report": "report.html"},
     )
 

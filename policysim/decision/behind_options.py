@@ -137,14 +137,16 @@ def ways_table(publishing: pd.DataFrame, epsilon: float, count: int, *, shares: 
     return titled_cells(entries, epsilon)
 
 
-def redrawn_table(certainty: pd.DataFrame, labels: Labels, epsilon: float) -> pd.DataFrame:
-    """In how many redraws each option is better than one treatment for all, and has fewer deaths."""
-    entries = []
+def redrawn_table(certainty: pd.DataFrame, best: pd.DataFrame, labels: Labels, epsilon: float) -> pd.DataFrame:
+    """In how many redraws each treatment is best for all, and each option is better than one, and has fewer deaths."""
+    counts, entries = best.set_index("row")["value"], []
     for row in certainty[certainty["policy"] != BestFixed.name].to_dict("records"):
         name = str(row["policy"])
         action = name.removeprefix(FOR_ALL)
         title = name if action == name else f"{labels.actions[action]} for all"
         entries.append(Entry(name, title, str(row["measure"]), float(row["better"]), "plain"))
+        if row["measure"] == "value":
+            entries.append(Entry(name, title, "best", math.nan if action == name else counts[action], "plain"))
     return titled_cells(entries, epsilon)
 
 

@@ -103,6 +103,7 @@ def answer_tables(
         replace(found.labels, outcomes={**found.labels.outcomes, COSTS: "units of cost"}),
         found.asked.epsilon,
         certainty=tables["certainty"],
+        best_for_all=_best_in(tables, problem),
         beliefs=tables.get("beliefs"),
         weights=None if study is None else _weights(study),
     )
@@ -123,6 +124,14 @@ def answer_tables(
             names |= {"prevalent": f"“{', '.join(words)}”", "times": TIMES[factor]}
     tables["names"] = _names(tables, found, _strongest(found), names)
     return {**tables, **_evidence(found, tables, count)}
+
+
+def _best_in(tables: Mapping[str, pd.DataFrame], problem: DecisionProblem) -> float:
+    """In how many redraws the treatment that is best for all, as stated, is so; NaN where nothing was redrawn."""
+    if "best-for-all" not in tables:
+        return math.nan
+    counts = tables["best-for-all"].set_index("row")["value"]
+    return float(counts[problem.actions[int(np.argmax(problem.fixed_values))]])
 
 
 def _judged(found: Results, study: ScenarioStudy | None, *, named: bool) -> dict[str, pd.DataFrame]:
@@ -181,7 +190,7 @@ def _evidence(found: Results, tables: Mapping[str, pd.DataFrame], count: int) ->
     if "beliefs" in found.tables:
         made["observer"] = observer_table(found.tables["beliefs"], found.problem, epsilon)
     if found.redraws is not None:
-        made["redrawn"] = redrawn_table(tables["certainty"], found.labels, epsilon)
+        made["redrawn"] = redrawn_table(tables["certainty"], tables["best-for-all"], found.labels, epsilon)
     if shares and "prevalence" in found.tables:
         made["prevalences"] = prevalences_table(found.tables["prevalence"], epsilon)
     return {name: table for name, table in made.items() if not table.empty}

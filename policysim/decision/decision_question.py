@@ -85,6 +85,7 @@ class DecisionQuestion(StudyQuestion):
             depends=_depends(study, problem, priced=self.prices),
             packages=CATALOGUE.versions(study.policies),
             files=study.files,
+            related=study.related,
         )
 
 

@@ -1,10 +1,10 @@
 """What options are worth where the model's uncertain numbers are others: they are redrawn many times.
 
-A scenario may have redraws beside it, of all its numbers together. Else each is drawn from the interval that it states, or around it by a default spread. A number moves along a scale on which
-its uncertainty is symmetric: a probability by its log-odds, a ratio, a cost or a weight by its logarithm, what a rule
-adds as it is. A 95 % interval need not have the number in its middle: below the number a normal variable is stretched
-so that its 2.5 % quantile is the lower end, above it so that its 97.5 % quantile is the upper end (a two-piece normal
-distribution; the median stays the number).
+A scenario may have redraws beside it, of all its numbers together. Else each is drawn from the interval that it states,
+or around it by a default spread. A number moves along a scale on which its uncertainty is symmetric: a probability by
+its log-odds, a ratio, a cost or a weight by its logarithm, what a rule adds as it is. A 95 % interval need not have the
+number in its middle: below the number a normal variable is stretched so that its 2.5 % quantile is the lower end, above
+it so that its 97.5 % quantile is the upper end (a two-piece normal distribution; the median stays the number).
 """
 
 from __future__ import annotations
@@ -118,7 +118,11 @@ class Redraws:
         self.scenario, self.utility, self._together = study.scenario, study.utility, study.scenario.redraws
         self._numbers, self._intervals = numbers_of(self.scenario), self.scenario.intervals
         elsewhere = [key for key in self._intervals if not key.startswith(("treatments.", "weights."))]
-        own = [f"weights.{name}" for name, weight in self.scenario.weights.items() if self.utility.weights.get(name) == weight]
+        own = [
+            f"weights.{name}"
+            for name, weight in self.scenario.weights.items()
+            if self.utility.weights.get(name) == weight
+        ]
         self._weights = [key for key in own if self._together is not None or key in self._intervals]
         self._others = elsewhere
         drawn = elsewhere if self._together is None else list(self._together.numbers)
@@ -158,7 +162,9 @@ class Redraws:
         """The scenario with these numbers, and the utility with its weights where they are the study's, too."""
         scenario = with_numbers(self.scenario, numbers)
         own = (key.partition(".")[2] for key in self._weights)
-        return scenario, Utility({**self.utility.weights, **{name: scenario.weights[name] for name in own}}, dict(costs))
+        return scenario, Utility(
+            {**self.utility.weights, **{name: scenario.weights[name] for name in own}}, dict(costs)
+        )
 
     def _target(self, name: str, target: str, rng: np.random.Generator) -> dict[str, float]:
         """A number of a treatment and what each rule does to it, drawn together until no record gets an impossible one.
@@ -218,8 +224,8 @@ class Redrawn:
     n_records : int
         Records that each draw was evaluated on: all that are possible, or those that were drawn.
     drawn : mapping of str to int
-        How many numbers the scenario's own redraws have ("together"), and how many were drawn one by one: from intervals
-        that it states ("stated"), and by the default spread ("default").
+        How many numbers the scenario's own redraws have ("together"), and how many were drawn one by one: from
+        intervals that it states ("stated"), and by the default spread ("default").
     """
 
     options: pd.DataFrame
@@ -233,8 +239,8 @@ def redrawn(
     """Evaluate policies, and each treatment for all, that were made for the numbers as stated where these are others.
 
     The uncertain numbers of the model are redrawn (`Redraws`): as the scenario has them together, or the effects and
-    costs of all treatments, and whatever else states an interval. Each redraw is evaluated on the same records: all that are
-    possible, or, where these are more than 10,000, as many that are drawn.
+    costs of all treatments, and whatever else states an interval. Each redraw is evaluated on the same records: all
+    that are possible, or, where these are more than 10,000, as many that are drawn.
 
     Parameters
     ----------

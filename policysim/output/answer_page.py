@@ -102,6 +102,7 @@ def answer_page(
                 for term, meaning in words.glossary.items()
             ],
             tables=[Label(name) for name in files],
+            related=[SimpleNamespace(name=Label(name), why=Label(why)) for name, why in answer.related.items()],
             manifest=Label(MANIFEST),
             commands=[Label(command)] if command else [],
             versions=[Label(f"{name} {number}") for name, number in versions.items()],

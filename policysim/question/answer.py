@@ -134,6 +134,8 @@ class Answer:
         What the numbers depend on, for the manifest; None if the question cannot be run again from one.
     files : mapping of file name to bytes
         What is kept beside, such as the study.
+    related : mapping of name to text
+        The reports beside this one that are about the same patients, and why they say something else.
     named : mapping of label to file name
         Files whose paths are printed below the screen, "Report: PATH"; in the JSON document as `report`.
     exit_code : int
@@ -152,6 +154,7 @@ class Answer:
     packages: Mapping[str, str] = field(default_factory=dict)
     depends: Mapping[str, Any] | None = None
     files: Mapping[str, bytes] = field(default_factory=dict)
+    related: Mapping[str, str] = field(default_factory=dict)
     named: Mapping[str, str] = field(default_factory=dict)
     exit_code: int = 0
 

@@ -9,7 +9,7 @@ import hashlib
 import tomllib
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from decimal import ROUND_DOWN
 from pathlib import Path
 from types import MappingProxyType
@@ -120,6 +120,8 @@ class SourceFindings:
     headline: Headline  # the finding as a title, with one number
     card: Panel  # the figure that goes with it where many reports are shown
     assumptions: tuple[str, ...]  # what is public or taken for granted, and how numbers were computed
+    # Reports beside this one, of the same patients, and why they say something else.
+    related: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def wrong_first(self) -> list[Row]:

@@ -81,6 +81,8 @@ class Study:
         levels is a group of patients. None for none.
     seed : int
         For whatever is drawn at random.
+    related : mapping of name to text
+        The reports beside its own that are about the same patients, and why they say something else.
     """
 
     name: str
@@ -99,6 +101,7 @@ class Study:
     by: tuple[str, ...]
     robust: str | None
     seed: int
+    related: Mapping[str, str]
 
     @property
     def space(self) -> RecordSpace:

@@ -187,6 +187,7 @@ def options(
     epsilon: float,
     *,
     certainty: pd.DataFrame,
+    best_for_all: float = math.nan,
     beliefs: pd.DataFrame | None = None,
     weights: Mapping[str, float] | None = None,
 ) -> tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame]:
@@ -204,6 +205,8 @@ def options(
         The stated one.
     certainty : DataFrame
         From `policysim.study.certainty`, at the stated epsilon.
+    best_for_all : float, optional
+        In how many redraws the treatment that is best for all is so; NaN where nothing was redrawn.
     beliefs : DataFrame, optional
         policy, epsilon, low, high: the belief in one hidden level after seeing the treatment; and `before`.
     weights : mapping of str to float, optional
@@ -244,7 +247,7 @@ def options(
         rows.append(_Row(name, labels.outcomes.get(name, name.replace("_", " ")), "count", style, rates))
     loss = given["loss"].to_numpy(dtype=np.float64)
     rows.append(_Row(LOSS, "units of utility lost", "loss", f"places {places_of(loss[stated])}", loss))
-    better = _better_in(columns, certainty)
+    better = _better_in(columns, certainty, best_for_all)
     if np.isfinite(better).any():
         rows.append(_Row(BETTER_IN, "better than one for all", "better", "plain", better))
     if beliefs is not None:
@@ -307,10 +310,10 @@ def _places_of_share(before: float) -> int:
     return 0 if before >= 0.01 or before <= 0 else min(4, -math.floor(math.log10(100 * before)))
 
 
-def _better_in(columns: pd.DataFrame, certainty: pd.DataFrame) -> FloatArray:
-    """In how many redraws each option beats one for all, at the stated epsilon; NaN where that is not known."""
+def _better_in(columns: pd.DataFrame, certainty: pd.DataFrame, best_for_all: float) -> FloatArray:
+    """In how many redraws one for all is the best for all, and each option beats it, at the stated epsilon, or NaN."""
     known = certainty[(certainty["measure"] == "value") & (certainty["draws"] > 0)].set_index("policy")["better"]
-    found = columns["policy"].map(known).where(columns["stated"] & (columns["option"] != ONE))
+    found = columns["policy"].map(known).mask(columns["option"] == ONE, best_for_all).where(columns["stated"])
     return np.asarray(found, dtype=np.float64)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -218,7 +219,16 @@ def _read_shared(table: Table, name: str, features: list[str] | None, defaults: 
         "by": compare["by"],
         "robust": robust or None,
         "seed": table["seed"],
+        "related": _read_related(table["related"]),
     }
+
+
+def _read_related(table: Table) -> dict[str, str]:
+    """Names of folders beside a report's own, and a text for each."""
+    for name in table.values:
+        if not re.fullmatch(r"\w[\w-]*", name):
+            table.fail("must be the name of a report beside this one: letters, digits, - and _", name)
+    return {name: table.text(name) for name in table.values}
 
 
 def name_of_study(path: Path) -> str:

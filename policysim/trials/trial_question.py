@@ -108,6 +108,7 @@ class TrialQuestion(StudyQuestion):
                 **study.stated,
             },
             packages=CATALOGUE.versions(study.policies),
+            related=study.related,
             named={"Report": PAGE},
         )
 
