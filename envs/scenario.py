@@ -5,7 +5,7 @@ Scenario files (`envs/scenarios/*.toml`, or your own) hold one each; `envs.scena
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -314,20 +314,21 @@ def numbers_of(scenario: Scenario) -> dict[str, float]:
 def with_numbers(scenario: Scenario, numbers: Mapping[str, float]) -> Scenario:
     """The same scenario with other numbers at some of the keys of `numbers_of`."""
     for key, number in numbers.items():
-        scenario = _with_number(scenario, key.split("."), number)
+        scenario = _with_number(scenario, key, number)
     return scenario
 
 
-def _with_number(part: Any, path: Sequence[str], number: float) -> Any:
-    """The same part of a scenario with another number at a path within it."""
-    if not path:
+def _with_number(part: Any, key: str, number: float) -> Any:
+    """The same part of a scenario with another number at a key within it; names may have dots of their own."""
+    if not key:
         return number
-    name, rest = path[0], path[1:]
+    if isinstance(part, Mapping):
+        name = max((each for each in part if f"{key}.".startswith(f"{each}.")), key=len)
+        return {**part, name: _with_number(part[name], key[len(name) + 1 :], number)}
+    name, _, rest = key.partition(".")
     if isinstance(part, tuple):
         place = int(name)
         return (*part[:place], _with_number(part[place], rest, number), *part[place + 1 :])
-    if isinstance(part, Mapping):
-        return {**part, name: _with_number(part[name], rest, number)}
     if isinstance(part, Rule | TreatmentRule):
-        return replace(part, changes={**part.changes, ".".join(rest): (name, number)})
+        return replace(part, changes={**part.changes, rest: (name, number)})
     return replace(part, **{name: _with_number(getattr(part, name), rest, number)})

@@ -32,6 +32,7 @@ from envs.scenario import (
     Treatment,
     TreatmentRule,
     numbers_of,
+    with_numbers,
 )
 from envs.toml_lines import KeyPath
 from envs.toml_reader import (
@@ -432,6 +433,10 @@ def _read_redraws(table: Table, scenario: Scenario, path: Path) -> StatedRedraws
             columns[key].append(_number_in(value))
             if not is_number(columns[key][-1], *bounds[key]):
                 faults.append(f"line {line}: {key} must be {number_wanted(*bounds[key])}, got {value!r}")
+    if not faults:
+        # Every rule raises death with its number: what both ends allow is possible between.
+        ends = [{key: end(column) for key, column in columns.items() if key.startswith("rules.")} for end in (min, max)]
+        faults = [fault for each in ends if (fault := _fault_of_rules(with_numbers(scenario, each), DEATH))]
     for fault in faults[:1]:
         table.fail(f"{path.as_posix()}: {fault}", "redraws")
     return StatedRedraws(table["redraws"], text, {key: tuple(column) for key, column in columns.items()})
@@ -467,13 +472,8 @@ def _check_rules(table: Table, scenario: Scenario) -> None:
     targets = [] if wrong & {"features", "rules"} else [*scenario.flags, DEATH]
     for target in targets:
         last = max((i for i, rule in enumerate(scenario.rules) if target in rule.targets), default=0)
-        try:
-            probability = admission_probability(scenario, target)
-        except ValueError as error:
-            table.fail(str(error), "rules", last)
-            continue
-        if target == DEATH and probability.max() == 1:
-            table.fail("the rules make death without treatment certain: it must be < 1", "rules", last)
+        if fault := _fault_of_rules(scenario, target):
+            table.fail(fault, "rules", last)
     if wrong & {"features", "treatments"}:
         return
     for name, treatment in scenario.treatments.items():
@@ -487,6 +487,16 @@ def _check_rules(table: Table, scenario: Scenario) -> None:
         who = first_record(scenario.space, never)[1]
         message = f"with the contraindications of all treatments, nothing is left for these patients: {who}"
         table.fail(message, "treatments", scenario.actions[last], "contraindicated")
+
+
+def _fault_of_rules(scenario: Scenario, target: str) -> str:
+    """Why what rules make of a flag, or of death, is impossible; empty if it is not."""
+    try:
+        probability = admission_probability(scenario, target)
+    except ValueError as error:
+        return str(error)
+    certain = target == DEATH and probability.max() == 1
+    return "the rules make death without treatment certain: it must be < 1" if certain else ""
 
 
 def _check_number(table: Table, scenario: Scenario, action: str, target: str) -> None:

@@ -155,7 +155,9 @@ class Redraws:
             of_scenario = cost == self.scenario.treatments[name].cost
             interval = self._intervals.get(f"treatments.{name}.{COST}") if of_scenario else None
             costs[name] = _amount(cost, rng.normal(), interval)
-        numbers |= {key: self._moved(key, rng.normal()) for key in [*self._others, *self._weights]}
+        for key in [*self._others, *self._weights]:
+            scale = ODDS if key.startswith("natural_clearing.") else LOGARITHM
+            numbers[key] = moved(self._numbers[key], rng.normal(), scale, self._intervals[key])
         return self._with(numbers, costs)
 
     def _with(self, numbers: Mapping[str, float], costs: Mapping[str, float]) -> tuple[Scenario, Utility]:
@@ -172,16 +174,14 @@ class Redraws:
         After 1,000 draws they stay as stated, which is possible.
         """
         own = f"treatments.{name}.{target}"
-        rules = enumerate(self.scenario.treatments[name].rules)
-        steps = [
-            f"treatments.{name}.rules.{place}.{rule.changes[target][0]}.{target}"
-            for place, rule in rules
-            if target in rule.changes
-        ]
-        keys = [*([own] if own in self._numbers and target != COST else []), *steps]
+        keys = {own: ""} if own in self._numbers and target != COST else {}
+        for place, rule in enumerate(self.scenario.treatments[name].rules):
+            if target in rule.changes:
+                operation = rule.changes[target][0]
+                keys[f"treatments.{name}.rules.{place}.{operation}.{target}"] = operation
         for _ in range(ATTEMPTS):
-            drawn = {key: self._moved(key, rng.normal()) for key in keys}
-            if not steps or self._possible(name, target, drawn):
+            drawn = {key: self._moved(key, operation, target, rng.normal()) for key, operation in keys.items()}
+            if not any(keys.values()) or self._possible(name, target, drawn):
                 return drawn
         return {key: self._numbers[key] for key in keys}
 
@@ -192,14 +192,13 @@ class Redraws:
             return bool(made.min() > 0)
         return target == COST or bool(made.min() >= 0 and made.max() <= 1)
 
-    def _moved(self, key: str, z: float) -> float:
-        """The number that a standard normal z makes of the one at a key, on the scale of what it is."""
-        value, interval, path = self._numbers[key], self._intervals.get(key), key.split(".")
-        scale = ODDS if {"natural_clearing", *EFFECTS} & set(path) else LOGARITHM
-        step = path[4] if path[0] == "treatments" and path[2] == "rules" else ""
-        if step == "add" or (step == "set" and path[-1] == COST):
+    def _moved(self, key: str, operation: str, target: str, z: float) -> float:
+        """What a normal z makes of a number of a treatment, or of what a rule does to it; a cost has its own scale."""
+        value, interval = self._numbers[key], self._intervals.get(key)
+        if operation == "add" or (operation == "set" and target == COST):
             return _amount(value, z, interval)
-        return moved(value, z, LOGARITHM if step == "multiply" else scale, interval)
+        odds = operation != "multiply" and target.partition(".")[0] in EFFECTS
+        return moved(value, z, ODDS if odds else LOGARITHM, interval)
 
 
 def _amount(value: float, z: float, interval: Interval | None) -> float:

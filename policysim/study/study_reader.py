@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from envs.scenario import Scenario
+from envs.scenario import Scenario, StatedRedraws
 from envs.scenario_reader import load_scenario
 from envs.toml_reader import InputFileError, Table, declared, open_toml, unknown
 from envs.utility import Utility, default_utility
@@ -158,7 +158,7 @@ def _read(table: Table, path: Path, name: str) -> Study:
     assert scenario is not None  # or there was a mistake
     return ScenarioStudy(
         **shared,
-        files=_kept_files(table, path),
+        files=_kept_files(table, path, scenario.redraws),
         scenario=scenario,
         scenario_source=source,
         utility=utility,
@@ -249,16 +249,21 @@ def _read_scenario(table: Table, source: str) -> Scenario | None:
         return None
 
 
-def _kept_files(table: Table, path: Path) -> dict[str, bytes]:
-    """The study, and its scenario under the name that the study has for it, if that is a place below the study's."""
+def _kept_files(table: Table, path: Path, redraws: StatedRedraws | None) -> dict[str, bytes]:
+    """The study, its scenario and that one's redraws, under the names that they have, if these are below the study."""
     name = table["scenario"]
     study = {STUDY: table.mistakes.text.encode()}
     if not name.endswith(".toml"):
         return study
     folder, scenario = path.parent.resolve(), (path.parent / name).resolve()
-    if Path(name).is_absolute() or not scenario.is_relative_to(folder) or scenario == folder / STUDY:
+    if Path(name).is_absolute() or scenario == folder / STUDY:
         return {}
-    return {**study, scenario.relative_to(folder).as_posix(): scenario.read_bytes()}
+    kept = {scenario: scenario.read_bytes()}
+    if redraws is not None:
+        kept[(scenario.parent / redraws.file).resolve()] = redraws.text.encode()
+    if not all(path.is_relative_to(folder) for path in kept):
+        return {}
+    return {**study, **{path.relative_to(folder).as_posix(): content for path, content in kept.items()}}
 
 
 def _read_adjacency(privacy: Table, features: list[str] | None) -> tuple[str, tuple[str, ...], tuple[str, ...]]:

@@ -77,6 +77,7 @@ def small_study(**choices: object) -> LoggedStudy:
         policies=("greedy", "uniform", "best-fixed"),
         by=(),
         robust=None,
+        related={},
         seed=3,
         log=source,
     )

@@ -233,6 +233,7 @@ def logged(tmp_path):
         policies=("randomized-response",),
         by=(),
         robust=None,
+        related={},
         seed=1,
         log=SimpleNamespace(
             outcome_model="logistic",

@@ -9,12 +9,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import norm
 
-from envs.scenario import TreatmentRule
+from envs.scenario import TreatmentRule, numbers_of
 from envs.scenario_reader import load_scenario
 from envs.treatment_response import own_number
-from envs.utility import default_utility
+from envs.utility import Utility, default_utility
+from policies.reference import BestFixed
 from policysim.decision import redraws
 from policysim.decision.redraws import LOGARITHM, ODDS, PLAIN, Redraws, moved
+from policysim.study.study_problem import build_problem
 from policysim.study.study_reader import load_study
 
 LANGUAGE = Path(__file__).parents[2] / "envs" / "data" / "language.toml"
@@ -160,3 +162,60 @@ class _Constant:
 
 def test_the_language_file_is_read_as_it_is_in_the_tests_of_envs():
     assert load_scenario(LANGUAGE).intervals  # otherwise nothing above is about intervals
+
+
+@pytest.fixture(scope="module")
+def together(tmp_path_factory):
+    """A study of the same scenario with redraws beside it: what raises the one ratio lowers the other."""
+    folder = tmp_path_factory.mktemp("together")
+    keys = ["treatments.antiviral.hazard_ratio.stroke", "treatments.heparin.hazard_ratio.stroke", "weights.stroke"]
+    rows = [f"{draw},{1 + draw / 100},{1 / (1 + draw / 100)},{draw}" for draw in range(1, 31)]
+    (folder / "redraws.csv").write_text("\n".join([",".join(["draw", *keys]), *rows]) + "\n")
+    (folder / "language.toml").write_text(f'redraws = "redraws.csv"\n{LANGUAGE.read_text()}')
+    public = 'public = ["pregnancy", "age", "asthma", "clots", "fever"]'
+    (folder / "study.toml").write_text(f'scenario = "language.toml"\n[privacy]\n{public}\n')
+    return load_study(folder / "study.toml")
+
+
+def test_redraws_beside_a_scenario_are_its_draws_and_nothing_else_moves(together):
+    found = Redraws(together)
+    draws = found.draws(np.random.default_rng(0))
+    assert (found.n_together, found.n_stated, found.n_default) == (3, 0, 0)
+    assert len(draws) == 30
+    for place, (scenario, utility) in enumerate(draws, start=1):
+        ratios = [scenario.treatments[name].hazard_ratio["stroke"] for name in ("antiviral", "heparin")]
+        assert ratios == [1 + place / 100, 1 / (1 + place / 100)]
+        # Drawn one by one, the product would not stay.
+        assert np.prod(ratios) == pytest.approx(1)
+        assert utility.weights["stroke"] == place
+        unmoved = numbers_of(scenario).items() - numbers_of(together.scenario).items()
+        assert {key for key, _ in unmoved} <= set(together.scenario.redraws.numbers)
+        assert utility.costs == together.utility.costs
+
+
+def test_a_weight_that_the_study_states_stays(together):
+    own = Utility({**together.utility.weights, "stroke": 7.5}, together.utility.costs)
+    draws = Redraws(replace(together, utility=own)).draws(np.random.default_rng(0))
+    assert {utility.weights["stroke"] for _, utility in draws} == {7.5}
+
+
+def test_certainty_is_that_of_the_redraws_beside_the_scenario(together):
+    """Each option is evaluated under each row's numbers, as a problem that is built of them."""
+    problem = build_problem(together)
+    found = redraws.redrawn(together, problem, [])
+    values = found.options.pivot(index="draw", columns="option", values="value")
+    assert found.drawn == {"together": 3, "stated": 0, "default": 0}
+    for draw, (scenario, utility) in enumerate(Redraws(together).draws(np.random.default_rng(0))):
+        built = build_problem(replace(together, scenario=scenario, utility=utility))
+        expected = [
+            built.value(BestFixed(action=place).probabilities(problem)) for place in range(len(problem.actions))
+        ]
+        assert values.loc[draw, [f"for all: {action}" for action in problem.actions]].tolist() == pytest.approx(
+            expected
+        )
+
+
+def test_a_folder_keeps_the_redraws_with_the_scenario(together):
+    assert set(together.files) == {"study.toml", "language.toml", "redraws.csv"}
+    assert together.files["redraws.csv"].decode() == together.scenario.redraws.text
+    assert "redraws_sha256" in together.identity
