@@ -196,7 +196,7 @@ def refits(patients: pd.DataFrame, found: Mapping[str, Hazard], seed: int, draws
     rng = np.random.default_rng(seed)
     design = design_of(indicators(patients), given(patients))
     precision, columns = precision_of(design), {each: patients[each].to_numpy(dtype=np.float64) for each in OUTCOMES}
-    arms = [np.flatnonzero(patients["arm"] == arm) for arm in ARMS]
+    arms, lost = [np.flatnonzero(patients["arm"] == arm) for arm in ARMS], Lost.of(patients)
     mild, severe = ({**LOSSES[end]} for end in ("mild", "severe"))
     for _ in range(draws):
         drawn = np.concatenate([rng.choice(of_arm, len(of_arm)) for of_arm in arms])
@@ -208,7 +208,7 @@ def refits(patients: pd.DataFrame, found: Mapping[str, Hazard], seed: int, draws
         yield {
             outcome: fit(rows, column[there], precision, often, found[outcome].estimates).estimates
             for outcome, column in columns.items()
-        } | {"weights": weights_of(patients.iloc[drawn], losses)}
+        } | {"weights": lost.weights(losses, counts)}
 
 
 def telling_deficits(columns: pd.DataFrame, patients: pd.DataFrame) -> list[str]:
@@ -241,21 +241,45 @@ def telling_deficits(columns: pd.DataFrame, patients: pd.DataFrame) -> list[str]
         taken.append(best)
 
 
-def lost_by(patients: pd.DataFrame, losses: Mapping[str, float]) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Least squares of what was lost at six months: the coefficients, outcomes first; their solver; the residuals."""
-    known = patients[patients["outcome_6m"].notna()]
-    design = np.column_stack([known[list(OUTCOMES)].to_numpy(dtype=np.float64), indicators(known)])
-    solver = np.linalg.pinv(design.T @ design, hermitian=True) @ design.T
-    lost = known["outcome_6m"].map(losses).to_numpy(dtype=np.float64)
-    estimates = solver @ lost
-    return estimates, solver, lost - design @ estimates
+@dataclass(frozen=True)
+class Lost:
+    """What patients whose state at six months is known had lost by then, and what it is regressed on.
 
+    Attributes
+    ----------
+    known : array of bool, (n,)
+        Of all patients, those whose state is known.
+    design : array, (m, p)
+        Their outcomes within 14 days, then the indicators of all levels.
+    states : Series, (m,)
+        Their states.
+    """
 
-def weights_of(patients: pd.DataFrame, losses: Mapping[str, float]) -> dict[str, float]:
-    """What each event costs beside a death within 14 days, never less than nothing."""
-    estimates = lost_by(patients, losses)[0]
-    of_death = estimates[OUTCOMES.index(DEATH)]
-    return {event: max(0.0, float(estimates[OUTCOMES.index(event)] / of_death)) for event in EVENTS}
+    known: NDArray[np.bool_]
+    design: FloatArray
+    states: pd.Series
+
+    @classmethod
+    def of(cls, patients: pd.DataFrame) -> Lost:
+        """Of some patients."""
+        known = patients["outcome_6m"].notna().to_numpy()
+        own = patients[known]
+        design = np.column_stack([own[list(OUTCOMES)].to_numpy(dtype=np.float64), indicators(own)])
+        return cls(known, design, own["outcome_6m"])
+
+    def regression(self, losses: Mapping[str, float], counts: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Least squares, each patient so often: the coefficients, their solver (p, m), and the residuals (m,)."""
+        weighted = self.design.T * counts[self.known]
+        solver = np.linalg.pinv(weighted @ self.design, hermitian=True) @ weighted
+        lost = self.states.map(losses).to_numpy(dtype=np.float64)
+        estimates = solver @ lost
+        return estimates, solver, lost - self.design @ estimates
+
+    def weights(self, losses: Mapping[str, float], counts: FloatArray) -> dict[str, float]:
+        """What each event costs beside a death within 14 days, never less than nothing."""
+        estimates = self.regression(losses, counts)[0]
+        of_death = estimates[OUTCOMES.index(DEATH)]
+        return {event: max(0.0, float(estimates[OUTCOMES.index(event)] / of_death)) for event in EVENTS}
 
 
 def fit_weights(patients: pd.DataFrame) -> dict[str, Estimate]:
@@ -266,8 +290,9 @@ def fit_weights(patients: pd.DataFrame) -> dict[str, Estimate]:
     `LOSSES` (delta method, with variances that do not assume equal ones).
     """
     found: dict[str, list[Estimate]] = {event: [] for event in EVENTS}
+    lost = Lost.of(patients)
     for losses in LOSSES.values():
-        estimates, solver, residuals = lost_by(patients, losses)
+        estimates, solver, residuals = lost.regression(losses, np.ones(len(patients)))
         covariance = (solver * residuals**2) @ solver.T
         death = OUTCOMES.index(DEATH)
         for place, event in enumerate(EVENTS):

@@ -10,9 +10,18 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from stroke_calibration import LEVEL, band, calibration, departures, findings, other_halves
-from stroke_fit import LOSSES, fit, fit_hazard, fit_weights, telling_deficits
-from stroke_scenario import APART, SCENARIO, main, product_of_shares
+from stroke_calibration import (
+    LEVEL,
+    RELATED,
+    band,
+    calibration,
+    departures,
+    findings,
+    held_out,
+    other_halves,
+)
+from stroke_fit import LOSSES, fit, fit_hazard, fit_weights, refits, telling_deficits
+from stroke_scenario import APART, SCENARIO, Fitted, main, product_of_shares, write_scenario
 from stroke_trial import (
     ARMS,
     DATA,
@@ -30,6 +39,7 @@ from threadpoolctl import threadpool_limits
 
 import policysim as ps
 from envs.cohort import prior
+from envs.treatment_response import ResponseModel
 
 # At least so many of the groups must be within their band.
 WANTED = 0.9
@@ -55,6 +65,11 @@ def half(patients):
 @pytest.fixture(scope="module")
 def found():
     return calibration()
+
+
+@pytest.fixture(scope="module")
+def fitted(patients):
+    return Fitted.to(patients)
 
 
 # Lancet 1997; 349: 1569-1581, summary.
@@ -155,20 +170,71 @@ def numbers(value):
     return [value]
 
 
-def test_the_script_writes_the_built_in_scenario(tmp_path):
-    main(["--out", str(tmp_path / "stroke.toml")])
-    made, shipped = (
-        numbers(tomllib.loads(path.read_text(encoding="utf-8"))) for path in (tmp_path / "stroke.toml", SCENARIO)
-    )
+def test_the_script_writes_the_built_in_scenario(fitted, tmp_path):
+    """Text, numbers, and the first redraws: each draw takes up the stream of the one before."""
+    write_scenario(fitted, tmp_path / "stroke.toml", draws=4)
+    paths = tmp_path / "stroke.toml", SCENARIO
+    texts = [path.read_text(encoding="utf-8").replace("4 times", "200 times") for path in paths]
+    assert texts[0].count("200 times") == 1
+    made, shipped = (numbers(tomllib.loads(text)) for text in texts)
     assert [each for each in made if isinstance(each, str)] == [each for each in shipped if isinstance(each, str)]
     # All are written to three or four digits: another machine may round the last one the other way.
     ours, theirs = ([each for each in both if not isinstance(each, str)] for both in (made, shipped))
     assert ours == pytest.approx(theirs, rel=0.011, abs=1.01e-4)
+    redrawn = [pd.read_csv(path.with_name("stroke-redraws.csv")) for path in paths]
+    assert list(redrawn[0]) == list(redrawn[1])
+    assert len(redrawn[1]) == 200
+    assert redrawn[0].to_numpy() == pytest.approx(redrawn[1].head(4).to_numpy(), rel=2e-3)
 
 
-def test_comments_of_the_file_say_what_was_fitted(found, patients, half):
+def test_the_command_line_takes_another_file(monkeypatch, tmp_path):
+    seen = []
+    monkeypatch.setattr("stroke_scenario.write_scenario", lambda *args, **more: seen.append((args[1], more["draws"])))
+    monkeypatch.setattr("stroke_scenario.Fitted.to", len)
+    main(["--out", str(tmp_path / "s.toml"), "--draws", "7"])
+    assert seen == [(tmp_path / "s.toml", 7)]
+
+
+def test_a_refit_is_the_fit_to_the_patients_that_were_drawn(patients, fitted):
+    """Patients who count n times are as n patients; every arm keeps its size, and all is drawn at once."""
+    refit = next(refits(patients, fitted.hazards, seed=3, draws=1))
+    rng = np.random.default_rng(3)
+    places = [np.flatnonzero(patients["arm"] == arm) for arm in ARMS]
+    drawn = patients.iloc[np.concatenate([rng.choice(place, len(place)) for place in places])].reset_index(drop=True)
+    assert (drawn["arm"].value_counts() == patients["arm"].value_counts()).all()
+    alone = fit_hazard(drawn, "major_bleed")
+    assert refit["major_bleed"] == pytest.approx(alone.estimates, abs=1e-6)
+
+
+def test_redraws_spread_as_intervals_do_and_share_their_controls():
+    """Each number's spread is that of its interval; and what is fitted against the same patients moves together."""
+    redrawn, stated = pd.read_csv(SCENARIO.with_name("stroke-redraws.csv")), tomllib.loads(SCENARIO.read_text())
+    for drug in ("a1", "a2"):
+        for outcome, ratio in stated["treatments"][drug]["hazard_ratio"].items():
+            logs = np.log(redrawn[f"treatments.{drug}.hazard_ratio.{outcome}"])
+            low, high = np.log(ratio["interval"])
+            # The standard deviation of 200 draws is known to 5 %: three of these, and the bootstrap's own difference.
+            assert logs.std() == pytest.approx((high - low) / (2 * 1.96), rel=0.25)
+            assert logs.mean() == pytest.approx(np.log(ratio["value"]), abs=0.3 * logs.std())
+    # A higher hazard without treatment goes with lower ratios: their correlation is far below 0.
+    for outcome in ("ischaemic_stroke", "death"):
+        (key,) = (key for key in redrawn if key in (f"events.{outcome}.baseline", f"rules.28.set.{outcome}"))
+        untreated = redrawn[key]
+        ratios = [redrawn[f"treatments.{drug}.hazard_ratio.{outcome}"] for drug in ("a1", "a2")]
+        assert max(np.corrcoef(np.log(untreated), np.log(ratio))[0, 1] for ratio in ratios) < -0.2
+
+
+def test_deaths_without_treatment_have_their_place_in_the_redraws():
+    scenario = ps.load_study("stroke").scenario
+    (key,) = (key for key in scenario.redraws.numbers if key.startswith("rules."))
+    place = int(key.split(".")[1])
+    assert scenario.rules[place].changes[DEATH][0] == "set"
+    assert np.mean(scenario.redraws.numbers[key]) == pytest.approx(scenario.rules[place].changes[DEATH][1], rel=0.02)
+
+
+def test_comments_of_the_file_say_what_was_fitted(found, patients):
     text = SCENARIO.read_text(encoding="utf-8")
-    counts = ", ".join(f"{outcome} {patients.loc[half, outcome].sum()}" for outcome in OUTCOMES)
+    counts = ", ".join(f"{outcome} {patients[outcome].sum()}" for outcome in OUTCOMES)
     assert counts in " ".join(line.removeprefix("#").strip() for line in text.splitlines())
     for features, most in APART.items():
         assert f"at most {most:g}" in text
@@ -186,29 +252,25 @@ def test_the_scenario_foretells_the_other_half(found):
     assert found.cells["inside"].mean() >= WANTED
 
 
-def swapped(scenario):
-    return replace(scenario, treatments=dict(zip(ARMS, reversed(scenario.treatments.values()), strict=True)))
+def swapped(chances):
+    return chances[:, ::-1]
 
 
-def without_effects(scenario):
-    return replace(scenario, treatments=dict.fromkeys(ARMS, scenario.treatments["a0"]))
+def without_effects(chances):
+    return np.repeat(chances[:, :1], len(ARMS), axis=1)
 
 
-def twice_the_baseline(scenario):
-    return replace(
-        scenario, events={name: replace(each, baseline=2 * each.baseline) for name, each in scenario.events.items()}
-    )
+def twice_the_risk(chances):
+    return np.minimum(2 * chances, 1)
 
 
 def test_another_half_is_fitted_and_compared_as_this_one_was(found):
-    # The scenario's numbers have three digits.
-    (inside,) = other_halves(found.patients, [SEED])
-    assert abs(inside - found.cells["inside"].sum()) <= 1
+    assert other_halves(found.patients, [SEED]) == [found.cells["inside"].sum()]
 
 
-@pytest.mark.parametrize("planted", [swapped, without_effects, twice_the_baseline])
-def test_a_wrong_scenario_does_not(found, planted):
-    assert replace(found, scenario=planted(found.scenario)).cells["inside"].mean() < WANTED
+@pytest.mark.parametrize("planted", [swapped, without_effects, twice_the_risk])
+def test_a_wrong_model_does_not(found, planted):
+    assert replace(found, chances=planted(found.chances)).cells["inside"].mean() < WANTED
 
 
 def test_risks_differ_between_the_groups(found):
@@ -246,32 +308,61 @@ def test_the_trial_and_the_scenario_answer_the_same_question_alike(found):
     ("name", "epsilon"), [("best-fixed", 1.0), ("greedy", 1.0), ("optimal", 1.0), ("optimal", 4.0)]
 )
 def test_policies_are_worth_in_the_log_what_the_scenario_says(found, name, epsilon):
-    """By inverse propensities, a quarter each, over the patients to whom nothing was fitted."""
+    """By inverse propensities, a quarter each, over all patients."""
     problem = ps.build_problem(ps.load_study("stroke"))
     chances = ps.make_policy(name, epsilon=epsilon).probabilities(problem)
-    log = found.patients[~found.fitted]
+    log = found.patients
     reward = -log[list(OUTCOMES)] @ pd.Series(found.scenario.weights)[list(OUTCOMES)]
     arms = log["arm"].map(list(ARMS).index).to_numpy()
     weighted = chances[found.scenario.space.encode(log), arms] / 0.25 * reward
     assert abs(weighted.mean() - problem.value(chances)) < 1.96 * weighted.sem()
 
 
-def test_death_without_treatment_is_that_of_the_fit(found, patients, half):
+def test_a_value_that_is_held_out_is_of_policies_that_are_made_of_others(found, monkeypatch):
+    """One treatment for all: self-normalised weights are those of its own arm; a half counts under the other's."""
+
+    def given_by(patients, others, policies):
+        assert list(policies) == ["best-fixed"]
+        assert not set(patients.index) & set(others.index)
+        best = "a3" if set(others.index) == set(found.patients.index[found.fitted]) else "a1"
+        everybody = {arm: np.eye(len(ARMS))[np.full(len(patients), place)] for place, arm in enumerate(ARMS)}
+        return {"best-fixed": everybody[best], **everybody}
+
+    monkeypatch.setattr("stroke_calibration.given_by", given_by)
+    worth = held_out(found.patients, found.fitted, ["best-fixed"]).set_index("policy")
+    known = found.patients[found.patients["outcome_6m"].notna()]
+    independent, arm = known["outcome_6m"].isin(["recovered", "not recovered"]), known["arm"]
+    for name in ARMS:
+        own = independent[arm == name]
+        assert worth.loc[name, "value"] == pytest.approx(own.mean())
+        assert worth.loc[name, "high"] - worth.loc[name, "low"] == pytest.approx(2 * 1.96 * own.sem(), rel=1e-2)
+    mine = arm == np.where(found.fitted[known.index], "a1", "a3")
+    assert worth.loc["best-fixed", "value"] == pytest.approx(independent[mine].mean())
+    # Of two sets of patients that have none in common, the variances add up; of those in common, nothing is left.
+    apart = worth.loc["a0", ["value", "difference", "difference_low"]]
+    variance = independent[mine].sem() ** 2 + independent[arm == "a0"].sem() ** 2
+    assert apart["difference"] == pytest.approx(apart["value"] - worth.loc["best-fixed", "value"])
+    assert apart["difference"] - apart["difference_low"] == pytest.approx(1.96 * variance**0.5, rel=1e-2)
+    assert np.isnan(worth.loc["best-fixed", "difference"])
+
+
+def test_death_without_treatment_is_that_of_the_fit(found, patients, fitted):
     """The language solves for the severity of death; the regression has a baseline of its own."""
-    hazard = fit_hazard(patients, half, DEATH)
+    hazard = fitted.hazards[DEATH]
     risk = np.ones(len(patients))
     for feature, risks in hazard.risks.items():
         risk *= patients[feature].map(dict(zip(levels_of(feature), risks, strict=True))).to_numpy()
-    fitted = -np.expm1(-hazard.baseline.value * risk)
-    assert found.chances[:, 0, OUTCOMES.index(DEATH)] == pytest.approx(fitted, rel=0.01)
+    risks = -np.expm1(-hazard.baseline.value * risk)
+    response = ResponseModel(found.scenario).outcome_probabilities(found.scenario.space.encode(patients))
+    assert response[:, 0, OUTCOMES.index(DEATH)] == pytest.approx(risks, rel=0.01)
 
 
 def test_the_deficits_are_those_that_tell_about_death(patients, half):
-    assert telling_deficits(read_columns(), patients, half) == ["arm_or_hand", "hemianopia"]
+    assert telling_deficits(read_columns()[half], patients[half]) == ["arm_or_hand", "hemianopia"]
 
 
-def test_nobody_who_got_both_departs_from_the_product(patients, half):
-    assert min(fit_hazard(patients, half, outcome).combined for outcome in OUTCOMES) > LEVEL
+def test_nobody_who_got_both_departs_from_the_product(fitted):
+    assert min(hazard.combined for hazard in fitted.hazards.values()) > LEVEL
 
 
 def test_no_record_is_impossible_and_the_product_has_the_shares_of_both_features(found, patients):
@@ -320,9 +411,14 @@ def test_a_ratio_that_does_depend_on_a_feature_is_found(patients, half):
 def test_the_page_says_how_many_groups_are_within(found):
     chances = {"fitted half": [0.04, 0.002], "other half": [0.03, 0.6]}
     seen = pd.DataFrame({"outcome": DEATH, "drug": "a1", "feature": ["age", "sex"], **chances})
-    said = findings(found, seen, [90, 92])
-    assert "The smallest p in the fitted half is 0.002" in said.lead[2]
-    assert "1 of the tests is below 0.05 in both halves" in said.lead[2]
+    numbers = {"value": 0.37, "low": 0.35, "high": 0.39}
+    numbers |= {"difference": -0.01, "difference_low": -0.02, "difference_high": 0.003}
+    worth = pd.DataFrame([{"policy": "greedy", **numbers}])
+    said = findings(found, seen, [90, 92], worth, [-0.02, 0.01])
+    assert "37.0 of 100 under each's best, -1.0 (-2.0 to +0.3) against one treatment for all" in said.lead[2]
+    assert "with 2 other pairs of halves the difference is -2.0 to +1.0" in said.lead[2]
+    assert "The smallest p in the fitted half is 0.002" in said.lead[3]
+    assert "1 of the tests is below 0.05 in both halves" in said.lead[3]
     assert "between 90 and 92 groups are within their bands, 91 on average" in said.lead[1]
     inside = int(found.cells["inside"].sum())
     assert f"Of 100 groups of patients to whom nothing was fitted, {inside} have" in said.lead[0]
@@ -331,3 +427,15 @@ def test_the_page_says_how_many_groups_are_within(found):
     committed = pd.read_csv(folder / "figures" / "predicted-and-observed.csv")
     assert (committed["observed"] == found.cells["observed"]).all()
     assert committed["predicted"].to_numpy() == pytest.approx(found.cells["predicted"].to_numpy(), rel=0.01)
+
+
+def test_reports_of_the_trial_link_to_each_other():
+    """Each page of the trial names the three others, and says why they may differ."""
+    reports = Path(__file__).parents[2] / "reports"
+    studies = {"stroke": ps.load_study("stroke")}
+    studies |= {name: ps.load_study(reports / name / "study.toml") for name in ("ist", "ist-14-days")}
+    related = {**{name: study.related for name, study in studies.items()}, "stroke-calibration": RELATED}
+    for name, others in related.items():
+        assert set(others) == set(related) - {name}
+        page = (reports / name / "report.html").read_text(encoding="utf-8")
+        assert all(f'href="../{other}/report.html"' in page for other in others)
