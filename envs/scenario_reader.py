@@ -451,18 +451,10 @@ def _number_in(text: str) -> float:
 
 
 def _bounds(key: str) -> tuple[float, float]:
-    """Within which a number must be, as its key is declared; a relative risk, which is one of a list, as it is read."""
-    keys, bounds = KEYS, (LEAST, MOST)
-    for part in key.split("."):
-        if part.isdigit():
-            continue
-        found = next((each for each in keys if each.name == part or each.chosen), None)
-        if found is None:
-            break
-        keys = found.keys
-        if found.holds in ("number", "numbers"):
-            bounds = found.low, found.high
-    return bounds
+    """Within which a number must be, by what it is."""
+    ratio, share = (LEAST, MOST), (0.0, 1.0)
+    own = {**NUMBERS, "natural_clearing": share, "rules": share, "relative_risk": ratio, f"{DEATH}.baseline": ratio}
+    return next((bounds for part, bounds in own.items() if f".{part}." in f".{key}."), (0.0, MOST))
 
 
 def _check_rules(table: Table, scenario: Scenario) -> None:

@@ -109,31 +109,25 @@ class Redraws:
     ----------
     rescales : bool
         Whether a draw may change how many of the untreated die, or of what (`ResponseModel.severity`).
-    n_together, n_stated, n_default : int
-        How many numbers the scenario's own redraws have; how many are drawn from intervals that the scenario states,
-        and how many numbers of treatments by the default spread.
+    drawn : mapping of str to int
+        How many numbers the scenario's own redraws have ("together"), and how many are drawn one by one: from intervals
+        that it states ("stated"), and numbers of treatments by the default spread ("default").
     """
 
     def __init__(self, study: ScenarioStudy) -> None:
         self.scenario, self.utility, self._together = study.scenario, study.utility, study.scenario.redraws
         self._numbers, self._intervals = numbers_of(self.scenario), self.scenario.intervals
-        elsewhere = [key for key in self._intervals if not key.startswith(("treatments.", "weights."))]
-        own = [
-            f"weights.{name}"
-            for name, weight in self.scenario.weights.items()
-            if self.utility.weights.get(name) == weight
-        ]
+        self._others = [key for key in self._intervals if not key.startswith(("treatments.", "weights."))]
+        own = (
+            f"weights.{name}" for name, weight in self.scenario.weights.items() if self.utility.weights[name] == weight
+        )
         self._weights = [key for key in own if self._together is not None or key in self._intervals]
-        self._others = elsewhere
-        drawn = elsewhere if self._together is None else list(self._together.numbers)
-        self.rescales = any(key.startswith((DEATH, "natural_clearing", "rules")) for key in drawn)
-        treated = [key for key in self._numbers if key.startswith("treatments.")]
-        self.n_together = self.n_default = self.n_stated = 0
-        if self._together is not None:
-            self.n_together = len(self._together.numbers)
-        else:
-            self.n_default = sum(key not in self._intervals and self._numbers[key] != 0 for key in treated)
-            self.n_stated = sum(key in self._intervals for key in [*treated, *elsewhere, *self._weights])
+        redrawn = self._others if self._together is None else list(self._together.numbers)
+        self.rescales = any(key.startswith((DEATH, "natural_clearing", "rules")) for key in redrawn)
+        treated = [key for key, number in self._numbers.items() if key.startswith("treatments.") and number]
+        stated = [key for key in [*treated, *self._others, *self._weights] if key in self._intervals]
+        one_by_one = {"stated": len(stated), "default": sum(key not in self._intervals for key in treated)}
+        self.drawn = one_by_one if self._together is None else {"together": len(redrawn)}
 
     def draws(self, rng: np.random.Generator) -> list[tuple[Scenario, Utility]]:
         """All draws: those that the scenario has beside it, or as many as are usual, one by one."""
@@ -223,8 +217,7 @@ class Redrawn:
     n_records : int
         Records that each draw was evaluated on: all that are possible, or those that were drawn.
     drawn : mapping of str to int
-        How many numbers the scenario's own redraws have ("together"), and how many were drawn one by one: from
-        intervals that it states ("stated"), and by the default spread ("default").
+        How many numbers (`Redraws`).
     """
 
     options: pd.DataFrame
@@ -271,8 +264,7 @@ def redrawn(
         means = pd.DataFrame(given @ weighed, columns=list(counted))
         rows.append(means.assign(draw=draw, option=list(tables))[["draw", "option", *counted]])
         progress.advance()
-    drawn = {"together": redraws.n_together, "stated": redraws.n_stated, "default": redraws.n_default}
-    return Redrawn(pd.concat(rows, ignore_index=True), len(sample.records), drawn)
+    return Redrawn(pd.concat(rows, ignore_index=True), len(sample.records), redraws.drawn)
 
 
 @dataclass(frozen=True)

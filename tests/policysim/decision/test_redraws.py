@@ -137,7 +137,7 @@ def test_many_rules_at_the_edge_are_drawn_one_number_at_a_time(language):
 def test_all_numbers_that_are_drawn_are_counted(language):
     found = Redraws(language)
     # Of treatments: 3 intervals and 1 of a rule; elsewhere: clearing, 2 of stroke, 1 of bleeding; 1 weight.
-    assert found.n_stated == 4 + 4 + 1
+    assert found.drawn["stated"] == 4 + 4 + 1
     moved_by_default = 0
     zero, one = (found.draw(_Constant(z)) for z in (0.0, 1.0))
     for name, treatment in zero[0].treatments.items():
@@ -147,7 +147,7 @@ def test_all_numbers_that_are_drawn_are_counted(language):
         for here, there in zip(treatment.rules, other.rules, strict=True):
             moved_by_default += sum(there.changes[key] != change for key, change in here.changes.items())
         moved_by_default += zero[1].costs[name] != one[1].costs[name]
-    assert found.n_default == moved_by_default - 4
+    assert found.drawn["default"] == moved_by_default - 4
 
 
 class _Constant:
@@ -180,7 +180,7 @@ def together(tmp_path_factory):
 def test_redraws_beside_a_scenario_are_its_draws_and_nothing_else_moves(together):
     found = Redraws(together)
     draws = found.draws(np.random.default_rng(0))
-    assert (found.n_together, found.n_stated, found.n_default) == (3, 0, 0)
+    assert found.drawn == {"together": 3}
     assert len(draws) == 30
     for place, (scenario, utility) in enumerate(draws, start=1):
         ratios = [scenario.treatments[name].hazard_ratio["stroke"] for name in ("antiviral", "heparin")]
@@ -204,7 +204,7 @@ def test_certainty_is_that_of_the_redraws_beside_the_scenario(together):
     problem = build_problem(together)
     found = redraws.redrawn(together, problem, [])
     values = found.options.pivot(index="draw", columns="option", values="value")
-    assert found.drawn == {"together": 3, "stated": 0, "default": 0}
+    assert found.drawn == {"together": 3}
     for draw, (scenario, utility) in enumerate(Redraws(together).draws(np.random.default_rng(0))):
         built = build_problem(replace(together, scenario=scenario, utility=utility))
         expected = [
