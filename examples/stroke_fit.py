@@ -68,11 +68,11 @@ def fit(
     design : array, (n, p)
         Its first column is constant.
     happened : array, (n,)
-        0 or 1.
+        0 or 1; of rows that are several patients, how many of them had the event.
     precision : array, (p,)
         1 / variance of the priors; 0 where there is none.
     counts : array, (n,), optional
-        How often each patient counts; once by default.
+        How many patients a row is; one by default.
     start : array, (p,), optional
         Where the search begins; at no effects by default.
     """
@@ -80,16 +80,16 @@ def fit(
 
     def log_posterior(coefficients: FloatArray) -> float:
         hazard = np.exp(design @ coefficients)
-        likelihood = counts @ np.where(happened == 1, np.log(-np.expm1(-hazard)), -hazard)
+        likelihood = happened @ np.log(-np.expm1(-hazard)) - (counts - happened) @ hazard
         return float(likelihood - precision @ coefficients**2 / 2)
 
     found = np.zeros(design.shape[1]) if start is None else start
     if start is None:
-        found[0] = np.log(-np.log1p(-np.average(happened, weights=counts)))
+        found[0] = np.log(-np.log1p(-happened.sum() / counts.sum()))
     for _ in range(100):
         hazard = np.exp(design @ found)
         chance = -np.expm1(-hazard)
-        score = design.T @ (counts * (happened - chance) * hazard / chance) - precision * found
+        score = design.T @ ((happened - counts * chance) * hazard / chance) - precision * found
         information = (design.T * (counts * hazard**2 * np.exp(-hazard) / chance)) @ design + np.diag(precision)
         step = np.linalg.solve(information, score)
         if np.abs(step).max() < TOLERANCE:
@@ -194,21 +194,23 @@ def refits(patients: pd.DataFrame, found: Mapping[str, Hazard], seed: int, draws
         The estimates of each outcome, (p,), by its name, and "weights", a mapping of event to number.
     """
     rng = np.random.default_rng(seed)
-    design = design_of(indicators(patients), given(patients))
+    # Patients who are alike, and in one arm, are one row of the fit.
+    design, row = np.unique(design_of(indicators(patients), given(patients)), axis=0, return_inverse=True)
     precision, columns = precision_of(design), {each: patients[each].to_numpy(dtype=np.float64) for each in OUTCOMES}
     arms, lost = [np.flatnonzero(patients["arm"] == arm) for arm in ARMS], Lost.of(patients)
     mild, severe = ({**LOSSES[end]} for end in ("mild", "severe"))
     for _ in range(draws):
         drawn = np.concatenate([rng.choice(of_arm, len(of_arm)) for of_arm in arms])
-        counts = np.bincount(drawn, minlength=len(patients)).astype(np.float64)
-        there = np.flatnonzero(counts)
-        rows, often = design[there], counts[there]
-        at = rng.random()
+        often = np.bincount(row[drawn], minlength=len(design)).astype(np.float64)
+        there, at = often > 0, rng.random()
+        refit: dict[str, Any] = {}
+        for outcome, column in columns.items():
+            happened = np.bincount(row[drawn], weights=column[drawn], minlength=len(design))
+            start = found[outcome].estimates
+            refit[outcome] = fit(design[there], happened[there], precision, often[there], start).estimates
         losses = {state: mild[state] + at * (severe[state] - mild[state]) for state in mild}
-        yield {
-            outcome: fit(rows, column[there], precision, often, found[outcome].estimates).estimates
-            for outcome, column in columns.items()
-        } | {"weights": lost.weights(losses, counts)}
+        counts = np.bincount(drawn, minlength=len(patients)).astype(np.float64)
+        yield {**refit, "weights": lost.weights(losses, counts)}
 
 
 def telling_deficits(columns: pd.DataFrame, patients: pd.DataFrame) -> list[str]:

@@ -12,6 +12,7 @@ import itertools
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -297,6 +298,11 @@ class Fitted:
         }
         return cls(patients, {each: fit_hazard(patients, each) for each in OUTCOMES}, weights)
 
+    @cached_property
+    def rules(self) -> list[str]:
+        """The rules that make the prior, as text."""
+        return list(rules(self.patients))
+
     def prior(self) -> Prior:
         """The prior that the rules make of these patients."""
         scenario = self.scenario(death=0.1)  # any death will do
@@ -313,7 +319,7 @@ class Fitted:
     def redraws(self, among: Prior, seed: int = SEED, draws: int = REDRAWS) -> pd.DataFrame:
         """What else the numbers of the scenario could be: a column for each, by its key in the file, a row a draw."""
         references = most_common(self.patients)
-        reference, n_rules = reference_row(references), sum(1 for _ in rules(self.patients))
+        reference, n_rules = reference_row(references), len(self.rules)
         rows = []
         for refit in refits(self.patients, self.hazards, seed, draws):
             row: dict[str, Any] = {"draw": len(rows) + 1}
@@ -364,7 +370,7 @@ def scenario_text(fitted: Fitted, death: float, redraws: str, draws: int = REDRA
     parts = [
         head + "\n".join(features(patients)) + "\n",
         PRIOR,
-        *(f"{rule}\n" for rule in rules(patients)),
+        *(f"{rule}\n" for rule in fitted.rules),
         UNTREATED.format(baseline=found[DEATH].baseline, death=death),
         *treatments(found),
         *hazards(found),

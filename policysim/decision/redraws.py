@@ -124,9 +124,12 @@ class Redraws:
         self._weights = [key for key in own if self._together is not None or key in self._intervals]
         redrawn = self._others if self._together is None else list(self._together.numbers)
         self.rescales = any(key.startswith((DEATH, "natural_clearing", "rules")) for key in redrawn)
-        treated = [key for key, number in self._numbers.items() if key.startswith("treatments.") and number]
+        treated = [key for key in self._numbers if key.startswith("treatments.")]
         stated = [key for key in [*treated, *self._others, *self._weights] if key in self._intervals]
-        one_by_one = {"stated": len(stated), "default": sum(key not in self._intervals for key in treated)}
+        one_by_one = {
+            "stated": len(stated),
+            "default": sum(key not in self._intervals and self._numbers[key] != 0 for key in treated),
+        }
         self.drawn = one_by_one if self._together is None else {"together": len(redrawn)}
 
     def draws(self, rng: np.random.Generator) -> list[tuple[Scenario, Utility]]:
