@@ -218,10 +218,11 @@ def test_redraws_spread_as_intervals_do_and_share_their_controls():
             assert logs.mean() == pytest.approx(np.log(ratio["value"]), abs=0.3 * logs.std())
     # A higher hazard without treatment goes with lower ratios: their correlation is far below 0.
     for outcome in ("ischaemic_stroke", "death"):
-        (key,) = (key for key in redrawn if key in (f"events.{outcome}.baseline", f"rules.28.set.{outcome}"))
+        start = "rules." if outcome == DEATH else f"events.{outcome}.baseline"
+        (key,) = (key for key in redrawn if key.startswith(start))
         untreated = redrawn[key]
         ratios = [redrawn[f"treatments.{drug}.hazard_ratio.{outcome}"] for drug in ("a1", "a2")]
-        assert max(np.corrcoef(np.log(untreated), np.log(ratio))[0, 1] for ratio in ratios) < -0.2
+        assert max(np.corrcoef(np.log(untreated), np.log(ratio))[0, 1] for ratio in ratios) < -0.15
 
 
 def test_deaths_without_treatment_have_their_place_in_the_redraws():
