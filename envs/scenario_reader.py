@@ -417,7 +417,7 @@ def _read_redraws(table: Table, scenario: Scenario, path: Path) -> StatedRedraws
         table.fail(f"{path.as_posix()}: cannot be read: {getattr(error, 'strerror', None) or error}", "redraws")
         return None
     header, *rows = list(csv.reader(text.splitlines())) or [[]]
-    known = [key for key in numbers if not (key.startswith("treatments.") and ".rules." in key)]
+    known = [key for key in numbers if not (key.startswith("treatments.") and "rules" in key.split("."))]
     faults = [unknown("number", key, known) for key in header[1:] if key not in known]
     faults += [f"has a column {key} twice" for key in {key for key in header if header.count(key) > 1}]
     if header[:1] != [DRAW] or len(header) < 2:
