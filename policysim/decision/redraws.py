@@ -23,7 +23,7 @@ from scipy.stats import norm
 from envs.scenario import COST, DEATH, DEATHS, EFFECTS, HAZARD_RATIO, SYMPTOMS, Scenario, Treatment
 from envs.treatment_response import ResponseModel, own_number
 from envs.utility import Utility
-from policies.adjacency import AnyRecord, Listed
+from policies.adjacency import Adjacency, AnyRecord, Listed
 from policies.arrays import FloatArray, IntArray
 from policies.distinct import distinct_rows
 from policies.policy import Policy
@@ -31,7 +31,7 @@ from policies.problem import DecisionProblem
 from policies.reference import BestFixed
 from policysim.question.protocol import SILENT, Progress
 from policysim.study.basis import numbers_by_part
-from policysim.study.declared import ScenarioStudy
+from policysim.study.declared import CohortStudy, ModelledStudy, ScenarioStudy, require_scenario
 from policysim.study.stated_bounds import symptoms_of
 from policysim.study.sweep import applies, evaluated_on
 
@@ -277,18 +277,19 @@ class Redrawn:
 
 
 def redrawn(
-    study: ScenarioStudy, problem: DecisionProblem, policies: Sequence[Policy], progress: Progress = SILENT
-) -> Redrawn:
+    study: ModelledStudy, problem: DecisionProblem, policies: Sequence[Policy], progress: Progress = SILENT
+) -> Redrawn | None:
     """Evaluate policies, and each treatment for all, that were made for the numbers as stated where these are others.
 
     The uncertain numbers of the model are redrawn (`Redraws`): the effects and costs of all
     treatments, and whatever else states an interval. Each redraw is evaluated on the same records: all that are
-    possible, or, where these are more than 10,000, as many that are drawn.
+    possible, or, where these are more than 10,000, as many that are drawn. A cohort has its redraws with it, of all of
+    its records; None if it has none.
 
     Parameters
     ----------
-    study : ScenarioStudy
-        Its scenario, utility and seed.
+    study : ModelledStudy
+        Its model, utility and seed.
     problem : DecisionProblem
         Built from it.
     policies : sequence of Policy
@@ -296,26 +297,59 @@ def redrawn(
     progress : Progress, optional
         Told of each redraw.
     """
-    progress.expect(REDRAWS)
+    if isinstance(study, CohortStudy):
+        if study.cohort.redraws is None:
+            return None
+        everybody = _Sample(np.arange(problem.n_records), problem.prior, problem.admissible, problem.adjacency)
+        options = _evaluated(everybody, problem, policies, _redraws_of(study, problem), progress)
+        return Redrawn(options, problem.n_records, 0, 0)
+    scenario_study = require_scenario(study)
     patients, numbers = np.random.default_rng(study.seed).spawn(2)
-    sample = _Sample.of(problem, patients)
+    sample, draws = _Sample.of(problem, patients), Redraws(scenario_study)
+    options = _evaluated(sample, problem, policies, _drawn(scenario_study, sample, draws, numbers), progress)
+    return Redrawn(options, len(sample.records), draws.n_stated, draws.n_default)
+
+
+def _redraws_of(study: CohortStudy, problem: DecisionProblem) -> Iterator[DecisionProblem]:
+    """All records as each redraw of a cohort has them."""
+    redraws = study.cohort.redraws
+    for draw in range(0 if redraws is None else len(redraws.shares)):
+        yield study.cohort.problem(study.utility, problem.adjacency, draws=redraws, draw=draw)
+
+
+def _drawn(
+    study: ScenarioStudy, sample: _Sample, draws: Redraws, numbers: np.random.Generator
+) -> Iterator[DecisionProblem]:
+    """The records of a sample under numbers of the scenario that are drawn."""
+    response = study.model
+    for _ in range(REDRAWS):
+        scenario, utility = draws.draw(numbers)
+        model = ResponseModel(scenario) if draws.rescales else response.with_scenario(scenario)
+        yield sample.problem(model, utility)
+
+
+def _evaluated(
+    sample: _Sample,
+    problem: DecisionProblem,
+    policies: Sequence[Policy],
+    redraws: Iterator[DecisionProblem],
+    progress: Progress,
+) -> pd.DataFrame:
+    """What each option is worth in each redraw of a sample, as `Redrawn` has it."""
+    progress.expect(REDRAWS)
     tables = {policy.name: sample.rows(policy, problem) for policy in policies if applies(policy, problem)}
     for place, action in enumerate(problem.actions):
         tables[FOR_ALL.format(action)] = sample.rows(BestFixed(action=place), problem)
-    response, draws = ResponseModel(study.scenario), Redraws(study)
     # Each option's table in one row: what all give is then one product a draw.
     given = np.stack([table.ravel() for table in tables.values()])
     rows = []
-    for draw in range(REDRAWS):
-        scenario, utility = draws.draw(numbers)
-        model = ResponseModel(scenario) if draws.rescales else response.with_scenario(scenario)
-        there = sample.problem(model, utility)
+    for draw, there in enumerate(redraws):
         counted = {"value": there.utilities, **{f"expected_{name}": harm for name, harm in there.outcomes.items()}}
         weighed = np.stack([(there.prior[:, None] * each).ravel() for each in counted.values()], axis=1)
         means = pd.DataFrame(given @ weighed, columns=list(counted))
         rows.append(means.assign(draw=draw, option=list(tables))[["draw", "option", *counted]])
         progress.advance()
-    return Redrawn(pd.concat(rows, ignore_index=True), len(sample.records), draws.n_stated, draws.n_default)
+    return pd.concat(rows, ignore_index=True)
 
 
 @dataclass(frozen=True)
@@ -325,7 +359,7 @@ class _Sample:
     records: IntArray
     shares: FloatArray
     admissible: NDArray[np.bool_] | None
-    adjacency: AnyRecord | Listed
+    adjacency: Adjacency
 
     @classmethod
     def of(cls, problem: DecisionProblem, rng: np.random.Generator) -> _Sample:

@@ -1,0 +1,373 @@
+"""Tables of one's own: a row for each kind of patient and treatment, with what is expected of it, as a model of patients.
+
+Which records exist is the product of the levels of the features. Those that the hidden features tell apart must all have
+rows, so that the data do not choose the domain; of a combination of public features without a row nobody comes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from envs.records import BINARY, Feature, RecordSpace
+from envs.toml_reader import FINITE, unknown
+from envs.utility import Utility
+from policies.adjacency import Adjacency, AnyRecord, Sensitive
+from policies.arrays import FloatArray, IntArray
+from policies.problem import DecisionProblem
+from policysim.files.bad_rows import BadRows, DataError
+from policysim.files.data_table import BoolArray, DataTable, as_written, missing, numbers, read_table
+
+ALLOWED, DRAW = "allowed", "draw"
+FLAG = tuple(map(str, BINARY))
+
+
+class Columns(NamedTuple):
+    """What the columns of a cohort are called."""
+
+    features: Sequence[str]
+    treatment: str
+    patients: str
+    outcomes: Sequence[str]
+
+
+@dataclass(frozen=True, eq=False)
+class Draws:
+    """What a table says of each kind and treatment, in each of its draws.
+
+    Attributes
+    ----------
+    rows : array of int, (n_draws, n_records, n_actions)
+        Where it says so; -1 where it says nothing.
+    shares : array, (n_draws, n_records)
+        The share of the patients who are of each kind.
+    outcomes : mapping of str to array, (n_draws, n_records, n_actions)
+        What is expected per patient.
+    """
+
+    rows: IntArray
+    shares: FloatArray
+    outcomes: Mapping[str, FloatArray]
+
+
+@dataclass(frozen=True, eq=False)
+class Cohort:
+    """Kinds of patients, and what is expected of each under each treatment.
+
+    Attributes
+    ----------
+    table : DataTable
+        Where its rows stand.
+    space : RecordSpace
+        All combinations of the levels that occur, in the order of their first rows.
+    actions : tuple of str
+        The treatments, likewise.
+    stated : Draws
+        The table itself, as the only draw.
+    allowed : array of bool, (n_records, n_actions), or None
+        Which treatments each kind may get; None where all may get all.
+    redraws : Draws or None
+        What else the numbers could be.
+    """
+
+    table: DataTable
+    space: RecordSpace
+    actions: tuple[str, ...]
+    stated: Draws
+    allowed: BoolArray | None = None
+    redraws: Draws | None = field(default=None)
+
+    @property
+    def outcomes(self) -> tuple[str, ...]:
+        """What is counted."""
+        return tuple(self.stated.outcomes)
+
+    def chance(self, outcome: str, action: int) -> FloatArray:
+        """What is expected of an outcome, over the grid of records."""
+        return self.stated.outcomes[outcome][0][:, action].reshape(self.space.shape)
+
+    def costs(self, costs: Mapping[str, float]) -> list[FloatArray]:
+        """The cost of each treatment, likewise; the same for all."""
+        return [np.full((1,) * len(self.space.shape), costs.get(name, 0.0)) for name in self.actions]
+
+    def problem(
+        self,
+        utility: Utility,
+        adjacency: Adjacency,
+        *,
+        draws: Draws | None = None,
+        draw: int = 0,
+        priors: Mapping[str, FloatArray] | None = None,
+    ) -> DecisionProblem:
+        """The decision problem of what is stated, or of a draw of something else."""
+        draws = draws or self.stated
+        outcomes = {name: table[draw] for name, table in draws.outcomes.items()}
+        costs = np.broadcast_to(utility.cost_vector(self.actions), draws.rows.shape[1:])
+        harm = sum((utility.weights.get(name, 0.0) * table for name, table in outcomes.items()), costs)
+        return DecisionProblem(
+            -harm,
+            draws.shares[draw],
+            adjacency,
+            self.actions,
+            records=self.space,
+            outcomes=outcomes,
+            priors=priors,
+            admissible=self.allowed,
+        )
+
+    def require_hidden(self, hidden: Sequence[str]) -> None:
+        """DataError unless each class of what is public has rows for all levels of some hidden features, and one mask.
+
+        Parameters
+        ----------
+        hidden : sequence of str
+            Features.
+        """
+        partition = Sensitive(self.space.shape, tuple(map(self.space.axis, hidden))).partitions(self.space.size)[0]
+        first = self.stated.rows[0].min(axis=1)
+        rows = partition.by_clique(first)
+        lacking = np.flatnonzero((rows < 0).any(axis=1) & (rows >= 0).any(axis=1))
+        if lacking.size:
+            members = partition.members(int(lacking[0]))
+            there, missing = (members[first[members] >= 0][0], members[first[members] < 0][0])
+            place = self.table.places([int(first[there])])[0]
+            raise DataError(
+                f"{place}: [{self.space.describe(there)}] has a row, and [{self.space.describe(missing)}], which must "
+                f"look alike, has none: whoever is hidden needs all levels of {', '.join(hidden)} (patients may be 0)"
+            )
+        for action, name in enumerate(self.actions if self.allowed is not None else ()):
+            column = np.asarray(self.allowed)[:, action]
+            mixed = np.flatnonzero(np.ptp(partition.by_clique(column).astype(np.int8), axis=1))
+            if mixed.size:
+                members = partition.members(int(mixed[0]))
+                row = self.stated.rows[0][members[column[members] != column[members[0]]][0], action]
+                raise DataError(
+                    f"{self.table.places([int(row)])[0]}: {ALLOWED}: {name} is allowed to some of those who agree in "
+                    f"all but {', '.join(hidden)}, which are hidden: it must depend on public features only"
+                )
+
+
+def read_cohort(
+    data: Path | pd.DataFrame, columns: Columns, *, hidden: Sequence[str], redraws: Path | None = None
+) -> Cohort:
+    """Read a table of kinds of patients and treatments, and of what else its numbers could be.
+
+    Parameters
+    ----------
+    data : Path or DataFrame
+        A row for each kind and treatment.
+    columns : Columns
+        What its columns are called; `allowed` (0 or 1) may be there, too.
+    hidden : sequence of str
+        The features that are not public.
+    redraws : Path, optional
+        The same rows again for each value of a column `draw`.
+
+    Raises
+    ------
+    DataError
+        A line for each bad row: values that are missing, negative or no number; rows that repeat, or are missing;
+        patients that differ within a kind; hidden levels without rows; `allowed` by a hidden feature.
+    """
+    table = read_table(data, "frame")
+    _require_columns(table, columns)
+    codes, levels = zip(*(as_written(table[name]) for name in (*columns.features, columns.treatment)), strict=True)
+    for name, known in zip((*columns.features, columns.treatment), levels, strict=True):
+        if len(known) < 2:
+            raise DataError(f"{table.name}: {name}: needs at least two levels, got only {known[0]!r}")
+    space = RecordSpace(tuple(map(_feature, columns.features, levels)))
+    # Levels of flags are in their order, whatever comes first.
+    places = [
+        np.array([feature.levels.index(_level(feature, text)) for text in known])[code]
+        for feature, known, code in zip(space.features, levels, codes, strict=False)
+    ]
+    stated = _tabulated(table, columns, space, levels[-1], [*places, codes[-1]])
+    allowed = None
+    if ALLOWED in table.columns:
+        values, bad = numbers(table[ALLOWED]), BadRows()
+        bad.add_values(table, ~np.isin(values, (0.0, 1.0)), ALLOWED, table[ALLOWED].array, "must be 0 or 1")
+        bad.raise_if_any()
+        mask = (stated.rows[0] < 0) | (values[stated.rows[0]] == 1)
+        bad.add(
+            table,
+            np.isin(np.arange(len(table)), stated.rows[0][~mask.any(axis=1), 0]),
+            ALLOWED,
+            lambda _: "no treatment is allowed to this kind",
+        )
+        bad.raise_if_any()
+        allowed = None if mask.all() else mask
+    cohort = Cohort(table, space, tuple(levels[-1]), stated, allowed)
+    cohort.require_hidden(hidden)
+    if redraws is None:
+        return cohort
+    return Cohort(table, space, cohort.actions, stated, allowed, _redrawn(read_table(redraws), columns, cohort))
+
+
+def problem_from_frame(
+    frame: pd.DataFrame,
+    *,
+    features: Sequence[str],
+    treatment: str,
+    patients: str,
+    weights: Mapping[str, float],
+    sensitive: Sequence[str] = (),
+    adjacency: Adjacency | None = None,
+    costs: Mapping[str, float] | None = None,
+) -> DecisionProblem:
+    """A decision problem from a table of one's own: what a model expects of each kind of patient and each treatment.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        A row for each kind of patient and treatment. A column `allowed` (0 or 1) may say which treatments a kind may
+        get, by public features only.
+    features : sequence of str
+        The columns that tell kinds apart.
+    treatment : str
+        The column of the treatment; treatments are in the order of their first rows.
+    patients : str
+        The column of how many patients are of this kind, equal in all its rows; 0 for none.
+    weights : mapping of str to float
+        The columns of outcomes, each expected per patient and at least 0, and what one costs in utility; 0 for what is
+        counted only. `deaths` are counted as deaths.
+    sensitive : sequence of str, optional
+        The hidden features; all others are public.
+    adjacency : Adjacency, optional
+        In place of them: `AnyRecord()`, which is the default, hides all.
+    costs : mapping of str to float, optional
+        What a treatment costs in utility.
+
+    Returns
+    -------
+    DecisionProblem
+        Its records are all combinations of levels; of what is public, those without rows have no patients.
+
+    Raises
+    ------
+    ValueError
+        For columns or names that are not there, `sensitive` beside an adjacency, and (`DataError`) for bad rows.
+
+    Examples
+    --------
+    >>> rows = [("A", "low", 3, 0.1), ("A", "high", 3, 0.4), ("B", "low", 1, 0.6), ("B", "high", 1, 0.2)]
+    >>> frame = pd.DataFrame(rows, columns=["gene", "dose", "patients", "wrong"])
+    >>> problem = problem_from_frame(
+    ...     frame, features=["gene"], treatment="dose", patients="patients", weights={"wrong": 1.0}, sensitive=["gene"]
+    ... )
+    >>> problem.actions, problem.fixed_values.round(3).tolist()
+    (('low', 'high'), [-0.225, -0.35])
+    """
+    for name in sensitive:
+        if name not in features:
+            raise ValueError(unknown("feature", name, list(features)))
+    if sensitive and adjacency is not None:
+        raise ValueError("give sensitive or adjacency, not both.")
+    hidden = [features[axis] for axis in adjacency.axes] if isinstance(adjacency, Sensitive) else sensitive or features
+    cohort = read_cohort(frame, Columns(features, treatment, patients, list(weights)), hidden=hidden)
+    for name in costs or {}:
+        if name not in cohort.actions:
+            raise ValueError(unknown("treatment", name, cohort.actions))
+    if sensitive:
+        adjacency = Sensitive(cohort.space.shape, tuple(map(cohort.space.axis, sensitive)))
+    return cohort.problem(Utility(dict(weights), dict(costs or {})), adjacency or AnyRecord())
+
+
+def _level(feature: Feature, text: str) -> str | int:
+    return int(text) if feature.flag else text
+
+
+def _feature(name: str, levels: Sequence[str]) -> Feature:
+    """Levels 0 and 1 say what is absent and present."""
+    return Feature(name, flag=True) if sorted(levels) == list(FLAG) else Feature(name, tuple(levels))
+
+
+def _require_columns(table: DataTable, columns: Columns, *more: str) -> None:
+    for name in (*columns.features, columns.treatment, columns.patients, *columns.outcomes, *more):
+        if unknown_name := table.unknown_column(name):
+            raise DataError(unknown_name)
+
+
+def _redrawn(table: DataTable, columns: Columns, cohort: Cohort) -> Draws:
+    """Each draw of the redraws has the rows of the cohort."""
+    _require_columns(table, columns, DRAW)
+    bad, places = BadRows(), []
+    known = [*(list(map(str, feature.levels)) for feature in cohort.space.features), list(cohort.actions)]
+    for name, levels in zip((*columns.features, columns.treatment), known, strict=True):
+        codes, texts = as_written(table[name])
+        places.append(np.array([levels.index(text) if text in levels else -1 for text in texts])[codes])
+        bad.add_values(table, places[-1] < 0, name, table[name].array, f"must be one of {', '.join(levels)}")
+    bad.raise_if_any()
+    draws, _ = as_written(table[DRAW])
+    return _tabulated(table, columns, cohort.space, cohort.actions, places, draws, like=cohort.stated)
+
+
+def _tabulated(
+    table: DataTable,
+    columns: Columns,
+    space: RecordSpace,
+    actions: Sequence[str],
+    codes: Sequence[IntArray],
+    draws: IntArray | None = None,
+    like: Draws | None = None,
+) -> Draws:
+    """The rows of a table by draw, record and action; each draw has the records that `like` has, or all that occur."""
+    bad, number = BadRows(), np.arange(len(table))
+    for name in (*columns.features, columns.treatment):
+        bad.add(table, missing(table[name], number >= 0), name, lambda _: "is missing")
+    counted = {name: numbers(table[name]) for name in (columns.patients, *columns.outcomes)}
+    for name, values in counted.items():
+        wrong = ~((values >= 0) & (values <= FINITE))
+        bad.add_values(table, wrong, name, table[name].array, "must be a number >= 0")
+    records = space.indices(np.column_stack(codes[:-1]))
+    draw = np.zeros(len(table), dtype=np.intp) if draws is None else draws
+    cell = (draw, records, codes[-1])
+    rows = np.full((draw.max() + 1, space.size, len(actions)), -1)
+    # Of those that repeat, the first counts.
+    rows[tuple(each[::-1] for each in cell)] = number[::-1]
+    first = rows[cell]
+    bad.add(
+        table, first != number, "", lambda row: f"repeats {table.short_place(first[row])}: the same kind and treatment"
+    )
+    kind = np.where(rows < 0, len(table), rows).min(axis=2)[draw, records]
+    patients = counted[columns.patients]
+    bad.add(
+        table,
+        (patients != patients[kind]) & np.isfinite(patients) & np.isfinite(patients[kind]),
+        columns.patients,
+        lambda row: (
+            f"must be equal in all rows of a kind, got {patients[row]:g}, and {patients[kind[row]]:g} in "
+            f"{table.short_place(kind[row])}"
+        ),
+    )
+    bad.raise_if_any()
+    listed = (rows >= 0).any(axis=2) if like is None else like.rows[0, :, 0] >= 0
+    absent = np.argwhere((rows < 0) & np.atleast_2d(listed)[:, :, None])
+    strange = np.argwhere((rows >= 0).any(axis=2) & ~np.atleast_2d(listed))
+    if absent.size:
+        there, record, action = map(int, absent[0])
+        near = rows[there, record][rows[there, record] >= 0]
+        place = table.places([int(near[0])])[0] if near.size else table.name
+        raise DataError(
+            f"{place}: [{space.describe(record)}] has no row for {actions[action]}{_of(table, draws, there)}"
+        )
+    if strange.size:
+        there, record = map(int, strange[0])
+        place = table.places([int(rows[there, record].max())])[0]
+        raise DataError(f"{place}: [{space.describe(record)}] has no rows in the cohort")
+    # What has no row has no patients, and no treatment is better for it.
+    values = {name: np.where(rows < 0, 0.0, each[rows]) for name, each in counted.items()}
+    counts = values[columns.patients][:, :, 0]
+    sums = counts.sum(axis=1)
+    if (sums <= 0).any():
+        raise DataError(f"{table.name}: {columns.patients}: are 0 in every row{_of(table, draws, int(sums.argmin()))}")
+    return Draws(rows, counts / sums[:, None], {name: values[name] for name in columns.outcomes})
+
+
+def _of(table: DataTable, draws: IntArray | None, draw: int) -> str:
+    """Which draw it is, where there are several."""
+    return "" if draws is None else f" in {DRAW} {as_written(table[DRAW])[1][draw]}"
