@@ -7,6 +7,7 @@ feature earns. `python examples/warfarin_known_doses.py` sets the study beside t
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -105,10 +106,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     patients = known(everybody)
     cohort_of(patients).to_csv(chosen.out / COHORT, index=False)
     compact(redraws(patients)).to_parquet(chosen.out / REDRAWS, compression="zstd", compression_level=19, index=False)
-    print(f"{len(patients):,} of {len(everybody):,} patients; VKORC1 filled for {int(patients['filled'].sum()):,}")
-    print(agreement().to_string(index=False))
-    print(earned(patients).round(4).to_string(index=False))
-    print(beside_iwpc(patients, held_out(patients, FEATURES)).round(1).to_string(index=False))
+    iwpc = beside_iwpc(patients, held_out(patients, FEATURES))
+    tables = [each.to_string(index=False) for each in (agreement(), earned(patients).round(4), iwpc.round(1))]
+    filled = f"VKORC1 filled for {int(patients['filled'].sum()):,}"
+    sys.stdout.write("\n".join([f"{len(patients):,} of {len(everybody):,} patients; {filled}", *tables, ""]))
     return 0
 
 

@@ -295,8 +295,8 @@ def report(
     Parameters
     ----------
     of : DecisionProblem, Study, str or Path
-        A problem of one's own, or a study of a scenario, a cohort or a log: loaded, by its built-in name, or by the path of its
-        file. Of a study this is the answer of `policysim compare`.
+        A problem of one's own, or a study of a scenario, a cohort or a log: loaded, by its built-in name, or by the
+        path of its file. Of a study this is the answer of `policysim compare`.
     epsilons : sequence of float or float, optional
         Values >= 0; the study's, or 24 from 0.05 to 20, by default. What is looked at more closely is at the study's
         epsilon, or at 1, or at what is nearest to it.

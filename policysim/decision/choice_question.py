@@ -81,14 +81,15 @@ def answer_of_choices(
     drawn = None
     if isinstance(study, ModelledStudy):
         judged = [BestFixed(), Greedy(), *choices.mechanisms.values()]
-        drawn = redrawn(study, problem, judged, progress)
+        found = redrawn(study, problem, judged, progress)
+        drawn = None if found is None else found.options
     accepted = record.accepted_deaths if record else math.inf
     labels = labels_of(study, problem)
     tables = choice_tables(
         problem,
         choices,
         labels,
-        drawn and drawn.options,
+        drawn,
         study=study,
         accepted=accepted,
         published=study.seen == "publication",

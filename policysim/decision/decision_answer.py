@@ -116,7 +116,8 @@ def answer_tables(
     names = {f"warning {place}": text for place, text in enumerate(warnings)}
     if study is not None:
         names["idle"] = " ".join(without_effect(study, problem))
-        names |= {"redraws": path.name for path in study.paths[1:]} if isinstance(study, CohortStudy) else {}
+        if isinstance(study, CohortStudy):
+            names["redraws"] = ", ".join(path.name for path in study.paths[1:])
         if isinstance(study, ScenarioStudy) and factor in TIMES:
             acute = study.scenario.death.acute.items()
             words = [level_in_words(problem.records, name, str(level)) for name, levels in acute for level in levels]

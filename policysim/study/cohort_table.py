@@ -1,13 +1,14 @@
-"""Tables of one's own: a row for each kind of patient and treatment, with what is expected of it, as a model of patients.
+"""Tables of one's own: a row for each kind of patient and treatment, with what a model of patients expects of it.
 
-Which records exist is the product of the levels of the features. Those that the hidden features tell apart must all have
+Which records exist is the product of the levels of the features. Those that hidden features tell apart must all have
 rows, so that the data do not choose the domain; of a combination of public features without a row nobody comes.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
+from itertools import starmap
 from pathlib import Path
 from typing import NamedTuple
 
@@ -80,7 +81,7 @@ class Cohort:
     actions: tuple[str, ...]
     stated: Draws
     allowed: BoolArray | None = None
-    redraws: Draws | None = field(default=None)
+    redraws: Draws | None = None
 
     @property
     def outcomes(self) -> tuple[str, ...]:
@@ -89,7 +90,8 @@ class Cohort:
 
     def chance(self, outcome: str, action: int) -> FloatArray:
         """What is expected of an outcome, over the grid of records."""
-        return self.stated.outcomes[outcome][0][:, action].reshape(self.space.shape)
+        column: FloatArray = self.stated.outcomes[outcome][0, :, action]
+        return column.reshape(self.space.shape)
 
     def costs(self, costs: Mapping[str, float]) -> list[FloatArray]:
         """The cost of each treatment, likewise; the same for all."""
@@ -176,36 +178,20 @@ def read_cohort(
     """
     table = read_table(data, "frame")
     _require_columns(table, columns)
-    codes, levels = zip(*(as_written(table[name]) for name in (*columns.features, columns.treatment)), strict=True)
-    for name, known in zip((*columns.features, columns.treatment), levels, strict=True):
+    levels = {name: as_written(table[name])[1] for name in (*columns.features, columns.treatment)}
+    for name, known in levels.items():
         if len(known) < 2:
             raise DataError(f"{table.name}: {name}: needs at least two levels, got only {known[0]!r}")
-    space = RecordSpace(tuple(map(_feature, columns.features, levels)))
-    # Levels of flags are in their order, whatever comes first.
-    places = [
-        np.array([feature.levels.index(_level(feature, text)) for text in known])[code]
-        for feature, known, code in zip(space.features, levels, codes, strict=False)
-    ]
-    stated = _tabulated(table, columns, space, levels[-1], [*places, codes[-1]])
-    allowed = None
-    if ALLOWED in table.columns:
-        values, bad = numbers(table[ALLOWED]), BadRows()
-        bad.add_values(table, ~np.isin(values, (0.0, 1.0)), ALLOWED, table[ALLOWED].array, "must be 0 or 1")
-        bad.raise_if_any()
-        mask = (stated.rows[0] < 0) | (values[stated.rows[0]] == 1)
-        bad.add(
-            table,
-            np.isin(np.arange(len(table)), stated.rows[0][~mask.any(axis=1), 0]),
-            ALLOWED,
-            lambda _: "no treatment is allowed to this kind",
-        )
-        bad.raise_if_any()
-        allowed = None if mask.all() else mask
-    cohort = Cohort(table, space, tuple(levels[-1]), stated, allowed)
+    actions = tuple(levels.pop(columns.treatment))
+    space = RecordSpace(tuple(starmap(_feature, levels.items())))
+    stated = _tabulated(table, columns, space, actions)
+    cohort = Cohort(table, space, actions, stated, _allowed(table, stated.rows[0]))
     cohort.require_hidden(hidden)
     if redraws is None:
         return cohort
-    return Cohort(table, space, cohort.actions, stated, allowed, _redrawn(read_table(redraws), columns, cohort))
+    again = read_table(redraws)
+    _require_columns(again, columns, DRAW)
+    return replace(cohort, redraws=_tabulated(again, columns, space, actions, like=stated.rows[0] >= 0))
 
 
 def problem_from_frame(
@@ -277,10 +263,6 @@ def problem_from_frame(
     return cohort.problem(Utility(dict(weights), dict(costs or {})), adjacency or AnyRecord())
 
 
-def _level(feature: Feature, text: str) -> str | int:
-    return int(text) if feature.flag else text
-
-
 def _feature(name: str, levels: Sequence[str]) -> Feature:
     """Levels 0 and 1 say what is absent and present."""
     return Feature(name, flag=True) if sorted(levels) == list(FLAG) else Feature(name, tuple(levels))
@@ -288,86 +270,79 @@ def _feature(name: str, levels: Sequence[str]) -> Feature:
 
 def _require_columns(table: DataTable, columns: Columns, *more: str) -> None:
     for name in (*columns.features, columns.treatment, columns.patients, *columns.outcomes, *more):
-        if unknown_name := table.unknown_column(name):
-            raise DataError(unknown_name)
+        if refusal := table.unknown_column(name):
+            raise DataError(refusal)
 
 
-def _redrawn(table: DataTable, columns: Columns, cohort: Cohort) -> Draws:
-    """Each draw of the redraws has the rows of the cohort."""
-    _require_columns(table, columns, DRAW)
-    bad, places = BadRows(), []
-    known = [*(list(map(str, feature.levels)) for feature in cohort.space.features), list(cohort.actions)]
-    for name, levels in zip((*columns.features, columns.treatment), known, strict=True):
-        codes, texts = as_written(table[name])
-        places.append(np.array([levels.index(text) if text in levels else -1 for text in texts])[codes])
-        bad.add_values(table, places[-1] < 0, name, table[name].array, f"must be one of {', '.join(levels)}")
+def _allowed(table: DataTable, rows: IntArray) -> BoolArray | None:
+    """Which treatments each record may get, from the column `allowed`, if there is one and it forbids any."""
+    if ALLOWED not in table.columns:
+        return None
+    values, bad = numbers(table[ALLOWED]), BadRows()
+    bad.add_values(table, ~np.isin(values, (0.0, 1.0)), ALLOWED, table[ALLOWED].array, "must be 0 or 1")
+    mask = (rows < 0) | (values[rows] == 1)
+    nothing = np.isin(np.arange(len(table)), rows[~mask.any(axis=1), 0])
+    bad.add(table, nothing, ALLOWED, lambda _: "no treatment is allowed to this kind")
     bad.raise_if_any()
-    draws, _ = as_written(table[DRAW])
-    return _tabulated(table, columns, cohort.space, cohort.actions, places, draws, like=cohort.stated)
+    return None if mask.all() else mask
 
 
 def _tabulated(
-    table: DataTable,
-    columns: Columns,
-    space: RecordSpace,
-    actions: Sequence[str],
-    codes: Sequence[IntArray],
-    draws: IntArray | None = None,
-    like: Draws | None = None,
+    table: DataTable, columns: Columns, space: RecordSpace, actions: Sequence[str], like: BoolArray | None = None
 ) -> Draws:
-    """The rows of a table by draw, record and action; each draw has the records that `like` has, or all that occur."""
-    bad, number = BadRows(), np.arange(len(table))
-    for name in (*columns.features, columns.treatment):
-        bad.add(table, missing(table[name], number >= 0), name, lambda _: "is missing")
+    """The rows of a table by draw, record and action.
+
+    With `like`, (n_records, n_actions), it has a column `draw`, and each draw must have these rows.
+    """
+    names = (*columns.features, columns.treatment)
+    known = [*([str(level) for level in feature.levels] for feature in space.features), list(actions)]
+    codes, bad = [], BadRows()
+    for name, levels in zip(names, known, strict=True):
+        written, texts = as_written(table[name])
+        codes.append(np.array([levels.index(text) if text in levels else -1 for text in texts])[written])
+        empty = missing(table[name], np.ones(len(table), dtype=np.bool_))
+        bad.add_values(table, (codes[-1] < 0) | empty, name, table[name].array, f"must be one of {', '.join(levels)}")
     counted = {name: numbers(table[name]) for name in (columns.patients, *columns.outcomes)}
     for name, values in counted.items():
         wrong = ~((values >= 0) & (values <= FINITE))
         bad.add_values(table, wrong, name, table[name].array, "must be a number >= 0")
-    records = space.indices(np.column_stack(codes[:-1]))
-    draw = np.zeros(len(table), dtype=np.intp) if draws is None else draws
-    cell = (draw, records, codes[-1])
-    rows = np.full((draw.max() + 1, space.size, len(actions)), -1)
-    # Of those that repeat, the first counts.
-    rows[tuple(each[::-1] for each in cell)] = number[::-1]
-    first = rows[cell]
-    bad.add(
-        table, first != number, "", lambda row: f"repeats {table.short_place(first[row])}: the same kind and treatment"
-    )
-    kind = np.where(rows < 0, len(table), rows).min(axis=2)[draw, records]
-    patients = counted[columns.patients]
-    bad.add(
-        table,
-        (patients != patients[kind]) & np.isfinite(patients) & np.isfinite(patients[kind]),
-        columns.patients,
-        lambda row: (
-            f"must be equal in all rows of a kind, got {patients[row]:g}, and {patients[kind[row]]:g} in "
-            f"{table.short_place(kind[row])}"
-        ),
-    )
     bad.raise_if_any()
-    listed = (rows >= 0).any(axis=2) if like is None else like.rows[0, :, 0] >= 0
-    absent = np.argwhere((rows < 0) & np.atleast_2d(listed)[:, :, None])
-    strange = np.argwhere((rows >= 0).any(axis=2) & ~np.atleast_2d(listed))
-    if absent.size:
-        there, record, action = map(int, absent[0])
-        near = rows[there, record][rows[there, record] >= 0]
-        place = table.places([int(near[0])])[0] if near.size else table.name
-        raise DataError(
-            f"{place}: [{space.describe(record)}] has no row for {actions[action]}{_of(table, draws, there)}"
-        )
-    if strange.size:
-        there, record = map(int, strange[0])
-        place = table.places([int(rows[there, record].max())])[0]
-        raise DataError(f"{place}: [{space.describe(record)}] has no rows in the cohort")
-    # What has no row has no patients, and no treatment is better for it.
-    values = {name: np.where(rows < 0, 0.0, each[rows]) for name, each in counted.items()}
-    counts = values[columns.patients][:, :, 0]
-    sums = counts.sum(axis=1)
-    if (sums <= 0).any():
-        raise DataError(f"{table.name}: {columns.patients}: are 0 in every row{_of(table, draws, int(sums.argmin()))}")
-    return Draws(rows, counts / sums[:, None], {name: values[name] for name in columns.outcomes})
+    draw, draws = (np.zeros(len(table), dtype=np.intp), [""]) if like is None else as_written(table[DRAW])
+    cells = (draw, space.indices(np.column_stack(codes[:-1])), codes[-1])
+    rows = np.full((len(draws), space.size, len(actions)), -1)
+    # Of those that repeat, the first counts.
+    rows[tuple(each[::-1] for each in cells)] = np.arange(len(table))[::-1]
+    _refuse_differences(table, columns.patients, counted[columns.patients], rows, cells)
+    there = rows >= 0
+    wanted = np.broadcast_to(there.any(axis=2, keepdims=True) if like is None else like, there.shape)
+    for where, words in ((there & ~wanted, "has rows, but none in the cohort"), (wanted & ~there, "has no row for {}")):
+        if where.any():
+            place, record, action = map(int, np.argwhere(where)[0])
+            near = rows[place, record].max()
+            told = table.places([int(near)])[0] if near >= 0 else table.name
+            of_draw = f" in {DRAW} {draws[place]}" if like is not None else ""
+            raise DataError(f"{told}: [{space.describe(record)}] {words.format(actions[action])}{of_draw}")
+    # What has no rows has no patients, and no treatment is better for it.
+    filled = {name: np.where(there, values[rows], 0.0) for name, values in counted.items()}
+    patients = filled.pop(columns.patients)[:, :, 0]
+    sums = patients.sum(axis=1, keepdims=True)
+    if not sums.all():
+        raise DataError(f"{table.name}: {columns.patients}: there must be some, got 0 in every row")
+    return Draws(rows, patients / sums, filled)
 
 
-def _of(table: DataTable, draws: IntArray | None, draw: int) -> str:
-    """Which draw it is, where there are several."""
-    return "" if draws is None else f" in {DRAW} {as_written(table[DRAW])[1][draw]}"
+def _refuse_differences(
+    table: DataTable, name: str, patients: FloatArray, rows: IntArray, cells: tuple[IntArray, ...]
+) -> None:
+    """Rows that repeat, and numbers of patients that differ within a kind."""
+    bad, first = BadRows(), rows[cells]
+    repeated = first != np.arange(len(table))
+    bad.add(table, repeated, "", lambda row: f"is of the same kind and treatment as {table.short_place(first[row])}")
+    kind = np.where(rows < 0, len(table), rows).min(axis=2)[cells[:2]]
+
+    def differs(row: int) -> str:
+        there = f"{patients[kind[row]]:g} in {table.short_place(kind[row])}"
+        return f"must be equal in all rows of a kind, got {patients[row]:g}, and {there}"
+
+    bad.add(table, patients != patients[kind], name, differs)
+    bad.raise_if_any()

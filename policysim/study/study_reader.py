@@ -45,6 +45,7 @@ EXPERIMENTS = {
     "learning-on-private-columns": "examples/learning_on_private_columns.py",
     "randomise-or-decide": "examples/randomise_or_decide.py",
     "stroke-calibration": "examples/stroke_calibration.py",
+    "warfarin-known-doses": "examples/warfarin_known_doses.py",
 }
 
 
