@@ -85,15 +85,8 @@ def answer_of_choices(
         drawn = None if found is None else found.options
     accepted = record.accepted_deaths if record else math.inf
     labels = labels_of(study, problem)
-    tables = choice_tables(
-        problem,
-        choices,
-        labels,
-        drawn,
-        study=study,
-        accepted=accepted,
-        published=study.seen == "publication",
-    )
+    published = study.seen == "publication"
+    tables = choice_tables(problem, choices, labels, drawn, study=study, accepted=accepted, published=published)
     refused = bool(tables["verdict"].set_index("key").loc["refused", "holds"])
     adopted = record if record and not refused else None
     proof = choices.certificate

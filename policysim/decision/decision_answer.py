@@ -54,7 +54,7 @@ from policysim.study.certainty import (
     certainty,
     safest_option,
 )
-from policysim.study.declared import CohortStudy, ModelledStudy, ScenarioStudy
+from policysim.study.declared import ModelledStudy, ScenarioStudy
 from policysim.study.gain import Gain
 from policysim.study.labels import Labels, level_in_words
 from policysim.study.options_table import DEATHS, FOR_ALL, LOSS, ONE, PRIVATE, choose_columns, options, who_pays
@@ -116,8 +116,6 @@ def answer_tables(
     names = {f"warning {place}": text for place, text in enumerate(warnings)}
     if study is not None:
         names["idle"] = " ".join(without_effect(study, problem))
-        if isinstance(study, CohortStudy):
-            names["redraws"] = ", ".join(path.name for path in study.paths[1:])
         if isinstance(study, ScenarioStudy) and factor in TIMES:
             acute = study.scenario.death.acute.items()
             words = [level_in_words(problem.records, name, str(level)) for name, levels in acute for level in levels]
@@ -372,7 +370,7 @@ def _facts(
         before = float(tables["beliefs"]["before"].iloc[0])
         rows.append(("before", math.nan, before, "span"))
     if found.redraws is not None:
-        numbers = {"drawn stated": found.redraws.n_stated, "drawn default": found.redraws.n_default, "spread": SPREAD}
+        numbers = {**{f"drawn {way}": count for way, count in found.redraws.drawn.items()}, "spread": SPREAD}
         rows += [(name, math.nan, number, "plain") for name, number in numbers.items() if number]
     facts = pd.DataFrame(rows, columns=["row", "epsilon", "value", "format"])
     spans = facts["format"] == "span"

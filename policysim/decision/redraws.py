@@ -10,7 +10,7 @@ distribution; the median stays the number).
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -266,14 +266,14 @@ class Redrawn:
         which is the name of a policy, or "for all: ACTION". Its table of probabilities is the same in every draw.
     n_records : int
         Records that each draw was evaluated on: all that are possible, or those that were drawn.
-    n_stated, n_default : int
-        How many numbers were drawn from intervals that the scenario states, and how many by the default spread.
+    drawn : mapping of str to int
+        How many numbers: those of a cohort's redraws ("together"), those from intervals that a scenario states
+        ("stated"), and those by the default spread ("default").
     """
 
     options: pd.DataFrame
     n_records: int
-    n_stated: int
-    n_default: int
+    drawn: Mapping[str, int]
 
 
 def redrawn(
@@ -301,20 +301,14 @@ def redrawn(
         if study.cohort.redraws is None:
             return None
         everybody = _Sample(np.arange(problem.n_records), problem.prior, problem.admissible, problem.adjacency)
-        options = _evaluated(everybody, problem, policies, _redraws_of(study, problem), progress)
-        return Redrawn(options, problem.n_records, 0, 0)
+        redraws = (each.problem(study.utility, problem.adjacency) for each in study.cohort.redrawn())
+        options = _evaluated(everybody, problem, policies, redraws, progress)
+        return Redrawn(options, problem.n_records, {"together": study.cohort.n_numbers})
     scenario_study = require_scenario(study)
     patients, numbers = np.random.default_rng(study.seed).spawn(2)
     sample, draws = _Sample.of(problem, patients), Redraws(scenario_study)
     options = _evaluated(sample, problem, policies, _drawn(scenario_study, sample, draws, numbers), progress)
-    return Redrawn(options, len(sample.records), draws.n_stated, draws.n_default)
-
-
-def _redraws_of(study: CohortStudy, problem: DecisionProblem) -> Iterator[DecisionProblem]:
-    """All records as each redraw of a cohort has them."""
-    redraws = study.cohort.redraws
-    for draw in range(0 if redraws is None else len(redraws.shares)):
-        yield study.cohort.problem(study.utility, problem.adjacency, draws=redraws, draw=draw)
+    return Redrawn(options, len(sample.records), {"stated": draws.n_stated, "default": draws.n_default})
 
 
 def _drawn(

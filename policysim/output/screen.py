@@ -132,8 +132,10 @@ def _options_slots(tables: Mapping[str, pd.DataFrame], common: dict[str, Any], k
         "illustrative": list(facts[facts == "illustrative"]),
         "weighed": list(facts[facts == "a death weighs"]),
         "slack": list(facts[facts == "delta"]),
-        **{name.replace(" ", "_"): list(facts[facts == name]) for name in ("drawn stated", "drawn default")},
-        "drawn_cohort": [each for each in names if each == "redraws"],
+        **{
+            name.replace(" ", "_"): list(facts[facts == name])
+            for name in ("drawn together", "drawn stated", "drawn default")
+        },
         "draws": cell("facts", "draws") if "draws" in set(facts) else Label(),
         "warnings": [name for key, name in names.items() if key.startswith("warning ")],
         # Deaths come first, and then what matters most.

@@ -6,7 +6,7 @@ rows, so that the data do not choose the domain; of a combination of public feat
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import starmap
 from pathlib import Path
@@ -88,6 +88,11 @@ class Cohort:
         """What is counted."""
         return tuple(self.stated.outcomes)
 
+    @property
+    def n_numbers(self) -> int:
+        """How many expectations it states."""
+        return int((self.stated.rows >= 0).sum()) * len(self.outcomes)
+
     def chance(self, outcome: str, action: int) -> FloatArray:
         """What is expected of an outcome, over the grid of records."""
         column: FloatArray = self.stated.outcomes[outcome][0, :, action]
@@ -98,22 +103,15 @@ class Cohort:
         return [np.full((1,) * len(self.space.shape), costs.get(name, 0.0)) for name in self.actions]
 
     def problem(
-        self,
-        utility: Utility,
-        adjacency: Adjacency,
-        *,
-        draws: Draws | None = None,
-        draw: int = 0,
-        priors: Mapping[str, FloatArray] | None = None,
+        self, utility: Utility, adjacency: Adjacency, priors: Mapping[str, FloatArray] | None = None
     ) -> DecisionProblem:
-        """The decision problem of what is stated, or of a draw of something else."""
-        draws = draws or self.stated
-        outcomes = {name: table[draw] for name, table in draws.outcomes.items()}
-        costs = np.broadcast_to(utility.cost_vector(self.actions), draws.rows.shape[1:])
+        """The decision problem of what is stated; other priors stay with it."""
+        outcomes = {name: table[0] for name, table in self.stated.outcomes.items()}
+        costs = np.broadcast_to(utility.cost_vector(self.actions), self.stated.rows.shape[1:])
         harm = sum((utility.weights.get(name, 0.0) * table for name, table in outcomes.items()), costs)
         return DecisionProblem(
             -harm,
-            draws.shares[draw],
+            self.stated.shares[0],
             adjacency,
             self.actions,
             records=self.space,
@@ -121,6 +119,13 @@ class Cohort:
             priors=priors,
             admissible=self.allowed,
         )
+
+    def redrawn(self) -> Iterator[Cohort]:
+        """The cohort of each redraw."""
+        draws = self.redraws or self.stated
+        for draw in range(len(draws.shares)):
+            outcomes = {name: table[[draw]] for name, table in draws.outcomes.items()}
+            yield replace(self, stated=Draws(draws.rows[[draw]], draws.shares[[draw]], outcomes))
 
     def require_hidden(self, hidden: Sequence[str]) -> None:
         """DataError unless each class of what is public has rows for all levels of some hidden features, and one mask.
@@ -136,10 +141,10 @@ class Cohort:
         lacking = np.flatnonzero((rows < 0).any(axis=1) & (rows >= 0).any(axis=1))
         if lacking.size:
             members = partition.members(int(lacking[0]))
-            there, missing = (members[first[members] >= 0][0], members[first[members] < 0][0])
+            there, lacks = (members[first[members] >= 0][0], members[first[members] < 0][0])
             place = self.table.places([int(first[there])])[0]
             raise DataError(
-                f"{place}: [{self.space.describe(there)}] has a row, and [{self.space.describe(missing)}], which must "
+                f"{place}: [{self.space.describe(there)}] has a row, and [{self.space.describe(lacks)}], which must "
                 f"look alike, has none: whoever is hidden needs all levels of {', '.join(hidden)} (patients may be 0)"
             )
         for action, name in enumerate(self.actions if self.allowed is not None else ()):
@@ -301,7 +306,8 @@ def _tabulated(
         written, texts = as_written(table[name])
         codes.append(np.array([levels.index(text) if text in levels else -1 for text in texts])[written])
         empty = missing(table[name], np.ones(len(table), dtype=np.bool_))
-        bad.add_values(table, (codes[-1] < 0) | empty, name, table[name].array, f"must be one of {', '.join(levels)}")
+        must = f"must be one of {', '.join(filter(None, levels))}"
+        bad.add_values(table, (codes[-1] < 0) | empty, name, table[name].array, must)
     counted = {name: numbers(table[name]) for name in (columns.patients, *columns.outcomes)}
     for name, values in counted.items():
         wrong = ~((values >= 0) & (values <= FINITE))
@@ -309,9 +315,10 @@ def _tabulated(
     bad.raise_if_any()
     draw, draws = (np.zeros(len(table), dtype=np.intp), [""]) if like is None else as_written(table[DRAW])
     cells = (draw, space.indices(np.column_stack(codes[:-1])), codes[-1])
-    rows = np.full((len(draws), space.size, len(actions)), -1)
+    rows = np.full((len(draws), space.size, len(actions)), len(table))
     # Of those that repeat, the first counts.
-    rows[tuple(each[::-1] for each in cells)] = np.arange(len(table))[::-1]
+    np.minimum.at(rows, cells, np.arange(len(table)))
+    rows[rows == len(table)] = -1
     _refuse_differences(table, columns.patients, counted[columns.patients], rows, cells)
     there = rows >= 0
     wanted = np.broadcast_to(there.any(axis=2, keepdims=True) if like is None else like, there.shape)

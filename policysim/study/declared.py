@@ -109,11 +109,6 @@ class Study:
         raise NotImplementedError
 
     @property
-    def actions(self) -> tuple[str, ...]:
-        """The treatments; nothing, where only the rows of a log say which there are."""
-        return ()
-
-    @property
     def outcomes(self) -> tuple[str, ...]:
         """What its problem counts beside utility, per patient; nothing, where no model says more."""
         return ()
@@ -379,11 +374,6 @@ class ScenarioStudy(ModelledStudy):
             raise ValueError(why_refused(read, self.epsilon))
 
     @property
-    def actions(self) -> tuple[str, ...]:
-        """The scenario's treatments."""
-        return self.scenario.actions
-
-    @property
     def space(self) -> RecordSpace:
         """The scenario's records."""
         return self.scenario.space
@@ -440,11 +430,6 @@ class CohortStudy(ModelledStudy):
     def require_hidden(self) -> None:
         """DataError where a level of a hidden feature has no rows, or decides what is allowed."""
         self.cohort.require_hidden(self.sensitive if self.adjacency == Sensitive.name else self.space.names)
-
-    @property
-    def actions(self) -> tuple[str, ...]:
-        """The treatments of the table."""
-        return self.cohort.actions
 
     @property
     def space(self) -> RecordSpace:

@@ -66,7 +66,7 @@ def build_problem(study: Study) -> DecisionProblem:
         return problem_of_log(study, open_log(study.log))
     if isinstance(study, CohortStudy):
         others = OtherPriors(study, study.cohort.stated.shares[0])
-        return study.cohort.problem(study.utility, build_adjacency(study), priors=others)
+        return study.cohort.problem(study.utility, build_adjacency(study), others)
     modelled = require_scenario(study)
     scenario = modelled.scenario
     response = ResponseModel(scenario)

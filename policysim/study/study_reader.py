@@ -205,8 +205,7 @@ def _read_cohort(table: Table, path: Path, name: str) -> Study:
     table.names["outcomes"] = [column for column in open_columns(files[0]).schema.names if column not in others]
     weights = utility["weights"]
     if not weights:
-        known = ", ".join(table.names["outcomes"])
-        utility.fail(f"must say which columns are outcomes, and what one costs, such as {{ {known} = 1 }}", "weights")
+        utility.fail("must say which columns are outcomes, and what one costs, such as { deaths = 100 }", "weights")
     table.mistakes.raise_if_any()
     hidden = shared["sensitive"] if shared["adjacency"] == Sensitive.name else features
     columns = Columns(features, treatment, patients, list(weights))

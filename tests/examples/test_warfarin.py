@@ -12,8 +12,8 @@ from warfarin_patients import DOSES, FEATURES, GENOTYPES, LEVELS, cohort_of, hel
 import policysim as ps
 from policysim.study.study_problem import build_problem
 
-# Of 4,727 complete cases, from an analysis of its own (other kinds, the same data): right bands, and the benefit that the
-# best private choice keeps if the farthest band costs double.
+# Of 4,727 complete cases, from an analysis of its own (other kinds, the same data): right bands, and the benefit that
+# the best private choice keeps if the farthest band costs double.
 ONE, BY_PUBLIC, BY_ALL = 0.528, 0.561, 0.652
 KEPT = {
     "any-record": {0.5: 0.0, 1.0: 0.0, 2.0: 0.334, 3.0: 0.672, 5.0: 0.923},

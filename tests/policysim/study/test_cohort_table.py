@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 
 import policysim as ps
+from policysim.course.course_question import CourseQuestion
 from policysim.decision.decision_question import DecisionQuestion
 from policysim.decision.redraws import redrawn
 from policysim.files.bad_rows import DataError
@@ -60,15 +61,12 @@ def test_a_table_becomes_utilities_shares_and_outcomes_by_plain_sums():
     assert problem.actions == DOSES
     assert problem.adjacency == ps.Sensitive((3, 2), (0,))
     for record in range(problem.n_records):
-        gene, age = problem.records.decode([record]).iloc[0]
-        for place, dose in enumerate(DOSES):
-            row = frame.query("gene == @gene and age == @age and dose == @dose").iloc[0]
-            cost = 0.25 if dose == "high" else 0.0
-            assert problem.utilities[record, place] == pytest.approx(
-                -row["wrong"] - 10 * row["bleeds"] - cost, abs=1e-15
-            )
-            assert problem.outcomes["bleeds"][record, place] == row["bleeds"]
-            assert problem.prior[record] == pytest.approx(row["patients"] / (frame["patients"].sum() / 3), abs=1e-15)
+        kind = problem.records.decode([record])
+        for place, row in enumerate(frame.merge(kind).itertuples()):
+            cost = 0.25 if row.dose == "high" else 0.0
+            assert problem.utilities[record, place] == pytest.approx(-row.wrong - 10 * row.bleeds - cost, abs=1e-15)
+            assert problem.outcomes["bleeds"][record, place] == row.bleeds
+            assert problem.prior[record] == pytest.approx(row.patients / (frame["patients"].sum() / 3), abs=1e-15)
 
 
 def test_the_order_of_the_rows_changes_no_number():
@@ -119,10 +117,10 @@ BAD = {
         changed(2, bleeds=""),
         "cohort.csv:4: row 3: bleeds: must be a number >= 0, is missing",
     ),
-    "a level that is missing": (changed(5, gene=""), "cohort.csv:7: row 6: gene: must be one of A, , B, C, is missing"),
+    "a level that is missing": (changed(5, gene=""), "cohort.csv:7: row 6: gene: must be one of A, B, C, is missing"),
     "hidden levels without rows": (
         cohort()[3:],
-        "cohort.csv:8: row 7: [gene B, age young] has a row, and [gene A, age young], which must look alike, has none: "
+        "cohort.csv:5: row 4: [gene B, age young] has a row, and [gene A, age young], which must look alike, has none: "
         "whoever is hidden needs all levels of gene (patients may be 0)",
     ),
     "allowed by a hidden feature": (
@@ -152,7 +150,7 @@ def test_a_bad_table_ends_with_a_line_that_names_file_and_row(tmp_path, frame, l
 
 
 STUDIES = {
-    'file = "cohort.csv"': ('scenario = "covid"', "cohort.file: is missing"),
+    'file = "cohort.csv"': ("", "cohort: file is missing"),
     'features = ["gene", "age"]': ("features = []", "must name the columns that tell kinds of patients apart"),
     "wrong = 1, bleeds = 10": ("wrongs = 1", "unknown outcome 'wrongs'; did you mean 'wrong'? known: wrong, bleeds"),
     "weights = { wrong = 1, bleeds = 10 }": ("", "must say which columns are outcomes"),
@@ -250,7 +248,7 @@ def test_without_redraws_nothing_is_redrawn(tmp_path):
 @pytest.mark.parametrize(
     ("drawn", "line"),
     [
-        (redraws().iloc[:-1], "row 124: [gene C, age old] has no row for high in draw d6"),
+        (redraws().iloc[:-1], "row 125: [gene C, age old] has no row for high in draw d6"),
         (redraws().iloc[3:], "redraws.parquet: [gene A, age young] has no row for low in draw d0"),
         (redraws().assign(gene="D"), "row 1: gene: must be one of A, B, C, got 'D'"),
         (redraws().drop(columns="draw"), "redraws.parquet: unknown column 'draw'"),
@@ -276,4 +274,4 @@ def test_a_study_of_a_table_answers_as_that_of_a_scenario_does(tmp_path):
     assert lost == pytest.approx(loss, abs=1e-9)
     assert answer.options["certainty"]["draws"].eq(7).all()
     with pytest.raises(ValueError, match="is a study of a cohort: this needs the model of a scenario"):
-        ps.build_course(study, 3)
+        CourseQuestion.of(study, {"horizon": 3})
