@@ -421,7 +421,7 @@ def _names(
             among = " of somebody who knows only the prior, which ε does not bound,"
         names |= {"belief": level_in_words(problem.records, belief["feature"], belief["level"]), "among": among}
     if "who" in tables:
-        names["paid"] = "deaths" if DEATHS in set(tables["rows"]["row"]) else LOSS
+        names["paid"] = "deaths" if DEATHS in set(tables["rows"]["row"]) else "utility lost"
     return pd.DataFrame(names.items(), columns=["key", "text"])
 
 
