@@ -57,6 +57,7 @@ if TYPE_CHECKING:
     from policysim.logs.read_log import read_log
     from policysim.output.report import Report
     from policysim.question.protocol import Progress
+    from policysim.study.cohort_table import problem_from_frame
     from policysim.study.declared import Study
     from policysim.study.study_problem import build_problem
     from policysim.study.study_reader import load_study
@@ -96,6 +97,7 @@ _HOME = {
     "policy_value": "policysim.course.planning",
     "privacy_loss": "policies.privacy_loss",
     "privatize_policy": "policysim.course.privatize_policy",
+    "problem_from_frame": "policysim.study.cohort_table",
     "read_log": "policysim.logs.read_log",
     "select": "policies.selection",
     "sensitivity": "policies.sensitivity",
@@ -136,6 +138,7 @@ __all__ = [
     "policy_value",
     "privacy_loss",
     "privatize_policy",
+    "problem_from_frame",
     "read_log",
     "report",
     "select",
@@ -292,8 +295,8 @@ def report(
     Parameters
     ----------
     of : DecisionProblem, Study, str or Path
-        A problem of one's own, or a study of a scenario or a log: loaded, by its built-in name, or by the path of its
-        file. Of a study this is the answer of `policysim compare`.
+        A problem of one's own, or a study of a scenario, a cohort or a log: loaded, by its built-in name, or by the
+        path of its file. Of a study this is the answer of `policysim compare`.
     epsilons : sequence of float or float, optional
         Values >= 0; the study's, or 24 from 0.05 to 20, by default. What is looked at more closely is at the study's
         epsilon, or at 1, or at what is nearest to it.

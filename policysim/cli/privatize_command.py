@@ -139,7 +139,7 @@ def _asked(chosen: argparse.Namespace) -> dict[str, list[str]]:
 
 def _levels_of(name: str) -> dict[str, list[str]]:
     """The levels of a study's features, and of its treatments: in its log's column, or in a column "treatment"."""
-    from policysim.study.declared import LoggedStudy, require_scenario
+    from policysim.study.declared import CohortStudy, LoggedStudy, require_scenario
     from policysim.study.study_reader import load_study
 
     study = load_study(name)
@@ -147,7 +147,8 @@ def _levels_of(name: str) -> dict[str, list[str]]:
     if isinstance(study, LoggedStudy):
         treatments = [value for value, _ in study.log.treatments]
         return {**levels, study.log.treatment: treatments} if treatments else levels
-    return {**levels, "treatment": list(require_scenario(study).scenario.actions)}
+    model = study.cohort if isinstance(study, CohortStudy) else require_scenario(study).scenario
+    return {**levels, "treatment": list(model.actions)}
 
 
 def _counted(chosen: argparse.Namespace) -> dict[str, Any]:

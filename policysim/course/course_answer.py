@@ -211,7 +211,7 @@ def _policies(comparison: pd.DataFrame, cells: pd.DataFrame, stated: float) -> p
 
 def _facts(study: ScenarioStudy, question: DaysQuestion, stated: float, count: int) -> pd.DataFrame:
     """Single numbers that words need, as cells."""
-    illustrative, total = counted_illustrative(study.scenario)
+    illustrative, total = counted_illustrative(study)
     rows = [
         ("epsilon", math.nan, stated, "plain"),
         ("horizon", math.nan, question.horizon, "plain"),

@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from envs.scenario import Scenario
 from policies.problem import DecisionProblem
 from policies.reference import BestFixed, Greedy
 from policysim.decision.choose import Choices, Verdict, row_of, rows_of
@@ -33,6 +32,7 @@ from policysim.question.words import capital, unused
 from policysim.study.basis import counted_illustrative
 from policysim.study.cells import COLUMNS
 from policysim.study.certainty import BETTER, UNTOLD, certainty
+from policysim.study.declared import Study
 from policysim.study.gain import Gain
 from policysim.study.labels import Labels
 from policysim.study.options_table import BENEFIT, BETTER_IN, DEATHS, EACH, LOSS, ONE, RIGHT, places_of
@@ -61,7 +61,7 @@ def choice_tables(
     labels: Labels,
     redrawn: pd.DataFrame | None = None,
     *,
-    scenario: Scenario | None = None,
+    study: Study | None = None,
     accepted: float | None = math.inf,
     published: bool = False,
 ) -> dict[str, pd.DataFrame]:
@@ -77,7 +77,7 @@ def choice_tables(
         What people call its parts.
     redrawn : DataFrame, optional
         draw, option, value, expected_OUTCOME: of `judged` and of each treatment for all; None if nothing is redrawn.
-    scenario : Scenario, optional
+    study : Study, optional
         What the problem was made from: how many of its numbers are illustrative is then counted.
     accepted : float or None, optional
         The most deaths of 100,000 patients that what is chosen may cost beyond the safest treatment for all; None if
@@ -107,7 +107,7 @@ def choice_tables(
         "lines": lines[["option", "title", "section", "epsilon", "chosen", "remark"]],
     }
     tables["options"], tables["columns"] = _options(problem, choices, lines, sure, labels)
-    tables["facts"] = _facts(problem, choices, chosen, tables, scenario)
+    tables["facts"] = _facts(problem, choices, chosen, tables, study)
     tables["names"] = _names(choices, tables, labels)
     if not uses_hidden(problem):
         said = pd.DataFrame({"key": ["unused"], "text": [unused()]})
@@ -312,7 +312,7 @@ def _facts(
     choices: Choices,
     chosen: Mapping[str, Any] | None,
     tables: Mapping[str, pd.DataFrame],
-    scenario: Scenario | None,
+    study: Study | None,
 ) -> pd.DataFrame:
     """Single numbers that words need, as cells; of what does not apply there is none."""
     sensitivity = problem.sensitivity
@@ -326,9 +326,8 @@ def _facts(
         ("accepted per", "", ACCEPTED_PER, "plain"),
         ("draws", "", int(tables["certainty"]["draws"].max()), "plain"),
     ]
-    if scenario is not None:
-        illustrative, total = counted_illustrative(scenario)
-        rows += [("illustrative", "", illustrative, "plain"), ("numbers", "", total, "plain")]
+    illustrative, total = counted_illustrative(study)
+    rows += [("illustrative", "", illustrative, "plain"), ("numbers", "", total, "plain")]
     # What there is none of is not said.
     rows = [row for row in rows if row[2]] + [*_asked_facts(choices), *_limit_facts(choices, tables["verdict"])]
     rows += _chosen_facts(choices, chosen, tables["verdict"])

@@ -19,7 +19,7 @@ from policysim.files.whole_folders import json_text
 from policysim.question import EXIT_CHECK
 from policysim.question.answer import Answer, Page
 from policysim.question.protocol import SILENT, Progress, Question, UsageError
-from policysim.study.declared import ScenarioStudy, Study
+from policysim.study.declared import ModelledStudy, Study
 from policysim.study.labels import labels_of
 from policysim.study.options_table import DEATHS
 from policysim.study.study_problem import build_problem
@@ -35,7 +35,7 @@ class ChoiceQuestion(Question):
     Attributes
     ----------
     study : Study
-        Of a scenario or of a log.
+        Of a scenario, a cohort or a log.
     wish : Wish
         What is asked for.
     named : tuple of str
@@ -78,16 +78,15 @@ def answer_of_choices(
     study: Study, problem: DecisionProblem, choices: Choices, *, record: Adoption | None, progress: Progress = SILENT
 ) -> Answer:
     """What was found, as tables, and with `record` as a page that people sign, unless it must be accepted first."""
-    drawn = scenario = None
-    if isinstance(study, ScenarioStudy):
-        scenario = study.scenario
+    drawn = None
+    if isinstance(study, ModelledStudy):
         judged = [BestFixed(), Greedy(), *choices.mechanisms.values()]
-        drawn = redrawn(study, problem, judged, progress).options
+        found = redrawn(study, problem, judged, progress)
+        drawn = None if found is None else found.options
     accepted = record.accepted_deaths if record else math.inf
     labels = labels_of(study, problem)
-    tables = choice_tables(
-        problem, choices, labels, drawn, scenario=scenario, accepted=accepted, published=study.seen == "publication"
-    )
+    published = study.seen == "publication"
+    tables = choice_tables(problem, choices, labels, drawn, study=study, accepted=accepted, published=published)
     refused = bool(tables["verdict"].set_index("key").loc["refused", "holds"])
     adopted = record if record and not refused else None
     proof = choices.certificate

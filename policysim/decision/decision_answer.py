@@ -17,7 +17,6 @@ import numpy as np
 import pandas as pd
 
 from envs.scenario import DEATH, SYMPTOMS
-from envs.treatment_response import ResponseModel
 from policies.adjacency import OneFeature, Sensitive, public_classes
 from policies.arrays import FloatArray
 from policies.distinct import distinct_rows
@@ -55,7 +54,7 @@ from policysim.study.certainty import (
     certainty,
     safest_option,
 )
-from policysim.study.declared import ScenarioStudy
+from policysim.study.declared import ModelledStudy, ScenarioStudy
 from policysim.study.gain import Gain
 from policysim.study.labels import Labels, level_in_words
 from policysim.study.options_table import DEATHS, FOR_ALL, LOSS, ONE, PRIVATE, choose_columns, options, who_pays
@@ -79,7 +78,7 @@ LEAST_CHANGE = 1e-3
 
 
 def answer_tables(
-    found: Results, *, study: ScenarioStudy | None = None, named: bool = False, warnings: Sequence[str] = ()
+    found: Results, *, study: ModelledStudy | None = None, named: bool = False, warnings: Sequence[str] = ()
 ) -> dict[str, pd.DataFrame]:
     """Rank what was compared, judge it by its redraws, and look at an observer and at groups.
 
@@ -87,7 +86,7 @@ def answer_tables(
     ----------
     found : Results
         At epsilons that are printed whole (`printable`).
-    study : ScenarioStudy, optional
+    study : ModelledStudy, optional
         From which the problem was made: its single outcomes, costs and redraws are then looked at, too.
     named : bool, optional
         Whether the policies were asked for by name, and get columns of their own.
@@ -118,7 +117,7 @@ def answer_tables(
     names = {f"warning {place}": text for place, text in enumerate(warnings)}
     if study is not None:
         names["idle"] = " ".join(without_effect(study, problem))
-        if factor in TIMES:
+        if isinstance(study, ScenarioStudy) and factor in TIMES:
             acute = study.scenario.death.acute.items()
             words = [level_in_words(problem.records, name, str(level)) for name, levels in acute for level in levels]
             names |= {"prevalent": f"“{', '.join(words)}”", "times": TIMES[factor]}
@@ -134,7 +133,7 @@ def _best_in(tables: Mapping[str, pd.DataFrame], problem: DecisionProblem) -> fl
     return float(counts[problem.actions[int(np.argmax(problem.fixed_values))]])
 
 
-def _judged(found: Results, study: ScenarioStudy | None, *, named: bool) -> dict[str, pd.DataFrame]:
+def _judged(found: Results, study: ModelledStudy | None, *, named: bool) -> dict[str, pd.DataFrame]:
     """What was compared, with all that is counted of each option; which is which; how sure each is; and one belief."""
     problem, epsilon = found.problem, found.asked.epsilon
     comparison = pd.concat([found.tables["comparison"], _for_all(problem, found.tables["comparison"])])
@@ -145,7 +144,8 @@ def _judged(found: Results, study: ScenarioStudy | None, *, named: bool) -> dict
     belief, grids = _strongest(found), {} if study is None else _outcomes(study, problem)
     details = _details(problem, columns, policies, grids, belief)
     # What is the sum of others is none of its own beside them.
-    sums = [f"{kind}_{SYMPTOMS}" for kind in ("expected", "extra") if grids]
+    summed = isinstance(study, ScenarioStudy) and bool(grids)
+    sums = [f"{kind}_{SYMPTOMS}" for kind in ("expected", "extra") if summed]
     comparison = comparison.drop(columns=sums, errors="ignore").merge(
         details[["policy", "epsilon", *(f"expected_{name}" for name in grids)]].assign(group=ALL),
         on=["policy", "epsilon", "group"],
@@ -233,22 +233,19 @@ def _for_all(problem: DecisionProblem, comparison: pd.DataFrame) -> pd.DataFrame
     return pd.DataFrame(rows)
 
 
-def _weights(study: ScenarioStudy) -> dict[str, float]:
+def _weights(study: ModelledStudy) -> dict[str, float]:
     """What one of each outcome costs in utility."""
-    return {**study.utility.weights, DEATHS: study.utility.weights.get(DEATH, 0.0), COSTS: 1.0}
+    return {**study.weights, DEATHS: study.death_weight, COSTS: 1.0}
 
 
-def _outcomes(study: ScenarioStudy, problem: DecisionProblem) -> dict[str, list[FloatArray]]:
-    """What else a scenario counts: outcomes that weigh something, and costs; for each action, over its features."""
-    response, scenario = ResponseModel(study.scenario), study.scenario
-    outcomes = [name for name in scenario.outcomes if name != DEATH and name not in problem.outcomes]
-    weighed = [name for name in outcomes if study.utility.weights.get(name)]
-    found = {name: [response.chance(name, action) for action in range(problem.n_actions)] for name in weighed}
-    costs = response.costs(study.utility.costs)
+def _outcomes(study: ModelledStudy, problem: DecisionProblem) -> dict[str, list[FloatArray]]:
+    """What else a model counts: outcomes that weigh something, and costs; for each action, over its features."""
+    model, counted = study.model, {DEATH, *problem.outcomes}
+    weighed = [name for name, weight in study.weights.items() if weight and name not in counted]
+    found = {name: [model.chance(name, action) for action in range(problem.n_actions)] for name in weighed}
+    costs = model.costs(study.utility.costs)
     found |= {COSTS: costs} if any(np.any(cost) for cost in costs) else {}
-    return {
-        name: [np.broadcast_to(grid, scenario.space.shape).ravel() for grid in each] for name, each in found.items()
-    }
+    return {name: [np.broadcast_to(grid, study.space.shape).ravel() for grid in each] for name, each in found.items()}
 
 
 def _strongest(found: Results) -> pd.Series | None:
@@ -349,7 +346,7 @@ def _of_belief(problem: DecisionProblem, belief: pd.Series) -> tuple[FloatArray,
 
 
 def _facts(
-    tables: Mapping[str, pd.DataFrame], found: Results, study: ScenarioStudy | None, count: int, weight: float
+    tables: Mapping[str, pd.DataFrame], found: Results, study: ModelledStudy | None, count: int, weight: float
 ) -> pd.DataFrame:
     """Single numbers that words need, as cells; `weight` is the most that a death may weigh, NaN for any."""
     asked = found.asked
@@ -375,7 +372,7 @@ def _facts(
     if asked.death_weight and not math.isnan(weight):
         rows.append(("most a death may weigh", math.nan, weight, "down 3"))
     if study is not None:
-        illustrative, total = counted_illustrative(study.scenario)
+        illustrative, total = counted_illustrative(study)
         if illustrative:
             rows += [("illustrative", math.nan, illustrative, "plain"), ("numbers", math.nan, total, "plain")]
     if "beliefs" in tables:
@@ -433,7 +430,7 @@ def _names(
             among = " of somebody who knows only the prior, which ε does not bound,"
         names |= {"belief": level_in_words(problem.records, belief["feature"], belief["level"]), "among": among}
     if "who" in tables:
-        names["paid"] = "deaths" if DEATHS in set(tables["rows"]["row"]) else LOSS
+        names["paid"] = "deaths" if DEATHS in set(tables["rows"]["row"]) else "utility lost"
     return pd.DataFrame(names.items(), columns=["key", "text"])
 
 

@@ -1,4 +1,4 @@
-"""What choosing privately costs: policies compared over epsilon, of a scenario or of a problem of one's own."""
+"""What choosing privately costs: policies compared over epsilon, of a scenario, a cohort or a problem of one's own."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from policysim.question.answer import PAGE, Answer
 from policysim.question.formats import in_digits, written
 from policysim.question.protocol import ONLY_OVER_DAYS, ONLY_WHERE_COUNTED, SILENT, Progress, StudyQuestion
 from policysim.question.words import ALL, unused
-from policysim.study.declared import OPTIONS, ScenarioStudy, Study, nearest_epsilon, require_scenario
+from policysim.study.declared import OPTIONS, CohortStudy, ModelledStudy, Study, nearest_epsilon, require_model
 from policysim.study.labels import Labels, labels_of
 from policysim.study.stated_bounds import broken_bounds, fault_of_bound
 from policysim.study.study_problem import build_problem
@@ -33,12 +33,12 @@ FILES = (
 
 @dataclass(frozen=True)
 class DecisionQuestion(StudyQuestion):
-    """Compare policies of a scenario over epsilon.
+    """Compare policies of a scenario or a cohort over epsilon.
 
     Attributes
     ----------
-    study : ScenarioStudy
-        Scenario, adjacency, policies, epsilons and groups.
+    study : ModelledStudy
+        Its model, adjacency, policies, epsilons and groups.
     listed : tuple of str
         The policies that were asked for in place of the study's: they get columns of their own.
     named : bool
@@ -47,7 +47,7 @@ class DecisionQuestion(StudyQuestion):
         Whether to find out what hiding each single feature costs at best.
     """
 
-    study: ScenarioStudy
+    study: ModelledStudy
     listed: tuple[str, ...] = ()
     named: bool = True
     prices: bool = False
@@ -57,10 +57,10 @@ class DecisionQuestion(StudyQuestion):
     @classmethod
     def of(cls, study: Study, options: Mapping[str, Any]) -> Self:
         """ValueError also for a bound that is none."""
-        chosen = require_scenario(study).with_options(options)
+        chosen = require_model(study).with_options(options)
         at_most, policies = options.get("at_most", {}), tuple(options.get("policies", ()))
         for outcome, most in at_most.items():
-            if fault := fault_of_bound(outcome, most, chosen.scenario):
+            if fault := fault_of_bound(outcome, most, chosen.outcomes):
                 raise ValueError(f"at_most: {outcome}: {fault}")
         everything = "all" in policies
         return cls(
@@ -72,6 +72,8 @@ class DecisionQuestion(StudyQuestion):
 
     def answer(self, progress: Progress) -> Answer:
         """Evaluate, search, redraw and draw."""
+        if self.prices and isinstance(self.study, CohortStudy):
+            self.study.cohort.require_hidden(self.study.space.names)
         problem = build_problem(self.study)
         policies, left_out = usable_policies(self.study.first_policies, problem, named=self.named)
         study = replace(self.study, policies=policies)
@@ -139,7 +141,7 @@ def _warnings(found: Results) -> list[str]:
     return [*said, *(f"{policy}: {', '.join(words)}." for policy, words in broken.items())]
 
 
-def _depends(study: ScenarioStudy, problem: DecisionProblem, *, priced: bool) -> dict[str, Any]:
+def _depends(study: ModelledStudy, problem: DecisionProblem, *, priced: bool) -> dict[str, Any]:
     found = problem.sensitivity
     neighbours = [problem.records.describe(r) for r in (found.witness.record, found.witness.neighbour)]
     return {

@@ -10,7 +10,7 @@ it so that its 97.5 % quantile is the upper end (a two-piece normal distribution
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -32,14 +32,14 @@ from envs.scenario import (
 )
 from envs.treatment_response import ResponseModel, own_number
 from envs.utility import Utility
-from policies.adjacency import AnyRecord, Listed
+from policies.adjacency import Adjacency, AnyRecord, Listed
 from policies.arrays import FloatArray, IntArray
 from policies.distinct import distinct_rows
 from policies.policy import Policy
 from policies.problem import DecisionProblem
 from policies.reference import BestFixed
 from policysim.question.protocol import SILENT, Progress
-from policysim.study.declared import ScenarioStudy
+from policysim.study.declared import CohortStudy, ModelledStudy, ScenarioStudy, require_scenario
 from policysim.study.stated_bounds import symptoms_of
 from policysim.study.sweep import applies, evaluated_on
 
@@ -220,7 +220,7 @@ class Redrawn:
     n_records : int
         Records that each draw was evaluated on: all that are possible, or those that were drawn.
     drawn : mapping of str to int
-        How many numbers (`Redraws`).
+        How many numbers (`Redraws`); those of a cohort's redraws are drawn "together".
     """
 
     options: pd.DataFrame
@@ -229,18 +229,19 @@ class Redrawn:
 
 
 def redrawn(
-    study: ScenarioStudy, problem: DecisionProblem, policies: Sequence[Policy], progress: Progress = SILENT
-) -> Redrawn:
+    study: ModelledStudy, problem: DecisionProblem, policies: Sequence[Policy], progress: Progress = SILENT
+) -> Redrawn | None:
     """Evaluate policies, and each treatment for all, that were made for the numbers as stated where these are others.
 
     The uncertain numbers of the model are redrawn (`Redraws`): as the scenario has them together, or the effects and
     costs of all treatments, and whatever else states an interval. Each redraw is evaluated on the same records: all
     that are possible, or, where these are more than 10,000, as many that are drawn.
+    A cohort has its redraws with it, of all of its records; None if it has none.
 
     Parameters
     ----------
-    study : ScenarioStudy
-        Its scenario, utility and seed.
+    study : ModelledStudy
+        Its model, utility and seed.
     problem : DecisionProblem
         Built from it.
     policies : sequence of Policy
@@ -248,26 +249,54 @@ def redrawn(
     progress : Progress, optional
         Told of each redraw.
     """
+    if isinstance(study, CohortStudy):
+        if study.cohort.redraws is None:
+            return None
+        everybody = _Sample(np.arange(problem.n_records), problem.prior, problem.admissible, problem.adjacency)
+        redraws = (each.problem(study.utility, problem.adjacency) for each in study.cohort.redrawn())
+        progress.expect(len(study.cohort.redraws.shares))
+        options = _evaluated(everybody, problem, policies, redraws, progress)
+        return Redrawn(options, problem.n_records, {"together": study.cohort.n_numbers})
+    scenario_study = require_scenario(study)
     patients, numbers = np.random.default_rng(study.seed).spawn(2)
-    sample = _Sample.of(problem, patients)
+    sample, draws = _Sample.of(problem, patients), Redraws(scenario_study)
+    known = draws.draws(numbers)
+    progress.expect(len(known))
+    options = _evaluated(sample, problem, policies, _drawn(scenario_study, sample, draws, known), progress)
+    return Redrawn(options, len(sample.records), draws.drawn)
+
+
+def _drawn(
+    study: ScenarioStudy, sample: _Sample, draws: Redraws, known: Sequence[tuple[Scenario, Utility]]
+) -> Iterator[DecisionProblem]:
+    """The records of a sample under numbers of the scenario that are drawn."""
+    response = study.model
+    for scenario, utility in known:
+        model = ResponseModel(scenario) if draws.rescales else response.with_scenario(scenario)
+        yield sample.problem(model, utility)
+
+
+def _evaluated(
+    sample: _Sample,
+    problem: DecisionProblem,
+    policies: Sequence[Policy],
+    redraws: Iterator[DecisionProblem],
+    progress: Progress,
+) -> pd.DataFrame:
+    """What each option is worth in each redraw of a sample, as `Redrawn` has it."""
     tables = {policy.name: sample.rows(policy, problem) for policy in policies if applies(policy, problem)}
     for place, action in enumerate(problem.actions):
         tables[FOR_ALL.format(action)] = sample.rows(BestFixed(action=place), problem)
-    response, redraws = ResponseModel(study.scenario), Redraws(study)
-    draws = redraws.draws(numbers)
-    progress.expect(len(draws))
     # Each option's table in one row: what all give is then one product a draw.
     given = np.stack([table.ravel() for table in tables.values()])
     rows = []
-    for draw, (scenario, utility) in enumerate(draws):
-        model = ResponseModel(scenario) if redraws.rescales else response.with_scenario(scenario)
-        there = sample.problem(model, utility)
+    for draw, there in enumerate(redraws):
         counted = {"value": there.utilities, **{f"expected_{name}": harm for name, harm in there.outcomes.items()}}
         weighed = np.stack([(there.prior[:, None] * each).ravel() for each in counted.values()], axis=1)
         means = pd.DataFrame(given @ weighed, columns=list(counted))
         rows.append(means.assign(draw=draw, option=list(tables))[["draw", "option", *counted]])
         progress.advance()
-    return Redrawn(pd.concat(rows, ignore_index=True), len(sample.records), redraws.drawn)
+    return pd.concat(rows, ignore_index=True)
 
 
 @dataclass(frozen=True)
@@ -277,7 +306,7 @@ class _Sample:
     records: IntArray
     shares: FloatArray
     admissible: NDArray[np.bool_] | None
-    adjacency: AnyRecord | Listed
+    adjacency: Adjacency
 
     @classmethod
     def of(cls, problem: DecisionProblem, rng: np.random.Generator) -> _Sample:

@@ -10,7 +10,6 @@ from typing import Self
 
 import pandas as pd
 
-from envs.scenario import DEATH
 from policies.exponential import Exponential
 from policies.optimal.optimum import Optimal
 from policies.policy import Policy
@@ -27,7 +26,7 @@ from policysim.decision.redraws import Redrawn, redrawn
 from policysim.decision.scenario_outcomes import loss_by_outcome, wrong_prior
 from policysim.question.protocol import SILENT, Progress
 from policysim.question.words import ALL
-from policysim.study.declared import ScenarioStudy, nearest_epsilon
+from policysim.study.declared import ModelledStudy, nearest_epsilon
 from policysim.study.example_patients import ExampleRows, example_patients, example_probabilities, patient_losses
 from policysim.study.gain import Gain, break_even
 from policysim.study.labels import Labels
@@ -80,7 +79,7 @@ class Asked:
     published_patients: int = 10_000
 
     @classmethod
-    def of(cls, study: ScenarioStudy, *, prices: bool = False) -> Self:
+    def of(cls, study: ModelledStudy, *, prices: bool = False) -> Self:
         """What a study asks, of its policies."""
         return cls(
             tuple(study.policy(name) for name in study.policies),
@@ -89,7 +88,7 @@ class Asked:
             study.by,
             study.at_most,
             study.capacity,
-            float(study.utility.weights.get(DEATH, 0.0)),
+            study.death_weight,
             prices,
             study.seen,
             study.published_patients,
@@ -114,9 +113,9 @@ class Results:
         "break-even", "beliefs" (`hidden_beliefs`; where the records have features), "examples"
         (`example_probabilities`), "patient-losses", "frontier" (where deaths are counted, shares of the benefit say
         something, and the optimum can be computed), "publishing" (`publishing_table`, at a few epsilons) and
-        "price-list" (where it was asked for). Of a scenario also "prevalence" (`wrong_prior`) and "losses-by-outcome".
+        "price-list" (where it was asked for). Of a model also "prevalence" (`wrong_prior`) and "losses-by-outcome".
     redraws : Redrawn or None
-        Of a scenario.
+        Of a scenario, or of a cohort that has some.
     """
 
     problem: DecisionProblem
@@ -137,7 +136,7 @@ def results(
     labels: Labels,
     asked: Asked,
     *,
-    study: ScenarioStudy | None = None,
+    study: ModelledStudy | None = None,
     progress: Progress = SILENT,
 ) -> Results:
     """Evaluate, search, redraw.
@@ -150,8 +149,8 @@ def results(
         What its parts are called: here, which features are hidden, and which make a patient ill.
     asked : Asked
         What is looked at.
-    study : ScenarioStudy, optional
-        From which the problem was made: what only a scenario has is computed, too.
+    study : ModelledStudy, optional
+        From which the problem was made: what only its model tells is computed, too.
     progress : Progress, optional
         Told of each step.
     """

@@ -1,4 +1,4 @@
-"""What only a scenario tells: losses by outcome, drivers of the sensitivity, prevalence, events, what has no effect."""
+"""What only a model tells: losses by outcome, drivers of the sensitivity, prevalence, events, what has no effect."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ import numpy as np
 import pandas as pd
 
 from envs.cohort import admission_probability, matches
-from envs.scenario import DEATH, Rule, Scenario, TreatmentRule
-from envs.treatment_response import ResponseModel
+from envs.scenario import DEATH, DEATHS, Rule, Scenario, TreatmentRule
 from policies.arrays import FloatArray
 from policies.distinct import distinct_rows, reweighted
 from policies.policy import Policy
@@ -17,7 +16,7 @@ from policies.problem import DecisionProblem
 from policies.reference import Greedy
 from policysim.decision.prices import unused_features
 from policysim.question.words import in_a_row, unused
-from policysim.study.declared import ScenarioStudy
+from policysim.study.declared import Model, ModelledStudy, ScenarioStudy
 from policysim.study.gain import Gain
 from policysim.study.study_problem import FACTORS, at_prevalence, prevalent
 from policysim.study.sweep import evaluated_on
@@ -27,14 +26,14 @@ BASE = "one for all"
 COLUMN = 16
 
 
-def _chances(response: ResponseModel, problem: DecisionProblem, outcome: str) -> list[FloatArray]:
+def _chances(study: ModelledStudy, model: Model, problem: DecisionProblem, outcome: str) -> list[FloatArray]:
     """P(outcome | x, a) for each action, broadcast over the features; the problem has the deaths already."""
     if outcome == DEATH:
-        return [column.reshape(response.scenario.space.shape) for column in problem.outcomes["deaths"].T]
-    return [response.chance(outcome, action) for action in range(problem.n_actions)]
+        return [column.reshape(study.space.shape) for column in problem.outcomes[DEATHS].T]
+    return [model.chance(outcome, action) for action in range(problem.n_actions)]
 
 
-def loss_by_outcome(study: ScenarioStudy, problem: DecisionProblem, policies: Sequence[Policy]) -> pd.DataFrame:
+def loss_by_outcome(study: ModelledStudy, problem: DecisionProblem, policies: Sequence[Policy]) -> pd.DataFrame:
     """The utility that each policy loses against the best treatment for each, by what it is lost in.
 
     As u(x, a) = -sum_o weight_o P(o | x, a) - cost_a, the loss of a policy p against the best treatment for each, g, is
@@ -42,7 +41,7 @@ def loss_by_outcome(study: ScenarioStudy, problem: DecisionProblem, policies: Se
 
     Parameters
     ----------
-    study : ScenarioStudy
+    study : ModelledStudy
         Its outcomes, weights and costs.
     problem : DecisionProblem
         Built from it.
@@ -57,10 +56,9 @@ def loss_by_outcome(study: ScenarioStudy, problem: DecisionProblem, policies: Se
         costs, NaN), `lost` what that costs in utility per patient; negative where the policy does better in it. The sum
         of `lost` over the rows of a policy is its loss.
     """
-    response = ResponseModel(study.scenario)
-    stated = {name: float(study.utility.weights.get(name, 0.0)) for name in study.scenario.outcomes}
-    weights = {name: weight for name, weight in stated.items() if weight}
-    grids = [_chances(response, problem, name) for name in weights] + [response.costs(study.utility.costs)]
+    model = study.model
+    weights = {name: weight for name, weight in study.weights.items() if weight}
+    grids = [_chances(study, model, problem, name) for name in weights] + [model.costs(study.utility.costs)]
 
     def parts(policy: Policy) -> FloatArray:
         """The expected probability of each outcome, and at the end the expected cost, (n_outcomes + 1,)."""
@@ -70,7 +68,7 @@ def loss_by_outcome(study: ScenarioStudy, problem: DecisionProblem, policies: Se
         for action, column in enumerate(policy.probabilities(on).T):
             # The share of all patients that are a record and get the action.
             mass = problem.prior * (column if merged is None else column[merged.row])
-            by_feature = mass.reshape(study.scenario.space.shape)
+            by_feature = mass.reshape(study.space.shape)
             for place, chances in enumerate(grids):
                 grid = chances[action]
                 same = tuple(axis for axis, length in enumerate(grid.shape) if length == 1)
@@ -100,12 +98,12 @@ def titled(table: pd.DataFrame, titles: Mapping[str, str]) -> pd.DataFrame:
     return table.assign(outcome=table["outcome"].replace(dict(titles)))
 
 
-def wrong_prior(study: ScenarioStudy, problem: DecisionProblem, policies: Sequence[Policy]) -> pd.DataFrame:
+def wrong_prior(study: ModelledStudy, problem: DecisionProblem, policies: Sequence[Policy]) -> pd.DataFrame:
     """Evaluate policies that were made for the assumed prevalence at others.
 
     Parameters
     ----------
-    study : ScenarioStudy
+    study : ModelledStudy
         Its scenario says what is prevalent: the condition that makes outcomes dangerous.
     problem : DecisionProblem
         Built from it, with the assumed prior.
@@ -148,7 +146,7 @@ def wrong_prior(study: ScenarioStudy, problem: DecisionProblem, policies: Sequen
     return pd.DataFrame(rows, columns=columns)
 
 
-def without_effect(study: ScenarioStudy, problem: DecisionProblem) -> tuple[str, ...]:
+def without_effect(study: ModelledStudy, problem: DecisionProblem) -> tuple[str, ...]:
     """A sentence for each kind of thing that the study's scenario or utility states without effect.
 
     Features that tell no treatments apart; outcomes without weight, and outcomes that every treatment leaves as they
@@ -156,25 +154,27 @@ def without_effect(study: ScenarioStudy, problem: DecisionProblem) -> tuple[str,
 
     Parameters
     ----------
-    study : ScenarioStudy
-        Its scenario and utility.
+    study : ModelledStudy
+        Its scenario and utility; of a cohort, only features without effect are looked for.
     problem : DecisionProblem
         Built from it.
     """
-    scenario, response = study.scenario, ResponseModel(study.scenario)
     idle = unused_features(problem, study.space.names)
+    sentences = [unused(idle)] if idle else []
+    if not isinstance(study, ScenarioStudy):
+        return tuple(sentences)
+    scenario, response = study.scenario, study.model
     weightless, untouched = [], []
     for name in scenario.outcomes:
         weighs = bool(study.utility.weights.get(name))
         event = name == DEATH or name in scenario.events
         if weighs and not event:
             continue
-        first, *others = _chances(response, problem, name)
+        first, *others = _chances(study, response, problem, name)
         if not weighs and (first.any() or any(chance.any() for chance in others)):
             weightless.append(name)
         if event and first.any() and all((first == chance).all() for chance in others):
             untouched.append(name)
-    sentences = [unused(idle)] if idle else []
     for names, one, several, end in (
         (weightless, "weighs", "weigh", "nothing in the utility: no choice is made better or worse by"),
         (untouched, "is", "are", "as likely under every treatment: no choice changes"),

@@ -1,6 +1,7 @@
 """What was asked: the study, its file, and the problem made from it; and what every kind of question says of a problem.
 
-declared       Study, of a scenario or of a log: everything that a comparison depends on
+declared       Study, of a scenario, a cohort or a log: everything that a comparison depends on
+cohort_table   tables of one's own: kinds of patients, and what is expected of each under each treatment
 stated_bounds  what a study bounds and forbids, and which policies break it
 study_reader   study files, read and checked (study_keys.toml declares their keys; built-in ones are in studies/)
 question_options   which options change a question's numbers, and the type of each in a manifest

@@ -1,4 +1,4 @@
-"""What the numbers of a study rest on, in words: a model's scenario, or a log of patients."""
+"""What the numbers of a study rest on, in words: a model's scenario, a table of one's own, or a log of patients."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from envs.records import RecordSpace
 from envs.scenario import DEATH, EFFECTS, HAZARD_RATIO, ILLUSTRATIVE, DeathModel, EventModel, Scenario
 from policies.problem import Records
 from policysim.question.words import ASSUMED_PUBLIC, NO_ADVICE, in_a_row
-from policysim.study.declared import LoggedStudy, Study, require_scenario
+from policysim.study.declared import CohortStudy, LoggedStudy, ScenarioStudy, Study, require_scenario
 
 # What ε does not cover, wherever a guarantee is stated; and where a screen says that this is said.
 OUTSIDE = (
@@ -52,6 +52,8 @@ def basis(study: Study) -> Basis:
     """The sentences about a study."""
     if isinstance(study, LoggedStudy):
         return _of_log(study)
+    if isinstance(study, CohortStudy):
+        return _of_cohort(study)
     scenario = require_scenario(study).scenario
     model, effects = {
         ILLUSTRATIVE: ("a model with illustrative effects", "are illustrative"),
@@ -93,9 +95,9 @@ def _of_hazard(model: DeathModel | EventModel) -> int:
     return 1 + len(model.hazard) + sum(map(len, model.relative_risk.values()))
 
 
-def counted_illustrative(scenario: Scenario) -> tuple[int, int]:
-    """How many of a scenario's medical numbers are illustrative, and how many there are."""
-    parts = numbers_by_part(scenario).values()
+def counted_illustrative(study: Study | None) -> tuple[int, int]:
+    """How many of a scenario's medical numbers are illustrative, and how many there are; 0 of what is no scenario."""
+    parts = numbers_by_part(study.scenario).values() if isinstance(study, ScenarioStudy) else ()
     return sum(number for number, source in parts if source == ILLUSTRATIVE), sum(number for number, _ in parts)
 
 
@@ -105,11 +107,23 @@ def illustrative_words(scenario: Scenario) -> str:
     found = {part: count for part, (count, source) in parts.items() if source == ILLUSTRATIVE}
     if not found:
         return ""
-    count, total = counted_illustrative(scenario)
+    count, total = sum(found.values()), sum(count for count, _ in parts.values())
     if count == total:
         return f"All {total:,} medical numbers of the scenario are illustrative."
     named = in_a_row(list(found), "and")
     return f"Of the scenario's {total:,} medical numbers {count:,} are illustrative: {named}."
+
+
+def _of_cohort(study: CohortStudy) -> Basis:
+    made_of = study.source or "a table of one's own, which names no source"
+    return Basis(
+        disclaimer=f"A model of {made_of}; {NO_ADVICE}.",
+        illustrative="",
+        utilities=f"Utilities are expectations that a table of {study.space.size:,} kinds of patients states "
+        f"({', '.join(path.name for path in study.paths)}; {made_of})",
+        public=ASSUMED_PUBLIC,
+        not_guaranteed=("Expected outcomes are those of the table: another model has another price, at the same ε.",),
+    )
 
 
 def _of_log(study: LoggedStudy) -> Basis:

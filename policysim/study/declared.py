@@ -7,14 +7,16 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from envs.records import RecordSpace
-from envs.scenario import Scenario
+from envs.scenario import DEATH, DEATHS, Scenario
 from envs.scenario_reader import FOLDER as SCENARIOS
 from envs.toml_reader import unknown
+from envs.treatment_response import ResponseModel
 from envs.utility import Utility
 from policies.adjacency import Adjacency, AnyRecord, OneFeature, Sensitive
+from policies.arrays import FloatArray
 from policies.catalogue import CATALOGUE, make_policy, unknown_policy
 from policies.html_table import html_table
 from policies.optimal.optimum import OptimalSafe
@@ -25,6 +27,7 @@ from policysim.study.sweep import checked_epsilons
 
 if TYPE_CHECKING:
     from policysim.logs.log_source import LogSource
+    from policysim.study.cohort_table import Cohort
 
 ADJACENCIES = (AnyRecord.name, OneFeature.name, Sensitive.name)
 # What an observer sees: each treatment that is given, or what is published of it.
@@ -36,7 +39,7 @@ PREVALENCE = "prevalence"
 
 
 AnyStudy = TypeVar("AnyStudy", bound="Study")
-AnyScenarioStudy = TypeVar("AnyScenarioStudy", bound="ScenarioStudy")
+AnyModelledStudy = TypeVar("AnyModelledStudy", bound="ModelledStudy")
 
 
 @dataclass(frozen=True)
@@ -254,16 +257,22 @@ class Study:
         return tuple(dict.fromkeys(names))
 
 
-@dataclass(frozen=True, repr=False)
-class ScenarioStudy(Study):
-    """A study of the patients of a scenario: a model whose expected outcomes are exact.
+class Model(Protocol):
+    """What is expected of each patient under each treatment, whatever it was made of."""
+
+    def chance(self, outcome: str, action: int) -> FloatArray:
+        """What is expected of an outcome per patient; broadcasts over the grid of records."""
+
+    def costs(self, costs: Mapping[str, float]) -> list[FloatArray]:
+        """What each treatment costs, from the costs that a utility states; likewise."""
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class ModelledStudy(Study):
+    """A study of a model whose expected outcomes are exact: a scenario, or a cohort.
 
     Attributes
     ----------
-    scenario : Scenario
-        The patients and treatments.
-    scenario_source : str
-        The built-in name or the path that it was read from.
     utility : Utility
         What outcomes and treatments cost.
     at_most : mapping of str to float or "one for all"
@@ -272,11 +281,24 @@ class ScenarioStudy(Study):
         The largest share of patients that may get an action, under `optimal-safe`.
     """
 
-    scenario: Scenario
-    scenario_source: str
     utility: Utility
     at_most: Mapping[str, float | str] = field(default_factory=dict)
     capacity: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def model(self) -> Model:
+        """What is expected."""
+        raise NotImplementedError
+
+    @property
+    def weights(self) -> dict[str, float]:
+        """What each outcome weighs, in the order of the model."""
+        raise NotImplementedError
+
+    @property
+    def death_weight(self) -> float:
+        """What a death weighs; 0 where deaths are not counted."""
+        return self.weights.get(DEATHS, 0.0)
 
     def policy(self, name: str, epsilon: float = math.inf) -> Policy:
         """With the study's bounds and capacities, if it is `optimal-safe`."""
@@ -297,14 +319,62 @@ class ScenarioStudy(Study):
         )
 
     def _with_adjacency(
-        self: AnyScenarioStudy, adjacency: str | None, sensitive: Sequence[str] | None
-    ) -> AnyScenarioStudy:
-        """ValueError also where contraindications would read what is hidden then."""
+        self: AnyModelledStudy, adjacency: str | None, sensitive: Sequence[str] | None
+    ) -> AnyModelledStudy:
+        """ValueError also where the model cannot hide what is hidden then."""
         changed = super()._with_adjacency(adjacency, sensitive)
-        read = hidden_contraindications(self.scenario, changed.adjacency, changed.sensitive)
-        if read:
-            raise ValueError(why_refused(read, changed.epsilon))
+        changed.require_hidden()
         return changed
+
+    def require_hidden(self) -> None:
+        """ValueError where the model cannot hide what is to be hidden."""
+
+    @property
+    def choices(self) -> dict[str, Any]:
+        """With what is bounded, if anything is."""
+        return {**super().choices, **({"at_most": dict(self.at_most)} if self.at_most else {})}
+
+    @property
+    def stated(self) -> dict[str, Any]:
+        """With capacities, if there are any."""
+        return {**super().stated, **({"capacity": dict(self.capacity)} if self.capacity else {})}
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class ScenarioStudy(ModelledStudy):
+    """A study of the patients of a scenario.
+
+    Attributes
+    ----------
+    scenario : Scenario
+        The patients and treatments.
+    scenario_source : str
+        The built-in name or the path that it was read from.
+    """
+
+    scenario: Scenario
+    scenario_source: str
+
+    @property
+    def model(self) -> ResponseModel:
+        """Made anew each time: its tables may be as long as the domain."""
+        return ResponseModel(self.scenario)
+
+    @property
+    def weights(self) -> dict[str, float]:
+        """Of the scenario's outcomes."""
+        return {name: float(self.utility.weights.get(name, 0.0)) for name in self.scenario.outcomes}
+
+    @property
+    def death_weight(self) -> float:
+        """That of the outcome."""
+        return self.weights[DEATH]
+
+    def require_hidden(self) -> None:
+        """ValueError where contraindications read what is hidden."""
+        read = hidden_contraindications(self.scenario, self.adjacency, self.sensitive)
+        if read:
+            raise ValueError(why_refused(read, self.epsilon))
 
     @property
     def space(self) -> RecordSpace:
@@ -324,16 +394,6 @@ class ScenarioStudy(Study):
         return tuple(name for name in super().illness if name in known)
 
     @property
-    def choices(self) -> dict[str, Any]:
-        """With what is bounded, if anything is."""
-        return {**super().choices, **({"at_most": dict(self.at_most)} if self.at_most else {})}
-
-    @property
-    def stated(self) -> dict[str, Any]:
-        """With capacities, if there are any."""
-        return {**super().stated, **({"capacity": dict(self.capacity)} if self.capacity else {})}
-
-    @property
     def identity(self) -> dict[str, Any]:
         """With the scenario, which the study only names: SHA-256 of its file's text."""
         source = self.scenario_source
@@ -342,6 +402,54 @@ class ScenarioStudy(Study):
         redraws = self.scenario.redraws
         beside = {} if redraws is None else {"redraws_sha256": hashlib.sha256(redraws.text.encode()).hexdigest()}
         return {**super().identity, "scenario": self.scenario.name, "scenario_sha256": digest, **beside}
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class CohortStudy(ModelledStudy):
+    """A study of a table of one's own: kinds of patients, and what is expected of each under each treatment.
+
+    Attributes
+    ----------
+    cohort : Cohort
+        The table, and its redraws.
+    paths : tuple of Path
+        Their files.
+    source : str
+        Where the numbers are from, in words; empty if nobody says it.
+    """
+
+    cohort: Cohort
+    paths: tuple[Path, ...]
+    source: str = ""
+
+    @property
+    def model(self) -> Cohort:
+        """The table."""
+        return self.cohort
+
+    @property
+    def weights(self) -> dict[str, float]:
+        """Of its outcomes."""
+        return {name: float(self.utility.weights.get(name, 0.0)) for name in self.outcomes}
+
+    def require_hidden(self) -> None:
+        """DataError where a level of a hidden feature has no rows, or decides what is allowed."""
+        self.cohort.require_hidden(self.sensitive if self.adjacency == Sensitive.name else self.space.names)
+
+    @property
+    def space(self) -> RecordSpace:
+        """The combinations of levels."""
+        return self.cohort.space
+
+    @property
+    def outcomes(self) -> tuple[str, ...]:
+        """The columns that have a weight."""
+        return self.cohort.outcomes
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """With the digests of its files."""
+        return {**super().identity, "cohort": {path.name: file_digest(path) for path in self.paths}}
 
 
 @dataclass(frozen=True, repr=False)
@@ -372,10 +480,16 @@ class LoggedStudy(Study):
 
 
 def require_scenario(study: Study) -> ScenarioStudy:
-    """The same study; ValueError if its patients are those of a log."""
+    """The same study; ValueError if its patients are those of a log or a cohort."""
     if isinstance(study, ScenarioStudy):
         return study
-    raise ValueError(f"{study.name} is a study of a log: this needs the model of a scenario")
+    made_of = "cohort" if isinstance(study, CohortStudy) else "log"
+    raise ValueError(f"{study.name} is a study of a {made_of}: this needs the model of a scenario")
+
+
+def require_model(study: Study) -> ModelledStudy:
+    """The same study; ValueError if its patients are those of a log."""
+    return study if isinstance(study, ModelledStudy) else require_scenario(study)
 
 
 def build_adjacency(study: Study) -> Adjacency:

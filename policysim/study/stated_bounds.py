@@ -38,9 +38,8 @@ def symptoms_of(scenario: Scenario) -> tuple[str, ...]:
     return tuple(name for name in scenario.transient if name not in scenario.death.acute)
 
 
-def fault_of_bound(name: str, value: object, scenario: Scenario) -> str:
+def fault_of_bound(name: str, value: object, known: Sequence[str]) -> str:
     """Why a bound on an outcome is none: an unknown name, or no number; empty if it is one."""
-    known = counted_outcomes(scenario)
     if name not in known:
         return unknown("outcome", name, known)
     if value != ONE_FOR_ALL and not is_number(value, 0, FINITE):

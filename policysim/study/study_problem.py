@@ -1,6 +1,6 @@
 """From a study to the decision problem that policies work on: a table of utilities and a prior over all records.
 
-Of a scenario, utilities are expectations under its response model. Of a log, they are scores fitted to its patients.
+Of a scenario or a cohort, utilities are expectations under its model. Of a log, they are scores fitted to its patients.
 Other priors that the patients may come from are there, too: another prevalence, or one group alone.
 """
 
@@ -22,7 +22,16 @@ from envs.utility import Utility
 from policies.adjacency import Adjacency
 from policies.arrays import FloatArray, IntArray, blocks
 from policies.problem import DecisionProblem
-from policysim.study.declared import PREVALENCE, LoggedStudy, ScenarioStudy, Study, build_adjacency, require_scenario
+from policysim.study.declared import (
+    PREVALENCE,
+    CohortStudy,
+    LoggedStudy,
+    ModelledStudy,
+    ScenarioStudy,
+    Study,
+    build_adjacency,
+    require_scenario,
+)
 from policysim.study.stated_bounds import symptoms_of
 
 if TYPE_CHECKING:
@@ -55,6 +64,9 @@ def build_problem(study: Study) -> DecisionProblem:
         from policysim.logs.counted_log import open_log  # noqa: PLC0415
 
         return problem_of_log(study, open_log(study.log))
+    if isinstance(study, CohortStudy):
+        others = OtherPriors(study, study.cohort.stated.shares[0])
+        return study.cohort.problem(study.utility, build_adjacency(study), others)
     modelled = require_scenario(study)
     scenario = modelled.scenario
     response = ResponseModel(scenario)
@@ -187,10 +199,12 @@ def _scores(model: OutcomeModel, space: RecordSpace, n_actions: int) -> FloatArr
     return table
 
 
-def prevalent(study: ScenarioStudy) -> FloatArray:
+def prevalent(study: ModelledStudy) -> FloatArray:
     """1 for the records with the condition that makes outcomes dangerous, (n_records,); 1 for all if there is none."""
-    space = study.scenario.space
+    space = study.space
     ill = np.ones(space.size)
+    if not isinstance(study, ScenarioStudy):
+        return ill
     for name, levels in study.scenario.death.acute.items():
         codes, _ = space.groups(name)
         ill *= np.array([level in levels for level in space.feature(name).levels], dtype=np.float64)[codes]

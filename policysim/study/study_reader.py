@@ -23,12 +23,13 @@ from policysim.study.declared import (
     ADJACENCIES,
     PREVALENCE,
     SEEN,
+    CohortStudy,
     LoggedStudy,
     ScenarioStudy,
     Study,
     nearest_epsilon,
 )
-from policysim.study.stated_bounds import fault_of_bound, hidden_contraindications, why_refused
+from policysim.study.stated_bounds import counted_outcomes, fault_of_bound, hidden_contraindications, why_refused
 from policysim.study.sweep import EPSILONS, checked_epsilons
 
 STUDY = "study.toml"
@@ -45,6 +46,7 @@ EXPERIMENTS = {
     "learning-on-private-columns": "examples/learning_on_private_columns.py",
     "randomise-or-decide": "examples/randomise_or_decide.py",
     "stroke-calibration": "examples/stroke_calibration.py",
+    "warfarin-known-doses": "examples/warfarin_known_doses.py",
 }
 
 
@@ -134,6 +136,8 @@ def _read(table: Table, path: Path, name: str) -> Study:
         raise InputFileError(f"{name} is a study of a source document: only compare runs it", located=False)
     if "data" in table:
         return _read_logged(table, path, name)
+    if "cohort" in table:
+        return _read_cohort(table, path, name)
     if "scenario" not in table and "features" in table and "treatments" in table:
         raise InputFileError(
             f"{path.as_posix()}: is a scenario, and no study: it says who the patients are and what a treatment does. "
@@ -145,7 +149,8 @@ def _read(table: Table, path: Path, name: str) -> Study:
     scenario = _read_scenario(table, source)
     shared = _read_shared(table, name, list(scenario.space.names) if scenario else None, DEFAULT_POLICIES)
     utility = _read_utility(table["utility"], scenario)
-    at_most, capacity = _read_bounds(table, scenario)
+    known = () if scenario is None else counted_outcomes(scenario)
+    at_most, capacity = _read_bounds(table, known, scenario.actions if scenario else ())
     if scenario is not None:
         read = hidden_contraindications(scenario, shared["adjacency"], shared["sensitive"])
         if read:
@@ -180,6 +185,50 @@ def _read_logged(table: Table, path: Path, name: str) -> Study:
     return LoggedStudy(**shared, files={}, log=log)
 
 
+def _read_cohort(table: Table, path: Path, name: str) -> Study:
+    """A table of one's own. What the study says of it is read before the table is, and what depends on it after."""
+    # Only such a study needs these modules.
+    from policysim.files.columns_file import open_columns  # noqa: PLC0415
+    from policysim.study.cohort_table import ALLOWED, DRAW, Columns, read_cohort  # noqa: PLC0415
+
+    if "scenario" in table:
+        table.fail("a study has a scenario or a table cohort, not both", "scenario")
+    section, utility = table["cohort"], table["utility"]
+    features, treatment, patients = (section[key] for key in ("features", "treatment", "patients"))
+    files = [path.parent / section[key] for key in ("file", "redraws") if section[key]]
+    source = section["source"]
+    if not features:
+        section.fail("must name the columns that tell kinds of patients apart", "features")
+    section.close()
+    shared = _read_shared(table, name, features or None, WITHOUT_DEATHS)
+    table.mistakes.raise_if_any()
+    others = {*features, treatment, patients, ALLOWED, DRAW}
+    table.names["outcomes"] = [column for column in open_columns(files[0]).schema.names if column not in others]
+    weights = utility["weights"]
+    if not weights:
+        utility.fail("must say which columns are outcomes, and what one costs, such as { deaths = 100 }", "weights")
+    table.mistakes.raise_if_any()
+    hidden = shared["sensitive"] if shared["adjacency"] == Sensitive.name else features
+    columns = Columns(features, treatment, patients, list(weights))
+    cohort = read_cohort(files[0], columns, hidden=hidden, redraws=next(iter(files[1:]), None))
+    table.names["actions"] = cohort.actions
+    at_most, capacity = _read_bounds(table, cohort.outcomes, cohort.actions)
+    costs = utility["costs"]
+    utility.close()
+    table.close()
+    table.mistakes.raise_if_any()
+    return CohortStudy(
+        **shared,
+        files={},
+        cohort=cohort,
+        paths=tuple(files),
+        source=source,
+        utility=Utility(weights, costs),
+        at_most=at_most,
+        capacity=capacity,
+    )
+
+
 def _read_shared(table: Table, name: str, features: list[str] | None, defaults: Sequence[str]) -> dict[str, Any]:
     """What every study has; `features` are those of its records, or None where they could not be read.
 
@@ -199,7 +248,7 @@ def _read_shared(table: Table, name: str, features: list[str] | None, defaults: 
         if policy not in CATALOGUE:
             compare.fail(unknown_policy(policy), "policies", position)
     # The prevalence where a scenario has one, or a feature.
-    known = [PREVALENCE] if "data" not in table else []
+    known = [PREVALENCE] if "scenario" in table else []
     robust = compare.get("robust", "".join(known))
     if "robust" in compare and features is not None and robust not in (*known, *features):
         compare.fail(unknown("prior", robust, [*known, *features]), "robust")
@@ -272,7 +321,9 @@ def _read_adjacency(privacy: Table, features: list[str] | None) -> tuple[str, tu
     if "public" not in privacy:
         if adjacency == "sensitive" and "sensitive" not in privacy:
             privacy.fail('sensitive is missing: adjacency "sensitive" needs the list of hidden features', "adjacency")
-        if adjacency != "sensitive" and "sensitive" in privacy:
+        if "sensitive" in privacy and "adjacency" not in privacy:
+            adjacency = Sensitive.name
+        elif adjacency != "sensitive" and "sensitive" in privacy:
             privacy.fail('only goes with adjacency = "sensitive"', "sensitive")
         return adjacency, sensitive, ()
     # Public features hide all the others.
@@ -288,22 +339,27 @@ def _read_adjacency(privacy: Table, features: list[str] | None) -> tuple[str, tu
     return Sensitive.name, tuple(name for name in features or () if name not in public), public
 
 
-def _read_bounds(table: Table, scenario: Scenario | None) -> tuple[dict[str, float | str], dict[str, float]]:
-    """What the policy within bounds keeps: the most of an outcome, and the largest share of an action."""
+def _read_bounds(
+    table: Table, outcomes: Sequence[str], actions: Sequence[str]
+) -> tuple[dict[str, float | str], dict[str, float]]:
+    """What the policy within bounds keeps: the most of an outcome, and the largest share of an action.
+
+    Without any known actions nothing is looked at.
+    """
     bounds = table["compare"].table("at_most")
     at_most: dict[str, float | str] = {}
     for name, value in bounds.values.items():
-        if scenario is None:
+        if not actions:
             continue
-        if fault := fault_of_bound(name, value, scenario):
+        if fault := fault_of_bound(name, value, outcomes):
             bounds.fail(fault, name)
         else:
             at_most[name] = value if isinstance(value, str) else float(value)
-    if scenario is None:
+    if not actions:
         return at_most, {}
     capacity = table["capacity"]
     places = math.fsum(capacity.values())
-    if not (set(capacity) < set(scenario.actions) or places >= 1 - SHARE_ROUNDING):
+    if not (set(capacity) < set(actions) or places >= 1 - SHARE_ROUNDING):
         limited = f"every treatment is limited, and the shares sum to {places:g}, which is below 1"
         table.fail(f"cannot serve everybody: {limited}", "capacity")
     return at_most, capacity

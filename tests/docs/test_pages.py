@@ -16,6 +16,7 @@ HOW_TOS = (
     "who-sees-what",
     "asking",
     "own-study",
+    "own-model",
     "own-disease",
     "trials",
     "days",

@@ -76,7 +76,7 @@ def test_all_mistakes_are_listed_at_once_with_their_lines(tmp_path):
     assert mistakes(tmp_path, study) == [
         "small.toml:3: seed: must be a whole number >= 0, got -1",
         "small.toml:4: typo: unknown key 'typo'; "
-        "known: capacity, compare, data, privacy, related, scenario, seed, title, utility",
+        "known: capacity, cohort, compare, data, privacy, related, scenario, seed, title, utility",
         f"small.toml:{epsilons}: privacy.epsilons[1]: must be a number >= 0, got -1.0",
         f"small.toml:{epsilons}: privacy.epsilons[2]: must be a number >= 0, got nan",
         f"small.toml:{epsilons}: privacy.epsilons[3]: must be a number >= 0, got 'x'",

@@ -1,0 +1,355 @@
+"""Tables of one's own: a row for each kind of patient and treatment, with what a model of patients expects of it.
+
+Which records exist is the product of the levels of the features. Those that hidden features tell apart must all have
+rows, so that the data do not choose the domain; of a combination of public features without a row nobody comes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import starmap
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from envs.records import BINARY, Feature, RecordSpace
+from envs.toml_reader import FINITE, unknown
+from envs.utility import Utility
+from policies.adjacency import Adjacency, AnyRecord, Sensitive
+from policies.arrays import FloatArray, IntArray
+from policies.problem import DecisionProblem
+from policysim.files.bad_rows import BadRows, DataError
+from policysim.files.data_table import BoolArray, DataTable, as_written, missing, numbers, read_table
+
+ALLOWED, DRAW = "allowed", "draw"
+FLAG = tuple(map(str, BINARY))
+
+
+class Columns(NamedTuple):
+    """What the columns of a cohort are called."""
+
+    features: Sequence[str]
+    treatment: str
+    patients: str
+    outcomes: Sequence[str]
+
+
+@dataclass(frozen=True, eq=False)
+class Draws:
+    """What a table says of each kind and treatment, in each of its draws.
+
+    Attributes
+    ----------
+    rows : array of int, (n_draws, n_records, n_actions)
+        Where it says so; -1 where it says nothing.
+    shares : array, (n_draws, n_records)
+        The share of the patients who are of each kind.
+    outcomes : mapping of str to array, (n_draws, n_records, n_actions)
+        What is expected per patient.
+    """
+
+    rows: IntArray
+    shares: FloatArray
+    outcomes: Mapping[str, FloatArray]
+
+
+@dataclass(frozen=True, eq=False)
+class Cohort:
+    """Kinds of patients, and what is expected of each under each treatment.
+
+    Attributes
+    ----------
+    table : DataTable
+        Where its rows stand.
+    space : RecordSpace
+        All combinations of the levels that occur, in the order of their first rows.
+    actions : tuple of str
+        The treatments, likewise.
+    stated : Draws
+        The table itself, as the only draw.
+    allowed : array of bool, (n_records, n_actions), or None
+        Which treatments each kind may get; None where all may get all.
+    redraws : Draws or None
+        What else the numbers could be.
+    """
+
+    table: DataTable
+    space: RecordSpace
+    actions: tuple[str, ...]
+    stated: Draws
+    allowed: BoolArray | None = None
+    redraws: Draws | None = None
+
+    @property
+    def outcomes(self) -> tuple[str, ...]:
+        """What is counted."""
+        return tuple(self.stated.outcomes)
+
+    @property
+    def n_numbers(self) -> int:
+        """How many expectations it states."""
+        return int((self.stated.rows >= 0).sum()) * len(self.outcomes)
+
+    def chance(self, outcome: str, action: int) -> FloatArray:
+        """What is expected of an outcome, over the grid of records."""
+        column: FloatArray = self.stated.outcomes[outcome][0, :, action]
+        return column.reshape(self.space.shape)
+
+    def costs(self, costs: Mapping[str, float]) -> list[FloatArray]:
+        """The cost of each treatment, likewise; the same for all."""
+        return [np.full((1,) * len(self.space.shape), costs.get(name, 0.0)) for name in self.actions]
+
+    def problem(
+        self, utility: Utility, adjacency: Adjacency, priors: Mapping[str, FloatArray] | None = None
+    ) -> DecisionProblem:
+        """The decision problem of what is stated; other priors stay with it."""
+        outcomes = {name: table[0] for name, table in self.stated.outcomes.items()}
+        costs = np.broadcast_to(utility.cost_vector(self.actions), self.stated.rows.shape[1:])
+        harm = sum((utility.weights.get(name, 0.0) * table for name, table in outcomes.items()), costs)
+        return DecisionProblem(
+            -harm,
+            self.stated.shares[0],
+            adjacency,
+            self.actions,
+            records=self.space,
+            outcomes=outcomes,
+            priors=priors,
+            admissible=self.allowed,
+        )
+
+    def redrawn(self) -> Iterator[Cohort]:
+        """The cohort of each redraw."""
+        draws = self.redraws or self.stated
+        for draw in range(len(draws.shares)):
+            outcomes = {name: table[[draw]] for name, table in draws.outcomes.items()}
+            yield replace(self, stated=Draws(draws.rows[[draw]], draws.shares[[draw]], outcomes))
+
+    def require_hidden(self, hidden: Sequence[str]) -> None:
+        """DataError unless each class of what is public has rows for all levels of some hidden features, and one mask.
+
+        Parameters
+        ----------
+        hidden : sequence of str
+            Features.
+        """
+        partition = Sensitive(self.space.shape, tuple(map(self.space.axis, hidden))).partitions(self.space.size)[0]
+        first = self.stated.rows[0].min(axis=1)
+        rows = partition.by_clique(first)
+        lacking = np.flatnonzero((rows < 0).any(axis=1) & (rows >= 0).any(axis=1))
+        if lacking.size:
+            members = partition.members(int(lacking[0]))
+            there, lacks = (members[first[members] >= 0][0], members[first[members] < 0][0])
+            place = self.table.places([int(first[there])])[0]
+            raise DataError(
+                f"{place}: [{self.space.describe(there)}] has a row, and [{self.space.describe(lacks)}], which must "
+                f"look alike, has none: whoever is hidden needs all levels of {', '.join(hidden)} (patients may be 0)"
+            )
+        for action, name in enumerate(self.actions if self.allowed is not None else ()):
+            column = np.asarray(self.allowed)[:, action]
+            mixed = np.flatnonzero(np.ptp(partition.by_clique(column).astype(np.int8), axis=1))
+            if mixed.size:
+                members = partition.members(int(mixed[0]))
+                row = self.stated.rows[0][members[column[members] != column[members[0]]][0], action]
+                raise DataError(
+                    f"{self.table.places([int(row)])[0]}: {ALLOWED}: {name} is allowed to some of those who agree in "
+                    f"all but {', '.join(hidden)}, which are hidden: it must depend on public features only"
+                )
+
+
+def read_cohort(
+    data: Path | pd.DataFrame, columns: Columns, *, hidden: Sequence[str], redraws: Path | None = None
+) -> Cohort:
+    """Read a table of kinds of patients and treatments, and of what else its numbers could be.
+
+    Parameters
+    ----------
+    data : Path or DataFrame
+        A row for each kind and treatment.
+    columns : Columns
+        What its columns are called; `allowed` (0 or 1) may be there, too.
+    hidden : sequence of str
+        The features that are not public.
+    redraws : Path, optional
+        The same rows again for each value of a column `draw`.
+
+    Raises
+    ------
+    DataError
+        A line for each bad row: values that are missing, negative or no number; rows that repeat, or are missing;
+        patients that differ within a kind; hidden levels without rows; `allowed` by a hidden feature.
+    """
+    table = read_table(data, "frame")
+    _require_columns(table, columns)
+    levels = {name: as_written(table[name])[1] for name in (*columns.features, columns.treatment)}
+    for name, known in levels.items():
+        if len(known) < 2:
+            raise DataError(f"{table.name}: {name}: needs at least two levels, got only {known[0]!r}")
+    actions = tuple(levels.pop(columns.treatment))
+    space = RecordSpace(tuple(starmap(_feature, levels.items())))
+    stated = _tabulated(table, columns, space, actions)
+    cohort = Cohort(table, space, actions, stated, _allowed(table, stated.rows[0]))
+    cohort.require_hidden(hidden)
+    if redraws is None:
+        return cohort
+    again = read_table(redraws)
+    _require_columns(again, columns, DRAW)
+    return replace(cohort, redraws=_tabulated(again, columns, space, actions, like=stated.rows[0] >= 0))
+
+
+def problem_from_frame(
+    frame: pd.DataFrame,
+    *,
+    features: Sequence[str],
+    treatment: str,
+    patients: str,
+    weights: Mapping[str, float],
+    sensitive: Sequence[str] = (),
+    adjacency: Adjacency | None = None,
+    costs: Mapping[str, float] | None = None,
+) -> DecisionProblem:
+    """A decision problem from a table of one's own: what a model expects of each kind of patient and each treatment.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        A row for each kind of patient and treatment. A column `allowed` (0 or 1) may say which treatments a kind may
+        get, by public features only.
+    features : sequence of str
+        The columns that tell kinds apart.
+    treatment : str
+        The column of the treatment; treatments are in the order of their first rows.
+    patients : str
+        The column of how many patients are of this kind, equal in all its rows; 0 for none.
+    weights : mapping of str to float
+        The columns of outcomes, each expected per patient and at least 0, and what one costs in utility; 0 for what is
+        counted only. `deaths` are counted as deaths.
+    sensitive : sequence of str, optional
+        The hidden features; all others are public.
+    adjacency : Adjacency, optional
+        In place of them: `AnyRecord()`, which is the default, hides all.
+    costs : mapping of str to float, optional
+        What a treatment costs in utility.
+
+    Returns
+    -------
+    DecisionProblem
+        Its records are all combinations of levels; of what is public, those without rows have no patients.
+
+    Raises
+    ------
+    ValueError
+        For columns or names that are not there, `sensitive` beside an adjacency, and (`DataError`) for bad rows.
+
+    Examples
+    --------
+    >>> rows = [("A", "low", 3, 0.1), ("A", "high", 3, 0.4), ("B", "low", 1, 0.6), ("B", "high", 1, 0.2)]
+    >>> frame = pd.DataFrame(rows, columns=["gene", "dose", "patients", "wrong"])
+    >>> problem = problem_from_frame(
+    ...     frame, features=["gene"], treatment="dose", patients="patients", weights={"wrong": 1.0}, sensitive=["gene"]
+    ... )
+    >>> problem.actions, problem.fixed_values.round(3).tolist()
+    (('low', 'high'), [-0.225, -0.35])
+    """
+    for name in sensitive:
+        if name not in features:
+            raise ValueError(unknown("feature", name, list(features)))
+    if sensitive and adjacency is not None:
+        raise ValueError("give sensitive or adjacency, not both.")
+    hidden = [features[axis] for axis in adjacency.axes] if isinstance(adjacency, Sensitive) else sensitive or features
+    cohort = read_cohort(frame, Columns(features, treatment, patients, list(weights)), hidden=hidden)
+    for name in costs or {}:
+        if name not in cohort.actions:
+            raise ValueError(unknown("treatment", name, cohort.actions))
+    if sensitive:
+        adjacency = Sensitive(cohort.space.shape, tuple(map(cohort.space.axis, sensitive)))
+    return cohort.problem(Utility(dict(weights), dict(costs or {})), adjacency or AnyRecord())
+
+
+def _feature(name: str, levels: Sequence[str]) -> Feature:
+    """Levels 0 and 1 say what is absent and present."""
+    return Feature(name, flag=True) if sorted(levels) == list(FLAG) else Feature(name, tuple(levels))
+
+
+def _require_columns(table: DataTable, columns: Columns, *more: str) -> None:
+    for name in (*columns.features, columns.treatment, columns.patients, *columns.outcomes, *more):
+        if refusal := table.unknown_column(name):
+            raise DataError(refusal)
+
+
+def _allowed(table: DataTable, rows: IntArray) -> BoolArray | None:
+    """Which treatments each record may get, from the column `allowed`, if there is one and it forbids any."""
+    if ALLOWED not in table.columns:
+        return None
+    values, bad = numbers(table[ALLOWED]), BadRows()
+    bad.add_values(table, ~np.isin(values, (0.0, 1.0)), ALLOWED, table[ALLOWED].array, "must be 0 or 1")
+    mask = (rows < 0) | (values[rows] == 1)
+    nothing = np.isin(np.arange(len(table)), rows[~mask.any(axis=1), 0])
+    bad.add(table, nothing, ALLOWED, lambda _: "no treatment is allowed to this kind")
+    bad.raise_if_any()
+    return None if mask.all() else mask
+
+
+def _tabulated(
+    table: DataTable, columns: Columns, space: RecordSpace, actions: Sequence[str], like: BoolArray | None = None
+) -> Draws:
+    """The rows of a table by draw, record and action.
+
+    With `like`, (n_records, n_actions), it has a column `draw`, and each draw must have these rows.
+    """
+    names = (*columns.features, columns.treatment)
+    known = [*([str(level) for level in feature.levels] for feature in space.features), list(actions)]
+    codes, bad = [], BadRows()
+    for name, levels in zip(names, known, strict=True):
+        written, texts = as_written(table[name])
+        codes.append(np.array([levels.index(text) if text in levels else -1 for text in texts])[written])
+        empty = missing(table[name], np.ones(len(table), dtype=np.bool_))
+        must = f"must be one of {', '.join(filter(None, levels))}"
+        bad.add_values(table, (codes[-1] < 0) | empty, name, table[name].array, must)
+    counted = {name: numbers(table[name]) for name in (columns.patients, *columns.outcomes)}
+    for name, values in counted.items():
+        wrong = ~((values >= 0) & (values <= FINITE))
+        bad.add_values(table, wrong, name, table[name].array, "must be a number >= 0")
+    bad.raise_if_any()
+    draw, draws = (np.zeros(len(table), dtype=np.intp), [""]) if like is None else as_written(table[DRAW])
+    cells = (draw, space.indices(np.column_stack(codes[:-1])), codes[-1])
+    rows = np.full((len(draws), space.size, len(actions)), len(table))
+    # Of those that repeat, the first counts.
+    np.minimum.at(rows, cells, np.arange(len(table)))
+    rows[rows == len(table)] = -1
+    _refuse_differences(table, columns.patients, counted[columns.patients], rows, cells)
+    there = rows >= 0
+    wanted = np.broadcast_to(there.any(axis=2, keepdims=True) if like is None else like, there.shape)
+    for where, words in ((there & ~wanted, "has rows, but none in the cohort"), (wanted & ~there, "has no row for {}")):
+        if where.any():
+            place, record, action = map(int, np.argwhere(where)[0])
+            near = rows[place, record].max()
+            told = table.places([int(near)])[0] if near >= 0 else table.name
+            of_draw = f" in {DRAW} {draws[place]}" if like is not None else ""
+            raise DataError(f"{told}: [{space.describe(record)}] {words.format(actions[action])}{of_draw}")
+    # What has no rows has no patients, and no treatment is better for it.
+    filled = {name: np.where(there, values[rows], 0.0) for name, values in counted.items()}
+    patients = filled.pop(columns.patients)[:, :, 0]
+    sums = patients.sum(axis=1, keepdims=True)
+    if not sums.all():
+        raise DataError(f"{table.name}: {columns.patients}: there must be some, got 0 in every row")
+    return Draws(rows, patients / sums, filled)
+
+
+def _refuse_differences(
+    table: DataTable, name: str, patients: FloatArray, rows: IntArray, cells: tuple[IntArray, ...]
+) -> None:
+    """Rows that repeat, and numbers of patients that differ within a kind."""
+    bad, first = BadRows(), rows[cells]
+    repeated = first != np.arange(len(table))
+    bad.add(table, repeated, "", lambda row: f"is of the same kind and treatment as {table.short_place(first[row])}")
+    kind = np.where(rows < 0, len(table), rows).min(axis=2)[cells[:2]]
+
+    def differs(row: int) -> str:
+        there = f"{patients[kind[row]]:g} in {table.short_place(kind[row])}"
+        return f"must be equal in all rows of a kind, got {patients[row]:g}, and {there}"
+
+    bad.add(table, patients != patients[kind], name, differs)
+    bad.raise_if_any()
