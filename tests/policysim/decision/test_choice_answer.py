@@ -94,7 +94,7 @@ def test_where_nothing_can_be_told_one_treatment_for_all_is_named_and_why(capsys
     assert next(row["verdict"] for row in document["certainty"] if row["policy"] == "optimal") == "cannot be told"
     assert main(["choose", "stroke", "--keep", "50%"]) == 0
     printed = capsys.readouterr().out
-    assert "Both drugs for all: whoever sees it learns nothing." in printed
+    assert "Aspirin for all: whoever sees it learns nothing." in printed
     assert "Cannot be told: it loses less utility in " in printed
     assert "benefit kept" not in printed.partition("At its least ε")[2]
 

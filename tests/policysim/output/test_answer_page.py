@@ -106,7 +106,7 @@ def test_what_stays_at_the_stated_epsilon_says_so(page, moving):
     # Of the rows, too: redraws are made at one epsilon.
     rows = re.findall(r'<tr><th scope="row">(.*?)</th>', page)
     stay = [row for row in rows if 'class="stays"' in row]
-    assert stay == [row for row in rows if row.startswith("Best for all, or beats that")]
+    assert stay == [row for row in rows if row.startswith("Best for all / beats it")]
 
 
 def test_nothing_is_fetched_and_its_policy_knows_style_and_script(page):
