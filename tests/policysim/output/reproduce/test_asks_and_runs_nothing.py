@@ -102,7 +102,7 @@ def test_data_that_are_not_there_are_told_in_a_line(report, tmp_path, capsys):
 
 def test_nothing_of_where_it_ran_stands_in_the_question(report):
     question = json.loads((report / "manifest.json").read_text(encoding="utf-8"))["question"]
-    assert not {"workers", "cluster", "resume", "out", "json", "format", "figure_size"} & set(question)
+    assert not {"workers", "cluster", "out", "json", "format", "figure_size"} & set(question)
     again = question_of(read_manifest(report / "manifest.json"), ask)
     assert getattr(again, "workers", None) is None or (again.workers.processes, again.workers.kept) == (1, None)
 
