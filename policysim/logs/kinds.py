@@ -89,22 +89,20 @@ class Kinds:
     """
 
     # Rows are only made distinct where there are so many, or twice as many as distinct ones.
-    FEW = 1 << 19
+    FEW = 1 << 18
 
     def __init__(self, outcomes: Sequence[str], others: Sequence[str] = ()) -> None:
         self._keys = (*OWN, *outcomes, *others)
         self._values = values_of(len(outcomes))
         nobody = np.empty((0, len(self._keys)), dtype=np.int64)
         self._found, self._dropped = [Counted.of(nobody, nobody[:, 0]).columns], BITS[0]
-        self._n_rows = self._n_distinct = 0
+        self._n_distinct = 0
 
     def add(self, found: Counted) -> None:
         """Add patients; DataError for more kinds than `MOST_KINDS`."""
-        if found.dropped > self._dropped:
-            self._drop(found.dropped)
-        self._found.append(self._coarser(*found))
-        self._n_rows += len(found.columns)
-        if self._n_rows > max(self.FEW, 2 * self._n_distinct):
+        self._drop(max(found.dropped, self._dropped))
+        self._found.append(self._coarser(found.columns, found.dropped, self._dropped))
+        if sum(map(len, self._found)) > max(self.FEW, 2 * self._n_distinct):
             self._settle()
 
     def counted(self) -> Counted:
@@ -119,41 +117,51 @@ class Kinds:
         return columns[:n_keys].T, columns[n_keys], columns[n_keys + 1 :]
 
     def _settle(self) -> None:
-        """Make the rows distinct; with fewer bits of outcomes where there are too many."""
-        kinds = self._distinct()
-        while len(kinds) > {BITS[0]: WHOLE_KINDS, BITS[-1]: MOST_KINDS}.get(self._dropped, FEW_KINDS):
-            if self._dropped == BITS[-1]:
-                sizes = [len(kinds[place].unique()) for place in range(len(self._keys))]
-                named = ", ".join(f"{name} {size:,}" for name, size in zip(self._keys, sizes, strict=True))
-                raise DataError(
-                    f"there are more than {MOST_KINDS:,} kinds of patients; different values so far, of outcomes "
-                    f"different magnitudes: {named}. Round those of which there are most, or declare coarser features"
-                )
-            self._found = [kinds]
-            self._drop(BITS[BITS.index(self._dropped) + 1])
-            kinds = self._distinct()
-        self._found, self._n_rows, self._n_distinct = [kinds], len(kinds), len(kinds)
+        """Make the rows distinct, with the most bits of outcomes that leave few enough."""
+        self._found = [self._distinct(self._found)]
+        keys = whole = self._found[0].select(range(len(self._keys)))
+        for dropped in BITS[BITS.index(self._dropped) :]:
+            if dropped > self._dropped:
+                keys = self._coarser(whole, self._dropped, dropped)
+            if len(keys) <= {BITS[0]: WHOLE_KINDS, BITS[-1]: MOST_KINDS}.get(dropped, FEW_KINDS):
+                self._drop(dropped)
+                self._n_distinct = len(keys)
+                return
+        sizes = [len(column.unique()) for column in keys.columns]
+        named = ", ".join(f"{name} {size:,}" for name, size in zip(self._keys, sizes, strict=True))
+        raise DataError(
+            f"there are more than {MOST_KINDS:,} kinds of patients; different values so far, of outcomes different "
+            f"magnitudes: {named}. Round those of which there are most, or declare coarser features"
+        )
 
-    def _distinct(self) -> pa.Table:
-        rows = pa.concat_tables(self._found)
+    def _distinct(self, tables: Sequence[pa.Table]) -> pa.Table:
+        rows = pa.concat_tables(tables)
         keys, amounts = rows.column_names[: len(self._keys)], rows.column_names[len(self._keys) :]
         groups = pa.TableGroupBy(rows, keys, use_threads=False)
         return groups.aggregate([(amount, "sum") for amount in amounts]).rename_columns(rows.column_names)
 
     def _drop(self, dropped: int) -> None:
         """Tell so many last bits of outcomes no longer."""
-        before, self._dropped = self._dropped, dropped
-        self._found = [self._coarser(columns, before) for columns in self._found]
+        self._found = [self._coarser(columns, self._dropped, dropped) for columns in self._found]
+        self._dropped = dropped
 
-    def _coarser(self, columns: pa.Table, dropped: int) -> pa.Table:
-        if dropped == self._dropped:
+    def _coarser(self, columns: pa.Table, before: int, dropped: int) -> pa.Table:
+        """The distinct rows with fewer bits of outcomes, some at a time: sums take more memory than numbers."""
+        if dropped == before:
             return columns
-        arrays = [column.to_numpy() for column in columns.columns]
-        if not dropped:
-            sums = [sums_of(arrays[place], arrays[len(self._keys)]) for place in self._values]
-            arrays += list(np.concatenate(sums))
+        starts = range(0, max(1, len(columns)), self.FEW)
+        return self._distinct(
+            [self._distinct([self._cut(columns.slice(start, self.FEW), before, dropped)]) for start in starts]
+        )
+
+    def _cut(self, columns: pa.Table, before: int, dropped: int) -> pa.Table:
+        """Fewer bits of outcomes; and the sums of these, where there are patients and not keys alone."""
+        arrays, n_keys = [column.to_numpy() for column in columns.columns], len(self._keys)
+        if not before and len(arrays) > n_keys:
+            for place in self._values:
+                arrays += list(sums_of(arrays[place], arrays[n_keys]))
         for place in self._values:
-            arrays[place] = without_last(arrays[place], self._dropped)
+            arrays[place] = without_last(arrays[place], dropped)
         return _table(arrays)
 
 
