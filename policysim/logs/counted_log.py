@@ -34,7 +34,7 @@ from policysim.logs.load_log import (
     read_decisions,
     read_records,
 )
-from policysim.logs.log_source import ESTIMATE, TABLE, Binning, LogSource
+from policysim.logs.log_source import ESTIMATE, SHARES, TABLE, Binning, LogSource, is_column
 from policysim.logs.log_tables import LogTables
 from policysim.logs.outcome_models import CONSTANT, LINEAR, LOGISTIC
 from policysim.logs.outcomes import FEWEST_ROWS, check_outcomes
@@ -81,7 +81,7 @@ class Counting:
     def names(self) -> tuple[str, ...]:
         """The columns that are read."""
         own = self.columns
-        chance = (own.propensity,) if own.names_propensity else ()
+        chance = (own.propensity,) if is_column(own.propensity) else ()
         taken = self.joined or (own.treatment,)
         return tuple(dict.fromkeys((*self.features, *taken, *chance, *own.outcome, *self.later)))
 
@@ -166,7 +166,7 @@ def count_parts(
     return kinds[:, 0].astype(np.intp), LoggedDecisions(
         actions=actions,
         names=tuple(name for _, name in counting.columns.treatments),
-        propensities=None if counting.columns.propensity == ESTIMATE else numbers[:, 2].copy(),
+        propensities=None if counting.columns.propensity in (ESTIMATE, SHARES) else numbers[:, 2].copy(),
         rewards=values[:, 0].copy(),
         missing=missing,
         outcomes={name: column.copy() for name, column in zip(counting.columns.outcome, values.T[1:], strict=True)},
