@@ -191,9 +191,9 @@ def arm_shares(actions: IntArray, n_actions: int, counts: IntArray | None = None
     -----
     They are used as known ones are. Given how many patients each arm got, a randomisation that was the same for all is
     a draw of that many among them, in which these are the probabilities, exactly (Imbens & Rubin 2015, chapter 4). Over
-    draws with other sizes of arms, propensities that are estimated where the true ones are constant make the spread of
-    inverse propensity scores smaller, never larger (Lunceford & Davidian 2004): an interval that leaves this
-    out is too wide for them, and right for estimates that do not change with the scale of an arm's weights.
+    draws with other sizes of arms, estimating propensities makes the spread of estimates that are weighted by them
+    smaller, never larger (Lunceford & Davidian 2004): an interval that leaves this out may be too wide, and is not too
+    narrow.
 
     References
     ----------

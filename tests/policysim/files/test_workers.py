@@ -141,6 +141,15 @@ def test_a_worker_of_a_cluster_that_is_killed_costs_a_retry(source, counting, he
     assert sorted(told_of(told)) == [f"{number:04}.csv" for number in range(N_PARTS)]
 
 
+@CLUSTER
+def test_a_part_that_no_worker_of_a_cluster_survives_is_told(source, counting, told, local_cluster):
+    config = pytest.importorskip("dask").config
+    with config.set({"distributed.scheduler.allowed-failures": 0}), local_cluster(processes=True) as scheduler:
+        workers = Workers(cluster=scheduler.scheduler_address)
+        with pytest.raises(DataError, match=r"\.csv: the workers of the cluster that read it died: "):
+            total(workers, working(die_at, "0000.csv", told, counting), source)
+
+
 @pytest.fixture
 def no_socket(monkeypatch):
     def refuse(*arguments, **_):

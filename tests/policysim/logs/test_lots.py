@@ -116,9 +116,9 @@ def test_intervals_that_take_shares_as_known_are_not_too_narrow():
         covered += np.array([each.interval[0] <= 2.2 <= each.interval[1] for each in one])
     values, errors = np.moveaxis(np.array(found), 2, 0)
     ratio = errors.mean(axis=0) / values.std(axis=0)
-    # Of 600 draws a standard deviation is known to 3 %. Weighting by shares is comparing means of arms, whose spread
-    # does not hold the chance of the sizes of arms; what is said of "ips" does.
+    # Weighting by shares is comparing means of arms, on whose spread the sizes of arms have no part; in what is said of
+    # "ips" they have much, as rewards are far from 0. Of 600 draws a standard deviation is known to 3 %.
     assert ratio[0] > 1.5
-    assert 0.9 < ratio[1] < 1.1
+    assert (ratio > 0.91).all()
     # 95 %, give or take three standard deviations of a count of 600.
     assert (covered >= 600 * 0.95 - 3 * np.sqrt(600 * 0.95 * 0.05)).all()
