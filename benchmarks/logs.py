@@ -6,7 +6,7 @@
     python benchmarks/logs.py --stages              only one file of a million rows: what each stage takes (SCALE.md)
 
 Prints a Markdown table. Rows are simulated: seven features, three arms by lot, an outcome of 0 and 1. Memory is the
-largest resident set of any process that took part, those of a pool one by one.
+largest resident set of the process.
 """
 
 import argparse
@@ -41,7 +41,7 @@ outcome = { cured = 1.0 }
 model = "linear"
 [data.treatments]
 """
-WAYS = (("in process", ["--workers", "1"]), ("two processes", ["--workers", "2"]))
+WAYS = (("one thread", ["--workers", "1"]), ("two threads", ["--workers", "2"]))
 
 
 def write(folder: Path, n_rows: int, n_files: int, ending: str) -> None:
@@ -128,15 +128,13 @@ def stages(ending: str = "parquet") -> list[dict[str, object]]:
         source = load_study(folder / "study.toml").log
         (part,) = source.parts
         counting = Counting(source.features, columns_of(source), source.joined, source.header)
-        found = count_part(counting, part)
-        sent = sum(array.nbytes for array in found.values())
+        found, _ = count_part(counting, part)
 
         def add() -> None:
             total = Kinds(["cured"])
-            total.add(found["kinds"], found["counts"])
-            for _ in range(10):
-                total.add(found["kinds"], found["counts"])
-            total.sorted()
+            for _ in range(11):
+                total.add(found)
+            total.arrays()
 
         return [
             {
@@ -144,7 +142,8 @@ def stages(ending: str = "parquet") -> list[dict[str, object]]:
                 "ms": _fastest(lambda: count_part(counting, part)),
             },
             {
-                "stage": f"add {len(found['counts']):,} kinds ({sent / 1e6:.1f} MB) to the sum, where the command runs",
+                "stage": f"add {len(found.columns):,} kinds ({found.columns.nbytes / 1e6:.1f} MB) to the sum, "
+                "where the command runs",
                 "ms": _fastest(add) / 11,
             },
             {

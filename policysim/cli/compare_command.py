@@ -114,7 +114,7 @@ def run(chosen: argparse.Namespace) -> int:
     """Ask, answer, print and write."""
     from dataclasses import replace
 
-    from policysim.output.deliver import DEFAULT, REPORTS, FigureFiles, deliver
+    from policysim.output.deliver import DEFAULT, FigureFiles, deliver
     from policysim.question.protocol import refuse
     from policysim.study.question_options import KEYS
     from policysim.study.study_reader import study_path
@@ -126,8 +126,7 @@ def run(chosen: argparse.Namespace) -> int:
     refuse(kind, vars(chosen), study.name)
     if chosen.at_most:
         options["at_most"] = chosen_bounds(chosen, study)
-    out = REPORTS / study.name if chosen.out is None else chosen.out
-    workers = chosen_workers(chosen, out.with_name(f"{out.name}.counts"))
+    workers = chosen_workers(chosen)
     if workers:
         options["counted"] = True
     with as_usage():

@@ -106,7 +106,7 @@ def run(chosen: argparse.Namespace) -> int:
         model=chosen.model,
         clip=chosen.clip,
         seed=chosen.seed,
-        workers=chosen_workers(chosen, Path(f"{study.name if study else Path(chosen.log).name}.counts")),
+        workers=chosen_workers(chosen),
     )
     return deliver(question, as_json=chosen.json)
 

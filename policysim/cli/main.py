@@ -55,7 +55,6 @@ COMMANDS = {
 }
 ADD = tuple(command.add for command in COMMANDS.values())
 OURS = ("envs", "policies", "policysim")
-KEPT = "no result was written; with --resume the same command takes the files that were done"
 
 
 def whole_parser() -> argparse.ArgumentParser:
@@ -87,8 +86,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             warnings.showwarning = lambda message, *_: complain(f"warning: {message}")
             return exit_code(lambda: COMMANDS[chosen.command].run(chosen))
     except KeyboardInterrupt as stop:
-        counts = any(getattr(chosen, name, None) for name in ("workers", "cluster"))
-        complain(f"interrupted; {str(stop) or (KEPT if counts else 'nothing was written')}")
+        complain(f"interrupted; {str(stop) or 'nothing was written'}")
         return EXIT_INTERRUPTED
     except OutputError as error:
         complain(str(error))

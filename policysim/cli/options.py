@@ -245,12 +245,12 @@ def add_ledger(parser: argparse.ArgumentParser, again: str) -> None:
 
 
 def add_workers(parser: argparse.ArgumentParser) -> None:
-    """--workers, --cluster and --resume."""
+    """--workers and --cluster."""
     parser.add_argument(
         "--workers",
         type=whole(1),
         metavar="N",
-        help="count the log in so many processes, file by file, in place of reading its rows into memory",
+        help="count the log in so many threads, file by file, in place of reading its rows into memory",
     )
     parser.add_argument(
         "--cluster",
@@ -258,15 +258,10 @@ def add_workers(parser: argparse.ArgumentParser) -> None:
         help="the same by a Dask cluster that is running: tls://HOST:8786, or tcp://127.0.0.1:8786 on this machine. "
         "Its scheduler is trusted completely: whoever controls it runs code here",
     )
-    parser.add_argument(
-        "--resume",
-        action="store_true",
-        help="take the files that an interrupted run with --workers or --cluster has done, and do the rest",
-    )
 
 
-def chosen_workers(chosen: argparse.Namespace, kept: Path) -> Workers | None:
-    """Who works on files; None if nobody was asked for. `kept` is where what they found is kept until the end."""
+def chosen_workers(chosen: argparse.Namespace) -> Workers | None:
+    """Who works on files; None if nobody was asked for."""
     from policysim.files.cluster import checked_address
     from policysim.files.workers import Workers
     from policysim.question.protocol import UsageError
@@ -274,11 +269,8 @@ def chosen_workers(chosen: argparse.Namespace, kept: Path) -> Workers | None:
     if chosen.workers is not None and chosen.cluster is not None:
         raise UsageError("--workers does not go with --cluster, which has workers of its own")
     if chosen.workers is None and chosen.cluster is None:
-        if chosen.resume:
-            raise UsageError("--resume only goes with --workers or --cluster")
         return None
-    cluster = "" if chosen.cluster is None else checked_address(chosen.cluster)
-    return Workers(chosen.workers or 1, cluster, kept, chosen.resume)
+    return Workers(chosen.workers or 1, "" if chosen.cluster is None else checked_address(chosen.cluster))
 
 
 def add_json(parser: argparse.ArgumentParser) -> None:

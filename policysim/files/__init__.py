@@ -6,7 +6,7 @@ data_table         such a file, or a data frame, as a table in memory; its colum
 probability_table  a table of action probabilities that was made elsewhere
 csv_dialect        how a CSV file is written: encoding, separators, decimal commas
 many_files         the files of a table in many files: a folder's, or a pattern's
-workers            work on each of them: here, in processes, or on a cluster; what is kept to take it up again
+workers            work on each of them: here, in threads, or on a cluster
 cluster            an existing Dask cluster
 whole_folders      folders written whole or not at all; a progress bar, one JSON document; values as TOML
 terminal           the one door through which text goes to standard output and to standard error

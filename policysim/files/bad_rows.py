@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias
 
@@ -73,22 +73,21 @@ class BadRows:
         """Raise DataError with all of them, in the order of their tables and rows."""
         raise_bad_parts([self.told()])
 
-    def told(self) -> dict[str, NDArray[Any]]:
-        """What one process tells another of them, for `raise_bad_parts`: `n_bad` (1,), and `bad`, the first lines."""
+    def told(self) -> tuple[int, list[str]]:
+        """How many there are, and a line for each of the first, for `raise_bad_parts`."""
         lines = []
         for number, table in enumerate(self.tables):
             own = [(row, text) for other, row, _, text in self.first if other == number]
             places = table.places([row for row, _ in own])
             lines += [f"{place}: {text}" for place, (_, text) in zip(places, own, strict=True)]
-        return {"n_bad": np.array([self.count]), "bad": np.array(lines, dtype=np.str_)}
+        return self.count, lines
 
 
-def raise_bad_parts(parts: Iterable[Mapping[str, NDArray[Any]]]) -> None:
+def raise_bad_parts(told: Sequence[tuple[int, Sequence[str]]]) -> None:
     """DataError with the first bad rows of all parts of a table, in this order, if there are any."""
-    told = list(parts)
-    lines = [str(line) for part in told for line in part["bad"]][:SHOWN]
+    lines = [line for _, first in told for line in first][:SHOWN]
     if lines:
-        more = sum(int(part["n_bad"][0]) for part in told) - len(lines)
+        more = sum(count for count, _ in told) - len(lines)
         raise DataError("\n".join([*lines, *([f"... and {more:,} more"] if more else [])]))
 
 

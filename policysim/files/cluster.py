@@ -28,8 +28,8 @@ CONNECT_SECONDS = 5
 ADDRESS = re.compile(r"(?:(tcp|tls)://)?((?:([\w.-]+)|\[([0-9a-fA-F:.]+)\]):[0-9]{1,5})")
 
 
-def on_cluster(address: str, work: Callable[[Path], Found], parts: Sequence[Path]) -> Iterator[tuple[Path, Found]]:
-    """Work on each part by the workers of a cluster, in whatever order they end; Dask does again what died.
+def on_cluster(address: str, work: Callable[[Path], Found], parts: Sequence[Path]) -> Iterator[Found]:
+    """What work finds of each part, in the order of the parts, by the workers of a cluster; Dask does again what died.
 
     Raises
     ------
@@ -46,15 +46,14 @@ def on_cluster(address: str, work: Callable[[Path], Found], parts: Sequence[Path
         check_versions(client, address)
         # Not pure: the same file may hold something else since another run.
         futures = client.map(work, [part.absolute() for part in parts], pure=False)
-        own = {future.key: part for future, part in zip(futures, parts, strict=True)}
-        for future in distributed.as_completed(futures, loop=client.loop):
+        for place, part in enumerate(parts):
             try:
-                found = future.result()
+                yield futures[place].result()
             except distributed.KilledWorker as error:
-                part = own[future.key].as_posix()
-                raise DataError(f"{part}: the workers of the cluster that read it died: {first_line(error)}") from None
-            future.release()
-            yield own[future.key], found
+                raise DataError(
+                    f"{part.as_posix()}: the workers of the cluster that read it died: {first_line(error)}"
+                ) from None
+            futures[place] = None  # the cluster may forget it
 
 
 @contextmanager

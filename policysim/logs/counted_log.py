@@ -10,7 +10,6 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from importlib.metadata import version
 from pathlib import Path
 
 import numpy as np
@@ -22,7 +21,7 @@ from policies.arrays import IntArray
 from policysim.files.bad_rows import BadRows, DataError, raise_bad_parts
 from policysim.files.columns_file import open_columns, places_of
 from policysim.files.data_table import DataTable
-from policysim.files.workers import Arrays, Workers
+from policysim.files.workers import Workers
 from policysim.logs.censoring import TimesToEvent
 from policysim.logs.kinds import OWN, Counted, Kinds, stand_ins, values_of
 from policysim.logs.load_log import (
@@ -35,7 +34,7 @@ from policysim.logs.load_log import (
     read_decisions,
     read_records,
 )
-from policysim.logs.log_source import ESTIMATE, TABLE, Binning, LogSource
+from policysim.logs.log_source import ESTIMATE, SHARES, TABLE, Binning, LogSource, is_column
 from policysim.logs.log_tables import LogTables
 from policysim.logs.outcome_models import CONSTANT, LINEAR, LOGISTIC
 from policysim.logs.outcomes import FEWEST_ROWS, check_outcomes
@@ -82,7 +81,7 @@ class Counting:
     def names(self) -> tuple[str, ...]:
         """The columns that are read."""
         own = self.columns
-        chance = (own.propensity,) if own.names_propensity else ()
+        chance = (own.propensity,) if is_column(own.propensity) else ()
         taken = self.joined or (own.treatment,)
         return tuple(dict.fromkeys((*self.features, *taken, *chance, *own.outcome, *self.later)))
 
@@ -91,11 +90,6 @@ class Counting:
         """The columns of the time to an event and of whether it happened, where that is the outcome."""
         follow_up = self.columns.follow_up
         return (follow_up.time, follow_up.event) if follow_up else ()
-
-    @property
-    def key(self) -> str:
-        """What all of this is, as text: two that count alike have the same."""
-        return repr((version("policysim"), dict(self.features), self.columns, self.joined, self.header))
 
 
 def is_counted(source: LogSource, workers: Workers | None) -> bool:
@@ -149,16 +143,13 @@ def count_parts(
     counting: Counting, parts: Sequence[Path], workers: Workers, progress: Progress = SILENT
 ) -> tuple[IntArray, LoggedDecisions]:
     """The record of each kind of patient, and what was decided for it, in an order that depends on the kinds alone."""
-    bad: dict[str, Arrays] = {}
-    total = Kinds(tuple(counting.columns.outcome), counting.later)
-    for found in workers.map(functools.partial(count_part, counting), parts, counting.key, progress):
-        if found["n_bad"][0]:
-            bad[str(found["part"][0])] = found
-        elif not bad:
-            total.add(*(found[name] for name in Counted._fields))
-    # By what workers call them: on a cluster that is the whole path.
-    raise_bad_parts([bad[name] for name in sorted(bad)])
-    kinds, counts, sums, _ = total.sorted()
+    total, bad = Kinds(tuple(counting.columns.outcome), counting.later), []
+    for found, told in workers.map(functools.partial(count_part, counting), parts, progress):
+        bad += [told] if told[0] else []
+        if not bad:
+            total.add(found)
+    raise_bad_parts(bad)
+    kinds, counts, sums = total.arrays()
     if counts.sum() < FEWEST_PATIENTS:
         raise DataError(
             f"{_said(parts)}: a log of fewer than {FEWEST_PATIENTS} rows is not counted, got {counts.sum()}: read it "
@@ -175,7 +166,7 @@ def count_parts(
     return kinds[:, 0].astype(np.intp), LoggedDecisions(
         actions=actions,
         names=tuple(name for _, name in counting.columns.treatments),
-        propensities=None if counting.columns.propensity == ESTIMATE else numbers[:, 2].copy(),
+        propensities=None if counting.columns.propensity in (ESTIMATE, SHARES) else numbers[:, 2].copy(),
         rewards=values[:, 0].copy(),
         missing=missing,
         outcomes={name: column.copy() for name, column in zip(counting.columns.outcome, values.T[1:], strict=True)},
@@ -188,25 +179,39 @@ def _said(parts: Sequence[Path]) -> str:
     return parts[0].as_posix() + (f" and {len(parts) - 1:,} more files" if len(parts) > 1 else "")
 
 
-def count_part(counting: Counting, part: Path) -> Arrays:
-    """The kinds of patients of one file and how many there are of each, or its bad rows; memory does not grow with it.
+def count_part(counting: Counting, part: Path) -> tuple[Counted, tuple[int, list[str]]]:
+    """The kinds of patients of one file and how many there are of each; how many bad rows, and the first in words.
 
-    Returns
-    -------
-    dict of array
-        `part` (its name); the kinds, as `Counted`; `n_bad` (1,), `bad`, the first twenty lines about bad rows.
+    Memory does not grow with the file.
     """
-    bad, first = BadRows(), 0
+    bad, before = BadRows(), 0
     total = Kinds(tuple(counting.columns.outcome), counting.later)
-    for frame in _frames(counting, part):
-        table = _PartTable(part.as_posix(), frame, part, counting.header, first)
-        first += len(frame)
-        kinds = _kinds(counting, table, bad)
-        if kinds is not None:
-            total.add(kinds, np.ones(len(kinds), dtype=np.int64))
-        # Where a bad row is stays known, but not the rows themselves.
-        bad.tables = [replace(table, rows=frame[:0].copy()) if known is table else known for known in bad.tables]
-    return {"part": np.array([str(part)]), **total.sorted()._asdict(), **bad.told()}
+    for rows in _batches(counting, part):
+        distinct, counts = each_once(rows)
+        kinds = _kinds(counting, DataTable(part.as_posix(), distinct.to_pandas(ignore_metadata=True)), BadRows())
+        if kinds is None:  # now row by row
+            frame = rows.to_pandas(ignore_metadata=True)
+            table = _PartTable(part.as_posix(), frame, part, counting.header, before)
+            _kinds(counting, table, bad)
+            # Where a bad row is stays known, but not the rows themselves.
+            bad.tables = [replace(table, rows=frame[:0].copy()) if known is table else known for known in bad.tables]
+        elif not bad.count:
+            total.add(Counted.of(kinds, counts))
+        before += len(rows)
+    return total.counted(), bad.told()
+
+
+def each_once(rows: pa.Table) -> tuple[pa.Table, NDArray[np.int64]]:
+    """The distinct rows of a table, and how often there is each; nothing is summed that a thread could reorder."""
+    try:
+        codes = [column.dictionary_encode().combine_chunks().indices for column in rows.columns]
+    except pa.ArrowNotImplementedError:  # lists, which are refused where they are read
+        return rows, np.ones(len(rows), dtype=np.int64)
+    row = str(len(codes))
+    table = pa.table([*codes, np.arange(len(rows))], names=[*map(str, range(len(codes))), row])
+    groups = pa.TableGroupBy(table, table.column_names[:-1], use_threads=False)
+    found = groups.aggregate([(row, "min"), (row, "count")])
+    return rows.take(found[f"{row}_min"]), found[f"{row}_count"].to_numpy()
 
 
 @dataclass(frozen=True, eq=False)
@@ -220,7 +225,7 @@ class _PartTable(DataTable):
         return places_of(Path(self.name), [self.before + row for row in rows], header=self.header)
 
 
-def _frames(counting: Counting, part: Path) -> Iterator[pd.DataFrame]:
+def _batches(counting: Counting, part: Path) -> Iterator[pa.Table]:
     """The columns that are read, some rows at a time."""
     file = open_columns(part, header=counting.header)
     own = {one_line(name): name for name in file.schema.names}
@@ -230,7 +235,7 @@ def _frames(counting: Counting, part: Path) -> Iterator[pd.DataFrame]:
                 f"{part.as_posix()}: has no column {name!r}, which each file of the log needs; it has {', '.join(own)}"
             )
     for batch in file.batches([own[name] for name in counting.names]):
-        yield pa.Table.from_batches([batch]).rename_columns(list(counting.names)).to_pandas(ignore_metadata=True)
+        yield pa.Table.from_batches([batch]).rename_columns(list(counting.names))
 
 
 def _kinds(counting: Counting, table: DataTable, bad: BadRows) -> NDArray[np.int64] | None:

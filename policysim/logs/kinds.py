@@ -1,15 +1,16 @@
-"""Kinds of patients and how many there are of each: distinct rows of whole numbers, to which more are added.
+"""Kinds of patients and how many there are of each, as a table of Arrow to which more are added.
 
-The first columns are the record, the treatment, the bits of propensity and utility, and whether an outcome is missing;
-then the bits of each outcome, and of what else is told of a patient.
+Its first columns, the keys, are the record, the treatment, the bits of propensity and utility, and whether an outcome
+is missing; then the bits of each outcome, and of what else is told of a patient. The others are the number of patients,
+and sums over them. All are whole numbers, so that neither the order nor the parts of a log can change a sum.
 
-Where there are too many, because outcomes are measured finely, patients whose utility and outcomes agree in sign,
+Where there are too many kinds, because outcomes are measured finely, patients whose utility and outcomes agree in sign,
 exponent and some more bits become one kind, with exact sums (`sums_of`). How many bits these are depends on all
 patients and on nothing else: more patients never have fewer kinds, so that those of a part never ask for fewer bits.
 
 Sums of outcomes and of their squares are exact. Each number is, up to its sign, a whole number of at most 68 bits times
 2^(16 j - 1075), j the first bits of its exponent. Of numbers with the same sign and j, sums are sums of whole numbers,
-and so are those of squares. They are held as limbs of 26 bits, each summed by itself, and no order changes them.
+and so are those of squares. They are held as limbs of 26 bits, each summed by itself.
 """
 
 from __future__ import annotations
@@ -18,11 +19,14 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from policies.arrays import FloatArray, IntArray
 from policysim.files.bad_rows import DataError
+from policysim.question.extras import optional
+
+with optional():
+    import pyarrow as pa
 
 # Bits of a number: of its fraction, and of these and the last of its exponent, by which a whole number is shifted.
 FRACTION, WHOLE = 52, 56
@@ -49,27 +53,32 @@ def values_of(n_outcomes: int) -> list[int]:
 
 
 class Counted(NamedTuple):
-    """Distinct kinds.
+    """Kinds of patients: distinct, unless they are to be added to others.
 
     Attributes
     ----------
-    kinds : array, (m, n_columns)
-    counts : array, (m,)
-        How many patients are of each kind.
-    sums : array, (n_sums, m)
-        Of utility and each outcome, see `sums_of`; none where these are in `kinds` whole.
-    dropped : array, (1,)
-        How many last bits of these the kinds do not tell.
+    columns : pyarrow.Table
+        Of int64, named by their places: the keys; how many patients are of each kind; of utility and each outcome
+        `sums_of` them, but where the keys tell these whole.
+    dropped : int
+        How many last bits of utility and outcomes the keys do not tell.
     """
 
-    kinds: NDArray[np.int64]
-    counts: NDArray[np.int64]
-    sums: NDArray[np.int64]
-    dropped: NDArray[np.int64]
+    columns: pa.Table
+    dropped: int = 0
+
+    @classmethod
+    def of(cls, keys: NDArray[np.int64], counts: NDArray[np.int64]) -> Counted:
+        """From the keys of rows, (m, n_keys), and how many patients each stands for, (m,)."""
+        return cls(_table([*keys.T, counts]))
+
+
+def _table(columns: Sequence[Any]) -> pa.Table:
+    return pa.table([pa.array(column) for column in columns], names=list(map(str, range(len(columns)))))
 
 
 class Kinds:
-    """Distinct rows of whole numbers with their counts, to which more are added.
+    """Kinds of patients to which more are added.
 
     Parameters
     ----------
@@ -83,94 +92,77 @@ class Kinds:
     FEW = 1 << 18
 
     def __init__(self, outcomes: Sequence[str], others: Sequence[str] = ()) -> None:
-        self._columns = (*OWN, *outcomes, *others)
+        self._keys = (*OWN, *outcomes, *others)
         self._values = values_of(len(outcomes))
-        self._dropped = BITS[0]
-        self._found: list[Counted] = []
-        self._n_rows = self._n_distinct = 0
+        nobody = np.empty((0, len(self._keys)), dtype=np.int64)
+        self._found, self._dropped = [Counted.of(nobody, nobody[:, 0]).columns], BITS[0]
+        self._n_distinct = 0
 
-    def add(
-        self,
-        kinds: NDArray[np.int64],
-        counts: NDArray[np.int64],
-        sums: NDArray[np.int64] | None = None,
-        dropped: NDArray[np.int64] | None = None,
-    ) -> None:
-        """Add rows, (m, n_columns), and how often there is each, (m,), or what others found, as `Counted`."""
-        none = np.empty((0, len(kinds)), dtype=np.int64)
-        found = Counted(kinds, counts, none if sums is None else sums, np.zeros(1, int) if dropped is None else dropped)
-        if found.dropped[0] > self._dropped:
-            self._drop(int(found.dropped[0]))
-        own = self._coarser(found)
-        is_distinct = own is found and dropped is not None
-        self._found.append(own if is_distinct else _distinct([own]))
-        self._n_rows += len(self._found[-1].kinds)
-        if self._n_rows > max(self.FEW, 2 * self._n_distinct):
+    def add(self, found: Counted) -> None:
+        """Add patients; DataError for more kinds than `MOST_KINDS`."""
+        self._drop(max(found.dropped, self._dropped))
+        self._found.append(self._coarser(found.columns, found.dropped, self._dropped))
+        if sum(map(len, self._found)) > max(self.FEW, 2 * self._n_distinct):
             self._settle()
 
-    def sorted(self) -> Counted:
-        """The distinct rows in order, their counts and sums."""
+    def counted(self) -> Counted:
+        """The distinct kinds, in no order."""
         self._settle()
-        kinds, counts, sums, dropped = self._found[0]
-        order = np.lexsort(kinds.T[::-1])
-        return Counted(kinds[order], counts[order], sums[:, order], dropped)
+        return Counted(self._found[0], self._dropped)
+
+    def arrays(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+        """The keys in order, (m, n_keys); how many patients are of each kind, (m,); the sums, (n_sums, m)."""
+        n_keys, columns = len(self._keys), np.stack([column.to_numpy() for column in self.counted().columns.columns])
+        columns = columns[:, np.lexsort(columns[:n_keys][::-1])]
+        return columns[:n_keys].T, columns[n_keys], columns[n_keys + 1 :]
 
     def _settle(self) -> None:
-        empty = np.empty((0, len(self._columns)), dtype=np.int64)
-        nobody = Counted(empty, empty[:, 0], np.empty((0, 0), dtype=np.int64), np.zeros(1, dtype=np.int64))
-        found = _distinct(self._found or [nobody])
-        # How many there may be with as many bits as they tell now.
-        while len(found.kinds) > {BITS[0]: WHOLE_KINDS, BITS[-1]: MOST_KINDS}.get(self._dropped, FEW_KINDS):
-            if self._dropped == BITS[-1]:
-                sizes = [len(np.unique(column)) for column in found.kinds.T]
-                named = ", ".join(f"{name} {size:,}" for name, size in zip(self._columns, sizes, strict=True))
-                raise DataError(
-                    f"there are more than {MOST_KINDS:,} kinds of patients; different values so far, of outcomes "
-                    f"different magnitudes: {named}. Round those of which there are most, or declare coarser features"
-                )
-            self._found = [found]
-            self._drop(BITS[BITS.index(self._dropped) + 1])
-            found = _distinct(self._found)
-        self._found, self._n_rows = [found], len(found.kinds)
-        self._n_distinct = len(found.kinds)
+        """Make the rows distinct, with the most bits of outcomes that leave few enough."""
+        self._found = [self._distinct(self._found)]
+        keys = whole = self._found[0].select(range(len(self._keys)))
+        for dropped in BITS[BITS.index(self._dropped) :]:
+            if dropped > self._dropped:
+                keys = self._coarser(whole, self._dropped, dropped)
+            if len(keys) <= {BITS[0]: WHOLE_KINDS, BITS[-1]: MOST_KINDS}.get(dropped, FEW_KINDS):
+                self._drop(dropped)
+                self._n_distinct = len(keys)
+                return
+        sizes = [len(column.unique()) for column in keys.columns]
+        named = ", ".join(f"{name} {size:,}" for name, size in zip(self._keys, sizes, strict=True))
+        raise DataError(
+            f"there are more than {MOST_KINDS:,} kinds of patients; different values so far, of outcomes different "
+            f"magnitudes: {named}. Round those of which there are most, or declare coarser features"
+        )
+
+    def _distinct(self, tables: Sequence[pa.Table]) -> pa.Table:
+        rows = pa.concat_tables(tables)
+        keys, amounts = rows.column_names[: len(self._keys)], rows.column_names[len(self._keys) :]
+        groups = pa.TableGroupBy(rows, keys, use_threads=False)
+        return groups.aggregate([(amount, "sum") for amount in amounts]).rename_columns(rows.column_names)
 
     def _drop(self, dropped: int) -> None:
         """Tell so many last bits of outcomes no longer."""
+        self._found = [self._coarser(columns, self._dropped, dropped) for columns in self._found]
         self._dropped = dropped
-        self._found = [self._coarser(found) for found in self._found]
 
-    def _coarser(self, found: Counted) -> Counted:
-        if found.dropped[0] == self._dropped:
-            return found
-        sums = found.sums
-        if not found.dropped[0]:
-            sums = np.concatenate([sums_of(found.kinds[:, column], found.counts) for column in self._values])
-        kinds = found.kinds.copy()
-        kinds[:, self._values] = without_last(kinds[:, self._values], self._dropped)
-        return Counted(kinds, found.counts, sums, np.array([self._dropped]))
+    def _coarser(self, columns: pa.Table, before: int, dropped: int) -> pa.Table:
+        """The distinct rows with fewer bits of outcomes, some at a time: sums take more memory than numbers."""
+        if dropped == before:
+            return columns
+        starts = range(0, max(1, len(columns)), self.FEW)
+        return self._distinct(
+            [self._distinct([self._cut(columns.slice(start, self.FEW), before, dropped)]) for start in starts]
+        )
 
-
-def _distinct(found: Sequence[Counted]) -> Counted:
-    """The distinct rows, with the sums of their counts and of their sums; all have dropped as many bits."""
-    kinds = np.concatenate([each.kinds for each in found])
-    codes = np.zeros(len(kinds), dtype=np.int64)
-    n_codes = 1
-    for column in kinds.T:
-        own, values = pd.factorize(column)
-        if len(values) > 1:
-            codes = codes * len(values) + own
-            n_codes *= len(values)
-        if n_codes >= 1 << 31:  # numbered anew, so that the product never overflows
-            codes, numbers = pd.factorize(codes)
-            n_codes = len(numbers)
-    codes, numbers = pd.factorize(codes)
-    first = np.empty(len(numbers), dtype=np.intp)
-    first[codes[::-1]] = np.arange(len(codes) - 1, -1, -1)
-    amounts = np.concatenate([np.vstack([each.counts, each.sums]) for each in found], axis=1)
-    totals = np.zeros((len(amounts), len(numbers)), dtype=np.int64)
-    for own, total in zip(amounts, totals, strict=True):
-        np.add.at(total, codes, own)
-    return Counted(kinds[first], totals[0], totals[1:], found[0].dropped)
+    def _cut(self, columns: pa.Table, before: int, dropped: int) -> pa.Table:
+        """Fewer bits of outcomes; and the sums of these, where there are patients and not keys alone."""
+        arrays, n_keys = [column.to_numpy() for column in columns.columns], len(self._keys)
+        if not before and len(arrays) > n_keys:
+            for place in self._values:
+                arrays += list(sums_of(arrays[place], arrays[n_keys]))
+        for place in self._values:
+            arrays[place] = without_last(arrays[place], dropped)
+        return _table(arrays)
 
 
 def without_last(bits: NDArray[np.int64], dropped: int) -> NDArray[np.int64]:

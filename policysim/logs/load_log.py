@@ -18,12 +18,14 @@ from policysim.files.bad_rows import BadRows, DataError
 from policysim.files.data_table import BoolArray, DataTable, numbers, read_table
 from policysim.logs.censoring import CensoredArm, TimesToEvent, by_arm, read_times
 from policysim.logs.log_frame import PROPENSITY, LoggedData, counted
-from policysim.logs.log_source import EQUAL, ESTIMATE, Binning, FollowUp, LogSource
+from policysim.logs.log_source import ESTIMATE, SHARES, Binning, FollowUp, LogSource, is_column
 from policysim.logs.log_tables import LogTables
 from policysim.logs.outcomes import check_outcomes
 from policysim.logs.treatments import (
+    arm_shares,
     counted_parts,
     estimate_propensities,
+    lot,
     observed_propensities,
     one_hot_columns,
     read_propensities,
@@ -89,9 +91,9 @@ def load_log(source: LogSource) -> Log:
 
     Estimated propensities (`propensity = "estimate"`) are those of a multinomial logistic regression on the declared
     features, cross-fitted on the rows that are used. They make confounding possible: see
-    `treatments.estimate_propensities`. Where rows without an outcome are left out (`missing = "exclude"`), known
-    propensities are made those of the rows that are used (`treatments.observed_propensities`), which is right if
-    outcomes are missing by chance within each treatment.
+    `treatments.estimate_propensities`; "arm shares" are `treatments.arm_shares`. Where rows without an outcome are left
+    out (`missing = "exclude"`), known propensities are made those of the rows that are used
+    (`treatments.observed_propensities`), which is right if outcomes are missing by chance within each treatment.
 
     Raises
     ------
@@ -131,12 +133,14 @@ def log_of(source: LogSource, records: IntArray, decisions: LoggedDecisions, raw
     """
     kept = decisions.kept()
     counts, parts = decisions.counts_of(kept), None
-    if decisions.propensities is None and counts is not None:
+    if source.propensity == ESTIMATE and counts is not None:
         rows, parts, counts = counted_parts(decisions.actions[kept], counts, decisions.names)
         kept = kept[rows]
     actions = decisions.actions[kept]
     propensities = decisions.known_propensities()
-    if propensities is None:
+    if source.propensity == SHARES:
+        propensities = arm_shares(actions, len(decisions.names), counts)
+    elif propensities is None:
         # The records that occur, a column of 0 and 1 for each level of each feature, and which of them each row has.
         occurring, groups = np.unique(records[kept], return_inverse=True)
         levels = zip(source.space.codes(occurring).T, source.space.shape, strict=True)
@@ -194,16 +198,11 @@ class Columns:
 
     treatment: str
     treatments: tuple[tuple[str, str], ...]
-    propensity: str
+    propensity: str | tuple[float, ...]
     outcome: Mapping[str, float]
     utility_range: tuple[float, float] | None
     missing: str
     follow_up: FollowUp | None = None
-
-    @property
-    def names_propensity(self) -> bool:
-        """Whether propensities are a column."""
-        return self.propensity not in (EQUAL, ESTIMATE)
 
 
 @dataclass(frozen=True, eq=False)
@@ -217,7 +216,7 @@ class LoggedDecisions:
     names : tuple of str
         All treatments.
     propensities : array, (n_rows,), or None
-        None: they are to be estimated.
+        None: they are to be made of the treatments of all, by a model or as the arms' shares.
     rewards : array, (n_rows,)
         NaN in rows that are to be left out.
     missing : array of bool, (n_rows,)
@@ -257,7 +256,7 @@ class LoggedDecisions:
         return np.flatnonzero(known)
 
     def known_propensities(self) -> FloatArray | None:
-        """Those of the rows that have a reward, see `observed_propensities`; None: they are to be estimated."""
+        """Those of the rows that have a reward, see `observed_propensities`; None: they are to be made."""
         if self.propensities is None:
             return None
         treated = np.flatnonzero(self.actions >= 0)
@@ -287,7 +286,7 @@ def read_decisions(tables: LogTables, columns: Columns, bad: BadRows) -> LoggedD
     tables.require(
         [
             *([(table, columns.treatment)] if columns.treatment else []),
-            *([(table, columns.propensity)] if columns.names_propensity else []),
+            *([(table, columns.propensity)] if is_column(columns.propensity) else []),
             *((outcomes, column) for column in columns.outcome),
             *((outcomes, column) for column in ((follow_up.time, follow_up.event) if follow_up else ())),
         ]
@@ -295,15 +294,16 @@ def read_decisions(tables: LogTables, columns: Columns, bad: BadRows) -> LoggedD
     if columns.treatment:
         codes, names = taken_in_column(table, columns.treatment, columns.treatments, columns.missing, bad)
     else:
-        others = (tables.id, columns.propensity, PROPENSITY)
+        others = (tables.id, str(columns.propensity), PROPENSITY)
         if not columns.treatments:
             tables.refuse_shared(others)
         codes, names = taken_one_hot(table, one_hot_columns(table, columns.treatments, others), bad)
-    propensities: FloatArray | None = None
-    if columns.names_propensity:
+    propensities: FloatArray | None
+    if is_column(columns.propensity):
         propensities = read_propensities(table, columns.propensity, bad)
-    elif columns.propensity == EQUAL:
-        propensities = np.full(len(table), 1 / len(names))
+    else:
+        chances = lot(columns.propensity, len(names))
+        propensities = None if chances is None else chances[codes]
     rewards, missing, values = read_rewards(outcomes, columns.outcome, columns.utility_range, columns.missing, bad)
     times = read_times(outcomes, follow_up, columns.missing, bad) if follow_up else None
     if times:

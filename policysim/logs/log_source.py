@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeGuard
 
 import numpy as np
 
 from envs.records import Feature, IntArray, RecordSpace
-from envs.toml_reader import FINITE, Table, declared
+from envs.toml_reader import FINITE, Table, declared, unknown
 from policysim.files.bad_rows import DataError, level_key, level_of
 from policysim.files.many_files import ENDINGS, is_many, parts_of
 
@@ -30,7 +30,7 @@ THREE_TABLES = FEATURES, ACTIONS, OUTCOMES = ("features", "actions", "outcomes")
 # Between the names, and the values, of columns that make the treatment together.
 JOINT = ", "
 
-EQUAL, ESTIMATE = "equal", "estimate"
+EQUAL, SHARES, ESTIMATE = NO_COLUMN = ("equal", "arm shares", "estimate")
 REFUSE, EXCLUDE, WORST = MISSING_CHOICES = ("refuse", "exclude", "worst")
 # As policysim.logs.outcome_models.OUTCOME_MODELS, which takes a second to import; a test compares them.
 OUTCOME_MODELS = ("linear", "logistic", "gradient-boosting", "constant", "chosen")
@@ -60,8 +60,9 @@ class LogSource:
     treatments : tuple of (str, str)
         Each treatment's value (or column) and name, in the order of a policy's columns; empty: those that
         occur, sorted.
-    propensity : str
-        "equal" (1/k for k treatments), "estimate", or the column that holds the probability of the logged treatment.
+    propensity : str or tuple of float
+        The ratio of a randomisation, in the order of `treatments`; "equal" (1/k for k treatments); "arm shares", those
+        of the patients that are used; "estimate"; or the column that holds the probability of the logged treatment.
     outcome : mapping of str to float
         Column and weight; the reward is the weighted sum. All weights are 0 where the outcome is `follow_up`.
     utility_range : tuple of float
@@ -98,7 +99,7 @@ class LogSource:
     files: Mapping[str, Path]
     treatment: str
     treatments: tuple[tuple[str, str], ...]
-    propensity: str
+    propensity: str | tuple[float, ...]
     outcome: Mapping[str, float]
     utility_range: tuple[float, float]
     missing: str
@@ -271,6 +272,24 @@ def cuts_wrong(cuts: Sequence[float]) -> list[tuple[int, str]]:
     return found
 
 
+def is_column(propensity: str | tuple[float, ...]) -> TypeGuard[str]:
+    """Whether propensities are a column."""
+    return isinstance(propensity, str) and propensity not in NO_COLUMN
+
+
+def lot_words(propensity: str | tuple[float, ...]) -> str:
+    """The lot by which treatments were given, the same for all patients; "" if there was none.
+
+    Examples
+    --------
+    >>> lot_words("equal"), lot_words((1.0, 2.0)), lot_words("arm shares"), lot_words("estimate")
+    ('equally', '1:2', '(probabilities: arm shares)', '')
+    """
+    if isinstance(propensity, str):
+        return {EQUAL: "equally", SHARES: f"(probabilities: {SHARES})"}.get(propensity, "")
+    return ":".join(f"{number:g}" for number in propensity)
+
+
 def outcome_words(source: LogSource) -> str:
     """What the outcome is, where the study says it in words or follow-up may end before it; else ""."""
     exactly = outcome_formula(source)
@@ -318,11 +337,12 @@ def read_data(table: Table, folder: Path) -> LogSource:
     follow_up = _follow_up(table)
     outcome = _outcome(table, follow_up)
     among = f"one of {', '.join(outcome)}"
+    treatments = _treatments(table["treatments"])
     source = LogSource(
         files=files,
         treatment=JOINT.join(joined) or ("" if without else table["treatment"]),
-        treatments=_treatments(table["treatments"]),
-        propensity=table["propensity"],
+        treatments=treatments,
+        propensity=_propensity(table, treatments),
         outcome=outcome,
         utility_range=_range(table, outcome, follow_up),
         missing=table["missing"],
@@ -427,6 +447,26 @@ def _treatments(table: Table) -> tuple[tuple[str, str], ...]:
     return tuple(found)
 
 
+def _propensity(table: Table, treatments: Sequence[tuple[str, str]]) -> str | tuple[float, ...]:
+    """A word, a column, or the ratio in which treatments were given, in their order."""
+    if not isinstance(table.values.get("propensity"), dict):
+        return str(table["propensity"])
+    section, names = table.table("propensity"), [name for _, name in treatments]
+    if not names:
+        table.fail("a ratio needs [data.treatments], whose names it has", "propensity")
+    ratio = {}
+    for name in section.values:
+        if names and name not in names:
+            section.fail(unknown("treatment", name, names), name)
+        ratio[name] = section.number(name)
+        if not ratio[name] > 0:
+            section.fail(f"must be > 0, got {ratio[name]:g}", name)
+    for name in names:
+        if name not in ratio:
+            table.fail(f"has no number for the treatment {name!r}", "propensity")
+    return tuple(ratio.get(name, 1.0) for name in names)
+
+
 def _follow_up(table: Table) -> FollowUp | None:
     """Time, event and horizon, which go together; None without any of them."""
     time, event, horizon = (table[key] for key in FOLLOW_UP)
@@ -515,7 +555,7 @@ def _refuse_two_uses(table: Table, source: LogSource) -> None:
     if not source.header and TABLE not in source.files:
         return  # the same place in three files names three columns
     uses = dict.fromkeys(source.joined or [source.treatment], "treatment") | {source.id: "id"}
-    uses |= {} if source.propensity in (EQUAL, ESTIMATE) else {source.propensity: "propensity"}
+    uses |= {source.propensity: "propensity"} if is_column(source.propensity) else {}
     if source.follow_up:
         for key, column in (("time", source.follow_up.time), ("event", source.follow_up.event)):
             if column in uses and column:

@@ -30,12 +30,14 @@ from policysim.logs.log_source import (
     ESTIMATE,
     JOINT,
     MISSING_CHOICES,
+    SHARES,
     TABLE,
     THREE_TABLES,
     WORST,
+    is_column,
 )
 from policysim.logs.log_tables import LogTables
-from policysim.logs.treatments import estimate_propensities
+from policysim.logs.treatments import arm_shares, estimate_propensities
 
 Data: TypeAlias = str | Path | pd.DataFrame | NDArray[Any]
 
@@ -76,7 +78,8 @@ def read_log(
         The outcome, or outcomes and their weights: the reward is the weighted sum. By default the column `reward`.
     propensity : str, optional
         "equal" (each of k treatments has 1/k), "estimate" (a cross-fitted multinomial logistic regression on the
-        covariates, which makes confounding possible), or a column. By default the column `propensity`.
+        covariates, which makes confounding possible), "arm shares" (of a randomisation: the shares of the treatments,
+        see `treatments.arm_shares`), or a column. By default the column `propensity`.
     treatments : mapping of str to str, optional
         Value (or column) and name of each treatment, in the order of a policy's columns. By default those that occur,
         sorted, by their values.
@@ -132,7 +135,7 @@ def read_log(
     if chance is None and PROPENSITY not in tables.actions.columns:
         raise NoPropensityError(
             f"{tables.actions.name}: there is no column {PROPENSITY}: choose propensity={EQUAL!r} (each treatment was "
-            f"as probable), {ESTIMATE!r}, or the column that holds it"
+            f"as probable), {SHARES!r} (of a randomisation), {ESTIMATE!r}, or the column that holds it"
         )
     columns = Columns(
         treatment=_treatment_column(tables, JOINT.join(map(str, together or [treatment])), {chance, PROPENSITY}),
@@ -145,7 +148,7 @@ def read_log(
     _refuse_two_uses(tables, columns)
     decisions = read_decisions(tables, columns, BadRows())
     covariates = _covariates(tables, columns, [str(column) for column in together or ()])
-    return _finished(decisions, covariates)
+    return _finished(decisions, covariates, by_shares=chance == SHARES)
 
 
 def _checked_range(ends: tuple[float, float] | None, missing: str) -> tuple[float, float] | None:
@@ -190,7 +193,7 @@ def _outcome(outcome: str | int | Mapping[Any, float] | None) -> dict[str, float
 def _refuse_two_uses(tables: LogTables, columns: Columns) -> None:
     """ValueError if a column of a table is asked for as two things."""
     actions = {"id": tables.id, "treatment": columns.treatment}
-    if columns.names_propensity:
+    if is_column(columns.propensity):
         actions["propensity"] = columns.propensity
     outcomes = {"id": tables.id} if tables.are_three else dict(actions)
     for uses, use, column in (
@@ -208,7 +211,8 @@ def _covariates(tables: LogTables, columns: Columns, together: Sequence[str]) ->
     A column with the name of a log's own is none: another was asked for in its place.
     """
     table = tables.features
-    used = {columns.treatment, *together, *([columns.propensity] if columns.names_propensity else []), *columns.outcome}
+    chance = [columns.propensity] if is_column(columns.propensity) else []
+    used = {columns.treatment, *together, *chance, *columns.outcome}
     clash = [name for name in COLUMNS if name in table.columns and name in used]
     if tables.are_three and clash:
         raise DataError(f"{table.name}: the covariate {clash[0]} has the name of a log's own column: rename it")
@@ -220,11 +224,13 @@ def _covariates(tables: LogTables, columns: Columns, together: Sequence[str]) ->
     return frame.set_index(table[tables.id]) if tables.id else frame
 
 
-def _finished(decisions: LoggedDecisions, covariates: pd.DataFrame) -> pd.DataFrame:
+def _finished(decisions: LoggedDecisions, covariates: pd.DataFrame, *, by_shares: bool) -> pd.DataFrame:
     kept = decisions.kept()
     covariates, actions = covariates.iloc[kept], decisions.actions[kept]
     propensities = decisions.known_propensities()
-    if propensities is None:
+    if by_shares:
+        propensities = arm_shares(actions, len(decisions.names))
+    elif propensities is None:
         matrix = covariate_matrix(known_before(covariates))
         propensities = estimate_propensities(matrix, np.arange(len(kept)), actions, decisions.names)
     taken = pd.Categorical.from_codes(actions, categories=pd.Index(decisions.names))

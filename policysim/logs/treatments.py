@@ -12,7 +12,7 @@ from policies.arrays import ROUNDING, FloatArray, IntArray
 from policysim.files.bad_rows import MISSING, BadRows, DataError, level_key, level_of, sorted_keys
 from policysim.files.data_table import BoolArray, DataTable, coded, codes_among, missing, numbers
 from policysim.logs.log_frame import averaged, counted
-from policysim.logs.log_source import EXCLUDE, NUMBER_WANTED, REFUSE, WORST, default_range
+from policysim.logs.log_source import EQUAL, EXCLUDE, NUMBER_WANTED, REFUSE, WORST, default_range
 from policysim.question.extras import optional
 
 # Of so many values that nobody has declared, some cannot be meant as treatments.
@@ -161,6 +161,49 @@ def read_propensities(table: DataTable, column: str, bad: BadRows) -> FloatArray
     outside = ~((values > 0) & (values <= 1))
     bad.add_values(table, outside, column, table[column].array, "must be a probability > 0 and <= 1")
     return values
+
+
+def lot(propensity: str | tuple[float, ...], n_actions: int) -> FloatArray | None:
+    """The probability of each treatment by a declared lot, (k,); None where nobody has declared one.
+
+    Examples
+    --------
+    >>> lot((1.0, 3.0), 2).tolist(), lot("equal", 2).tolist(), lot("arm shares", 2)
+    ([0.25, 0.75], [0.5, 0.5], None)
+    """
+    if isinstance(propensity, str):
+        return np.full(n_actions, 1 / n_actions) if propensity == EQUAL else None
+    return np.array(propensity) / sum(propensity)
+
+
+def arm_shares(actions: IntArray, n_actions: int, counts: IntArray | None = None) -> FloatArray:
+    """The share of each row's treatment, (n_rows,): the propensities of a randomisation whose ratio is not known.
+
+    Parameters
+    ----------
+    actions : array, (n_rows,)
+        Of the rows that are used.
+    n_actions : int
+    counts : array, (n_rows,), optional
+        How many patients each row stands for.
+
+    Notes
+    -----
+    They are used as known ones are. Given how many patients each arm got, a randomisation that was the same for all is
+    a draw of that many among them, in which these are the probabilities, exactly (Imbens & Rubin 2015, chapter 4). Over
+    draws with other sizes of arms, estimating propensities makes the spread of estimates that are weighted by them
+    smaller, never larger (Lunceford & Davidian 2004): an interval that leaves this out may be too wide, and is not too
+    narrow.
+
+    References
+    ----------
+    Imbens & Rubin (2015), Causal inference for statistics, social, and biomedical sciences.
+    Lunceford & Davidian (2004), Stratification and weighting via the propensity score in estimation of causal treatment
+    effects: a comparative study.
+    """
+    sizes = counted(actions, counts, n_actions)
+    shares: FloatArray = sizes / sizes.sum()
+    return shares[actions]
 
 
 def observed_propensities(

@@ -62,7 +62,7 @@ SILENT = Progress()
 ONLY_OVER_DAYS = dict.fromkeys(("total_epsilon", "delta", "length_public"), "only goes with --horizon")
 
 # Why a question that reads no log takes none of these.
-ONLY_WHERE_COUNTED = dict.fromkeys(("workers", "cluster", "resume"), "only goes with a log, which is counted")
+ONLY_WHERE_COUNTED = dict.fromkeys(("workers", "cluster"), "only goes with a log, which is counted")
 
 
 class UsageError(Exception):

@@ -50,7 +50,7 @@ class SourceQuestion(StudyQuestion):
     refuses: ClassVar[Mapping[str, str]] = dict.fromkeys(
         (
             *("epsilon", "policy", "by", "adjacency", "sensitive", "price_list", "figure_size", "at_most"),
-            *("horizon", "total_epsilon", "delta", "length_public", "workers", "cluster", "resume"),
+            *("horizon", "total_epsilon", "delta", "length_public", "workers", "cluster"),
         ),
         "does not go with {study}: it is a study of a source document",
     )

@@ -14,9 +14,11 @@ import pandas as pd
 from scipy.stats import chi2_contingency, chisquare
 
 from policies.arrays import FloatArray, IntArray
+from policysim.files.whole_folders import toml_string
 from policysim.logs.load_log import Log
 from policysim.logs.log_frame import LoggedData, averaged
-from policysim.logs.log_source import EQUAL, ESTIMATE, LogSource
+from policysim.logs.log_source import ESTIMATE, LogSource, lot_words
+from policysim.logs.treatments import lot
 from policysim.study.declared import LoggedStudy
 from policysim.trials.arms import arm_means
 from policysim.trials.estimators import SMALLEST_ESS, importance_weights
@@ -202,25 +204,28 @@ def log_caveats(log: Log, source: LogSource) -> LogCaveats:
     )
     return LogCaveats(
         confounding=(ESTIMATED,) if source.propensity == ESTIMATE else (),
-        allocation=tuple(_allocation(log)) if source.propensity == EQUAL else (),
+        allocation=tuple(_allocation(log, source.propensity)) if lot_words(source.propensity) else (),
         overlap=tuple(where_caveats(data, by_lot, weights.raw, log.covariates)),
         few=(*((few,) if weights.ess < SMALLEST_ESS else ()), *followed),
     )
 
 
-def _allocation(log: Log) -> list[str]:
-    """Where "equal" propensities do not look equal: Pearson's chi-square tests of the arms, and of each feature."""
+def _allocation(log: Log, propensity: str | tuple[float, ...]) -> list[str]:
+    """Where a declared lot does not look like one: Pearson's chi-square tests of the arms, and of each feature."""
     k = log.data.n_actions
+    doubtful = f"propensity = {lot_words(propensity) if isinstance(propensity, tuple) else toml_string(propensity)}"
+    chances = lot(propensity, k)
     counts = log.data.by_action()
     # Rows without an outcome were allocated too.
     counts = counts + (np.array(log.missing) if log.n_read > log.data.n_patients else 0)
     found = []
-    chance = float(chisquare(counts).pvalue)
+    # Shares are what the arms have.
+    chance = 1.0 if chances is None else float(chisquare(counts, counts.sum() * chances).pvalue)
     if chance < DOUBTFUL:
         shown = ", ".join(f"{name} {n:,}" for name, n in zip(log.data.names, counts, strict=True))
         found.append(
-            f'propensity = "equal" is doubtful: the treatments have {shown} patients, which happens by lot with '
-            f"probability {chance:.1g}."
+            f"{doubtful} is doubtful: the treatments have {shown} patients, which happens by lot with probability "
+            f"{chance:.1g}."
         )
     for name in log.space.names:
         codes, labels = log.space.groups(name)
@@ -231,7 +236,7 @@ def _allocation(log: Log) -> list[str]:
             chance = float(chi2_contingency(crossed).pvalue)
             if chance < DOUBTFUL / len(log.space.names):
                 found.append(
-                    f'propensity = "equal" is doubtful: who got which treatment depends on {name} (by lot that would '
-                    f"happen with probability {chance:.1g}); without the true propensities every number here is biased."
+                    f"{doubtful} is doubtful: who got which treatment depends on {name} (by lot that would happen with "
+                    f"probability {chance:.1g}); without the true propensities every number here is biased."
                 )
     return found

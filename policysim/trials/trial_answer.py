@@ -22,7 +22,7 @@ from policies.optimal.optimum import Optimal
 from policies.problem import DecisionProblem
 from policies.reference import Greedy
 from policysim.logs.load_log import Log
-from policysim.logs.log_source import EQUAL, ESTIMATE, outcome_formula
+from policysim.logs.log_source import ESTIMATE, lot_words, outcome_formula
 from policysim.logs.outcome_models import CHOSEN
 from policysim.question.formats import NEGLIGIBLE, written
 from policysim.question.words import ALL, capital
@@ -44,7 +44,7 @@ NAN, LEVEL = math.nan, 0.95
 # Below it two decimals show nothing of a p-value.
 HALF_OF_LAST = 0.005
 TITLES = {EACH: "each's best, not private", PRIVATE: "best private choice*", EXPONENTIAL: "exponential mechanism*"}
-ALLOCATED = {EQUAL: "randomised equally", ESTIMATE: "not randomised (propensities estimated)"}
+NOT_RANDOMISED = "not randomised (propensities estimated)"
 # What is done with patients without an outcome.
 MISSING = {"refuse": "", "exclude": "left out", "worst": "counted as the worst"}
 BY_CROSS_VALIDATION = "The mean, a regression or small boosted trees, as cross-validation chooses and shrinks it: a"
@@ -375,7 +375,7 @@ def _names(
         "unit": "successes" if binary else "in the mean outcome",
         "head": "successes" if binary else "mean outcome",
         "Head": "Successes" if binary else "Mean outcome",
-        "allocated": ALLOCATED.get(source.propensity, "with the probabilities of their treatments"),
+        "allocated": _allocated(source.propensity),
         "missing": MISSING[source.missing],
         "best arm": best,
         "best": capital(_short(best, IN_LINE)),
@@ -386,7 +386,7 @@ def _names(
         "data": ", ".join(path.name for path in source.files.values()),
         "seed": str(study.seed),
         "formula": outcome_formula(source),
-        "propensity": source.propensity,
+        "propensity": source.propensity if isinstance(source.propensity, str) else lot_words(source.propensity),
         "model": BY_CROSS_VALIDATION if source.outcome_model == CHOSEN else f"The {source.outcome_model}",
         "hidden": capital(hidden(study)),
         "hidden from": study.hidden_from,
@@ -398,6 +398,14 @@ def _names(
     if others:
         names |= {"further": str(others[0]), "further title": _short(str(others[0]).replace("_", " "), A_COLUMN)}
     return pd.DataFrame(names.items(), columns=["key", "text"])
+
+
+def _allocated(propensity: str | tuple[float, ...]) -> str:
+    """How patients got their treatments."""
+    lot = lot_words(propensity)
+    if lot:
+        return f"randomised {lot}"
+    return NOT_RANDOMISED if propensity == ESTIMATE else "with the probabilities of their treatments"
 
 
 def _short(text: str, letters: int) -> str:

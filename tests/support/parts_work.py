@@ -77,36 +77,6 @@ def die_at(name, told, counting, part):
     return count_and_tell(told, counting, part)
 
 
-def wait_for_ever(told, part):
-    """Work that does not end; a file says which process does it."""
-    (Path(told) / f"{os.getpid()}").write_text(part.name)
-    while True:
-        time.sleep(60)
-
-
-def is_alive(process):
-    """Whether there is a process of this number."""
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    return True
-
-
-def always_die(counting, part):
-    """A part that no process survives."""
-    if part.name.startswith("0002"):
-        os.kill(os.getpid(), signal.SIGKILL)
-    return count_part(counting, part)
-
-
-def stop_at(name, told, counting, part):
-    """Like somebody who presses Ctrl-C while this part is worked on."""
-    if part.name == name:
-        raise KeyboardInterrupt
-    return count_and_tell(told, counting, part)
-
-
 def told_of(told):
     """How often each part was worked on."""
     names = [path.name.partition("-")[0] for path in Path(told).iterdir() if not path.name.startswith("killed")]

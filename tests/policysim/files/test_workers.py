@@ -1,27 +1,25 @@
-"""Work on many files: in processes and on a cluster as here, although workers die, or the run is interrupted."""
+"""Work on many files: in threads and on a cluster as here, although workers die, or the run is interrupted."""
 
-import concurrent.futures
 import os
 import re
 import socket
 import subprocess
 import sys
-import time
+import threading
 from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
-import parts_work
 import pytest
-from parts_work import always_die, count_and_tell, die_at, is_alive, log_rows, stop_at, told_of, working, write_parts
+from parts_work import count_and_tell, die_at, log_rows, told_of, working, write_parts
 
 from policysim.cli.main import main
-from policysim.files import cluster, workers
+from policysim.files import cluster
 from policysim.files.bad_rows import DataError
 from policysim.files.cluster import check_versions
 from policysim.files.workers import Workers
 from policysim.logs.counted_log import Counting, columns_of, count_part
-from policysim.logs.kinds import Kinds
+from policysim.logs.kinds import Counted, Kinds
 from policysim.question.protocol import UsageError
 from policysim.study.study_reader import load_study
 
@@ -50,12 +48,13 @@ def counting(source):
     return Counting(source.features, columns_of(source), source.joined, source.header)
 
 
-def total(workers, work, source, key="key"):
+def total(workers, work, source):
     """The kinds of patients of all parts and their counts, as bytes."""
     kinds = Kinds(["cured"])
-    for found in workers.map(work, source.parts, key):
-        kinds.add(found["kinds"], found["counts"])
-    return [part.tobytes() for part in kinds.sorted()]
+    for found, (n_bad, _) in workers.map(work, source.parts):
+        assert n_bad == 0
+        kinds.add(found)
+    return [array.tobytes() for array in kinds.arrays()]
 
 
 @pytest.fixture
@@ -63,137 +62,48 @@ def here(source, counting):
     return total(Workers(), working(count_part, counting), source)
 
 
-def test_a_killed_process_costs_only_what_was_under_way(source, counting, here, told):
-    found = total(Workers(2), working(die_at, "0003.csv", told, counting), source)
-    assert found == here
-    times = told_of(told)
-    assert sorted(times) == [f"{number:04}.csv" for number in range(N_PARTS)]
-    # At most four are under way with two processes.
-    assert sum(times.values()) <= N_PARTS + 4
+@pytest.mark.parametrize("threads", [2, 3, 50])
+def test_threads_count_the_same_each_part_once(source, counting, here, told, threads):
+    assert total(Workers(threads), working(count_and_tell, told, counting), source) == here
+    assert told_of(told) == {f"{number:04}.csv": 1 for number in range(N_PARTS)}
 
 
-def test_processes_are_started_once(source, counting, here, monkeypatch):
-    started = []
+def test_parts_come_back_in_their_order_whoever_is_faster_and_do_not_pile_up(source):
+    under_way, is_done = set(), threading.Event()
 
-    def pool(n_processes):
-        started.append(n_processes)
-        return one_pool(n_processes)
+    def second_before_first(part):
+        under_way.add(part)
+        if part == source.parts[0]:
+            assert is_done.wait(timeout=60)
+        if part == source.parts[1]:
+            is_done.set()
+        return part
 
-    one_pool = workers._pool
-    monkeypatch.setattr(workers, "_pool", pool)
-    assert total(Workers(2), working(count_part, counting), source) == here
-    assert started == [2]
-
-
-def test_processes_end_with_the_run_that_was_killed(tmp_path, told):
-    run = (
-        "import functools; from pathlib import Path; from parts_work import wait_for_ever; "
-        "from policysim.files.workers import Workers\n"
-        f"parts = [Path({str(tmp_path)!r}), Path({told!r})]\n"
-        f"list(Workers(2).map(functools.partial(wait_for_ever, {told!r}), parts, ''))"
-    )
-    paths = os.pathsep.join([str(Path(parts_work.__file__).parent), *sys.path])
-    with subprocess.Popen([sys.executable, "-c", run], env=os.environ | {"PYTHONPATH": paths}) as killed:
-        while len(list(Path(told).iterdir())) < 2:
-            assert killed.poll() is None
-            time.sleep(0.02)
-        killed.kill()
-    processes = [int(path.name) for path in Path(told).iterdir()]
-    deadline = time.monotonic() + 60
-    while any(map(is_alive, processes)) and time.monotonic() < deadline:
-        time.sleep(0.02)
-    assert not any(map(is_alive, processes))
+    found = Workers(2).map(second_before_first, source.parts)
+    assert next(found) == source.parts[0]
+    assert len(under_way) <= 4
+    assert list(found) == list(source.parts[1:])
 
 
-def test_processes_take_no_modules_of_the_current_folder(tmp_path, told):
-    (tmp_path / "pandas.py").write_text("raise ValueError('not the one that is meant')")
-    # A script elsewhere, as the command is: this process itself does not look into the current folder.
-    script = Path(told) / "run.py"
-    script.write_text(
-        "from pathlib import Path; from policysim.files.workers import Workers, stamp\n"
-        "if __name__ == '__main__':\n"
-        "    print(len(list(Workers(2).map(stamp, [Path('pandas.py'), Path('.')], ''))))\n"
-    )
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-    done = subprocess.run(
-        [sys.executable, str(script)], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
-    )
-    assert (done.stdout, done.stderr) == ("2\n", "")
+def test_who_ends_early_ends_the_rest(source):
+    begun = []
+
+    def fails(part):
+        begun.append(part)
+        if part == source.parts[0]:
+            raise DataError("cannot be read")
+        return part
+
+    with pytest.raises(DataError, match="cannot be read"):
+        list(Workers(2).map(fails, source.parts))
+    assert len(begun) <= 4
+    assert not [thread for thread in threading.enumerate() if thread.name.startswith("ThreadPoolExecutor")]
 
 
-def test_a_part_that_no_process_survives_is_told(source, counting):
-    with pytest.raises(DataError, match=r"died 3 times: is there memory enough for so many workers\?"):
-        total(Workers(2), working(always_die, counting), source)
-
-
-@pytest.mark.parametrize("error", [EOFError("unexpected EOF"), ConnectionResetError()])
-def test_the_death_of_the_process_that_starts_the_others_costs_another_start(
-    source, counting, here, monkeypatch, error
-):
-    executor, submitted = concurrent.futures.ProcessPoolExecutor, []
-    submit = executor.submit
-
-    def dies_once(self, *given):
-        submitted.append(given)
-        if len(submitted) == 2:
-            raise error
-        return submit(self, *given)
-
-    monkeypatch.setattr(executor, "submit", dies_once)
-    assert total(Workers(2), working(count_part, counting), source) == here
-
-
-def test_bad_data_in_a_process_is_told_as_here(source, counting):
+def test_bad_data_in_a_thread_is_told_as_here(source, counting):
     source.parts[4].unlink()
     with pytest.raises(DataError, match=r"0004\.csv: cannot be read: No such file or directory"):
         total(Workers(2), working(count_part, counting), source)
-
-
-@pytest.mark.parametrize("n_processes", [1, 2])
-def test_an_interrupted_run_is_taken_up_and_ends_with_the_same_bytes(source, counting, here, told, n_processes):
-    kept = Path(told).with_name("out.counts")
-    with pytest.raises(KeyboardInterrupt):
-        total(Workers(kept=kept), working(stop_at, "0004.csv", told, counting), source)
-    assert len(list(kept.iterdir())) == 4
-    assert sum(told_of(told).values()) == 4
-    resumed = Workers(n_processes, kept=kept, resume=True)
-    assert total(resumed, working(count_and_tell, told, counting), source) == here
-    assert told_of(told) == {f"{number:04}.csv": 1 for number in range(N_PARTS)}
-    assert not kept.exists()
-
-
-def test_what_was_kept_of_a_changed_part_or_another_question_is_not_taken(tmp_path, source, counting, told):
-    kept = tmp_path / "out.counts"
-    for key, changed, again in (("key", False, 0), ("key", True, 1), ("another key", False, 4)):
-        with pytest.raises(KeyboardInterrupt):
-            total(Workers(kept=kept), working(stop_at, "0004.csv", told, counting), source)
-        if changed:
-            source.parts[1].write_text(source.parts[1].read_text().replace("pill", "drip"))
-        for path in (tmp_path / "told").iterdir():
-            path.unlink()
-        expected = total(Workers(), working(count_part, counting), source)
-        resumed = Workers(kept=kept, resume=True)
-        assert total(resumed, working(count_and_tell, told, counting), source, key) == expected
-        assert sum(told_of(told).values()) == N_PARTS - 4 + again
-        for path in (tmp_path / "told").iterdir():
-            path.unlink()
-
-
-def test_without_resume_nothing_is_taken_and_a_broken_file_never_is(tmp_path, source, counting, here, told):
-    kept = tmp_path / "out.counts"
-    for resume, broken in ((False, False), (True, True)):
-        with pytest.raises(KeyboardInterrupt):
-            total(Workers(kept=kept), working(stop_at, "0004.csv", told, counting), source)
-        for path in (tmp_path / "told").iterdir():
-            path.unlink()
-        if broken:
-            for path in kept.iterdir():
-                path.write_bytes(path.read_bytes()[:100])
-        again = Workers(kept=kept, resume=resume)
-        assert total(again, working(count_and_tell, told, counting), source) == here
-        assert told_of(told) == {f"{number:04}.csv": 1 for number in range(N_PARTS)}
-        for path in (tmp_path / "told").iterdir():
-            path.unlink()
 
 
 @pytest.fixture
@@ -229,6 +139,15 @@ def test_a_worker_of_a_cluster_that_is_killed_costs_a_retry(source, counting, he
         workers = Workers(cluster=scheduler.scheduler_address)
         assert total(workers, working(die_at, "0003.csv", told, counting), source) == here
     assert sorted(told_of(told)) == [f"{number:04}.csv" for number in range(N_PARTS)]
+
+
+@CLUSTER
+def test_a_part_that_no_worker_of_a_cluster_survives_is_told(source, counting, told, local_cluster):
+    config = pytest.importorskip("dask").config
+    with config.set({"distributed.scheduler.allowed-failures": 0}), local_cluster(processes=True) as scheduler:
+        workers = Workers(cluster=scheduler.scheduler_address)
+        with pytest.raises(DataError, match=r"\.csv: the workers of the cluster that read it died: "):
+            total(workers, working(die_at, "0000.csv", told, counting), source)
 
 
 @pytest.fixture
@@ -427,32 +346,21 @@ def test_bad_rows_that_a_cluster_finds_are_told_with_their_whole_path(tmp_path, 
     assert said[-1] == "policysim: ... and 280 more"
 
 
+@pytest.mark.parametrize("n_workers", ["1", "2"])
 @pytest.mark.usefixtures("source")
-def test_who_interrupts_a_count_is_told_how_to_go_on(tmp_path, monkeypatch, capsys):
-    asked = ["compare", str(tmp_path / "study.toml"), "--out", str(tmp_path / "out"), "--workers", "1"]
-    done = []
+def test_an_interrupted_count_leaves_nothing(tmp_path, monkeypatch, capsys, n_workers):
+    monkeypatch.chdir(tmp_path)
+    before = sorted(tmp_path.rglob("*"))
 
     def stop(counting, part):
-        if len(done) == 3:
+        if part.name == "0003.csv":
             raise KeyboardInterrupt
-        done.append(part)
         return count_part(counting, part)
 
     monkeypatch.setattr("policysim.logs.counted_log.count_part", stop)
-    assert main(asked) == 130
-    assert capsys.readouterr().err == (
-        "policysim: interrupted; no result was written; with --resume the same command takes the files that were done\n"
-    )
-    assert len(list((tmp_path / "out.counts").iterdir())) == 3
-    assert not (tmp_path / "out").exists()
-
-
-def test_another_file_in_the_folder_of_what_is_kept_stays(tmp_path, source, counting, here):
-    kept = tmp_path / "out.counts"
-    kept.mkdir()
-    (kept / "mine.npz").touch()
-    assert total(Workers(kept=kept), working(count_part, counting), source) == here
-    assert [path.name for path in kept.iterdir()] == ["mine.npz"]
+    assert main(["compare", "study.toml", "--out", "out", "--workers", n_workers]) == 130
+    assert capsys.readouterr().err == "policysim: interrupted; nothing was written\n"
+    assert sorted(tmp_path.rglob("*")) == before
 
 
 def test_options_that_cannot_be(tmp_path, capsys):
@@ -460,7 +368,6 @@ def test_options_that_cannot_be(tmp_path, capsys):
     for options, said in (
         (["--workers", "0"], "--workers must be a whole number >= 1, got '0'"),
         (["--workers", "2", "--cluster", "a:1"], "--workers does not go with --cluster, which has workers of its own"),
-        (["--resume"], "--resume only goes with --workers or --cluster"),
     ):
         assert main(["compare", study, *options]) == 2
         assert capsys.readouterr().err == f"policysim: {said}\n"
@@ -473,5 +380,5 @@ def test_sums_of_counts_do_not_overflow():
     kinds = Kinds([])
     row = np.zeros((1, 5), dtype=np.int64)
     for _ in range(3):
-        kinds.add(row, np.array([2**61]))
-    assert kinds.sorted()[1].tolist() == [3 * 2**61]
+        kinds.add(Counted.of(row, np.array([2**61])))
+    assert kinds.arrays()[1].tolist() == [3 * 2**61]

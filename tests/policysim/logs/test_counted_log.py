@@ -1,13 +1,13 @@
 """Logs in many files, counted: the same numbers whatever the files, those of the rows, and what cannot be counted."""
 
-import errno
 import json
-import os
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 from parts_work import log_rows, write_parts
 
@@ -16,12 +16,11 @@ from policysim.files.bad_rows import DataError
 from policysim.files.many_files import is_many, parts_of
 from policysim.files.workers import Workers
 from policysim.logs import counted_log, kinds
-from policysim.logs.counted_log import count_log, open_log, require_countable, require_countable_model
+from policysim.logs.counted_log import count_log, each_once, open_log, require_countable, require_countable_model
 from policysim.logs.kinds import Kinds
 from policysim.logs.load_log import load_log
 from policysim.logs.log_source import OUTCOME_MODELS, TABLE
 from policysim.logs.outcome_models import fit_to_log
-from policysim.question import OutputError
 from policysim.question.protocol import UsageError
 from policysim.study.study_problem import indicators
 from policysim.study.study_reader import load_study
@@ -81,6 +80,36 @@ def test_counts_are_those_of_the_rows(tmp_path, in_one_file):
         in_one_file.n_untreated,
     )
     assert log.data.n_patients == in_one_file.data.n_patients
+
+
+def test_each_row_is_counted_once_whatever_its_columns_hold():
+    rng = np.random.default_rng(0)
+    texts = pd.Series(rng.choice(["1", "1.0", "", "a,b", "x\ny"], 500)).where(rng.random(500) < 0.8, None)
+    numbers = pd.Series(rng.choice([0.0, 1.5, -2.0, np.nan], 500))
+    whole = pd.Series(rng.integers(-(2**62), 2**62, 3)[rng.integers(3, size=500)])
+    # Two chunks, whose dictionaries differ.
+    chunks = [
+        pa.Table.from_pandas(pd.DataFrame({"t": texts[part], "n": numbers[part], "w": whole[part]}))
+        for part in (slice(200), slice(200, 500))
+    ]
+    rows = pa.concat_tables([chunk.set_column(0, "t", chunk["t"].dictionary_encode()) for chunk in chunks])
+    found, counts = each_once(rows)
+    expected = Counter(tuple(map(repr, row.values())) for row in rows.to_pylist())
+    assert dict(zip((tuple(map(repr, row.values())) for row in found.to_pylist()), counts, strict=True)) == expected
+
+
+@pytest.mark.parametrize(("column", "value"), [("cured", [0, 1]), ("ill", {"no": 1})])
+def test_a_column_of_lists_is_refused_as_among_rows(tmp_path, column, value):
+    frame = FRAME.copy()
+    frame[column] = [value] * len(frame)
+    source = load_study(write_parts(tmp_path, frame, 1, "parquet")).log
+    said = []
+    for read in (load_log, lambda source: count_log(source, Workers())):
+        with pytest.raises(DataError) as refused:
+            read(source)
+        said.append(str(refused.value))
+    assert said[0] == said[1]
+    assert "must hold one number, text, truth value or time in each row" in said[0]
 
 
 def test_rows_without_a_treatment_are_left_out_and_counted(tmp_path):
@@ -206,19 +235,6 @@ def test_a_file_that_vanishes_changes_or_cannot_be_read_is_named(tmp_path, monke
     part.unlink()
     with pytest.raises(DataError, match=r"0001\.csv: cannot be read: No such file or directory"):
         count_log(source, Workers())
-
-
-def test_a_disk_that_fills_is_told_and_leaves_no_half_file(tmp_path, monkeypatch):
-    source = load_study(write_parts(tmp_path, FRAME, 3)).log
-    kept = tmp_path / "out.counts"
-
-    def full(_):
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-    monkeypatch.setattr("policysim.files.whole_folders.os.fsync", full)
-    with pytest.raises(OutputError, match=r"cannot write to .*out\.counts: No space left on device"):
-        count_log(source, Workers(kept=kept))
-    assert not kept.exists()
 
 
 def test_too_many_kinds_of_patients_are_refused(tmp_path, monkeypatch):

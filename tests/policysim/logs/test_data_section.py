@@ -64,6 +64,32 @@ def test_defaults(read_section, section):
     assert source.utility_range == (0.0, 1.0)
 
 
+ARMS = '[data.treatments]\n0 = "wait"\n1 = "drug"\n[data.features]'
+
+
+def test_a_ratio_of_a_randomisation_is_in_the_order_of_the_treatments(read_section, section):
+    text = section.replace("[data.features]", ARMS)
+    assert read_section(text.replace('"equal"', "{ drug = 2.5, wait = 1 }")).propensity == (1.0, 2.5)
+    assert read_section(text.replace('"equal"', '"arm shares"')).propensity == "arm shares"
+
+
+@pytest.mark.parametrize(
+    ("ratio", "said"),
+    [
+        ("{ wait = 1 }", "data.propensity: has no number for the treatment 'drug'"),
+        ("{ wait = 1, drug = 0 }", "data.propensity.drug: must be > 0, got 0"),
+        ("{ wait = 1, drug = -2 }", "data.propensity.drug: must be > 0, got -2"),
+        ("{ wait = 1, drug = inf }", "data.propensity.drug: must be a number within ±1e+50, got inf"),
+        ("{ wait = 1, drugs = 2 }", "data.propensity.drugs: unknown treatment 'drugs'; did you mean 'drug'?"),
+        ("{}", "data.propensity: has no number for the treatment 'wait'"),
+    ],
+)
+def test_a_ratio_that_cannot_be_is_told_with_its_line(read_section, section, ratio, said):
+    with pytest.raises(InputFileError) as error:
+        read_section(section.replace("[data.features]", ARMS).replace('"equal"', ratio))
+    assert any(f"study.toml:5: {said}" in line for line in str(error.value).splitlines()), str(error.value)
+
+
 FOLLOWED = 'time = "days"\nevent = "relapse"\nhorizon = 365'
 
 
@@ -127,6 +153,8 @@ def test_the_default_range_is_that_of_outcomes_within_0_and_1():
         ('treatment = "arm"', "", 1, "data: treatment is missing"),
         ('treatment = "arm"', 'treatment = ""', 4, "data.treatment: must not be empty"),
         ('treatment = "arm"', 'treatmemt = "arm"', 4, "unknown key 'treatmemt'; did you mean 'treatment'?"),
+        ('"equal"', "{ a = 1, b = 2 }", 5, "data.propensity: a ratio needs [data.treatments], whose names it has"),
+        ('"equal"', '{ a = 1, c = "2" }', 5, "data.propensity.c: must be a number, got '2'"),
         ("{ success = 1.0 }", "{}", 6, "data.outcome: needs a column with a weight other than 0"),
         ("{ success = 1.0 }", "{ success = 0 }", 6, "data.outcome: needs a column with a weight other than 0"),
         (

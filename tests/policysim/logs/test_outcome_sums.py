@@ -12,7 +12,7 @@ from policysim.files.bad_rows import DataError
 from policysim.files.workers import Workers
 from policysim.logs import kinds
 from policysim.logs.counted_log import count_log
-from policysim.logs.kinds import N_SUMS, Kinds, stand_ins, sums_of, without_last
+from policysim.logs.kinds import N_SUMS, Counted, Kinds, stand_ins, sums_of, without_last
 from policysim.logs.load_log import load_log
 from policysim.logs.log_source import TABLE
 from policysim.study.study_reader import load_study
@@ -34,9 +34,9 @@ def of_patients(values, n_parts=1):
     total = Kinds(["days"])
     for part in np.array_split(rows, n_parts):
         own = Kinds(["days"])
-        own.add(part, np.ones(len(part), dtype=np.int64))
-        total.add(*own.sorted())
-    return total.sorted()
+        own.add(Counted.of(part, np.ones(len(part), dtype=np.int64)))
+        total.add(own.counted())
+    return total
 
 
 @pytest.fixture
@@ -102,19 +102,20 @@ def test_kinds_of_odd_outcomes_are_the_same_in_any_parts(few, most, n_parts):
         [np.repeat(ODD, 3), rng.normal(size=300) * 10.0, -rng.random(300), rng.integers(9, size=99)]
     )
     whole = of_patients(values)
-    assert whole.dropped[0] > 0
+    assert whole.counted().dropped > 0
     mixed = rng.permutation(len(values) // 3)
     # Whole triples, since every third patient is of the same kind but for outcomes.
     other = of_patients(values.reshape(-1, 3)[mixed].ravel(), n_parts)
-    for mine, theirs in zip(whole, other, strict=True):
+    assert other.counted().dropped == whole.counted().dropped
+    for mine, theirs in zip(whole.arrays(), other.arrays(), strict=True):
         assert mine.tobytes() == theirs.tobytes()
 
 
 def test_outcomes_of_few_values_stay_whole_beside_one_of_many(few):
     few(60)
     values = np.concatenate([np.arange(30.0), np.random.default_rng(0).random(300), [np.nan] * 30])
-    found = of_patients(values)
-    _, made, counts = stand_ins(found.kinds[:, [5]], found.counts, found.sums[N_SUMS:])
+    kinds, counts, sums = of_patients(values).arrays()
+    _, made, counts = stand_ins(kinds[:, [5]], counts, sums[N_SUMS:])
     assert counts[np.isnan(made[:, 0])].sum() == 30
     for whole in (0.0, 1.0):
         assert counts[made[:, 0] == whole].sum() == 1
@@ -123,7 +124,7 @@ def test_outcomes_of_few_values_stay_whole_beside_one_of_many(few):
 def test_more_kinds_than_can_be_held_are_refused_also_where_outcomes_are_summed(few):
     few(20)
     with pytest.raises(DataError, match=r"different values so far, of outcomes different magnitudes: record 3, "):
-        of_patients(np.ldexp(1.0, np.arange(-900, 900, 30)))
+        of_patients(np.ldexp(1.0, np.arange(-900, 900, 30))).arrays()
 
 
 def log_of_costs(n_rows=3000):

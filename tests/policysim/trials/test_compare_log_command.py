@@ -176,7 +176,7 @@ def made(tmp_path, monkeypatch):
         columns = {"age": age, "sex": sex, "arm": np.where(arm == 1, "b", "a"), "success": success}
         pd.DataFrame(columns).to_csv(tmp_path / "trial.csv", index=False)
         (tmp_path / "trial.toml").write_text(
-            f'[data]\nfile = "trial.csv"\ntreatment = "arm"\npropensity = "{propensity}"\noutcome.success = 1.0\n'
+            f'[data]\nfile = "trial.csv"\ntreatment = "arm"\npropensity = {propensity}\noutcome.success = 1.0\n'
             "[data.treatments]\na = 'a'\nb = 'b'\n"
             "[data.features]\nage = { cuts = [45, 60] }\nsex = { levels = [0, 1] }\n"
             "[compare]\npolicies = ['randomized-response', 'best-fixed']\n"
@@ -201,8 +201,8 @@ def verdicts(folder, capsys):
 @pytest.mark.parametrize(
     ("data", "warned"),
     [
-        (("estimate", lambda age, _: np.where(age >= 60, 0, 0.5)), "no overlap, age ≥ 60: nobody got b"),
-        (("equal", lambda _, sex: 0.3 + 0.4 * sex), "depends on sex"),
+        (('"estimate"', lambda age, _: np.where(age >= 60, 0, 0.5)), "no overlap, age ≥ 60: nobody got b"),
+        (('"equal"', lambda _, sex: 0.3 + 0.4 * sex), "depends on sex"),
     ],
 )
 def test_nothing_is_told_beside_a_warning_that_no_interval_covers(made, capsys, data, warned):
@@ -223,11 +223,27 @@ def test_nothing_is_told_beside_a_warning_that_no_interval_covers(made, capsys, 
 @pytest.mark.usefixtures("blank_drawings")
 @pytest.mark.parametrize("propensity", ["equal", "estimate"])
 def test_a_gain_is_told_where_nothing_is_wrong(made, capsys, propensity):
-    document, told = verdicts(made(propensity, lambda age, _: np.full(len(age), 0.5)), capsys)
+    document, told = verdicts(made(f'"{propensity}"', lambda age, _: np.full(len(age), 0.5)), capsys)
     assert told["private choice"] == told["each's best"] == "better"
     assert document["policies"][0]["surely_from"] == 5
     # What no data can show is told first where propensities are estimated, and only there.
     assert ("warnings" in document) == ("e-value" in document) == (propensity == "estimate")
+
+
+@pytest.mark.usefixtures("blank_drawings")
+@pytest.mark.parametrize(
+    ("propensity", "said"),
+    [("{ b = 2, a = 1 }", "randomised 1:2"), ('"arm shares"', "randomised (probabilities: arm shares)")],
+)
+def test_an_unequal_lot_is_named_and_a_gain_told_beside_it(made, capsys, propensity, said):
+    folder = made(propensity, lambda age, _: np.full(len(age), 2 / 3))
+    document, told = verdicts(folder, capsys)
+    assert told["private choice"] == told["each's best"] == "better"
+    assert not {"warnings", "e-value"} & set(document)
+    _, printed = compare(folder, capsys, "--epsilon", "5")
+    line = f"900 patients, {said}. Success: "
+    assert line in printed.out
+    assert line in re.sub("<[^>]*>", "", page_of(folder))
 
 
 def test_too_few_patients_are_no_error_that_no_interval_covers():
