@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 from scipy.stats import chi2_contingency, chisquare
 
-from policies.arrays import FloatArray, IntArray
+from policies.arrays import ROUNDING, FloatArray, IntArray
 from policysim.logs.load_log import Log
 from policysim.logs.log_frame import LoggedData, averaged
 from policysim.logs.log_source import EQUAL, ESTIMATE, LogSource
@@ -58,32 +58,47 @@ def calibration_of(log: Log, study: LoggedStudy) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["line", "predicted", "value", "low", "high", "patients"])
 
 
-def balance_of(log: Log) -> pd.DataFrame:
+def balance_of(log: Log, *, products: bool = False) -> pd.DataFrame:
     """How different the arms' patients are, before and after weighting by inverse propensities.
 
     The standardised difference of two arms is that of their means over the root of the mean of their variances, those
     before weighting (Austin 2009, Balance diagnostics for comparing the distribution of baseline covariates). Of a
     feature with levels each is a share; the largest over all pairs of arms counts.
 
+    Parameters
+    ----------
+    products : bool, optional
+        Whether products of each two of them are compared, too: where propensities are estimated, what decided on
+        treatment may be two features together.
+
     Returns
     -------
     DataFrame
         `feature`, `level` ("" for the number itself of a feature that was cut), `before`, `after`.
     """
-    data, rows = log.data, []
-    arms = [data.actions == arm for arm in range(data.n_actions) if (data.actions == arm).any()]
-    for feature, level, values in _columns(log):
-        plain = [averaged(values[own], data.of(own).counts) for own in arms]
-        variances = [averaged((values[own] - m) ** 2, data.of(own).counts) for own, m in zip(arms, plain, strict=True)]
-        weighted = [float(np.average(values[own], weights=_weights(data.of(own)))) for own in arms]
-        apart = []
-        for one, other in combinations(range(len(arms)), 2):
-            spread = np.sqrt((variances[one] + variances[other]) / 2)
-            both = (plain[one] - plain[other], weighted[one] - weighted[other])
-            apart.append([abs(each) / spread if spread > 0 else 0.0 for each in both])
-        before, after = np.max(apart, axis=0).tolist() if apart else (0.0, 0.0)
-        rows.append((feature, level, before, after))
-    return pd.DataFrame(rows, columns=["feature", "level", "before", "after"])
+    data, columns = log.data, list(_columns(log))
+    names = [(feature, level) for feature, level, _ in columns]
+    values = np.column_stack([each for *_, each in columns])
+    if products:
+        one, other = np.triu_indices(len(names), 1)
+        apart = np.array([names[i][0] != names[j][0] for i, j in zip(one, other, strict=True)])
+        centred = values - averaged(values, data.counts)
+        values = np.hstack([values, centred[:, one[apart]] * centred[:, other[apart]]])
+        words = [": ".join(filter(None, name)) for name in names]
+        names += [(f"{words[i]} × {words[j]}", "") for i, j in zip(one[apart], other[apart], strict=True)]
+    arms = [data.of(data.actions == arm) for arm in range(data.n_actions)]
+    rows = [values[data.actions == arm] for arm in range(data.n_actions)]
+    plain = [averaged(own, arm.counts) for own, arm in zip(rows, arms, strict=True) if len(own)]
+    squares = [averaged(own**2, arm.counts) for own, arm in zip(rows, arms, strict=True) if len(own)]
+    weighted = [_weights(arm) @ own / _weights(arm).sum() for own, arm in zip(rows, arms, strict=True) if len(own)]
+    largest = np.zeros((2, len(names)))
+    for i, j in combinations(range(len(plain)), 2):
+        variance = (squares[i] - plain[i] ** 2 + squares[j] - plain[j] ** 2) / 2
+        apart = np.abs([plain[i] - plain[j], weighted[i] - weighted[j]])
+        spread = np.sqrt(np.where(variance > ROUNDING, variance, np.inf))
+        np.maximum(largest, apart / spread, out=largest)
+    found = pd.DataFrame(names, columns=["feature", "level"])
+    return found.assign(before=largest[0], after=largest[1])
 
 
 def _columns(log: Log) -> Iterator[tuple[str, str, FloatArray]]:
@@ -97,6 +112,22 @@ def _columns(log: Log) -> Iterator[tuple[str, str, FloatArray]]:
         mine = codes[log.records]
         for level, label in list(enumerate(labels))[1 if len(labels) == 2 else 0 :]:
             yield name, str(label), (mine == level).astype(np.float64)
+
+
+# Beyond it arms are called imbalanced (Austin 2009).
+IMBALANCE = 0.1
+
+
+def imbalance_by_chance(data: LoggedData) -> float:
+    """The chance that some two arms differ by more than `IMBALANCE` in one feature, were treatment by lot.
+
+    The standardised difference of arms i and j is then about normal with variance 1 / n_i + 1 / n_j, n the effective
+    sample sizes of their weights: a simulation with a fixed seed.
+    """
+    weights = [_weights(data.of(data.actions == arm)) for arm in range(data.n_actions)]
+    sizes = np.array([each.sum() ** 2 / (each @ each) for each in weights if len(each)])
+    draws = np.random.default_rng(0).normal(size=(20_000, len(sizes))) / np.sqrt(sizes)
+    return float((np.ptp(draws, axis=1) > IMBALANCE).mean())
 
 
 def propensities_of(data: LoggedData) -> pd.DataFrame:

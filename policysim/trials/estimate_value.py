@@ -5,7 +5,7 @@ Cross-fitting: each row's reward is predicted by a model that was fitted without
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from numbers import Integral
 from typing import Any, NamedTuple
@@ -18,7 +18,7 @@ from policysim.files.bad_rows import DataError
 from policysim.logs.log_frame import LoggedData, averaged, check_seed, one_of
 from policysim.logs.outcome_models import FEWEST_ROWS, OutcomeModel, check_outcome_model, fit_to_log
 from policysim.question.protocol import SILENT, Progress
-from policysim.study.checks import UPPER, Z
+from policysim.study.checks import UPPER
 from policysim.trials.estimators import (
     MODEL_BIAS,
     ImportanceWeights,
@@ -98,8 +98,7 @@ def cross_fit(
     ValueError
         For an unknown model, rewards that it cannot take, or folds or a seed out of range.
     """
-    if isinstance(folds, bool) or not isinstance(folds, Integral) or not 2 <= folds <= log.n_rows:
-        raise ValueError(f"folds must be from 2 to the number of rows ({log.n_rows:,}), got folds={folds!r}.")
+    check_folds(folds, log.n_rows)
     check_seed(seed)
     check_outcome_model(outcome_model, log.known.rewards)
     fold_of: IntArray = np.random.default_rng(seed).permutation(log.n_rows) % int(folds) if dealt is None else dealt
@@ -116,6 +115,15 @@ def cross_fit(
         progress.advance()
     thin = tuple(np.flatnonzero(fewest < FEWEST_ROWS).tolist())
     return CrossFit(covariates, fold_of, tuple(models), predictions, thin, log.counts)
+
+
+FOLDS = 5  # where nobody says how many
+
+
+def check_folds(folds: int, n_rows: int) -> None:
+    """ValueError unless there can be so many folds of the rows."""
+    if isinstance(folds, bool) or not isinstance(folds, Integral) or not 2 <= folds <= n_rows:
+        raise ValueError(f"folds must be from 2 to the number of rows ({n_rows:,}), got folds={folds!r}.")
 
 
 def direct_method(probabilities: FloatArray, fitted: CrossFit) -> tuple[float, float]:
@@ -211,25 +219,21 @@ class Estimator:
         caveats = weight_caveats(weights, clip) + spread_caveats(found)
         return Estimated(found.mean, found.standard_error, found.quantile, caveats)
 
-    def differences(
+    def difference(
         self,
         log: LoggedData,
         probabilities: FloatArray,
-        others: Iterable[FloatArray],
+        other: FloatArray,
         fitted: CrossFit | None,
         clip: float | None,
-    ) -> tuple[list[tuple[float, float]], int]:
-        """The value of a policy minus that of each other, with standard errors, and how many numbers each is a mean of.
-
-        The errors are made wider where rows are skewed (`Moments.quantile`).
-        """
-
-        def of(table: FloatArray) -> FloatArray:
-            return self.contributions(log, table, importance_weights(log, table, clip), fitted)
-
-        own = of(probabilities)
-        found = [moments(own - of(other), log.counts) for other in others]
-        return [(each.mean, each.standard_error * each.quantile / Z) for each in found], log.n_patients
+    ) -> tuple[float, float, float]:
+        """The value of a policy minus that of another, its standard error, and how many of these its interval has."""
+        mine, its = (
+            self.contributions(log, table, importance_weights(log, table, clip), fitted)
+            for table in (probabilities, other)
+        )
+        found = moments(mine - its, log.counts)
+        return found.mean, found.standard_error, found.quantile
 
     def _needed(self, fitted: CrossFit | None) -> CrossFit:
         if fitted is None:
@@ -254,17 +258,16 @@ class DirectMethod(Estimator):
         quantile = float(stdtrit(len(model.models) - 1, UPPER))
         return Estimated(value, error, quantile, [*spread_caveats(Moments(log.n_patients, value, error)), MODEL_BIAS])
 
-    def differences(
+    def difference(
         self,
         log: LoggedData,
         probabilities: FloatArray,
-        others: Iterable[FloatArray],
+        other: FloatArray,
         fitted: CrossFit | None,
         clip: float | None,
-    ) -> tuple[list[tuple[float, float]], int]:
-        """The direct method of the difference of probabilities, which it is linear in; a mean over the folds."""
-        model = self._needed(fitted)
-        return [direct_method(probabilities - other, model) for other in others], len(model.models)
+    ) -> tuple[float, float, float]:
+        """The direct method of the difference of probabilities, which it is linear in."""
+        return self.estimate(log, probabilities - other, importance_weights(log, other), fitted, clip)[:3]
 
 
 ESTIMATORS = {

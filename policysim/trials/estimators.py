@@ -48,22 +48,17 @@ class Moments:
         return Z * (1 + max(0.0, skewed - (Z**2 - 3) / 12 * self.kurtosis + (Z**2 + 1) / 4) / self.n)
 
     @property
-    def widened_error(self) -> float:
-        """The standard error that, with Student's t, gives `interval`; NaN for fewer than two numbers."""
-        if self.n < 2:
-            return np.nan
-        by_t = float(stdtrit(self.n - 1, UPPER))
-        return self.standard_error * max(by_t, self.quantile) / by_t
-
-    @property
-    def interval(self) -> tuple[float, float]:
-        """The 95 % interval by Student's t, and further where numbers are skewed; (NaN, NaN) for fewer than two.
+    def reach(self) -> float:
+        """The same by Student's t, and further where numbers are skewed; NaN for fewer than two numbers.
 
         Of a rare outcome, intervals by Student's t cover less than 90 % (benchmarks/offpolicy.py --coverage).
         """
-        if self.n < 2:
-            return np.nan, np.nan
-        reach = max(float(stdtrit(self.n - 1, UPPER)), self.quantile) * self.standard_error
+        return max(float(stdtrit(self.n - 1, UPPER)), self.quantile) if self.n > 1 else np.nan
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """The 95 % interval; (NaN, NaN) for fewer than two numbers."""
+        reach = self.reach * self.standard_error
         return self.mean - reach, self.mean + reach
 
 

@@ -47,8 +47,8 @@ from policysim.logs.read_log import NoPropensityError, read_log
 from policysim.question.protocol import SILENT, Progress
 from policysim.study.checks import Agreement
 from policysim.study.declared import LoggedStudy, ScenarioStudy
-from policysim.trials.arms import ArmDifference, arm_means, difference_from_best_arm
-from policysim.trials.estimate_value import CrossFit, cross_fit, estimate_value, estimator_named
+from policysim.trials.arms import ArmDifference, arm_means, difference_from_one_arm
+from policysim.trials.estimate_value import FOLDS, CrossFit, check_folds, cross_fit, estimate_value, estimator_named
 from policysim.trials.estimators import OffPolicyEstimate, importance_weights
 from policysim.trials.holes import where_caveats
 from policysim.trials.outside_policy import AllowedTreatments, OutsidePolicy
@@ -165,7 +165,7 @@ def evaluate_log(
     if allowed is not None:
         allowed.require(policy, data)
     rows = LogToEvaluate(table, data, known, tuple(known.columns), (0,) * data.n_actions, REFUSE, len(log))
-    rows, _, fitted = cross_fitted(rows, estimator, outcome_model, folds=folds, seed=seed)
+    rows, _, _, fitted = in_folds(rows, estimator, outcome_model, folds=folds, seed=seed)
     return estimated(rows, policy, estimator, fitted, clip)
 
 
@@ -352,7 +352,7 @@ class PolicyOnLog:
     estimate : OffPolicyEstimate
         The policy's value.
     difference : ArmDifference
-        From the best single arm.
+        From one arm for all, chosen on other folds.
     agreement : Agreement or None
         The estimate beside the exact value, where that is known.
     contraindicated : mapping of str to int
@@ -405,7 +405,7 @@ def evaluate_policy(
         mask = allowed.mask
         numbers = summed((~mask).astype(np.float64), log.data.counts).tolist()
         contraindicated = {name: int(number) for name, number in zip(names, numbers, strict=True) if number}
-    log, rows, fitted = cross_fitted(log, estimator, outcome_model, seed=seed, progress=progress)
+    log, rows, dealt, fitted = in_folds(log, estimator, outcome_model, seed=seed, progress=progress)
     probabilities, mask = probabilities[rows], None if mask is None else mask[rows]
     estimate = estimated(log, probabilities, estimator, fitted, clip)
     agreement = None
@@ -416,15 +416,15 @@ def evaluate_policy(
     return PolicyOnLog(
         arms=arm_means(log.data),
         estimate=estimate,
-        difference=difference_from_best_arm(
-            log.data, probabilities, mask, estimator=estimator, fitted=fitted, clip=clip
+        difference=difference_from_one_arm(
+            log.data, probabilities, dealt, mask, estimator=estimator, fitted=fitted, clip=clip
         ),
         agreement=agreement,
         contraindicated=contraindicated,
     )
 
 
-def cross_fitted(
+def in_folds(
     log: LogToEvaluate,
     estimator: str,
     outcome_model: str,
@@ -432,32 +432,28 @@ def cross_fitted(
     folds: int | None = None,
     seed: int,
     progress: Progress = SILENT,
-) -> tuple[LogToEvaluate, IntArray, CrossFit | None]:
-    """The log as an estimator takes it, which of its rows these are, and outcome models; None for one without.
+) -> tuple[LogToEvaluate, IntArray, IntArray, CrossFit | None]:
+    """The log in folds, which of its rows these are, the fold of each, and outcome models; None for one without.
 
     The patients of a counted log are dealt among the folds, so that a row may become several. By default there are as
     many folds as the estimator wants, or as there are patients.
     """
-    kind, data, rows = estimator_named(estimator), log.data, np.arange(log.data.n_rows)
-    if not kind.needs_model:
-        return log, rows, None
-    check_outcome_model(outcome_model, data.known.rewards, log.table)
-    folds = min(kind.folds, data.n_patients) if folds is None else folds
-    dealt = None
-    if data.counts is not None:
-        data, rows, dealt = data.dealt(folds, np.random.default_rng(seed))
+    kind, needs_model = estimator_named(estimator), estimator_named(estimator).needs_model
+    if needs_model:
+        check_outcome_model(outcome_model, log.data.known.rewards, log.table)
+    folds = min(kind.folds or FOLDS, log.data.n_patients) if folds is None else folds
+    check_folds(folds, log.data.n_rows if log.data.counts is None else log.data.n_patients)
+    data, rows, dealt = log.data.dealt(folds, np.random.default_rng(seed))
+    if data is not log.data:
         looked_at = None if log.looked_at is None else log.looked_at.iloc[rows]
         log = replace(log, data=data, known=log.known.iloc[rows], looked_at=looked_at)
+    if not needs_model:
+        return log, rows, dealt, None
+    covariates = covariate_matrix(log.known[list(log.predictors)])
     fitted = cross_fit(
-        data,
-        covariate_matrix(log.known[list(log.predictors)]),
-        outcome_model=outcome_model,
-        folds=folds,
-        seed=seed,
-        dealt=dealt,
-        progress=progress,
+        data, covariates, outcome_model=outcome_model, folds=folds, dealt=dealt, seed=seed, progress=progress
     )
-    return log, rows, fitted
+    return log, rows, dealt, fitted
 
 
 def estimated(

@@ -157,13 +157,17 @@ def tables_of(study: LoggedStudy, log: Log, comparison: pd.DataFrame, doubts: Lo
         "comparison": comparison,
         "patients": pd.DataFrame(patients.items(), columns=["what", "patients"]),
         "arms": arms_of(log, study.log),
-        "balance": balance_of(log),
+        "balance": balance_of(log, products=study.log.propensity == ESTIMATE),
         "calibration": calibration_of(log, study),
         "propensities": propensities_of(log.data),
         "censoring": pd.DataFrame(censored, columns=["arm", "patients", "censored", "followed"]),
         "policies": policies.reset_index(names="policy"),
         "heterogeneity": heterogeneity(log, study),
-        "power": power_of(float(now["difference_se"][Greedy.name]), log.data.n_patients, high - low),
+        "power": power_of(
+            float(now["difference_se"][Greedy.name]),
+            log.data.n_patients,
+            None if study.log.guessed_range else high - low,
+        ),
         "e-value": needed if study.log.propensity == ESTIMATE else needed.iloc[:0],
     }
 
