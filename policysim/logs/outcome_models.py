@@ -196,7 +196,7 @@ def _threads() -> Any:
 
 
 def _fit_stack(covariates: FloatArray, rewards: FloatArray, weights: FloatArray, seed: int) -> Predictor:
-    """The sum of three regressions, each with a weight >= 0, that predicts held-out rows best by least squares.
+    """What three regressions add to the mean, each with a weight >= 0: those that predict held-out rows best.
 
     Breiman 1996, Stacked regressions; van der Laan, Polley & Hubbard 2007, Super learner.
     """
@@ -205,10 +205,10 @@ def _fit_stack(covariates: FloatArray, rewards: FloatArray, weights: FloatArray,
     for fold, (place, name) in product(range(FOLDS), enumerate(STACK)):
         own, rest = folds == fold, folds != fold
         held_out[own, place] = _fit(name, covariates[rest], rewards[rest], weights[rest], seed=seed)(covariates[own])
-    root = np.sqrt(weights)
-    shares = nnls(held_out * root[:, None], rewards * root)[0]
+    root, mean = np.sqrt(weights), float(np.average(rewards, weights=weights))
+    shares = nnls((held_out - mean) * root[:, None], (rewards - mean) * root)[0]
     fits = [_fit(name, covariates, rewards, weights, seed=seed) for name in STACK]
-    return lambda rows: np.column_stack([predict(rows) for predict in fits]) @ shares
+    return lambda rows: mean + (np.column_stack([predict(rows) for predict in fits]) - mean) @ shares
 
 
 def _fit_ridge(covariates: FloatArray, rewards: FloatArray, weight: FloatArray, counts: IntArray | None) -> Predictor:

@@ -234,7 +234,7 @@ def log_caveats(log: Log, source: LogSource) -> LogCaveats:
     return LogCaveats(
         confounding=(ESTIMATED,) if source.propensity == ESTIMATE else (),
         allocation=tuple(_allocation(log)) if source.propensity == EQUAL else (),
-        overlap=tuple(where_caveats(data, by_lot, weights.raw, log.covariates)),
+        overlap=tuple(where_caveats(data, by_lot, log.covariates)),
         few=(*((few,) if weights.ess < SMALLEST_ESS else ()), *followed),
     )
 

@@ -49,7 +49,7 @@ from policysim.study.checks import Agreement
 from policysim.study.declared import LoggedStudy, ScenarioStudy
 from policysim.trials.arms import ArmDifference, arm_means, difference_from_one_arm
 from policysim.trials.estimate_value import FOLDS, CrossFit, check_folds, cross_fit, estimate_value, estimator_named
-from policysim.trials.estimators import OffPolicyEstimate, importance_weights
+from policysim.trials.estimators import OffPolicyEstimate
 from policysim.trials.holes import where_caveats
 from policysim.trials.outside_policy import AllowedTreatments, OutsidePolicy
 
@@ -461,6 +461,5 @@ def estimated(
 ) -> OffPolicyEstimate:
     """The value of a policy, (n_rows, k), with its warnings: first to which patients the log seems never to give it."""
     found = estimate_value(log.data, probabilities, estimator=estimator, fitted=fitted, clip=clip)
-    weights = importance_weights(log.data, probabilities)
-    where = where_caveats(log.data, probabilities, weights.raw, log.known if log.looked_at is None else log.looked_at)
+    where = where_caveats(log.data, probabilities, log.known if log.looked_at is None else log.looked_at)
     return replace(found, warnings=(*where, *found.warnings))
