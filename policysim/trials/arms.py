@@ -19,7 +19,7 @@ from policysim.logs.log_frame import LoggedData, averaged, summed
 from policysim.logs.log_source import EXCLUDE, LogSource, default_range
 from policysim.logs.outcome_models import FEWEST_ROWS
 from policysim.study.checks import Z
-from policysim.trials.estimate_value import CrossFit, estimator_named
+from policysim.trials.estimate_value import CrossFit, mean_of
 from policysim.trials.estimators import NOTHING, importance_weights, moments, overlap_caveats, snips
 
 
@@ -182,7 +182,8 @@ def difference_from_one_arm(
     groups = mask_classes(allowed)
     chosen = arms_elsewhere(data, folds, allowed, groups)
     one = np.eye(data.n_actions)[chosen]
-    value, error, quantile = estimator_named(estimator).difference(data, probabilities, one, fitted, clip)
+    found, quantile = mean_of(estimator, data, [probabilities, one], fitted, clip)
+    reach = quantile * found.standard_error
     told, warnings, names = [], [], np.array(data.names)
     for group in np.unique(groups):
         rows = groups == group
@@ -196,7 +197,7 @@ def difference_from_one_arm(
             warnings.append(f"too few rows got {data.names[arm]} ({n_rows}): the interval may be too narrow.")
     weights = importance_weights(data, one).raw
     warnings += [f"one arm for all: {each}" for each in overlap_caveats(data, averaged(one, data.counts), weights)]
-    return ArmDifference(value, (value - quantile * error, value + quantile * error), "; ".join(told), tuple(warnings))
+    return ArmDifference(found.mean, (found.mean - reach, found.mean + reach), "; ".join(told), tuple(warnings))
 
 
 def arms_elsewhere(data: LoggedData, folds: IntArray, allowed: BoolArray, groups: IntArray) -> IntArray:

@@ -5,9 +5,9 @@ Calibration of the scores, balance of the arms, propensities, as tables; and wha
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from itertools import combinations
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -181,62 +181,36 @@ ESTIMATED = (
 FEWEST_FOLLOWED = 10
 
 
-@dataclass(frozen=True)
-class LogCaveats:
+class LogCaveats(NamedTuple):
     """What may be wrong with a log, a sentence for each doubt.
 
-    Attributes
-    ----------
-    confounding, allocation, overlap, few : tuple of str
-        Estimated propensities; equal ones that do not look equal; treatments that some patients never get; too few
-        patients.
+    `errors` are signs of what no interval covers, doubtful allocation and treatments that some patients never get:
+    beside them nothing is told. `others` are confounding, as far as propensities are estimated, and too few patients.
     """
 
-    confounding: tuple[str, ...] = ()
-    allocation: tuple[str, ...] = ()
-    overlap: tuple[str, ...] = ()
-    few: tuple[str, ...] = ()
-
-    @property
-    def said(self) -> list[str]:
-        """All sentences."""
-        return [*self.confounding, *self.allocation, *self.overlap, *self.few]
-
-    @property
-    def not_covered(self) -> bool:
-        """Whether there are signs of errors that no interval covers: then none shows or excludes anything."""
-        return bool(self.overlap or self.allocation)
+    errors: Sequence[str] = ()
+    others: Sequence[str] = ()
 
 
 def log_caveats(log: Log, source: LogSource) -> LogCaveats:
-    """The doubts about a log: allocation, confounding, overlap, too few patients.
-
-    Parameters
-    ----------
-    log : Log
-        Read.
-    source : LogSource
-        What the study says about it.
-    """
+    """The doubts about a log, as far as a study says how treatments were given."""
     data = log.data
     by_lot = np.full((data.n_rows, data.n_actions), 1 / data.n_actions)
-    weights = importance_weights(data, by_lot)
-    followed = [
+    others = [ESTIMATED] if source.propensity == ESTIMATE else []
+    ess = importance_weights(data, by_lot).ess
+    if ess < SMALLEST_ESS:
+        others.append(
+            f"The effective sample size of the log is {ess:,.0f} (treatment by lot): below {SMALLEST_ESS} the 95 % "
+            "intervals may cover less than they say."
+        )
+    others += [
         f"Only {arm.followed:,} of {arm.patients:,} patients of {name} are followed to the horizon: what is said of it "
         "rests on them."
         for name, arm in zip(data.names, log.censored, strict=False)
         if arm.followed < FEWEST_FOLLOWED and arm.censored
     ]
-    few = (
-        f"The effective sample size of the log is {weights.ess:,.0f} (treatment by lot): below {SMALLEST_ESS} the "
-        "95 % intervals may cover less than they say."
-    )
-    return LogCaveats(
-        confounding=(ESTIMATED,) if source.propensity == ESTIMATE else (),
-        allocation=tuple(_allocation(log)) if source.propensity == EQUAL else (),
-        overlap=tuple(where_caveats(data, by_lot, log.covariates)),
-        few=(*((few,) if weights.ess < SMALLEST_ESS else ()), *followed),
-    )
+    allocation = _allocation(log) if source.propensity == EQUAL else []
+    return LogCaveats([*allocation, *where_caveats(data, by_lot, log.covariates)], others)
 
 
 def _allocation(log: Log) -> list[str]:

@@ -35,6 +35,7 @@ from policysim.logs.log_frame import (
     covariate_frame,
     covariate_matrix,
     known_before,
+    one_of,
     read_log_frame,
     require_frame,
     row_probabilities,
@@ -48,10 +49,10 @@ from policysim.question.protocol import SILENT, Progress
 from policysim.study.checks import Agreement
 from policysim.study.declared import LoggedStudy, ScenarioStudy
 from policysim.trials.arms import ArmDifference, arm_means, difference_from_one_arm
-from policysim.trials.estimate_value import FOLDS, CrossFit, check_folds, cross_fit, estimate_value, estimator_named
+from policysim.trials.estimate_value import ESTIMATORS, FOLDS, CrossFit, check_folds, cross_fit, estimate_value
 from policysim.trials.estimators import OffPolicyEstimate
 from policysim.trials.holes import where_caveats
-from policysim.trials.outside_policy import AllowedTreatments, OutsidePolicy
+from policysim.trials.outside_policy import OutsidePolicy, allowed_rows, require_allowed
 
 
 def evaluate_log(
@@ -154,16 +155,16 @@ def evaluate_log(
     >>> found.warnings[0]
     'effective sample size 3 of 4 rows: below 200 the 95 % interval may cover less than it says.'
     """
-    estimator_named(estimator)
+    one_of(estimator, tuple(ESTIMATORS), "estimator")
     check_seed(seed)
     if isinstance(probabilities, pd.DataFrame):
         probabilities, actions = policy_columns(require_frame(log), probabilities, actions)
     data = read_log_frame(log, actions)
     policy = row_probabilities(probabilities, data.n_rows, data.names)
     table, known = DataTable("log", log), covariate_frame(log, covariates)
-    allowed = AllowedTreatments.of(study, data.names, table)
-    if allowed is not None:
-        allowed.require(policy, data)
+    allowed = allowed_rows(study, data.names, table)
+    if study is not None and allowed is not None:
+        require_allowed(study, allowed, policy, data, table)
     rows = LogToEvaluate(table, data, known, tuple(known.columns), (0,) * data.n_actions, REFUSE, len(log))
     rows, _, _, fitted = in_folds(rows, estimator, outcome_model, folds=folds, seed=seed)
     return estimated(rows, policy, estimator, fitted, clip)
@@ -322,7 +323,7 @@ def count_log_file(path: Path, policy: OutsidePolicy, workers: Workers, progress
     UsageError
         As `Workers.map`.
     """
-    features = {feature.name: Binning(feature.name, feature.levels) for feature in policy.features}
+    features = {feature.name: Binning(feature.name, feature.levels) for feature in policy.features()}
     actions = tuple((name, name) for name in policy.actions)
     columns = Columns(ACTION, actions, PROPENSITY, {REWARD: 1.0}, None, REFUSE)
     records, found = count_parts(Counting(features, columns), parts_of(path), workers, progress)
@@ -398,21 +399,18 @@ def evaluate_policy(
     names = log.data.names + tuple(name for name in policy.actions if name not in log.data.names)
     log = replace(log, data=replace(log.data, names=names))
     probabilities = policy.probabilities(log.table)[:, [policy.actions.index(name) for name in names]]
-    allowed = AllowedTreatments.of(policy.study, names, log.table)
-    contraindicated, mask = {}, None
-    if allowed is not None:
-        allowed.require(probabilities, log.data)
-        mask = allowed.mask
+    contraindicated, mask = {}, allowed_rows(policy.study, names, log.table)
+    if policy.study is not None and mask is not None:
+        require_allowed(policy.study, mask, probabilities, log.data, log.table)
         numbers = summed((~mask).astype(np.float64), log.data.counts).tolist()
         contraindicated = {name: int(number) for name, number in zip(names, numbers, strict=True) if number}
     log, rows, dealt, fitted = in_folds(log, estimator, outcome_model, seed=seed, progress=progress)
     probabilities, mask = probabilities[rows], None if mask is None else mask[rows]
     estimate = estimated(log, probabilities, estimator, fitted, clip)
-    agreement = None
-    if policy.exact is not None:
-        exact, spread = policy.exact
-        spread *= max(1.0, estimate.largest_weight)
-        agreement = Agreement(estimate.n_rows, estimate.value, estimate.standard_error, exact, spread)
+    agreement, exact = None, policy.exact()
+    if exact is not None:
+        spread = exact[1] * max(1.0, estimate.largest_weight)
+        agreement = Agreement(estimate.n_rows, estimate.value, estimate.standard_error, exact[0], spread)
     return PolicyOnLog(
         arms=arm_means(log.data),
         estimate=estimate,
@@ -438,16 +436,16 @@ def in_folds(
     The patients of a counted log are dealt among the folds, so that a row may become several. By default there are as
     many folds as the estimator wants, or as there are patients.
     """
-    kind, needs_model = estimator_named(estimator), estimator_named(estimator).needs_model
-    if needs_model:
+    wanted = ESTIMATORS[estimator].folds
+    if wanted:
         check_outcome_model(outcome_model, log.data.known.rewards, log.table)
-    folds = min(kind.folds or FOLDS, log.data.n_patients) if folds is None else folds
+    folds = min(wanted or FOLDS, log.data.n_patients) if folds is None else folds
     check_folds(folds, log.data.n_rows if log.data.counts is None else log.data.n_patients)
     data, rows, dealt = log.data.dealt(folds, np.random.default_rng(seed))
     if data is not log.data:
         looked_at = None if log.looked_at is None else log.looked_at.iloc[rows]
         log = replace(log, data=data, known=log.known.iloc[rows], looked_at=looked_at)
-    if not needs_model:
+    if not wanted:
         return log, rows, dealt, None
     covariates = covariate_matrix(log.known[list(log.predictors)])
     fitted = cross_fit(

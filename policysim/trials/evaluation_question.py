@@ -59,7 +59,7 @@ def evaluation_screen(log: LogToEvaluate, target: OutsidePolicy, found: PolicyOn
         lines.append(cells([arm, f"{rows:,}", estimate(mean, low, high), interval(low, high)], ARM_COLUMNS))
     lines += [*wrap(log.censoring), ""]
     lines += wrap(f"Policy: {target.title}.")
-    if ESTIMATORS[found.estimate.estimator].needs_model:
+    if ESTIMATORS[found.estimate.estimator].folds:
         predictors = ", ".join(log.predictors) or "nothing but the arm"
         lines += wrap(f"Outcome model: {outcome_model}, from {predictors}.{_not_used(log)}")
     value = found.estimate
@@ -131,7 +131,7 @@ def evaluation_document(
     log: LogToEvaluate, target: OutsidePolicy, found: PolicyOnLog, outcome_model: str
 ) -> dict[str, Any]:
     """The same numbers as on the screen, all digits."""
-    models, exact = ESTIMATORS[found.estimate.estimator].needs_model, found.agreement
+    models, exact = ESTIMATORS[found.estimate.estimator].folds, found.agreement
     return {
         "log": log.table.name,
         "rows_read": log.n_read,
@@ -198,7 +198,7 @@ class EvaluationQuestion(Question):
             counts = self.workers is not None or is_many(self.log)
         else:
             counts = is_counted(self.log.log, self.workers)
-        if counts and ESTIMATORS[self.estimator].needs_model:
+        if counts and ESTIMATORS[self.estimator].folds:
             require_countable_model(model)
         if not isinstance(self.log, Path):
             log = read_study_log(self.log, self.workers, progress)

@@ -96,7 +96,7 @@ def find_holes(log: LoggedData, frame: pd.DataFrame) -> list[Hole]:
     shares = np.bincount(actions, minlength=log.n_actions) / len(actions)
     if not groups or np.count_nonzero(shares) < 2:
         return []
-    members = np.array([inside for _, inside in groups], dtype=np.float32)
+    members = np.array([inside for _, inside in groups], dtype=np.float64)
     each = np.count_nonzero(shares) * len(groups)
     large = np.argsort(-members.sum(axis=1), kind="stable")[:MOST_IN_PAIRS]
     one, other = np.triu_indices(len(large), 1)
@@ -112,8 +112,8 @@ def find_holes(log: LoggedData, frame: pd.DataFrame) -> list[Hole]:
         for pairs in (False, True):
             # Of so many rows with so few who got it, the largest first; who really nobody is, before a quarter more.
             missing = bdtr(given[pairs], sizes[pairs], min(least[pairs], PART * shares[action])) <= alphas[pairs]
-            weight = sizes[pairs] * np.where(given[pairs] > 0, 0.8, 1.0)
-            for place in sorted(np.flatnonzero(missing).tolist(), key=lambda at, weight=weight: -weight[at]):
+            weight = np.where(missing, sizes[pairs] * np.where(given[pairs] > 0, 0.8, 1.0), -1.0)
+            for place in np.argsort(-weight, kind="stable")[: int(missing.sum())].tolist():
                 parts = [groups[large[at[place]]] for at in (one, other)] if pairs else [groups[place]]
                 inside = np.logical_and.reduce([rows for _, rows in parts])
                 told = np.logical_or.reduce([np.zeros(len(actions), dtype=np.bool_), *(hole.rows for hole in found)])

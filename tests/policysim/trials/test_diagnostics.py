@@ -10,7 +10,7 @@ from small_trials import ARMS, SPACE, make_trial, small_study
 from policysim.logs.log_frame import LoggedData
 from policysim.trials.diagnostics import balance_of, calibration_of, propensities_of
 from policysim.trials.evidence import confounding_needed, e_value
-from policysim.trials.trial_drawings import calibration_drawing, propensities_drawing
+from policysim.trials.trial_drawings import lines
 
 
 @pytest.fixture(scope="module")
@@ -53,9 +53,7 @@ def test_scores_that_are_right_are_calibrated_and_bins_are_means_of_patients():
     for arm, mine in found.groupby("line"):
         rewards = trial.log.data.rewards[trial.log.data.actions == ARMS.index(arm)]
         assert np.average(mine["value"], weights=mine["patients"]) == pytest.approx(rewards.mean())
-    drawing = calibration_drawing(found)
-    assert drawing.at("page")
-    assert calibration_drawing(found.iloc[:0]) is None
+    assert lines("calibration", found).at("page")
 
 
 def test_propensities_are_drawn_where_they_vary(confounded):
@@ -63,9 +61,8 @@ def test_propensities_are_drawn_where_they_vary(confounded):
     drip = found[found["line"] == "drip"]
     old = SPACE.codes(confounded.records)[:, 0][confounded.data.actions == 2]
     assert dict(zip(drip["propensity"], drip["value"], strict=True)) == pytest.approx({0.2: 1 - old.mean(), 0.6: 1.0})
-    assert propensities_drawing(found).at("page")
+    assert lines("propensities", found).at("page")
     assert propensities_of(make_trial(300, 0.0, seed=3).log.data).empty
-    assert propensities_drawing(found.iloc[:0]) is None
 
 
 def test_published_e_values_come_out():
