@@ -1,6 +1,6 @@
 """What can be looked at before a policy is believed.
 
-Calibration of the scores, balance of the arms, propensities, as tables; and what may be wrong with a log, in words.
+Balance of the arms and propensities, as tables; and what may be wrong with a log, in words.
 """
 
 from __future__ import annotations
@@ -13,49 +13,14 @@ import numpy as np
 import pandas as pd
 from scipy.stats import chi2_contingency, chisquare
 
-from policies.arrays import ROUNDING, FloatArray, IntArray
+from policies.arrays import ROUNDING, FloatArray
 from policysim.logs.load_log import Log
 from policysim.logs.log_frame import LoggedData, averaged
 from policysim.logs.log_source import EQUAL, ESTIMATE, LogSource
-from policysim.study.declared import LoggedStudy
-from policysim.trials.arms import arm_means
 from policysim.trials.estimators import SMALLEST_ESS, importance_weights
 from policysim.trials.holes import where_caveats
-from policysim.trials.splits import split_log
 
-BINS = 3
-FEWEST_IN_BIN = 10
 POINTS = 41  # of each curve of propensities
-
-
-def calibration_of(log: Log, study: LoggedStudy) -> pd.DataFrame:
-    """Scores beside what was seen, in thirds of each arm's patients by score.
-
-    Each patient's score is that of the arm that they got, by an outcome model that was fitted without them.
-
-    Returns
-    -------
-    DataFrame
-        `line` (arm), `predicted` (mean score), `value` (mean outcome, weighted by inverse propensities), its 95 %
-        interval `low`, `high` (see `arm_means`), and `patients`; thirds of fewer than ten patients are left out.
-    """
-    split = next(split_log(log, study))
-    data = split.log.data
-    scores = data.of_taken(split.scores)
-    rows = []
-    for arm, name in enumerate(data.names):
-        own = np.flatnonzero(data.actions == arm)
-        cuts = np.unique(_quantiles(scores[own], data.of(own).counts, np.arange(1, BINS) / BINS))
-        of_bin = np.searchsorted(cuts, scores[own], side="left")
-        for place in np.unique(of_bin):
-            mine = own[of_bin == place]
-            patients = data.of(mine)
-            if patients.n_patients < FEWEST_IN_BIN:
-                continue
-            found = arm_means(patients, study.log.utility_range).iloc[arm]
-            predicted = float(np.average(scores[mine], weights=_weights(patients)))
-            rows.append((name, predicted, found["mean"], found["low"], found["high"], patients.n_patients))
-    return pd.DataFrame(rows, columns=["line", "predicted", "value", "low", "high", "patients"])
 
 
 def balance_of(log: Log, *, products: bool = False) -> pd.DataFrame:
@@ -147,7 +112,8 @@ def propensities_of(data: LoggedData) -> pd.DataFrame:
         if not len(own):
             continue
         varies |= bool(own.min() < own.max())
-        points = np.unique(_quantiles(own, mine.counts, np.linspace(0, 1, POINTS)))
+        ranks = np.linspace(0, 1, POINTS)
+        points = np.unique(np.quantile(own, ranks, weights=mine.counts, method="inverted_cdf"))
         rows += [(name, float(point), float(averaged(own <= point, mine.counts))) for point in points]
     return pd.DataFrame(rows if varies else [], columns=["line", "propensity", "value"])
 
@@ -155,19 +121,6 @@ def propensities_of(data: LoggedData) -> pd.DataFrame:
 def _weights(data: LoggedData) -> FloatArray:
     """Inverse propensities, of all the patients of each row."""
     return 1 / data.propensities if data.counts is None else data.counts / data.propensities
-
-
-def _quantiles(values: FloatArray, counts: IntArray | None, at: FloatArray) -> FloatArray:
-    """As `numpy.quantile` of the values of all patients."""
-    if counts is None:
-        return np.asarray(np.quantile(values, at))
-    order = np.argsort(values, kind="stable")
-    ends, places = np.cumsum(counts[order]), at * (counts.sum() - 1)
-    below, above = (
-        values[order][np.searchsorted(ends, place, side="right")] for place in (np.floor(places), np.ceil(places))
-    )
-    found: FloatArray = below + (above - below) * (places - np.floor(places))
-    return found
 
 
 # A chance below which equal allocation is called doubtful; shared by all features that are looked at.

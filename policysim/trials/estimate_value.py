@@ -26,7 +26,6 @@ from policysim.trials.estimators import (
     doubly_robust,
     importance_weights,
     ips,
-    model_caveats,
     moments,
     overlap_caveats,
     snips,
@@ -256,14 +255,12 @@ def estimate_value(
     # A product is ten times as fast as a mean over long columns.
     each = np.full(log.n_rows, 1 / log.n_rows) if log.counts is None else log.counts / log.n_patients
     shares = probabilities.T @ each
-    caveats = overlap_caveats(log, shares, weights.raw)
-    if ESTIMATORS[estimator].contribution is not None:
-        caveats += weight_caveats(weights, clip)
-    caveats += spread_caveats(found)
-    if ESTIMATORS[estimator].contribution is None:
-        caveats.append(MODEL_BIAS)
-    if ESTIMATORS[estimator].folds and fitted is not None:
-        caveats += model_caveats(log, shares, fitted.thin)
+    caveats, kind = overlap_caveats(log, shares, weights.raw), ESTIMATORS[estimator]
+    caveats += weight_caveats(weights) if kind.contribution else []
+    caveats += spread_caveats(found) + ([] if kind.contribution else [MODEL_BIAS])
+    thin = [log.names[action] for action in fitted.thin if shares[action] > 0] if kind.folds and fitted else []
+    if thin:
+        caveats.append(f"too few rows to model the outcome of {', '.join(thin)}: a mean stands in for it.")
     reach = quantile * found.standard_error
     return OffPolicyEstimate(
         value=found.mean,

@@ -244,7 +244,7 @@ def overlap_caveats(log: LoggedData, shares: FloatArray, weights: FloatArray) ->
     return said
 
 
-def weight_caveats(weights: ImportanceWeights, clip: float | None) -> list[str]:
+def weight_caveats(weights: ImportanceWeights) -> list[str]:
     """Too few effective rows; clipping."""
     said = []
     if weights.ess < SMALLEST_ESS:
@@ -254,8 +254,8 @@ def weight_caveats(weights: ImportanceWeights, clip: float | None) -> list[str]:
         )
     if weights.clipped_share > 0:
         said.append(
-            f"clip={clip:g} cuts off {weights.clipped_share:.1%} of the weight: the estimate is biased, and the "
-            "interval does not allow for that."
+            f"clip={weights.used.max():g} cuts off {weights.clipped_share:.1%} of the weight: the estimate is biased, "
+            "and the interval does not allow for that."
         )
     return said
 
@@ -264,20 +264,12 @@ def spread_caveats(found: Moments) -> list[str]:
     """Contributions too skewed for an interval of this kind, or that do not vary at all."""
     if found.standard_error == 0:
         return ["nothing varies from row to row: the standard error of 0 is no sign of certainty."]
-    if found.skewness**2 > MOST_SKEWNESS * found.n:
-        return [
-            f"a few rows decide (skewness {found.skewness:.1f} in {found.n:,} rows), as with rare and large losses: "
-            "the 95 % interval may cover less than it says."
-        ]
-    return []
-
-
-def model_caveats(log: LoggedData, shares: FloatArray, thin: tuple[int, ...]) -> list[str]:
-    """Actions with too few rows to model."""
-    names = [log.names[action] for action in thin if shares[action] > 0]
-    if not names:
+    if found.skewness**2 <= MOST_SKEWNESS * found.n:
         return []
-    return [f"too few rows to model the outcome of {', '.join(names)}: a mean stands in for it."]
+    return [
+        f"a few rows decide (skewness {found.skewness:.1f} in {found.n:,} rows), as with rare and large losses: "
+        "the 95 % interval may cover less than it says."
+    ]
 
 
 @dataclass(frozen=True)

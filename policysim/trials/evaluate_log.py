@@ -165,7 +165,7 @@ def evaluate_log(
     allowed = allowed_rows(study, data.names, table)
     if study is not None and allowed is not None:
         require_allowed(study, allowed, policy, data, table)
-    rows = LogToEvaluate(table, data, known, tuple(known.columns), (0,) * data.n_actions, REFUSE, len(log))
+    rows = LogToEvaluate(table, data, known, tuple(known.columns), all_with_reward(data))
     rows, _, _, fitted = in_folds(rows, estimator, outcome_model, folds=folds, seed=seed)
     return estimated(rows, policy, estimator, fitted, clip)
 
@@ -217,31 +217,20 @@ class LogToEvaluate:
         The columns of `table` that were known before treatment.
     predictors : tuple of str
         Those from which an outcome model can predict.
-    missing : tuple of int
-        For each action, the rows that were read without an outcome.
-    missing_rule : str
-        What was done with them: "refuse", "exclude" or "worst".
-    n_read : int
-        Rows that were read.
-    estimated_propensities : bool
-        Whether nobody knows the propensities, and they were estimated.
+    about : mapping
+        What --json says of the log: `rows_read`, how many of each arm are `missing` an outcome and the `missing_rule`,
+        whether there are `estimated_propensities`, and in words the `outcome` where it is not a column alone, and the
+        `censoring`.
     looked_at : DataFrame or None
         Where overlap is looked for if not in `known`: the same before numbers were cut into levels.
-    outcome, censoring : str
-        In words, what the outcome is where it is not a column alone, and who is not followed to the horizon.
     """
 
     table: DataTable
     data: LoggedData
     known: pd.DataFrame
     predictors: tuple[str, ...]
-    missing: tuple[int, ...]
-    missing_rule: str
-    n_read: int
-    estimated_propensities: bool = False
+    about: Mapping[str, Any]
     looked_at: pd.DataFrame | None = None
-    outcome: str = ""
-    censoring: str = ""
 
 
 @dataclass(frozen=True, eq=False)
@@ -262,31 +251,31 @@ def read_study_log(study: LoggedStudy, workers: Workers | None = None, progress:
     """The log of a study, its patients known by the declared levels and bins of their features."""
     log = open_log(study.log, workers, progress)
     frame = log.space.decode(log.records)
-    return LogToEvaluate(
-        table=LogRows(study.name, frame, counted=log.data.counts is not None),
-        data=log.data,
-        known=frame,
-        predictors=log.space.names,
-        missing=log.missing,
-        missing_rule=study.log.missing,
-        n_read=log.n_read,
-        estimated_propensities=study.log.propensity == ESTIMATE,
-        looked_at=log.covariates,
-        outcome=outcome_words(study.log),
-        censoring=censoring_words(study.log.follow_up, log.censored, log.data.names),
-    )
+    table = LogRows(study.name, frame, counted=log.data.counts is not None)
+    about = {
+        "rows_read": log.n_read,
+        "missing": dict(zip(log.data.names, log.missing, strict=True)),
+        "missing_rule": study.log.missing,
+        "estimated_propensities": study.log.propensity == ESTIMATE,
+        "outcome": outcome_words(study.log),
+        "censoring": censoring_words(study.log.follow_up, log.censored, log.data.names),
+    }
+    return LogToEvaluate(table, log.data, frame, log.space.names, about, log.covariates)
+
+
+def all_with_reward(data: LoggedData) -> dict[str, Any]:
+    """What is said of a log whose rows all have a reward and a propensity."""
+    none = dict.fromkeys(data.names, 0)
+    known = {"missing_rule": REFUSE, "estimated_propensities": False, "outcome": "", "censoring": ""}
+    return {"rows_read": data.n_patients, "missing": none, **known}
 
 
 def read_log_file(path: Path, actions: Sequence[str]) -> LogToEvaluate:
     """A .csv or .parquet file with the columns action, reward, propensity and covariates.
 
     Nothing is predicted from what `log_frame.known_before` leaves out, nor from columns that `covariate_matrix`
-    refuses: those with gaps, for instance, or text with so many distinct values that it names patients.
-
-    Parameters
-    ----------
-    actions : sequence of str
-        Those of the policy that is evaluated; the log may hold no others.
+    refuses: those with gaps, for instance, or text with so many distinct values that it names patients. `actions` are
+    those of the policy; the log may hold no others.
 
     Raises
     ------
@@ -310,7 +299,7 @@ def read_log_file(path: Path, actions: Sequence[str]) -> LogToEvaluate:
         with suppress(ValueError, TypeError):  # TypeError: of lists
             covariate_matrix(known[[name]])
             predictors.append(str(name))
-    return LogToEvaluate(table, data, known, tuple(predictors), (0,) * data.n_actions, REFUSE, len(frame))
+    return LogToEvaluate(table, data, known, tuple(predictors), all_with_reward(data))
 
 
 def count_log_file(path: Path, policy: OutsidePolicy, workers: Workers, progress: Progress = SILENT) -> LogToEvaluate:
@@ -324,22 +313,14 @@ def count_log_file(path: Path, policy: OutsidePolicy, workers: Workers, progress
         As `Workers.map`.
     """
     features = {feature.name: Binning(feature.name, feature.levels) for feature in policy.features()}
-    actions = tuple((name, name) for name in policy.actions)
-    columns = Columns(ACTION, actions, PROPENSITY, {REWARD: 1.0}, None, REFUSE)
+    columns = Columns(ACTION, tuple((name, name) for name in policy.actions), PROPENSITY, {REWARD: 1.0}, None, REFUSE)
     records, found = count_parts(Counting(features, columns), parts_of(path), workers, progress)
     space = RecordSpace(tuple(binning.feature for binning in features.values()))
     frame = space.decode(records)
     propensities = np.asarray(found.propensities)
     data = LoggedData(found.actions, found.rewards, propensities, found.names, counts=found.counts)
-    return LogToEvaluate(
-        table=LogRows(path.as_posix(), frame, counted=True),
-        data=data,
-        known=frame,
-        predictors=space.names,
-        missing=(0,) * data.n_actions,
-        missing_rule=REFUSE,
-        n_read=data.n_patients,
-    )
+    table = LogRows(path.as_posix(), frame, counted=True)
+    return LogToEvaluate(table, data, frame, space.names, all_with_reward(data))
 
 
 @dataclass(frozen=True, eq=False)

@@ -231,17 +231,11 @@ class Measure:
         split, data = self._split, self._split.log.data
         chosen, scores, each = table[rows], split.scores[rows], None if self._counts is None else self._counts[rows]
         weights = data.of_taken(table)[rows] / data.propensities[rows]
-        shares, arms, untreated = averaged(chosen, each), averaged(split.values[rows], each), scores[:, :1]
+        shares, arms = averaged(chosen, each), averaged(split.values[rows], each)
         of_greedy = averaged(self._greedy[rows], each)
-        means = {
-            "best_action_rate": np.take_along_axis(chosen, scores.argmax(axis=1)[:, None], axis=1)[:, 0],
-            "worse_than_untreated": (chosen * (scores < untreated)).sum(axis=1),
-            "better_than_untreated": (chosen * (scores > untreated)).sum(axis=1),
-            FOLLOWS: ((chosen - shares) * scores).sum(axis=1),
-            GREEDY_FOLLOWS: ((self._greedy[rows] - of_greedy) * scores).sum(axis=1),
-        }
         return {
-            **{name: float(averaged(values, each)) for name, values in means.items()},
+            FOLLOWS: float(averaged(((chosen - shares) * scores).sum(axis=1), each)),
+            GREEDY_FOLLOWS: float(averaged(((self._greedy[rows] - of_greedy) * scores).sum(axis=1), each)),
             **{f"p_{name}": float(mine) for name, mine in zip(data.names, shares, strict=True)},
             BY_LOT: float(shares @ arms),
             GREEDY_BY_LOT: float(of_greedy @ arms),

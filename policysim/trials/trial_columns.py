@@ -165,11 +165,6 @@ def gain_to_break_even(found: HeldOutPolicy) -> list[float]:
     return gains
 
 
-def mean_of(name: str, found: HeldOutPolicy) -> FloatArray:
-    """A mean of each group that has no interval."""
-    return found.means[name]
-
-
 def shares(found: HeldOutPolicy) -> Mapping[str, FloatArray]:
     """The share of patients who get each arm."""
     return {name.removeprefix("p_"): values for name, values in found.means.items() if name.startswith("p_")}
@@ -202,16 +197,8 @@ COLUMNS: tuple[Column[HeldOutPolicy], ...] = (
     Column("benefit_kept", "benefit kept", "share", "percent", partial(share_of, GAIN, "benefit_kept")),
     Column("difference_se", "standard error of the difference", "of the outcome", "rounded", difference_se),
     Column("break_even_gain", "gain needed to break even", "of the outcome", "rounded", gain_to_break_even),
-    *(
-        Column(name, title, "share", "percent", partial(mean_of, name))
-        for name, title in {
-            "best_action_rate": "best arm by the scores",
-            "worse_than_untreated": "worse than the first arm",
-            "better_than_untreated": "better than the first arm",
-        }.items()
-    ),
     Column("p_", "who get the arm", "share", "percent", shares),
-    Column("ess", "effective sample size", "patients", "rounded", partial(mean_of, "ess")),
+    Column("ess", "effective sample size", "patients", "rounded", lambda found: found.means["ess"]),
     Column("epsilon_spent", "ε spent", "", "rounded", partial(most, "epsilon_spent")),
     Column("guess_rate", "right guesses, at most", "of 100", "guess_rate", partial(most, "guess_rate")),
     Column("guarantee", "ε promised", "", "plain", attrgetter("made.guarantee")),

@@ -16,32 +16,13 @@ from policysim.question.answer import Drawing
 from policysim.question.words import ALL
 from policysim.study.declared import LoggedStudy
 
-# Name and table of a figure of lines: its title, its axes, and what it shows.
-LINES = {
-    "calibration": (
-        "What was seen against what scores predict",
-        ("predicted", "mean score of a third of an arm's patients", "their mean outcome, with its 95 % interval"),
-        "Thirds of each arm's patients by scores that were fitted without them; on the grey line scores are right.",
-    ),
-    "propensities": (
-        "How probable the treatments were that patients got",
-        (
-            "propensity",
-            "probability of the treatment that the patient got",
-            "share of the arm's patients with at most this",
-        ),
-        "Curves that start near 0 belong to arms in which few patients stand for many others.",
-    ),
-}
-
 
 def drawings(study: LoggedStudy, tables: Mapping[str, pd.DataFrame], examples: pd.DataFrame) -> list[Drawing]:
     """The figures that there are, from the tables of a comparison and the cells of example patients."""
     table = tables["comparison"]
     policies = table[~table["policy"].isin([Greedy.name, Uniform.name])]
     made = [gain(table, study.epsilon), groups(policies[policies["epsilon"] == study.epsilon])]
-    made += [lines(name, tables[name]) for name in LINES if not tables[name].empty]
-    return [drawing for drawing in (*made, choices(examples)) if drawing is not None]
+    return [drawing for drawing in (*made, propensities(tables["propensities"]), choices(examples)) if drawing]
 
 
 def gain(table: pd.DataFrame, epsilon: float) -> Drawing | None:
@@ -85,12 +66,15 @@ def groups(rows: pd.DataFrame) -> Drawing | None:
     )
 
 
-def lines(name: str, table: pd.DataFrame) -> Drawing:
-    """A figure of lines, from the table of its name."""
-    title, (x, along, up), description = LINES[name]
-    ends = (float(table[x].min()), float(table[x].max())) if name == "calibration" else None
-    made = Described(name, description, table, (Lines(title, along, up, x=x, log="", diagonal=ends or ()),))
-    return Drawing(name, title, description, made.figure, table=f"{name}.csv")
+def propensities(table: pd.DataFrame) -> Drawing | None:
+    """How probable the treatments were that patients got; None where that does not vary within the arms."""
+    if table.empty:
+        return None
+    title, along = "How probable the treatments were that patients got", "probability of the treatment"
+    panel = Lines(title, along, "share of the arm's patients with at most this", x="propensity", log="")
+    description = "Curves that start near 0 belong to arms in which few patients stand for many others."
+    made = Described("propensities", description, table, (panel,))
+    return Drawing(made.name, title, description, made.figure, table="propensities.csv")
 
 
 def choices(examples: pd.DataFrame) -> Drawing:

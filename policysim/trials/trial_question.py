@@ -25,7 +25,7 @@ from policysim.study.declared import OPTIONS, LoggedStudy
 from policysim.study.study_problem import problem_of_log
 from policysim.study.sweep import applies, usable_policies, with_references
 from policysim.trials.arms import arms_of
-from policysim.trials.diagnostics import LogCaveats, balance_of, calibration_of, log_caveats, propensities_of
+from policysim.trials.diagnostics import LogCaveats, balance_of, log_caveats, propensities_of
 from policysim.trials.evidence import confounding_needed, heterogeneity, power_of
 from policysim.trials.trial_answer import trial_tables
 from policysim.trials.trial_columns import compare_log
@@ -133,7 +133,7 @@ def tables_of(study: LoggedStudy, log: Log, comparison: pd.DataFrame, doubts: Lo
     dict of str to DataFrame
         comparison : the same.
         patients : `what` (read, without a treatment, without an outcome, used) and how many `patients`.
-        arms, balance, calibration, propensities : see `arms_of` and `diagnostics`.
+        arms, balance, propensities : see `arms_of` and `diagnostics`.
         censoring : arm, `patients`, `censored` and `followed` to the horizon; without rows where nobody is censored.
         policies : at the study's epsilon, of everyone, each policy's `value`, `difference` with the ends of its
             interval, `benefit_kept`, `epsilon_spent`, `break_even_gain`, and `surely_from`: the least computed epsilon
@@ -161,7 +161,6 @@ def tables_of(study: LoggedStudy, log: Log, comparison: pd.DataFrame, doubts: Lo
         "patients": pd.DataFrame(patients.items(), columns=["what", "patients"]),
         "arms": arms_of(log, study.log),
         "balance": balance_of(log, products=study.log.propensity == ESTIMATE),
-        "calibration": calibration_of(log, study),
         "propensities": propensities_of(log.data),
         "censoring": pd.DataFrame(censored, columns=["arm", "patients", "censored", "followed"]),
         "policies": policies.reset_index(names="policy"),
