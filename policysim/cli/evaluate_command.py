@@ -30,8 +30,8 @@ def add(commands: Commands) -> None:
     parser = commands.add_parser(
         "evaluate",
         help="what a policy is worth to the patients of a log in which another policy chose",
-        description="Estimate a policy's value from a log, with its 95 % interval, and the difference from the best "
-        "single treatment for all. The policy is a table made elsewhere, or one of the catalogue on a scenario; then "
+        description="Estimate a policy's value from a log, with its 95 % interval, and the difference from one "
+        "treatment for all, chosen on other patients. The policy is a table made elsewhere, or one of the catalogue on a scenario; then "
         "the exact value stands beside the estimate, and the exit code is 4 if they disagree.",
     )
     parser.add_argument(
@@ -64,8 +64,8 @@ def add(commands: Commands) -> None:
     parser.add_argument(
         "--model",
         metavar="NAME",
-        help="for dr and dm: linear (default), logistic, gradient-boosting, constant or chosen, in place of the "
-        "study's",
+        help="for dr and dm: linear (default), logistic, gradient-boosting, constant, chosen or stacked, in place "
+        "of the study's",
     )
     parser.add_argument(
         "--clip",

@@ -20,7 +20,7 @@ from policysim.logs.log_source import EXCLUDE, LogSource, default_range
 from policysim.logs.outcome_models import FEWEST_ROWS
 from policysim.study.checks import Z
 from policysim.trials.estimate_value import CrossFit, mean_of
-from policysim.trials.estimators import NOTHING, importance_weights, moments, overlap_caveats, snips
+from policysim.trials.estimators import NOTHING, importance_weights, moments, over_splits, overlap_caveats, snips
 
 
 def arm_means(data: LoggedData, limits: tuple[float, float] | None = None) -> pd.DataFrame:
@@ -144,12 +144,16 @@ class ArmDifference:
     warnings: tuple[str, ...]
 
 
+# Random splits, and the folds of each.
+SPLITS, FOLDS = 10, 5
+
+
 def difference_from_one_arm(
     data: LoggedData,
     probabilities: FloatArray,
-    folds: IntArray,
     admissible: BoolArray | None = None,
     *,
+    seed: int = 0,
     estimator: str = "dr",
     fitted: CrossFit | None = None,
     clip: float | None = None,
@@ -158,8 +162,9 @@ def difference_from_one_arm(
 
     Nobody knows which arm is the best, and the one that did best in these rows has had luck in them. So each fold's
     rows are compared with the arm that did best in the others: no row has a part in what it is compared with. The
-    difference is the mean of the rows' contributions under the policy less those under that arm, with the standard
-    error of that mean: rows on which both agree cancel.
+    difference is the mean of what the rows add under the policy less what they add under that arm: rows on which both
+    agree cancel. Ten random splits say together what it is (`estimators.over_splits`): where arms are nearly equal,
+    which of them is chosen depends on the split, and the interval covers that.
 
     Parameters
     ----------
@@ -167,10 +172,10 @@ def difference_from_one_arm(
         At least two rows.
     probabilities : array, (n_rows, k)
         p(a|x) of the policy for each row.
-    folds : array, (n_rows,)
-        The fold of each row.
     admissible : array of bool, (n_rows, k), optional
         Which arms each row may get. Those who may get the same then have an arm of their own.
+    seed : int
+        Decides which rows share a fold.
     estimator : str
         "ips", "snips", "dm" or "dr", for the policy and for the arm.
     fitted : CrossFit, optional
@@ -179,25 +184,30 @@ def difference_from_one_arm(
         The most that an importance weight may be.
     """
     allowed = np.ones((data.n_rows, data.n_actions), dtype=np.bool_) if admissible is None else admissible
-    groups = mask_classes(allowed)
-    chosen = arms_elsewhere(data, folds, allowed, groups)
-    one = np.eye(data.n_actions)[chosen]
-    found, quantile = mean_of(estimator, data, [probabilities, one], fitted, clip)
-    reach = quantile * found.standard_error
+    groups, rng = mask_classes(allowed), np.random.default_rng(seed)
+    found, shares = [], np.zeros((data.n_rows, data.n_actions))
+    for _ in range(SPLITS):
+        dealt, rows, folds = data.dealt(min(FOLDS, data.n_patients), rng)
+        one = np.zeros_like(shares)
+        chosen = arms_elsewhere(dealt, folds, allowed[rows], groups[rows])
+        np.add.at(one, (rows, chosen), 1.0 if dealt.counts is None else dealt.counts)
+        one /= np.maximum(one.sum(axis=1, keepdims=True), 1)
+        shares += one / SPLITS
+        found.append(mean_of(estimator, data, [probabilities, one], fitted, clip)[0])
     told, warnings, names = [], [], np.array(data.names)
     for group in np.unique(groups):
-        rows = groups == group
-        arm = np.bincount(chosen[rows], minlength=data.n_actions).argmax()
-        may = allowed[rows.argmax()]
+        mine = groups == group
+        arm, may = int(shares[mine].sum(axis=0).argmax()), allowed[mine.argmax()]
         told.append(
             data.names[arm] if may.all() else f"{data.names[arm]} for those who may get {', '.join(names[may])}"
         )
-        n_rows = data.of(rows).by_action()[arm]
+        n_rows = data.by_action(mine)[arm]
         if n_rows < FEWEST_ROWS:
             warnings.append(f"too few rows got {data.names[arm]} ({n_rows}): the interval may be too narrow.")
-    weights = importance_weights(data, one).raw
-    warnings += [f"one arm for all: {each}" for each in overlap_caveats(data, averaged(one, data.counts), weights)]
-    return ArmDifference(found.mean, (found.mean - reach, found.mean + reach), "; ".join(told), tuple(warnings))
+    caveats = overlap_caveats(data, averaged(shares, data.counts), importance_weights(data, shares).raw)
+    warnings += [f"one arm for all: {each}" for each in caveats]
+    value, *ends, _ = over_splits(found)
+    return ArmDifference(value, (ends[0], ends[1]), "; ".join(told), tuple(warnings))
 
 
 def arms_elsewhere(data: LoggedData, folds: IntArray, allowed: BoolArray, groups: IntArray) -> IntArray:

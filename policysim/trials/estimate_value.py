@@ -96,7 +96,8 @@ def cross_fit(
     ValueError
         For an unknown model, rewards that it cannot take, or folds or a seed out of range.
     """
-    check_folds(folds, log.n_rows)
+    if isinstance(folds, bool) or not isinstance(folds, Integral) or not 2 <= folds <= log.n_rows:
+        raise ValueError(f"folds must be from 2 to the number of rows ({log.n_rows:,}), got folds={folds!r}.")
     check_seed(seed)
     check_outcome_model(outcome_model, log.known.rewards)
     fold_of: IntArray = np.random.default_rng(seed).permutation(log.n_rows) % int(folds) if dealt is None else dealt
@@ -113,15 +114,6 @@ def cross_fit(
         progress.advance()
     thin = tuple(np.flatnonzero(fewest < FEWEST_ROWS).tolist())
     return CrossFit(covariates, fold_of, tuple(models), predictions, thin, log.counts)
-
-
-FOLDS = 5  # where nobody says how many
-
-
-def check_folds(folds: int, n_rows: int) -> None:
-    """ValueError unless there can be so many folds of the rows."""
-    if isinstance(folds, bool) or not isinstance(folds, Integral) or not 2 <= folds <= n_rows:
-        raise ValueError(f"folds must be from 2 to the number of rows ({n_rows:,}), got folds={folds!r}.")
 
 
 def direct_method(probabilities: FloatArray, fitted: CrossFit) -> tuple[float, float]:
@@ -184,7 +176,7 @@ ESTIMATORS = {
         lambda log, probabilities, weights, predictions: doubly_robust(
             weights, log.rewards, row_values(probabilities, predictions), log.of_taken(predictions)
         ),
-        FOLDS,
+        5,
     ),
 }
 # Those that take an outcome model.
@@ -209,7 +201,7 @@ def mean_of(
         raise ValueError(f"estimator={estimator!r} needs an outcome model: pass fitted=cross_fit(...).")
     if kind.contribution is None and fitted is not None:
         value, error = direct_method(policies[0] if len(policies) == 1 else policies[0] - policies[1], fitted)
-        return Moments(log.n_patients, value, error), float(stdtrit(len(fitted.models) - 1, UPPER))
+        return Moments(len(fitted.models), value, error), float(stdtrit(len(fitted.models) - 1, UPPER))
     rows = []
     for probabilities in policies:
         used = importance_weights(log, probabilities, clip).used

@@ -9,9 +9,11 @@ value with what it takes to judge it; what may be wrong with one is said in word
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from numbers import Real
+from typing import NamedTuple
 
 import numpy as np
 from scipy.special import stdtrit
@@ -122,6 +124,48 @@ def _unit(numbers: FloatArray) -> float:
     """A power of two like the largest number, which has a fourth power when it is divided by this; no digit changes."""
     largest = float(np.abs(numbers).max())
     return math.ldexp(1.0, math.frexp(largest)[1] - 1) if 0 < largest < math.inf else 1.0
+
+
+def minus(one: FloatArray, other: FloatArray) -> FloatArray:
+    """One - other, (m,), exactly 0 where they are equal but for rounding."""
+    apart = one - other
+    apart[np.abs(apart) <= ROUNDING * (np.abs(one) + np.abs(other))] = 0.0
+    return apart
+
+
+# Of splits.
+NEARLY_ALL = 0.95
+
+
+class OverSplits(NamedTuple):
+    """A value with the ends of its 95 % interval, and its standard error, as independent random splits together say."""
+
+    value: float
+    low: float
+    high: float
+    standard_error: float
+
+
+def over_splits(estimates: Sequence[Moments]) -> OverSplits:
+    """What independent random splits of the same patients say together.
+
+    The mean, with the variance mean(s_r^2 + (v_r - mean)^2), so that it also covers how much depends on the split
+    (Chernozhukov et al. 2018, Double/debiased machine learning, definition 3.3; means, so that the difference of two
+    values is the value of their difference). The ends are moved out by two standard errors of the mean over the splits:
+    an interval that excludes 0 is clear of it, so that other splits would tell the same. What is exactly 0 in nearly
+    all splits, as of a policy that is one arm for all, is 0: an odd split decides nothing.
+    """
+    found = np.array([(each.mean, each.standard_error, each.reach) for each in estimates])
+    if np.isnan(found[:, 0]).any():
+        return OverSplits(*(np.nan,) * 4)
+    values, errors, reaches = found.T
+    if ((values == 0) & (errors == 0)).mean() >= NEARLY_ALL:
+        return OverSplits(0.0, 0.0, 0.0, 0.0)
+    centre = float(values.mean())
+    apart = minus(values, np.full_like(values, centre))  # the mean of equal numbers is off by rounding
+    error = float(np.sqrt(np.mean(errors**2 + apart**2)))
+    reach = float(reaches.mean()) * error + 2 * float(apart.std()) / math.sqrt(len(values))
+    return OverSplits(centre, centre - reach, centre + reach, error)
 
 
 @dataclass(frozen=True, eq=False)

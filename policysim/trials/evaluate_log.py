@@ -49,7 +49,7 @@ from policysim.question.protocol import SILENT, Progress
 from policysim.study.checks import Agreement
 from policysim.study.declared import LoggedStudy, ScenarioStudy
 from policysim.trials.arms import ArmDifference, arm_means, difference_from_one_arm
-from policysim.trials.estimate_value import ESTIMATORS, FOLDS, CrossFit, check_folds, cross_fit, estimate_value
+from policysim.trials.estimate_value import ESTIMATORS, CrossFit, cross_fit, estimate_value
 from policysim.trials.estimators import OffPolicyEstimate
 from policysim.trials.holes import where_caveats
 from policysim.trials.outside_policy import OutsidePolicy, allowed_rows, require_allowed
@@ -166,7 +166,7 @@ def evaluate_log(
     if study is not None and allowed is not None:
         require_allowed(study, allowed, policy, data, table)
     rows = LogToEvaluate(table, data, known, tuple(known.columns), all_with_reward(data))
-    rows, _, _, fitted = in_folds(rows, estimator, outcome_model, folds=folds, seed=seed)
+    rows, _, fitted = cross_fitted(rows, estimator, outcome_model, folds=folds, seed=seed)
     return estimated(rows, policy, estimator, fitted, clip)
 
 
@@ -385,7 +385,7 @@ def evaluate_policy(
         require_allowed(policy.study, mask, probabilities, log.data, log.table)
         numbers = summed((~mask).astype(np.float64), log.data.counts).tolist()
         contraindicated = {name: int(number) for name, number in zip(names, numbers, strict=True) if number}
-    log, rows, dealt, fitted = in_folds(log, estimator, outcome_model, seed=seed, progress=progress)
+    log, rows, fitted = cross_fitted(log, estimator, outcome_model, seed=seed, progress=progress)
     probabilities, mask = probabilities[rows], None if mask is None else mask[rows]
     estimate = estimated(log, probabilities, estimator, fitted, clip)
     agreement, exact = None, policy.exact()
@@ -396,14 +396,14 @@ def evaluate_policy(
         arms=arm_means(log.data),
         estimate=estimate,
         difference=difference_from_one_arm(
-            log.data, probabilities, dealt, mask, estimator=estimator, fitted=fitted, clip=clip
+            log.data, probabilities, mask, seed=seed, estimator=estimator, fitted=fitted, clip=clip
         ),
         agreement=agreement,
         contraindicated=contraindicated,
     )
 
 
-def in_folds(
+def cross_fitted(
     log: LogToEvaluate,
     estimator: str,
     outcome_model: str,
@@ -411,28 +411,24 @@ def in_folds(
     folds: int | None = None,
     seed: int,
     progress: Progress = SILENT,
-) -> tuple[LogToEvaluate, IntArray, IntArray, CrossFit | None]:
-    """The log in folds, which of its rows these are, the fold of each, and outcome models; None for one without.
+) -> tuple[LogToEvaluate, IntArray, CrossFit | None]:
+    """The log as an estimator takes it, which of its rows these are, and outcome models; None for one without.
 
     The patients of a counted log are dealt among the folds, so that a row may become several. By default there are as
     many folds as the estimator wants, or as there are patients.
     """
-    wanted = ESTIMATORS[estimator].folds
-    if wanted:
-        check_outcome_model(outcome_model, log.data.known.rewards, log.table)
-    folds = min(wanted or FOLDS, log.data.n_patients) if folds is None else folds
-    check_folds(folds, log.data.n_rows if log.data.counts is None else log.data.n_patients)
-    data, rows, dealt = log.data.dealt(folds, np.random.default_rng(seed))
-    if data is not log.data:
+    wanted, data, rows = ESTIMATORS[estimator].folds, log.data, np.arange(log.data.n_rows)
+    if not wanted:
+        return log, rows, None
+    check_outcome_model(outcome_model, data.known.rewards, log.table)
+    folds, dealt = min(wanted, data.n_patients) if folds is None else folds, None
+    if data.counts is not None:
+        data, rows, dealt = data.dealt(folds, np.random.default_rng(seed))
         looked_at = None if log.looked_at is None else log.looked_at.iloc[rows]
         log = replace(log, data=data, known=log.known.iloc[rows], looked_at=looked_at)
-    if not wanted:
-        return log, rows, dealt, None
     covariates = covariate_matrix(log.known[list(log.predictors)])
-    fitted = cross_fit(
-        data, covariates, outcome_model=outcome_model, folds=folds, dealt=dealt, seed=seed, progress=progress
-    )
-    return log, rows, dealt, fitted
+    options: dict[str, Any] = {"outcome_model": outcome_model, "folds": folds, "seed": seed, "progress": progress}
+    return log, rows, cross_fit(data, covariates, dealt=dealt, **options)
 
 
 def estimated(

@@ -6,14 +6,13 @@ on one split, group by group.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
-from policies.arrays import ROUNDING, FloatArray, IntArray
+from policies.arrays import FloatArray, IntArray
 from policies.policy import Policy
 from policies.privacy_loss import privacy_loss_of_logs
 from policies.problem import DecisionProblem
@@ -29,12 +28,11 @@ from policysim.study.declared import LoggedStudy, build_adjacency
 from policysim.study.study_problem import fit_problem, indicators
 from policysim.study.sweep import Groups, prepare
 from policysim.trials.estimate_value import cross_fit, row_values
-from policysim.trials.estimators import NOTHING, ImportanceWeights, Moments, moments
+from policysim.trials.estimators import NOTHING, ImportanceWeights, Moments, minus, moments
 
 REPEATS = 20
 FOLDS = 5
 FEWEST_PATIENTS = 10
-NEARLY_ALL = 0.95
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,13 +118,6 @@ def split_log(log: Log, study: LoggedStudy, progress: Progress = SILENT) -> Iter
         yield Split(dealt, folds, tuple(problems), scores, values)
 
 
-def minus(one: FloatArray, other: FloatArray) -> FloatArray:
-    """One - other, (m,), exactly 0 where they are equal but for rounding."""
-    apart = one - other
-    apart[np.abs(apart) <= ROUNDING * (np.abs(one) + np.abs(other))] = 0.0
-    return apart
-
-
 def share(part: FloatArray, whole: FloatArray, counts: IntArray | None = None) -> Moments:
     """mean(part) / mean(whole), with the delta method's error: of the mean of (part - ratio whole) / mean(whole)."""
     below = float(averaged(whole, counts)) if len(whole) else 0.0
@@ -135,37 +126,6 @@ def share(part: FloatArray, whole: FloatArray, counts: IntArray | None = None) -
     ratio = float(averaged(part, counts)) / below
     apart = moments(minus(part, ratio * whole), counts)
     return Moments(apart.n, ratio, abs(apart.standard_error / below), apart.skewness, apart.kurtosis)
-
-
-class OverSplits(NamedTuple):
-    """A value with the ends of its 95 % interval, and its standard error, as independent random splits together say."""
-
-    value: float
-    low: float
-    high: float
-    standard_error: float
-
-
-def over_splits(estimates: Sequence[Moments]) -> OverSplits:
-    """What independent random splits of the same patients say together.
-
-    The mean, with the variance mean(s_r^2 + (v_r - mean)^2), so that it also covers how much depends on the split
-    (Chernozhukov et al. 2018, Double/debiased machine learning, definition 3.3; means, so that the difference of two
-    values is the value of their difference). The ends are moved out by two standard errors of the mean over the splits:
-    an interval that excludes 0 is clear of it, so that other splits would tell the same. What is exactly 0 in nearly
-    all splits, as of a policy that is one arm for all, is 0: an odd split decides nothing.
-    """
-    found = np.array([(each.mean, each.standard_error, each.reach) for each in estimates])
-    if np.isnan(found[:, 0]).any():
-        return OverSplits(*(np.nan,) * 4)
-    values, errors, reaches = found.T
-    if ((values == 0) & (errors == 0)).mean() >= NEARLY_ALL:
-        return OverSplits(0.0, 0.0, 0.0, 0.0)
-    centre = float(values.mean())
-    apart = minus(values, np.full_like(values, centre))  # the mean of equal numbers is off by rounding
-    error = float(np.sqrt(np.mean(errors**2 + apart**2)))
-    reach = float(reaches.mean()) * error + 2 * float(apart.std()) / math.sqrt(len(values))
-    return OverSplits(centre, centre - reach, centre + reach, error)
 
 
 # The names of estimates beside those of columns: what greedy gains over uniform, and over one arm for all.

@@ -17,6 +17,7 @@ from policysim.logs.load_log import Log
 from policysim.question.protocol import SILENT, Progress
 from policysim.study.declared import LoggedStudy
 from policysim.study.sweep import Column, Groups, asked_for, at, at_each, evaluate_each, tabulate
+from policysim.trials.estimators import OverSplits, over_splits
 from policysim.trials.evidence import break_even_gain
 from policysim.trials.splits import (
     BY_LOT,
@@ -28,8 +29,6 @@ from policysim.trials.splits import (
     REPEATS,
     Measure,
     Measured,
-    OverSplits,
-    over_splits,
     split_log,
 )
 
@@ -161,7 +160,9 @@ def gain_to_break_even(found: HeldOutPolicy) -> list[float]:
         # What follows patients by less than rounding does not follow them.
         ratio = follows / greedy_follows if greedy_follows > ROUNDING * abs(of_greedy) else 0.0
         gain = break_even_gain(best, by_lot, of_greedy, ratio if ratio > ROUNDING else 0.0)
-        gains.append(gain if gain <= found.value_range[1] - found.value_range[0] else math.inf)
+        # One arm for all never beats itself.
+        possible = any(mine["difference"][:3]) and gain <= found.value_range[1] - found.value_range[0]
+        gains.append(gain if possible else math.inf)
     return gains
 
 

@@ -15,7 +15,6 @@ from policysim.cli.main import main
 from policysim.logs.log_frame import LoggedData
 from policysim.trials import splits
 from policysim.trials.arms import arm_means, arms_of
-from policysim.trials.diagnostics import LogCaveats
 from policysim.trials.trial_columns import compare_log
 
 
@@ -228,12 +227,6 @@ def test_a_gain_is_told_where_nothing_is_wrong(made, capsys, propensity):
     assert document["policies"][0]["surely_from"] == 5
     # What no data can show is told first where propensities are estimated, and only there.
     assert ("warnings" in document) == ("e-value" in document) == (propensity == "estimate")
-
-
-def test_too_few_patients_are_no_error_that_no_interval_covers():
-    assert not LogCaveats(few=("few",), confounding=("estimated",)).not_covered
-    assert LogCaveats(overlap=("a hole",)).not_covered
-    assert LogCaveats(allocation=("doubtful",)).not_covered
 
 
 def test_intervals_of_arms_are_wilsons_and_stay_within_0_and_1():
