@@ -31,8 +31,8 @@ def add(commands: Commands) -> None:
         "evaluate",
         help="what a policy is worth to the patients of a log in which another policy chose",
         description="Estimate a policy's value from a log, with its 95 % interval, and the difference from one "
-        "treatment for all, chosen on other patients. The policy is a table made elsewhere, or one of the catalogue on a scenario; then "
-        "the exact value stands beside the estimate, and the exit code is 4 if they disagree.",
+        "treatment for all, chosen on other patients. The policy is a table made elsewhere, or one of the catalogue on "
+        "a scenario; then the exact value stands beside the estimate, and the exit code is 4 if they disagree.",
     )
     parser.add_argument(
         "log",

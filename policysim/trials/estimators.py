@@ -98,8 +98,11 @@ def doubly_robust(
     return residuals
 
 
-def moments(contributions: FloatArray, counts: IntArray | None = None) -> Moments:
-    """The moments of contributions, (n_rows,), each of so many patients; the standard error has n - 1."""
+def moments(contributions: FloatArray, counts: IntArray | None = None, unseen: float = 0.0) -> Moments:
+    """The moments of contributions, (n_rows,), each of so many patients; the standard error has n - 1.
+
+    `unseen` is added to the variance of the mean.
+    """
     n = len(contributions) if counts is None else int(counts.sum())
     if not n:
         return NOTHING
@@ -113,11 +116,11 @@ def moments(contributions: FloatArray, counts: IntArray | None = None) -> Moment
     variance = float(averaged(squares, counts))
     # Rounding of equal contributions is no variation.
     if variance <= (ROUNDING * abs(mean) / unit) ** 2:
-        return Moments(n, mean, 0.0)
+        return Moments(n, mean, math.sqrt(unseen))
     own = squares if counts is None else squares * counts
     skewness = float(own @ centred) / n / variance**1.5
     kurtosis = float(own @ squares) / n / variance**2 - 3
-    return Moments(n, mean, unit * float(np.sqrt(variance / (n - 1))), skewness, kurtosis)
+    return Moments(n, mean, math.hypot(unit * math.sqrt(variance / (n - 1)), math.sqrt(unseen)), skewness, kurtosis)
 
 
 def _unit(numbers: FloatArray) -> float:

@@ -177,15 +177,35 @@ class Measure:
             row_values(chosen[rows], values) for chosen in (table, self._greedy, self._uniform, self._one)
         )
         loss, whole, apart, gain = minus(greedy, mine), minus(greedy, uniform), minus(mine, one), minus(greedy, one)
+        unseen = [self._one_more(chosen - self._one, rows) for chosen in (table, self._greedy)]
         return {
             "value": moments(mine, each),
             "loss": moments(loss, each),
             "normalized_loss": share(loss, whole, each),
             GAIN_OVER_UNIFORM: moments(whole, each),
-            "difference": moments(apart, each),
-            GAIN: moments(gain, each),
+            "difference": moments(apart, each, unseen[0]),
+            GAIN: moments(gain, each, unseen[1]),
             "benefit_kept": share(apart, gain, each),
         }
+
+    def _one_more(self, apart: FloatArray, rows: IntArray) -> float:
+        """What one more success and one more failure of each arm add to the variance of a difference, of 0 and 1.
+
+        Of a rare outcome an arm may have none, and then no variance (Agresti & Caffo 2000, Simple and effective
+        confidence intervals for proportions and differences of proportions).
+        """
+        data = self._split.log.data
+        if not data.is_binary or not rows.size:
+            return 0.0
+        each = np.ones(data.n_rows) if self._counts is None else self._counts
+        weights = np.abs(data.of_taken(apart)) / data.propensities
+        sums, sizes = (
+            np.bincount(data.actions[rows], (own * each)[rows], data.n_actions)
+            for own in (weights, np.ones(data.n_rows))
+        )
+        return float(
+            (np.divide(sums, sizes, out=np.zeros(len(sums)), where=sizes > 0) ** 2).sum() / each[rows].sum() ** 2
+        )
 
     def _means(self, table: FloatArray, rows: IntArray) -> dict[str, float]:
         split, data = self._split, self._split.log.data

@@ -1,5 +1,6 @@
 """Logs with a known truth, on which everything that is told of a trial can be wrong: benchmarks and tests draw them."""
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -112,12 +113,12 @@ def told_of(world: World, study: LoggedStudy, log: Log) -> Iterator[tuple[str, f
         yield name, float(np.mean([truth for truth, _ in pairs])), splits.over_splits([each for _, each in pairs])
 
 
-def repeat(world: World, draws: int, seed: int, model: str = "linear") -> pd.DataFrame:
-    """What is told of some logs: a row for each policy, with its error, and whether effects are said to differ."""
+def repeated(world: World, draws: int, seed: int, model: str = "linear") -> pd.DataFrame:
+    """What is told of some logs: a row for each policy, with its error, and of null worlds whether signs are told."""
     rng, rows = np.random.default_rng(seed), []
     for draw in range(draws):
         study, log = planted_log(world, rng, model)
-        signs = bool(heterogeneity(log, study)["signs"][0])
+        signs = float(heterogeneity(log, study)["signs"][0]) if world.is_null else math.nan
         for policy, truth, told in told_of(world, study, log):
             covered = told.low - 1e-12 <= truth <= told.high + 1e-12
             rows.append((draw, policy, covered, told.value - truth, told.low > 0 >= truth, signs))
