@@ -33,7 +33,7 @@ from policysim.trials.holes import find_holes
 from policysim.trials.trial_columns import compare_log
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "support"))
-from planted_logs import WORLDS, repeated  # noqa: E402 - what the tests plant, too
+from planted_logs import WORLDS, repeated
 
 DOCUMENT = Path(__file__).parents[1] / "docs" / "off-policy-coverage.md"
 ROUNDS = 15

@@ -33,7 +33,7 @@ JOINT = ", "
 EQUAL, ESTIMATE = "equal", "estimate"
 REFUSE, EXCLUDE, WORST = MISSING_CHOICES = ("refuse", "exclude", "worst")
 # As policysim.logs.outcome_models.OUTCOME_MODELS, which takes a second to import; a test compares them.
-OUTCOME_MODELS = ("linear", "logistic", "gradient-boosting", "constant", "chosen")
+OUTCOME_MODELS = ("linear", "logistic", "gradient-boosting", "constant", "chosen", "stacked")
 LOGISTIC = OUTCOME_MODELS[1]
 
 # What `policysim init` writes behind each guess.

@@ -203,9 +203,9 @@ def mean_of(
         value, error = direct_method(policies[0] if len(policies) == 1 else policies[0] - policies[1], fitted)
         return Moments(len(fitted.models), value, error), float(stdtrit(len(fitted.models) - 1, UPPER))
     rows = []
-    for probabilities in policies:
+    for place, probabilities in enumerate(policies):
         used = importance_weights(log, probabilities, clip).used
-        if not used.any():
+        if not used.any() and (place == 0 or estimator == "snips"):
             raise DataError("no row of the log does anything that the evaluated policy would: it cannot be evaluated.")
         assert kind.contribution is not None
         rows.append(kind.contribution(log, probabilities, used, fitted.predictions if kind.folds and fitted else None))

@@ -48,7 +48,9 @@ TITLES = {EACH: "each's best, not private", PRIVATE: "best private choice*", EXP
 ALLOCATED = {EQUAL: "randomised equally", ESTIMATE: "not randomised (propensities estimated)"}
 # What is done with patients without an outcome.
 MISSING = {"refuse": "", "exclude": "left out", "worst": "counted as the worst"}
-BY_CROSS_VALIDATION = "The mean, a regression or small boosted trees, as cross-validation chooses and shrinks it: a"
+BY_CROSS_VALIDATION = (
+    "The mean or a regression, without or with products, as cross-validation chooses and shrinks it: a"
+)
 # Letters of what people named: an arm in a table and in a line, a group, an outcome, its column, the study, a warning.
 IN_TABLE, IN_LINE, A_GROUP, AN_OUTCOME, A_COLUMN, A_TITLE, A_WARNING = 36, 24, 32, 100, 12, 190, 190
 # Where more arms take lines, the study's title has one.
