@@ -183,24 +183,19 @@ def policy_columns(
         For columns that are not distinct, or not those that `actions` declares; and for an index that holds the log's
         labels in another order, as then the rows are not the log's.
     """
-    columns = [str(name) for name in probabilities.columns]
-    said = ", ".join(map(repr, columns))
-    if len(set(columns)) < len(columns):
-        raise ValueError(f"the columns of probabilities must be distinct actions, got {said}.")
-    if actions is not None:
-        wanted = list(map(str, several(actions) or ()))
-        if sorted(wanted) != sorted(columns):
-            raise ValueError(
-                f"the columns of probabilities must be the actions {', '.join(map(repr, wanted))}, got {said}."
-            )
-        columns = wanted
     by_name = {str(name): name for name in probabilities.columns}
+    said = ", ".join(repr(str(name)) for name in probabilities.columns)
+    if len(by_name) < probabilities.shape[1]:
+        raise ValueError(f"the columns of probabilities must be distinct actions, got {said}.")
+    columns = list(by_name) if actions is None else list(map(str, several(actions) or ()))
+    if sorted(columns) != sorted(by_name):
+        wanted = ", ".join(map(repr, columns))
+        raise ValueError(f"the columns of probabilities must be the actions {wanted}, got {said}.")
     if not probabilities.index.equals(log.index) and set(probabilities.index) == set(log.index):
         raise ValueError("probabilities must have its rows in the log's order: its index is the log's, reordered.")
     logged = {str(value): value for value in log[ACTION].unique()} if ACTION in log.columns else {}
-    return probabilities[[by_name[name] for name in columns]].to_numpy(), [
-        logged.get(name, by_name[name]) for name in columns
-    ]
+    names = [logged.get(name, by_name[name]) for name in columns]
+    return probabilities[[by_name[name] for name in columns]].to_numpy(), names
 
 
 @dataclass(frozen=True, eq=False)

@@ -21,7 +21,7 @@ def write(name, packages, given, found):
     """One file, the same bytes for the same numbers."""
     versions = {"python": platform.python_version(), **{package: version(package) for package in packages}}
     document = {"command": COMMAND, "versions": versions, "given": given, "found": found}
-    (HERE / f"{name}.json").write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+    (HERE / f"{name}.json").write_text(json.dumps(document) + "\n", encoding="utf-8")
 
 
 def kaplan_meier():

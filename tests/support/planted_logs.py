@@ -18,6 +18,7 @@ from policysim.logs.log_source import ESTIMATE, Binning
 from policysim.logs.treatments import estimate_propensities
 from policysim.study.declared import LoggedStudy
 from policysim.trials import splits
+from policysim.trials.estimators import OverSplits, over_splits
 from policysim.trials.evidence import heterogeneity
 from policysim.trials.trial_columns import groups_of
 
@@ -96,7 +97,7 @@ def planted_log(world: World, rng: np.random.Generator, model: str = "linear") -
     return replace(study, log=source), log
 
 
-def told_of(world: World, study: LoggedStudy, log: Log) -> Iterator[tuple[str, float, splits.OverSplits]]:
+def told_of(world: World, study: LoggedStudy, log: Log) -> Iterator[tuple[str, float, OverSplits]]:
     """For each policy its true difference to the arm chosen on other folds, and what is told of it."""
     policies: list[Policy] = [study.policy(name, 1.0) for name in study.policies]
     found: dict[str, list[tuple[float, object]]] = {policy.name: [] for policy in policies}
@@ -110,7 +111,7 @@ def told_of(world: World, study: LoggedStudy, log: Log) -> Iterator[tuple[str, f
             )
             found[policy.name].append((truth, measure(policy).estimates[0]["difference"]))
     for name, pairs in found.items():
-        yield name, float(np.mean([truth for truth, _ in pairs])), splits.over_splits([each for _, each in pairs])
+        yield name, float(np.mean([truth for truth, _ in pairs])), over_splits([each for _, each in pairs])
 
 
 def repeated(world: World, draws: int, seed: int, model: str = "linear") -> pd.DataFrame:
