@@ -136,8 +136,8 @@ def minus(one: FloatArray, other: FloatArray) -> FloatArray:
     return apart
 
 
-# Of splits.
-NEARLY_ALL = 0.95
+# Of splits; and errors of what they say together that other splits hardly exceed: one in 1,000.
+NEARLY_ALL, CLEAR = 0.95, 3.3
 
 
 class OverSplits(NamedTuple):
@@ -154,7 +154,7 @@ def over_splits(estimates: Sequence[Moments]) -> OverSplits:
 
     The mean, with the variance mean(s_r^2 + (v_r - mean)^2), so that it also covers how much depends on the split
     (Chernozhukov et al. 2018, Double/debiased machine learning, definition 3.3; means, so that the difference of two
-    values is the value of their difference). The ends are moved out by two standard errors of the mean over the splits:
+    values is the value of their difference). The ends are moved out by 3.3 standard errors of the mean over the splits:
     an interval that excludes 0 is clear of it, so that other splits would tell the same. What is exactly 0 in nearly
     all splits, as of a policy that is one arm for all, is 0: an odd split decides nothing.
     """
@@ -167,7 +167,7 @@ def over_splits(estimates: Sequence[Moments]) -> OverSplits:
     centre = float(values.mean())
     apart = minus(values, np.full_like(values, centre))  # the mean of equal numbers is off by rounding
     error = float(np.sqrt(np.mean(errors**2 + apart**2)))
-    reach = float(reaches.mean()) * error + 2 * float(apart.std()) / math.sqrt(len(values))
+    reach = float(reaches.mean()) * error + CLEAR * float(apart.std()) / math.sqrt(len(values))
     return OverSplits(centre, centre - reach, centre + reach, error)
 
 
