@@ -44,11 +44,13 @@ def balance_of(log: Log, *, products: bool = False) -> pd.DataFrame:
     data, columns = log.data, list(_columns(log))
     names = [(feature, level) for feature, level, _ in columns]
     values = np.column_stack([each for *_, each in columns])
+    rounding = (10 * ROUNDING * np.abs(values).max(axis=0)) ** 2
+    values = values - averaged(values, data.counts)
     if products:
         one, other = np.triu_indices(len(names), 1)
-        apart = np.array([names[i][0] != names[j][0] for i, j in zip(one, other, strict=True)])
-        centred = values - averaged(values, data.counts)
-        values = np.hstack([values, centred[:, one[apart]] * centred[:, other[apart]]])
+        apart = np.array([names[i][0] != names[j][0] for i, j in zip(one, other, strict=True)], dtype=np.bool_)
+        rounding = np.append(rounding, rounding[one[apart]] * rounding[other[apart]])
+        values = np.hstack([values, values[:, one[apart]] * values[:, other[apart]]])
         words = [": ".join(filter(None, name)) for name in names]
         names += [(f"{words[i]} × {words[j]}", "") for i, j in zip(one[apart], other[apart], strict=True)]
     arms = [data.of(data.actions == arm) for arm in range(data.n_actions)]
@@ -60,7 +62,7 @@ def balance_of(log: Log, *, products: bool = False) -> pd.DataFrame:
     for i, j in combinations(range(len(plain)), 2):
         variance = (squares[i] - plain[i] ** 2 + squares[j] - plain[j] ** 2) / 2
         apart = np.abs([plain[i] - plain[j], weighted[i] - weighted[j]])
-        spread = np.sqrt(np.where(variance > ROUNDING, variance, np.inf))
+        spread = np.sqrt(np.where(variance > rounding, variance, np.inf))
         np.maximum(largest, apart / spread, out=largest)
     found = pd.DataFrame(names, columns=["feature", "level"])
     return found.assign(before=largest[0], after=largest[1])
