@@ -28,7 +28,7 @@ FEWEST_ROWS = 10
 # Ridge penalties, in rows: the best by leave-one-out error is taken (Golub, Heath & Wahba 1979).
 PENALTIES = (1.0, 10.0, 100.0, 1e3, 1e4, 1e5)
 OUTCOME_MODELS = ("linear", "logistic", "gradient-boosting", "constant", "chosen", "stacked")
-LINEAR, LOGISTIC, BOOSTING, CONSTANT, CHOSEN, STACKED = OUTCOME_MODELS
+LINEAR, LOGISTIC, _, CONSTANT, CHOSEN, STACKED = OUTCOME_MODELS
 # Parts in which the rows of one fit are held out from each other, to choose among models or to stack them.
 FOLDS = 4
 # Products of more than about 40 covariates are too many.

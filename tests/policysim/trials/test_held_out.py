@@ -172,17 +172,21 @@ def test_the_difference_is_to_the_arm_chosen_on_other_folds(trial, table, monkey
     monkeypatch.setattr(splits, "REPEATS", 1)
     (split,) = split_log(trial.log, trial.study)
     policy, data = make_policy("exponential", epsilon=4.0), trial.log.data
-    apart, names = np.empty(data.n_rows), []
+    apart, weights, names = np.empty(data.n_rows), np.empty(data.n_rows), []
     for fold, problem in enumerate(split.problems):
         rows = split.folds == fold
         best = int((problem.prior @ problem.utilities).argmax())
         names.append(ARMS[best])
         made = policy.probabilities(problem)[trial.log.records[rows]]
         apart[rows] = (made * split.values[rows]).sum(axis=1) - split.values[rows, best]
+        taken = data.actions[rows]
+        weights[rows] = 3 * np.abs(made[np.arange(len(taken)), taken] - (taken == best))
     rows = compare_log(replace(trial.study, policies=("exponential",), by=()), trial.log)
     row = rows[rows["epsilon"] == 4.0].iloc[0]
     assert row["difference"] == pytest.approx(apart.mean(), abs=1e-12)
-    assert row["difference_se"] == pytest.approx(apart.std(ddof=1) / np.sqrt(len(apart)))
+    # One more success and failure of each arm, among n patients.
+    more = sum((weights[data.actions == arm].mean() / len(apart)) ** 2 for arm in range(3))
+    assert row["difference_se"] == pytest.approx(np.sqrt(apart.var(ddof=1) / len(apart) + more))
     assert row["best_arm"] == max(set(names), key=names.count)
     # One treatment for all is just that arm, and differs from it by nothing.
     fixed = table[(table["policy"] == "best-fixed") & (table["group"] == "all")]
