@@ -1,14 +1,15 @@
 # make report: everything from nothing to the report. make reports: all studies and their gallery. make test: the tests.
 # make snapshots: the screens that the tests compare.
 # make docs: the site, into docs/_build. make benchmark: all that is measured side by side, into benchmarks/RESULTS.md.
-# All share one virtual environment.
+# make oracles: what peers find, as files that tests read; they need older packages, in an environment of their own.
+# All else shares one virtual environment.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 # What decides what is installed: a change here installs again, nothing else does.
 INPUTS := pyproject.toml constraints.txt
 
-.PHONY: report reports test snapshots lint docs benchmark clean
+.PHONY: report reports test snapshots oracles lint docs benchmark clean
 
 report: $(VENV)/.installed
 	$(BIN)/policysim compare covid --price-list --out reports/covid
@@ -26,6 +27,11 @@ test: $(VENV)/.installed-test
 # What is printed of some studies, as the tests compare it: read what changed before you commit it.
 snapshots: $(VENV)/.installed-test
 	$(BIN)/python tests/support/snapshots.py
+
+oracles:
+	$(PYTHON) -m venv .oracles
+	.oracles/bin/python -m pip install --quiet --disable-pip-version-check --requirement tests/oracles/requirements.txt
+	.oracles/bin/python tests/oracles/write_fixtures.py
 
 # -n: every reference must lead somewhere; -W: a warning is an error.
 docs: $(VENV)/.installed-docs
@@ -63,4 +69,4 @@ $(VENV)/.installed-dev: $(INPUTS) | $(BIN)/python
 	@touch $@ $(VENV)/.installed $(VENV)/.installed-test $(VENV)/.installed-docs
 
 clean:
-	rm -rf $(VENV) dist build docs/_build
+	rm -rf $(VENV) .oracles dist build docs/_build

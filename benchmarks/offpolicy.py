@@ -1,6 +1,7 @@
 """Off-policy estimates: python benchmarks/offpolicy.py for their speed, --coverage for docs/off-policy-coverage.md.
 
---holes draws logs with and without a hole in overlap; --compare repeats `policysim compare` on a rare outcome.
+--holes draws logs with and without a hole in overlap; --trials repeats `policysim compare` on planted logs, and
+--verdicts STUDY on one study with other seeds.
 """
 
 import argparse
@@ -11,7 +12,6 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import numpy as np
 import pandas as pd
@@ -25,14 +25,15 @@ from policysim.logs.censoring import pseudo_outcomes
 from policysim.logs.load_log import load_log
 from policysim.logs.log_frame import LoggedData, Observed
 from policysim.logs.outcome_models import FEWEST_ROWS, PENALTIES
-from policysim.study.study_problem import problem_of_log
-from policysim.trials import splits
-from policysim.trials.arms import difference_from_best_arm
+from policysim.study.certainty import verdict_of_interval
 from policysim.trials.estimate_value import CrossFit, cross_fit, estimate_value
 from policysim.trials.evaluate_log import evaluate_log
 from policysim.trials.evidence import heterogeneity
 from policysim.trials.holes import find_holes
 from policysim.trials.trial_columns import compare_log
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "support"))
+from planted_logs import WORLDS, repeated
 
 DOCUMENT = Path(__file__).parents[1] / "docs" / "off-policy-coverage.md"
 ROUNDS = 15
@@ -240,7 +241,7 @@ def coverage(repetitions, workers):
         "kept": "\n".join(markdown(world, tables[world]) for world in KEPT),
         "beyond": "\n".join(markdown(world, tables[world]) for world in BEYOND),
         "followed": followed(repetitions, workers),
-        "apart": apart_from_best(repetitions, workers),
+        "trials": trials(repetitions, workers),
     }.items():
         start, end = f"<!-- {name} -->\n", f"<!-- end of {name} -->"
         text = text[: text.index(start) + len(start)] + block + text[text.index(end) :]
@@ -362,114 +363,56 @@ def followed(repetitions, workers, n=500):
     return "\n".join([*lines, ""])
 
 
-APART = {  # arms' values for patients with x = -1 and 1, and the least propensity of an arm
-    "tied arms, by lot": (((0.5, 0.5), (0.5, 0.5), (0.5, 0.5)), 1 / 3),
-    "one arm better, by lot": (((0.5, 0.5), (0.5, 0.5), (0.6, 0.6)), 1 / 3),
-    "arms better for some, by lot": (((0.5, 0.5), (0.7, 0.4), (0.4, 0.7)), 1 / 3),
-    "arms better for some, poor overlap": (((0.5, 0.5), (0.7, 0.4), (0.4, 0.7)), 0.04),
-}
+def repeat_trials(task):
+    """`planted_logs.repeated` of some logs of one world."""
+    world, number = task
+    return repeated(WORLDS[world], TOGETHER, number).assign(world=world)
 
 
-def repeat_apart(task):
-    """Coverage of the value of a policy and of its difference to the best arm: a row for each estimator and log."""
-    kind, n, repetitions, seed = task
-    rng, rows = np.random.default_rng(seed), []
-    arms, least = np.array(APART[kind][0]), APART[kind][1]
-    evaluated = np.array([[0.1, 0.8, 0.1], [0.1, 0.1, 0.8]])
-    # Where overlap is poor, patients seldom get what the policy would give them.
-    logging = np.where(evaluated > 0.5, least, (1 - least) / 2)
-    truth = (evaluated * arms.T).sum(axis=1).mean()
-    apart = truth - arms.mean(axis=1).max()
-    for _ in range(repetitions):
-        side = rng.integers(2, size=n)
-        taken = draw_actions(logging[side], rng)
-        rewards = (rng.random(n) < arms[taken, side]).astype(float)
-        log = LoggedData(taken, rewards, logging[side, taken], ("a", "b", "c"))
-        fitted = cross_fit(log, side[:, None].astype(float), seed=len(rows), folds=20)
-        for name in ("dr", "dm"):
-            low, high = estimate_value(log, evaluated[side], estimator=name, fitted=fitted).interval
-            found = difference_from_best_arm(log, evaluated[side], estimator=name, fitted=fitted).interval
-            rows.append((name, low <= truth <= high, found[0] <= apart <= found[1]))
-    return pd.DataFrame(rows, columns=["estimator", "value", "difference"])
-
-
-def apart_from_best(repetitions, workers, n=500):
-    """Print and give the table of coverage of values and of differences to the best arm, by DR and DM."""
-    lines = ["| 500 patients | DR, value | DR, difference | DM, value | DM, difference |", "|---|---:|---:|---:|---:|"]
+def trials(repetitions, workers):
+    """Print and give the table of what `policysim compare` tells of planted logs: coverage, bias, what is invented."""
+    lines = [
+        "| patients, world | logs | each's best | response | bias, of an error | called better falsely | signs |",
+        "|---|---:|---:|---:|---:|---:|---:|",
+    ]
+    chunks = max(1, repetitions // TOGETHER)
     with ProcessPoolExecutor(workers, initializer=one_thread) as pool:
-        for number, kind in enumerate(APART):
-            seeds = np.random.SeedSequence([20, number]).spawn(max(1, repetitions // TOGETHER))
-            rows = pd.concat(pool.map(repeat_apart, [(kind, n, min(TOGETHER, repetitions), s) for s in seeds]))
-            means = 100 * rows.groupby("estimator")[["value", "difference"]].mean()
-            cells = [f"{means.loc[name, what]:.1f}" for name in ("dr", "dm") for what in means]
-            lines.append(f"| {kind} | {' | '.join(cells)} |")
+        for number, (world, given) in enumerate(WORLDS.items()):
+            seeds = [int(np.random.SeedSequence([21, number, chunk]).generate_state(1)[0]) for chunk in range(chunks)]
+            rows = pd.concat(pool.map(repeat_trials, [(world, seed) for seed in seeds]))
+            lines.append(trials_line(f"{given.patients:,}, {world}", rows))
             print(lines[-1], flush=True)
     return "\n".join([*lines, ""])
 
 
-STUDY = (
-    '[data]\nfile = "trial.csv"\ntreatment = "arm"\npropensity = "equal"\noutcome = { alive = 1.0 }\nmodel = "MODEL"\n'
-    "[data.features]\nold = { levels = [0, 1] }\nill = { levels = [0, 1, 2] }\n[privacy]\nepsilon = 1\n"
-    "epsilons = EPSILONS\n[compare]\npolicies = POLICIES\n"
-)
+def trials_line(world, rows):
+    """One line of that table: per cent covered, the larger bias of the two, per cent of logs."""
+    found = rows.groupby("policy")
+    covered = 100 * found["covered"].mean()
+    bias = (found["error"].mean() / found["error"].std()).abs().max()
+    told = [100 * found[name].mean().max() for name in ("invented", "signs")]
+    logs = len(rows) // len(covered)
+    cells = [f"{covered[name]:.1f}" for name in ("greedy", "randomized-response")]
+    return f"| {world} | {logs:,} | {' | '.join(cells)} | {bias:.2f} | {told[0]:.1f} | {told[1]:.1f} |"
 
 
-def drawn_trials(repetitions, n, arms, effect=0.0, **words):
-    """Trials of n patients by lot, as a study and its log; one arm is better by `effect` for young, one for old."""
-    with TemporaryDirectory() as folder:
-        path = Path(folder) / "trial.toml"
-        text = STUDY
-        for word, value in words.items():
-            text = text.replace(word, value)
-        path.write_text(text)
-        for seed in range(repetitions):
-            rng = np.random.default_rng(seed)
-            taken = rng.permutation(n) % len(arms)
-            old, ill = rng.integers(2, size=n), rng.integers(3, size=n)
-            chance = np.array(arms)[taken] + effect * np.select([taken == 1, taken == 2], [1 - old, old], 0)
-            columns = {"arm": taken, "alive": (rng.random(n) < chance).astype(int), "old": old, "ill": ill}
-            pd.DataFrame(columns).to_csv(path.with_suffix(".csv"), index=False)
-            study = ps.load_study(path)
-            yield study, load_log(study.log)
-
-
-def compared(repetitions, n=500, arms=(0.93, 0.95, 0.97)):
-    """Print how many of 100 intervals of `compare` hold the truth: survival under three arms, n patients by lot."""
-    policies = '["greedy", "best-fixed", "uniform", "randomized-response"]'
-    covered = []
-    for study, log in drawn_trials(repetitions, n, arms, MODEL="linear", EPSILONS="[1]", POLICIES=policies):
-        for _, row in compare_log(study, log).iterrows():
-            truth = sum(row[f"p_{arm}"] * value for arm, value in enumerate(arms))
-            apart = truth - max(arms)
-            hold = [row["value_low"] <= truth <= row["value_high"]]
-            hold += [row["difference_low"] - 1e-12 <= apart <= row["difference_high"] + 1e-12]
-            covered.append((row["policy"], *hold))
-    table = pd.DataFrame(covered, columns=["policy", "value", "difference"])
-    print((100 * table.groupby("policy").mean()).round(1))
-
-
-def claimed(repetitions):
-    """Print how often heterogeneity is found and a private policy called surely better, without an effect and with one.
-
-    Also how much worse than the best arm the scores of each model choose, where the arms differ and patients do not.
-    One split each, to be quick.
-    """
-    splits.REPEATS = 1
-    words = {"EPSILONS": "[0.5, 1, 2, 5, 10]", "POLICIES": '["greedy", "best-fixed", "randomized-response", "optimal"]'}
-    for n, effect in ((400, 0.0), (2000, 0.2)):
-        found = []
-        for study, log in drawn_trials(repetitions, n, (0.5, 0.5, 0.5), effect, MODEL="chosen", **words):
-            table = compare_log(study, log)
-            private = table[table["policy"].isin(["randomized-response", "optimal"])]
-            found.append((heterogeneity(log, study)["p"][0] < 0.05, (private["difference_low"] > 0).any()))
-        print(f"{n} patients, effect {effect:g}: heterogeneity, surely better", np.mean(found, axis=0), flush=True)
-    arms = np.array([0.45, 0.5, 0.55])
-    for model in ("constant", "chosen", "logistic", "linear"):
-        lost = []
-        for study, log in drawn_trials(repetitions, 500, tuple(arms), MODEL=model, **words):
-            chosen = problem_of_log(study, log).utilities.argmax(axis=1)
-            lost.append(arms.max() - arms[chosen].mean())
-        print(f"{model}: mean loss against the best arm {np.mean(lost):.4f}", flush=True)
+def verdicts(study, seeds):
+    """Print what `policysim compare` tells of a study by seed: how often each verdict is told, at the study's ε."""
+    study = ps.load_study(study)
+    log, told = load_log(study.log), []
+    names = [name for name in study.policies if name != "best-fixed"]
+    asked = replace(study, epsilons=(study.epsilon,), by=(), policies=("greedy", "best-fixed", "exponential", *names))
+    asked = replace(asked, policies=tuple(dict.fromkeys(asked.policies)))
+    for seed in range(seeds):
+        one = replace(asked, seed=seed)
+        rows = compare_log(one, log).set_index("policy")
+        private = rows.loc[[name for name in rows.index if name in names], "difference"].idxmax()
+        each = {"each's best": "greedy", "private choice": private, "exponential": "exponential"}
+        ends = {what: rows.loc[name, ["difference_low", "difference_high"]] for what, name in each.items()}
+        signs = {"different effects": "signs" if heterogeneity(log, one)["signs"][0] else "cannot be told"}
+        told.append(signs | {what: verdict_of_interval(*pair) for what, pair in ends.items()})
+    for what, counts in pd.DataFrame(told).apply(lambda column: column.value_counts().to_dict()).items():
+        print(f"{study.name}, {what}: {counts}", flush=True)
 
 
 def bare_numpy(log, evaluated, predictions):
@@ -527,21 +470,20 @@ def main():
     parser.add_argument("--repetitions", type=int, default=2000)
     parser.add_argument("--workers", type=int, default=os.cpu_count())
     parser.add_argument("--holes", action="store_true", help="holes in overlap, --repetitions logs of each kind")
-    parser.add_argument("--claimed", action="store_true", help="what is called shown, without an effect and with one")
-    parser.add_argument("--apart", action="store_true", help="tied arms, poor overlap and dm: a part of --coverage")
+    parser.add_argument(
+        "--trials", action="store_true", help="what compare tells of planted logs: a part of --coverage"
+    )
+    parser.add_argument("--verdicts", metavar="STUDY", help="what compare tells of a study, by --repetitions seeds")
     parser.add_argument("--followed", action="store_true", help="censored and rare outcomes: a part of --coverage")
-    parser.add_argument("--compare", action="store_true", help="policysim compare on a rare outcome, 10 splits each")
     options = parser.parse_args()
     if options.holes:
         holes(options.repetitions)
-    elif options.claimed:
-        claimed(options.repetitions)
-    elif options.apart:
-        apart_from_best(options.repetitions, options.workers)
+    elif options.verdicts:
+        verdicts(options.verdicts, options.repetitions)
+    elif options.trials:
+        trials(options.repetitions, options.workers)
     elif options.followed:
         followed(options.repetitions, options.workers)
-    elif options.compare:
-        compared(options.repetitions)
     elif options.coverage:
         coverage(options.repetitions, options.workers)
     else:

@@ -30,9 +30,9 @@ def add(commands: Commands) -> None:
     parser = commands.add_parser(
         "evaluate",
         help="what a policy is worth to the patients of a log in which another policy chose",
-        description="Estimate a policy's value from a log, with its 95 % interval, and the difference from the best "
-        "single treatment for all. The policy is a table made elsewhere, or one of the catalogue on a scenario; then "
-        "the exact value stands beside the estimate, and the exit code is 4 if they disagree.",
+        description="Estimate a policy's value from a log, with its 95 % interval, and the difference from one "
+        "treatment for all, chosen on other patients. The policy is a table made elsewhere, or one of the catalogue on "
+        "a scenario; then the exact value stands beside the estimate, and the exit code is 4 if they disagree.",
     )
     parser.add_argument(
         "log",
@@ -64,8 +64,8 @@ def add(commands: Commands) -> None:
     parser.add_argument(
         "--model",
         metavar="NAME",
-        help="for dr and dm: linear (default), logistic, gradient-boosting, constant or chosen, in place of the "
-        "study's",
+        help="for dr and dm: linear (default), logistic, gradient-boosting, constant, chosen or stacked, in place "
+        "of the study's",
     )
     parser.add_argument(
         "--clip",
@@ -138,13 +138,13 @@ def _target(chosen: argparse.Namespace, logged: LoggedStudy | None) -> OutsidePo
     from policysim.question.protocol import UsageError
     from policysim.study.declared import require_scenario
     from policysim.study.study_reader import load_study, study_of
-    from policysim.trials.outside_policy import CataloguePolicy, TablePolicy
+    from policysim.trials.outside_policy import catalogue_policy, table_policy
 
     if chosen.table is not None:
         table = read_probability_table(chosen.table)
         with as_usage():
             known = load_study(chosen.study) if chosen.study else None if logged else study_of(Path(chosen.log))
-            return TablePolicy(table, None if known is None else require_scenario(known))
+            return table_policy(table, None if known is None else require_scenario(known))
     with as_usage():
         policy = make_policy(chosen.policy)
     if policy.uses_epsilon and chosen.epsilon is None:
@@ -160,4 +160,4 @@ def _target(chosen: argparse.Namespace, logged: LoggedStudy | None) -> OutsidePo
         )
     with as_usage():
         study = load_study(chosen.study) if chosen.study else study_of(Path(chosen.log)) or load_study(COVID)
-        return CataloguePolicy(study.policy(policy.name, policy.epsilon), require_scenario(study))
+        return catalogue_policy(study.policy(policy.name, policy.epsilon), require_scenario(study))

@@ -33,7 +33,7 @@ JOINT = ", "
 EQUAL, SHARES, ESTIMATE = NO_COLUMN = ("equal", "arm shares", "estimate")
 REFUSE, EXCLUDE, WORST = MISSING_CHOICES = ("refuse", "exclude", "worst")
 # As policysim.logs.outcome_models.OUTCOME_MODELS, which takes a second to import; a test compares them.
-OUTCOME_MODELS = ("linear", "logistic", "gradient-boosting", "constant", "chosen")
+OUTCOME_MODELS = ("linear", "logistic", "gradient-boosting", "constant", "chosen", "stacked")
 LOGISTIC = OUTCOME_MODELS[1]
 
 # What `policysim init` writes behind each guess.
@@ -87,6 +87,8 @@ class LogSource:
         The study's file, for messages.
     unread : int
         Lines of it that are still marked as guesses (`# CHECK`).
+    guessed_range : bool
+        Whether that of the range is one of them.
     follow_up : FollowUp or None
         Where follow-up may end early: the reward is 1 for patients who are free of an event at a horizon, else 0.
     outcome_title : str
@@ -111,6 +113,7 @@ class LogSource:
     outcome_checked: tuple[str, ...] = ()
     study: Path | None = None
     unread: int = 0
+    guessed_range: bool = False
     follow_up: FollowUp | None = None
     outcome_title: str = ""
     parts: tuple[Path, ...] = ()
@@ -354,6 +357,7 @@ def read_data(table: Table, folder: Path) -> LogSource:
         outcome_checked=tuple(map(str, table.list_of("outcome_checked", outcome.__contains__, among, []))),
         study=table.mistakes.path,
         unread=sum(CHECK in line for line in table.mistakes.text.splitlines()),
+        guessed_range=any(CHECK in line and line.startswith("range") for line in table.mistakes.text.splitlines()),
         follow_up=follow_up,
         outcome_title=table["outcome_title"],
         parts=parts,

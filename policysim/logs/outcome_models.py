@@ -7,11 +7,15 @@ win where nothing is there.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cache
+from itertools import product
+from typing import Any, TypeAlias
 
 import numpy as np
 import pandas as pd
+from scipy.optimize import nnls
 
 from policies.arrays import ROUNDING, FloatArray, IntArray
 from policysim.files.bad_rows import BadRows
@@ -23,11 +27,20 @@ from policysim.question.extras import optional
 FEWEST_ROWS = 10
 # Ridge penalties, in rows: the best by leave-one-out error is taken (Golub, Heath & Wahba 1979).
 PENALTIES = (1.0, 10.0, 100.0, 1e3, 1e4, 1e5)
-OUTCOME_MODELS = ("linear", "logistic", "gradient-boosting", "constant", "chosen")
-LINEAR, LOGISTIC, _, CONSTANT, CHOSEN = OUTCOME_MODELS
-# What "chosen" tries beside a regression: boosted trees that are few and small, as it fits many.
+OUTCOME_MODELS = ("linear", "logistic", "gradient-boosting", "constant", "chosen", "stacked")
+LINEAR, LOGISTIC, _, CONSTANT, CHOSEN, STACKED = OUTCOME_MODELS
+# Parts in which the rows of one fit are held out from each other, to choose among models or to stack them.
+FOLDS = 4
+# Products of more than about 40 covariates are too many.
+MOST_PRODUCTS = 800
+# What "chosen" tries beside a regression: ridge regression on the covariates and their pairwise products.
+PRODUCTS = "products"
+# What is stacked. Trees are few and small, as many are fitted.
 SMALL_TREES = "small-trees"
-FEW_TREES = {"max_iter": 40, "max_leaf_nodes": 4}
+FEW_TREES = {"max_iter": 40, "max_leaf_nodes": 8}
+STACK = (LINEAR, PRODUCTS, SMALL_TREES)
+# Rows to predict, (m, n_covariates) -> (m,).
+Predictor: TypeAlias = Callable[[FloatArray], FloatArray]
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,7 +57,7 @@ class OutcomeModel:
 
     centre: FloatArray
     spread: FloatArray
-    regressions: tuple[Callable[[FloatArray], FloatArray], ...]
+    regressions: tuple[Predictor, ...]
 
     def predict(self, covariates: FloatArray) -> FloatArray:
         """q(x, a), the expected reward of each row under each action: (m, n_covariates) -> (m, k)."""
@@ -80,7 +93,8 @@ def fit_outcome_model(
     name : str
         "linear": ridge regression, its penalty chosen by leave-one-out error. "logistic": penalised logistic
         regression, for rewards of 0 and 1. "gradient-boosting": scikit-learn's histogram gradient boosting.
-        "constant": the mean of each action. "chosen" is `outcome_models.chosen_model`.
+        "constant": the mean of each action. "stacked": ridge regression, the same with pairwise products, and small
+        boosted trees, weighted by held-out rows. "chosen" is `outcome_models.chosen_model`.
         An action of fewer than 10 rows gets their mean reward instead; one of none, the mean reward of all rows.
     weights : array, (m,), optional
         How much each row counts, >= 0; rows of weight 0 have no part. By default all count the same.
@@ -96,7 +110,7 @@ def fit_outcome_model(
     """
     if name == CHOSEN:
         raise ValueError(f"outcome_model={CHOSEN!r} looks at propensities: it is fitted by fit_to_log.")
-    if name != SMALL_TREES:
+    if name != PRODUCTS:
         check_outcome_model(name, rewards)
     centre = averaged(covariates, counts)
     spread = np.sqrt(averaged((covariates - centre) ** 2, counts))
@@ -113,50 +127,98 @@ def fit_outcome_model(
             among = rows if len(own) else each > 0
             regressions.append(_constant(float(np.average(rewards[among], weights=each[among]))))
         else:
-            weighted = each[rows] if (each[rows] != 1).any() else None
-            if name == LINEAR and counts is not None:
-                each_patient = None if weights is None else weights[rows]
-                regressions.append(_fit_counted_ridge(scaled[rows], own, counts[rows], each_patient))
-            else:
-                regressions.append(_fit(name, scaled[rows], own, weighted, seed))
+            one = np.ones(len(own)) if weights is None else weights[rows]
+            regressions.append(
+                _fit(name, scaled[rows], own, one, counts=None if counts is None else counts[rows], seed=seed)
+            )
     return OutcomeModel(centre, spread, tuple(regressions))
 
 
-def _constant(value: float) -> Callable[[FloatArray], FloatArray]:
+def _constant(value: float) -> Predictor:
     return lambda covariates: np.full(len(covariates), value)
 
 
 def _fit(
-    name: str, covariates: FloatArray, rewards: FloatArray, weights: FloatArray | None, seed: int
-) -> Callable[[FloatArray], FloatArray]:
+    name: str,
+    covariates: FloatArray,
+    rewards: FloatArray,
+    weights: FloatArray,
+    *,
+    counts: IntArray | None = None,
+    seed: int = 0,
+) -> Predictor:
     """Fit one action's regression; scikit-learn is imported here, as that takes a second."""
     if name == LINEAR:
-        with optional():
-            from sklearn.linear_model import RidgeCV  # noqa: PLC0415
+        return _fit_ridge(covariates, rewards, weights, counts)
+    if name == PRODUCTS:
+        ridge = _fit_ridge(with_products(covariates), rewards, weights, counts)
+        return lambda rows: ridge(with_products(rows))
+    each = weights if counts is None else weights * counts
+    if name == STACKED:
+        return _fit_stack(covariates, rewards, each, seed)
+    with optional():
+        from sklearn.ensemble import HistGradientBoostingRegressor  # noqa: PLC0415
+        from sklearn.linear_model import LogisticRegression  # noqa: PLC0415
 
-        ridge = RidgeCV(PENALTIES).fit(covariates, rewards, weights)
-        return lambda rows: np.asarray(ridge.predict(rows))
     if name == LOGISTIC:
-        with optional():
-            from sklearn.linear_model import LogisticRegression  # noqa: PLC0415
-
-        logistic = LogisticRegression(max_iter=1000).fit(covariates, rewards, weights)
+        logistic = LogisticRegression(max_iter=1000).fit(covariates, rewards, each)
         return lambda rows: np.asarray(logistic.predict_proba(rows)[:, 1])
     options = FEW_TREES if name == SMALL_TREES else {}
-    return _fit_trees(covariates, rewards, weights, seed, options)
+    with one_thread():
+        trees = HistGradientBoostingRegressor(random_state=seed, **options).fit(covariates, rewards, each)
+
+    def predict(rows: FloatArray) -> FloatArray:
+        with one_thread():
+            return np.asarray(trees.predict(rows))
+
+    return predict
 
 
-def _fit_counted_ridge(
-    covariates: FloatArray, rewards: FloatArray, counts: IntArray, weights: FloatArray | None
-) -> Callable[[FloatArray], FloatArray]:
-    """As `RidgeCV` on all the rows that were counted; to leave one out is not to leave out all that equal it.
+def with_products(covariates: FloatArray) -> FloatArray:
+    """The covariates, (m, p), and after them their pairwise products, unless they are more than `MOST_PRODUCTS`."""
+    one, other = np.triu_indices(covariates.shape[1], 1)
+    if len(one) > MOST_PRODUCTS:
+        return covariates
+    return np.hstack([covariates, covariates[:, one] * covariates[:, other]])
+
+
+def one_thread() -> Any:
+    """For boosted trees: where others use the processors too, more threads wait for each other for long."""
+    return _threads().limit(limits=1)
+
+
+@cache
+def _threads() -> Any:
+    with optional():
+        from threadpoolctl import ThreadpoolController  # noqa: PLC0415
+
+    return ThreadpoolController()
+
+
+def _fit_stack(covariates: FloatArray, rewards: FloatArray, weights: FloatArray, seed: int) -> Predictor:
+    """What three regressions add to the mean, each with a weight >= 0: those that predict held-out rows best.
+
+    Breiman 1996, Stacked regressions; van der Laan, Polley & Hubbard 2007, Super learner.
+    """
+    folds = np.random.default_rng(seed).permutation(len(rewards)) % FOLDS
+    held_out = np.empty((len(rewards), len(STACK)))
+    for fold, (place, name) in product(range(FOLDS), enumerate(STACK)):
+        own, rest = folds == fold, folds != fold
+        held_out[own, place] = _fit(name, covariates[rest], rewards[rest], weights[rest], seed=seed)(covariates[own])
+    root, mean = np.sqrt(weights), float(np.average(rewards, weights=weights))
+    shares = nnls((held_out - mean) * root[:, None], (rewards - mean) * root)[0]
+    fits = [_fit(name, covariates, rewards, weights, seed=seed) for name in STACK]
+    return lambda rows: mean + (np.column_stack([predict(rows) for predict in fits]) - mean) @ shares
+
+
+def _fit_ridge(covariates: FloatArray, rewards: FloatArray, weight: FloatArray, counts: IntArray | None) -> Predictor:
+    """Ridge regression, its penalty that of least leave-one-out error; of counted rows, one patient is left out.
 
     With A = X'CWX + penalty, X centred, C the counts and W the weights of one patient each, a patient has leverage
     h = w (1 / sum CW + x'A^-1 x), and the residual without the patient is (r - fitted) / (1 - h) (Golub, Heath & Wahba
     1979), whose square counts w times.
     """
-    weight = np.ones(len(rewards)) if weights is None else weights
-    each = counts * weight
+    each = weight if counts is None else counts * weight
     total, centre = each.sum(), each @ covariates / each.sum()
     mean, apart = float(each @ rewards / total), covariates - centre
     gram, right = (apart.T * each) @ apart, (apart.T * each) @ (rewards - mean)
@@ -168,26 +230,6 @@ def _fit_counted_ridge(
     left_out = (rewards[:, None] - mean - turned @ found) / (1 - leverage)
     slopes = vectors @ found[:, int(np.argmin(each @ (left_out * left_out)))]
     return lambda rows: mean + (rows - centre) @ slopes
-
-
-def _fit_trees(
-    covariates: FloatArray, rewards: FloatArray, weights: FloatArray | None, seed: int, options: Mapping[str, int]
-) -> Callable[[FloatArray], FloatArray]:
-    """Boosted trees, in one thread: where others use the processors too, more threads wait for each other for long."""
-    with optional():
-        from sklearn.ensemble import HistGradientBoostingRegressor  # noqa: PLC0415
-        from threadpoolctl import threadpool_limits  # noqa: PLC0415
-
-    def predict(rows: FloatArray) -> FloatArray:
-        with threadpool_limits(1):
-            return np.asarray(trees.predict(rows))
-
-    with threadpool_limits(1):
-        trees = HistGradientBoostingRegressor(random_state=seed, **options).fit(covariates, rewards, weights)
-    return predict
-
-
-FOLDS = 4
 
 
 def fit_to_log(name: str, covariates: FloatArray, data: LoggedData, *, seed: int = 0) -> OutcomeModel:
@@ -225,19 +267,19 @@ def fit_to_log(name: str, covariates: FloatArray, data: LoggedData, *, seed: int
 
 
 def chosen_model(covariates: FloatArray, data: LoggedData, seed: int) -> OutcomeModel:
-    """The arms' means, a regression or small boosted trees, shrunk to the arms' means.
+    """The arms' means, a regression, or one with pairwise products, shrunk to the arms' means.
 
-    The regression is logistic for outcomes of 0 and 1, else linear. Each candidate predicts every row from the other
-    folds of these same rows; `follows` says how well its differences between arms agree with what was seen. With slope
-    b and z = b over its standard error, the scores become m + (q - m) times min(1, b (1 - 1 / z^2)), m the mean of the
-    arm: the slope of the best linear predictor (Chernozhukov, Demirer, Duflo & Fernandez-Val 2018) under the positive
-    part of James and Stein's factor. The candidate of the largest z is taken if that is above 1 (the one-standard-error
-    rule of Breiman et al. 1984), else the means alone.
+    Both are ridge regressions. Each candidate predicts every row from the other folds of these same rows; `follows`
+    says how well its differences between arms agree with what was seen. With slope b and z = b over its standard error,
+    the scores become m + (q - m) times min(1, b (1 - 1 / z^2)), m the mean of the arm: the slope of the best linear
+    predictor (Chernozhukov, Demirer, Duflo & Fernandez-Val 2018) under the positive part of James and Stein's factor.
+    The candidate of the largest z is taken if that is above 1 (the one-standard-error rule of Breiman et al. 1984),
+    else the means alone.
     """
     folds: IntArray = np.random.default_rng(seed).permutation(data.n_rows) % FOLDS
     means = fit_to_log(CONSTANT, covariates, data)
     best, candidate, shrink = 1.0, "", 0.0
-    for name in (LOGISTIC if data.is_binary else LINEAR, SMALL_TREES):
+    for name in (LINEAR, PRODUCTS):
         predicted = np.empty((data.n_rows, data.n_actions))
         for fold in range(FOLDS):
             own, rest = folds == fold, folds != fold
@@ -289,12 +331,33 @@ def follows(data: LoggedData, predicted: FloatArray, folds: IntArray) -> tuple[f
 
 
 def contrasts(data: LoggedData, predicted: FloatArray, folds: IntArray) -> tuple[FloatArray, FloatArray]:
-    """Of each row: the sum over arms of score times prediction, and of prediction squared, both centred, (n_rows,)."""
-    scores = predicted.copy()
-    rows = np.arange(data.n_rows)
-    scores[rows, data.actions] += (data.rewards - data.of_taken(predicted)) / data.propensities
-    seen, told = _centred(scores, folds, data.counts), _centred(predicted, folds, data.counts)
+    """Of each row: the sum over arms of value times prediction, and of prediction squared, both centred, (n_rows,)."""
+    seen, told = (_centred(each, folds, data.counts) for each in (robust_values(data, predicted), predicted))
     return (seen * told).sum(axis=1), (told * told).sum(axis=1)
+
+
+def robust_values(data: LoggedData, predicted: FloatArray) -> FloatArray:
+    """The doubly robust value of each action to each row, (n_rows, k): q(x, a) + 1{a} (r - q(x, a)) / propensity.
+
+    With q fitted without the row, the mean over the rows of sum_a p(a|x) of it is the cross-fitted estimate of a policy
+    (Robins, Rotnitzky & Zhao 1994; Chernozhukov et al. 2018, definition 3.2).
+    """
+    values = predicted.copy()
+    values[np.arange(data.n_rows), data.actions] += (data.rewards - data.of_taken(predicted)) / data.propensities
+    return values
+
+
+def mean_residuals(data: LoggedData, predicted: FloatArray) -> FloatArray:
+    """The mean of r - q(x, a) over each action's rows, weighted by inverse propensities, (k,); 0 without rows."""
+    known = data.known
+    weights = (
+        known.weights / data.propensities if data.counts is None else data.counts * known.weights / data.propensities
+    )
+    total, residuals = (
+        np.bincount(data.actions, weights * each, data.n_actions)
+        for each in (1.0, known.rewards - data.of_taken(predicted))
+    )
+    return np.divide(residuals, total, out=np.zeros(data.n_actions), where=total > 0)
 
 
 def _centred(table: FloatArray, folds: IntArray, counts: IntArray | None) -> FloatArray:
@@ -307,5 +370,5 @@ def _centred(table: FloatArray, folds: IntArray, counts: IntArray | None) -> Flo
     return apart
 
 
-def _shrunk(predict: Callable[[FloatArray], FloatArray], level: float, by: float) -> Callable[[FloatArray], FloatArray]:
+def _shrunk(predict: Predictor, level: float, by: float) -> Predictor:
     return lambda covariates: level + by * (predict(covariates) - level)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import product
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +15,7 @@ from policysim.files.bad_rows import MISSING, BadRows, DataError, level_key, lev
 from policysim.files.data_table import BoolArray, DataTable, coded, codes_among, missing, numbers
 from policysim.logs.log_frame import averaged, counted
 from policysim.logs.log_source import EQUAL, EXCLUDE, NUMBER_WANTED, REFUSE, WORST, default_range
+from policysim.logs.outcome_models import one_thread, with_products
 from policysim.question.extras import optional
 
 # Of so many values that nobody has declared, some cannot be meant as treatments.
@@ -243,9 +246,9 @@ def estimate_propensities(
     counts: IntArray | None = None,
     parts: IntArray | None = None,
 ) -> FloatArray:
-    """The probability of each row's treatment, by multinomial logistic regression, cross-fitted over five parts.
+    """The probability of each row's treatment by stacked classifiers, cross-fitted over five parts.
 
-    Each row's probability comes from a model that was fitted without its part. Nothing is floored or clipped: a tiny
+    Each row's probability comes from models that were fitted without its part. Nothing is floored or clipped: a tiny
     propensity is a finding about the log.
 
     Parameters
@@ -272,6 +275,8 @@ def estimate_propensities(
 
     Notes
     -----
+    What is stacked is multinomial logistic regression, the same with pairwise products of covariates, and small boosted
+    trees: the mixture of them that makes treatments of held-out rows most probable.
     Only differences between patients that the covariates show are accounted for: where treatment was chosen by
     something else that also matters for the outcome, all estimates from such propensities are confounded. Known
     propensities of a randomised trial have no such problem.
@@ -279,6 +284,7 @@ def estimate_propensities(
     References
     ----------
     Rosenbaum & Rubin (1983), The central role of the propensity score in observational studies for causal effects.
+    van der Laan, Polley & Hubbard (2007), Super learner.
     Chernozhukov et al. (2018), Double/debiased machine learning for treatment and structural parameters.
     """
     folds = _folds(actions, names) if parts is None else parts
@@ -288,26 +294,64 @@ def estimate_propensities(
     found = np.full(len(actions), np.nan)
     for fold in range(int(folds.max()) + 1):
         rest, part = folds != fold, np.flatnonzero(folds == fold)
-        each = None if counts is None else counts[rest]
-        present, table = _fit_and_predict(scaled, groups[rest], actions[rest], each, np.unique(groups[part]))
-        rows = np.searchsorted(np.unique(groups[part]), groups[part])
-        found[part] = table[rows, np.searchsorted(present, actions[part])]
+        each = np.ones(int(rest.sum())) if counts is None else counts[rest].astype(np.float64)
+        wanted, rows = np.unique(groups[part], return_inverse=True)
+        table = _stack(scaled, (groups[rest], actions[rest], each), scaled[wanted], len(names))
+        found[part] = table[rows, actions[part]]
     return found
 
 
-def _fit_and_predict(
-    covariates: FloatArray, groups: IntArray, actions: IntArray, counts: IntArray | None, wanted: IntArray
-) -> tuple[IntArray, FloatArray]:
-    """The treatments that occur, and their probabilities for the wanted groups, (m, k'); equal rows count once."""
-    with optional():
-        from sklearn.linear_model import LogisticRegression  # noqa: PLC0415 - takes a second
+# Which of the distinct patients each row is, its treatment, and how many patients it stands for.
+Treated: TypeAlias = tuple[IntArray, IntArray, FloatArray]
+# Parts of the rows that the stack of one fold is weighted by, and the steps of its weights.
+HELD_OUT, STEPS = 3, 200
+# By hessians, not by rows: equal patients are one row with a weight.
+SMALL_TREES = {"max_iter": 40, "max_leaf_nodes": 8, "min_samples_leaf": 1, "l2_regularization": 5.0, "random_state": 0}
 
-    present = np.unique(actions)
-    width = int(present.max()) + 1
-    cells, places = np.unique(groups * width + actions, return_inverse=True)
-    model = LogisticRegression(max_iter=10_000)
-    model.fit(covariates[cells // width], cells % width, sample_weight=counted(places, counts, len(cells)))
-    return present, np.asarray(model.predict_proba(covariates[wanted]))
+
+def _stack(covariates: FloatArray, treated: Treated, wanted: FloatArray, n_actions: int) -> FloatArray:
+    """Probabilities of the treatments for the wanted patients, (m, n_actions), from some rows."""
+    groups, actions, each = treated
+    folds = _dealt(actions, HELD_OUT)
+    held_out = np.zeros((len(actions), len(_learners())))
+    for fold, place in product(range(HELD_OUT), range(held_out.shape[1])):
+        rest, own = folds != fold, folds == fold
+        needed, rows = np.unique(groups[own], return_inverse=True)
+        others = groups[rest], actions[rest], each[rest]
+        held_out[own, place] = _fitted(place, covariates, others, covariates[needed], n_actions)[rows, actions[own]]
+    shares = np.full(held_out.shape[1], 1 / held_out.shape[1])
+    known = held_out.min(axis=1) > 0  # a treatment may be in one part alone
+    for _ in range(STEPS if known.any() else 0):  # expectation and maximisation: the likelihood of a mixture is concave
+        parts = held_out[known] * shares
+        shares = each[known] @ (parts / parts.sum(axis=1, keepdims=True)) / each[known].sum()
+    mixture = np.zeros((len(wanted), n_actions))
+    for place, share in enumerate(shares):
+        mixture += share * _fitted(place, covariates, treated, wanted, n_actions)
+    return mixture
+
+
+def _learners() -> list[Any]:
+    """What is stacked; scikit-learn is imported here, as that takes a second."""
+    with optional():
+        from sklearn.ensemble import HistGradientBoostingClassifier  # noqa: PLC0415
+        from sklearn.linear_model import LogisticRegression  # noqa: PLC0415
+
+    logistic = LogisticRegression(max_iter=10_000)
+    return [logistic, logistic, HistGradientBoostingClassifier(**SMALL_TREES)]
+
+
+def _fitted(place: int, covariates: FloatArray, treated: Treated, wanted: FloatArray, n_actions: int) -> FloatArray:
+    """One of the stacked models, fitted to some rows, on the wanted patients; equal rows are one row with a weight."""
+    groups, actions, each = treated
+    cells, places = np.unique(groups * n_actions + actions, return_inverse=True)
+    mine = covariates[cells // n_actions]
+    if place == 1:
+        mine, wanted = with_products(mine), with_products(wanted)
+    table = np.zeros((len(wanted), n_actions))
+    with one_thread():
+        model = _learners()[place].fit(mine, cells % n_actions, sample_weight=np.bincount(places, each))
+        table[:, model.classes_] = model.predict_proba(wanted)
+    return table
 
 
 def _folds(actions: IntArray, names: Sequence[str]) -> IntArray:
@@ -318,10 +362,16 @@ def _folds(actions: IntArray, names: Sequence[str]) -> IntArray:
         raise DataError(f'propensity = "estimate" needs at least two patients of each treatment, {alone[0]} has one')
     if np.count_nonzero(sizes) < 2:
         raise DataError(ONE_TREATMENT)
+    return _dealt(actions, FOLDS)
+
+
+def _dealt(actions: IntArray, n_folds: int) -> IntArray:
+    """The part of each row; each treatment is spread evenly over them."""
     folds = np.empty(len(actions), dtype=np.intp)
     rng = np.random.default_rng(0)
-    for action in np.flatnonzero(sizes):
-        folds[actions == action] = rng.permutation(int(sizes[action])) % FOLDS
+    for action in np.unique(actions):
+        rows = actions == action
+        folds[rows] = rng.permutation(int(rows.sum())) % n_folds
     return folds
 
 

@@ -203,6 +203,7 @@ def _trial_slots(tables: Mapping[str, pd.DataFrame], common: dict[str, Any]) -> 
         "options": [row for row in policies if row.key in {PRIVATE, EXPONENTIAL}],
         "gaining": [row for row in policies if row.key in {PRIVATE, EACH} and said[row.key] == BETTER],
         "verdict": Label(said[PRIVATE]),
+        "estimated": [each for each in [names["propensity"]] if each == "estimate"],
         "who": _who(tables, epsilon),
         "patients": [
             SimpleNamespace(key=key, name=Label(key), title=Label(title))

@@ -146,16 +146,21 @@ def fit_problem(log: Log, rows: NDArray[np.bool_], study: LoggedStudy, adjacency
     -------
     DecisionProblem
         Over all declared records, whether they occur or not: u(x, a) is the outcome model's prediction, clipped to the
-        declared range, so that no row of the log can move a score beyond it.
+        declared range, so that no row of the log can move a score beyond it. Where propensities are estimated, each
+        arm's scores have the mean of its residuals added, weighted by inverse propensities.
     """
-    from policysim.logs.outcome_models import fit_to_log  # noqa: PLC0415 - a scenario reads no tables
+    from policysim.logs.log_source import ESTIMATE  # noqa: PLC0415 - a scenario reads no tables
+    from policysim.logs.outcome_models import fit_to_log, mean_residuals  # noqa: PLC0415
 
     source, data = study.log, log.data
     covariates = indicators(log.space, log.records[rows])
     model = fit_to_log(source.outcome_model, covariates, data.of(rows), seed=study.seed)
     assumed = smoothed_prior(log.space, log.records[rows], None if data.counts is None else data.counts[rows])
+    scores = _scores(model, log.space, data.n_actions)
+    if source.propensity == ESTIMATE:  # a model that is too simple still has the arms' levels right
+        scores += mean_residuals(data.of(rows), model.predict(covariates))
     return DecisionProblem(
-        np.clip(_scores(model, log.space, data.n_actions), *source.utility_range),
+        np.clip(scores, *source.utility_range),
         assumed,
         adjacency,
         data.names,

@@ -1,27 +1,26 @@
-"""The arms of a log before any model, and a policy against the best of them.
+"""The arms of a log before any model, and a policy against one of them.
 
-How many patients each arm had, and their mean reward with its interval; then the difference of a policy from the best
-single arm. Nobody knows which arm that is, so the policy is compared with each, and the interval holds for the best.
+How many patients each arm had, and their mean reward with its interval; then the difference of a policy from one arm
+for all, that was chosen on other patients.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
 from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
-from scipy.special import stdtrit
 
 from policies.arrays import FloatArray, IntArray
 from policies.mask import BoolArray, mask_classes
 from policysim.logs.load_log import Log
-from policysim.logs.log_frame import LoggedData, summed
+from policysim.logs.log_frame import LoggedData, averaged, summed
 from policysim.logs.log_source import EXCLUDE, LogSource, default_range
 from policysim.logs.outcome_models import FEWEST_ROWS
 from policysim.study.checks import Z
-from policysim.trials.estimate_value import CrossFit, estimator_named
-from policysim.trials.estimators import NOTHING, importance_weights, moments, overlap_caveats, snips
+from policysim.trials.estimate_value import CrossFit, mean_of
+from policysim.trials.estimators import NOTHING, importance_weights, moments, over_splits, overlap_caveats, snips
 
 
 def arm_means(data: LoggedData, limits: tuple[float, float] | None = None) -> pd.DataFrame:
@@ -124,18 +123,19 @@ def arms_of(log: Log, source: LogSource) -> pd.DataFrame:
 
 @dataclass(frozen=True)
 class ArmDifference:
-    """How much better a policy is than giving everyone the best single arm, of those that they may get.
+    """How much better a policy is than one arm for all who may get the same, chosen on other folds.
 
     Attributes
     ----------
     value : float
-        Minus the arm that is estimated best; per patient, in the reward's unit; > 0 if the policy is better.
+        The mean over folds of the policy's value less that of the arm that did best in the other folds; per patient, in
+        the reward's unit; > 0 if the policy is better.
     interval : tuple of float
-        Of the difference to the truly best arm, whichever that is: at least 95 % of such intervals hold it.
+        Its 95 % interval.
     arm : str
-        The one that is estimated best; where not all may get the same, that of each group.
+        The one that is chosen for most patients; where not all may get the same, that of each group.
     warnings : tuple of str
-        Where the log hardly knows what an arm does to some patients.
+        Where the log hardly knows what the arm does to some patients.
     """
 
     value: float
@@ -144,144 +144,83 @@ class ArmDifference:
     warnings: tuple[str, ...]
 
 
-def difference_from_best_arm(
+# Random splits, and the folds of each.
+SPLITS, FOLDS = 10, 5
+
+
+def difference_from_one_arm(
     data: LoggedData,
     probabilities: FloatArray,
     admissible: BoolArray | None = None,
     *,
+    seed: int = 0,
     estimator: str = "dr",
     fitted: CrossFit | None = None,
     clip: float | None = None,
 ) -> ArmDifference:
-    """The value of a policy minus that of the best single arm, on the same rows.
+    """The value of a policy minus that of one arm for all, on the same rows.
+
+    Nobody knows which arm is the best, and the one that did best in these rows has had luck in them. So each fold's
+    rows are compared with the arm that did best in the others: no row has a part in what it is compared with. The
+    difference is the mean of what the rows add under the policy less what they add under that arm: rows on which both
+    agree cancel. Ten random splits say together what it is (`estimators.over_splits`): where arms are nearly equal,
+    which of them is chosen depends on the split, and the interval covers that.
 
     Parameters
     ----------
     data : LoggedData
-        At least two rows. Arms that none of them got are not compared: the log knows nothing of them.
+        At least two rows.
     probabilities : array, (n_rows, k)
         p(a|x) of the policy for each row.
     admissible : array of bool, (n_rows, k), optional
-        Which arms each row may get. Those who may get the same then have a best single arm of their own.
+        Which arms each row may get. Those who may get the same then have an arm of their own.
+    seed : int
+        Decides which rows share a fold.
     estimator : str
-        "ips", "snips", "dm" or "dr", for the policy and for the arms.
+        "ips", "snips", "dm" or "dr", for the policy and for the arm.
     fitted : CrossFit, optional
         Outcome models; needed for "dm" and "dr".
     clip : float, optional
         The most that an importance weight may be.
-
-    Returns
-    -------
-    ArmDifference
-
-    Notes
-    -----
-    The difference to an arm is the mean over the rows of the policy's contribution minus that of giving everyone this
-    arm, and its standard error that of this mean, made wider where the rows are skewed (`estimators.Moments.quantile`):
-    rows on which both agree cancel. The direct method has no contributions: its difference is the direct method of the
-    difference of probabilities, which it is linear in, with its jackknife error and degrees of freedom. The differences
-    to all arms together bound that to the best one (`arms.against_best`).
-
-    With c groups that may not get the same, the difference is the sum over the groups, of which each is bounded with
-    the c-th part of the tail (Bonferroni): in a group's differences the other rows keep to the policy, and cancel.
     """
-    kind, names = estimator_named(estimator), np.array(data.names)
-    groups = _groups(data, admissible)
-    best, chosen, warnings = [], [], []
-    for rows, arms in groups:
-        # The policy with an arm for these rows; for all rows, one row in memory.
-        own = (np.broadcast_to(arm, probabilities.shape) for arm in np.eye(data.n_actions)[arms])
-        others = (arm if rows is None else np.where(rows[:, None], arm, probabilities) for arm in own)
-        found, n = kind.differences(data, probabilities, others, fitted, clip)
-        best.append(against_best([value for value, _ in found], [error for _, error in found], n, TAIL / len(groups)))
-        arm = data.names[arms[best[-1].arm]]
-        chosen.append(arm if rows is None else f"{arm} for those who may get {', '.join(names[arms])}")
-        warnings += [warning for each in arms for warning in _caveats(data, each, rows)]
-    return ArmDifference(
-        value=sum(each.value for each in best),
-        interval=(sum(each.interval[0] for each in best), sum(each.interval[1] for each in best)),
-        arm="; ".join(chosen),
-        warnings=tuple(dict.fromkeys(warnings)),
+    allowed = np.ones((data.n_rows, data.n_actions), dtype=np.bool_) if admissible is None else admissible
+    groups, rng = mask_classes(allowed), np.random.default_rng(seed)
+    found, shares = [], np.zeros((data.n_rows, data.n_actions))
+    for _ in range(SPLITS):
+        dealt, rows, folds = data.dealt(min(FOLDS, data.n_patients), rng)
+        one = np.zeros_like(shares)
+        chosen = arms_elsewhere(dealt, folds, allowed[rows], groups[rows])
+        np.add.at(one, (rows, chosen), 1.0 if dealt.counts is None else dealt.counts)
+        one /= np.maximum(one.sum(axis=1, keepdims=True), 1)
+        shares += one / SPLITS
+        found.append(mean_of(estimator, data, [probabilities, one], fitted, clip)[0])
+    told, warnings, names = [], [], np.array(data.names)
+    for group in np.unique(groups):
+        mine = groups == group
+        arm, may = int(shares[mine].sum(axis=0).argmax()), allowed[mine.argmax()]
+        told.append(
+            data.names[arm] if may.all() else f"{data.names[arm]} for those who may get {', '.join(names[may])}"
+        )
+        n_rows = data.by_action(mine)[arm]
+        if n_rows < FEWEST_ROWS:
+            warnings.append(f"too few rows got {data.names[arm]} ({n_rows}): the interval may be too narrow.")
+    caveats = overlap_caveats(data, averaged(shares, data.counts), importance_weights(data, shares).raw)
+    warnings += [f"one arm for all: {each}" for each in caveats]
+    value, *ends, _ = over_splits(found)
+    return ArmDifference(value, (ends[0], ends[1]), "; ".join(told), tuple(warnings))
+
+
+def arms_elsewhere(data: LoggedData, folds: IntArray, allowed: BoolArray, groups: IntArray) -> IntArray:
+    """For each row the arm that did best in the other folds of its group, by the weighted mean reward, (n_rows,)."""
+    shape = int(groups.max()) + 1, int(folds.max()) + 1, data.n_actions
+    cells = np.ravel_multi_index((groups, folds, data.actions), shape)
+    weights = 1 / data.propensities if data.counts is None else data.counts / data.propensities
+    rewards, total = (
+        np.bincount(cells, each, math.prod(shape)).reshape(shape) for each in (weights * data.rewards, weights)
     )
-
-
-def _groups(data: LoggedData, admissible: BoolArray | None) -> list[tuple[BoolArray | None, IntArray]]:
-    """The rows that may get the same arms, and those of them that the log knows; None: all rows may get all.
-
-    Who may get one arm alone has no choice: there no policy differs from it.
-    """
-    if admissible is None:
-        return [(None, np.flatnonzero(data.by_action()))]
-    codes = mask_classes(admissible)
-    found: list[tuple[BoolArray | None, IntArray]] = []
-    for code in range(int(codes.max()) + 1):
-        rows = codes == code
-        allowed = admissible[rows.argmax()]
-        known: IntArray = np.flatnonzero(allowed & (data.by_action(rows) > 0))
-        if allowed.sum() > 1:
-            found.append((rows, known if len(known) else np.flatnonzero(allowed)))
-    return found
-
-
-def _caveats(data: LoggedData, arm: int, rows: BoolArray | None) -> list[str]:
-    """What overlap lacks for giving these rows an arm, in words about that arm."""
-    mine = data if rows is None else data.of(rows)
-    everyone: FloatArray = np.broadcast_to(np.eye(data.n_actions)[arm], (mine.n_rows, mine.n_actions))
-    found = overlap_caveats(mine, everyone[0], importance_weights(mine, everyone).raw)
-    n_rows = mine.by_action()[arm]
-    if n_rows < FEWEST_ROWS:
-        found.append(f"too few rows got it ({n_rows}) to know how rewards vary: the interval may be too narrow.")
-    who = "everyone" if rows is None else "all who may get the same"
-    return [f"giving {who} {data.names[arm]}: {warning}" for warning in found]
-
-
-TAIL = 0.025  # of a 95 % interval, on each side
-
-
-@dataclass(frozen=True)
-class AgainstBest:
-    """A policy's value minus that of the best arm.
-
-    Attributes
-    ----------
-    value : float
-        Minus the arm that is estimated best. On average a little too small: the largest of several estimates is too
-        large.
-    interval : tuple of float
-        At least 95 % of such intervals hold the difference to the truly best arm, whichever that is.
-    arm : int
-        The one that is estimated best.
-    """
-
-    value: float
-    interval: tuple[float, float]
-    arm: int
-
-
-def against_best(differences: Sequence[float], errors: Sequence[float], n: int, tail: float = TAIL) -> AgainstBest:
-    """From the differences to each arm to the difference to the best one.
-
-    With d_a the policy's value minus that of arm a, the difference to the best arm is min d_a. Its lower end is
-    min(d_a - t s_a): the policy is better than the best arm only if it is better than every one, and no correction is
-    needed (intersection-union test; Berger 1982). Its upper end is min(d_a + t' s_a), t' for 0.025 / k in place of
-    0.025 (Bonferroni), as each of the k bounds has to hold.
-
-    Parameters
-    ----------
-    differences, errors : sequence of float, k
-        Estimates d_a and their standard errors s_a.
-    n : int
-        Rows that they rest on; the quantiles are those of Student's t with n - 1 degrees of freedom.
-    tail : float, optional
-        The most that may be beyond either end; 0.025 for 95 %.
-
-    Examples
-    --------
-    >>> against_best([0.5, 0.1], [0.0, 0.0], 100)
-    AgainstBest(value=0.1, interval=(0.1, 0.1), arm=1)
-    """
-    apart, spread = np.asarray(differences, dtype=np.float64), np.asarray(errors, dtype=np.float64)
-    arm = int(apart.argmin())
-    low = float((apart + stdtrit(n - 1, tail) * spread).min())
-    high = float((apart - stdtrit(n - 1, tail / len(apart)) * spread).min())
-    return AgainstBest(float(apart[arm]), (low, high), arm)
+    rewards, total = (each.sum(axis=1, keepdims=True) - each for each in (rewards, total))
+    # An arm that nobody got elsewhere comes after all that somebody got, and one that is not allowed last.
+    means = np.divide(rewards, total, out=np.full(shape, -np.finfo(np.float64).max), where=total > 1e-9 * total.max())
+    may = allowed[[int((groups == group).argmax()) for group in range(shape[0])]]
+    best: IntArray = np.where(may[:, None, :], means, -np.inf).argmax(axis=2)
+    return best[groups, folds]

@@ -1,91 +1,73 @@
 """What can be looked at before a policy is believed.
 
-Calibration of the scores, balance of the arms, propensities, as tables; and what may be wrong with a log, in words.
+Balance of the arms and propensities, as tables; and what may be wrong with a log, in words.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from itertools import combinations
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 from scipy.stats import chi2_contingency, chisquare
 
-from policies.arrays import FloatArray, IntArray
+from policies.arrays import ROUNDING, FloatArray
 from policysim.files.whole_folders import toml_string
 from policysim.logs.load_log import Log
 from policysim.logs.log_frame import LoggedData, averaged
 from policysim.logs.log_source import ESTIMATE, LogSource, lot_words
 from policysim.logs.treatments import lot
-from policysim.study.declared import LoggedStudy
-from policysim.trials.arms import arm_means
 from policysim.trials.estimators import SMALLEST_ESS, importance_weights
 from policysim.trials.holes import where_caveats
-from policysim.trials.splits import split_log
 
-BINS = 3
-FEWEST_IN_BIN = 10
 POINTS = 41  # of each curve of propensities
 
 
-def calibration_of(log: Log, study: LoggedStudy) -> pd.DataFrame:
-    """Scores beside what was seen, in thirds of each arm's patients by score.
-
-    Each patient's score is that of the arm that they got, by an outcome model that was fitted without them.
-
-    Returns
-    -------
-    DataFrame
-        `line` (arm), `predicted` (mean score), `value` (mean outcome, weighted by inverse propensities), its 95 %
-        interval `low`, `high` (see `arm_means`), and `patients`; thirds of fewer than ten patients are left out.
-    """
-    split = next(split_log(log, study))
-    data = split.log.data
-    scores = data.of_taken(split.scores)
-    rows = []
-    for arm, name in enumerate(data.names):
-        own = np.flatnonzero(data.actions == arm)
-        cuts = np.unique(_quantiles(scores[own], data.of(own).counts, np.arange(1, BINS) / BINS))
-        of_bin = np.searchsorted(cuts, scores[own], side="left")
-        for place in np.unique(of_bin):
-            mine = own[of_bin == place]
-            patients = data.of(mine)
-            if patients.n_patients < FEWEST_IN_BIN:
-                continue
-            found = arm_means(patients, study.log.utility_range).iloc[arm]
-            predicted = float(np.average(scores[mine], weights=_weights(patients)))
-            rows.append((name, predicted, found["mean"], found["low"], found["high"], patients.n_patients))
-    return pd.DataFrame(rows, columns=["line", "predicted", "value", "low", "high", "patients"])
-
-
-def balance_of(log: Log) -> pd.DataFrame:
+def balance_of(log: Log, *, products: bool = False) -> pd.DataFrame:
     """How different the arms' patients are, before and after weighting by inverse propensities.
 
     The standardised difference of two arms is that of their means over the root of the mean of their variances, those
     before weighting (Austin 2009, Balance diagnostics for comparing the distribution of baseline covariates). Of a
     feature with levels each is a share; the largest over all pairs of arms counts.
 
+    Parameters
+    ----------
+    products : bool, optional
+        Whether products of each two of them are compared, too: where propensities are estimated, what decided on
+        treatment may be two features together.
+
     Returns
     -------
     DataFrame
         `feature`, `level` ("" for the number itself of a feature that was cut), `before`, `after`.
     """
-    data, rows = log.data, []
-    arms = [data.actions == arm for arm in range(data.n_actions) if (data.actions == arm).any()]
-    for feature, level, values in _columns(log):
-        plain = [averaged(values[own], data.of(own).counts) for own in arms]
-        variances = [averaged((values[own] - m) ** 2, data.of(own).counts) for own, m in zip(arms, plain, strict=True)]
-        weighted = [float(np.average(values[own], weights=_weights(data.of(own)))) for own in arms]
-        apart = []
-        for one, other in combinations(range(len(arms)), 2):
-            spread = np.sqrt((variances[one] + variances[other]) / 2)
-            both = (plain[one] - plain[other], weighted[one] - weighted[other])
-            apart.append([abs(each) / spread if spread > 0 else 0.0 for each in both])
-        before, after = np.max(apart, axis=0).tolist() if apart else (0.0, 0.0)
-        rows.append((feature, level, before, after))
-    return pd.DataFrame(rows, columns=["feature", "level", "before", "after"])
+    data, columns = log.data, list(_columns(log))
+    names = [(feature, level) for feature, level, _ in columns]
+    values = np.column_stack([each for *_, each in columns])
+    rounding = (10 * ROUNDING * np.abs(values).max(axis=0)) ** 2
+    values = values - averaged(values, data.counts)
+    if products:
+        one, other = np.triu_indices(len(names), 1)
+        apart = np.array([names[i][0] != names[j][0] for i, j in zip(one, other, strict=True)], dtype=np.bool_)
+        rounding = np.append(rounding, rounding[one[apart]] * rounding[other[apart]])
+        values = np.hstack([values, values[:, one[apart]] * values[:, other[apart]]])
+        words = [": ".join(filter(None, name)) for name in names]
+        names += [(f"{words[i]} × {words[j]}", "") for i, j in zip(one[apart], other[apart], strict=True)]
+    arms = [data.of(data.actions == arm) for arm in range(data.n_actions)]
+    rows = [values[data.actions == arm] for arm in range(data.n_actions)]
+    plain = [averaged(own, arm.counts) for own, arm in zip(rows, arms, strict=True) if len(own)]
+    squares = [averaged(own**2, arm.counts) for own, arm in zip(rows, arms, strict=True) if len(own)]
+    weighted = [_weights(arm) @ own / _weights(arm).sum() for own, arm in zip(rows, arms, strict=True) if len(own)]
+    largest = np.zeros((2, len(names)))
+    for i, j in combinations(range(len(plain)), 2):
+        variance = (squares[i] - plain[i] ** 2 + squares[j] - plain[j] ** 2) / 2
+        apart = np.abs([plain[i] - plain[j], weighted[i] - weighted[j]])
+        spread = np.sqrt(np.where(variance > rounding, variance, np.inf))
+        np.maximum(largest, apart / spread, out=largest)
+    found = pd.DataFrame(names, columns=["feature", "level"])
+    return found.assign(before=largest[0], after=largest[1])
 
 
 def _columns(log: Log) -> Iterator[tuple[str, str, FloatArray]]:
@@ -99,6 +81,22 @@ def _columns(log: Log) -> Iterator[tuple[str, str, FloatArray]]:
         mine = codes[log.records]
         for level, label in list(enumerate(labels))[1 if len(labels) == 2 else 0 :]:
             yield name, str(label), (mine == level).astype(np.float64)
+
+
+# Beyond it arms are called imbalanced (Austin 2009).
+IMBALANCE = 0.1
+
+
+def imbalance_by_chance(data: LoggedData) -> float:
+    """The chance that some two arms differ by more than `IMBALANCE` in one feature, were treatment by lot.
+
+    The standardised difference of arms i and j is then about normal with variance 1 / n_i + 1 / n_j, n the effective
+    sample sizes of their weights: a simulation with a fixed seed.
+    """
+    weights = [_weights(data.of(data.actions == arm)) for arm in range(data.n_actions)]
+    sizes = np.array([each.sum() ** 2 / (each @ each) for each in weights if len(each)])
+    draws = np.random.default_rng(0).normal(size=(20_000, len(sizes))) / np.sqrt(sizes)
+    return float((np.ptp(draws, axis=1) > IMBALANCE).mean())
 
 
 def propensities_of(data: LoggedData) -> pd.DataFrame:
@@ -118,7 +116,8 @@ def propensities_of(data: LoggedData) -> pd.DataFrame:
         if not len(own):
             continue
         varies |= bool(own.min() < own.max())
-        points = np.unique(_quantiles(own, mine.counts, np.linspace(0, 1, POINTS)))
+        ranks = np.linspace(0, 1, POINTS)
+        points = np.unique(np.quantile(own, ranks, weights=mine.counts, method="inverted_cdf"))
         rows += [(name, float(point), float(averaged(own <= point, mine.counts))) for point in points]
     return pd.DataFrame(rows if varies else [], columns=["line", "propensity", "value"])
 
@@ -126,19 +125,6 @@ def propensities_of(data: LoggedData) -> pd.DataFrame:
 def _weights(data: LoggedData) -> FloatArray:
     """Inverse propensities, of all the patients of each row."""
     return 1 / data.propensities if data.counts is None else data.counts / data.propensities
-
-
-def _quantiles(values: FloatArray, counts: IntArray | None, at: FloatArray) -> FloatArray:
-    """As `numpy.quantile` of the values of all patients."""
-    if counts is None:
-        return np.asarray(np.quantile(values, at))
-    order = np.argsort(values, kind="stable")
-    ends, places = np.cumsum(counts[order]), at * (counts.sum() - 1)
-    below, above = (
-        values[order][np.searchsorted(ends, place, side="right")] for place in (np.floor(places), np.ceil(places))
-    )
-    found: FloatArray = below + (above - below) * (places - np.floor(places))
-    return found
 
 
 # A chance below which equal allocation is called doubtful; shared by all features that are looked at.
@@ -152,62 +138,36 @@ ESTIMATED = (
 FEWEST_FOLLOWED = 10
 
 
-@dataclass(frozen=True)
-class LogCaveats:
+class LogCaveats(NamedTuple):
     """What may be wrong with a log, a sentence for each doubt.
 
-    Attributes
-    ----------
-    confounding, allocation, overlap, few : tuple of str
-        Estimated propensities; equal ones that do not look equal; treatments that some patients never get; too few
-        patients.
+    `errors` are signs of what no interval covers, doubtful allocation and treatments that some patients never get:
+    beside them nothing is told. `others` are confounding, as far as propensities are estimated, and too few patients.
     """
 
-    confounding: tuple[str, ...] = ()
-    allocation: tuple[str, ...] = ()
-    overlap: tuple[str, ...] = ()
-    few: tuple[str, ...] = ()
-
-    @property
-    def said(self) -> list[str]:
-        """All sentences."""
-        return [*self.confounding, *self.allocation, *self.overlap, *self.few]
-
-    @property
-    def not_covered(self) -> bool:
-        """Whether there are signs of errors that no interval covers: then none shows or excludes anything."""
-        return bool(self.overlap or self.allocation)
+    errors: Sequence[str] = ()
+    others: Sequence[str] = ()
 
 
 def log_caveats(log: Log, source: LogSource) -> LogCaveats:
-    """The doubts about a log: allocation, confounding, overlap, too few patients.
-
-    Parameters
-    ----------
-    log : Log
-        Read.
-    source : LogSource
-        What the study says about it.
-    """
+    """The doubts about a log, as far as a study says how treatments were given."""
     data = log.data
     by_lot = np.full((data.n_rows, data.n_actions), 1 / data.n_actions)
-    weights = importance_weights(data, by_lot)
-    followed = [
+    others = [ESTIMATED] if source.propensity == ESTIMATE else []
+    ess = importance_weights(data, by_lot).ess
+    if ess < SMALLEST_ESS:
+        others.append(
+            f"The effective sample size of the log is {ess:,.0f} (treatment by lot): below {SMALLEST_ESS} the 95 % "
+            "intervals may cover less than they say."
+        )
+    others += [
         f"Only {arm.followed:,} of {arm.patients:,} patients of {name} are followed to the horizon: what is said of it "
         "rests on them."
         for name, arm in zip(data.names, log.censored, strict=False)
         if arm.followed < FEWEST_FOLLOWED and arm.censored
     ]
-    few = (
-        f"The effective sample size of the log is {weights.ess:,.0f} (treatment by lot): below {SMALLEST_ESS} the "
-        "95 % intervals may cover less than they say."
-    )
-    return LogCaveats(
-        confounding=(ESTIMATED,) if source.propensity == ESTIMATE else (),
-        allocation=tuple(_allocation(log, source.propensity)) if lot_words(source.propensity) else (),
-        overlap=tuple(where_caveats(data, by_lot, weights.raw, log.covariates)),
-        few=(*((few,) if weights.ess < SMALLEST_ESS else ()), *followed),
-    )
+    allocation = _allocation(log, source.propensity) if lot_words(source.propensity) else []
+    return LogCaveats([*allocation, *where_caveats(data, by_lot, log.covariates)], others)
 
 
 def _allocation(log: Log, propensity: str | tuple[float, ...]) -> list[str]:

@@ -5,7 +5,7 @@ Cross-fitting: each row's reward is predicted by a model that was fitted without
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from numbers import Integral
 from typing import Any, NamedTuple
@@ -18,16 +18,14 @@ from policysim.files.bad_rows import DataError
 from policysim.logs.log_frame import LoggedData, averaged, check_seed, one_of
 from policysim.logs.outcome_models import FEWEST_ROWS, OutcomeModel, check_outcome_model, fit_to_log
 from policysim.question.protocol import SILENT, Progress
-from policysim.study.checks import UPPER, Z
+from policysim.study.checks import UPPER
 from policysim.trials.estimators import (
     MODEL_BIAS,
-    ImportanceWeights,
     Moments,
     OffPolicyEstimate,
     doubly_robust,
     importance_weights,
     ips,
-    model_caveats,
     moments,
     overlap_caveats,
     snips,
@@ -145,158 +143,74 @@ def row_values(probabilities: FloatArray, predictions: FloatArray) -> FloatArray
     return values
 
 
-class Estimated(NamedTuple):
-    """A value, its standard error, how many of these its interval reaches, and what may be wrong with it."""
-
-    value: float
-    standard_error: float
-    quantile: float
-    caveats: list[str]
-
-
-@dataclass(frozen=True)
-class Estimator:
+class Estimator(NamedTuple):
     """All that is done and said of an off-policy estimator: another one is another entry of `ESTIMATORS`.
 
     Attributes
     ----------
-    name : str
-        By which it is asked for.
     title : str
         In words.
-    contribution : callable
+    contribution : callable or None
         What each row adds, so that the estimate is the mean, (n_rows,): of the log, the probabilities of the evaluated
         policy, (n_rows, k), the weights in use, (n_rows,), and the predictions of the outcome models, (n_rows, k), or
-        None where it takes none.
+        None where it takes none. None for the direct method, whose rows say nothing about its error.
     folds : int
         By how many outcome models it is cross-fitted, if nobody says otherwise; 0 for one that needs none.
     doubt : str
         What may be behind an estimate that is not the exact value.
     """
 
-    name: str
     title: str
-    contribution: Callable[[LoggedData, FloatArray, FloatArray, Any], FloatArray]
+    contribution: Callable[[LoggedData, FloatArray, FloatArray, Any], FloatArray] | None
     folds: int = 0
     doubt: str = "Other patients, utilities or propensities made the log, or overlap fails"
 
-    @property
-    def needs_model(self) -> bool:
-        """Whether it takes outcome models."""
-        return self.folds > 0
-
-    def contributions(
-        self, log: LoggedData, probabilities: FloatArray, weights: ImportanceWeights, fitted: CrossFit | None
-    ) -> FloatArray:
-        """What each row adds: the estimate is their mean, (n_rows,).
-
-        The difference of two policies on the same log has the standard error of the mean of the difference of their
-        contributions, much smaller than the two errors added.
-        """
-        if not weights.used.any():
-            raise DataError("no row of the log does anything that the evaluated policy would: it cannot be evaluated.")
-        predictions = self._needed(fitted).predictions if self.needs_model else None
-        return self.contribution(log, probabilities, weights.used, predictions)
-
-    def estimate(
-        self,
-        log: LoggedData,
-        probabilities: FloatArray,
-        weights: ImportanceWeights,
-        fitted: CrossFit | None,
-        clip: float | None,
-    ) -> Estimated:
-        """The value of a policy."""
-        found = moments(self.contributions(log, probabilities, weights, fitted), log.counts)
-        caveats = weight_caveats(weights, clip) + spread_caveats(found)
-        return Estimated(found.mean, found.standard_error, found.quantile, caveats)
-
-    def differences(
-        self,
-        log: LoggedData,
-        probabilities: FloatArray,
-        others: Iterable[FloatArray],
-        fitted: CrossFit | None,
-        clip: float | None,
-    ) -> tuple[list[tuple[float, float]], int]:
-        """The value of a policy minus that of each other, with standard errors, and how many numbers each is a mean of.
-
-        The errors are made wider where rows are skewed (`Moments.quantile`).
-        """
-
-        def of(table: FloatArray) -> FloatArray:
-            return self.contributions(log, table, importance_weights(log, table, clip), fitted)
-
-        own = of(probabilities)
-        found = [moments(own - of(other), log.counts) for other in others]
-        return [(each.mean, each.standard_error * each.quantile / Z) for each in found], log.n_patients
-
-    def _needed(self, fitted: CrossFit | None) -> CrossFit:
-        if fitted is None:
-            raise ValueError(f"estimator={self.name!r} needs an outcome model: pass fitted=cross_fit(...).")
-        return fitted
-
-
-class DirectMethod(Estimator):
-    """The mean of what the outcome model predicts: its rows say nothing about its error, the folds' models do."""
-
-    def estimate(
-        self,
-        log: LoggedData,
-        probabilities: FloatArray,
-        weights: ImportanceWeights,
-        fitted: CrossFit | None,
-        clip: float | None,
-    ) -> Estimated:
-        """The value with its jackknife error; what the interval leaves out is always said."""
-        model = self._needed(fitted)
-        value, error = direct_method(probabilities, model)
-        quantile = float(stdtrit(len(model.models) - 1, UPPER))
-        return Estimated(value, error, quantile, [*spread_caveats(Moments(log.n_patients, value, error)), MODEL_BIAS])
-
-    def differences(
-        self,
-        log: LoggedData,
-        probabilities: FloatArray,
-        others: Iterable[FloatArray],
-        fitted: CrossFit | None,
-        clip: float | None,
-    ) -> tuple[list[tuple[float, float]], int]:
-        """The direct method of the difference of probabilities, which it is linear in; a mean over the folds."""
-        model = self._needed(fitted)
-        return [direct_method(probabilities - other, model) for other in others], len(model.models)
-
 
 ESTIMATORS = {
-    kind.name: kind
-    for kind in (
-        Estimator("ips", "inverse propensity", lambda log, _, weights, __: ips(weights, log.rewards)),
-        Estimator("snips", "self-normalised", lambda log, _, weights, __: snips(weights, log.rewards, log.counts)),
-        DirectMethod(
-            "dm",
-            "direct method",
-            lambda _, probabilities, __, predictions: row_values(probabilities, predictions),
-            folds=20,  # its standard error is made from them, and is as rough as they are few
-            doubt="The direct method is as wrong as its outcome model",
+    "ips": Estimator("inverse propensity", lambda log, _, weights, __: ips(weights, log.rewards)),
+    "snips": Estimator("self-normalised", lambda log, _, weights, __: snips(weights, log.rewards, log.counts)),
+    # Its standard error is made from the folds, and is as rough as they are few.
+    "dm": Estimator("direct method", None, 20, "The direct method is as wrong as its outcome model"),
+    "dr": Estimator(
+        "doubly robust",
+        lambda log, probabilities, weights, predictions: doubly_robust(
+            weights, log.rewards, row_values(probabilities, predictions), log.of_taken(predictions)
         ),
-        Estimator(
-            "dr",
-            "doubly robust",
-            lambda log, probabilities, weights, predictions: doubly_robust(
-                weights, log.rewards, row_values(probabilities, predictions), log.of_taken(predictions)
-            ),
-            folds=5,
-        ),
-    )
+        5,
+    ),
 }
 # Those that take an outcome model.
-NEED_MODEL = tuple(name for name, kind in ESTIMATORS.items() if kind.needs_model)
+NEED_MODEL = tuple(name for name, kind in ESTIMATORS.items() if kind.folds)
 
 
-def estimator_named(name: str) -> Estimator:
-    """One of `ESTIMATORS`; ValueError for another name."""
-    one_of(name, tuple(ESTIMATORS), "estimator")
-    return ESTIMATORS[name]
+def mean_of(
+    estimator: str,
+    log: LoggedData,
+    policies: Sequence[FloatArray],
+    fitted: CrossFit | None = None,
+    clip: float | None = None,
+) -> tuple[Moments, float]:
+    """The value of a policy, or of one minus another, and how many standard errors its 95 % interval reaches.
+
+    The difference of two policies on the same log has the standard error of the mean of the difference of what their
+    rows add, much smaller than the two errors added. The direct method is linear in the probabilities.
+    """
+    one_of(estimator, tuple(ESTIMATORS), "estimator")
+    kind = ESTIMATORS[estimator]
+    if kind.folds and fitted is None:
+        raise ValueError(f"estimator={estimator!r} needs an outcome model: pass fitted=cross_fit(...).")
+    if kind.contribution is None and fitted is not None:
+        value, error = direct_method(policies[0] if len(policies) == 1 else policies[0] - policies[1], fitted)
+        return Moments(len(fitted.models), value, error), float(stdtrit(len(fitted.models) - 1, UPPER))
+    rows = []
+    for place, probabilities in enumerate(policies):
+        used = importance_weights(log, probabilities, clip).used
+        if not used.any() and (place == 0 or estimator == "snips"):
+            raise DataError("no row of the log does anything that the evaluated policy would: it cannot be evaluated.")
+        assert kind.contribution is not None
+        rows.append(kind.contribution(log, probabilities, used, fitted.predictions if kind.folds and fitted else None))
+    found = moments(rows[0] if len(rows) == 1 else rows[0] - rows[1], log.counts)
+    return found, found.quantile
 
 
 def estimate_value(
@@ -328,20 +242,22 @@ def estimate_value(
         For an unknown estimator, a model that is missing, a clip out of range, or a log that never does what the
         policy would.
     """
-    kind = estimator_named(estimator)
+    found, quantile = mean_of(estimator, log, [probabilities], fitted, clip)
     weights = importance_weights(log, probabilities, clip)
     # A product is ten times as fast as a mean over long columns.
     each = np.full(log.n_rows, 1 / log.n_rows) if log.counts is None else log.counts / log.n_patients
     shares = probabilities.T @ each
-    caveats = overlap_caveats(log, shares, weights.raw)
-    value, error, quantile, own = kind.estimate(log, probabilities, weights, fitted, clip)
-    caveats += own
-    if kind.needs_model and fitted is not None:
-        caveats += model_caveats(log, shares, fitted.thin)
+    caveats, kind = overlap_caveats(log, shares, weights.raw), ESTIMATORS[estimator]
+    caveats += weight_caveats(weights) if kind.contribution else []
+    caveats += spread_caveats(found) + ([] if kind.contribution else [MODEL_BIAS])
+    thin = [log.names[action] for action in fitted.thin if shares[action] > 0] if kind.folds and fitted else []
+    if thin:
+        caveats.append(f"too few rows to model the outcome of {', '.join(thin)}: a mean stands in for it.")
+    reach = quantile * found.standard_error
     return OffPolicyEstimate(
-        value=value,
-        standard_error=error,
-        interval=(value - quantile * error, value + quantile * error),
+        value=found.mean,
+        standard_error=found.standard_error,
+        interval=(found.mean - reach, found.mean + reach),
         ess=weights.ess,
         largest_weight=weights.largest,
         clipped_share=weights.clipped_share,

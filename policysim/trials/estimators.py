@@ -9,9 +9,11 @@ value with what it takes to judge it; what may be wrong with one is said in word
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from numbers import Real
+from typing import NamedTuple
 
 import numpy as np
 from scipy.special import stdtrit
@@ -48,22 +50,17 @@ class Moments:
         return Z * (1 + max(0.0, skewed - (Z**2 - 3) / 12 * self.kurtosis + (Z**2 + 1) / 4) / self.n)
 
     @property
-    def widened_error(self) -> float:
-        """The standard error that, with Student's t, gives `interval`; NaN for fewer than two numbers."""
-        if self.n < 2:
-            return np.nan
-        by_t = float(stdtrit(self.n - 1, UPPER))
-        return self.standard_error * max(by_t, self.quantile) / by_t
-
-    @property
-    def interval(self) -> tuple[float, float]:
-        """The 95 % interval by Student's t, and further where numbers are skewed; (NaN, NaN) for fewer than two.
+    def reach(self) -> float:
+        """The same by Student's t, and further where numbers are skewed; NaN for fewer than two numbers.
 
         Of a rare outcome, intervals by Student's t cover less than 90 % (benchmarks/offpolicy.py --coverage).
         """
-        if self.n < 2:
-            return np.nan, np.nan
-        reach = max(float(stdtrit(self.n - 1, UPPER)), self.quantile) * self.standard_error
+        return max(float(stdtrit(self.n - 1, UPPER)), self.quantile) if self.n > 1 else np.nan
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """The 95 % interval; (NaN, NaN) for fewer than two numbers."""
+        reach = self.reach * self.standard_error
         return self.mean - reach, self.mean + reach
 
 
@@ -101,8 +98,11 @@ def doubly_robust(
     return residuals
 
 
-def moments(contributions: FloatArray, counts: IntArray | None = None) -> Moments:
-    """The moments of contributions, (n_rows,), each of so many patients; the standard error has n - 1."""
+def moments(contributions: FloatArray, counts: IntArray | None = None, unseen: float = 0.0) -> Moments:
+    """The moments of contributions, (n_rows,), each of so many patients; the standard error has n - 1.
+
+    `unseen` is added to the variance of the mean.
+    """
     n = len(contributions) if counts is None else int(counts.sum())
     if not n:
         return NOTHING
@@ -116,17 +116,59 @@ def moments(contributions: FloatArray, counts: IntArray | None = None) -> Moment
     variance = float(averaged(squares, counts))
     # Rounding of equal contributions is no variation.
     if variance <= (ROUNDING * abs(mean) / unit) ** 2:
-        return Moments(n, mean, 0.0)
+        return Moments(n, mean, math.sqrt(unseen))
     own = squares if counts is None else squares * counts
     skewness = float(own @ centred) / n / variance**1.5
     kurtosis = float(own @ squares) / n / variance**2 - 3
-    return Moments(n, mean, unit * float(np.sqrt(variance / (n - 1))), skewness, kurtosis)
+    return Moments(n, mean, math.hypot(unit * math.sqrt(variance / (n - 1)), math.sqrt(unseen)), skewness, kurtosis)
 
 
 def _unit(numbers: FloatArray) -> float:
     """A power of two like the largest number, which has a fourth power when it is divided by this; no digit changes."""
     largest = float(np.abs(numbers).max())
     return math.ldexp(1.0, math.frexp(largest)[1] - 1) if 0 < largest < math.inf else 1.0
+
+
+def minus(one: FloatArray, other: FloatArray) -> FloatArray:
+    """One - other, (m,), exactly 0 where they are equal but for rounding."""
+    apart = one - other
+    apart[np.abs(apart) <= ROUNDING * (np.abs(one) + np.abs(other))] = 0.0
+    return apart
+
+
+# Of splits; and errors of what they say together that other splits hardly exceed: one in 1,000.
+NEARLY_ALL, CLEAR = 0.95, 3.3
+
+
+class OverSplits(NamedTuple):
+    """A value with the ends of its 95 % interval, and its standard error, as independent random splits together say."""
+
+    value: float
+    low: float
+    high: float
+    standard_error: float
+
+
+def over_splits(estimates: Sequence[Moments]) -> OverSplits:
+    """What independent random splits of the same patients say together.
+
+    The mean, with the variance mean(s_r^2 + (v_r - mean)^2), so that it also covers how much depends on the split
+    (Chernozhukov et al. 2018, Double/debiased machine learning, definition 3.3; means, so that the difference of two
+    values is the value of their difference). The ends are moved out by 3.3 standard errors of the mean over the splits:
+    an interval that excludes 0 is clear of it, so that other splits would tell the same. What is exactly 0 in nearly
+    all splits, as of a policy that is one arm for all, is 0: an odd split decides nothing.
+    """
+    found = np.array([(each.mean, each.standard_error, each.reach) for each in estimates])
+    if np.isnan(found[:, 0]).any():
+        return OverSplits(*(np.nan,) * 4)
+    values, errors, reaches = found.T
+    if ((values == 0) & (errors == 0)).mean() >= NEARLY_ALL:
+        return OverSplits(0.0, 0.0, 0.0, 0.0)
+    centre = float(values.mean())
+    apart = minus(values, np.full_like(values, centre))  # the mean of equal numbers is off by rounding
+    error = float(np.sqrt(np.mean(errors**2 + apart**2)))
+    reach = float(reaches.mean()) * error + CLEAR * float(apart.std()) / math.sqrt(len(values))
+    return OverSplits(centre, centre - reach, centre + reach, error)
 
 
 @dataclass(frozen=True, eq=False)
@@ -249,7 +291,7 @@ def overlap_caveats(log: LoggedData, shares: FloatArray, weights: FloatArray) ->
     return said
 
 
-def weight_caveats(weights: ImportanceWeights, clip: float | None) -> list[str]:
+def weight_caveats(weights: ImportanceWeights) -> list[str]:
     """Too few effective rows; clipping."""
     said = []
     if weights.ess < SMALLEST_ESS:
@@ -259,8 +301,8 @@ def weight_caveats(weights: ImportanceWeights, clip: float | None) -> list[str]:
         )
     if weights.clipped_share > 0:
         said.append(
-            f"clip={clip:g} cuts off {weights.clipped_share:.1%} of the weight: the estimate is biased, and the "
-            "interval does not allow for that."
+            f"clip={weights.used.max():g} cuts off {weights.clipped_share:.1%} of the weight: the estimate is biased, "
+            "and the interval does not allow for that."
         )
     return said
 
@@ -269,20 +311,12 @@ def spread_caveats(found: Moments) -> list[str]:
     """Contributions too skewed for an interval of this kind, or that do not vary at all."""
     if found.standard_error == 0:
         return ["nothing varies from row to row: the standard error of 0 is no sign of certainty."]
-    if found.skewness**2 > MOST_SKEWNESS * found.n:
-        return [
-            f"a few rows decide (skewness {found.skewness:.1f} in {found.n:,} rows), as with rare and large losses: "
-            "the 95 % interval may cover less than it says."
-        ]
-    return []
-
-
-def model_caveats(log: LoggedData, shares: FloatArray, thin: tuple[int, ...]) -> list[str]:
-    """Actions with too few rows to model."""
-    names = [log.names[action] for action in thin if shares[action] > 0]
-    if not names:
+    if found.skewness**2 <= MOST_SKEWNESS * found.n:
         return []
-    return [f"too few rows to model the outcome of {', '.join(names)}: a mean stands in for it."]
+    return [
+        f"a few rows decide (skewness {found.skewness:.1f} in {found.n:,} rows), as with rare and large losses: "
+        "the 95 % interval may cover less than it says."
+    ]
 
 
 @dataclass(frozen=True)

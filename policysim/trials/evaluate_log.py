@@ -35,6 +35,7 @@ from policysim.logs.log_frame import (
     covariate_frame,
     covariate_matrix,
     known_before,
+    one_of,
     read_log_frame,
     require_frame,
     row_probabilities,
@@ -47,11 +48,11 @@ from policysim.logs.read_log import NoPropensityError, read_log
 from policysim.question.protocol import SILENT, Progress
 from policysim.study.checks import Agreement
 from policysim.study.declared import LoggedStudy, ScenarioStudy
-from policysim.trials.arms import ArmDifference, arm_means, difference_from_best_arm
-from policysim.trials.estimate_value import CrossFit, cross_fit, estimate_value, estimator_named
-from policysim.trials.estimators import OffPolicyEstimate, importance_weights
+from policysim.trials.arms import ArmDifference, arm_means, difference_from_one_arm
+from policysim.trials.estimate_value import ESTIMATORS, CrossFit, cross_fit, estimate_value
+from policysim.trials.estimators import OffPolicyEstimate
 from policysim.trials.holes import where_caveats
-from policysim.trials.outside_policy import AllowedTreatments, OutsidePolicy
+from policysim.trials.outside_policy import OutsidePolicy, allowed_rows, require_allowed
 
 
 def evaluate_log(
@@ -154,17 +155,17 @@ def evaluate_log(
     >>> found.warnings[0]
     'effective sample size 3 of 4 rows: below 200 the 95 % interval may cover less than it says.'
     """
-    estimator_named(estimator)
+    one_of(estimator, tuple(ESTIMATORS), "estimator")
     check_seed(seed)
     if isinstance(probabilities, pd.DataFrame):
         probabilities, actions = policy_columns(require_frame(log), probabilities, actions)
     data = read_log_frame(log, actions)
     policy = row_probabilities(probabilities, data.n_rows, data.names)
     table, known = DataTable("log", log), covariate_frame(log, covariates)
-    allowed = AllowedTreatments.of(study, data.names, table)
-    if allowed is not None:
-        allowed.require(policy, data)
-    rows = LogToEvaluate(table, data, known, tuple(known.columns), (0,) * data.n_actions, REFUSE, len(log))
+    allowed = allowed_rows(study, data.names, table)
+    if study is not None and allowed is not None:
+        require_allowed(study, allowed, policy, data, table)
+    rows = LogToEvaluate(table, data, known, tuple(known.columns), all_with_reward(data))
     rows, _, fitted = cross_fitted(rows, estimator, outcome_model, folds=folds, seed=seed)
     return estimated(rows, policy, estimator, fitted, clip)
 
@@ -182,24 +183,19 @@ def policy_columns(
         For columns that are not distinct, or not those that `actions` declares; and for an index that holds the log's
         labels in another order, as then the rows are not the log's.
     """
-    columns = [str(name) for name in probabilities.columns]
-    said = ", ".join(map(repr, columns))
-    if len(set(columns)) < len(columns):
-        raise ValueError(f"the columns of probabilities must be distinct actions, got {said}.")
-    if actions is not None:
-        wanted = list(map(str, several(actions) or ()))
-        if sorted(wanted) != sorted(columns):
-            raise ValueError(
-                f"the columns of probabilities must be the actions {', '.join(map(repr, wanted))}, got {said}."
-            )
-        columns = wanted
     by_name = {str(name): name for name in probabilities.columns}
+    said = ", ".join(repr(str(name)) for name in probabilities.columns)
+    if len(by_name) < probabilities.shape[1]:
+        raise ValueError(f"the columns of probabilities must be distinct actions, got {said}.")
+    columns = list(by_name) if actions is None else list(map(str, several(actions) or ()))
+    if sorted(columns) != sorted(by_name):
+        wanted = ", ".join(map(repr, columns))
+        raise ValueError(f"the columns of probabilities must be the actions {wanted}, got {said}.")
     if not probabilities.index.equals(log.index) and set(probabilities.index) == set(log.index):
         raise ValueError("probabilities must have its rows in the log's order: its index is the log's, reordered.")
     logged = {str(value): value for value in log[ACTION].unique()} if ACTION in log.columns else {}
-    return probabilities[[by_name[name] for name in columns]].to_numpy(), [
-        logged.get(name, by_name[name]) for name in columns
-    ]
+    names = [logged.get(name, by_name[name]) for name in columns]
+    return probabilities[[by_name[name] for name in columns]].to_numpy(), names
 
 
 @dataclass(frozen=True, eq=False)
@@ -216,31 +212,20 @@ class LogToEvaluate:
         The columns of `table` that were known before treatment.
     predictors : tuple of str
         Those from which an outcome model can predict.
-    missing : tuple of int
-        For each action, the rows that were read without an outcome.
-    missing_rule : str
-        What was done with them: "refuse", "exclude" or "worst".
-    n_read : int
-        Rows that were read.
-    estimated_propensities : bool
-        Whether nobody knows the propensities, and they were estimated.
+    about : mapping
+        What --json says of the log: `rows_read`, how many of each arm are `missing` an outcome and the `missing_rule`,
+        whether there are `estimated_propensities`, and in words the `outcome` where it is not a column alone, and the
+        `censoring`.
     looked_at : DataFrame or None
         Where overlap is looked for if not in `known`: the same before numbers were cut into levels.
-    outcome, censoring : str
-        In words, what the outcome is where it is not a column alone, and who is not followed to the horizon.
     """
 
     table: DataTable
     data: LoggedData
     known: pd.DataFrame
     predictors: tuple[str, ...]
-    missing: tuple[int, ...]
-    missing_rule: str
-    n_read: int
-    estimated_propensities: bool = False
+    about: Mapping[str, Any]
     looked_at: pd.DataFrame | None = None
-    outcome: str = ""
-    censoring: str = ""
 
 
 @dataclass(frozen=True, eq=False)
@@ -261,31 +246,31 @@ def read_study_log(study: LoggedStudy, workers: Workers | None = None, progress:
     """The log of a study, its patients known by the declared levels and bins of their features."""
     log = open_log(study.log, workers, progress)
     frame = log.space.decode(log.records)
-    return LogToEvaluate(
-        table=LogRows(study.name, frame, counted=log.data.counts is not None),
-        data=log.data,
-        known=frame,
-        predictors=log.space.names,
-        missing=log.missing,
-        missing_rule=study.log.missing,
-        n_read=log.n_read,
-        estimated_propensities=study.log.propensity == ESTIMATE,
-        looked_at=log.covariates,
-        outcome=outcome_words(study.log),
-        censoring=censoring_words(study.log.follow_up, log.censored, log.data.names),
-    )
+    table = LogRows(study.name, frame, counted=log.data.counts is not None)
+    about = {
+        "rows_read": log.n_read,
+        "missing": dict(zip(log.data.names, log.missing, strict=True)),
+        "missing_rule": study.log.missing,
+        "estimated_propensities": study.log.propensity == ESTIMATE,
+        "outcome": outcome_words(study.log),
+        "censoring": censoring_words(study.log.follow_up, log.censored, log.data.names),
+    }
+    return LogToEvaluate(table, log.data, frame, log.space.names, about, log.covariates)
+
+
+def all_with_reward(data: LoggedData) -> dict[str, Any]:
+    """What is said of a log whose rows all have a reward and a propensity."""
+    none = dict.fromkeys(data.names, 0)
+    known = {"missing_rule": REFUSE, "estimated_propensities": False, "outcome": "", "censoring": ""}
+    return {"rows_read": data.n_patients, "missing": none, **known}
 
 
 def read_log_file(path: Path, actions: Sequence[str]) -> LogToEvaluate:
     """A .csv or .parquet file with the columns action, reward, propensity and covariates.
 
     Nothing is predicted from what `log_frame.known_before` leaves out, nor from columns that `covariate_matrix`
-    refuses: those with gaps, for instance, or text with so many distinct values that it names patients.
-
-    Parameters
-    ----------
-    actions : sequence of str
-        Those of the policy that is evaluated; the log may hold no others.
+    refuses: those with gaps, for instance, or text with so many distinct values that it names patients. `actions` are
+    those of the policy; the log may hold no others.
 
     Raises
     ------
@@ -309,7 +294,7 @@ def read_log_file(path: Path, actions: Sequence[str]) -> LogToEvaluate:
         with suppress(ValueError, TypeError):  # TypeError: of lists
             covariate_matrix(known[[name]])
             predictors.append(str(name))
-    return LogToEvaluate(table, data, known, tuple(predictors), (0,) * data.n_actions, REFUSE, len(frame))
+    return LogToEvaluate(table, data, known, tuple(predictors), all_with_reward(data))
 
 
 def count_log_file(path: Path, policy: OutsidePolicy, workers: Workers, progress: Progress = SILENT) -> LogToEvaluate:
@@ -322,23 +307,15 @@ def count_log_file(path: Path, policy: OutsidePolicy, workers: Workers, progress
     UsageError
         As `Workers.map`.
     """
-    features = {feature.name: Binning(feature.name, feature.levels) for feature in policy.features}
-    actions = tuple((name, name) for name in policy.actions)
-    columns = Columns(ACTION, actions, PROPENSITY, {REWARD: 1.0}, None, REFUSE)
+    features = {feature.name: Binning(feature.name, feature.levels) for feature in policy.features()}
+    columns = Columns(ACTION, tuple((name, name) for name in policy.actions), PROPENSITY, {REWARD: 1.0}, None, REFUSE)
     records, found = count_parts(Counting(features, columns), parts_of(path), workers, progress)
     space = RecordSpace(tuple(binning.feature for binning in features.values()))
     frame = space.decode(records)
     propensities = np.asarray(found.propensities)
     data = LoggedData(found.actions, found.rewards, propensities, found.names, counts=found.counts)
-    return LogToEvaluate(
-        table=LogRows(path.as_posix(), frame, counted=True),
-        data=data,
-        known=frame,
-        predictors=space.names,
-        missing=(0,) * data.n_actions,
-        missing_rule=REFUSE,
-        n_read=data.n_patients,
-    )
+    table = LogRows(path.as_posix(), frame, counted=True)
+    return LogToEvaluate(table, data, frame, space.names, all_with_reward(data))
 
 
 @dataclass(frozen=True, eq=False)
@@ -352,7 +329,7 @@ class PolicyOnLog:
     estimate : OffPolicyEstimate
         The policy's value.
     difference : ArmDifference
-        From the best single arm.
+        From one arm for all, chosen on other folds.
     agreement : Agreement or None
         The estimate beside the exact value, where that is known.
     contraindicated : mapping of str to int
@@ -398,26 +375,23 @@ def evaluate_policy(
     names = log.data.names + tuple(name for name in policy.actions if name not in log.data.names)
     log = replace(log, data=replace(log.data, names=names))
     probabilities = policy.probabilities(log.table)[:, [policy.actions.index(name) for name in names]]
-    allowed = AllowedTreatments.of(policy.study, names, log.table)
-    contraindicated, mask = {}, None
-    if allowed is not None:
-        allowed.require(probabilities, log.data)
-        mask = allowed.mask
+    contraindicated, mask = {}, allowed_rows(policy.study, names, log.table)
+    if policy.study is not None and mask is not None:
+        require_allowed(policy.study, mask, probabilities, log.data, log.table)
         numbers = summed((~mask).astype(np.float64), log.data.counts).tolist()
         contraindicated = {name: int(number) for name, number in zip(names, numbers, strict=True) if number}
     log, rows, fitted = cross_fitted(log, estimator, outcome_model, seed=seed, progress=progress)
     probabilities, mask = probabilities[rows], None if mask is None else mask[rows]
     estimate = estimated(log, probabilities, estimator, fitted, clip)
-    agreement = None
-    if policy.exact is not None:
-        exact, spread = policy.exact
-        spread *= max(1.0, estimate.largest_weight)
-        agreement = Agreement(estimate.n_rows, estimate.value, estimate.standard_error, exact, spread)
+    agreement, exact = None, policy.exact()
+    if exact is not None:
+        spread = exact[1] * max(1.0, estimate.largest_weight)
+        agreement = Agreement(estimate.n_rows, estimate.value, estimate.standard_error, exact[0], spread)
     return PolicyOnLog(
         arms=arm_means(log.data),
         estimate=estimate,
-        difference=difference_from_best_arm(
-            log.data, probabilities, mask, estimator=estimator, fitted=fitted, clip=clip
+        difference=difference_from_one_arm(
+            log.data, probabilities, mask, seed=seed, estimator=estimator, fitted=fitted, clip=clip
         ),
         agreement=agreement,
         contraindicated=contraindicated,
@@ -438,26 +412,18 @@ def cross_fitted(
     The patients of a counted log are dealt among the folds, so that a row may become several. By default there are as
     many folds as the estimator wants, or as there are patients.
     """
-    kind, data, rows = estimator_named(estimator), log.data, np.arange(log.data.n_rows)
-    if not kind.needs_model:
+    wanted, data, rows = ESTIMATORS[estimator].folds, log.data, np.arange(log.data.n_rows)
+    if not wanted:
         return log, rows, None
     check_outcome_model(outcome_model, data.known.rewards, log.table)
-    folds = min(kind.folds, data.n_patients) if folds is None else folds
-    dealt = None
+    folds, dealt = min(wanted, data.n_patients) if folds is None else folds, None
     if data.counts is not None:
         data, rows, dealt = data.dealt(folds, np.random.default_rng(seed))
         looked_at = None if log.looked_at is None else log.looked_at.iloc[rows]
         log = replace(log, data=data, known=log.known.iloc[rows], looked_at=looked_at)
-    fitted = cross_fit(
-        data,
-        covariate_matrix(log.known[list(log.predictors)]),
-        outcome_model=outcome_model,
-        folds=folds,
-        seed=seed,
-        dealt=dealt,
-        progress=progress,
-    )
-    return log, rows, fitted
+    covariates = covariate_matrix(log.known[list(log.predictors)])
+    options: dict[str, Any] = {"outcome_model": outcome_model, "folds": folds, "seed": seed, "progress": progress}
+    return log, rows, cross_fit(data, covariates, dealt=dealt, **options)
 
 
 def estimated(
@@ -465,6 +431,5 @@ def estimated(
 ) -> OffPolicyEstimate:
     """The value of a policy, (n_rows, k), with its warnings: first to which patients the log seems never to give it."""
     found = estimate_value(log.data, probabilities, estimator=estimator, fitted=fitted, clip=clip)
-    weights = importance_weights(log.data, probabilities)
-    where = where_caveats(log.data, probabilities, weights.raw, log.known if log.looked_at is None else log.looked_at)
+    where = where_caveats(log.data, probabilities, log.known if log.looked_at is None else log.looked_at)
     return replace(found, warnings=(*where, *found.warnings))

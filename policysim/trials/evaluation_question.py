@@ -21,9 +21,9 @@ from policysim.question.formats import estimate, interval, percent, rounded, wit
 from policysim.question.protocol import Progress, Question
 from policysim.question.screen_lines import cells, wrap
 from policysim.question.words import NO_ADVICE
+from policysim.study.certainty import BETTER, NOT_BETTER, verdict_of_interval
 from policysim.study.checks import MOST_ERRORS, Agreement
 from policysim.study.declared import LoggedStudy
-from policysim.trials.arms import ArmDifference
 from policysim.trials.estimate_value import ESTIMATORS
 from policysim.trials.estimators import OffPolicyEstimate
 from policysim.trials.evaluate_log import (
@@ -46,50 +46,55 @@ PRIVATE = (
     "Private: the treated patient's record, through the published action; that is what ε protects. Not private: the "
     "log and all that is computed from it, such as the outcome model and the numbers above."
 )
+# Of the interval of a difference above 0, below it, or neither.
+VERDICTS = {BETTER: "better", NOT_BETTER: "worse"}
 
 
 def evaluation_screen(log: LogToEvaluate, target: OutsidePolicy, found: PolicyOnLog, outcome_model: str) -> list[str]:
-    """An evaluation as text, at most 100 columns wide."""
-    lines = [*wrap(rows_words(log)), *wrap(log.outcome)]
-    if target.study is not None and found.contraindicated:
-        numbers = ", ".join(f"{name} for {number:,}" for name, number in found.contraindicated.items())
-        lines += wrap(f"Contraindicated by {target.study.name}, and never given by the policy: {numbers}.")
-    lines += ["", cells(list(ARMS), ARM_COLUMNS)]
-    for arm, rows, mean, low, high in found.arms.itertuples(index=False):
-        lines.append(cells([arm, f"{rows:,}", estimate(mean, low, high), interval(low, high)], ARM_COLUMNS))
-    lines += [*wrap(log.censoring), ""]
-    lines += wrap(f"Policy: {target.title}.")
-    if ESTIMATORS[found.estimate.estimator].needs_model:
-        predictors = ", ".join(log.predictors) or "nothing but the arm"
-        lines += wrap(f"Outcome model: {outcome_model}, from {predictors}.{_not_used(log)}")
-    value = found.estimate
-    clipped = f", {percent(value.clipped_share)} of the weight clipped" if value.clipped_share else ""
-    lines += [
-        "",
-        f"Value ({ESTIMATORS[value.estimator].title})   {with_interval(value.value, *value.interval)}",
-        *wrap(
-            f"Standard error {rounded(value.standard_error)}, effective sample size {value.ess:,.0f} of "
-            f"{value.n_rows:,} rows, largest weight {rounded(value.largest_weight)}{clipped}."
-        ),
+    """An evaluation as text, at most 100 columns wide: the data before any model, then the policy."""
+    value, apart, kind = found.estimate, found.difference, ESTIMATORS[found.estimate.estimator]
+    arms = [
+        cells([arm, f"{rows:,}", estimate(mean, low, high), interval(low, high)], ARM_COLUMNS)
+        for arm, rows, mean, low, high in found.arms.itertuples(index=False)
     ]
-    if found.agreement is not None:
-        lines += wrap(_agreement_words(found.agreement, found.estimate))
-    for warning in found.estimate.warnings:
-        lines += wrap(f"Warning: {warning}")
-    lines += ["", *_difference_lines(found.difference)]
-    return [*lines, "", *wrap(f"{PRIVATE} {target.privacy}")]
+    forbidden = ", ".join(f"{name} for {number:,}" for name, number in found.contraindicated.items())
+    study = target.study.name if target.study else ""
+    predictors = ", ".join(log.predictors) or "nothing but the arm"
+    clipped = f", {percent(value.clipped_share)} of the weight clipped" if value.clipped_share else ""
+    verdict = VERDICTS.get(verdict_of_interval(*apart.interval), "no difference is shown")
+    paragraphs = [
+        rows_words(log),
+        log.about["outcome"],
+        f"Contraindicated by {study}, and never given by the policy: {forbidden}." if forbidden else "",
+        ["", cells(list(ARMS), ARM_COLUMNS), *arms],
+        log.about["censoring"],
+        [""],
+        f"Policy: {target.title}.",
+        f"Outcome model: {outcome_model}, from {predictors}.{_not_used(log)}" if kind.folds else "",
+        ["", f"Value ({kind.title})   {with_interval(value.value, *value.interval)}"],
+        f"Standard error {rounded(value.standard_error)}, effective sample size {value.ess:,.0f} of {value.n_rows:,} "
+        f"rows, largest weight {rounded(value.largest_weight)}{clipped}.",
+        "" if found.agreement is None else _agreement_words(found.agreement, value),
+        *(f"Warning: {warning}" for warning in value.warnings),
+        [""],
+        f"Minus one arm for all   {with_interval(apart.value, *apart.interval, sign=True)}: {verdict}.",
+        f"The arm is the one that did best in the other folds; for most patients {apart.arm}.",
+        *(f"Warning: {warning}" for warning in apart.warnings),
+        [""],
+        f"{PRIVATE} {target.privacy}",
+    ]
+    return [line for each in paragraphs for line in (wrap(each) if isinstance(each, str) else each)]
 
 
 def rows_words(log: LogToEvaluate) -> str:
     """How many rows, what is done with those without an outcome, and where propensities come from."""
-    n_missing = sum(log.missing)
-    by_arm = ", ".join(f"{name} {count:,}" for name, count in zip(log.data.names, log.missing, strict=False) if count)
-    wanted = "a time of follow-up" if log.censoring else "an outcome"
-    what = (
-        f"{n_missing:,} without {wanted} ({by_arm}), {MISSING[log.missing_rule]}" if n_missing else f"all with {wanted}"
-    )
-    known = " Propensities were estimated: confounding is possible." if log.estimated_propensities else ""
-    return f"{log.table.name}: {log.n_read:,} rows, {what}; {log.data.n_patients:,} are used.{known}"
+    about, n_missing = log.about, sum(log.about["missing"].values())
+    by_arm = ", ".join(f"{name} {count:,}" for name, count in about["missing"].items() if count)
+    wanted = "a time of follow-up" if about["censoring"] else "an outcome"
+    rule = MISSING.get(about["missing_rule"], "")
+    what = f"{n_missing:,} without {wanted} ({by_arm}), {rule}" if n_missing else f"all with {wanted}"
+    known = " Propensities were estimated: confounding is possible." if about["estimated_propensities"] else ""
+    return f"{log.table.name}: {about['rows_read']:,} rows, {what}; {log.data.n_patients:,} are used.{known}"
 
 
 def _agreement_words(found: Agreement, estimated: OffPolicyEstimate) -> str:
@@ -102,18 +107,6 @@ def _agreement_words(found: Agreement, estimated: OffPolicyEstimate) -> str:
         verdict = f"they DISAGREE: more than {MOST_ERRORS:g} is not chance. {doubt}"
     exact = f"{found.exact:.6f}".replace("-", "−")
     return f"Exact value   {exact}, {found.errors_apart:.2f} standard errors apart: {verdict}. A model, {NO_ADVICE}."
-
-
-def _difference_lines(found: ArmDifference) -> list[str]:
-    low, high = found.interval
-    verdict = "better" if low > 0 else "worse" if high < 0 else "no difference is shown"
-    lines = wrap(f"Minus the best single arm   {with_interval(found.value, low, high, sign=True)}: {verdict}.")
-    lines += wrap(
-        f"Estimated best arm: {found.arm}; the interval allows for any other arm of the log being the best one."
-    )
-    for warning in found.warnings:
-        lines += wrap(f"Warning: {warning}")
-    return lines
 
 
 def _not_used(log: LogToEvaluate) -> str:
@@ -131,24 +124,18 @@ def evaluation_document(
     log: LogToEvaluate, target: OutsidePolicy, found: PolicyOnLog, outcome_model: str
 ) -> dict[str, Any]:
     """The same numbers as on the screen, all digits."""
-    models, exact = ESTIMATORS[found.estimate.estimator].needs_model, found.agreement
+    models, exact = bool(ESTIMATORS[found.estimate.estimator].folds), found.agreement
+    agreement = exact and {"value": exact.exact, "errors_apart": exact.errors_apart, "agrees": exact.agrees}
     return {
         "log": log.table.name,
-        "rows_read": log.n_read,
-        "missing": dict(zip(log.data.names, log.missing, strict=True)),
-        "missing_rule": log.missing_rule,
-        "estimated_propensities": log.estimated_propensities,
-        "outcome": log.outcome,
-        "censoring": log.censoring,
+        **log.about,
         "arms": found.arms.to_dict(orient="records"),
         "policy": target.title,
         "contraindicated": dict(found.contraindicated),
         "outcome_model": outcome_model if models else None,
         "predictors": list(log.predictors) if models else None,
         "estimate": asdict(found.estimate),
-        "exact": None
-        if exact is None
-        else {"value": exact.exact, "errors_apart": exact.errors_apart, "agrees": exact.agrees},
+        "exact": agreement,
         "best_single_arm": asdict(found.difference),
         "privacy": f"{PRIVATE} {target.privacy}",
     }
@@ -194,28 +181,18 @@ class EvaluationQuestion(Question):
         """Read and estimate."""
         study = None if isinstance(self.log, Path) else self.log
         model = self.model or (study.log.outcome_model if study else LINEAR)
-        if isinstance(self.log, Path):
-            counts = self.workers is not None or is_many(self.log)
-        else:
-            counts = is_counted(self.log.log, self.workers)
-        if counts and ESTIMATORS[self.estimator].needs_model:
+        many = self.workers is not None or is_many(self.log) if isinstance(self.log, Path) else False
+        if ESTIMATORS[self.estimator].folds and (many or (study and is_counted(study.log, self.workers))):
             require_countable_model(model)
         if not isinstance(self.log, Path):
             log = read_study_log(self.log, self.workers, progress)
-        elif counts:
+        elif many:
             log = count_log_file(self.log, self.target, self.workers or Workers(), progress)
         else:
             log = read_log_file(self.log, self.target.actions)
         seed = self.seed if self.seed is not None else study.seed if study else 0
-        found = evaluate_policy(
-            log,
-            self.target,
-            estimator=self.estimator,
-            outcome_model=model,
-            clip=self.clip,
-            seed=seed,
-            progress=progress,
-        )
+        options: dict[str, Any] = {"estimator": self.estimator, "outcome_model": model, "clip": self.clip, "seed": seed}
+        found = evaluate_policy(log, self.target, **options, progress=progress)
         agrees = found.agreement is None or found.agreement.agrees
         return Answer(
             screen=evaluation_screen(log, self.target, found, model),

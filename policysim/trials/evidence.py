@@ -12,14 +12,16 @@ from statistics import NormalDist
 
 import numpy as np
 import pandas as pd
+from scipy.special import ndtr
 
+from policies.arrays import FloatArray, IntArray
 from policysim.logs.load_log import Log
 from policysim.logs.log_frame import LoggedData, summed
-from policysim.logs.outcome_models import CHOSEN, CONSTANT, LINEAR, LOGISTIC, contrasts, fit_to_log
+from policysim.logs.outcome_models import PENALTIES, contrasts
 from policysim.study.checks import Z
 from policysim.study.declared import LoggedStudy
 from policysim.study.study_problem import indicators
-from policysim.trials.estimators import moments, snips
+from policysim.trials.estimators import CLEAR, moments, snips
 
 FOLDS = 10
 FIRST = 3  # folds that the first scores are fitted to
@@ -27,21 +29,25 @@ LEVEL = 0.05
 LEAST_P = 0.001
 FEWEST_IN_FOLD = 5
 ASKED = "different effects in different patients"
+# After so many splits it is looked whether the median is clear of half the level.
+LOOKS = (20, 50, 100, 200, 400, 700, 1000)
 
 
 def heterogeneity(log: Log, study: LoggedStudy) -> pd.DataFrame:
-    """Test whether scores on the declared features tell for whom treatments do more.
+    """Test whether scores on the declared features tell for whom treatments do more, over many random splits.
 
-    The rows are put into ten folds at random, by the study's seed. Each fold from the fourth on is predicted by scores
-    fitted to the folds before it (the study's outcome model; where that may be the arms' means, a regression). Its
-    statistic is the covariance of predicted and doubly robust differences between arms, the arms' means aside, over its
-    standard error.
+    In each split the rows are put into ten folds at random. Each fold from the fourth on is predicted by scores fitted
+    to the folds before it (ridge regression for each arm). Its statistic is the covariance of predicted and doubly
+    robust differences between arms, the arms' means aside, over its standard error. Splits are added until the interval
+    of the median p-value is on one side of .025, to 1,000 at most; the p-value is twice the median.
 
     Returns
     -------
     DataFrame, one row
-        `what` is asked; `slope` of the best linear predictor: 1 where patients differ by as much as the scores say, 0
-        where they do not, NaN where the scores say that nobody differs; `p`, the one-sided p-value of a slope of 0.
+        `what` is asked; `slope` of the best linear predictor, the median of the splits: 1 where patients differ by as
+        much as the scores say, 0 where they do not, NaN where the scores say that nobody differs; `p`, one-sided;
+        `p_low` and `p_high`, between which the p-values of 80 % of the splits lie; `splits`; and `signs`, 1 where the
+        median is clear of .025 and below it, else 0: it cannot be told.
 
     Notes
     -----
@@ -50,30 +56,90 @@ def heterogeneity(log: Log, study: LoggedStudy) -> pd.DataFrame:
     pairs of arms. With ordinary cross-fitting the statistics of the folds depend on each other, and their sum is not
     normal where nothing is there; when each fold is judged by earlier ones alone, they are a martingale, so that their
     sum over the root of their number is standard normal (Wager 2024, Sequential validation of treatment
-    heterogeneity).
+    heterogeneity). One split is a draw of chance: twice the median of the p-values of any number of splits is a p-value
+    whatever their dependence (Meinshausen, Meier & Buhlmann 2009, P-values for high-dimensional regression, theorem
+    3.1 at 1/2; DiCiccio, DiCiccio & Romano 2020, Exact tests via multiple data splitting). The interval of the median
+    is that of its rank (Conover 1999, section 3.2), at 99.9 % as it is looked at seven times.
     """
-    dealt, folds = log.dealt(FOLDS, np.random.default_rng(study.seed))
-    data, name = dealt.data, study.log.outcome_model
-    if name in (CHOSEN, CONSTANT):
-        name = LOGISTIC if data.is_binary else LINEAR
-    covariates = indicators(log.space, dealt.records)
+    rng = np.random.default_rng(study.seed)
+    found: list[tuple[float, float]] = []
+    for splits in LOOKS:
+        found += [_one_split(log, rng) for _ in range(splits - len(found))]
+        chances = np.sort([p for _, p in found])
+        reach = CLEAR * math.sqrt(splits) / 2
+        low, high = (
+            chances[max(0, math.floor(splits / 2 - reach))],
+            chances[min(splits - 1, math.ceil(splits / 2 + reach))],
+        )
+        if not low <= LEVEL / 2 <= high:
+            break
+    slopes = [slope for slope, _ in found if not math.isnan(slope)]
+    row = {
+        "what": ASKED,
+        "slope": float(np.median(slopes)) if slopes else math.nan,
+        "p": min(1.0, 2 * float(np.median(chances))),
+        "p_low": float(np.quantile(chances, 0.1)),
+        "p_high": float(np.quantile(chances, 0.9)),
+        "splits": splits,
+        "signs": float(high < LEVEL / 2),
+    }
+    return pd.DataFrame([row])
+
+
+def _one_split(log: Log, rng: np.random.Generator) -> tuple[float, float]:
+    """The slope and the p-value of one split."""
+    dealt, folds = log.dealt(FOLDS, rng)
+    data, covariates = dealt.data, indicators(log.space, dealt.records)
     found, sums = [], np.zeros(2)
+    predicted = _predicted_from_before(data, covariates, folds)
     for fold in range(FIRST, FOLDS):
-        rest, own = folds < fold, folds == fold
+        own = folds == fold
         mine = data.of(own)
         if mine.n_patients < FEWEST_IN_FOLD:
             continue
-        model = fit_to_log(name, covariates[rest], data.of(rest), seed=study.seed)
-        products, sizes = contrasts(mine, model.predict(covariates[own]), np.zeros(mine.n_rows, dtype=np.intp))
+        products, sizes = contrasts(mine, predicted[own], np.zeros(mine.n_rows, dtype=np.intp))
         error = float(np.sqrt(products @ (products if mine.counts is None else products * mine.counts)))
         total = float(summed(products, mine.counts))
         found.append(total / error if error > 0 else 0.0)
         sums += total, float(summed(sizes, mine.counts))
     if not any(found):
-        return pd.DataFrame({"what": [ASKED], "slope": [math.nan], "p": [1.0]})
-    statistic = sum(found) / math.sqrt(len(found))
-    p = 1 - NormalDist().cdf(statistic)
-    return pd.DataFrame({"what": [ASKED], "slope": [float(sums[0] / sums[1])], "p": [p]})
+        return math.nan, 1.0
+    return float(sums[0] / sums[1]), float(ndtr(-sum(found) / math.sqrt(len(found))))
+
+
+def _predicted_from_before(data: LoggedData, covariates: FloatArray, folds: IntArray) -> FloatArray:
+    """q(x, a) of each row by ridge regressions on the folds before its own, (n_rows, k); 0 in the first folds.
+
+    Sums of products of each fold are enough for them. The penalty is that of least generalised cross-validation error
+    (Golub, Heath & Wahba 1979).
+    """
+    known, size = data.known, covariates.shape[1]
+    weights = known.weights if data.counts is None else known.weights * data.counts
+    rows = np.column_stack([np.ones(data.n_rows), covariates - covariates.mean(axis=0), known.rewards])
+    predicted = np.zeros((data.n_rows, data.n_actions))
+    for arm in range(data.n_actions):
+        total = np.zeros((size + 2, size + 2))
+        for fold in range(FOLDS):
+            own = folds == fold
+            if fold >= FIRST and total[0, 0] > 0:
+                predicted[own, arm] = rows[own, :-1] @ _ridge(total)
+            mine = own & (data.actions == arm)
+            total += (rows[mine].T * weights[mine]) @ rows[mine]
+    return predicted
+
+
+def _ridge(total: FloatArray) -> FloatArray:
+    """Intercept and slopes from the sums of products of 1, the covariates and the reward."""
+    n, means = total[0, 0], total[0, 1:] / total[0, 0]
+    centred = total[1:, 1:] - n * np.outer(means, means)
+    values, vectors = np.linalg.eigh(centred[:-1, :-1])
+    values, turned = np.maximum(values, 0), vectors.T @ centred[:-1, -1]
+    shrunk = turned[:, None] / (values[:, None] + np.array(PENALTIES))
+    used = 1 + (values[:, None] / (values[:, None] + np.array(PENALTIES))).sum(axis=0)
+    errors = centred[-1, -1] - 2 * turned @ shrunk + values @ shrunk**2
+    best = np.where(used < n, errors / np.maximum(1 - used / n, 1e-9) ** 2, np.inf)
+    slopes = vectors @ shrunk[:, len(best) - 1 - int(best[::-1].argmin())]
+    return np.append(means[-1] - means[:-1] @ slopes, slopes)
 
 
 POWER = 0.8
@@ -83,7 +149,7 @@ ERRORS = Z + NormalDist().inv_cdf(POWER)
 POINTS = {"a hundredth of the range": 0.01, "a fiftieth of the range": 0.02}
 
 
-def power_of(standard_error: float, n: int, spread: float) -> pd.DataFrame:
+def power_of(standard_error: float, n: int, spread: float | None) -> pd.DataFrame:
     """What a log can show of choosing a treatment for each patient, without privacy.
 
     A mean with standard error s is found different from 0 at the two-sided level of 5 % with a probability of 80 % if
@@ -96,8 +162,8 @@ def power_of(standard_error: float, n: int, spread: float) -> pd.DataFrame:
         Of what it gains over the best single treatment, on n patients.
     n : int
         Patients of the log.
-    spread : float
-        The width of the utility's range.
+    spread : float or None
+        The width of the utility's range; None if it is a guess: patients are then counted for no part of it.
 
     Returns
     -------
@@ -113,12 +179,14 @@ def power_of(standard_error: float, n: int, spread: float) -> pd.DataFrame:
     ([0.066, 0.01, 0.02], [2000.0, 94000.0, 23000.0])
     """
     if not standard_error > 0:
-        return pd.DataFrame({"what": [], "gain": [], "patients": [], "standard_error": []})
+        return pd.DataFrame(columns=["what", "gain", "patients", "standard_error"])
     least = ERRORS * standard_error
-    gains = [part * spread for part in POINTS.values()]
-    patients = [n * (least / gain) ** 2 for gain in gains]
-    columns = {"gain": [least, *gains], "patients": [float(n), *patients], "standard_error": standard_error}
-    return pd.DataFrame({"what": ["the least that is seen here", *POINTS], **columns})
+    gains = {
+        "the least that is seen here": least,
+        **{what: part * (spread or 0.0) for what, part in POINTS.items() if spread},
+    }
+    rows = [(what, gain, n * (least / gain) ** 2, standard_error) for what, gain in gains.items()]
+    return pd.DataFrame(rows, columns=["what", "gain", "patients", "standard_error"])
 
 
 def break_even_gain(best: float, shares: float, of_greedy: float, follows: float) -> float:
@@ -177,31 +245,33 @@ def e_value(ratio: float) -> float:
 def confounding_needed(data: LoggedData, better: str) -> pd.DataFrame:
     """E-values of an arm against the first, or the second best where it is the first.
 
-    The interval is that of the logarithm of the ratio, by the delta method, with the arms' means and errors as
-    `arm_means` has them.
+    Of rewards of 0 and 1 there are two, for the ratio of successes and for that of failures: where nearly all succeed,
+    the former is near 1 whatever an arm does. The interval is that of the logarithm of the ratio, by the delta method,
+    with the arms' means and errors as `arm_means` has them.
 
     Returns
     -------
     DataFrame
-        One row: the arms `better` and `other`, the `ratio` of their means, and the E-values `value` of the ratio and
-        `at_limit` of the end of its 95 % interval that is nearer to 1 (1 where the interval holds 1). No rows where an
-        outcome below 0 or an arm without rows or successes leaves no ratio.
+        The arms `better` and `other`, `of` what ("successes", "failures" or "means"), the `ratio`, and the E-values
+        `value` of the ratio and `at_limit` of the end of its 95 % interval that is nearer to 1 (1 where the interval
+        holds 1). No row where an outcome below 0 or an arm without any leaves no ratio.
     """
-    columns = ["better", "other", "ratio", "value", "at_limit"]
     found = {}
     for arm, name in enumerate(data.names):
         own = data.of(data.actions == arm)
         if own.n_patients > 1:
             found[name] = moments(snips(1 / own.propensities, own.rewards, own.counts), own.counts)
+    rows = []
     others = [name for name in found if name != better]
-    if better not in found or not others or data.known.rewards.min() < 0:
-        return pd.DataFrame(columns=columns)
-    other = others[0] if others[0] == data.names[0] else max(others, key=lambda name: found[name].mean)
-    means = found[better].mean, found[other].mean
-    if min(means) <= 0:
-        return pd.DataFrame(columns=columns)
-    log_ratio = math.log(means[0] / means[1])
-    error = float(np.hypot(found[better].standard_error / means[0], found[other].standard_error / means[1]))
-    limit = max(0.0, abs(log_ratio) - Z * error)
-    ratio = math.exp(log_ratio)
-    return pd.DataFrame([(better, other, ratio, e_value(ratio), e_value(math.exp(limit)))], columns=columns)
+    if better in found and others and data.known.rewards.min() >= 0:
+        other = others[0] if others[0] == data.names[0] else max(others, key=lambda name: found[name].mean)
+        error = [found[name].standard_error for name in (better, other)]
+        means = np.array([found[name].mean for name in (better, other)])
+        kinds = {"successes": means, "failures": 1 - means} if data.is_binary else {"means": means}
+        for of, each in kinds.items():
+            if each.min() > 0:
+                log_ratio = math.log(each[0] / each[1])
+                limit = max(0.0, abs(log_ratio) - Z * math.hypot(error[0] / each[0], error[1] / each[1]))
+                ratio = math.exp(log_ratio)
+                rows.append((better, other, of, ratio, e_value(ratio), e_value(math.exp(limit))))
+    return pd.DataFrame(rows, columns=["better", "other", "of", "ratio", "value", "at_limit"])

@@ -35,9 +35,10 @@ from policysim.study.example_patients import example_patients, example_probabili
 from policysim.study.gain import prove_loss
 from policysim.study.labels import level_in_words
 from policysim.study.options_table import EACH, EXPONENTIAL, PRIVATE, RIGHT, private_choices
+from policysim.trials.diagnostics import IMBALANCE, imbalance_by_chance
 from policysim.trials.evidence import LEAST_P, POWER
-from policysim.trials.evidence import LEVEL as SIGNS
 
+PRODUCTS_SHOWN = 10
 COUNT, ROUNDED = "counted 1 0", "rounded"
 VALUE, DIFFERENCE, PATIENTS = "value", "difference", "patients"
 NAN, LEVEL = math.nan, 0.95
@@ -47,7 +48,9 @@ TITLES = {EACH: "each's best, not private", PRIVATE: "best private choice*", EXP
 NOT_RANDOMISED = "not randomised (propensities estimated)"
 # What is done with patients without an outcome.
 MISSING = {"refuse": "", "exclude": "left out", "worst": "counted as the worst"}
-BY_CROSS_VALIDATION = "The mean, a regression or small boosted trees, as cross-validation chooses and shrinks it: a"
+BY_CROSS_VALIDATION = (
+    "The mean or a regression, without or with products, as cross-validation chooses and shrinks it: a"
+)
 # Letters of what people named: an arm in a table and in a line, a group, an outcome, its column, the study, a warning.
 IN_TABLE, IN_LINE, A_GROUP, AN_OUTCOME, A_COLUMN, A_TITLE, A_WARNING = 36, 24, 32, 100, 12, 190, 190
 # Where more arms take lines, the study's title has one.
@@ -274,7 +277,11 @@ def _listed(
     of_policies = {"value": value, **dict.fromkeys(("difference", "difference_low", "difference_high"), change)}
     of_policies |= {"benefit_kept": "percent", "epsilon_spent": ROUNDED, "surely_from": ROUNDED}
     listed: dict[str, tuple[pd.DataFrame, list[str], dict[str, Any]]] = {
-        "policies": (tables["policies"], ["policy"], {**of_policies, "break_even_gain": change}),
+        "policies": (
+            tables["policies"],
+            ["policy"],
+            {**of_policies, "break_even_gain": change.replace("change", "possible")},
+        ),
         "arms": (
             tables["arms"],
             ["outcome", "arm"],
@@ -282,17 +289,31 @@ def _listed(
         ),
         "patients": (tables["patients"], ["what"], {"patients": COUNT}),
         "censoring": (tables["censoring"], ["arm"], counts),
-        "balance": (tables["balance"], ["feature", "level"], dict.fromkeys(("before", "after"), "places 2")),
-        "heterogeneity": (tables["heterogeneity"], ["what"], dict.fromkeys(("slope", "p"), ROUNDED)),
+        "balance": (_plainest(tables["balance"]), ["feature", "level"], dict.fromkeys(("before", "after"), "places 2")),
+        "heterogeneity": (
+            tables["heterogeneity"],
+            ["what"],
+            {**dict.fromkeys(("slope", "p", "p_low", "p_high"), ROUNDED), "splits": COUNT},
+        ),
         "power": (
             tables["power"],
             ["what"],
             {**dict.fromkeys(("gain", "standard_error"), change.replace("change", "counted")), "patients": ROUNDED},
         ),
-        "e-value": (tables["e-value"], ["better", "other"], dict.fromkeys(("ratio", "value", "at_limit"), ROUNDED)),
+        "e-value": (
+            tables["e-value"],
+            ["better", "other", "of"],
+            dict.fromkeys(("ratio", "value", "at_limit"), ROUNDED),
+        ),
         "method": (of_scores, ["what"], {"value": of_scores["format"]}),
     }
     return {name: _as_cells(*each) for name, each in listed.items() if not each[0].empty}
+
+
+def _plainest(balance: pd.DataFrame) -> pd.DataFrame:
+    """The features, and of the products of two those that differ most."""
+    products = balance["feature"].str.contains(" × ", regex=False)
+    return pd.concat([balance[~products], balance[products].nlargest(PRODUCTS_SHOWN, "after")])
 
 
 def _as_cells(table: pd.DataFrame, keys: list[str], formats: Mapping[str, str | Sequence[str]]) -> pd.DataFrame:
@@ -339,8 +360,14 @@ def _facts(
     if len(tables["power"]):
         least = scale * float(tables["power"]["gain"].iloc[0])
         rows.append(("least gain", NAN, least, f"places {_places(pd.Series([2 * least]), widest=True)}"))
-    p = float(tables["heterogeneity"]["p"].iloc[0])
-    rows.append(("p", NAN, max(p, LEAST_P), f"places {2 if p >= HALF_OF_LAST else 3}"))
+    test = tables["heterogeneity"].iloc[0]
+    for name in ("p", "p_low", "p_high"):
+        p = float(test[name])
+        rows.append((name, NAN, max(p, LEAST_P), f"places {2 if p >= HALF_OF_LAST else 3}"))
+    balance = tables["balance"]
+    rows.append(("features", NAN, float(len(balance)), COUNT))
+    rows.append(("imbalanced", NAN, float((balance["after"] > IMBALANCE).sum()), COUNT))
+    rows.append(("by chance", NAN, len(balance) * imbalance_by_chance(log.data), "rounded"))
     rows += [("at", epsilon, epsilon, "plain") for epsilon in columns["epsilon"].dropna().unique()]
     found = pd.DataFrame(rows, columns=["row", "epsilon", "value", "format"])
     return found.assign(option="", low=NAN, high=NAN)[list(COLUMNS)]
@@ -358,7 +385,7 @@ def _names(
 ) -> pd.DataFrame:
     """What words name: each a text by its key."""
     source, binary = study.log, log.data.is_binary
-    p = float(tables["heterogeneity"]["p"].iloc[0])
+    test = tables["heterogeneity"].iloc[0]
     rivals = certainty[certainty["section"] == "arm"]
     not_worse = rivals[rivals["verdict"] != BETTER]
     best, second = (rivals if not_worse.empty else not_worse)[["option", "than"]].iloc[0]
@@ -380,8 +407,8 @@ def _names(
         "best arm": best,
         "best": capital(_short(best, IN_LINE)),
         "second": _short(second, IN_LINE),
-        "p is": "p <" if p < LEAST_P else "p =",
-        "effects": "signs" if p < SIGNS and told else "cannot be told",
+        "p is": "p <" if test["p"] < LEAST_P else "p =",
+        "effects": "signs" if test["signs"] and told else "cannot be told",
         "study": study.name,
         "data": ", ".join(path.name for path in source.files.values()),
         "seed": str(study.seed),

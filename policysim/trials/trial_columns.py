@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -16,23 +17,18 @@ from policysim.logs.load_log import Log
 from policysim.question.protocol import SILENT, Progress
 from policysim.study.declared import LoggedStudy
 from policysim.study.sweep import Column, Groups, asked_for, at, at_each, evaluate_each, tabulate
-from policysim.trials.arms import AgainstBest, against_best
-from policysim.trials.estimators import Moments
+from policysim.trials.estimators import OverSplits, over_splits
 from policysim.trials.evidence import break_even_gain
 from policysim.trials.splits import (
     BY_LOT,
-    DIFFERENCE,
     FOLLOWS,
     GAIN,
     GAIN_OVER_UNIFORM,
     GREEDY_BY_LOT,
     GREEDY_FOLLOWS,
-    KEPT,
     REPEATS,
-    EstimateName,
     Measure,
     Measured,
-    over_repeats,
     split_log,
 )
 
@@ -65,25 +61,18 @@ def compare_log(study: LoggedStudy, log: Log, progress: Progress = SILENT) -> pd
     jobs = [policy for template in templates for policy in at_each(template, epsilons)]
     groups = groups_of(log, study.by)
     measured: dict[Policy, list[Measured]] = {policy: [] for policy in jobs}
+    chosen = np.zeros(log.data.n_actions)
     progress.expect(REPEATS * len(jobs))
     for split in split_log(log, study, progress):
         measure = Measure(split, groups if split.log is log else groups_of(split.log, study.by))
+        chosen += measure.chosen
         # What is done in all splits is expected already.
         for policy, found in evaluate_each(jobs, measure, Progress.of(progress.advance)).items():
             measured[policy].append(found)
-    evaluations = [
-        HeldOutPolicy.of(
-            at(template, epsilon),
-            epsilon,
-            groups,
-            measured[at(template, epsilon)],
-            arms=log.data.names,
-            value_range=study.log.utility_range,
-        )
-        for template in templates
-        for epsilon in epsilons
-    ]
-    return tabulate(evaluations, COLUMNS)
+    best_arm = log.data.names[int(chosen.argmax())]
+    asked = [(at(template, epsilon), epsilon) for template in templates for epsilon in epsilons]
+    common = groups, best_arm, study.log.utility_range
+    return tabulate([HeldOutPolicy(made, epsilon, measured[made], *common) for made, epsilon in asked], COLUMNS)
 
 
 def groups_of(log: Log, by: Sequence[str]) -> Groups:
@@ -99,90 +88,43 @@ def groups_of(log: Log, by: Sequence[str]) -> Groups:
 
 @dataclass(frozen=True, eq=False)
 class HeldOutPolicy:
-    """One policy at one epsilon: what all splits together say of it, a mapping for each group.
+    """One policy at one epsilon, as it was asked for, measured on each split: what columns are computed from.
 
-    Attributes
-    ----------
-    policy : str
-    epsilon, guarantee : float
-        As it was asked for, and what the policy promises.
-    groups : Groups
-    estimates : list of dict of str to Moments
-        By the names of `Measured`.
-    means : dict of str to array, (n_groups,)
-        Of what has no interval.
-    epsilon_spent, guess_rate : float
-        The largest of all splits.
-    arms : tuple of str
-    value_range : tuple of float
-        What the study declares.
+    `best_arm` is the one for all that was chosen on most folds; `value_range` is what the study declares.
     """
 
-    policy: str
+    made: Policy
     epsilon: float
-    guarantee: float
+    measured: list[Measured]
     groups: Groups
-    estimates: list[dict[EstimateName, Moments]]
-    means: dict[str, FloatArray]
-    epsilon_spent: float
-    guess_rate: float
-    arms: tuple[str, ...]
+    best_arm: str
     value_range: tuple[float, float]
 
-    @classmethod
-    def of(
-        cls,
-        policy: Policy,
-        epsilon: float,
-        groups: Groups,
-        measured: list[Measured],
-        *,
-        arms: tuple[str, ...],
-        value_range: tuple[float, float],
-    ) -> HeldOutPolicy:
-        """What was measured on each split, together."""
-        places = range(len(groups))
-        first = measured[0]
-        return cls(
-            policy=policy.name,
-            epsilon=epsilon,
-            guarantee=policy.guarantee,
-            groups=groups,
-            estimates=[
-                {
-                    name: over_repeats([each.estimates[place][name] for each in measured])
-                    for name in first.estimates[place]
-                }
-                for place in places
-            ],
-            means={
-                name: np.array([[each.means[place][name] for each in measured] for place in places]).mean(axis=1)
-                for name in first.means[0]
-            },
-            epsilon_spent=max(each.epsilon_spent for each in measured),
-            guess_rate=float(np.max([each.guess_rate for each in measured])),
-            arms=arms,
-            value_range=value_range,
-        )
-
-    def against(self, name: str) -> AgainstBest:
-        """For everyone, the estimates of this name against the best arm, whichever that is."""
-        found = [self.estimates[0][name, arm] for arm in range(len(self.arms))]
-        return against_best([each.mean for each in found], [each.widened_error for each in found], found[0].n)
+    @property
+    def policy(self) -> str:
+        """Its name."""
+        return self.made.name
 
     @cached_property
-    def best(self) -> AgainstBest:
-        """The difference of everyone to the best arm."""
-        return self.against(DIFFERENCE)
+    def estimates(self) -> list[dict[str, OverSplits]]:
+        """What all splits together say, a mapping for each group."""
+        of_groups = zip(*(each.estimates for each in self.measured), strict=True)
+        return [{name: over_splits([mine[name] for mine in group]) for name in group[0]} for group in of_groups]
 
-    def triples(self, name: EstimateName) -> FloatArray:
+    @cached_property
+    def means(self) -> dict[str, FloatArray]:
+        """The mean over splits of what has no interval, (n_groups,)."""
+        names = self.measured[0].means[0]
+        return {n: np.mean([[mine[n] for mine in each.means] for each in self.measured], axis=0) for n in names}
+
+    def triples(self, name: str) -> FloatArray:
         """An estimate of each group with the ends of its 95 % interval, (n_groups, 3)."""
-        return np.array([(mine[name].mean, *mine[name].interval) for mine in self.estimates])
+        return np.array([mine[name][:3] for mine in self.estimates])
 
 
-def _with_ends(triples: FloatArray) -> dict[str, FloatArray]:
-    """(n_groups, 3) as the cells of three columns."""
-    return dict(zip(ENDS, triples.T, strict=True))
+def with_ends(name: str, found: HeldOutPolicy) -> Mapping[str, FloatArray]:
+    """An estimate with the ends of its interval, as the cells of three columns."""
+    return dict(zip(ENDS, found.triples(name).T, strict=True))
 
 
 def value(found: HeldOutPolicy) -> Mapping[str, FloatArray]:
@@ -190,99 +132,76 @@ def value(found: HeldOutPolicy) -> Mapping[str, FloatArray]:
     values, lows, highs = found.triples("value").T
     least, most = found.value_range
     # No policy is worth what is impossible; an interval still holds its estimate.
-    lows = np.where(lows < np.minimum(values, least), np.minimum(values, least), lows)
-    highs = np.where(highs > np.maximum(values, most), np.maximum(values, most), highs)
+    lows, highs = np.maximum(lows, np.minimum(values, least)), np.minimum(highs, np.maximum(values, most))
     return dict(zip(ENDS, (values, lows, highs), strict=True))
 
 
-def difference(found: HeldOutPolicy) -> Mapping[str, FloatArray]:
-    """Value minus that of the best single arm, given to all: in all rows the one that is estimated best for everyone.
-
-    For everyone the interval holds whichever arm is truly the best (`arms.against_best`); in groups it is that of the
-    difference to this arm.
-    """
-    triples = found.triples((DIFFERENCE, found.best.arm))
-    triples[0] = found.best.value, *found.best.interval
-    return _with_ends(triples)
-
-
-def loss(found: HeldOutPolicy) -> Mapping[str, FloatArray]:
-    """Greedy's value minus this."""
-    return _with_ends(found.triples("loss"))
-
-
-def normalized_loss(found: HeldOutPolicy) -> Mapping[str, FloatArray]:
-    """The loss as a share of what greedy gains over uniform; NaN where the interval of that gain reaches 0.
-
-    A share of what may be nothing is none.
-    """
-    gains = found.triples(GAIN_OVER_UNIFORM)[:, 1] > 0
-    return _with_ends(np.where(gains[:, None], found.triples("normalized_loss"), np.nan))
-
-
-def benefit_kept(found: HeldOutPolicy) -> Mapping[str, FloatArray]:
-    """The difference as a share of what greedy gains over the best single arm; NaN as in `normalized_loss`."""
-    arm = found.best.arm
-    gains = (found.triples((GAIN, arm))[:, 1] > 0) & (found.against(GAIN).interval[0] > 0)
-    return _with_ends(np.where(gains[:, None], found.triples((KEPT, arm)), np.nan))
+def share_of(gain: str, name: str, found: HeldOutPolicy) -> Mapping[str, FloatArray]:
+    """A share of what greedy gains; NaN where the interval of that gain reaches 0: a share of what may be nothing."""
+    gains = found.triples(gain)[:, 1] > 0
+    return dict(zip(ENDS, np.where(gains, found.triples(name).T, np.nan), strict=True))
 
 
 def difference_se(found: HeldOutPolicy) -> list[float]:
-    """The standard error of the difference to that arm."""
-    return [mine[DIFFERENCE, found.best.arm].standard_error for mine in found.estimates]
+    """The standard error of the difference."""
+    return [mine["difference"].standard_error for mine in found.estimates]
 
 
 def gain_to_break_even(found: HeldOutPolicy) -> list[float]:
-    """What greedy would have to gain for this policy to beat one arm for all (`evidence.break_even_gain`)."""
+    """What greedy would have to gain for this policy to beat one arm for all (`evidence.break_even_gain`).
+
+    inf where that is more than two outcomes can be apart: it is impossible.
+    """
     gains = []
     for place, mine in enumerate(found.estimates):
-        best = mine["value"].mean - mine[DIFFERENCE, found.best.arm].mean
+        best = mine["value"].value - mine["difference"].value
         names = (BY_LOT, FOLLOWS, GREEDY_BY_LOT, GREEDY_FOLLOWS)
         by_lot, follows, of_greedy, greedy_follows = (float(found.means[name][place]) for name in names)
         # What follows patients by less than rounding does not follow them.
         ratio = follows / greedy_follows if greedy_follows > ROUNDING * abs(of_greedy) else 0.0
-        gains.append(break_even_gain(best, by_lot, of_greedy, ratio if ratio > ROUNDING else 0.0))
+        gain = break_even_gain(best, by_lot, of_greedy, ratio if ratio > ROUNDING else 0.0)
+        # One arm for all never beats itself.
+        possible = any(mine["difference"][:3]) and gain <= found.value_range[1] - found.value_range[0]
+        gains.append(gain if possible else math.inf)
     return gains
-
-
-def mean_of(name: str, found: HeldOutPolicy) -> FloatArray:
-    """A mean of each group that has no interval."""
-    return found.means[name]
 
 
 def shares(found: HeldOutPolicy) -> Mapping[str, FloatArray]:
     """The share of patients who get each arm."""
-    return {arm: found.means[f"p_{arm}"] for arm in found.arms}
+    return {name.removeprefix("p_"): values for name, values in found.means.items() if name.startswith("p_")}
 
 
-def best_arm(found: HeldOutPolicy) -> str:
-    """The arm of `difference`."""
-    return found.arms[found.best.arm]
+def most(name: str, found: HeldOutPolicy) -> float:
+    """The largest of all splits."""
+    return float(np.max([getattr(each, name) for each in found.measured]))
 
 
 COLUMNS: tuple[Column[HeldOutPolicy], ...] = (
     Column("value", "mean outcome", "of the outcome, per patient", "estimate", value),
-    Column("difference", "against one arm for all", "of the outcome, per patient", "estimate", difference),
-    Column("loss", "lost against the best for each", "of the outcome, per patient", "estimate", loss),
-    Column("normalized_loss", "lost, of the gain over uniform", "share", "percent", normalized_loss),
-    Column("benefit_kept", "benefit kept", "share", "percent", benefit_kept),
-    Column("difference_se", "standard error of the difference", "of the outcome", "rounded", difference_se),
-    Column("break_even_gain", "gain needed to break even", "of the outcome", "rounded", gain_to_break_even),
-    Column("best_action_rate", "best arm by the scores", "share", "percent", partial(mean_of, "best_action_rate")),
+    # The mean over folds of the policy's value less that of the arm for all that was chosen elsewhere.
     Column(
-        "worse_than_untreated", "worse than the first arm", "share", "percent", partial(mean_of, "worse_than_untreated")
+        "difference",
+        "against the arm chosen on other folds",
+        "of the outcome, per patient",
+        "estimate",
+        partial(with_ends, "difference"),
     ),
+    # Greedy's value less this.
+    Column("loss", "lost against the best for each", "of the outcome", "estimate", partial(with_ends, "loss")),
     Column(
-        "better_than_untreated",
-        "better than the first arm",
+        "normalized_loss",
+        "lost, of the gain over uniform",
         "share",
         "percent",
-        partial(mean_of, "better_than_untreated"),
+        partial(share_of, GAIN_OVER_UNIFORM, "normalized_loss"),
     ),
+    Column("benefit_kept", "benefit kept", "share", "percent", partial(share_of, GAIN, "benefit_kept")),
+    Column("difference_se", "standard error of the difference", "of the outcome", "rounded", difference_se),
+    Column("break_even_gain", "gain needed to break even", "of the outcome", "rounded", gain_to_break_even),
     Column("p_", "who get the arm", "share", "percent", shares),
-    Column("ess", "effective sample size", "patients", "rounded", partial(mean_of, "ess")),
-    Column("epsilon_spent", "ε spent", "", "rounded", attrgetter("epsilon_spent")),
-    Column("guess_rate", "right guesses, at most", "of 100", "guess_rate", attrgetter("guess_rate")),
-    Column("guarantee", "ε promised", "", "plain", attrgetter("guarantee")),
-    Column("best_arm", "the arm compared with", "", "", best_arm),
+    Column("ess", "effective sample size", "patients", "rounded", lambda found: found.means["ess"]),
+    Column("epsilon_spent", "ε spent", "", "rounded", partial(most, "epsilon_spent")),
+    Column("guess_rate", "right guesses, at most", "of 100", "guess_rate", partial(most, "guess_rate")),
+    Column("guarantee", "ε promised", "", "plain", attrgetter("made.guarantee")),
+    Column("best_arm", "the arm for all chosen on most folds", "", "", attrgetter("best_arm")),
 )

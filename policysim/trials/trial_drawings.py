@@ -1,133 +1,92 @@
-"""The figures of a study of a log, with their words and data."""
+"""The figures of a study of a log; their captions are in `study/findings/trial.toml`."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
 
 import pandas as pd
 
+from policies.reference import Greedy, Uniform
 from policysim import figures
 from policysim.figures.curves import MOST_CURVES, choices_seen, lines_seen
 from policysim.figures.described import Described, Lines
 from policysim.question import formats
 from policysim.question.answer import Drawing
 from policysim.question.words import ALL
+from policysim.study.declared import LoggedStudy
 
 
-def gain_drawing(table: pd.DataFrame, epsilon: float) -> Drawing | None:
-    """What each policy gains over the best single treatment at each epsilon; None without such rows.
+def drawings(study: LoggedStudy, tables: Mapping[str, pd.DataFrame], examples: pd.DataFrame) -> list[Drawing]:
+    """The figures that there are, from the tables of a comparison and the cells of example patients."""
+    table = tables["comparison"]
+    policies = table[~table["policy"].isin([Greedy.name, Uniform.name])]
+    made = [gain(table, study.epsilon), groups(policies[policies["epsilon"] == study.epsilon])]
+    return [drawing for drawing in (*made, propensities(tables["propensities"]), choices(examples)) if drawing]
 
-    `epsilon` is the study's: where it is decided which policies are drawn, if they are many.
-    """
+
+def gain(table: pd.DataFrame, epsilon: float) -> Drawing | None:
+    """What each policy gains over one arm for all at each epsilon; those drawn are chosen at the study's."""
     drawn = figures.over_epsilon(table)
     if drawn.empty:
         return None
     # Percentages are refused on many logs, and differences never: the same figure for all of them.
     plain = drawn.assign(benefit_kept=float("nan"))
-    # The line of the best arm is one of the panel's.
+    # The line of the arm for all is one of the panel's.
     names = figures.telling(drawn, epsilon=epsilon, most=MOST_CURVES - 1)
     seen = lines_seen(drawn, "difference", partial(formats.rounded, sign=True), epsilon=epsilon, names=names)
     return Drawing(
         "frontier",
-        "Against one treatment for all",
-        "The mean outcome of each policy minus that of one treatment for all (the line at 0), against ε. Patients are "
-        "those who had no part in making the policy. Shaded: the 95\u00a0% interval, which is sampling error. On top: "
-        "of 100 guesses between two records that must look alike, how many an observer can get right at most.",
+        "Against one arm for all",
+        "The mean outcome of each policy less that of one arm for all, against ε, with its 95\u00a0% interval.",
         lambda size: figures.frontier(plain, epsilon=epsilon, size=size),
-        epsilons=tuple(float(value) for value in sorted(table["epsilon"].unique())),
+        epsilons=tuple(map(float, sorted(table["epsilon"].unique()))),
         seen=f"{seen}.",
     )
 
 
-def choices_drawing(examples: pd.DataFrame) -> Drawing:
+def groups(rows: pd.DataFrame) -> Drawing | None:
+    """Against one arm for all, group by group; None without groups."""
+    rows = rows[rows["difference"].notna()]
+    if rows.empty or (rows["group"] == ALL).all():
+        return None
+    shown = rows[rows["policy"].isin(figures.telling(rows))]
+    ends = ["policy", "difference", "difference_low", "difference_high"]
+    told = [
+        f"{policy} {formats.estimate(*each, sign=True)} ({formats.interval(*each[1:], sign=True)})"
+        for policy, *each in shown.loc[shown["group"] == ALL, ends].itertuples(index=False)
+    ]
+    clear = (shown["difference_low"] > 0) | (shown["difference_high"] < 0)
+    return Drawing(
+        "forest",
+        "Against one arm for all, group by group",
+        "The same difference of each group; bars are 95\u00a0% intervals.",
+        lambda size: figures.forest(rows, size=size),
+        seen=f"Of everyone: {'; '.join(told)}. Of {len(shown)} intervals {int(clear.sum())} exclude 0.",
+    )
+
+
+def propensities(table: pd.DataFrame) -> Drawing | None:
+    """How probable the treatments were that patients got; None where that does not vary within the arms."""
+    if table.empty:
+        return None
+    title, along = "How probable the treatments were that patients got", "probability of the treatment"
+    panel = Lines(title, along, "share of the arm's patients with at most this", x="propensity", log="")
+    description = "Curves that start near 0 belong to arms in which few patients stand for many others."
+    made = Described("propensities", description, table, (panel,))
+    return Drawing(made.name, title, description, made.figure, table="propensities.csv")
+
+
+def choices(examples: pd.DataFrame) -> Drawing:
     """What example patients get by the private choice; `examples` are its cells (`trial_answer`)."""
     names = {"row": "patient", "option": "action", "value": "probability"}
     mine = examples.rename(columns=names).assign(policy="private choice")
     return Drawing(
         "action-probabilities",
         "What example patients get by the private choice",
-        "The probability of each treatment against ε by the private choice, made from the whole log; a panel for each "
-        "example patient.",
+        "The probability of each treatment against ε, a panel for each example patient.",
         lambda size: figures.action_probabilities(mine, size=size),
-        epsilons=tuple(float(value) for value in sorted(mine["epsilon"].unique())),
+        epsilons=tuple(map(float, sorted(mine["epsilon"].unique()))),
         table="examples.csv",
         seen=choices_seen(mine, 1.0),
     )
-
-
-def calibration_drawing(calibration: pd.DataFrame) -> Drawing | None:
-    """Scores beside what was seen; None where no arm has patients enough."""
-    if calibration.empty:
-        return None
-    panel = Lines(
-        "What was seen against what scores predict",
-        "mean score of a third of an arm's patients",
-        "their mean outcome, with its 95 % interval",
-        x="predicted",
-        log="",
-        diagonal=(float(calibration["predicted"].min()), float(calibration["predicted"].max())),
-    )
-    description = (
-        "Each arm's patients are in thirds by their score under it: their mean outcome against their mean score, which "
-        "was fitted without them. On the grey line scores are right."
-    )
-    made = Described("calibration", description, calibration, (panel,))
-    return Drawing(
-        made.name,
-        "Are the scores right on average?",
-        description,
-        made.figure,
-        table="calibration.csv",
-    )
-
-
-def propensities_drawing(propensities: pd.DataFrame) -> Drawing | None:
-    """How probable the treatments were that patients got; None where that does not vary within the arms."""
-    if propensities.empty:
-        return None
-    panel = Lines(
-        "How probable the treatments were that patients got",
-        "probability of the treatment that the patient got",
-        "share of the arm's patients with at most this",
-        x="propensity",
-        log="",
-    )
-    description = (
-        "For each arm the share of its patients whose treatment had at most a given probability (propensity). Curves "
-        "that start near 0 belong to arms in which few patients stand for many others."
-    )
-    made = Described("propensities", description, propensities, (panel,))
-    return Drawing(
-        made.name,
-        panel.title,
-        description,
-        made.figure,
-        table="propensities.csv",
-    )
-
-
-def groups_drawing(at_epsilon: pd.DataFrame) -> Drawing | None:
-    """Against one treatment for all, group by group; None without groups."""
-    rows = at_epsilon[at_epsilon["difference"].notna()]
-    if rows.empty or (rows["group"] == ALL).all():
-        return None
-    names_drawn = figures.telling(rows)
-    shown = rows[rows["policy"].isin(names_drawn)]
-    everyone = shown[shown["group"] == ALL]
-    told = [f"{row['policy']} {_with_ends(row, 'difference')}" for _, row in everyone.iterrows()]
-    clear = (shown["difference_low"] > 0) | (shown["difference_high"] < 0)
-    others = "" if len(shown) == len(rows) else " The policies that are not drawn are among the numbers."
-    return Drawing(
-        "forest",
-        "Against one treatment for all, group by group",
-        "The mean outcome of each policy minus that of one treatment for all (the line at 0), of everyone and of each "
-        f"group of patients, a panel for each policy.{others} Bars are 95\u00a0% intervals, which are sampling error: "
-        "the estimate of a small group says little.",
-        lambda size: figures.forest(rows, size=size),
-        seen=f"Of everyone: {'; '.join(told)}. Of {len(shown)} intervals {int(clear.sum())} exclude 0.",
-    )
-
-
-def _with_ends(row: pd.Series, column: str) -> str:
-    triple = float(row[column]), float(row[f"{column}_low"]), float(row[f"{column}_high"])
-    return f"{formats.estimate(*triple, sign=True)} ({formats.interval(*triple[1:], sign=True)})"

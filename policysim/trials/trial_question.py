@@ -12,12 +12,12 @@ import pandas as pd
 
 from policies.catalogue import CATALOGUE
 from policies.exponential import Exponential
-from policies.reference import Greedy, Uniform
+from policies.reference import Greedy
 from policysim.files.workers import Workers
 from policysim.logs.counted_log import is_counted, open_log, require_countable_model
 from policysim.logs.load_log import Log
 from policysim.logs.log_source import ESTIMATE
-from policysim.question.answer import PAGE, Answer, Drawing
+from policysim.question.answer import PAGE, Answer
 from policysim.question.formats import written
 from policysim.question.protocol import ONLY_OVER_DAYS, Progress, StudyQuestion
 from policysim.question.words import ALL
@@ -25,7 +25,7 @@ from policysim.study.declared import OPTIONS, LoggedStudy
 from policysim.study.study_problem import problem_of_log
 from policysim.study.sweep import applies, usable_policies, with_references
 from policysim.trials.arms import arms_of
-from policysim.trials.diagnostics import LogCaveats, balance_of, calibration_of, log_caveats, propensities_of
+from policysim.trials.diagnostics import LogCaveats, balance_of, log_caveats, propensities_of
 from policysim.trials.evidence import confounding_needed, heterogeneity, power_of
 from policysim.trials.trial_answer import trial_tables
 from policysim.trials.trial_columns import compare_log
@@ -77,6 +77,9 @@ class TrialQuestion(StudyQuestion):
 
     def answer(self, progress: Progress) -> Answer:
         """Read, fit, evaluate on held-out patients, and draw."""
+        # matplotlib is the slowest import of all.
+        from policysim.trials.trial_drawings import drawings  # noqa: PLC0415
+
         counted = is_counted(self.study.log, self.workers)
         if counted:
             require_countable_model(self.study.log.outcome_model)
@@ -92,8 +95,8 @@ class TrialQuestion(StudyQuestion):
         doubts = log_caveats(log, study.log)
         tables = tables_of(study, log, compared[compared["policy"].isin(names)], doubts)
         tables["comparison"] = written(tables["comparison"])
-        warnings = [*doubts.said, *(f"left out: {reason}" for reason in left_out)]
-        options = trial_tables(study, log, problem, tables, compared, warnings=warnings, told=not doubts.not_covered)
+        warnings = [*doubts.errors, *doubts.others, *(f"left out: {reason}" for reason in left_out)]
+        options = trial_tables(study, log, problem, tables, compared, warnings=warnings, told=not doubts.errors)
         tables["warnings"] = pd.DataFrame({"warning": warnings})
         return Answer(
             tables={name: table for name, table in tables.items() if not table.empty},
@@ -130,7 +133,7 @@ def tables_of(study: LoggedStudy, log: Log, comparison: pd.DataFrame, doubts: Lo
     dict of str to DataFrame
         comparison : the same.
         patients : `what` (read, without a treatment, without an outcome, used) and how many `patients`.
-        arms, balance, calibration, propensities : see `arms_of` and `diagnostics`.
+        arms, balance, propensities : see `arms_of` and `diagnostics`.
         censoring : arm, `patients`, `censored` and `followed` to the horizon; without rows where nobody is censored.
         policies : at the study's epsilon, of everyone, each policy's `value`, `difference` with the ends of its
             interval, `benefit_kept`, `epsilon_spent`, `break_even_gain`, and `surely_from`: the least computed epsilon
@@ -141,7 +144,7 @@ def tables_of(study: LoggedStudy, log: Log, comparison: pd.DataFrame, doubts: Lo
     overall = comparison[comparison["group"] == ALL]
     now = overall[overall["epsilon"] == study.epsilon].set_index("policy")
     better = overall[overall["difference_low"] > 0].groupby("policy")["epsilon"].min()
-    sure = [CATALOGUE[name].uses_epsilon and not doubts.not_covered for name in study.policies]
+    sure = [CATALOGUE[name].uses_epsilon and not doubts.errors for name in study.policies]
     first = [float(better.get(name, math.inf)) for name in study.policies]
     low, high = study.log.utility_range
     patients = {
@@ -157,29 +160,15 @@ def tables_of(study: LoggedStudy, log: Log, comparison: pd.DataFrame, doubts: Lo
         "comparison": comparison,
         "patients": pd.DataFrame(patients.items(), columns=["what", "patients"]),
         "arms": arms_of(log, study.log),
-        "balance": balance_of(log),
-        "calibration": calibration_of(log, study),
+        "balance": balance_of(log, products=study.log.propensity == ESTIMATE),
         "propensities": propensities_of(log.data),
         "censoring": pd.DataFrame(censored, columns=["arm", "patients", "censored", "followed"]),
         "policies": policies.reset_index(names="policy"),
         "heterogeneity": heterogeneity(log, study),
-        "power": power_of(float(now["difference_se"][Greedy.name]), log.data.n_patients, high - low),
+        "power": power_of(
+            float(now["difference_se"][Greedy.name]),
+            log.data.n_patients,
+            None if study.log.guessed_range else high - low,
+        ),
         "e-value": needed if study.log.propensity == ESTIMATE else needed.iloc[:0],
     }
-
-
-def drawings(study: LoggedStudy, tables: Mapping[str, pd.DataFrame], examples: pd.DataFrame) -> list[Drawing]:
-    """The figures of a comparison on a log that there are, from `tables_of` and the cells of example patients."""
-    # matplotlib is the slowest import of all; everything before may still fail without it.
-    from policysim.trials import trial_drawings as drawn  # noqa: PLC0415
-
-    table = tables["comparison"]
-    at_epsilon = table[(table["epsilon"] == study.epsilon) & ~table["policy"].isin([Greedy.name, Uniform.name])]
-    made = [
-        drawn.gain_drawing(table, study.epsilon),
-        drawn.groups_drawing(at_epsilon),
-        drawn.calibration_drawing(tables["calibration"]),
-        drawn.propensities_drawing(tables["propensities"]),
-        drawn.choices_drawing(examples),
-    ]
-    return [drawing for drawing in made if drawing is not None]

@@ -101,14 +101,6 @@ def test_weights_are_left_limits():
     assert KaplanMeier.of(np.array([2.0, 2.0, 5.0]), np.array([False, True, False])).followed.tolist() == [0.5, 0.0]
 
 
-def test_lifelines_has_the_same_estimate():
-    # lifelines 0.30.3, which does not run with pandas 3: KaplanMeierFitter().fit(times, happened).predict(6.0).
-    rng = np.random.default_rng(19)
-    times, ends = rng.exponential(10, 200).round(), rng.exponential(12, 200).round()
-    numbers, _ = pseudo_outcomes(np.minimum(times, ends), times <= ends, 6.0)
-    assert numbers.mean() == pytest.approx(0.5522990188210113, abs=1e-12)
-
-
 FOLLOWED = 'time = "days"\nevent = "ill"\nhorizon = 10'
 
 

@@ -1,11 +1,10 @@
-"""Estimated propensities: against their definition, fitted another way."""
+"""Estimated propensities: against the truth, and blind to what they must not see."""
 
 import itertools
 
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.optimize import minimize
 
 from policysim.files.bad_rows import DataError
 from policysim.logs.treatments import FOLDS, estimate_propensities
@@ -21,22 +20,7 @@ def logged(n=600, seed=1):
     return patients, groups, actions
 
 
-def penalised(x, actions, k, wanted):
-    """Multinomial logistic regression with half the squared weights as penalty, by its definition."""
-    m = x.shape[1]
-
-    def loss(flat):
-        w, b = flat[: m * k].reshape(m, k), flat[m * k :]
-        scores = x @ w + b
-        return (np.logaddexp.reduce(scores, axis=1) - scores[np.arange(len(x)), actions]).sum() + 0.5 * (w**2).sum()
-
-    found = minimize(loss, np.zeros(m * k + k), method="L-BFGS-B", options={"maxiter": 5000, "ftol": 1e-14}).x
-    scores = wanted @ found[: m * k].reshape(m, k) + found[m * k :]
-    table = np.exp(scores - scores.max(axis=1, keepdims=True))
-    return table / table.sum(axis=1, keepdims=True)
-
-
-def test_each_is_the_regression_without_some_fifth_of_the_rows():
+def test_each_is_a_model_without_some_fifth_of_the_rows():
     patients, groups, actions = logged()
     found = estimate_propensities(patients, groups, actions, ("a", "b", "c"))
     # Rows that are alike have one value for each of the five parts: which parts, is the function's own affair.
@@ -44,28 +28,43 @@ def test_each_is_the_regression_without_some_fifth_of_the_rows():
         for action in range(3):
             values = found[(groups == patient) & (actions == action)]
             assert len(np.unique(values.round(9))) <= FOLDS
-    spread = patients.std(axis=0)
-    scaled = (patients - patients.mean(axis=0)) / spread
-    whole = penalised(scaled[groups], actions, 3, scaled)[groups, actions]
-    # Leaving out a fifth changes a probability by about half its standard error, which is about sqrt(p q 4 / 600).
-    assert np.abs(found - whole).max() < 4 * 0.5 * np.sqrt(0.25 * 4 / 600)
-    assert np.abs(found - whole).max() > 1e-4  # or nothing was left out
+    # What a row got has no part in its own value: another treatment of one row changes no value of its part.
+    other = actions.copy()
+    other[0] = (actions[0] + 1) % 3
+    changed = estimate_propensities(patients, groups, other, ("a", "b", "c"))
+    assert (np.abs(changed - found) > 1e-9).any()
 
 
-def test_equal_rows_counted_once_give_what_the_rows_give():
+def test_probabilities_are_near_those_that_made_the_treatments():
+    patients, groups, actions = logged(4000)
+    odds = np.exp(patients @ np.array([[1, 0, -1], [0, 1, -0.5], [0.3, 0, 0]]))
+    truth = (odds / odds.sum(axis=1, keepdims=True))[groups, actions]
+    found = estimate_propensities(patients, groups, actions, ("a", "b", "c"))
+    # 500 patients of each kind, of whom four fifths: four standard errors of a share are 0.1.
+    assert np.abs(found - truth).max() < 0.1
+    assert np.abs(found - truth).mean() < 0.025
+
+
+def test_treatment_by_two_features_together_is_followed():
+    """By each feature alone the chances are a half; a model of main effects sees nothing."""
+    rng = np.random.default_rng(4)
+    patients = np.array(list(itertools.product([0.0, 1.0], repeat=2)))
+    groups = rng.integers(0, 4, 2000)
+    chance = np.where(patients[groups, 0] == patients[groups, 1], 0.8, 0.2)
+    actions = (rng.random(2000) < chance).astype(int)
+    found = estimate_propensities(patients, groups, actions, ("a", "b"))
+    assert np.abs(found - np.where(actions == 1, chance, 1 - chance)).mean() < 0.04
+
+
+def test_rows_that_were_counted_weigh_as_many():
     patients, groups, actions = logged()
-    counted = estimate_propensities(patients, groups, actions, ("a", "b", "c"))
-    # Standardised as over the eight patients, so that both have the same penalty.
-    scaled = (patients - patients.mean(axis=0)) / patients.std(axis=0)
-    # The parts: each treatment's rows dealt to five parts in the order of this generator.
-    rng = np.random.default_rng(0)
-    parts = np.empty(len(actions), dtype=int)
-    for action in range(3):
-        rows = actions == action
-        parts[rows] = rng.permutation(rows.sum()) % FOLDS
-    for part in range(FOLDS):
-        table = penalised(scaled[groups[parts != part]], actions[parts != part], 3, scaled)
-        assert counted[parts == part] == pytest.approx(table[groups, actions][parts == part], abs=1e-3)
+    kinds, counts = np.unique(np.column_stack([groups, actions]), axis=0, return_counts=True)
+    parts = np.arange(len(kinds)) % 2  # any: all kinds of the other part fit the model of this one
+    counted = estimate_propensities(patients, *kinds.T, ("a", "b", "c"), counts=counts, parts=parts)
+    places = np.repeat(np.arange(len(kinds)), counts)
+    many = estimate_propensities(patients, *kinds[places].T, ("a", "b", "c"), parts=parts[places])
+    # They are stacked by other parts of the rows, and so a little different.
+    assert counted[places] == pytest.approx(many, abs=0.05)
 
 
 def test_a_treatment_of_a_single_patient_cannot_be_estimated():

@@ -15,7 +15,6 @@ from policysim.cli.main import main
 from policysim.logs.log_frame import LoggedData
 from policysim.trials import splits
 from policysim.trials.arms import arm_means, arms_of
-from policysim.trials.diagnostics import LogCaveats
 from policysim.trials.trial_columns import compare_log
 
 
@@ -244,12 +243,6 @@ def test_an_unequal_lot_is_named_and_a_gain_told_beside_it(made, capsys, propens
     line = f"900 patients, {said}. Success: "
     assert line in printed.out
     assert line in re.sub("<[^>]*>", "", page_of(folder))
-
-
-def test_too_few_patients_are_no_error_that_no_interval_covers():
-    assert not LogCaveats(few=("few",), confounding=("estimated",)).not_covered
-    assert LogCaveats(overlap=("a hole",)).not_covered
-    assert LogCaveats(allocation=("doubtful",)).not_covered
 
 
 def test_intervals_of_arms_are_wilsons_and_stay_within_0_and_1():

@@ -5,12 +5,12 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
-from small_trials import ARMS, SPACE, make_trial, small_study
+from small_trials import ARMS, SPACE, make_trial
 
 from policysim.logs.log_frame import LoggedData
-from policysim.trials.diagnostics import balance_of, calibration_of, propensities_of
+from policysim.trials.diagnostics import balance_of, imbalance_by_chance, propensities_of
 from policysim.trials.evidence import confounding_needed, e_value
-from policysim.trials.trial_drawings import calibration_drawing, propensities_drawing
+from policysim.trials.trial_drawings import propensities
 
 
 @pytest.fixture(scope="module")
@@ -44,28 +44,13 @@ def test_numbers_that_were_cut_are_compared_as_numbers(confounded):
     assert balance.loc["ill", "level"] == ""
 
 
-def test_scores_that_are_right_are_calibrated_and_bins_are_means_of_patients():
-    trial = make_trial(3000, 0.3, seed=4)
-    found = calibration_of(trial.log, small_study())
-    assert set(found["line"]) == set(ARMS)
-    assert found["patients"].sum() == 3000
-    assert ((found["low"] <= found["predicted"]) & (found["predicted"] <= found["high"])).mean() > 0.8
-    for arm, mine in found.groupby("line"):
-        rewards = trial.log.data.rewards[trial.log.data.actions == ARMS.index(arm)]
-        assert np.average(mine["value"], weights=mine["patients"]) == pytest.approx(rewards.mean())
-    drawing = calibration_drawing(found)
-    assert drawing.at("page")
-    assert calibration_drawing(found.iloc[:0]) is None
-
-
 def test_propensities_are_drawn_where_they_vary(confounded):
     found = propensities_of(confounded.data)
     drip = found[found["line"] == "drip"]
     old = SPACE.codes(confounded.records)[:, 0][confounded.data.actions == 2]
     assert dict(zip(drip["propensity"], drip["value"], strict=True)) == pytest.approx({0.2: 1 - old.mean(), 0.6: 1.0})
-    assert propensities_drawing(found).at("page")
+    assert propensities(found).at("page")
     assert propensities_of(make_trial(300, 0.0, seed=3).log.data).empty
-    assert propensities_drawing(found.iloc[:0]) is None
 
 
 def test_published_e_values_come_out():
@@ -81,9 +66,12 @@ def test_e_values_of_arms_are_against_the_first_and_at_the_nearer_end_of_the_int
     actions = np.repeat([0, 1, 2], n)
     rewards = np.concatenate([np.arange(n) < share * n for share in (0.4, 0.6, 0.42)]).astype(float)
     data = LoggedData(actions, rewards, np.full(3 * n, 1 / 3), ARMS)
-    found = confounding_needed(data, "pill").iloc[0]
+    rows = confounding_needed(data, "pill")
+    found, failures = rows.iloc[0], rows.iloc[1]
+    assert rows["of"].tolist() == ["successes", "failures"]
     assert (found.better, found.other, found.ratio) == ("pill", "wait", pytest.approx(1.5))
     assert found.value == pytest.approx(1.5 + np.sqrt(1.5 * 0.5))
+    assert failures.ratio == pytest.approx(0.4 / 0.6) and failures.value == pytest.approx(e_value(1.5))
     error = np.sqrt(0.4 / (0.6 * (n - 1)) + 0.6 / (0.4 * (n - 1)))
     assert found.at_limit == pytest.approx(e_value(1.5 * np.exp(-1.959964 * error)), rel=1e-5)
     second = confounding_needed(replace(data, actions=(actions + 2) % 3), "wait")
@@ -91,3 +79,40 @@ def test_e_values_of_arms_are_against_the_first_and_at_the_nearer_end_of_the_int
     little = confounding_needed(data, "drip")
     assert little["at_limit"][0] == 1.0
     assert confounding_needed(replace(data, rewards=rewards - 1), "pill").empty
+    assert confounding_needed(replace(data, rewards=rewards + 1), "pill")["of"].tolist() == ["means"]
+
+
+def test_where_nearly_all_succeed_the_failures_tell():
+    # 97 against 95 of 100: a ratio of 1.02 of successes, and of 0.6 of failures.
+    actions = np.repeat([0, 1], 100)
+    rewards = np.concatenate([np.arange(100) < 95, np.arange(100) < 97]).astype(float)
+    found = confounding_needed(LoggedData(actions, rewards, np.full(200, 0.5), ARMS[:2]), "pill")
+    assert found["value"].round(2).tolist() == [1.17, 2.72]
+
+
+def test_products_of_two_features_show_what_each_alone_hides():
+    rng = np.random.default_rng(7)
+    trial = make_trial(3000, 0.0, seed=1)
+    old, _, woman = SPACE.codes(trial.log.records).T
+    actions = (rng.random(3000) < np.where(old == woman, 0.8, 0.2)).astype(int)
+    log = replace(trial.log, data=replace(trial.log.data, actions=actions, propensities=np.full(3000, 0.5)))
+    alone = balance_of(log)
+    found = balance_of(log, products=True).set_index("feature")
+    assert alone.set_index("feature").loc[["old", "woman"], "before"].max() < 0.3
+    assert found.loc["old: 1 × woman: 1", "before"] > 1
+    centred = (old - old.mean()) * (woman - woman.mean())
+    one, other = (centred[actions == arm] for arm in (0, 1))
+    expected = abs(one.mean() - other.mean()) / np.sqrt((one.var() + other.var()) / 2)
+    assert found.loc["old: 1 × woman: 1", "before"] == pytest.approx(expected)
+
+
+def test_chance_alone_makes_as_many_imbalances_as_random_allocation_does():
+    rng = np.random.default_rng(5)
+    trial = make_trial(600, 0.0, seed=1)
+    counts = []
+    for _ in range(300):
+        data = replace(trial.log.data, actions=rng.integers(3, size=600))
+        counts.append((balance_of(replace(trial.log, data=data))["before"] > 0.1).mean())
+    # Five shares in 300 logs; 0.012 is four standard errors of their mean if all five were one.
+    error = 4 * np.std(counts) / np.sqrt(300) + 0.01
+    assert imbalance_by_chance(trial.log.data) == pytest.approx(np.mean(counts), abs=error)

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from policysim.trials.estimators import NOTHING, Moments, moments
-from policysim.trials.splits import minus, over_repeats, share
+from policysim.trials.estimators import NEARLY_ALL, NOTHING, Moments, minus, moments, over_splits
+from policysim.trials.splits import share
 
 
 def test_a_mean_has_the_t_interval_of_scipy():
@@ -50,12 +50,26 @@ def test_a_share_of_nothing_is_nothing():
     assert math.isnan(share(np.array([]), np.array([])).mean)
 
 
-def test_repeats_are_summed_up_by_means_and_the_error_knows_how_much_depends_on_the_split():
-    repeats = [Moments(50, 1.0, 0.1), Moments(50, 2.0, 0.2), Moments(50, 6.0, 0.3)]
-    found = over_repeats(repeats)
+def test_splits_are_summed_up_by_means_and_the_error_knows_how_much_depends_on_the_split():
+    splits = [Moments(50, 1.0, 0.1), Moments(50, 2.0, 0.2), Moments(50, 6.0, 0.3)]
+    found = over_splits(splits)
     # Variances with the distance to the mean 3: 0.01 + 4, 0.04 + 1, 0.09 + 9; their mean is 14.14 / 3.
-    assert (found.mean, found.standard_error, found.n) == (3.0, pytest.approx(math.sqrt(14.14 / 3)), 50)
-    assert math.isnan(over_repeats([*repeats, NOTHING]).mean)
+    error = math.sqrt(14.14 / 3)
+    assert (found.value, found.standard_error) == (3.0, pytest.approx(error))
+    # Student's t, and 3.3 errors of the mean of three splits, whose variance is 14 / 3.
+    reach = stats.t.ppf(0.975, 49) * error + 3.3 * math.sqrt(14 / 3 / 3)
+    # Moments widens t by its own term in 1 / n.
+    assert found.high - 3 == pytest.approx(reach, rel=2e-3)
+    assert found.high - 3 == pytest.approx(3 - found.low)
+    assert math.isnan(over_splits([*splits, NOTHING]).value)
+
+
+def test_what_is_nothing_in_nearly_all_splits_is_nothing():
+    nothing, odd = Moments(50, 0.0, 0.0), Moments(50, 0.3, 0.1)
+    assert over_splits([*19 * [nothing], odd])[:3] == (0.0, 0.0, 0.0)
+    assert NEARLY_ALL == 0.95
+    told = over_splits([*18 * [nothing], odd, odd])
+    assert told.low < 0 < told.high and told.value == pytest.approx(0.03)
 
 
 def test_intervals_of_a_rare_outcome_cover():
@@ -68,20 +82,8 @@ def test_intervals_of_a_rare_outcome_cover():
         arm, alive = rng.random(500) < 1 / 3, rng.random(500) < p
         fitted = alive[arm].mean()
         found = moments(fitted + arm * 3 * (alive - fitted))
-        repeated = over_repeats([found, found])
-        assert repeated.interval == pytest.approx(found.interval)
+        assert over_splits([found, found])[1:3] == pytest.approx(found.interval)
         covered += found.interval[0] <= p <= found.interval[1]
         by_t += abs(found.mean - p) <= stats.t.ppf(0.975, 499) * found.standard_error
     assert covered >= 930
     assert by_t < 900  # so that this would notice it
-
-
-def test_a_widened_error_gives_the_same_interval_by_students_t():
-    rng = np.random.default_rng(3)
-    found = moments(rng.exponential(size=40) ** 3)
-    reach = stats.t.ppf(0.975, 39) * found.widened_error
-    assert found.interval == pytest.approx((found.mean - reach, found.mean + reach))
-    assert found.widened_error > 1.02 * found.standard_error
-    # What is not skewed is not widened.
-    even = moments(np.tile([0.0, 1.0], 500))
-    assert even.widened_error == pytest.approx(even.standard_error, rel=1e-3)

@@ -1,5 +1,6 @@
 """Policies on held-out patients: nobody is judged by what was fitted to them, and intervals hold what they say."""
 
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -9,6 +10,7 @@ from small_trials import ARMS, SPACE, make_trial
 
 import policysim as ps
 from policies.catalogue import CATALOGUE, make_policy
+from policysim.question.formats import table_text
 from policysim.trials import splits
 from policysim.trials.splits import FOLDS, REPEATS, split_log
 from policysim.trials.trial_columns import compare_log
@@ -46,7 +48,7 @@ def test_every_row_is_in_one_fold_and_repeats_differ(trial):
     assert not np.array_equal(one.folds, other.folds)
 
 
-def test_contributions_are_the_doubly_robust_formula_written_as_a_loop(trial):
+def test_a_value_is_the_doubly_robust_formula_written_as_a_loop(trial):
     split = next(split_log(trial.log, trial.study))
     policy = make_policy("exponential", epsilon=4.0)
     found = split.evaluate(policy)
@@ -56,14 +58,16 @@ def test_contributions_are_the_doubly_robust_formula_written_as_a_loop(trial):
         chosen = policy.probabilities(problem)[trial.log.records[row]]
         q, a = problem.utilities[trial.log.records[row]], data.actions[row]
         expected = sum(chosen[j] * q[j] for j in range(3)) + chosen[a] / (1 / 3) * (data.rewards[row] - q[a])
-        assert found.contributions[row] == pytest.approx(expected)
+        assert found.table[row] @ split.values[row] == pytest.approx(expected)
 
 
 def test_the_table_has_the_columns_of_compare_and_intervals(trial, table):
     exact = ps.compare(
         ps.DecisionProblem(trial.truth, np.full(SPACE.size, 1 / SPACE.size), ps.AnyRecord(), ARMS), epsilons=[1.0]
     )
-    assert set(exact.columns) - {"loss_bound", "least_loss", "most_kept"} <= set(table.columns)
+    # Bounds and rates of patients are exact, or not there.
+    without = {"loss_bound", "least_loss", "most_kept", "best_action_rate", "worse_than_untreated"}
+    assert set(exact.columns) - without - {"better_than_untreated"} <= set(table.columns)
     for name in ("value", "difference", "loss"):
         known = table.dropna(subset=f"{name}_low")
         assert (known[f"{name}_low"] <= known[name]).all()
@@ -82,7 +86,7 @@ def test_differences_and_losses_are_those_of_the_values(table):
         rows = table[group & (table["epsilon"] == 4.0) & (table["level"] != "0")].set_index("policy")
         assert rows.loc["greedy", ["loss", "loss_low", "loss_high"]].tolist() == [0, 0, 0]
         best = rows["value"] - rows["difference"]
-        # The same arm for all policies: value minus difference is its value.
+        # The same arm in each fold for all policies: value minus difference is its value.
         assert np.ptp(best) < 1e-12
         assert np.allclose(rows.loc["greedy", "value"] - rows["value"], rows["loss"], atol=1e-12)
 
@@ -121,8 +125,8 @@ def test_a_percentage_of_what_may_be_nothing_is_refused():
 
 
 def test_intervals_cover_the_truth_and_no_gain_is_invented(monkeypatch):
-    # One split instead of ten, to be quick; the interval of each must already cover. All arms are equally good, so the
-    # difference of any policy to the best arm is 0: the hardest case for it.
+    # One split, to be quick; the interval of each must already cover. All arms are equally good, so that the difference
+    # of any policy to one arm is 0: the hardest case for it.
     monkeypatch.setattr(splits, "REPEATS", 1)
     n_trials, covered, invented, apart = 60, 0, 0, 0
     for seed in range(n_trials):
@@ -164,12 +168,38 @@ def test_a_constant_outcome_makes_no_policy_better(monkeypatch):
     assert table["benefit_kept"].isna().all()
 
 
-def test_the_best_arm_is_named_and_differences_are_to_it(trial, table):
+def test_the_difference_is_to_the_arm_chosen_on_other_folds(trial, table, monkeypatch):
+    monkeypatch.setattr(splits, "REPEATS", 1)
+    (split,) = split_log(trial.log, trial.study)
+    policy, data = make_policy("exponential", epsilon=4.0), trial.log.data
+    apart, weights, names = np.empty(data.n_rows), np.empty(data.n_rows), []
+    for fold, problem in enumerate(split.problems):
+        rows = split.folds == fold
+        best = int((problem.prior @ problem.utilities).argmax())
+        names.append(ARMS[best])
+        made = policy.probabilities(problem)[trial.log.records[rows]]
+        apart[rows] = (made * split.values[rows]).sum(axis=1) - split.values[rows, best]
+        taken = data.actions[rows]
+        weights[rows] = 3 * np.abs(made[np.arange(len(taken)), taken] - (taken == best))
+    rows = compare_log(replace(trial.study, policies=("exponential",), by=()), trial.log)
+    row = rows[rows["epsilon"] == 4.0].iloc[0]
+    assert row["difference"] == pytest.approx(apart.mean(), abs=1e-12)
+    # One more success and failure of each arm, among n patients.
+    more = sum((weights[data.actions == arm].mean() / len(apart)) ** 2 for arm in range(3))
+    assert row["difference_se"] == pytest.approx(np.sqrt(apart.var(ddof=1) / len(apart) + more))
+    assert row["best_arm"] == max(set(names), key=names.count)
+    # One treatment for all is just that arm, and differs from it by nothing.
+    fixed = table[(table["policy"] == "best-fixed") & (table["group"] == "all")]
+    assert (fixed[["difference", "difference_low", "difference_high"]] == 0).all(axis=None)
+
+
+def test_a_gain_that_would_have_to_be_more_than_outcomes_are_apart_is_impossible(monkeypatch):
+    monkeypatch.setattr(splits, "REPEATS", 1)
+    # Nothing follows the patients but noise, and the mechanism draws arms that are .4 apart.
+    trial = make_trial(300, 0.0, seed=6, epsilons=(0.01,), epsilon=0.01, policies=("greedy", "randomized-response"))
     data = trial.log.data
-    # The same as the doubly robust value of each arm: here by Hajek means, which differ by sampling error only.
-    means = [data.rewards[data.actions == arm].mean() for arm in range(3)]
-    spread = np.sqrt(sum(means[arm] * (1 - means[arm]) / (data.actions == arm).sum() for arm in range(3)))
-    (named,) = table["best_arm"].unique()
-    assert means[ARMS.index(named)] >= max(means) - 3 * spread
-    uniform = table[(table["policy"] == "uniform") & (table["group"] == "all")].iloc[0]
-    assert uniform["difference"] == pytest.approx(np.mean(means) - means[ARMS.index(named)], abs=3 * spread)
+    rewards = (np.random.default_rng(0).random(300) < np.array([0.2, 0.6, 0.9])[data.actions]).astype(float)
+    table = compare_log(trial.study, replace(trial.log, data=replace(data, rewards=rewards))).set_index("policy")
+    assert np.isinf(table.loc["randomized-response", "break_even_gain"])
+    assert table_text("possible 100 1", math.inf, math.nan, math.nan) == "impossible"
+    assert table_text("possible 100 1", 0.02, math.nan, math.nan) == "+2.0"

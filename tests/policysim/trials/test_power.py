@@ -19,6 +19,7 @@ def test_the_least_gain_is_seen_with_80_per_cent_power_and_with_so_many_patients
         error = 0.05 * math.sqrt(400 / patients)
         assert (np.abs(gain / error + z) > 1.959964).mean() == pytest.approx(0.8, abs=0.0036)
     assert found["gain"].tolist()[1:] == [0.01, 0.02]
+    assert len(power_of(0.05, 400, None)) == 1  # the range is a guess
     wider = power_of(0.05, 400, 10.0)
     assert (wider["gain"][1], wider["patients"][1]) == (0.1, pytest.approx(found["patients"][1] / 100))
 

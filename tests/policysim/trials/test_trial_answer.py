@@ -59,8 +59,12 @@ def answer(study, log, doubts=None):
     doubts = doubts or log_caveats(log, study.log)
     tables = tables_of(study, log, comparison, doubts)
     problem = problem_of_log(study, log)
-    told = not doubts.not_covered
-    return trial_tables(study, log, problem, tables, comparison, warnings=doubts.said, told=told), comparison, tables
+    told = not doubts.errors
+    return (
+        trial_tables(study, log, problem, tables, comparison, warnings=[*doubts.errors, *doubts.others], told=told),
+        comparison,
+        tables,
+    )
 
 
 def at(certainty, epsilon):
@@ -135,7 +139,7 @@ def test_cells_are_those_of_the_comparison_and_of_the_arms():
 
 def test_nothing_is_told_of_a_log_with_errors_that_no_interval_covers():
     study, log = planted(CROSSED)
-    tables, *_ = answer(study, log, LogCaveats(overlap=("Nobody of the old got the pill.",)))
+    tables, *_ = answer(study, log, LogCaveats(["Nobody of the old got the pill."]))
     assert set(tables["certainty"]["verdict"]) == {"cannot be told"}
     holds = trial_verdict(tables)
     assert not holds["safest"] and not holds["gain"] and not holds["who"]
@@ -278,7 +282,7 @@ def test_no_title_names_a_private_choice_against_the_interval_of_random_logs(see
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(splits, "REPEATS", 1)
         tables, comparison, _ = answer(trial.study, trial.log)
-    doubted = log_caveats(trial.log, trial.study.log).not_covered
+    doubted = bool(log_caveats(trial.log, trial.study.log).errors)
     for epsilon in (1.0, 5.0):
         found = restated_trial(tables, epsilon)
         row = comparison.query("policy == 'exponential' and epsilon == @epsilon and group == 'all'").iloc[0]

@@ -3,8 +3,6 @@
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.stats import norm
-from scipy.stats import t as student
 from small_studies import SCENARIO, STUDY, write_small_study
 
 import policysim as ps
@@ -12,10 +10,10 @@ from policysim.cli.main import main
 from policysim.files.bad_rows import DataError
 from policysim.files.data_table import DataTable
 from policysim.logs.log_frame import LoggedData
-from policysim.trials.arms import difference_from_best_arm
+from policysim.trials.arms import SPLITS, difference_from_one_arm
 from policysim.trials.estimate_value import cross_fit
-from policysim.trials.estimators import moments
-from policysim.trials.outside_policy import AllowedTreatments
+from policysim.trials.estimators import moments, over_splits
+from policysim.trials.outside_policy import allowed_rows
 
 PILL = '[treatments.pill]\ntitle = "pill"\n'
 SMOKERS = SCENARIO.replace(PILL, f'{PILL}contraindicated = [{{ smoker = 1 }}, {{ age = "old", fever = 1 }}]\n')
@@ -49,13 +47,13 @@ def must_not(log):
 def test_who_may_get_what_is_what_the_problem_allows(study, log, must_not):
     loaded = ps.load_study(study)
     problem = ps.build_problem(loaded)
-    found = AllowedTreatments.of(loaded, problem.actions, DataTable("log", log))
+    found = allowed_rows(loaded, problem.actions, DataTable("log", log))
     records = loaded.space.encode(log[list(loaded.space.names)])
-    np.testing.assert_array_equal(found.mask, problem.admissible[records])
-    np.testing.assert_array_equal(~found.mask[:, problem.actions.index("pill")], must_not)
-    turned = AllowedTreatments.of(loaded, problem.actions[::-1], DataTable("log", log))
-    np.testing.assert_array_equal(turned.mask, found.mask[:, ::-1])
-    assert AllowedTreatments.of(ps.load_study("covid"), problem.actions, DataTable("log", log)) is None
+    np.testing.assert_array_equal(found, problem.admissible[records])
+    np.testing.assert_array_equal(~found[:, problem.actions.index("pill")], must_not)
+    turned = allowed_rows(loaded, problem.actions[::-1], DataTable("log", log))
+    np.testing.assert_array_equal(turned, found[:, ::-1])
+    assert allowed_rows(ps.load_study("covid"), problem.actions, DataTable("log", log)) is None
 
 
 @pytest.mark.parametrize("options", [[], ["--study", "small.toml"], ["--workers", "1"]])
@@ -111,7 +109,7 @@ def test_a_policy_by_name_is_made_under_the_mask_and_agrees_with_its_exact_value
 
 
 @pytest.mark.parametrize("estimator", ["ips", "dr"])
-def test_the_best_arm_of_each_group_is_that_of_a_loop_over_groups_arms_and_rows(estimator):
+def test_the_arm_of_each_group_is_that_of_a_loop_over_groups_arms_and_rows(estimator):
     rng = np.random.default_rng(3)
     n, mask = 90, np.repeat([[1, 1, 1], [1, 1, 0], [0, 0, 1]], 30, axis=0).astype(bool)
     p = np.where(mask, rng.random((n, 3)), 0)
@@ -119,32 +117,31 @@ def test_the_best_arm_of_each_group_is_that_of_a_loop_over_groups_arms_and_rows(
     actions = np.array([rng.choice(np.flatnonzero(row)) for row in mask])
     data = LoggedData(actions, rng.normal(size=n), 1 / mask.sum(axis=1), ("a", "b", "c"))
     fitted = None if estimator == "ips" else cross_fit(data, rng.normal(size=(n, 2)), folds=5)
-    found = difference_from_best_arm(data, p, mask, estimator=estimator, fitted=fitted)
+    found = difference_from_one_arm(data, p, mask, seed=8, estimator=estimator, fitted=fitted)
     q = np.zeros((n, 3)) if fitted is None else fitted.predictions
-    value, low, high = 0.0, 0.0, 0.0
-    for rows, arms in ((range(30), (0, 1, 2)), (range(30, 60), (0, 1))):  # the third group has no choice
-        bounds = []
-        for arm in arms:
-            terms = np.zeros(n)
-            for i in rows:
-                a = actions[i]
-                w = (p[i, a] - (a == arm)) / data.propensities[i]
-                terms[i] = p[i] @ q[i] - q[i, arm] + w * (data.rewards[i] - q[i, a])
-            error = np.std(terms, ddof=1) / np.sqrt(n) * moments(terms).quantile / norm.ppf(0.975)
-            # Half of the tail for each of two groups, and above for each of its arms.
-            ends = [student.ppf(tail, n - 1) * error for tail in (0.0125, 0.0125 / len(arms))]
-            bounds.append((terms.mean(), terms.mean() + ends[0], terms.mean() - ends[1]))
-        value, low, high = np.array([value, low, high]) + np.min(bounds, axis=0)
-    assert found.value == pytest.approx(value, rel=1e-9)
-    assert found.interval == pytest.approx((low, high), rel=1e-9)
+    own, splits = np.random.default_rng(8), []
+    for _ in range(SPLITS):
+        folds, terms = own.permutation(n) % 5, np.zeros(n)
+        for i in range(n):
+            means = np.full(3, -np.inf)
+            for arm in np.flatnonzero(mask[i]):
+                group = range(i // 30 * 30, i // 30 * 30 + 30)
+                rows = [j for j in group if folds[j] != folds[i] and actions[j] == arm]
+                means[arm] = np.average(data.rewards[rows], weights=1 / data.propensities[rows])
+            best, a = int(means.argmax()), actions[i]
+            w = (p[i, a] - (a == best)) / data.propensities[i]
+            terms[i] = p[i] @ q[i] - q[i, best] + w * (data.rewards[i] - q[i, a])
+        assert not terms[60:].any()  # the third group has no choice
+        splits.append(moments(terms))
+    assert (found.value, *found.interval) == pytest.approx(over_splits(splits)[:3], rel=1e-9)
 
 
 def test_a_mask_that_allows_all_changes_no_difference():
     rng = np.random.default_rng(4)
     data = LoggedData(rng.integers(0, 3, 50), rng.normal(size=50), np.full(50, 1 / 3), ("a", "b", "c"))
     p = rng.dirichlet(np.ones(3), 50)
-    plain = difference_from_best_arm(data, p, estimator="ips")
-    masked = difference_from_best_arm(data, p, np.ones((50, 3), bool), estimator="ips")
+    plain = difference_from_one_arm(data, p, estimator="ips")
+    masked = difference_from_one_arm(data, p, np.ones((50, 3), bool), estimator="ips")
     assert (masked.value, *masked.interval) == pytest.approx((plain.value, *plain.interval), rel=1e-12)
 
 

@@ -8,7 +8,7 @@ import policysim as ps
 from policysim.course.simulated_log import simulate_log
 from policysim.study.checks import Agreement
 from policysim.trials.evaluate_log import evaluate_policy, read_log_file
-from policysim.trials.outside_policy import CataloguePolicy
+from policysim.trials.outside_policy import catalogue_policy
 
 TARGETS = {"greedy": (), "best-fixed": (), "optimal": ("--epsilon", "1"), "exponential": ("--epsilon", "10")}
 ESTIMATORS = ("ips", "snips", "dr")
@@ -57,7 +57,7 @@ def test_the_exact_value_of_covid_is_recovered(covid, covid_problem, tmp_path):
     path, logging = tmp_path / "log.parquet", ps.make_policy("exponential", epsilon=5.0)
     table = logging.probabilities(covid_problem)
     simulate_log(covid, table, path, patients=20_000, exact=covid_problem.value(table), seed=11)
-    target = CataloguePolicy(ps.make_policy("optimal", epsilon=2.0), covid)
+    target = catalogue_policy(ps.make_policy("optimal", epsilon=2.0), covid)
     log = read_log_file(path, target.actions)
     assert not any(name.startswith("outcome") or name == "patient" for name in log.predictors)
     for estimator in ESTIMATORS:

@@ -11,7 +11,7 @@ from scipy.stats import kurtosis, skew
 from scipy.stats import t as student
 
 from policysim.logs.log_frame import LoggedData
-from policysim.trials.estimate_value import ESTIMATORS, CrossFit, cross_fit, estimate_value
+from policysim.trials.estimate_value import CrossFit, cross_fit, estimate_value, mean_of
 from policysim.trials.estimators import Moments, doubly_robust, importance_weights, ips, moments, snips
 from policysim.trials.evaluate_log import evaluate_log
 
@@ -239,9 +239,8 @@ def test_the_difference_of_two_policies_comes_from_their_rows():
     actions = rng.integers(2, size=n)
     log = LoggedData(actions, rng.normal(10, 1, n), np.full(n, 0.5), ("a", "b"))
     first, second = np.tile([0.5, 0.5], (n, 1)), np.tile([0.6, 0.4], (n, 1))
-    kind = ESTIMATORS["ips"]
-    added = [kind.contributions(log, policy, importance_weights(log, policy), None) for policy in (first, second)]
-    pair = moments(added[0] - added[1])
+    added = [ips(importance_weights(log, policy).used, log.rewards) for policy in (first, second)]
+    pair, _ = mean_of("ips", log, [first, second])
     alone = [estimate_value(log, policy, estimator="ips") for policy in (first, second)]
     assert pair.mean == pytest.approx(alone[0].value - alone[1].value)
     assert pair.standard_error == pytest.approx(np.std(added[0] - added[1], ddof=1) / np.sqrt(n))

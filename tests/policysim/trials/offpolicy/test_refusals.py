@@ -116,7 +116,7 @@ def test_what_is_no_log_is_refused(log, said):
         ({"estimator": "magic"}, "estimator must be one of ips, snips, dm, dr, got estimator='magic'"),
         (
             {"outcome_model": "magic"},
-            "outcome_model must be one of linear, logistic, gradient-boosting, constant, chosen, got outcome_mo",
+            "outcome_model must be one of linear, logistic, gradient-boosting, constant, chosen, stacked, got",
         ),
         ({"clip": 0}, "clip must be > 0 and finite, got clip=0"),
         ({"clip": np.nan}, "clip must be > 0 and finite, got clip=nan"),

@@ -1,0 +1,126 @@
+"""Logs with a known truth, on which everything that is told of a trial can be wrong: benchmarks and tests draw them."""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from small_trials import small_study
+
+from envs.records import Feature, RecordSpace
+from policies.policy import Policy, draw_actions
+from policies.reference import BestFixed
+from policysim.logs.load_log import Log
+from policysim.logs.log_frame import LoggedData
+from policysim.logs.log_source import ESTIMATE, Binning
+from policysim.logs.treatments import estimate_propensities
+from policysim.study.declared import LoggedStudy
+from policysim.trials import splits
+from policysim.trials.estimators import OverSplits, over_splits
+from policysim.trials.evidence import heterogeneity
+from policysim.trials.trial_columns import groups_of
+
+SPACE = RecordSpace((Feature("old"), Feature("ill"), Feature("site", (0, 1, 2))))
+OLD, ILL, SITE = SPACE.codes(np.arange(SPACE.size)).T.astype(float)
+BOTH = OLD == ILL  # of both features together, and of neither alone
+ARMS = ("wait", "pill", "drip")
+
+
+@dataclass(frozen=True)
+class World:
+    """Who succeeds under each arm and who gets it, (n_records, k) each; all records are equally frequent."""
+
+    success: np.ndarray
+    propensities: np.ndarray
+    patients: int = 600
+    estimated: bool = False
+
+    @property
+    def is_null(self) -> bool:
+        """Whether no arm does more for one patient than for another."""
+        return bool(np.ptp(self.success - self.success[:, :1], axis=0).max() < 1e-12)
+
+
+def _columns(*arms: np.ndarray | float) -> np.ndarray:
+    return np.column_stack([np.broadcast_to(arm, SPACE.size) for arm in arms]).astype(float)
+
+
+def _odds(*logits: np.ndarray | float) -> np.ndarray:
+    odds = np.exp(_columns(*logits))
+    return odds / odds.sum(axis=1, keepdims=True)
+
+
+BY_LOT = np.full((SPACE.size, 3), 1 / 3)
+WORLDS = {
+    "randomised": World(_columns(0.5 - 0.1 * ILL, 0.4 + 0.2 * OLD, 0.6 - 0.2 * OLD), BY_LOT),
+    "tied arms": World(_columns(*3 * [0.6 - 0.2 * ILL]), BY_LOT),
+    "poor overlap": World(
+        _columns(0.5 - 0.1 * ILL, 0.4 + 0.2 * OLD, 0.6 - 0.2 * OLD), _odds(0, 1.2 - 2.4 * OLD, 2.4 * OLD - 1.2)
+    ),
+    "rare outcome": World(_columns(0.94, 0.95 + 0.03 * OLD, 0.98 - 0.04 * OLD), BY_LOT),
+    "estimated propensities": World(
+        _columns(0.7 - 0.3 * ILL, 0.6 - 0.3 * ILL + 0.15 * OLD),
+        _odds(0, 1.5 * ILL + 0.7 * OLD - 1),
+        1000,
+        estimated=True,
+    ),
+    "interaction confounding": World(
+        _columns(0.2 + 0.5 * BOTH, 0.25 + 0.5 * BOTH), _odds(0, 2.4 * BOTH - 1.2), 1000, estimated=True
+    ),
+}
+
+
+def planted_log(world: World, rng: np.random.Generator, model: str = "linear") -> tuple[LoggedStudy, Log]:
+    """A study and its log, drawn from a world."""
+    names = ARMS[: world.success.shape[1]]
+    records = rng.integers(SPACE.size, size=world.patients)
+    actions = draw_actions(world.propensities[records], rng)
+    rewards = (rng.random(world.patients) < world.success[records, actions]).astype(float)
+    known = world.propensities[records, actions]
+    if world.estimated:
+        codes = SPACE.codes(np.arange(SPACE.size))
+        levels = [codes[:, axis, None] == np.arange(n) for axis, n in enumerate(SPACE.shape)]
+        known = estimate_propensities(np.hstack(levels).astype(float), records, actions, names)
+    study = small_study(policies=("greedy", "randomized-response"), seed=int(rng.integers(2**31)))
+    source = replace(
+        study.log,
+        files={"table": Path("planted.csv")},
+        treatments=tuple((arm, arm) for arm in names),
+        features={feature.name: Binning(feature.name, feature.levels) for feature in SPACE.features},
+        outcome_model=model,
+        propensity=ESTIMATE if world.estimated else "p",
+    )
+    data = LoggedData(actions, rewards, known, names)
+    log = Log(data, records, SPACE, (0,) * len(names), world.patients, {"success": rewards})
+    return replace(study, log=source), log
+
+
+def told_of(world: World, study: LoggedStudy, log: Log) -> Iterator[tuple[str, float, OverSplits]]:
+    """For each policy its true difference to the arm chosen on other folds, and what is told of it."""
+    policies: list[Policy] = [study.policy(name, 1.0) for name in study.policies]
+    found: dict[str, list[tuple[float, object]]] = {policy.name: [] for policy in policies}
+    for split in splits.split_log(log, study):
+        measure = splits.Measure(split, groups_of(log, ()))
+        sizes = np.bincount(split.folds) / len(split.folds)
+        for policy in policies:
+            apart = [policy.probabilities(each) - BestFixed().probabilities(each) for each in split.problems]
+            truth = sum(
+                size * (world.success * table).sum(axis=1).mean() for size, table in zip(sizes, apart, strict=True)
+            )
+            found[policy.name].append((truth, measure(policy).estimates[0]["difference"]))
+    for name, pairs in found.items():
+        yield name, float(np.mean([truth for truth, _ in pairs])), over_splits([each for _, each in pairs])
+
+
+def repeated(world: World, draws: int, seed: int, model: str = "linear") -> pd.DataFrame:
+    """What is told of some logs: a row for each policy, with its error, and of null worlds whether signs are told."""
+    rng, rows = np.random.default_rng(seed), []
+    for draw in range(draws):
+        study, log = planted_log(world, rng, model)
+        signs = float(heterogeneity(log, study)["signs"][0]) if world.is_null else math.nan
+        for policy, truth, told in told_of(world, study, log):
+            covered = told.low - 1e-12 <= truth <= told.high + 1e-12
+            rows.append((draw, policy, covered, told.value - truth, told.low > 0 >= truth, signs))
+    return pd.DataFrame(rows, columns=["draw", "policy", "covered", "error", "invented", "signs"])
