@@ -84,7 +84,7 @@ def test_a_frame_has_them_too():
 def test_what_is_declared_is_doubted_where_the_arms_are_not_like_it_and_only_there(read):
     frame = trial()
     said = {
-        propensity: log_caveats(*read(frame, propensity)).allocation
+        propensity: log_caveats(*read(frame, propensity)).errors
         for propensity in ('"equal"', '"arm shares"', "{ control = 260, drug = 185 }", "{ control = 1, drug = 2 }")
     }
     assert list(map(len, said.values())) == [1, 0, 0, 1]
@@ -100,7 +100,7 @@ def test_what_is_declared_is_doubted_where_the_arms_are_not_like_it_and_only_the
 def test_who_got_a_treatment_by_a_feature_is_told_whatever_the_shares(read, propensity):
     frame = trial()
     frame["black"] = np.where(np.random.default_rng(1).random(len(frame)) < 0.3, 1 - frame["arm"], frame["arm"])
-    (said,) = log_caveats(*read(frame, propensity)).allocation
+    (said,) = log_caveats(*read(frame, propensity)).errors
     assert "who got which treatment depends on black" in said
 
 
