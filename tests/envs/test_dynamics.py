@@ -311,7 +311,7 @@ def test_the_guide_table_finds_what_a_search_of_the_cumulative_sum_finds(n_recor
     uniforms = uniforms[uniforms < 1]
     wanted = np.searchsorted(cumulative, uniforms * cumulative[-1], side="right")
     wanted = np.minimum(wanted, np.flatnonzero(prior)[-1])
-    assert np.array_equal(PatientSampler(prior).records(uniforms), wanted)
+    assert np.array_equal(PatientSampler.of(prior).records(uniforms), wanted)
 
 
 def test_the_exponential_of_a_hazard_is_that_of_numpy_to_its_last_bits():

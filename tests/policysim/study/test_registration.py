@@ -16,7 +16,7 @@ from gymnasium.vector import AutoresetMode
 import policysim
 from policysim.study import registration
 
-ID = "policysim/Treatment-v0"
+ID = "policysim/Treatment-v1"
 
 
 def in_a_fresh_process(code):
