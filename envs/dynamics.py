@@ -10,6 +10,9 @@ appears with the probability `onset`, and given that u >= a, it is still there, 
 survives, or is spared an event, if u < exp(-hazard). A probability is met to 2^-33, and 0 and 1 are met exactly.
 """
 
+# Compiled functions take their arguments by position only.
+# ruff: noqa: PLR0917
+
 from __future__ import annotations
 
 from typing import NamedTuple
@@ -93,20 +96,24 @@ def treat(
     who, others = start + np.flatnonzero(~over), start + np.flatnonzero(over)
     rewards[others], outcomes[:, others] = 0.0, False
     if who.size:
-        rewards[who], outcomes[:, who] = _day(who, begin, actions[who], t, p)
+        rewards[who], outcomes[:, who] = day(who, middles(begin, who, t), actions[who], t, p)
     if readmit and others.size:
         admit(0, len(others), begin, others, sampler, t, p)
     show(start, stop, t, p, seen)
 
 
-def _day(who: IntArray, begin: np.uint64, actions: IntArray, t: Tables, p: Places) -> tuple[FloatArray, BoolArray]:
-    """A day and night of the patients in some places: rewards and outcomes."""
-    n_flags, n_hazards, end = len(t.least), len(t.weights), len(t.start) - 1
+def middles(begin: np.uint64, places: IntArray, t: Tables) -> FloatArray:
+    """Of each outcome and place, (n_outcomes, m), the middle of a word: a half of one of its `numbers`."""
+    pairs = numbers(begin, places, t.n_numbers, t.n_numbers)
+    words = np.stack([pairs & np.uint64(WORD - 1), pairs >> np.uint64(32)], axis=1).reshape(-1, len(places))
+    return np.asarray(words[: len(t.least) + len(t.weights)] + 0.5, dtype=np.float64)
+
+
+def day(who: IntArray, drawn: FloatArray, actions: IntArray, t: Tables, p: Places) -> tuple[FloatArray, BoolArray]:
+    """A day and night of the patients in some places, (m,), by what is drawn (`middles`): rewards and outcomes."""
+    n_flags, end = len(t.least), len(t.start) - 1
     fixed, flags = p.fixed[who], p.flags[who]
     at = (t.of_fixed[fixed] + t.of_state[(actions << n_flags) + flags]).T
-    pairs = numbers(begin, who, t.n_numbers, t.n_numbers)
-    drawn = np.stack([pairs & np.uint64(WORD - 1), pairs >> np.uint64(32)], axis=1).reshape(-1, len(who)) + 0.5
-    drawn = drawn[: n_flags + n_hazards]
     outcomes = np.empty(drawn.shape, dtype=np.bool_)
     bits = 1 << np.arange(n_flags, dtype=np.int32)[:, np.newaxis]
 

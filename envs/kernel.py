@@ -43,6 +43,14 @@ def compiled(function):
     return found
 
 
+def delay():
+    """What this process will wait for, in words; nothing if what it needs is kept on the disk."""
+    folder, wait = treat.stats.cache_path, "compiling the patients' days, which takes some seconds,"
+    if folder is None:
+        return f"{wait} in this process, as nothing can be kept on the disk."
+    return "" if list(Path(folder).glob("kernel.treat*.nbi")) else f"{wait} once on this machine."
+
+
 @compiled
 def admit(start, stop, begin, who, sampler, t, p):
     """`envs.dynamics.admit`."""

@@ -1,7 +1,7 @@
-"""The patients of an environment, and the random words that they take: what both environments are shells around.
+"""The patients of an environment, and the random numbers that they take: what both environments are shells around.
 
-They are treated by NumPy (`envs.dynamics`) or by compiled code (`envs.kernel`), in threads; nothing that happens depends
-on which, nor on the number of processors.
+They are treated by NumPy (`envs.dynamics`) or by compiled code (`envs.kernel`), in threads; nothing that happens
+depends on which, nor on the number of processors.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import sys
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import lru_cache
 from importlib.util import find_spec
 from typing import Any
 
@@ -28,7 +29,6 @@ PLACES_AT_ONCE = 16_384
 # A call by NumPy takes as long as so many more patients; after so many patients and calls, compiled code is worth
 # fetching: a second, and some more the first time on a machine.
 CALL, WORTH = 256, 1 << 21
-KERNEL = "envs.kernel"
 # The largest random number.
 MOST = (1 << 64) - 1
 
@@ -67,7 +67,8 @@ class Patients:
         parts = np.zeros((2, n), dtype=np.int32)
         self.places = Places(parts[0], parts[1], np.zeros(n, dtype=np.int64), np.ones(n, dtype=np.bool_))
         self._source: np.random.Generator | None = None
-        self._begin = 0
+        # Where the random numbers of the next reset or step begin, and how many lie between them.
+        self._begin, self._stride = 0, dynamics.GOLDEN * ward.tables.n_numbers * n
 
     def admit(self, who: IntArray, rng: np.random.Generator, sampler: PatientSampler, parts: Parts | None) -> None:
         """Admit patients to some places: with a given record, or drawn from a sampler."""
@@ -105,7 +106,7 @@ class Patients:
         """Do some work that takes random numbers on n places, so many at once, in threads."""
         if rng is not self._source:
             self._source, self._begin = rng, int(rng.integers(MOST, dtype=np.uint64, endpoint=True))
-        self._begin += dynamics.GOLDEN * self.ward.tables.n_numbers * len(self.places.over)
+        self._begin += self._stride
         begin, starts = np.uint64(self._begin & MOST), range(0, n, PLACES_AT_ONCE)
         parts = [(start, min(n, start + PLACES_AT_ONCE), begin, *given) for start in starts]
         if len(parts) == 1:
@@ -117,19 +118,27 @@ class Patients:
         """The module that treats the patients."""
         if self._compiled is None:
             self._work += len(self.places.over) + CALL
-            if KERNEL not in sys.modules and self._work < WORTH:
+            if not _kernel.cache_info().currsize and self._work < WORTH:
                 return dynamics
         if self._compiled is not False:
             try:
-                from envs import kernel  # noqa: PLC0415 - see there
+                _kernel()
             except ImportError:  # a numba that does not know this NumPy
                 if self._compiled:
                     raise
-                self._compiled = False
-            else:
-                self._compiled = True
-                return kernel
-        return dynamics
+            self._compiled = _kernel.cache_info().currsize > 0
+        return _kernel() if self._compiled else dynamics
+
+
+@lru_cache(maxsize=1)
+def _kernel() -> Any:
+    """The compiled code of this process; tells whoever waits for it why."""
+    from envs import kernel  # noqa: PLC0415 - see there
+
+    delay: str = kernel.delay()  # type: ignore[no-untyped-call]
+    if delay:
+        sys.stderr.write(f"policysim: {delay}\n")
+    return kernel
 
 
 _pools: dict[int, ThreadPoolExecutor] = {}

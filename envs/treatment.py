@@ -50,8 +50,8 @@ class TreatmentEnv(gymnasium.Env[CodeArray, int]):
     of events and of death if they came, minus the cost of the treatment.
 
     ## Starting State
-    A patient drawn from the scenario's cohort; `reset(options={"where": {"covid_positive": 1, "age": ["60-79", "80+"]}})`
-    draws one of those with these levels, and `reset(options={"record": {"fever": 1, "age": "60-79"}})` gives one: features
+    A patient drawn from the scenario's cohort. `reset(options={"where": {"fever": 1, "age": ["60-79", "80+"]}})` draws
+    one of those with these levels, and `reset(options={"record": {"fever": 1, "age": "60-79"}})` gives one: features
     that are not named have their first level.
 
     ## Episode End
@@ -82,8 +82,8 @@ class TreatmentEnv(gymnasium.Env[CodeArray, int]):
     - `render_mode`: None, `"ansi"` (the patient's chart as text) or `"rgb_array"` (drawn).
     - `inadmissible`: what becomes of a treatment that is not allowed: `"raise"` refuses it, `"first-allowed"` gives the
       first that is allowed in its place.
-    - `compiled`: whether by compiled code, which needs the extra `fast`. By default as soon as that pays, and at once in
-      a process that has it. Nothing that happens depends on it.
+    - `compiled`: whether by compiled code, which needs the extra `fast`. By default as soon as that pays, and at once
+      in a process that has it. Nothing that happens depends on it.
 
     A reset with a seed takes one number of `np_random`; all that happens comes from that, and from how many resets and
     steps there have been.
@@ -157,7 +157,7 @@ class TreatmentEnv(gymnasium.Env[CodeArray, int]):
 
     def action_masks(self) -> NDArray[np.bool_]:
         """Which treatments the patient may get, (n_actions,), as sb3-contrib asks for it."""
-        return self._patients.allowed()[0].astype(np.bool_)
+        return np.asarray(self._patients.allowed()[0], dtype=np.bool_)
 
     def _information(self, outcomes: list[bool]) -> dict[str, Any]:
         """What is told of a day, of whether each outcome was there."""

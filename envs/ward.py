@@ -38,6 +38,8 @@ LONGEST = 32_766
 SCENARIOS_KEPT = 4
 # Of a scenario file: where it is, and when it was changed.
 Version: TypeAlias = tuple[str, int] | None
+Numbers: TypeAlias = tuple[tuple[str, float], ...]
+Levels: TypeAlias = tuple[Level, ...]
 
 
 class Tables(NamedTuple):
@@ -192,9 +194,10 @@ class Ward:
     def allowed(self, fixed: Int32Array, flags: Int32Array) -> NDArray[np.int8]:
         """1 for each treatment that a patient may get, 0 for the others, (m, n_actions), as a new array."""
         group = self.tables.group[-1]
-        return self._allowed.take(self.tables.of_fixed[fixed, group] + self.tables.of_state[flags, group], axis=0)
+        places = self.tables.of_fixed[fixed, group] + self.tables.of_state[flags, group]
+        return np.asarray(self._allowed.take(places, axis=0), dtype=np.int8)
 
-    def refusal(self, name: str, action: int, codes: IntArray, allowed: NDArray[np.int8]) -> ValueError:
+    def refusal(self, name: str, action: int, codes: CodeArray, allowed: NDArray[np.int8]) -> ValueError:
         """Why a patient with these level codes must not get a treatment, by what the caller calls the action."""
         names = self.scenario.actions
         who = contraindication_of(self.scenario, names[action], codes.tolist())
@@ -213,7 +216,10 @@ class Ward:
             For an option other than "record" and "where", both of them, features or levels that do not exist, and
             conditions that nobody meets.
         """
-        given, space = {name: value for name, value in (options or {}).items() if value is not None}, self.scenario.space
+        given, space = (
+            {name: value for name, value in (options or {}).items() if value is not None},
+            self.scenario.space,
+        )
         for name, value in given.items():
             if name not in ("record", "where"):
                 raise ValueError(f"{unknown('option', str(name), ['record', 'where'])}.")
@@ -222,8 +228,7 @@ class Ward:
         if len(given) == 2:
             raise ValueError("options must have 'record' or 'where', got both.")
         if "record" in given:
-            codes = space.codes([space.record(given["record"])])[0]
-            return self.sampler, parts_of(self.scenario, codes)
+            return self.sampler, parts_of(self.scenario, space.codes([space.record(given["record"])]))
         if "where" not in given:
             return self.sampler, None
         levels = {
@@ -237,12 +242,11 @@ class Ward:
 
 
 def parts_of(scenario: Scenario, codes: IntArray) -> Parts:
-    """Fixed and flags, (1,) each, of the record with these level codes, (n_features,)."""
+    """Fixed and flags, (m,) each, of the records with these level codes, (m, n_features)."""
     shape, axes, rest = np.array(scenario.space.shape), flag_axes_of(scenario), codes.copy()
-    flags = codes[axes] @ (1 << np.arange(len(axes)))
-    rest[axes], shape[axes] = 0, 1
-    fixed = np.ravel_multi_index(tuple(rest), tuple(shape))
-    return np.array([fixed], dtype=np.int32), np.array([flags], dtype=np.int32)
+    flags = codes[:, axes] @ (1 << np.arange(len(axes)))
+    rest[:, axes], shape[axes] = 0, 1
+    return np.ravel_multi_index(tuple(rest.T), tuple(shape)).astype(np.int32), flags.astype(np.int32)
 
 
 def ward_of(scenario: str, horizon: int, utility: Mapping[str, Any] | None = None) -> Ward:
@@ -258,30 +262,32 @@ def ward_of(scenario: str, horizon: int, utility: Mapping[str, Any] | None = Non
     if not is_whole(horizon) or not 1 <= horizon <= LONGEST:
         raise ValueError(f"horizon must be a whole number of days in [1, {LONGEST}], got horizon={horizon!r}.")
     version = _version(scenario)
-    worth = utility_of(_response(scenario, version).scenario, utility)
+    worth = utility_of(_patients(scenario, version)[0].scenario, utility)
     return _ward(scenario, version, int(horizon), tuple(worth.weights.items()), tuple(worth.costs.items()))
-
-
-Numbers: TypeAlias = tuple[tuple[str, float], ...]
 
 
 @lru_cache(maxsize=4 * SCENARIOS_KEPT)
 def _ward(scenario: str, version: Version, horizon: int, weights: Numbers, costs: Numbers) -> Ward:
-    response, utility = _response(scenario, version), Utility(dict(weights), dict(costs))
-    return Ward(response, _sampler_where(scenario, version, ()), horizon, utility, (scenario, version))
+    response, sampler = _patients(scenario, version)
+    return Ward(response, sampler, horizon, Utility(dict(weights), dict(costs)), (scenario, version))
 
 
 @lru_cache(maxsize=SCENARIOS_KEPT)
-def _response(scenario: str, version: Version) -> ResponseModel:  # noqa: ARG001 - part of the key
-    return ResponseModel(load_scenario(scenario))
+def _patients(scenario: str, version: Version) -> tuple[ResponseModel, PatientSampler]:  # noqa: ARG001 - part of the key
+    """What treatments do, and who comes: what takes long, and does not depend on the horizon."""
+    model = load_scenario(scenario)
+    return ResponseModel(model), sampler_of(model, {})
 
 
 @lru_cache(maxsize=SCENARIOS_KEPT)
-def _sampler_where(scenario: str, version: Version, where: tuple[tuple[str, tuple[Level, ...]], ...]) -> PatientSampler:
-    """Draws patients who meet a condition: numbers 2^n_flags fixed + flags."""
-    model = _response(scenario, version).scenario
-    shape, axes = model.space.shape, flag_axes_of(model).tolist()
-    grid = prior(model).reshape(shape) * matches(model.space, dict(where))
+def _sampler_where(scenario: str, version: Version, where: tuple[tuple[str, Levels], ...]) -> PatientSampler:
+    return sampler_of(_patients(scenario, version)[0].scenario, dict(where))
+
+
+def sampler_of(scenario: Scenario, where: Mapping[str, Levels]) -> PatientSampler:
+    """Draws patients who meet a condition, as numbers 2^n_flags fixed + flags; ValueError if nobody meets it."""
+    shape, axes = scenario.space.shape, flag_axes_of(scenario).tolist()
+    grid = prior(scenario).reshape(shape) * matches(scenario.space, where)
     if not grid.any():
         raise ValueError(f"options['where'] must be met by somebody, got {dict(where)!r}.")
     order = [axis for axis in range(len(shape)) if axis not in axes] + axes[::-1]
