@@ -106,7 +106,8 @@ def middles(begin: np.uint64, places: IntArray, t: Tables) -> FloatArray:
     """Of each outcome and place, (n_outcomes, m), the middle of a word: a half of one of its `numbers`."""
     pairs = numbers(begin, places, t.n_numbers, t.n_numbers)
     words = np.stack([pairs & np.uint64(WORD - 1), pairs >> np.uint64(32)], axis=1).reshape(-1, len(places))
-    return np.asarray(words[: len(t.least) + len(t.weights)] + 0.5, dtype=np.float64)
+    uniform: FloatArray = words[: len(t.least) + len(t.weights)] + 0.5
+    return uniform
 
 
 def day(who: IntArray, drawn: FloatArray, actions: IntArray, t: Tables, p: Places) -> tuple[FloatArray, BoolArray]:
