@@ -10,7 +10,7 @@ dynamics, kernel     such a day drawn for single patients, by NumPy and by compi
 crowd, crowd_days    many patients as counts (and who is counted together), and what becomes of them day by day
 utility        what an outcome is worth, and the reward of the environments
 ward           the numbers of a day as tables, and who comes
-patients       the patients of an environment, and their random numbers
+inpatients     the patients of an environment, and their random numbers
 treatment, treatment_vector  the Gymnasium environments, of one patient and of many
 chart          a patient's chart, as text and drawn
 scenario_reader  reads scenarios/*.toml, with every mistake by line (scenario_keys.toml declares their keys)

@@ -1,6 +1,6 @@
 """Patients admitted, treated for a day and a night, and shown, by compiled code: `envs.dynamics`, patient by patient.
 
-Nothing but `envs.patients` imports this module, as numba takes a second to import, and these functions take seconds to
+Nothing but `envs.inpatients` imports this module, as numba takes a second to import, and these functions take seconds to
 compile, which is kept for the next time.
 """
 

@@ -1,4 +1,4 @@
-"""The Gymnasium environment of one patient: a thin shell around `envs.patients`."""
+"""The Gymnasium environment of one patient: a thin shell around `envs.inpatients`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from gymnasium.error import ResetNeeded
 from numpy.typing import NDArray
 
 from envs.chart import History, as_image, as_text
-from envs.patients import Patients
+from envs.inpatients import Patients
 from envs.ward import CodeArray, ward_of
 
 RENDER_MODES, INADMISSIBLE = ("ansi", "rgb_array"), ("raise", "first-allowed")

@@ -1,4 +1,4 @@
-"""The Gymnasium environment of many patients at once: a thin shell around `envs.patients`, without a loop over them."""
+"""The Gymnasium environment of many patients at once: a thin shell around `envs.inpatients`, without a loop over them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from envs.chart import History
 from envs.cohort import FloatArray
-from envs.patients import Patients
+from envs.inpatients import Patients
 from envs.records import IntArray
 from envs.toml_reader import shown
 from envs.treatment import INADMISSIBLE, RENDER_MODES, check_option, draw

@@ -21,7 +21,7 @@ from vector_pair import MODES
 
 import envs
 import policysim  # noqa: F401 - registers the environments
-from envs import patients as module
+from envs import inpatients as module
 from envs.treatment import TreatmentEnv
 from envs.treatment_vector import TreatmentVectorEnv
 from envs.ward import Ward
@@ -458,7 +458,7 @@ def test_compiled_must_be_a_truth_value_or_none():
 
 
 def test_without_numba_it_says_what_to_install_and_numpy_goes_on(monkeypatch):
-    monkeypatch.setattr("envs.patients.find_spec", lambda _: None)
+    monkeypatch.setattr("envs.inpatients.find_spec", lambda _: None)
     with pytest.raises(ValueError, match=re.escape("needs numba: pip install 'policysim[fast]'")):
         TreatmentVectorEnv(2, compiled=True)
     assert TreatmentVectorEnv(2)._patients._compiled is False

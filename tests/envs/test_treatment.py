@@ -17,7 +17,7 @@ from gymnasium.utils.env_checker import check_env, data_equivalence
 
 import envs
 import policysim  # noqa: F401 - registers the environments
-from envs.patients import Patients
+from envs.inpatients import Patients
 from envs.treatment import TreatmentEnv
 from envs.treatment_vector import TreatmentVectorEnv
 from envs.utility import utility_of
