@@ -37,7 +37,7 @@ def work(steps):
 """
 FIRST = """
 import sys
-sys.path.insert(0, "BENCHMARKS")
+sys.path[0] = "BENCHMARKS"  # and not the current folder, which may hold today's environments
 from environment import single, vector
 ID, works = "policysim/Treatment-v0", {}
 def work(n):

@@ -70,7 +70,8 @@ def admit(
 def show(start: int, stop: int, t: Tables, p: Places, seen: CodeArray) -> None:
     """Fill in observations, (n, n_columns)."""
     here = slice(start, stop)
-    np.add(t.codes_of_fixed[p.fixed[here]], t.codes_of_flags[p.flags[here]], out=seen[here])
+    np.take(t.codes_of_fixed, p.fixed[here], axis=0, out=seen[here], mode="clip")
+    seen[here] += t.codes_of_flags.take(p.flags[here], axis=0)
     if t.horizon > 1:
         seen[here, -1] = p.days[here]
 
@@ -94,9 +95,11 @@ def treat(
     """
     over = p.over[start:stop]
     who, others = start + np.flatnonzero(~over), start + np.flatnonzero(over)
-    rewards[others], outcomes[:, others] = 0.0, False
+    rewards[others], outcomes[:, start:stop] = 0.0, False
     if who.size:
-        rewards[who], outcomes[:, who] = day(who, middles(begin, who, t), actions[who], t, p)
+        rewards[who], happened = day(who, middles(begin, who, t), actions[who], t, p)
+        for row, came in zip(outcomes, happened, strict=True):
+            row[who] = came
     if readmit and others.size:
         admit(0, len(others), begin, others, sampler, t, p)
     show(start, stop, t, p, seen)
@@ -114,7 +117,9 @@ def day(who: IntArray, drawn: FloatArray, actions: IntArray, t: Tables, p: Place
     """A day and night of the patients in some places, (m,), by what is drawn (`middles`): rewards and outcomes."""
     n_flags, end = len(t.least), len(t.start) - 1
     fixed, flags = p.fixed[who], p.flags[who]
-    at = (t.of_fixed[fixed] + t.of_state[(actions << n_flags) + flags]).T
+    at = t.of_fixed.take(fixed, axis=0)
+    at += t.of_state.take((actions << n_flags) + flags, axis=0)
+    at = at.T.copy()
     outcomes = np.empty(drawn.shape, dtype=np.bool_)
     bits = 1 << np.arange(n_flags, dtype=np.int32)[:, np.newaxis]
 
@@ -126,9 +131,9 @@ def day(who: IntArray, drawn: FloatArray, actions: IntArray, t: Tables, p: Place
     present = np.greater_equal(drawn[:n_flags], absent, out=outcomes[:n_flags])
     evening = np.add.reduce(present * bits, axis=0, dtype=np.int32)
     levels, slopes = (entries(slice(row, end, 2)) for row in (1 + n_flags, 2 + n_flags))
-    exponents = slopes * t.danger[:, evening] + levels
+    exponents = slopes * t.danger.take(evening, axis=1) + levels
     np.greater_equal(drawn[n_flags:] / WORD, exp_of(exponents), out=outcomes[n_flags:])
-    harm = t.harm[evening]
+    harm = t.harm.take(evening)
     for weight, came in zip(t.weights, outcomes[n_flags:], strict=True):
         harm += weight * came
     days = p.days[who] + 1

@@ -1,7 +1,7 @@
 """Patients admitted, treated for a day and a night, and shown, by compiled code: `envs.dynamics`, patient by patient.
 
-Nothing but `envs.inpatients` imports this module, as numba takes a second to import, and these functions take seconds to
-compile, which is kept for the next time.
+Nothing but `envs.inpatients` imports this module, as numba takes a second to import, and these functions take seconds
+to compile, which is kept for the next time.
 """
 
 # What has been compiled is kept until this file changes, with its copy of POWERS: a change of those touches this file.

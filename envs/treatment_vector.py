@@ -1,4 +1,4 @@
-"""The Gymnasium environment of many patients at once: a thin shell around `envs.inpatients`, without a loop over them."""
+"""The Gymnasium environment of many patients at once: a thin shell around `envs.inpatients`, with no loop over them."""
 
 from __future__ import annotations
 
