@@ -66,6 +66,7 @@ class Patients:
         self.ward, self._compiled, self._work = ward, compiled, 0
         parts = np.zeros((2, n), dtype=np.int32)
         self.places = Places(parts[0], parts[1], np.zeros(n, dtype=np.int64), np.ones(n, dtype=np.bool_))
+        self._n_columns, self._n_outcomes = ward.tables.codes_of_fixed.shape[1], len(ward.scenario.outcomes)
         self._source: np.random.Generator | None = None
         # Where the random numbers of the next reset or step begin, and how many lie between them.
         self._begin, self._stride = 0, dynamics.GOLDEN * ward.tables.n_numbers * n
@@ -79,22 +80,22 @@ class Patients:
             self.places.days[who], self.places.over[who] = 0, False
 
     def treat(
-        self, actions: IntArray, rng: np.random.Generator, *, readmit: bool
+        self, actions: IntArray, rng: np.random.Generator, *, readmit: bool, sampler: PatientSampler | None = None
     ) -> tuple[CodeArray, FloatArray, BoolArray]:
         """A day: observations, rewards, (n,), and outcomes, (n_outcomes, n).
 
         For those whose stay has ended before, the day brings nothing, or they are readmitted as somebody else.
         """
         n, tables = len(actions), self.ward.tables
-        seen = np.empty((n, tables.codes_of_fixed.shape[1]), dtype=np.int16)
-        rewards, outcomes = np.empty(n), np.empty((len(tables.least) + len(tables.weights), n), dtype=np.bool_)
-        given = actions, readmit, self.ward.sampler, tables, self.places, seen, rewards, outcomes
+        seen = np.empty((n, self._n_columns), dtype=np.int16)
+        rewards, outcomes = np.empty(n), np.empty((self._n_outcomes, n), dtype=np.bool_)
+        given = actions, readmit, sampler or self.ward.sampler, tables, self.places, seen, rewards, outcomes
         self._share(self._code().treat, n, rng, *given)
         return seen, rewards, outcomes
 
     def observe(self) -> CodeArray:
         """What is seen of everybody, (n, n_columns), as a new array."""
-        seen = np.empty((len(self.places.over), self.ward.tables.codes_of_fixed.shape[1]), dtype=np.int16)
+        seen = np.empty((len(self.places.over), self._n_columns), dtype=np.int16)
         self._code().show(0, len(seen), self.ward.tables, self.places, seen)
         return seen
 
@@ -106,13 +107,13 @@ class Patients:
         """Do some work that takes random numbers on n places, so many at once, in threads."""
         if rng is not self._source:
             self._source, self._begin = rng, int(rng.integers(MOST, dtype=np.uint64, endpoint=True))
-        self._begin += self._stride
-        begin, starts = np.uint64(self._begin & MOST), range(0, n, PLACES_AT_ONCE)
-        parts = [(start, min(n, start + PLACES_AT_ONCE), begin, *given) for start in starts]
-        if len(parts) == 1:
-            work(*parts[0])
+        self._begin = (self._begin + self._stride) & MOST
+        begin = np.uint64(self._begin)
+        if n <= PLACES_AT_ONCE:
+            work(0, n, begin, *given)
         else:
-            list(_pool().map(lambda part: work(*part), parts))
+            starts = range(0, n, PLACES_AT_ONCE)
+            list(_pool().map(lambda start: work(start, min(n, start + PLACES_AT_ONCE), begin, *given), starts))
 
     def _code(self) -> Any:
         """The module that treats the patients."""

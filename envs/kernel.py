@@ -27,12 +27,27 @@ GOLDEN, FIRST, SECOND = (np.uint64(number) for number in (dynamics.GOLDEN, *dyna
 LOW, HALF = np.uint64(0xFFFFFFFF), np.uint64(32)
 
 
+class Entry:
+    """A compiled function that always has arguments of the same types, which numba looks at in the first call only."""
+
+    def __init__(self, dispatcher):
+        self.dispatcher, self._call = dispatcher, None
+
+    def __call__(self, *given):
+        """Call it."""
+        if self._call:
+            self._call(*given)
+        else:
+            self.dispatcher(*given)
+            self._call = self.dispatcher.overloads[self.dispatcher.signatures[0]].entry_point
+
+
 def compiled(function):
     """A function compiled when it is called; kept on the disk, if there is a folder for that, and room in it."""
     try:
         found = njit(nogil=True, cache=True)(function)
     except RuntimeError:
-        return njit(nogil=True)(function)
+        return Entry(njit(nogil=True)(function))
     save = found._cache.save_overload
 
     def save_if_possible(*given):
@@ -40,12 +55,12 @@ def compiled(function):
             save(*given)
 
     found._cache.save_overload = save_if_possible
-    return found
+    return Entry(found)
 
 
 def delay():
     """What this process will wait for, in words; nothing if what it needs is kept on the disk."""
-    folder, wait = treat.stats.cache_path, "compiling the patients' days, which takes some seconds,"
+    folder, wait = treat.dispatcher.stats.cache_path, "compiling the patients' days, which takes some seconds,"
     if folder is None:
         return f"{wait} in this process, as nothing can be kept on the disk."
     return "" if list(Path(folder).glob("kernel.treat*.nbi")) else f"{wait} once on this machine."

@@ -112,6 +112,7 @@ class TreatmentEnv(gymnasium.Env[CodeArray, int]):
         self.action_space = self._ward.action_space()
         self.observation_space = self._ward.observation_space()
         self._history = History(self._ward.scenario, horizon, 1) if render_mode else None
+        self._names = self._ward.scenario.outcomes
         self._seen: CodeArray | None = None
         self._days, self._over = 0, False
 
@@ -120,11 +121,17 @@ class TreatmentEnv(gymnasium.Env[CodeArray, int]):
     ) -> tuple[CodeArray, dict[str, Any]]:
         """Admit a patient; see Starting State. ValueError for options and records that do not exist."""
         super().reset(seed=seed)
-        self._patients.admit(THE_PATIENT, self.np_random, *self._ward.arrivals(options))
-        self._seen, self._days, self._over = self._patients.observe(), 0, False
+        sampler, parts = self._ward.arrivals(options)
+        self._days, self._over = 0, False
+        if parts is None:  # one call, as of a vector environment that admits somebody in the next step
+            self._patients.places.over[0] = True
+            self._seen = self._patients.treat(THE_PATIENT, self.np_random, readmit=True, sampler=sampler)[0]
+        else:
+            self._patients.admit(THE_PATIENT, self.np_random, sampler, parts)
+            self._seen = self._patients.observe()
         if self._history:
             self._history.admit(THE_PATIENT, self._record())
-        return self._seen[0].copy(), self._information([False] * len(self._ward.scenario.outcomes))
+        return self._seen[0].copy(), self._information([False] * len(self._names))
 
     def step(self, action: int) -> tuple[CodeArray, float, bool, bool, dict[str, Any]]:
         """Treat the patient for a day.
@@ -161,7 +168,7 @@ class TreatmentEnv(gymnasium.Env[CodeArray, int]):
 
     def _information(self, outcomes: list[bool]) -> dict[str, Any]:
         """What is told of a day, of whether each outcome was there."""
-        told = {"day": self._days, "outcome": dict(zip(self._ward.scenario.outcomes, outcomes, strict=True))}
+        told = {"day": self._days, "outcome": dict(zip(self._names, outcomes, strict=True))}
         return told | {"action_mask": self._patients.allowed()[0]} if self._ward.forbids else told
 
     def _record(self) -> CodeArray:

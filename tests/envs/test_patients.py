@@ -134,14 +134,14 @@ def test_the_kernel_is_compiled_once_whatever_array_the_actions_are():
     wanted = env.step(actions)
     from envs import kernel  # noqa: PLC0415 - needs numba
 
-    known = list(kernel.treat.signatures)
+    known = list(kernel.treat.dispatcher.signatures)
     frozen = actions.copy()
     frozen.flags.writeable = False
     for asked in (frozen, np.stack([actions, actions], axis=1)[:, 0], actions.astype(">i4")):
         env.reset(seed=1)
         assert data_equivalence(env.step(asked), wanted, exact=True)
     TreatmentEnv(compiled=True).reset()
-    assert kernel.treat.signatures == known
+    assert kernel.treat.dispatcher.signatures == known
 
 
 def planted(**changes):
