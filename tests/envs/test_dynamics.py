@@ -5,13 +5,14 @@ import itertools
 import numpy as np
 import pytest
 from brute_force import SCENARIOS, ByHand, scenario
+from simulated_days import simulated, tables
 
 import envs
 from envs.backup import FLAGS_AT_ONCE, Backup
 from envs.cohort import PatientSampler
-from envs.dynamics import GOLDEN, Places, day, exp_of, middles, numbers, show
+from envs.dynamics import GOLDEN, exp_of, middles, numbers
 from envs.treatment_response import Course
-from envs.ward import WORD, parts_of, tables_of
+from envs.ward import WORD
 
 DAYS = 3
 EDGE = 1e-9
@@ -146,22 +147,6 @@ def limits_of(by_hand, values, action):
         limits.append([absent, *{absent * (1 - by_hand.appears(row, flag)) for row in rows if not row[flag]}])
     events = [1 - by_hand.event(values, action, name) for name in by_hand.scenario.events]
     return [*limits, *events, 1 - by_hand.day(values, action)[1]]
-
-
-def tables(course):
-    """The numbers of a course's day."""
-    everybody = np.zeros((1,) * len(course.scenario.space.shape), dtype=bool)
-    return tables_of(course, envs.default_utility(course.scenario), everybody)
-
-
-def simulated(t, space_of, records, actions, uniforms):
-    """Outcomes, (m, n_outcomes), and the next morning's records, (m,), for numbers in [0, 1), (m, n_outcomes)."""
-    space, m = space_of.space, len(records)
-    places = Places(*parts_of(space_of, space.codes(records)), np.zeros(m, dtype=int), np.zeros(m, dtype=bool))
-    outcomes = day(np.arange(m), np.ascontiguousarray(uniforms.T) * WORD, actions, t, places)[1]
-    seen = np.empty((m, t.codes_of_fixed.shape[1]), dtype=np.int16)
-    show(0, m, t, places, seen)
-    return outcomes.T, space.indices(seen[:, : len(space.shape)])
 
 
 def joint(t, by_hand, values, action):

@@ -61,7 +61,13 @@ def test_gymnasiums_checker_says_of_the_wrapped_one_only_that_it_is_wrapped(hori
 
 
 def test_the_checker_would_notice_observations_of_another_type(monkeypatch):
-    monkeypatch.setattr(Patients, "observe", lambda self: np.zeros((1, self.ward.tables.codes_of_fixed.shape[1])))
+    treat = Patients.treat
+
+    def treat_in_floats(*given, **named):
+        seen, *others = treat(*given, **named)
+        return seen * 1.0, *others
+
+    monkeypatch.setattr(Patients, "treat", treat_in_floats)
     with pytest.raises(AssertionError, match="not within the observation space"):
         check_env(gymnasium.make(ID).unwrapped)
 
