@@ -1,7 +1,7 @@
 """Patient-steps per second of the environments, beside CartPole and icu-sepsis: python benchmarks/environment.py.
 
 CartPole's own vector environment knows NextStep only, which is what all are compared with. icu-sepsis is installed in
-an environment of its own.
+an environment of its own, and so is Treatment-v0, from this repository's history.
 """
 
 import tempfile
@@ -15,7 +15,9 @@ from side_by_side import Peer, compared, machine, markdown, paired
 
 import policysim  # noqa: F401 - registers the environments
 
-CARTPOLE, TREATMENT, FIRST = "CartPole-v1", "policysim/Treatment-v1", "policysim/Treatment-v0"
+CARTPOLE, TREATMENT = "CartPole-v1", "policysim/Treatment-v1"
+# The last commit that had Treatment-v0.
+BEFORE = "4292bb0"
 DAYS, ROUNDS = 14, 9
 # Steps of a vector environment that are timed together, and of a single one.
 STEPS, SINGLE_STEPS = 1 << 20, 20_000
@@ -32,6 +34,16 @@ def work(steps):
         if terminated or truncated:
             env.reset()
     return time.perf_counter() - start
+"""
+FIRST = """
+import sys
+sys.path[0] = "BENCHMARKS"  # and not the current folder, which may hold today's environments
+from environment import single, vector
+ID, works = "policysim/Treatment-v0", {}
+def work(n):
+    if n not in works:
+        works[n] = vector(ID, n, horizon=14) if n else single(ID, horizon=14)
+    return works[n]()
 """
 
 
@@ -84,30 +96,43 @@ def in_treatment() -> float:
 def tables(folder: Path) -> list[str]:
     """Tables in Markdown, each after a line that says what it is: many patients, and one."""
     told = [f"Stays of up to {DAYS} days; of the steps of Disabled, {in_treatment():.0%} treat somebody."]
+    here = Path(__file__).resolve().parent
+    peers: dict[str, Peer] = {}
+    source = f"policysim @ git+file://{here.parent}@{BEFORE}"
+    for name, wanted, program in (
+        ("Treatment-v0", [source], FIRST.replace("BENCHMARKS", str(here))),
+        ("icu-sepsis", ["icu-sepsis"], ICU_SEPSIS),
+    ):
+        try:
+            peers[name] = Peer(folder / name, wanted, program)
+        except RuntimeError as error:
+            told.append(f"Without {name}: {error}")
+
+    def before(n: int) -> dict[str, Callable[[], float]]:
+        return {"Treatment-v0": lambda: peers["Treatment-v0"].ask(n=n)} if "Treatment-v0" in peers else {}
+
     for n in SIZES:
         next_step = {
             "**Treatment-v1**, NextStep": vector(TREATMENT, n, horizon=DAYS, compiled=True),
             "CartPole, NextStep": vector(CARTPOLE, n),
-            "Treatment-v1 by NumPy, NextStep": vector(TREATMENT, n, horizon=DAYS, compiled=False),
-            "Treatment-v0, NextStep": vector(FIRST, n, horizon=DAYS),
+        }
+        by_numpy = {
+            "**Treatment-v1** by NumPy, NextStep": vector(TREATMENT, n, horizon=DAYS, compiled=False),
+            **before(n),
         }
         disabled = {
             "**Treatment-v1**, Disabled": vector(TREATMENT, n, mode="Disabled", horizon=DAYS, compiled=True),
             "CartPole, NextStep, which is all it has": vector(CARTPOLE, n),
         }
-        for works in (next_step, disabled):
+        for works in (next_step, by_numpy, disabled):
             told += [f"{n:,} at once, steps a second:", markdown(compared(paired(works, ROUNDS), STEPS, rate=True))]
-    one = {
-        "**Treatment-v1**": single(TREATMENT, horizon=DAYS),
-        "CartPole": single(CARTPOLE),
-        "Treatment-v0": single(FIRST, horizon=DAYS),
-    }
-    try:
-        sepsis = Peer(folder, ["icu-sepsis"], ICU_SEPSIS)
-        one["icu-sepsis"] = lambda: sepsis.ask(steps=SINGLE_STEPS)
-    except RuntimeError as error:
-        told.append(f"Without icu-sepsis: {error}")
-    return [*told, "One at a time, steps a second:", markdown(compared(paired(one, ROUNDS), SINGLE_STEPS, rate=True))]
+    one = {"**Treatment-v1**": single(TREATMENT, horizon=DAYS, compiled=True), "CartPole": single(CARTPOLE)}
+    if "icu-sepsis" in peers:
+        one["icu-sepsis"] = lambda: peers["icu-sepsis"].ask(steps=SINGLE_STEPS)
+    by_numpy = {"**Treatment-v1** by NumPy": single(TREATMENT, horizon=DAYS, compiled=False), **before(0)}
+    for works in (one, by_numpy):
+        told += ["One at a time, steps a second:", markdown(compared(paired(works, ROUNDS), SINGLE_STEPS, rate=True))]
+    return told
 
 
 def main() -> None:

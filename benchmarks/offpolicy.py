@@ -112,7 +112,7 @@ def world_tables(world):
         prior = prior * infected / (prior @ infected)
     logging = logging_policy(world.by_lot)
     effective = 1 / float(prior @ (evaluated**2 / logging).sum(axis=1))  # E[w]^2 / E[w^2], E[w] = 1
-    return PatientSampler(prior), evaluated, logging, problem.with_prior(prior).value(evaluated), effective
+    return PatientSampler.of(prior), evaluated, logging, problem.with_prior(prior).value(evaluated), effective
 
 
 def covariates(records):

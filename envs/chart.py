@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from envs.dynamics import BoolArray, CodeArray
 from envs.records import IntArray
 from envs.scenario import Scenario
+from envs.ward import BoolArray, CodeArray
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

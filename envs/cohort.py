@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -75,39 +76,40 @@ def prior(scenario: Scenario) -> FloatArray:
     return grid.ravel()
 
 
-class PatientSampler:
+class PatientSampler(NamedTuple):
     """Draws records from a prior by inverting its cumulative sum, with one uniform number per patient.
 
     A guide table (Chen & Asau 1974) says between which two records the answer lies for each of many equal intervals of
     the uniform number; most intervals leave one or two records, and only for the others is the whole sum searched.
     The records are those that a search of the cumulative sum finds.
 
-    Parameters
-    ----------
-    prior : array, (n_records,)
-        The probability of every record; records of probability 0 never come.
-
     Attributes
     ----------
     cumulative : array, (n_records,)
-        Its sums.
-    last : int
-        The last record that comes.
+        The sums of the prior; records of probability 0 never come.
     guide : array of int32
         The first record for each of equally many intervals, and for the end of the last one.
+    last : int
+        The last record that comes.
     """
 
-    def __init__(self, prior: FloatArray) -> None:
-        self.cumulative = np.cumsum(prior)
-        self.last = int(np.flatnonzero(prior)[-1])
+    cumulative: FloatArray
+    guide: NDArray[np.int32]
+    last: int
+
+    @classmethod
+    def of(cls, prior: FloatArray) -> PatientSampler:
+        """From the probability of every record, (n_records,), up to a factor."""
+        cumulative = np.cumsum(prior)
         # A power of two, so that multiplying by it is exact.
-        self._n_intervals = 2 ** min(len(prior).bit_length(), MOST_GUIDE_BITS)
-        edges = np.arange(self._n_intervals + 1) / self._n_intervals * self.cumulative[-1]
-        self.guide = np.searchsorted(self.cumulative, edges, side="right").astype(np.int32)
+        n_intervals = 2 ** min(len(prior).bit_length(), MOST_GUIDE_BITS)
+        edges = np.arange(n_intervals + 1) / n_intervals * cumulative[-1]
+        guide = np.searchsorted(cumulative, edges, side="right").astype(np.int32)
+        return cls(cumulative, guide, int(np.flatnonzero(prior)[-1]))
 
     def records(self, uniforms: FloatArray) -> IntArray:
         """The records of the patients, (m,), for numbers that are uniform in [0, 1), (m,)."""
-        interval = (uniforms * self._n_intervals).astype(np.int32)
+        interval = (uniforms * (len(self.guide) - 1)).astype(np.int32)
         least = self.guide.take(interval)
         width = self.guide.take(interval + 1) - least
         draws = uniforms * self.cumulative[-1]
@@ -121,4 +123,4 @@ class PatientSampler:
 
 def sample_patients(prior: FloatArray, n_patients: int, rng: np.random.Generator) -> IntArray:
     """Draw record indices, (n_patients,), with one uniform number per patient; records of probability 0 never come."""
-    return PatientSampler(prior).records(rng.random(n_patients))
+    return PatientSampler.of(prior).records(rng.random(n_patients))

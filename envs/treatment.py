@@ -1,10 +1,10 @@
-"""The Gymnasium environment of one patient: a thin shell around a ward."""
+"""The Gymnasium environment of one patient: a thin shell around `envs.inpatients`."""
 
 from __future__ import annotations
 
 import operator
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 import gymnasium
 import numpy as np
@@ -12,10 +12,11 @@ from gymnasium.error import ResetNeeded
 from numpy.typing import NDArray
 
 from envs.chart import History, as_image, as_text
-from envs.dynamics import CodeArray
-from envs.stay import RENDER_MODES, check_render_mode, ward_of
-from envs.utility import Payoff, utility_of
+from envs.inpatients import Patients
+from envs.ward import CodeArray, ward_of
 
+RENDER_MODES, INADMISSIBLE = ("ansi", "rgb_array"), ("raise", "first-allowed")
+T = TypeVar("T")
 THE_PATIENT = np.zeros(1, dtype=np.intp)
 
 
@@ -49,7 +50,8 @@ class TreatmentEnv(gymnasium.Env[CodeArray, int]):
     of events and of death if they came, minus the cost of the treatment.
 
     ## Starting State
-    A patient drawn from the scenario's cohort, or `reset(options={"record": {"fever": 1, "age": "60-79"}})`: features
+    A patient drawn from the scenario's cohort. `reset(options={"where": {"fever": 1, "age": ["60-79", "80+"]}})` draws
+    one of those with these levels, and `reset(options={"record": {"fever": 1, "age": "60-79"}})` gives one: features
     that are not named have their first level.
 
     ## Episode End
@@ -60,20 +62,17 @@ class TreatmentEnv(gymnasium.Env[CodeArray, int]):
     `reset` and `step` return
 
     - `day`: the number of days treated so far.
-
-    and `step` also
-
     - `outcome`: for each outcome by name, events and `death` among them, whether it was there in the evening or came on
-      the day (a bool).
+      the day (a bool); after `reset` nothing has.
 
-    If the scenario has contraindications, both also return
+    and, if the scenario has contraindications,
 
-    - `action_mask`: an array of `int8`, 1 for each treatment that the patient as observed may get, 0 for the others. To
-      give one that is not allowed is an error; `action_space.sample(mask)` draws one that is.
+    - `action_mask`: an array of `int8`, 1 for each treatment that the patient as observed may get, 0 for the others.
+      `action_space.sample(mask)` draws one that is allowed; `action_masks()` is the same as bools, in any scenario.
 
     ## Arguments
     ```python
-    gymnasium.make("policysim:policysim/Treatment-v0", scenario="covid", utility=None, horizon=1, render_mode=None)
+    gymnasium.make("policysim:policysim/Treatment-v1", scenario="covid", utility=None, horizon=1, render_mode=None)
     ```
 
     - `scenario`: a built-in scenario, or the path of a scenario file (`.toml`).
@@ -81,11 +80,16 @@ class TreatmentEnv(gymnasium.Env[CodeArray, int]):
       values for those that are named.
     - `horizon`: the number of days that a stay may last; the danger of death is spread over them.
     - `render_mode`: None, `"ansi"` (the patient's chart as text) or `"rgb_array"` (drawn).
+    - `inadmissible`: what becomes of a treatment that is not allowed: `"raise"` refuses it, `"first-allowed"` gives the
+      first that is allowed in its place.
+    - `compiled`: whether by compiled code, which needs the extra `fast`. By default as soon as that pays, and at once
+      in a process that has it. Nothing that happens depends on it.
 
-    Each reset takes one number of `np_random` (none if the record is given), each step one for each outcome.
+    A reset with a seed takes one number of `np_random`; all that happens comes from that, and from how many resets and
+    steps there have been.
 
     ## Version History
-    - v0: first version.
+    - v1: first version.
     """
 
     # An attribute of the class, as in every environment of Gymnasium, whose base class says an instance's.
@@ -98,14 +102,18 @@ class TreatmentEnv(gymnasium.Env[CodeArray, int]):
         utility: Mapping[str, Any] | None = None,
         horizon: int = 1,
         render_mode: str | None = None,
+        inadmissible: str = "raise",
+        compiled: bool | None = None,
     ) -> None:
-        self._ward = ward_of(str(scenario), horizon)
-        self._payoff = Payoff(self._ward.scenario, utility_of(self._ward.scenario, utility))
-        self.render_mode = check_render_mode(render_mode)
+        self._ward = ward_of(str(scenario), horizon, utility)
+        self._patients = Patients(self._ward, 1, compiled)
+        self.render_mode = check_option("render_mode", render_mode, (None, *RENDER_MODES))
+        self._inadmissible = check_option("inadmissible", inadmissible, INADMISSIBLE)
         self.action_space = self._ward.action_space()
         self.observation_space = self._ward.observation_space()
         self._history = History(self._ward.scenario, horizon, 1) if render_mode else None
-        self._codes: CodeArray | None = None
+        self._names = self._ward.scenario.outcomes
+        self._seen: CodeArray | None = None
         self._days, self._over = 0, False
 
     def reset(
@@ -113,14 +121,17 @@ class TreatmentEnv(gymnasium.Env[CodeArray, int]):
     ) -> tuple[CodeArray, dict[str, Any]]:
         """Admit a patient; see Starting State. ValueError for options and records that do not exist."""
         super().reset(seed=seed)
-        given = self._ward.arrivals.given(options)
-        if given is None:
-            given = self._ward.arrivals.admit(np.array([self.np_random.random()]))
-        self._codes = given
+        sampler, parts = self._ward.arrivals(options)
         self._days, self._over = 0, False
+        if parts is None:  # one call, as of a vector environment that admits somebody in the next step
+            self._patients.places.over[0] = True
+            self._seen = self._patients.treat(THE_PATIENT, self.np_random, readmit=True, sampler=sampler)[0]
+        else:
+            self._patients.admit(THE_PATIENT, self.np_random, sampler, parts)
+            self._seen = self._patients.observe()
         if self._history:
-            self._history.admit(THE_PATIENT, self._codes)
-        return self._observation(self._codes), {"day": 0, **self._mask(self._codes)}
+            self._history.admit(THE_PATIENT, self._record())
+        return self._seen[0].copy(), self._information([False] * len(self._names))
 
     def step(self, action: int) -> tuple[CodeArray, float, bool, bool, dict[str, Any]]:
         """Treat the patient for a day.
@@ -132,40 +143,41 @@ class TreatmentEnv(gymnasium.Env[CodeArray, int]):
         ResetNeeded
             Before the first reset and after the end of a stay.
         """
-        if self._codes is None or self._over:
+        if self._seen is None or self._over:
             raise ResetNeeded(f"the stay has {'ended' if self._over else 'not begun'}: call reset() before step().")
         actions = np.array([self._treatment(action)])
-        self._ward.check_allowed(self._codes, actions, "action")
-        uniforms = self.np_random.random(self._ward.n_draws)[np.newaxis]
-        day = self._ward.treat(self._codes, actions, uniforms, self._days + 1 == self._ward.horizon)
-        reward = float(self._payoff.of(self._codes, day.outcomes, actions)[0])
-        self._codes, self._over = day.codes, bool(day.over[0])
-        self._days += 1
+        seen, rewards, outcomes = self._patients.treat(actions, self.np_random, readmit=False)
+        self._seen, self._over, self._days = seen, bool(self._patients.places.over[0]), self._days + 1
         if self._history:
-            self._history.note(THE_PATIENT, actions, day.outcomes, day.codes, day.over)
-        outcome = dict(zip(self._ward.scenario.outcomes, day.outcomes[0].tolist(), strict=True))
-        info = {"day": self._days, "outcome": outcome, **self._mask(day.codes)}
-        return self._observation(day.codes), reward, self._over, False, info
+            self._history.note(THE_PATIENT, actions, outcomes.T, self._record(), self._patients.places.over)
+        info = self._information(outcomes[:, 0].tolist())
+        return seen[0].copy(), float(rewards[0]), self._over, False, info
 
     def render(self) -> str | NDArray[np.uint8] | None:
         """The patient's chart, as the render mode says."""
         if self._history is None:
             gymnasium.logger.warn("render() draws nothing without a render_mode: make(..., render_mode='rgb_array').")
             return None
-        if self._codes is None:
+        if self._seen is None:
             raise ResetNeeded("there is no patient yet: call reset() before render().")
         return draw(self._history, 0, self.render_mode)
 
-    def _mask(self, codes: CodeArray) -> dict[str, Any]:
-        """Which treatments the patient may get, where any is contraindicated for anybody."""
-        return {"action_mask": self._ward.action_mask(codes)[0]} if self._ward.forbids else {}
+    def action_masks(self) -> NDArray[np.bool_]:
+        """Which treatments the patient may get, (n_actions,), as sb3-contrib asks for it."""
+        return np.asarray(self._patients.allowed()[0], dtype=np.bool_)
 
-    def _observation(self, codes: CodeArray) -> CodeArray:
-        seen: CodeArray = self._ward.observe(codes, self._days)[0]
-        return seen
+    def _information(self, outcomes: list[bool]) -> dict[str, Any]:
+        """What is told of a day, of whether each outcome was there."""
+        told = {"day": self._days, "outcome": dict(zip(self._names, outcomes, strict=True))}
+        return told | {"action_mask": self._patients.allowed()[0]} if self._ward.forbids else told
+
+    def _record(self) -> CodeArray:
+        """Level codes of the patient, (1, n_features)."""
+        assert self._seen is not None
+        return self._seen[:, : len(self._ward.scenario.space.shape)]
 
     def _treatment(self, action: Any) -> int:
-        """The position of a treatment, if it is one."""
+        """The position of a treatment, if it is one that is allowed, or the one given in its place."""
         names = self._ward.scenario.actions
         try:
             position = -1 if isinstance(action, bool | np.bool_) else operator.index(action)
@@ -174,6 +186,12 @@ class TreatmentEnv(gymnasium.Env[CodeArray, int]):
         if not 0 <= position < len(names):
             allowed = f"a whole number from 0 to {len(names) - 1} ({', '.join(names)})"
             raise ValueError(f"action must be {allowed}, got action={action!r}.")
+        if self._ward.forbids:
+            mask = self._patients.allowed()[0]
+            if not mask[position]:
+                if self._inadmissible == "raise":
+                    raise self._ward.refusal("action", position, self._record()[0], mask)
+                position = int(mask.argmax())
         return position
 
 
@@ -181,3 +199,11 @@ def draw(history: History, patient: int, render_mode: str | None) -> str | NDArr
     """One patient's chart, as text or as an image."""
     chart = history.chart(patient)
     return as_text(chart) if render_mode == "ansi" else as_image(chart)
+
+
+def check_option(name: str, value: T, known: tuple[T, ...]) -> T:
+    """The value of an argument; ValueError if it is none of the known ones."""
+    if value not in known:
+        wanted = ", ".join(repr(each) for each in known if each is not None)
+        raise ValueError(f"{name} must be {'None or ' * (None in known)}one of {wanted}, got {value!r}.")
+    return value

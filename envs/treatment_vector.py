@@ -1,4 +1,4 @@
-"""The Gymnasium environment of many patients at once: a thin shell around a ward, without a loop over patients."""
+"""The Gymnasium environment of many patients at once: a thin shell around `envs.inpatients`, with no loop over them."""
 
 from __future__ import annotations
 
@@ -14,20 +14,19 @@ from numpy.typing import ArrayLike, NDArray
 
 from envs.chart import History
 from envs.cohort import FloatArray
-from envs.dynamics import BoolArray, CodeArray
+from envs.inpatients import Patients
 from envs.records import IntArray
-from envs.stay import RENDER_MODES, check_render_mode, ward_of
 from envs.toml_reader import shown
-from envs.treatment import draw
+from envs.treatment import INADMISSIBLE, RENDER_MODES, check_option, draw
 from envs.treatment_response import is_whole
-from envs.utility import Payoff, utility_of
+from envs.ward import BoolArray, CodeArray, ward_of
 
 
 class TreatmentVectorEnv(VectorEnv[CodeArray, IntArray, NDArray[Any]]):
-    """Treatment of many patients at once, without a loop over them.
+    """Treatment of many patients at once, without a loop over them; with the extra `fast` compiled, in threads.
 
     ## Description
-    Many patients of `policysim/Treatment-v0` at once: see `envs.treatment.TreatmentEnv` for what happens to each, and
+    Many patients of `policysim/Treatment-v1` at once: see `envs.treatment.TreatmentEnv` for what happens to each, and
     for the spaces, rewards, starting state and information, which are batched as Gymnasium's `SyncVectorEnv` does.
 
     ## Episode End
@@ -37,22 +36,22 @@ class TreatmentVectorEnv(VectorEnv[CodeArray, IntArray, NDArray[Any]]):
     - `"SameStep"`: the same step admits another patient; the last observation and information of the one who left are
       in `final_obs` and `final_info`.
     - `"Disabled"`: admit others with `reset(options={"reset_mask": mask})`. Until then, steps change nothing for the
-      patient: the same observation, reward 0, terminated.
+      patient: the same observation, no outcome, reward 0, terminated.
 
     ## Arguments
     ```python
-    gymnasium.make_vec("policysim:policysim/Treatment-v0", num_envs=1024, autoreset_mode="NextStep", ...)
+    gymnasium.make_vec("policysim:policysim/Treatment-v1", num_envs=65_536, autoreset_mode="NextStep", ...)
     ```
 
     - `num_envs`: how many patients.
-    - `scenario`, `utility`, `horizon`, `render_mode`: as for one patient.
+    - `scenario`, `utility`, `horizon`, `render_mode`, `inadmissible`, `compiled`: as for one patient.
     - `autoreset_mode`: one of the above.
 
-    Each admission of n patients takes n numbers of `np_random`, each step first one for each outcome and patient,
-    outcome by outcome.
+    A reset with a seed takes one number of `np_random`. The numbers of a reset or step come from that, from how many
+    there have been, and from the patient's place.
 
     ## Version History
-    - v0: first version.
+    - v1: first version.
     """
 
     metadata: ClassVar[dict[str, Any]] = {  # type: ignore[misc]  # as in TreatmentEnv
@@ -70,32 +69,24 @@ class TreatmentVectorEnv(VectorEnv[CodeArray, IntArray, NDArray[Any]]):
         horizon: int = 1,
         render_mode: str | None = None,
         autoreset_mode: str | AutoresetMode = "NextStep",
+        inadmissible: str = "raise",
+        compiled: bool | None = None,
     ) -> None:
         if not is_whole(num_envs) or num_envs < 1:
             raise ValueError(f"num_envs must be a whole number >= 1, got num_envs={num_envs!r}.")
-        self._ward = ward_of(str(scenario), horizon)
-        self._payoff = Payoff(self._ward.scenario, utility_of(self._ward.scenario, utility))
-        self.num_envs = int(num_envs)
-        self.render_mode = check_render_mode(render_mode)
-        try:
-            self._mode = AutoresetMode(autoreset_mode)
-        except ValueError:
-            known = ", ".join(repr(known.value) for known in AutoresetMode)
-            raise ValueError(f"autoreset_mode must be one of {known}, got {autoreset_mode!r}.") from None
+        self._ward, self.num_envs = ward_of(str(scenario), horizon, utility), int(num_envs)
+        self._patients = Patients(self._ward, self.num_envs, compiled)
+        self.render_mode = check_option("render_mode", render_mode, (None, *RENDER_MODES))
+        self._inadmissible = check_option("inadmissible", inadmissible, INADMISSIBLE)
+        mode = autoreset_mode.value if isinstance(autoreset_mode, AutoresetMode) else autoreset_mode
+        self._mode = AutoresetMode(check_option("autoreset_mode", mode, tuple(known.value for known in AutoresetMode)))
         self.metadata = {**self.metadata, "autoreset_mode": self._mode}  # type: ignore[misc]
         self.single_action_space = self._ward.action_space()
         self.action_space = batch_space(self.single_action_space, self.num_envs)
         self.single_observation_space = self._ward.observation_space()
         self.observation_space = batch_space(self.single_observation_space, self.num_envs)
         self._history = History(self._ward.scenario, horizon, self.num_envs) if render_mode else None
-        names = self._ward.scenario.outcomes
-        self._told = (*names, *(f"_{name}" for name in names))
-        n_features = len(self._ward.scenario.space.shape)
-        self._codes: CodeArray = np.zeros((self.num_envs, n_features), dtype=np.int16, order="F")
-        self._days = np.zeros(self.num_envs, dtype=np.int64)
-        self._over = np.ones(self.num_envs, dtype=np.bool_)
         self._admitted = np.zeros(self.num_envs, dtype=np.bool_)
-        self._full, self._everyone = False, np.ones(self.num_envs, dtype=np.bool_)
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
@@ -109,11 +100,15 @@ class TreatmentVectorEnv(VectorEnv[CodeArray, IntArray, NDArray[Any]]):
         """
         super().reset(seed=seed)
         others = {name: value for name, value in (options or {}).items() if name != "reset_mask"}
-        who = self._mask(options["reset_mask"]) if options and "reset_mask" in options else self._everyone
-        self._admit(np.flatnonzero(who), self._ward.arrivals.given(others))
+        arrivals, who = self._ward.arrivals(others), np.ones(self.num_envs, dtype=np.bool_)
+        if options and "reset_mask" in options:
+            who = self._mask(options["reset_mask"])
+        self._patients.admit(np.flatnonzero(who), self.np_random, *arrivals)
         self._admitted |= who
-        self._full = bool(self._admitted.all())
-        return self._observation(), self._state(who)
+        seen = self._patients.observe()
+        self._note_admissions(who, seen)
+        nothing = np.zeros((len(self._ward.scenario.outcomes), self.num_envs), dtype=np.bool_)
+        return seen, self._information(who.copy(), seen, nothing)
 
     def step(self, actions: ArrayLike) -> tuple[CodeArray, FloatArray, BoolArray, BoolArray, dict[str, Any]]:
         """Treat the patients for a day.
@@ -125,123 +120,68 @@ class TreatmentVectorEnv(VectorEnv[CodeArray, IntArray, NDArray[Any]]):
         ResetNeeded
             Before every patient has been admitted once.
         """
-        if not self._full:
+        if not self._admitted.all():
             raise ResetNeeded("there are no patients yet: call reset() before step().")
         treatments = self._treatments(actions)
-        if self._ward.forbids:
-            self._check_allowed(treatments)
-        rewards, treated, outcomes = self._turn(treatments)
+        idle = self._patients.places.over.copy()
+        readmit = self._mode is AutoresetMode.NEXT_STEP
+        seen, rewards, outcomes = self._patients.treat(treatments, self.np_random, readmit=readmit)
+        terminations = self._patients.places.over.copy()
         if self._history:
-            who, others = np.flatnonzero(treated), np.flatnonzero(~treated)
-            self._history.note(who, treatments[who], outcomes[who], self._codes[who], self._over[who])
-            if self._mode is AutoresetMode.NEXT_STEP:
-                self._history.admit(others, self._codes[others])
-        terminations, infos = self._over.copy(), {}
-        if self._mode is AutoresetMode.SAME_STEP:
-            infos, treated = self._farewell(outcomes), ~terminations
-            self._admit(np.flatnonzero(terminations))
-        infos |= self._information(self._everyone, treated, outcomes)
-        return self._observation(), rewards, terminations, np.zeros(self.num_envs, dtype=np.bool_), infos
-
-    def _turn(self, treatments: IntArray) -> tuple[FloatArray, BoolArray, BoolArray]:
-        """Treat those whose stay goes on; where it has ended, admit others if the autoreset mode is the next step.
-
-        Returns new arrays: rewards, (n,), who was treated, (n,), and outcomes, (n, n_outcomes).
-        """
-        idle = self._over
-        treated, uniforms = ~idle, self._draw_day()
-        day = self._ward.treat(self._codes, treatments, uniforms, self._days + 1 == self._ward.horizon, idle)
-        rewards = self._payoff.of(self._codes, day.outcomes, treatments)
-        rewards *= treated
-        rewards += 0.0  # no minus zeros
-        self._codes, self._over, self._days = day.codes, day.over, self._days + treated
-        if self._mode is AutoresetMode.NEXT_STEP:
-            self._settle(np.flatnonzero(idle), None)
-        return rewards, treated, day.outcomes
-
-    def _check_allowed(self, treatments: IntArray) -> None:
-        """ValueError for the first patient whose treatment is contraindicated."""
-        self._ward.check_allowed(self._codes, treatments, "actions[{}]", self._over)
-
-    def _action_mask(self) -> NDArray[np.int8]:
-        """Which treatments the patients may get, (n, n_actions), as a new array."""
-        return self._ward.action_mask(self._codes)
-
-    def _draw_day(self) -> FloatArray:
-        """Numbers for a day of treatment, (n, n_outcomes)."""
-        return self.np_random.random((self._ward.n_draws, self.num_envs)).T
-
-    def _draw_arrivals(self, who: IntArray) -> FloatArray:
-        """Numbers for admissions to some places, (m,)."""
-        return self.np_random.random(who.size)
+            who = np.flatnonzero(~idle)
+            codes = seen[who, : len(self._ward.scenario.space.shape)]
+            self._history.note(who, treatments[who], outcomes.T[who], codes, terminations[who])
+            if readmit:
+                self._note_admissions(idle, seen)
+        infos: dict[str, Any] = {}
+        if self._mode is AutoresetMode.SAME_STEP and terminations.any():
+            infos = self._farewell(terminations, seen, outcomes)
+            self._patients.admit(np.flatnonzero(terminations), self.np_random, self._ward.sampler, None)
+            seen, outcomes = self._patients.observe(), outcomes & ~terminations
+            self._note_admissions(terminations, seen)
+        infos |= self._information(np.ones(self.num_envs, dtype=np.bool_), seen, outcomes)
+        return seen, rewards, terminations, np.zeros(self.num_envs, dtype=np.bool_), infos
 
     def render(self) -> tuple[str | NDArray[np.uint8], ...] | None:
         """The charts of all patients, as the render mode says."""
         if self._history is None:
             gymnasium.logger.warn("render() draws nothing without a render_mode: make_vec(..., render_mode='ansi').")
             return None
-        if not self._full:
+        if not self._admitted.all():
             raise ResetNeeded("there are no patients yet: call reset() before render().")
         return tuple(draw(self._history, patient, self.render_mode) for patient in range(self.num_envs))
 
-    def _admit(self, who: IntArray, given: CodeArray | None = None) -> None:
-        """Admit patients to some places, and begin their charts: drawn from the cohort if none is given."""
-        self._settle(who, given)
+    def action_masks(self) -> BoolArray:
+        """Which treatments the patients may get, (num_envs, n_actions)."""
+        return self._patients.allowed().astype(np.bool_)
+
+    def _note_admissions(self, who: BoolArray, seen: CodeArray) -> None:
+        """Begin the charts of some patients."""
         if self._history:
-            self._history.admit(who, self._codes[who])
+            self._history.admit(np.flatnonzero(who), seen[who, : len(self._ward.scenario.space.shape)])
 
-    def _settle(self, who: IntArray, given: CodeArray | None) -> None:
-        """Admit patients to some places."""
-        if not who.size:
-            return
-        codes = self._ward.arrivals.admit(self._draw_arrivals(who)) if given is None else given
-        if who.size == self.num_envs == len(codes):
-            self._codes = codes
-        else:
-            for column, new in zip(self._codes.T, codes.T, strict=True):
-                column[who] = new
-        self._days[who], self._over[who] = 0, False
+    def _farewell(self, left: BoolArray, seen: CodeArray, outcomes: BoolArray) -> dict[str, Any]:
+        """The last observation and information of those whose stay has just ended."""
+        who, last = np.flatnonzero(left), np.full(self.num_envs, None, dtype=object)
+        last[who] = np.fromiter(seen[who], dtype=object, count=len(who))
+        final = self._information(left.copy(), seen, outcomes)
+        return {"final_obs": last, "_final_obs": left.copy(), "final_info": final, "_final_info": left.copy()}
 
-    def _observation(self) -> CodeArray:
-        return self._ward.observe(self._codes, self._days)
-
-    def _farewell(self, outcomes: BoolArray) -> dict[str, Any]:
-        """The last observation and information of those whose stay has just ended, if any."""
-        left = self._over.copy()
-        who = np.flatnonzero(left)
-        if not who.size:
-            return {}
-        rows = self._ward.observe(self._codes[who], self._days[who])
-        last = np.full(self.num_envs, None, dtype=object)
-        last[who] = np.fromiter(rows, dtype=object, count=len(rows))
-        final = self._information(left, left, outcomes)
-        return {"final_obs": last, "_final_obs": left.copy(), "final_info": final, "_final_info": left}
-
-    def _information(self, told: BoolArray, treated: BoolArray, outcomes: BoolArray) -> dict[str, Any]:
-        """The day for those who are told it, the outcomes for those treated, and who that is, as new arrays."""
-        infos = self._state(told)
-        if treated.any():
-            happened = outcomes.T & treated if self._mode is AutoresetMode.SAME_STEP else outcomes.T
-            whose = np.empty((len(happened) + 1, self.num_envs), dtype=np.bool_)
-            whose[:] = treated
-            infos["outcome"] = dict(zip(self._told, (*happened, *whose[1:]), strict=True))
-            infos["_outcome"] = whose[0]
-        return infos
-
-    def _state(self, told: BoolArray) -> dict[str, Any]:
-        """The day and the allowed treatments, for those who are told them."""
-        infos: dict[str, Any] = {"day": self._days.copy(), "_day": told.copy()}
-        if told is not self._everyone:
-            infos["day"] *= told
+    def _information(self, told: BoolArray, seen: CodeArray, outcomes: BoolArray) -> dict[str, Any]:
+        """The day, outcomes and allowed treatments, for those who are told them, and who that is."""
+        days, everyone = self._patients.places.days, told.all()
+        rows = outcomes if everyone else outcomes & told
+        outcome = dict(zip(self._ward.scenario.outcomes, rows, strict=True))
+        infos: dict[str, Any] = {"day": days.copy() if everyone else days * told, "_day": told}
+        infos["outcome"] = outcome | {f"_{name}": told for name in outcome}
+        infos["_outcome"] = told
         if self._ward.forbids:
-            mask = self._action_mask()
-            if told is not self._everyone:
-                mask *= told[:, np.newaxis]
-            infos |= {"action_mask": mask, "_action_mask": told.copy()}
+            allowed = self._patients.allowed()
+            infos |= {"action_mask": allowed if everyone else allowed * told[:, np.newaxis], "_action_mask": told}
         return infos
 
     def _treatments(self, actions: ArrayLike) -> IntArray:
-        """The positions of the treatments, if all are some."""
+        """The positions of the treatments, if all are allowed, or those given in their place."""
         given, names = np.asarray(actions), self._ward.scenario.actions
         if given.dtype.kind not in "iu" or given.shape != (self.num_envs,):
             wanted = f"whole numbers of shape ({self.num_envs},)"
@@ -251,7 +191,16 @@ class TreatmentVectorEnv(VectorEnv[CodeArray, IntArray, NDArray[Any]]):
             allowed = f"whole numbers from 0 to {len(names) - 1} ({', '.join(names)})"
             raise ValueError(f"actions must be {allowed}, got actions[{bad}]={given[bad]}.")
         # One kind of array, whatever was given: compiled code would be compiled anew, for seconds, for each other.
-        return np.require(given, np.intp, ["C", "W"])
+        treatments = np.require(given, np.intp, ["C", "W"])
+        if self._ward.forbids:
+            mask = self._patients.allowed()
+            wrong = (mask[np.arange(self.num_envs), treatments] == 0) & ~self._patients.places.over
+            if wrong.any() and self._inadmissible == "raise":
+                first = int(wrong.argmax())
+                codes = self._patients.observe()[first, : len(self._ward.scenario.space.shape)]
+                raise self._ward.refusal(f"actions[{first}]", int(treatments[first]), codes, mask[first])
+            treatments = np.where(wrong, mask.argmax(axis=1), treatments)
+        return treatments
 
     def _mask(self, mask: Any) -> BoolArray:
         """Who is admitted, if the mask is one."""

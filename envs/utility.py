@@ -12,9 +12,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from envs.cohort import FloatArray
-from envs.dynamics import BoolArray, CodeArray, FlagSum, GridTables, by_action
-from envs.records import IntArray
 from envs.scenario import DEATH, Scenario
 from envs.toml_reader import FINITE, is_number, number_wanted, unknown
 from envs.treatment_response import treatment_costs
@@ -70,9 +67,9 @@ class Utility:
             return -harm - self.cost_vector(scenario.actions)[given]
         if records is None:
             raise ValueError("the costs of this scenario depend on the record: give records.")
-        codes = scenario.space.codes(records).astype(np.int16).T
-        cost = GridTables([by_action(treatment_costs(scenario, self.costs))]).at(codes, given)[0]
-        return np.asarray(-harm - cost)
+        at = scenario.space.lookup(records)
+        costs = np.stack([at.of(cost) for cost in treatment_costs(scenario, self.costs)])
+        return np.asarray(-harm - costs[given, np.arange(at.size)])
 
     def spread(self, scenario: Scenario, days: int) -> float:
         """How far the returns of two patients can be apart: everything every day and death, against nothing."""
@@ -85,39 +82,6 @@ class Utility:
 def default_utility(scenario: Scenario) -> Utility:
     """The utility that the scenario file states."""
     return Utility(scenario.weights, {name: treatment.cost for name, treatment in scenario.treatments.items()})
-
-
-class Payoff:
-    """The realised utility of a day, looked up for many patients.
-
-    Parameters
-    ----------
-    scenario : Scenario
-        Its outcomes and treatments.
-    utility : Utility
-        What they are worth.
-
-    Attributes
-    ----------
-    weights : array, (n_outcomes,)
-        Of each outcome.
-    costs : array, (n_actions or 1, ...)
-        Of each treatment, the rest broadcasting over the grid of records.
-    """
-
-    def __init__(self, scenario: Scenario, utility: Utility) -> None:
-        self.weights = utility.weight_vector(scenario.outcomes)
-        self._harm = FlagSum(self.weights)
-        self.costs = by_action(treatment_costs(scenario, utility.costs))
-        # Where the record does not matter, the action alone is quicker to look up.
-        self._cost = utility.cost_vector(scenario.actions)
-        self._costs = GridTables([self.costs]) if scenario.costs_by_record else None
-
-    def of(self, codes: CodeArray, outcomes: BoolArray, actions: IntArray) -> FloatArray:
-        """U(x, outcome, a), (m,), for the level codes of the records before treatment, (m, n_features)."""
-        cost = self._costs.at(codes.T, actions)[0] if self._costs else self._cost.take(actions)
-        # From 0, so that nothing happening is worth 0 and not -0.
-        return 0.0 - (cost + self._harm.of(outcomes))
 
 
 def utility_of(scenario: Scenario, values: Mapping[str, Any] | None) -> Utility:

@@ -127,7 +127,7 @@ class Ward:
         self.outcome = tuple(outcome)
         self.prior = prior(scenario)
         self._response = ResponseModel(scenario)
-        self._sampler = PatientSampler(self.prior)
+        self._sampler = PatientSampler.of(self.prior)
 
     def draw(self, count: int, rng: np.random.Generator) -> Patients:
         """Fresh patients, untreated."""

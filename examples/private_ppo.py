@@ -22,7 +22,7 @@ import policysim as ps
 from policysim.course.schedules import best_schedule
 from policysim.course.treatment_course import TreatmentCourse
 
-ENVIRONMENT, DAYS, STEPS, PATIENTS, SEED = "policysim:policysim/Treatment-v0", 14, 500_000, 1 << 18, 0
+ENVIRONMENT, DAYS, STEPS, PATIENTS, SEED = "policysim:policysim/Treatment-v1", 14, 500_000, 1 << 18, 0
 EPSILONS = (0.5, 1.0, 2.0, 4.0, 8.0)  # of one day
 LOWER, UPPER = -4.0, 0.0  # log-probabilities are never above 0; all actions below e^-4 = 1.8 % count as equally bad
 Array = NDArray[Any]

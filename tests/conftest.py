@@ -25,11 +25,6 @@ providers.is_local_module_file = lambda _: False
 gc.disable()
 
 
-def pytest_configure(config):
-    """Each test has its own warning filters, without that of `policysim.study.registration`."""
-    config.addinivalue_line("filterwarnings", "ignore:.*policysim/Treatment-v0 is out of date:DeprecationWarning")
-
-
 def pytest_collection_finish():
     gc.freeze()
     gc.enable()

@@ -37,7 +37,7 @@ with optional():
 
 # What patients have after treatment, by the name of the outcome, (m,) each.
 Outcomes: TypeAlias = Mapping[str, NDArray[np.bool_]]
-ENVIRONMENT = "policysim:policysim/Treatment-v0"
+ENVIRONMENT = "policysim:policysim/Treatment-v1"
 # Patients treated at once: enough to keep the processor busy, few enough for its memory.
 BATCH = 1 << 16
 

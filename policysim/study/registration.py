@@ -4,14 +4,13 @@
 looked up, and not imported, which would take longer than everything else here; so would Gymnasium. If that is imported
 already, `register` registers at once. If not, nobody can have asked it for an environment yet, and an import hook does
 it as soon as Gymnasium has been imported, then takes itself away. Gymnasium looks for no entry points, so nothing
-simpler makes `gymnasium.make("policysim/Treatment-v0")` work in either order of imports;
-`gymnasium.make("policysim:policysim/Treatment-v0")` imports this package by itself.
+simpler makes `gymnasium.make("policysim/Treatment-v1")` work in either order of imports;
+`gymnasium.make("policysim:policysim/Treatment-v1")` imports this package by itself.
 """
 
 from __future__ import annotations
 
 import sys
-import warnings
 from collections.abc import Sequence
 from importlib.machinery import ModuleSpec
 from importlib.util import find_spec
@@ -20,8 +19,7 @@ from types import ModuleType
 
 # Each by the modules of the environment of one patient and of many.
 ENVIRONMENTS = {
-    "policysim/Treatment-v0": ("envs.treatment:TreatmentEnv", "envs.treatment_vector:TreatmentVectorEnv"),
-    "policysim/Treatment-v1": ("envs.treatment_v1:TreatmentEnvV1", "envs.treatment_v1:TreatmentVectorEnvV1"),
+    "policysim/Treatment-v1": ("envs.treatment:TreatmentEnv", "envs.treatment_vector:TreatmentVectorEnv"),
 }
 GYMNASIUM = "gymnasium"
 HOOK = "registers_policysim"
@@ -73,9 +71,6 @@ def _register_now() -> None:
     for name, (one, many) in ENVIRONMENTS.items():
         if name not in registry:
             register_environment(id=name, entry_point=one, vector_entry_point=many)
-    # Gymnasium says of all versions but the last that they are out of date. Version 0 is not: it is the same patients
-    # with other random numbers.
-    warnings.filterwarnings("ignore", ".*policysim/Treatment-v0 is out of date", DeprecationWarning)
 
 
 class _Hook:

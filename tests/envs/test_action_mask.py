@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from brute_force import ByHand
 from gymnasium.spaces import Discrete
-from gymnasium.utils.env_checker import check_env
+from gymnasium.utils.env_checker import check_env, data_equivalence
 from vector_pair import MODES, N, Pair, assert_same
 
 import envs
@@ -19,7 +19,7 @@ from envs.treatment_response import Course
 from envs.treatment_vector import TreatmentVectorEnv
 from policysim.study.study_problem import expected_utilities
 
-ID = "policysim/Treatment-v0"
+ID = "policysim/Treatment-v1"
 LANGUAGE = str(Path(__file__).parent / "data" / "language.toml")
 
 
@@ -67,10 +67,10 @@ def test_exactly_the_contraindicated_treatments_are_refused_before_anything_is_d
             env.step(action)
             continue
         refused += 1
-        before = env.np_random.bit_generator.state
+        before = env._patients._begin
         with pytest.raises(ValueError, match=f"action must be allowed: {name} is contraindicated for this patient"):
             env.step(action)
-        assert env.np_random.bit_generator.state == before
+        assert env._patients._begin == before
     assert refused == (~envs.ResponseModel(language).admissible).sum() > 0
 
 
@@ -136,7 +136,7 @@ def test_whoever_is_no_longer_treated_is_not_refused_anything():
     many.reset(options={"record": {"pregnancy": 1}})
     many.step([0, 0])
     *_, infos = many.step([1, 3])
-    assert "outcome" not in infos
+    assert not any(happened.any() for happened in infos["outcome"].values() if happened is not infos["_outcome"])
 
 
 @pytest.mark.parametrize("horizon", [1, 6])
@@ -151,6 +151,34 @@ def test_gymnasiums_checker_has_nothing_to_say(horizon):
 
     env.action_space = NoTreatment(4)
     check_env(env)
+
+
+def test_the_first_allowed_treatment_stands_in_for_one_that_is_not():
+    one, many = (
+        TreatmentEnv(LANGUAGE, inadmissible="first-allowed"),
+        TreatmentVectorEnv(2, LANGUAGE, inadmissible="first-allowed"),
+    )
+    refusing = TreatmentVectorEnv(2, LANGUAGE)
+    record = {"pregnancy": 1, "fever": 1}  # neither antiviral nor both
+    for env in (one, many, refusing):
+        env.reset(seed=4, options={"record": record})
+    assert one.action_masks().tolist() == [True, False, True, False]
+    assert many.action_masks().tolist() == [[True, False, True, False]] * 2
+    wanted = refusing.step([2, 0])
+    assert_same(many.step([2, 3])[:4], wanted[:4])
+    env = TreatmentEnv(LANGUAGE, inadmissible="first-allowed")
+    env.reset(seed=4, options={"record": record})
+    assert data_equivalence(env.step(0), one.step(1), exact=True)
+    with pytest.raises(ValueError, match="inadmissible must be one of 'raise', 'first-allowed', got 'ignore'"):
+        TreatmentEnv(inadmissible="ignore")
+
+
+def test_everything_is_allowed_where_nothing_is_contraindicated():
+    one, many = TreatmentEnv(), TreatmentVectorEnv(3)
+    one.reset(seed=0)
+    many.reset(seed=0)
+    assert one.action_masks().dtype == bool and one.action_masks().shape == (4,) and one.action_masks().all()
+    assert many.action_masks().shape == (3, 4) and many.action_masks().all()
 
 
 def test_the_action_space_draws_by_the_mask():

@@ -5,12 +5,14 @@ import itertools
 import numpy as np
 import pytest
 from brute_force import SCENARIOS, ByHand, scenario
+from simulated_days import simulated, tables
 
 import envs
 from envs.backup import FLAGS_AT_ONCE, Backup
 from envs.cohort import PatientSampler
-from envs.dynamics import Dynamics, FlagSum
-from envs.treatment_response import Course, exp_of
+from envs.dynamics import GOLDEN, exp_of, middles, numbers
+from envs.treatment_response import Course
+from envs.ward import WORD
 
 DAYS = 3
 EDGE = 1e-9
@@ -94,7 +96,7 @@ def test_a_hazard_that_is_not_spread_over_the_days_would_be_noticed(chain):
     course.response = envs.ResponseModel(chain.scenario)
     assert continuation_error(course, chain.matrices()) > 1e-3
     assert push_error(course, chain.matrices()) > 1e-4
-    assert joint_error(course, chain) > 1e-3
+    assert joint_error(tables(course), chain) > 1e-3
 
 
 def test_a_ratio_that_is_not_applied_on_each_day_would_be_noticed(tmp_path, monkeypatch):
@@ -147,16 +149,14 @@ def limits_of(by_hand, values, action):
     return [*limits, *events, 1 - by_hand.day(values, action)[1]]
 
 
-def joint(dynamics, by_hand, values, action):
+def joint(t, by_hand, values, action):
     """The exact distribution of (outcomes, next morning's record) of a record under an action: {key: probability}."""
     grid = [cells(limits) for limits in limits_of(by_hand, values, by_hand.scenario.actions[action])]
     uniforms = np.array(list(itertools.product(*(points for points, _ in grid))))
     weight = np.prod(list(itertools.product(*(widths for _, widths in grid))), axis=1)
-    space = by_hand.scenario.space
-    codes = np.tile(space.codes([space.record(values)]).astype(np.int16), (len(uniforms), 1))
-    moved = dynamics.transition(codes, np.full(len(uniforms), action), uniforms)
-    key = space.indices(moved.codes) * 2 ** moved.outcomes.shape[1]
-    key += moved.outcomes @ (2 ** np.arange(moved.outcomes.shape[1]))
+    record, n = by_hand.scenario.space.record(values), len(uniforms)
+    outcomes, records = simulated(t, by_hand.scenario, np.full(n, record), np.full(n, action), uniforms)
+    key = records * 2 ** outcomes.shape[1] + outcomes @ (2 ** np.arange(outcomes.shape[1]))
     keys, place = np.unique(key, return_inverse=True)
     return dict(zip(keys.tolist(), np.bincount(place, weight).tolist(), strict=True))
 
@@ -173,18 +173,20 @@ def joint_by_hand(by_hand, values, action):
     came = list(itertools.product((0, 1), repeat=len(hazards)))
     for evening, happened, morning in itertools.product(range(len(likely)), came, range(len(likely))):
         each = np.where(happened, hazards[:, evening], 1 - hazards[:, evening])
-        chance = likely[evening] * each.prod() * night[evening, morning]
+        # There is no night after the end of a stay.
+        goes_on = by_hand.evenings[evening].any() and not happened[-1]
+        chance = likely[evening] * each.prod() * (night[evening, morning] if goes_on else morning == evening)
         outcome = np.array([*by_hand.evenings[evening], *happened]) @ powers
         key = int(onward[morning] * 2 * powers[-1] + outcome)
         table[key] = table.get(key, 0.0) + chance
     return table
 
 
-def joint_error(course, by_hand):
+def joint_error(t, by_hand):
     """The largest difference of probability over all records, actions, outcomes and next mornings."""
-    dynamics, worst = Dynamics(course), 0.0
+    worst = 0.0
     for values, action in itertools.product(by_hand.records(), range(len(by_hand.scenario.actions))):
-        found, wanted = joint(dynamics, by_hand, values, action), joint_by_hand(by_hand, values, action)
+        found, wanted = joint(t, by_hand, values, action), joint_by_hand(by_hand, values, action)
         assert sum(found.values()) == pytest.approx(1, abs=1e-9)
         keys = found.keys() | wanted.keys()
         worst = max(worst, *(abs(found.get(key, 0.0) - wanted.get(key, 0.0)) for key in keys))
@@ -195,99 +197,96 @@ def joint_error(course, by_hand):
 def test_a_simulated_day_and_night_have_exactly_the_distribution_of_the_definitions(name, tmp_path):
     by_hand = ByHand(scenario(name, tmp_path), DAYS)
     # Intervals narrower than 4e-9 are left out.
-    assert joint_error(course_of(by_hand), by_hand) <= 1e-7
+    assert joint_error(tables(course_of(by_hand)), by_hand) <= 1e-7
 
 
-def test_a_simulated_night_before_all_flags_are_looked_at_would_be_noticed(chain, monkeypatch):
-    def one_after_the_other(self, record, absence, draws, outcomes):
-        record[self.flag_axes] = outcomes[:-1]
-        for flags, stays_away in self._nights[::-1]:
-            record[self.flag_axes[flags]] = draws[flags] >= stays_away.at(record) * absence[flags]
-
-    monkeypatch.setattr(Dynamics, "_night", one_after_the_other)
-    assert joint_error(course_of(chain), chain) > 1e-3
+def test_a_night_in_which_nothing_appears_would_be_noticed(chain):
+    t = tables(course_of(chain))
+    assert joint_error(t._replace(least=np.ones(len(t.least))), chain) > 1e-3
 
 
-def test_an_onset_drawn_from_the_whole_number_again_would_be_noticed(chain, monkeypatch):
-    # As if u < onset decided the night, though the day has already used u.
-    def again(self, record, absence, draws, outcomes):  # noqa: ARG001 - stands in for the other
-        record[self.flag_axes] = outcomes[:-1]
-        limits = [stays_away.at(record) for _, stays_away in self._nights]
-        for (flags, _), limit in zip(self._nights, limits, strict=True):
-            record[self.flag_axes[flags]] |= draws[flags] >= limit
-
-    monkeypatch.setattr(Dynamics, "_night", again)
-    assert joint_error(course_of(chain), chain) > 1e-3
+def test_an_onset_that_looks_at_no_flag_of_the_evening_would_be_noticed(chain):
+    t = tables(course_of(chain))
+    blind = t.of_state.copy()
+    blind[:, t.group[1 : 1 + len(t.least)]] = blind[:1, t.group[1 : 1 + len(t.least)]]
+    assert joint_error(t._replace(of_state=blind), chain) > 1e-3
 
 
 def test_many_flags_and_many_patients_have_the_frequencies_of_the_dense_matrix(tmp_path):
     by_hand = ByHand(scenario("nine", tmp_path), DAYS)
-    rng, n = np.random.default_rng(3), 200_000  # several times PATIENTS_AT_ONCE, and no multiple of it
-    values = by_hand.scenario.space.record({"f1": 1, "f2": 1, "f5": 1, "f9": 1, "old": "yes"})
-    dynamics = Dynamics(course_of(by_hand))
-    codes = np.tile(by_hand.scenario.space.codes([values]).astype(np.int16), (n, 1))
-    moved = dynamics.transition(codes, np.ones(n, dtype=np.intp), rng.random((n, dynamics.n_draws)))
-    goes_on = moved.outcomes[:, :-1].any(axis=1) & ~moved.outcomes[:, -1]
-    seen = np.bincount(by_hand.scenario.space.indices(moved.codes)[goes_on], minlength=by_hand.scenario.space.size)
-    wanted = by_hand.matrices()[1, values]
+    rng, n = np.random.default_rng(3), 200_000
+    space, t = by_hand.scenario.space, tables(course_of(by_hand))
+    record = space.record({"f1": 1, "f2": 1, "f5": 1, "f9": 1, "old": "yes"})
+    uniforms = rng.random((n, len(by_hand.scenario.outcomes)))
+    outcomes, records = simulated(t, by_hand.scenario, np.full(n, record), np.ones(n, dtype=np.intp), uniforms)
+    goes_on = outcomes[:, :-1].any(axis=1) & ~outcomes[:, -1]
+    seen = np.bincount(records[goes_on], minlength=space.size)
+    wanted = by_hand.matrices()[1, record]
     # Flags one by one, in standard errors: P(|z| > 5) is 6e-7 for each of the 10 checks.
     for flag in by_hand.flags:
-        present = by_hand.scenario.space.groups(flag)[0] == 1
+        present = space.groups(flag)[0] == 1
         chance = wanted[present].sum()
         assert abs(seen[present].sum() - n * chance) <= 5 * np.sqrt(n * chance * (1 - chance) + 1e-9)
     chance = wanted.sum()
     assert abs(seen.sum() - n * chance) <= 5 * np.sqrt(n * chance * (1 - chance))
 
 
-# The pure function.
-
-
-def test_transition_changes_none_of_what_it_is_given(chain):
-    dynamics, rng = Dynamics(course_of(chain)), np.random.default_rng(4)
-    codes = np.asfortranarray(chain.scenario.space.codes(rng.integers(0, 16, 50)).astype(np.int16))
-    given = codes, rng.integers(0, 3, 50), rng.random((50, dynamics.n_draws))
-    before = [array.copy() for array in given]
-    one, two = dynamics.transition(*given), dynamics.transition(*given)
-    assert all(np.array_equal(array, copy) for array, copy in zip(given, before, strict=True))
-    assert np.array_equal(one.codes, two.codes)
-    assert not np.shares_memory(one.codes, codes)
-
-
 def test_a_patient_fares_alone_as_among_many(by_hand):
-    dynamics, rng, n = Dynamics(course_of(by_hand)), np.random.default_rng(5), 40_000
-    records = rng.integers(0, by_hand.scenario.space.size, n)
-    codes = by_hand.scenario.space.codes(records).astype(np.int16)
-    actions, uniforms = rng.integers(0, 2, n), rng.random((n, dynamics.n_draws))
-    together = dynamics.transition(codes, actions, uniforms)
-    for start in (0, 16_383, 16_384, n - 1):
+    t, rng, n = tables(course_of(by_hand)), np.random.default_rng(5), 4_000
+    records, actions = rng.integers(0, by_hand.scenario.space.size, n), rng.integers(0, 2, n)
+    uniforms = rng.random((n, len(by_hand.scenario.outcomes)))
+    outcomes, mornings = simulated(t, by_hand.scenario, records, actions, uniforms)
+    for start in (0, 17, n - 1):
         one = slice(start, start + 1)
-        alone = dynamics.transition(codes[one], actions[one], uniforms[one])
-        assert np.array_equal(alone.codes, together.codes[one])
-        assert np.array_equal(alone.outcomes, together.outcomes[one])
+        alone = simulated(t, by_hand.scenario, records[one], actions[one], uniforms[one])
+        assert np.array_equal(alone[0], outcomes[one])
+        assert np.array_equal(alone[1], mornings[one])
 
 
-def test_a_scenario_of_many_levels_is_looked_up_with_larger_integers(covid, covid_response):
-    # The onset of a flag that reads every fixed feature: far more than 2^15 numbers.
-    course = Course(covid_response, 2)
+def test_an_onset_that_reads_every_fixed_feature_is_looked_up(covid, covid_response):
+    course = Course(covid_response, DAYS)
     flag = covid.transient.index("fever")
     axis = covid.space.axis("fever")
-    shape = [1 if covid.space.names[a] in covid.transient else n for a, n in enumerate(covid.space.shape)]
+    shape = [
+        1 if covid.space.names[each] in covid.transient else length for each, length in enumerate(covid.space.shape)
+    ]
     course.onset[flag] = np.random.default_rng(6).random(shape)
-    dynamics, rng = Dynamics(course), np.random.default_rng(7)
-    codes = covid.space.codes(rng.integers(0, covid.space.size, 5_000)).astype(np.int16)
-    codes[:, axis] = 0
-    moved = dynamics.transition(codes, np.zeros(5_000, dtype=np.intp), np.full((5_000, dynamics.n_draws), 0.4))
+    rng, n = np.random.default_rng(7), 5_000
+    codes = covid.space.codes(rng.integers(0, covid.space.size, n))
+    codes[:, axis], codes[:, covid.space.axis("taste")] = 0, 1  # who keeps a flag stays for the night
+    uniforms = np.full((n, len(covid.outcomes)), 0.4)
+    uniforms[:, -1] = 0.0
+    uniforms[:, covid.transient.index("taste")] = 1 - 1e-9
+    _, records = simulated(tables(course), covid, covid.space.indices(codes), np.zeros(n, dtype=np.intp), uniforms)
     # Nothing makes a fever by day under no treatment; by night it appears where 0.4 >= 1 - onset.
     full = np.broadcast_to(course.onset[flag], covid.space.shape)
-    assert np.array_equal(moved.codes[:, axis] == 1, full[tuple(codes.T)] >= 0.6)
+    assert np.array_equal(covid.space.codes(records)[:, axis] == 1, full[tuple(codes.T)] >= 0.6)
 
 
-def test_sums_over_flags_are_plain_sums():
-    rng = np.random.default_rng(8)
-    weights = np.where(rng.random(30) < 0.2, 0.0, rng.normal(size=30))  # more than are looked up at once
-    present = rng.random((200, 30)) < 0.5
-    assert np.abs(FlagSum(weights).of(present) - present @ weights).max() <= 1e-13
-    assert np.array_equal(FlagSum(np.zeros(30)).of(present), np.zeros(200))
+# Random numbers.
+
+
+def test_random_numbers_are_those_of_splitmix64():
+    # Of the seed 1234567, as published with Vigna's reference code; the first comes after one step.
+    known = [6457827717110365317, 3203168211198807973, 9817491932198370423, 4593380528125082431, 16408922859458223821]
+    begin = np.uint64(1234567 + GOLDEN & (1 << 64) - 1)
+    assert numbers(begin, np.zeros(1, dtype=int), 5, 5)[:, 0].tolist() == known
+    # Places have them in turn.
+    assert numbers(begin, np.arange(2), 2, 2).T.ravel().tolist() == known[:4]
+    assert numbers(begin, np.array([1]), 1, 2).tolist() == [[known[2]]]
+
+
+def test_middles_are_uniform_and_independent_between_places_times_and_outcomes(chain, too_far):
+    t, n = tables(course_of(chain)), 40_000
+    first = middles(np.uint64(5), np.arange(n), t) / WORD
+    later = middles(np.uint64(5 + GOLDEN * n * t.n_numbers & (1 << 64) - 1), np.arange(n), t) / WORD
+    assert (first > 0).all() and (first < 1).all()
+    for one, other in ((first[0], first[1]), (first[0], np.roll(first[0], 1)), (first[0], later[0])):
+        counts = np.histogram2d(one, other, bins=20, range=[[0, 1], [0, 1]])[0]
+        assert not too_far(counts, np.full(400, n / 400))
+    assert too_far(np.histogram2d(first[0], first[0], bins=20, range=[[0, 1], [0, 1]])[0], np.full(400, n / 400))
+    # The middles of equal intervals, so that 0 and 1 are met exactly.
+    assert np.array_equal(first * 2**33 % 2, np.ones_like(first))
 
 
 @pytest.mark.parametrize("days", [0, -1, 1.0, True, "2", None])
@@ -311,12 +310,12 @@ def test_the_guide_table_finds_what_a_search_of_the_cumulative_sum_finds(n_recor
     uniforms = uniforms[uniforms < 1]
     wanted = np.searchsorted(cumulative, uniforms * cumulative[-1], side="right")
     wanted = np.minimum(wanted, np.flatnonzero(prior)[-1])
-    assert np.array_equal(PatientSampler(prior).records(uniforms), wanted)
+    assert np.array_equal(PatientSampler.of(prior).records(uniforms), wanted)
 
 
 def test_the_exponential_of_a_hazard_is_that_of_numpy_to_its_last_bits():
     exponents = np.concatenate([-np.geomspace(1e-18, 63.9, 20_000), -np.arange(2_000) / 512, [0.0, -0.0]])
     wanted = np.exp(exponents)
     # A rounding of the table, one of the series, and one of their product.
-    assert np.abs(exp_of(exponents.copy()) / wanted - 1).max() <= 4e-16
+    assert np.abs(exp_of(exponents) / wanted - 1).max() <= 4e-16
     assert exp_of(np.array([0.0, -1e3, -np.inf])).tolist() == [1.0, np.exp(-64), np.exp(-64)]

@@ -8,10 +8,10 @@ import pytest
 from brute_force import ByHand
 from hypothesis import given, settings
 from random_scenarios import scenario_texts
+from simulated_days import simulated, tables
 
 import envs
 from envs.backup import Backup
-from envs.dynamics import Dynamics
 from envs.scenario import EventModel, TreatmentRule
 from envs.treatment_response import Course
 from policysim.study.study_problem import expected_utilities
@@ -106,8 +106,8 @@ def check_numbers(scenario):
 
 def check_simulation(scenario):
     """The simulation compares its numbers with the probabilities of the definitions, for every evening."""
-    by_hand, dynamics = ByHand(scenario, 2), Dynamics(Course(envs.ResponseModel(scenario), 2))
-    codes, actions, uniforms, wanted = [], [], [], []
+    by_hand, t = ByHand(scenario, 2), tables(Course(envs.ResponseModel(scenario), 2))
+    records, actions, uniforms, wanted = [], [], [], []
     rng = np.random.default_rng(3)
     for values, (action, name) in itertools.product(by_hand.records(), enumerate(scenario.actions)):
         likely, dies = by_hand.day(values, name)
@@ -116,12 +116,12 @@ def check_simulation(scenario):
         spared = [1 - each[evening] for each in (*(by_hand.event(values, name, e) for e in scenario.events), dies)]
         came = rng.random(len(spared)) < 0.5
         happened = np.array([*by_hand.evenings[evening], *came], dtype=bool)
-        codes.append(scenario.space.codes([scenario.space.record(values)])[0])
+        records.append(scenario.space.record(values))
         actions.append(action)
         uniforms.append(np.array([*absent, *spared]) + np.where(happened, EDGE, -EDGE))
         wanted.append(happened)
-    found = dynamics.transition(np.array(codes, dtype=np.int16), np.array(actions), np.array(uniforms))
-    assert np.array_equal(found.outcomes, wanted)
+    outcomes, _ = simulated(t, scenario, np.array(records), np.array(actions), np.array(uniforms))
+    assert np.array_equal(outcomes, wanted)
 
 
 def test_random_scenarios_are_what_the_definitions_say(path):

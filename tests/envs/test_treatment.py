@@ -17,11 +17,13 @@ from gymnasium.utils.env_checker import check_env, data_equivalence
 
 import envs
 import policysim  # noqa: F401 - registers the environments
-from envs.stay import ward_of
+from envs.inpatients import Patients
 from envs.treatment import TreatmentEnv
-from envs.utility import Payoff, utility_of
+from envs.treatment_vector import TreatmentVectorEnv
+from envs.utility import utility_of
+from envs.ward import ward_of
 
-ID = "policysim/Treatment-v0"
+ID = "policysim/Treatment-v1"
 LANGUAGE = Path(__file__).parent / "data" / "language.toml"
 SICK = {"covid_positive": 1, "fever": 1, "pneumonia": 1, "blood_clots": 1, "age": "60-79"}
 
@@ -59,7 +61,13 @@ def test_gymnasiums_checker_says_of_the_wrapped_one_only_that_it_is_wrapped(hori
 
 
 def test_the_checker_would_notice_observations_of_another_type(monkeypatch):
-    monkeypatch.setattr(TreatmentEnv, "_observation", lambda _, codes: codes[0].astype(np.float64))
+    treat = Patients.treat
+
+    def treat_in_floats(*given, **named):
+        seen, *others = treat(*given, **named)
+        return seen * 1.0, *others
+
+    monkeypatch.setattr(Patients, "treat", treat_in_floats)
     with pytest.raises(AssertionError, match="not within the observation space"):
         check_env(gymnasium.make(ID).unwrapped)
 
@@ -74,7 +82,7 @@ def test_the_observation_is_the_record_and_the_day(covid):
     assert many.observation_space == gymnasium.spaces.MultiDiscrete([*covid.space.shape, 15], dtype=np.int16)
     observation, info = many.reset(options={"record": SICK})
     assert observation.tolist() == [*covid.space.codes([covid.space.record(SICK)])[0].tolist(), 0]
-    assert info == {"day": 0}
+    assert info == {"day": 0, "outcome": dict.fromkeys(covid.outcomes, False)}
     assert many.step(0)[0][-1] == 1
 
 
@@ -95,12 +103,10 @@ def test_the_docstring_names_what_info_holds_and_every_argument(covid):
         "Arguments", "Version History",
     ]  # fmt: skip
     sections = dict(zip(headings, re.split(r"^## .*$", text, flags=re.MULTILINE)[1:], strict=True))
-    in_reset, in_step, masked = sections["Information"].split("also")
-    results = stay(TreatmentEnv(), seed=0)
-    _, info = TreatmentEnv(str(LANGUAGE)).reset(seed=0)
-    assert re.findall(r"^- `(\w+)`", in_reset + masked, re.MULTILINE) == list(info)
-    assert re.findall(r"^- `(\w+)`", in_reset, re.MULTILINE) == list(results[0][1])
-    assert re.findall(r"^- `(\w+)`", in_reset + in_step, re.MULTILINE) == list(results[1][4])
+    for env in (TreatmentEnv(), TreatmentEnv(str(LANGUAGE))):
+        keys = re.findall(r"^- `(\w+)`", sections["Information"], re.MULTILINE)
+        for result in stay(env, seed=0, policy=0):
+            assert list(result[-1]) == keys[: 3 if env._ward.forbids else 2]
     arguments = list(inspect.signature(TreatmentEnv).parameters)
     assert re.findall(r"^- `(\w+)`", sections["Arguments"], re.MULTILINE) == arguments
     actions = re.findall(r"^\| (\d) \| (\w+) \| ([\w -]+) \|$", sections["Action Space"], re.MULTILINE)
@@ -144,18 +150,17 @@ def test_a_stay_ends_by_death_recovery_or_on_the_last_day_and_not_before(chain_p
 
 
 def test_the_reward_is_the_realised_utility(covid):
-    rng = np.random.default_rng(0)
-    outcomes, actions = rng.random((500, 9)) < 0.5, rng.integers(0, 4, 500)
     changed = {"weights": {"death": 7.5, "taste": 0.0}, "costs": {"a0": -1.0}}
-    utility = utility_of(covid, changed)
-    wanted = utility.realized(covid, outcomes, actions)
-    codes = np.zeros((500, len(covid.space.names)), dtype=np.int16)
-    assert np.abs(Payoff(covid, utility).of(codes, outcomes, actions) - wanted).max() <= 1e-12
-    env = TreatmentEnv(utility=changed)
-    env.reset(seed=1)
-    _, reward, *_, info = env.step(0)
-    by_hand = 1.0 - sum(utility.weights[name] for name, happened in info["outcome"].items() if happened)
-    assert reward == pytest.approx(by_hand, abs=1e-12)
+    utility, n = utility_of(covid, changed), 500
+    env, actions = TreatmentVectorEnv(n, utility=changed, autoreset_mode="Disabled"), np.arange(n) % 4
+    env.reset(seed=1, options={"where": {"fever": 1, "covid_positive": 1}})
+    _, rewards, *_, infos = env.step(actions)
+    outcomes = np.column_stack([infos["outcome"][name] for name in covid.outcomes])
+    assert np.abs(rewards - utility.realized(covid, outcomes, actions)).max() <= 1e-12
+    by_hand = -1.0 * outcomes @ [utility.weights[name] for name in covid.outcomes]
+    by_hand -= np.array([utility.costs[name] for name in covid.actions])[actions]
+    assert np.abs(rewards - by_hand).max() <= 1e-12
+    assert len(np.unique(rewards)) > 10
 
 
 def test_values_that_the_user_gives_replace_only_those_that_they_name(covid):
@@ -193,16 +198,46 @@ def test_the_same_seed_gives_the_same_stay_and_the_same_next_ones(horizon):
     assert not data_equivalence(stay(one, seed=1), stay(two, seed=2))
 
 
-def test_a_day_takes_a_fixed_number_of_random_numbers():
+def test_a_seed_takes_one_random_number_and_nothing_else_does():
     env, rng = TreatmentEnv(horizon=14), np.random.default_rng(0)
     env.np_random = np.random.default_rng(0)
-    env.reset()
-    rng.random()
-    for _ in range(3):
-        env.reset(options={"record": SICK})  # takes none
+    rng.integers(1 << 64, dtype=np.uint64)
+    for options in (None, {"record": SICK}, {"where": SICK}):
+        env.reset(options=options)
         env.step(1)
-        rng.random(9)
-        assert env.np_random.bit_generator.state == rng.bit_generator.state
+        if options is None:
+            assert env.np_random.bit_generator.state != np.random.default_rng(0).bit_generator.state
+            state = env.np_random.bit_generator.state
+        assert env.np_random.bit_generator.state == state
+
+
+# Who comes.
+
+
+def test_those_who_come_are_the_cohort_or_those_of_it_who_meet_a_condition(covid, too_far):
+    prior, n = envs.prior(covid), 200_000
+    many = TreatmentVectorEnv(n, autoreset_mode="Disabled")
+    where = {"age": ["60-79", "80+"], "covid_positive": 1}
+    meets = np.ones(covid.space.size, dtype=bool)
+    for name, levels in where.items():
+        known = covid.space.feature(name).levels
+        meets &= np.isin(covid.space.groups(name)[0], [known.index(level) for level in np.atleast_1d(levels)])
+    for options, chances in ((None, prior), ({"where": where}, prior * meets / prior[meets].sum())):
+        records = covid.space.indices(many.reset(seed=3, options=options)[0])
+        assert meets[records].all() == (options is not None)
+        # By blocks of records: most records are too rare.
+        counts, expected = (
+            np.add.reduceat(each, np.arange(0, len(prior), 4096))
+            for each in (np.bincount(records, minlength=len(prior)), n * chances)
+        )
+        assert not too_far(counts, expected)
+        assert too_far(counts, np.roll(expected, 1))
+
+
+def test_one_who_meets_a_condition_is_the_vectors_first_place():
+    one, many = TreatmentEnv(), TreatmentVectorEnv(1, autoreset_mode="Disabled")
+    for options in ({"where": {"fever": 1}}, None, {"where": {"fever": [0]}}):
+        assert np.array_equal(one.reset(seed=5, options=options)[0], many.reset(seed=5, options=options)[0][0])
 
 
 # Copies.
@@ -225,7 +260,8 @@ def test_a_copy_goes_on_as_the_original_and_shares_what_never_changes(copied):
 
 def test_a_thousand_environments_share_the_tables():
     assert len({id(TreatmentEnv(horizon=14)._ward) for _ in range(1_000)}) == 1
-    assert ward_of("covid", 14).arrivals is ward_of("covid", 3).arrivals
+    assert ward_of("covid", 14).sampler is ward_of("covid", 3).sampler
+    assert ward_of("covid", 14, {"weights": {"fever": 3}}) is not ward_of("covid", 14)
 
 
 def test_a_scenario_file_that_has_changed_is_read_again(tmp_path):
@@ -310,7 +346,12 @@ def test_values_that_make_no_utility_are_refused(utility, message):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"patient": {}}, "unknown option 'patient'; known: record."),
+        ({"patient": {}}, "unknown option 'patient'; known: record, where."),
+        ({"where": {"fewer": 1}}, "unknown feature 'fewer'"),
+        ({"where": {"age": ["60"]}}, "age must be one of"),
+        ({"where": "fever"}, "options['where'] must map features to levels, got 'fever'."),
+        ({"where": {"fever": []}}, "options['where'] must be met by somebody, got {'fever': ()}."),
+        ({"where": {}, "record": {}}, "options must have 'record' or 'where', got both."),
         ({"record": {"fewer": 1}}, "unknown feature 'fewer'"),
         ({"record": {"age": "60"}}, "age must be one of"),
         ({"record": 5}, "options['record'] must map features to levels, got 5."),
@@ -336,7 +377,7 @@ def test_rendering_without_a_mode_says_how_to():
 
 
 def test_nothing_happening_is_worth_0_and_not_minus_0():
-    env = gymnasium.make("policysim:policysim/Treatment-v0")
+    env = gymnasium.make("policysim:policysim/Treatment-v1")
     env.reset(seed=0, options={"record": {}})
     reward = env.step(0)[1]
     assert (reward, math.copysign(1, reward)) == (0, 1)

@@ -185,10 +185,10 @@ def test_the_charts_of_many_are_those_of_each(mode):
 
 
 def test_images_of_many_are_frames():
-    env = gymnasium.make_vec("policysim/Treatment-v0", num_envs=2, render_mode="rgb_array")
+    env = gymnasium.make_vec("policysim/Treatment-v1", num_envs=2, render_mode="rgb_array")
     env.reset(seed=0)
     assert [frame.shape[2] for frame in env.render()] == [3, 3]
-    env = gymnasium.make_vec("policysim/Treatment-v0", num_envs=2)
+    env = gymnasium.make_vec("policysim/Treatment-v1", num_envs=2)
     env.reset(seed=0)
     with pytest.warns(UserWarning, match="draws nothing without a render_mode"):
         assert env.render() is None

@@ -8,7 +8,7 @@ import numpy as np
 from policies.policy import draw_actions
 from policysim.course.once import OncePlan
 
-ENVIRONMENT = "policysim:policysim/Treatment-v0"
+ENVIRONMENT = "policysim:policysim/Treatment-v1"
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,9 @@
-"""The environment of many patients beside Gymnasium's vector of single ones, which get the same random numbers."""
+"""The environment of many patients beside Gymnasium's vector of single ones, each with the numbers of one place."""
 
 import numpy as np
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
+from envs.dynamics import GOLDEN
 from envs.treatment import TreatmentEnv
 from envs.treatment_vector import TreatmentVectorEnv
 
@@ -10,69 +11,35 @@ MODES = [mode.value for mode in AutoresetMode]
 N = 40
 
 
-class Recorder:
-    """A generator that keeps what it gives."""
-
-    def __init__(self, seed):
-        self.rng, self.given = np.random.default_rng(seed), []
-
-    def random(self, size=None):
-        self.given.append(self.rng.random(size))
-        return self.given[-1].copy()
-
-
-class Script:
-    """A generator that gives what it was told to, one number after the other."""
-
-    def __init__(self):
-        self.numbers = []
-
-    def random(self, size=None):
-        taken, self.numbers = self.numbers[: size or 1], self.numbers[size or 1 :]
-        assert len(taken) == (size or 1), "more numbers were taken than the other environment took"
-        return np.array(taken) if size else float(taken[0])
-
-
 class Pair:
     """The vector environment, and Gymnasium's over single ones that get the same numbers."""
 
-    def __init__(self, mode, **arguments):
+    def __init__(self, mode, compiled=None, **arguments):
         self.mode, self.over = mode, np.zeros(N, dtype=bool)
-        self.native = TreatmentVectorEnv(N, autoreset_mode=mode, **arguments)
-        self.sync = SyncVectorEnv([lambda: TreatmentEnv(**arguments)] * N, autoreset_mode=mode)
-        self.native.np_random, self.scripts = Recorder(1), [Script() for _ in range(N)]
-        for env, script in zip(self.sync.envs, self.scripts, strict=True):
-            env.np_random = script
+        self.native = TreatmentVectorEnv(N, autoreset_mode=mode, compiled=compiled, **arguments)
+        self.sync = SyncVectorEnv([lambda: TreatmentEnv(compiled=False, **arguments)] * N, autoreset_mode=mode)
+        self.native._patients._source, self.native._patients._begin = self.native.np_random, 7 << 60
+        for env in self.sync.envs:
+            env._patients._source, env._patients._stride = env.np_random, self.native._patients._stride
 
-    def taken(self):
-        """The numbers that the vector environment has just taken, call by call."""
-        given, self.native.np_random.given = self.native.np_random.given, []
-        return given
+    def begin(self):
+        """Let each of the single environments take the numbers that its place takes next."""
+        patients = self.native._patients
+        for place, env in enumerate(self.sync.envs):
+            env._patients._begin = patients._begin + GOLDEN * patients.ward.tables.n_numbers * place
 
-    def hand_on(self, who, numbers):
-        """Give numbers to some of the single environments, (len(who), n)."""
-        for place, some in zip(np.flatnonzero(who), numbers, strict=True):
-            self.scripts[place].numbers.extend(np.atleast_1d(some))
-
-    def reset(self, mask=None, record=None):
-        options = {name: value for name, value in (("reset_mask", mask), ("record", record)) if value is not None}
-        found = self.native.reset(options=options)
-        who = np.ones(N, dtype=bool) if mask is None else mask
-        if record is None:
-            self.hand_on(who, self.taken()[0])
-        self.over = self.over & ~who
-        return found, self.sync.reset(options=dict(options))
+    def reset(self, mask=None, **options):
+        """What both return; of those in a mask, if it is given."""
+        self.begin()
+        given = {name: value for name, value in {"reset_mask": mask, **options}.items() if value is not None}
+        self.over = self.over & (False if mask is None else ~mask)
+        return self.native.reset(options=given), self.sync.reset(options=dict(given))
 
     def step(self, actions):
-        found = self.native.step(actions)
-        day, *admissions = self.taken()
-        idle = self.over if self.mode == "NextStep" else np.zeros(N, dtype=bool)
-        self.hand_on(~idle, day.T[~idle])
+        """What both return."""
+        self.begin()
+        found, wanted = self.native.step(actions), self.sync.step(actions)
         self.over = found[2]
-        if admissions:
-            self.hand_on(self.over if self.mode == "SameStep" else idle, admissions[0])
-        wanted = self.sync.step(actions)
-        assert not any(script.numbers for script in self.scripts), "fewer numbers were taken"
         return found, wanted
 
 

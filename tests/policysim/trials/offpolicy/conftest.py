@@ -79,11 +79,11 @@ def infected(covid, covid_problem, response, evaluated):
     codes, _ = covid.scenario.space.groups("covid_positive")
     prior = covid_problem.prior * codes / (covid_problem.prior @ codes)
     value = float(prior @ (evaluated * well).sum(axis=1))
-    return World(covid.scenario, response, PatientSampler(prior), evaluated, None, value)
+    return World(covid.scenario, response, PatientSampler.of(prior), evaluated, None, value)
 
 
 @pytest.fixture(scope="session")
 def everyone(covid, covid_problem, response, evaluated):
     """All patients; the reward is the utility, of which a rare death takes 100."""
-    sampler = PatientSampler(covid_problem.prior)
+    sampler = PatientSampler.of(covid_problem.prior)
     return World(covid.scenario, response, sampler, evaluated, covid.utility, covid_problem.value(evaluated))
