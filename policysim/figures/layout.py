@@ -16,6 +16,7 @@ from matplotlib.axes import Axes
 from matplotlib.axes._secondary_axes import SecondaryAxis
 from matplotlib.lines import Line2D
 from matplotlib.text import Annotation, Text
+from matplotlib.transforms import offset_copy
 from scipy.optimize import isotonic_regression
 
 from policies.arrays import FloatArray
@@ -84,6 +85,7 @@ def settle(canvas: Canvas, labels: Sequence[EndLabels] = ()) -> None:
             thin_ticks(second)
     for names in labels:
         names.place()
+    _set_legends_below(canvas)
 
 
 def _set_letters(canvas: Canvas) -> None:
@@ -91,6 +93,21 @@ def _set_letters(canvas: Canvas) -> None:
     if not canvas.given and len(canvas.axes) > 1:
         for letter, axes in zip(ascii_lowercase, canvas.axes, strict=False):
             axes.set_title(f"{letter}  {axes.get_title(loc='left')}".rstrip(), loc="left")
+
+
+def _set_legends_below(canvas: Canvas) -> None:
+    """The legends of axes that were given: below all that stands below them, if a layout makes room for that."""
+    figure = canvas.figure
+    for axes in canvas.given if figure.get_layout_engine() else ():
+        legend = axes.get_legend()
+        if legend is not None:
+            legend.set_in_layout(False)
+            whole = axes.get_tightbbox()
+            assert whole is not None  # axes that are drawn on are seen
+            down = 72 * (whole.y0 - axes.get_window_extent().y0) / figure.dpi
+            legend.set_loc("upper center")
+            legend.set_bbox_to_anchor((0.5, 0), transform=offset_copy(axes.transAxes, figure, y=down, units="points"))
+            legend.set_in_layout(True)
 
 
 def _legend_is_smaller(canvas: Canvas, labels: Sequence[EndLabels]) -> bool:

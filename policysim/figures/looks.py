@@ -153,6 +153,8 @@ SCALED = {
     "figure.constrained_layout.w_pad": 0.08,
     "figure.constrained_layout.h_pad": 0.07,
 }
+# Of axes that were given, a column of the legend is at least so wide, in font sizes.
+LEGEND_WIDTH = 16
 # An entry of a legend has no more lines.
 LEGEND_LINES = 3
 
@@ -165,25 +167,26 @@ NATURE_WIDTH, NATURE_WIDEST, NATURE_HIGHEST, NATURE_FONT = 89.0, 183.0, 170.0, 7
 LEAST_FONT = 6.0
 # A figure has at least the width of a narrow column, and at most that of a sheet, mm; panels stand below each other in
 # one that is narrower than the third.
-LEAST_WIDTH, MOST_WIDTH, NARROW = 60.0, 210.0, 120.0
+LEAST_WIDTH, MOST_WIDTH, NARROW = 60.0, 210.0, 150.0
 PLAIN = {"axes.titlesize": "medium", "axes.titleweight": "normal"}
 
 
 class Paper(TypedDict, total=False):
     """What a figure is drawn for: the keywords of every function that draws one.
 
+    For a paper it has no title and no remark: these stand in its caption. Panels have letters, and nothing is bold.
+
     Attributes
     ----------
     size : {"page", "column", "slide"}
         Of a report.
     ax : Axes or sequence of Axes
-        To draw on: one for each panel, which are then returned in place of the Figure. They have no title or remark,
-        and a legend where there is room.
+        To draw on: one for each panel, which are then returned in place of the Figure. A legend stands below them if
+        their figure has a layout that makes room, such as "constrained"; otherwise in them.
     width_mm : float
-        Of a figure of its own, from 60 to 210, with words of 7.5 points; below 120 panels stand below each other.
+        Of a figure of its own, from 60 to 210, with words of 7.5 points; below 150 panels stand below each other.
     style : {"report", "nature"}
-        "nature": 89 mm wide, or `width_mm` up to 183, at most 170 mm high, with words of 6 to 7 points, none of them
-        bold, letters at panels, and no title or remark.
+        "nature": 89 mm wide, or `width_mm` up to 183, at most 170 mm high, with words of 6 to 7 points.
     """
 
     size: SizeName
@@ -223,8 +226,9 @@ def _inches(ax: Axes | Sequence[Axes] | None, width_mm: float | None) -> float:
 
 def side_by_side(count: int, most: int, **paper: Unpack[Paper]) -> int:
     """How many of the panels stand side by side: in a column one, or two where more than three would be too high."""
-    narrow = 2 if paper.get("style") == "nature" and count > 3 else 1
-    return min(count, narrow if size_of(**paper) == "column" else most)
+    size = size_of(**paper)
+    two = count > 3 and size != paper.get("size")
+    return min(count, 1 + two if size == "column" else most)
 
 
 @dataclass(frozen=True)
@@ -244,7 +248,7 @@ class Canvas:
     given : tuple of Axes
         To draw on, if it is no figure of its own.
     highest : float
-        Which height a figure cannot exceed, inches.
+        Which height it cannot exceed, inches, if its words were those of the size.
     """
 
     figure: Figure
@@ -271,15 +275,10 @@ class Canvas:
         given: Any = self.given[0] if len(self.given) == 1 else self.given
         return given or self.figure
 
-    @property
-    def room(self) -> float:
-        """How high it can be, inches, if its words were those of its size."""
-        return self.highest * FONTS[self.size] / self.font
-
     def set_height(self, inches: float) -> None:
         """Another height, once it is known what is drawn, with the words of the size; a slide keeps its own."""
         if self.size != "slide" and not self.given:
-            self.figure.set_figheight(min(inches * self.font / FONTS[self.size], self.highest))
+            self.figure.set_figheight(min(inches, self.highest) * self.font / FONTS[self.size])
 
     def panels(self, count: int = 1, across: int = 1, **shared: Any) -> list[Axes]:
         """So many panels, row by row; what they share goes to `Figure.subplots`."""
@@ -297,7 +296,8 @@ class Canvas:
     def _restyle(self, axes: Axes, shared: Sequence[str]) -> None:
         """Axes that were given look as those of a figure of its own."""
         axes.spines[["top", "right"]].set_visible(False)
-        axes.grid(visible=True, axis="y", color=rcParams["grid.color"], linewidth=rcParams["grid.linewidth"])
+        axes.grid(visible=True, color=rcParams["grid.color"], linewidth=rcParams["grid.linewidth"])
+        axes.grid(visible=False, axis="x")
         axes.set_axisbelow(True)
         axes.tick_params(labelsize=self.font)
         for text in (axes.xaxis.label, axes.yaxis.label):
@@ -337,12 +337,15 @@ class Canvas:
         """At the right of the panels, or below them in a column, its words no wider than `width` (points).
 
         The figure is made as high as the words need, if it is not: beside what it was, or below. On axes that were
-        given it stands in those named, or in the first, where there is room.
+        given it stands in those named, or in the first, until `layout.settle`.
         """
         below = below or self.narrow
         if self.given:
-            inside = {"loc": "best", "framealpha": 0.8, "edgecolor": "none", "ncols": 1}
-            legend = (axes or self.given[0]).legend(**{**about, **inside})
+            axes = axes or self.given[0]
+            wide = 72 * axes.get_window_extent().width / self.figure.dpi
+            ncols = max(1, int(wide / (LEGEND_WIDTH * self.font)))
+            width = max(wide / ncols, LEGEND_WIDTH * self.font) - 5 * self.font
+            legend = axes.legend(**{**about, "framealpha": 0.8, "edgecolor": "none", "ncols": ncols})
         else:
             place = "outside lower center" if below else "outside right upper"
             legend = self.figure.legend(**{"loc": place, "frameon": False, **about})
@@ -385,18 +388,19 @@ def canvas(*, page: tuple[float, float], column: float, **paper: Unpack[Paper]) 
     size, ax, width_mm = size_of(**paper), paper.get("ax"), paper.get("width_mm")
     nature = paper.get("style") == "nature"
     given = () if ax is None else tuple(np.ravel(np.asarray(ax, dtype=object)))
-    own = given or nature or width_mm is not None
-    font = NATURE_FONT if nature else rcParams["font.size"] if given else FONTS["column" if own else size]
+    plain = bool(given) or nature or width_mm is not None
+    font = NATURE_FONT if nature else rcParams["font.size"] if given else FONTS["column" if plain else size]
     inches = {"page": page, "column": (COLUMN_WIDTH, column), "slide": SLIDE}[size]
-    highest = NATURE_HIGHEST / 25.4 if nature else np.inf
-    if own:
-        inches = _inches(ax, width_mm), min(inches[1] * font / FONTS[size], highest)
+    highest = NATURE_HIGHEST / 25.4 * FONTS[size] / font if nature else np.inf
+    if plain:
+        inches = _inches(ax, width_mm), min(inches[1], highest) * font / FONTS[size]
     scaled = {name: value * font / FONTS["page"] for name, value in SCALED.items()}
-    # So that journals take the file, whoever saves it: letters as TrueType, not as drawings.
+    # Whoever saves it: letters as TrueType, as journals ask, and as wide as was measured.
     rcParams["pdf.fonttype"] = rcParams["ps.fonttype"] = 42
-    with context([STYLE, {"font.size": font, **scaled, **(PLAIN if nature or given else {})}]), no_glyph_warnings():
+    rcParams["text.hinting"] = "no_hinting"
+    with context([STYLE, {"font.size": font, **scaled, **(PLAIN if plain else {})}]), no_glyph_warnings():
         figure = given[0].get_figure(root=True) if given else Figure(figsize=inches, layout="constrained")
-        yield Canvas(figure, size, font, 72 * inches[0], nature or bool(given), given, highest)
+        yield Canvas(figure, size, font, 72 * inches[0], plain, given, highest)
 
 
 def list_rows(axes: Axes) -> None:

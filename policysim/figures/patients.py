@@ -224,7 +224,7 @@ def _multiples(
     across = -(-len(names) // down)
     shares = {(group, level): share for group, level, share in rows[["group", "level", "share"]].to_numpy().tolist()}
     with canvas(page=(9.6 if across > 2 else 7.2, 1), column=1, **paper) as made:
-        fitting = ((made.room - 1.5) / down - 0.62) / ROW[size][1]
+        fitting = ((made.highest - 1.5) / down - 0.62) / ROW[size][1]
         most = MOST_ROWS // down if size == "slide" else int(min(MOST_ROWS, max(fitting, 1)))
         left_out, order = len(order[most:]), order[:most]
         # Names with the share of the patients. Whether they need two lines is known once they are measured, and they
