@@ -154,8 +154,8 @@ def _draw_losses(made: Canvas, axes: Axes, rows: pd.DataFrame, colours: Mapping[
     axes.set_ylim(bottom=min(0.0, float(rows["loss"].min())))
     set_numbers(axes.yaxis)
     notes = (BAND if has_band(rows, "loss") else "", shaded, note)
-    best, lost = "against the best for each", "Utility lost per patient"
-    made.name(axes, lost, axes.get_xlabel(), best, alone=f"{lost}, {best}", notes=notes)
+    title, best = "Utility lost per patient", "against the best for each"
+    made.name(axes, title, axes.get_xlabel(), best, alone=title, notes=notes)
     if rows["benefit_kept"].notna().any():
         _benefit_axis(axes, rows[rows["benefit_kept"].notna()])
 

@@ -7,9 +7,9 @@ from itertools import combinations
 import numpy as np
 import pandas as pd
 import pytest
+from figure_cases import every_figure, every_size
 from matplotlib.figure import Figure
 from matplotlib.text import Text
-from figure_cases import every_figure, every_size
 from svg_boxes import overlap, text_boxes, text_sizes
 
 from policysim import figures
@@ -68,16 +68,15 @@ def test_a_pdf_that_a_user_saves_has_truetype_fonts_alone(comparison):
     assert b"Type3" not in fonts(own)
 
 
-def test_on_axes_that_are_given_nothing_overlaps_and_others_stay_as_they_are(comparison, published):
-    figure = Figure(figsize=(183 / 25.4, 150 / 25.4), layout="constrained")
-    loss, deaths, *rest = figure.subplots(2, 3).flat
+def test_on_axes_that_are_given_nothing_overlaps_and_others_stay_as_they_are(comparison, losses):
+    figure = Figure(figsize=(183 / 25.4, 170 / 25.4), layout="constrained")
+    loss, deaths, others, untouched = figure.subplots(2, 2).flat
     names = ["best-fixed", "exponential", "optimal"]
     drawn = figures.frontier(comparison, policies=names, ax=[loss, deaths], style="nature")
     assert list(drawn) == [loss, deaths]
-    others = figures.publishing(published, ax=rest[:3], style="nature")
-    assert list(others) == rest[:3]
+    assert figures.patient_losses(losses, ax=others, style="nature") is others
     assert wrong(figure) == ([], [], [])
-    assert not rest[3].get_lines() and figure.get_layout_engine() is not None
+    assert not untouched.get_lines() and figure.get_layout_engine() is not None
     assert [line.get_label() for line in deaths.get_lines() if line.get_label()[0] != "_"] != []
     alone = Figure().subplots()
     assert figures.frontier(comparison, policies=names, ax=alone) is alone
