@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from policies.sampler import Sampler
     from policies.selection import Selection, select
     from policies.sensitivity import Sensitivity, sensitivity
+    from policysim import figures
     from policysim.course.budget import PrivacyBudget
     from policysim.course.course_limit import course_limit
     from policysim.course.once import OncePlan, plan_once
@@ -85,6 +86,7 @@ _HOME = {
     "build_problem": "policysim.study.study_problem",
     "course_limit": "policysim.course.course_limit",
     "evaluate_log": "policysim.trials.evaluate_log",
+    "figures": "policysim.figures",
     "frontier": "policysim.decision.frontier",
     "guess_rate": "policies.privacy_loss",
     "load_scenario": "envs.scenario_reader",
@@ -126,6 +128,7 @@ __all__ = [
     "compare",
     "course_limit",
     "evaluate_log",
+    "figures",
     "frontier",
     "guess_rate",
     "load_scenario",
@@ -153,8 +156,8 @@ def __getattr__(name: str) -> object:
     if name not in _HOME:
         raise AttributeError(f"module 'policysim' has no attribute {name!r}")
     home = import_module(_HOME[name])
-    # `local` is a package itself.
-    value = home if name == "local" else getattr(home, name)
+    # `local` and `figures` are packages themselves.
+    value = home if name in ("figures", "local") else getattr(home, name)
     globals()[name] = value
     return value
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 import pandas as pd
@@ -34,8 +34,7 @@ from policysim.figures.curves import (
 )
 from policysim.figures.layout import settle
 from policysim.figures.lettering import set_epsilon_axis, set_numbers
-from policysim.figures.looks import BLACK, DEATH, as_dot, canvas, is_level, label, looks, name_panel
-from policysim.question.answer import SizeName
+from policysim.figures.looks import BLACK, DEATH, Canvas, Paper, as_dot, canvas, is_level, label, looks
 from policysim.question.formats import NEGLIGIBLE, population, tick
 from policysim.question.words import ACHIEVABLE, ALL, UNBEATABLE, attains
 
@@ -67,7 +66,7 @@ def frontier(
     policies: Sequence[str] | None = None,
     epsilon: float = 1.0,
     count: int | None = None,
-    size: SizeName = "page",
+    **paper: Unpack[Paper],
 ) -> Figure:
     """Utility lost and deaths against epsilon (log scale), a line per policy; above, what an observer can guess.
 
@@ -91,12 +90,12 @@ def frontier(
         Where that rule ranks policies.
     count : int, optional
         Among how many patients deaths are counted; by default, so many that two digits are seen.
-    size : {"page", "column", "slide"}
-        What the figure is for.
+    **paper : Paper
+        What the figure is for: `size` of a report, or `ax`, `width_mm` and `style` of a paper (`looks.Paper`).
 
     Returns
     -------
-    Figure
+    Figure, or the axes given
 
     Raises
     ------
@@ -112,21 +111,20 @@ def frontier(
         policies = [name for name in policies if name in left or name != BestFixed.name]
     colours = looks(names_of(rows, "policy"))
     names = telling(candidates, epsilon=epsilon, policies=policies, most=most)
-    # What was asked for is all that is drawn, without remarks.
-    note = undrawn(names_of(candidates, "policy"), names) if policies is None else ""
+    note = undrawn(names_of(candidates, "policy"), names, policies)
     rows = rows[rows["policy"].isin(names)]
-    harm = "" if logged else harm_of(rows)
+    harm = "" if logged or isinstance(paper.get("ax"), Axes) else harm_of(rows)
     panels = 2 if harm else 1
-    with canvas(size, page=(9.6 if harm else 7.2, 3.5), column=0.6 + 2.2 * panels + 0.8 * logged) as made:
+    with canvas(page=(9.6 if harm else 7.2, 3.5), column=0.6 + 2.2 * panels + 0.8 * logged, **paper) as made:
         first, *others = made.panels(panels, 1 if made.narrow else panels)
         if logged:
-            _draw_differences(first, rows, colours, note)
+            _draw_differences(made, first, rows, colours, note)
         else:
-            _draw_losses(checked(rows, NAME, ["loss"]), first, colours, note)
+            _draw_losses(made, first, checked(rows, NAME, ["loss"]), colours, note)
         guess_axis(first, rows["epsilon"])
         for second in others:
             per = count if count and harm == DEATHS else population(rows[harm])
-            _draw_harm(second, rows, harm, per, colours)
+            _draw_harm(made, second, rows, harm=harm, per=per, colours=colours)
             if not made.narrow:
                 guess_axis(second, rows["epsilon"])
         drawn = [line for line in first.get_lines() if not str(line.get_label()).startswith("_")]
@@ -136,7 +134,7 @@ def frontier(
         )
         made.legend(handles=drawn, width=LEGEND_SHARE[made.narrow] * made.width, alignment="left", **about)
         settle(made)
-    return made.figure
+    return made.drawn
 
 
 def _widths(rows: pd.DataFrame) -> dict[str, float]:
@@ -144,7 +142,7 @@ def _widths(rows: pd.DataFrame) -> dict[str, float]:
     return {name: line * (STRONG if name in FRAME else WEAK) for name in names_of(rows, "policy")}
 
 
-def _draw_losses(rows: pd.DataFrame, axes: Axes, colours: Mapping[str, Look], note: str) -> None:
+def _draw_losses(made: Canvas, axes: Axes, rows: pd.DataFrame, colours: Mapping[str, Look], note: str) -> None:
     """Utility lost, with what is proven about the limit, and the benefit kept at the right."""
     optimum, span = rows[rows["policy"] == Optimal.name], float(rows["loss"].max()) or 1.0
     least = optimum["least_loss"] if "least_loss" in optimum else [math.nan] * len(optimum)
@@ -156,7 +154,8 @@ def _draw_losses(rows: pd.DataFrame, axes: Axes, colours: Mapping[str, Look], no
     axes.set_ylim(bottom=min(0.0, float(rows["loss"].min())))
     set_numbers(axes.yaxis)
     notes = (BAND if has_band(rows, "loss") else "", shaded, note)
-    name_panel(axes, "Utility lost per patient", axes.get_xlabel(), "against the best for each", notes=notes)
+    title, best = "Utility lost per patient", "against the best for each"
+    made.name(axes, title, axes.get_xlabel(), best, alone=title, notes=notes)
     if rows["benefit_kept"].notna().any():
         _benefit_axis(axes, rows[rows["benefit_kept"].notna()])
 
@@ -178,17 +177,19 @@ def _benefit_axis(axes: Axes, rows: pd.DataFrame) -> None:
     benefit.set_ylabel("benefit kept")
 
 
-def _draw_harm(axes: Axes, rows: pd.DataFrame, harm: str, per: int, colours: Mapping[str, Look]) -> None:
+def _draw_harm(
+    made: Canvas, axes: Axes, rows: pd.DataFrame, *, harm: str, per: int, colours: Mapping[str, Look]
+) -> None:
     """Deaths, or another outcome, counted among so many patients."""
     draw_policies(axes, rows, harm, looks=colours, scale=per, labels={}, widths=_widths(rows))
     set_epsilon_axis(axes, rows["epsilon"])
     set_numbers(axes.yaxis, ",.6g")
     outcome = harm.removeprefix(EXPECTED).replace("_", " ").capitalize()
     colour = DEATH if harm == DEATHS else BLACK
-    name_panel(axes, f"{outcome} per {per:,} patients", axes.get_xlabel(), colour=colour)
+    made.name(axes, f"{outcome} per {per:,} patients", axes.get_xlabel(), colour=colour)
 
 
-def _draw_differences(axes: Axes, rows: pd.DataFrame, colours: Mapping[str, Look], note: str) -> None:
+def _draw_differences(made: Canvas, axes: Axes, rows: pd.DataFrame, colours: Mapping[str, Look], note: str) -> None:
     """Of logged data: against the arm whose mean outcome is estimated best, which is the line at 0."""
     arms = list(rows["best_arm"].dropna().unique()) if "best_arm" in rows else []
     name = f"{arms[0]} for all" if len(arms) == 1 else "the best single arm"
@@ -198,7 +199,7 @@ def _draw_differences(axes: Axes, rows: pd.DataFrame, colours: Mapping[str, Look
     set_epsilon_axis(axes, rows["epsilon"])
     notes = (BAND if has_band(rows, "difference") else "", note)
     about = "mean outcome, minus that of one treatment for all"
-    name_panel(axes, "Against one treatment for all", axes.get_xlabel(), about, notes=notes)
+    made.name(axes, "Against one treatment for all", axes.get_xlabel(), about, notes=notes)
 
 
 def harm_of(table: pd.DataFrame) -> str:
@@ -275,7 +276,7 @@ def benefit_vs_harm(
     outcome: str = "deaths",
     policies: Sequence[str] | None = None,
     count: int | None = None,
-    size: SizeName = "page",
+    **paper: Unpack[Paper],
 ) -> Figure:
     """The most that any ε-private mechanism keeps at so much harm, a line for each ε; a dot per mechanism and ε.
 
@@ -292,12 +293,12 @@ def benefit_vs_harm(
         Those to draw; by default at most five, chosen by `policysim.figures.curves.telling`.
     count : int, optional
         Among how many patients the harm is counted; by default, so many that two digits are seen.
-    size : {"page", "column", "slide"}
-        What the figure is for.
+    **paper : Paper
+        What the figure is for: `size` of a report, or `ax`, `width_mm` and `style` of a paper (`looks.Paper`).
 
     Returns
     -------
-    Figure
+    Figure, or the axes given
 
     Raises
     ------
@@ -316,7 +317,7 @@ def benefit_vs_harm(
     names = telling(dots[dots["policy"].isin(every)], policies=policies, most=MOST_DOTS) if every else []
     colours = looks(names_of(mechanisms, "policy"))
     count = count or population([*lines[harm], *dots[harm]])
-    with canvas(size, page=(7.8, 4.8), column=3.8) as made:
+    with canvas(page=(7.8, 4.8), column=3.8, **paper) as made:
         (axes,) = made.panels()
         ends: list[Annotation] = []
         # What crosses the names is paler than they are.
@@ -338,12 +339,12 @@ def benefit_vs_harm(
         axes.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
         set_numbers(axes.xaxis)
         axes.grid(visible=True)
-        name_panel(
+        made.name(
             axes,
             f"Benefit against {outcome.replace('_', ' ')}",
             f"{outcome.replace('_', ' ')} per {count:,} patients",
             "benefit kept (0 %: one treatment for all)",
-            notes=[undrawn(every, names)],
+            notes=[undrawn(every, names, policies)],
         )
         if harm == DEATHS:
             axes.xaxis.label.set_color(DEATH)
@@ -354,7 +355,7 @@ def benefit_vs_harm(
             made.legend(handles=handles, width=width, alignment="left", title="From dot to dot as ε grows:")
         settle(made)
         _share_names(ends)
-    return made.figure
+    return made.drawn
 
 
 def _share_names(ends: Sequence[Annotation]) -> None:

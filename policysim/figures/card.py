@@ -95,7 +95,7 @@ class Curves:
 
     def figure(self) -> Figure:
         """Drawn, the same at each size that files may have."""
-        with canvas("page", **INCHES) as made:
+        with canvas(**INCHES) as made:
             (axes,) = made.panels()
             ends = []
             for place, (name, line) in enumerate(self.lines.items()):
@@ -152,7 +152,7 @@ class Curves:
         if self.diagonal:
             axes.axline((0, 0), slope=1, color=GREY, linewidth=1, zorder=1)
         axes.set_xlabel(self.x)
-        axes.set_title(self.y, loc="left")
+        axes.set_title(self.y, loc="left", fontweight="normal")
 
 
 @dataclass(frozen=True)
@@ -182,7 +182,7 @@ class Spans:
     def figure(self) -> Figure:
         """Drawn, the same at each size that files may have."""
         rows = self.rows[:MOST_ROWS]
-        with canvas("page", **INCHES) as made:
+        with canvas(**INCHES) as made:
             (axes,) = made.panels()
             axes.axvline(0, color=GREY, linewidth=1, zorder=1)
             for place, (_, value, low, high) in enumerate(rows):
@@ -196,7 +196,7 @@ class Spans:
             list_rows(axes)
             axes.xaxis.set_major_locator(MaxNLocator(MOST_TICKS - 1, steps=STEPS))
             set_numbers(axes.xaxis, ".4g")
-            made.figure.suptitle(self.y, x=0.02, ha="left", fontsize="large")
+            made.figure.suptitle(self.y, x=0.02, ha="left", fontsize="large", fontweight="normal")
             axes.set_xlabel(self.x)
             settle(made)
         return made.figure

@@ -234,10 +234,10 @@ def telling(
     return [name for name in names if name in ranked[:most]]
 
 
-def undrawn(names: Sequence[str], drawn: Sequence[str]) -> str:
-    """What a figure says of the policies that it leaves out; "" if it leaves out none."""
+def undrawn(names: Sequence[str], drawn: Sequence[str], asked: Sequence[str] | None) -> str:
+    """What a figure says of the policies that it leaves out; "" if it leaves out none, or was asked for those."""
     missing = [name for name in names if name not in drawn]
-    if not missing:
+    if not missing or asked is not None:
         return ""
     return f"Not drawn: {missing[0]}." if len(missing) == 1 else f"Drawn: {len(drawn)} of {len(names)} policies."
 

@@ -18,7 +18,7 @@ from matplotlib.figure import Figure
 
 from policysim.figures.layout import settle
 from policysim.figures.lettering import LINE_SPACING, MOST_TICKS, set_log_ticks, set_numbers, show_wrapped
-from policysim.figures.looks import canvas, name_panel
+from policysim.figures.looks import canvas
 from policysim.question.answer import SizeName
 
 # Colours that colour-blind readers tell apart (Okabe & Ito 2008), never alone: (colour, marker, dashes).
@@ -107,7 +107,8 @@ class Lines:
             f"{words} ({LOG})".strip() if letter in self.log and LOG not in words else words
             for letter, words in (("x", self.x_label), ("y", self.y_label))
         )
-        name_panel(axes, self.title, x, y)
+        axes.set_title(self.title, loc="left")
+        axes.set(xlabel=x, ylabel=y)
 
 
 class Panel(Protocol):
@@ -143,7 +144,7 @@ class Described:
         down = math.ceil(len(self.panels) / across)
         height = self.height / math.ceil(len(self.panels) / (self.across or len(self.panels)))
         page = (6.8 if across == 1 else 9.6, self.height)
-        with canvas(size, page=page, column=NARROW * height * down + BELOW) as made:
+        with canvas(size=size, page=page, column=NARROW * height * down + BELOW) as made:
             figure = made.figure
             panels = made.panels(down * across, across)
             for axes, panel in zip(panels, self.panels, strict=False):

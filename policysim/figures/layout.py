@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from string import ascii_lowercase
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from matplotlib.axes import Axes
 from matplotlib.axes._secondary_axes import SecondaryAxis
 from matplotlib.lines import Line2D
 from matplotlib.text import Annotation, Text
+from matplotlib.transforms import offset_copy
 from scipy.optimize import isotonic_regression
 
 from policies.arrays import FloatArray
@@ -27,33 +29,42 @@ from policysim.figures.lettering import (
     use_fallbacks,
     width_of,
 )
-from policysim.figures.looks import Canvas
+from policysim.figures.looks import LEAST_FONT, Canvas
 
 # Until the words are broken into lines that fit: each round the room changes a little.
 ROUNDS = 4
+# Names side by side in a legend below all panels.
+LEGEND_COLUMNS = {"page": 3, "column": 2, "slide": 3}
 
 
 def settle(canvas: Canvas, labels: Sequence[EndLabels] = ()) -> None:
     """Lay the figure out, break words that are too wide, and put names beside the ends of lines.
 
-    Afterwards the layout is fixed: the figure is the same in every format.
+    Afterwards the layout is fixed, but for that of axes that were given: the figure is the same in every format. In a
+    paper one legend stands for the names, where that leaves more room, and panels have letters.
     """
     figure = canvas.figure
+    if labels and canvas.plain and (canvas.given or _legend_is_smaller(canvas, labels)):
+        _name_in_legend(canvas, labels)
+        labels = ()
+    if canvas.plain:
+        _set_letters(canvas)
     use_fallbacks(figure)
     beside = {panel.axes: panel.width for panel in labels}
     # The axes on top of a panel and at its right, if it has such.
-    seconds = {axes: [child for child in axes.child_axes if isinstance(child, SecondaryAxis)] for axes in figure.axes}
+    seconds = {axes: [child for child in axes.child_axes if isinstance(child, SecondaryAxis)] for axes in canvas.axes}
     texts: dict[Axes, list[Text]] = {}
-    for axes in figure.axes:
+    for axes in canvas.axes:
         title = axes.get_title(loc="left")
         titles = [text for text in axes.get_children() if isinstance(text, Text) and text.get_text() == title]
         texts[axes] = [titles[0], axes.xaxis.label, axes.yaxis.label]
         texts[axes] += [axis.label for second in seconds[axes] for axis in (second.xaxis, second.yaxis)]
     words = {text: text.get_text() for of_panel in texts.values() for text in of_panel}
+    # Every canvas has one, but not every figure whose axes were given.
     engine = figure.get_layout_engine()
-    assert engine is not None  # every canvas has one
     for _ in range(ROUNDS):
-        engine.execute(figure)
+        if engine is not None:
+            engine.execute(figure)
         changed = False
         for axes, of_panel in texts.items():
             panel = axes.get_window_extent().transformed(figure.dpi_scale_trans.inverted())
@@ -66,13 +77,63 @@ def settle(canvas: Canvas, labels: Sequence[EndLabels] = ()) -> None:
             break
     # Not "none", which leaves an engine that does nothing, but for which every file is drawn twice.
     with rc_context({"figure.autolayout": False, "figure.constrained_layout.use": False}):
-        figure.set_layout_engine(None)
-    for axes in figure.axes:
+        if not canvas.given:
+            figure.set_layout_engine(None)
+    for axes in canvas.axes:
         thin_ticks(axes)
         for second in seconds[axes]:
             thin_ticks(second)
     for names in labels:
         names.place()
+    _set_legends_below(canvas)
+
+
+def _set_letters(canvas: Canvas) -> None:
+    """A letter at each panel, before its title, if there are several; axes that were given have their owner's."""
+    if not canvas.given and len(canvas.axes) > 1:
+        for letter, axes in zip(ascii_lowercase, canvas.axes, strict=False):
+            axes.set_title(f"{letter}  {axes.get_title(loc='left')}".rstrip(), loc="left")
+
+
+def _set_legends_below(canvas: Canvas) -> None:
+    """The legends of axes that were given: below all that stands below them, if a layout makes room for that."""
+    figure = canvas.figure
+    for axes in canvas.given if figure.get_layout_engine() else ():
+        legend = axes.get_legend()
+        if legend is not None:
+            legend.set_in_layout(False)
+            whole = axes.get_tightbbox()
+            assert whole is not None  # axes that are drawn on are seen
+            down = 72 * (whole.y0 - axes.get_window_extent().y0) / figure.dpi
+            legend.set_loc("upper center")
+            legend.set_bbox_to_anchor((0.5, 0), transform=offset_copy(axes.transAxes, figure, y=down, units="points"))
+            legend.set_in_layout(True)
+
+
+def _legend_is_smaller(canvas: Canvas, labels: Sequence[EndLabels]) -> bool:
+    """Whether one legend below all panels takes less room than the names beside their lines."""
+    spec = labels[0].axes.get_subplotspec()
+    across = spec.get_gridspec().ncols if spec else 1
+    names = {str(line.get_label()) for panel in labels for line in panel.axes.get_lines()}
+    beside = across * float(np.mean([panel.width for panel in labels])) * 72 * canvas.figure.get_figheight()
+    rows = -(-len(names) // LEGEND_COLUMNS[canvas.size])
+    return (LINE_SPACING + 0.5) * canvas.font * rows * canvas.width < beside
+
+
+def _name_in_legend(canvas: Canvas, labels: Sequence[EndLabels]) -> None:
+    """Names in one legend for all panels; on axes that were given, in one for each that has lines of its own."""
+    named: dict[str, Any] = {}
+    for panel in labels:
+        panel.remove()
+        lines, names = panel.axes.get_legend_handles_labels()
+        new = {name: line for name, line in zip(names, lines, strict=True) if name not in named}
+        named |= new
+        if canvas.given and new:
+            canvas.legend(handles=list(new.values()), width=canvas.width, axes=panel.axes)
+    if not canvas.given:
+        columns = LEGEND_COLUMNS[canvas.size]
+        width = canvas.width / columns - 5 * canvas.font
+        canvas.legend(handles=list(named.values()), width=width, ncols=columns, below=True)
 
 
 # In widths of a letter (the font size): where the leader to a name ends, where its sample ends, where it begins.
@@ -147,6 +208,11 @@ class EndLabels:
             self.width = max(self.width, *(at + width_of(line, font) for line in text.get_text().split("\n")))
             self._texts.append(text)
 
+    def remove(self) -> None:
+        """Take the names away."""
+        for text in self._texts:
+            text.remove()
+
     def place(self) -> None:
         """Move the names to the ends of their lines, as near as they can be without touching, and draw samples."""
         if not self._ends:
@@ -154,7 +220,7 @@ class EndLabels:
         box, point = self.axes.get_window_extent(), self._canvas.figure.dpi / 72
         # In font sizes, with the line height of a browser.
         room = (box.height / point) / self._canvas.font + LINE_HEIGHT / 2
-        least = LEAST_NARROW if self._canvas.narrow else LEAST_SIZE
+        least = max(LEAST_NARROW if self._canvas.narrow else LEAST_SIZE, LEAST_FONT / self._canvas.font)
         for most in (*MOST_LINES, 1):
             heights = np.array([LINE_HEIGHT + text.get_text().count("\n") * LINE_SPACING + GAP for text in self._texts])
             if least * heights.sum() <= room:

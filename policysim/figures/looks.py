@@ -3,7 +3,7 @@
 A policy brings its own look (`policies.policy.Policy.look`). One that brings none, or one that is like that of another
 policy beside it, gets the first of the palette that nothing beside it is like. So two policies that are shown together
 are told apart, whoever wrote them, and the built-in ones look the same in every figure. A figure is laid out for a
-page, for a column of a journal, or for a slide.
+page, for a column of a journal, or for a slide; or for a paper, at its width and in its style, or on axes of its own.
 """
 
 from __future__ import annotations
@@ -12,8 +12,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, Literal, TypeAlias, TypedDict, Unpack, get_args
 
+import numpy as np
 from matplotlib import rcParams
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -152,8 +153,82 @@ SCALED = {
     "figure.constrained_layout.w_pad": 0.08,
     "figure.constrained_layout.h_pad": 0.07,
 }
+# Of axes that were given, a column of the legend is at least so wide, in font sizes.
+LEGEND_WIDTH = 16
 # An entry of a legend has no more lines.
 LEGEND_LINES = 3
+
+StyleName: TypeAlias = Literal["report", "nature"]
+STYLES: tuple[StyleName, ...] = get_args(StyleName)
+# Nature's, mm and points: https://www.nature.com/nature/for-authors/final-submission; the letters of all figures there
+# are as large.
+NATURE_WIDTH, NATURE_WIDEST, NATURE_HIGHEST, NATURE_FONT = 89.0, 183.0, 170.0, 7.0
+# No word of a paper is smaller, points.
+LEAST_FONT = 6.0
+# A figure has at least the width of a narrow column, and at most that of a sheet, mm; panels stand below each other in
+# one that is narrower than the third.
+LEAST_WIDTH, MOST_WIDTH, NARROW = 60.0, 210.0, 150.0
+PLAIN = {"axes.titlesize": "medium", "axes.titleweight": "normal"}
+
+
+class Paper(TypedDict, total=False):
+    """What a figure is drawn for: the keywords of every function that draws one.
+
+    For a paper it has no title and no remark: these stand in its caption. Panels have letters, and nothing is bold.
+
+    Attributes
+    ----------
+    size : {"page", "column", "slide"}
+        Of a report.
+    ax : Axes or sequence of Axes
+        To draw on: one for each panel, which are then returned in place of the Figure. A legend stands below them if
+        their figure has a layout that makes room, such as "constrained"; otherwise in them.
+    width_mm : float
+        Of a figure of its own, from 60 to 210, with words of 7.5 points; below 150 panels stand below each other.
+    style : {"report", "nature"}
+        "nature": 89 mm wide, or `width_mm` up to 183, at most 170 mm high, with words of 6 to 7 points.
+    """
+
+    size: SizeName
+    ax: Axes | Sequence[Axes] | None
+    width_mm: float | None
+    style: StyleName
+
+
+def size_of(
+    size: SizeName = "page",
+    ax: Axes | Sequence[Axes] | None = None,
+    width_mm: float | None = None,
+    style: StyleName = "report",
+) -> SizeName:
+    """The size whose layout a figure has; ValueError for what there is not, or does not go together."""
+    for name, value, known in (("size", size, SIZES), ("style", style, STYLES)):
+        if value not in known:
+            raise ValueError(f"{name} must be one of {', '.join(known)}, got {name}={value!r}.")
+    if sum((size != "page", ax is not None, width_mm is not None)) > 1:
+        raise ValueError("give one of size, ax and width_mm: each says how wide a figure is.")
+    if size != "page" and style != "report":
+        raise ValueError(f"style={style!r} is for a paper: give ax or width_mm with it, not size={size!r}.")
+    most = NATURE_WIDEST if style == "nature" else MOST_WIDTH
+    if width_mm is not None and not LEAST_WIDTH <= width_mm <= most:
+        raise ValueError(f"width_mm must be from {LEAST_WIDTH:g} to {most:g} in style {style!r}, got {width_mm!r}.")
+    if ax is None and width_mm is None and style == "report":
+        return size
+    return "column" if _inches(ax, width_mm) < NARROW / 25.4 else "page"
+
+
+def _inches(ax: Axes | Sequence[Axes] | None, width_mm: float | None) -> float:
+    """How wide a figure for a paper is."""
+    if ax is None:
+        return (width_mm or NATURE_WIDTH) / 25.4
+    return float(np.ravel(np.asarray(ax, dtype=object))[0].get_figure(root=True).get_figwidth())
+
+
+def side_by_side(count: int, most: int, **paper: Unpack[Paper]) -> int:
+    """How many of the panels stand side by side: in a column one, or two where more than three would be too high."""
+    size = size_of(**paper)
+    two = count > 3 and size != paper.get("size")
+    return min(count, 1 + two if size == "column" else most)
 
 
 @dataclass(frozen=True)
@@ -168,87 +243,164 @@ class Canvas:
         "page", "column" or "slide".
     font, width : float
         Of the words, and of the figure, points.
-    narrow : bool
-        Whether panels stand below each other.
+    plain : bool
+        Whether it is for a paper: without titles and remarks, which stand in the words below a figure there.
+    given : tuple of Axes
+        To draw on, if it is no figure of its own.
+    highest : float
+        Which height it cannot exceed, inches, if its words were those of the size.
     """
 
     figure: Figure
     size: SizeName
     font: float
     width: float
-    narrow: bool
+    plain: bool = False
+    given: tuple[Axes, ...] = ()
+    highest: float = np.inf
+
+    @property
+    def narrow(self) -> bool:
+        """Whether panels stand below each other."""
+        return self.size == "column"
+
+    @property
+    def axes(self) -> Sequence[Axes]:
+        """The panels."""
+        return self.given or self.figure.axes
+
+    @property
+    def drawn(self) -> Figure:
+        """What a function returns: the figure, or the axes that were given, which only their owner knows of."""
+        given: Any = self.given[0] if len(self.given) == 1 else self.given
+        return given or self.figure
 
     def set_height(self, inches: float) -> None:
-        """Another height, once it is known what is drawn; a slide keeps its own."""
-        if self.size != "slide":
-            self.figure.set_figheight(inches)
+        """Another height, once it is known what is drawn, with the words of the size; a slide keeps its own."""
+        if self.size != "slide" and not self.given:
+            self.figure.set_figheight(min(inches, self.highest) * self.font / FONTS[self.size])
 
     def panels(self, count: int = 1, across: int = 1, **shared: Any) -> list[Axes]:
         """So many panels, row by row; what they share goes to `Figure.subplots`."""
+        if self.given:
+            if len(self.given) != count:
+                raise ValueError(f"ax must hold {count} axes, one for each panel, got {len(self.given)}.")
+            for axes in self.given:
+                self._restyle(axes, [letter for letter in "xy" if shared.get(f"share{letter}")])
+            return list(self.given)
         grid = list(self.figure.subplots(-(-count // across), across, squeeze=False, **shared).flat)
         for empty in grid[count:]:
             empty.remove()
         return grid[:count]
 
+    def _restyle(self, axes: Axes, shared: Sequence[str]) -> None:
+        """Axes that were given look as those of a figure of its own."""
+        axes.spines[["top", "right"]].set_visible(False)
+        axes.grid(visible=True, color=rcParams["grid.color"], linewidth=rcParams["grid.linewidth"])
+        axes.grid(visible=False, axis="x")
+        axes.set_axisbelow(True)
+        axes.tick_params(labelsize=self.font)
+        for text in (axes.xaxis.label, axes.yaxis.label):
+            text.set_fontsize(self.font)
+        first = self.given[0]
+        for letter in shared:
+            if not getattr(axes, f"get_shared_{letter}_axes")().joined(axes, first):
+                getattr(axes, f"share{letter}")(first)
+                axes.label_outer()
+
+    def name(
+        self,
+        axes: Axes,
+        title: str,
+        x: str,
+        y: str = "",
+        *,
+        alone: str = "",
+        notes: Sequence[str] = (),
+        colour: str = BLACK,
+    ) -> None:
+        """The title of a panel and the names of its axes; in a paper `alone`, or what there is, stands for both."""
+        if not self.plain:
+            axes.set_title(title, loc="left", color=colour)
+        axes.set_xlabel(self.below(x, *notes))
+        axes.set_ylabel(alone or y or title if self.plain else y, color=colour)
+
+    def below(self, words: str, *notes: str) -> str:
+        """What stands below an axis: its name and, but for a paper, the notes that are not empty."""
+        return "\n".join([words, *(note for note in notes if note and not self.plain)])
+
     def lines(self, words: str, width: float, most: int) -> str:
         """The words in lines of at most `width` points, of which there are at most so many."""
         return cut(wrapped(words, width, FontProperties(size=self.font, family=rcParams["font.family"])), most)
 
-    def legend(self, *, width: float, below: str = "center", **about: Any) -> None:
+    def legend(self, *, width: float, axes: Axes | None = None, below: bool = False, **about: Any) -> None:
         """At the right of the panels, or below them in a column, its words no wider than `width` (points).
 
-        The figure is made as high as the words need, if it is not: beside what it was, or below.
+        The figure is made as high as the words need, if it is not: beside what it was, or below. On axes that were
+        given it stands in those named, or in the first, until `layout.settle`.
         """
-        place = f"outside lower {below}" if self.narrow else "outside right upper"
-        legend = self.figure.legend(**{"loc": place, "frameon": False, **about})
+        below = below or self.narrow
+        if self.given:
+            axes = axes or self.given[0]
+            wide = 72 * axes.get_window_extent().width / self.figure.dpi
+            ncols = max(1, int(wide / (LEGEND_WIDTH * self.font)))
+            width = max(wide / ncols, LEGEND_WIDTH * self.font) - 5 * self.font
+            legend = axes.legend(**{**about, "framealpha": 0.8, "edgecolor": "none", "ncols": ncols})
+        else:
+            place = "outside lower center" if below else "outside right upper"
+            legend = self.figure.legend(**{"loc": place, "frameon": False, **about})
         lines = 1.0
         for text in legend.get_texts():
             show_wrapped(text, text.get_text(), width)
             text.set_text(cut(text.get_text(), LEGEND_LINES))
             lines += LINE_SPACING * (text.get_text().count("\n") + 1) + 0.5
-        high, needed = self.figure.get_figheight(), lines * self.font / 72 / int(about.get("ncols", 1))
-        self.set_height(high + needed if self.narrow else max(high, needed))
+        unit = FONTS[self.size] / self.font
+        high, needed = self.figure.get_figheight() * unit, lines * FONTS[self.size] / 72 / int(about.get("ncols", 1))
+        self.set_height(high + needed if below else max(high, needed))
 
     def head(self, words: str) -> None:
-        """A title for the whole figure, at its left."""
+        """A title for the whole figure, at its left; none in a paper."""
+        if self.plain:
+            return
         font = FontProperties(size=1.2 * self.font, weight="bold", family=rcParams["font.family"])
         text = wrapped(words, 0.97 * self.width, font)
         self.figure.suptitle(text, x=0.01, ha="left", fontproperties=font, linespacing=LINE_SPACING)
 
 
 @contextmanager
-def canvas(size: SizeName, *, page: tuple[float, float], column: float) -> Iterator[Canvas]:
-    """A figure of one of the sizes, in the style of all figures while it is drawn.
+def canvas(*, page: tuple[float, float], column: float, **paper: Unpack[Paper]) -> Iterator[Canvas]:
+    """A figure of one of the sizes or for a paper, or axes to draw on, in the style of all figures while it is drawn.
 
     Parameters
     ----------
-    size : str
-        "page", "column" (3.5 inches wide) or "slide" (13.33 by 7.5 inches).
     page : tuple of float
         Width and height on a page, inches.
     column : float
-        Height in a column, inches.
+        Height in a column, inches; these heights are for the words of the size, and shrink with them.
+    **paper : Paper
+        What it is drawn for.
 
     Raises
     ------
     ValueError
-        For another size.
+        For another size or style, another width, or what does not go together.
     """
-    if size not in SIZES:
-        raise ValueError(f"size must be one of {', '.join(SIZES)}, got size={size!r}.")
+    size, ax, width_mm = size_of(**paper), paper.get("ax"), paper.get("width_mm")
+    nature = paper.get("style") == "nature"
+    given = () if ax is None else tuple(np.ravel(np.asarray(ax, dtype=object)))
+    plain = bool(given) or nature or width_mm is not None
+    font = NATURE_FONT if nature else rcParams["font.size"] if given else FONTS["column" if plain else size]
     inches = {"page": page, "column": (COLUMN_WIDTH, column), "slide": SLIDE}[size]
-    font = FONTS[size]
-    ratio = font / FONTS["page"]
-    scaled = {name: value * ratio for name, value in SCALED.items()}
-    with context([STYLE, {"font.size": font, **scaled}]), no_glyph_warnings():
-        yield Canvas(Figure(figsize=inches, layout="constrained"), size, font, 72 * inches[0], size == "column")
-
-
-def name_panel(axes: Axes, title: str, x: str, y: str = "", *, notes: Sequence[str] = (), colour: str = BLACK) -> None:
-    """The title of a panel and the names of its axes; notes, those that are not empty, stand below that of x."""
-    axes.set_title(title, loc="left", fontweight="bold", color=colour)
-    axes.set_xlabel("\n".join([x, *filter(None, notes)]))
-    axes.set_ylabel(y)
+    highest = NATURE_HIGHEST / 25.4 * FONTS[size] / font if nature else np.inf
+    if plain:
+        inches = _inches(ax, width_mm), min(inches[1], highest) * font / FONTS[size]
+    scaled = {name: value * font / FONTS["page"] for name, value in SCALED.items()}
+    # Whoever saves it: letters as TrueType, as journals ask, and as wide as was measured.
+    rcParams["pdf.fonttype"] = rcParams["ps.fonttype"] = 42
+    rcParams["text.hinting"] = "no_hinting"
+    with context([STYLE, {"font.size": font, **scaled, **(PLAIN if plain else {})}]), no_glyph_warnings():
+        figure = given[0].get_figure(root=True) if given else Figure(figsize=inches, layout="constrained")
+        yield Canvas(figure, size, font, 72 * inches[0], plain, given, highest)
 
 
 def list_rows(axes: Axes) -> None:

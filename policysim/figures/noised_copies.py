@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 import pandas as pd
@@ -16,8 +16,7 @@ from policies.policy import Look
 from policysim.figures.curves import NAMES_SHARE, checked, line_end, merged, nonempty, thin
 from policysim.figures.layout import EndLabels, LineEnd, settle
 from policysim.figures.lettering import set_epsilon_axis, set_log_ticks
-from policysim.figures.looks import GREY, canvas, name_panel
-from policysim.question.answer import SizeName
+from policysim.figures.looks import GREY, Paper, canvas, side_by_side
 from policysim.question.words import (
     NOISY_TABLE,
     NOISY_VALUES,
@@ -40,19 +39,19 @@ COMMONEST, BEST, ONE = "the commonest, always", "best for each, copies noised", 
 WHOSE = "of those who give what they publish"
 
 
-def publishing(table: pd.DataFrame, *, size: SizeName = "page") -> Figure:
+def publishing(table: pd.DataFrame, **paper: Unpack[Paper]) -> Figure:
     """What a reader of noised copies can know against epsilon, beside what those keep who give what they publish.
 
     Parameters
     ----------
     table : DataFrame
         From `ways_to_publish`: way, epsilon, true_share, error_of_a_count, benefit_kept, common_share.
-    size : {"page", "column", "slide"}
-        What the figure is for.
+    **paper : Paper
+        What the figure is for: `size` of a report, or `ax`, `width_mm` and `style` of a paper (`looks.Paper`).
 
     Returns
     -------
-    Figure
+    Figure, or the axes given
         A panel for the share of published treatments that are the given ones, with that of always publishing the
         commonest; one for the error of a count (log scale), where it is known; and one for the benefit kept by a
         private choice and a private record, where there is benefit. The best for each keeps all of it.
@@ -83,15 +82,15 @@ def publishing(table: pd.DataFrame, *, size: SizeName = "page") -> Figure:
     known = {column: panel for column, panel in known.items() if not panel[1].empty}
     if not known:
         raise ValueError(f"{NAME} has nothing to draw: its table has no numbers of noised copies or private choices.")
-    across = 1 if size == "column" else len(known)
-    with canvas(size, page=(3.4 * len(known), 3.2), column=2.3 * len(known)) as made:
+    across = side_by_side(len(known), 3, **paper)
+    with canvas(page=(3.4 * len(known), 3.2), column=2.3 * len(known), **paper) as made:
         labels = []
         for axes, (column, (title, shown, levels)) in zip(made.panels(len(known), across), known.items(), strict=True):
             ends = _draw(axes, shown, column, levels)
             labels.append(EndLabels(made, axes, ends, width=NAMES_SHARE * made.width / across))
-            name_panel(axes, title, "ε (log scale)", notes=[WHOSE] * (column == "benefit_kept"))
+            made.name(axes, title, "ε (log scale)", notes=[WHOSE] * (column == "benefit_kept"))
         settle(made, labels)
-    return made.figure
+    return made.drawn
 
 
 def _draw(axes: Axes, rows: pd.DataFrame, column: str, levels: Mapping[str, float]) -> list[LineEnd]:

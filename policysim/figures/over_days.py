@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Unpack
 
 import pandas as pd
 from matplotlib.axes import Axes
@@ -33,15 +33,15 @@ from policysim.figures.looks import (
     COLOURS,
     GREY,
     Canvas,
+    Paper,
     as_line,
     canvas,
     is_level,
     label,
     look_of_action,
     looks,
-    name_panel,
+    side_by_side,
 )
-from policysim.question.answer import SizeName
 from policysim.question.formats import achieved, days, tick
 from policysim.question.words import ALL, BEST_SCHEDULE, PLAN_ONCE, PLAN_TREE
 
@@ -65,7 +65,7 @@ MOST_GROUPS, HATCHES = 6, ("", "//", "\\\\", "xx", "--", "||")
 TINTS = (0.06, 0.42)
 
 
-def value_over_days(table: pd.DataFrame, *, policies: Sequence[str] | None = None, size: SizeName = "page") -> Figure:
+def value_over_days(table: pd.DataFrame, *, policies: Sequence[str] | None = None, **paper: Unpack[Paper]) -> Figure:
     """Benefit kept against the total epsilon at the longest horizon, and against the horizon at each total epsilon.
 
     Parameters
@@ -74,12 +74,12 @@ def value_over_days(table: pd.DataFrame, *, policies: Sequence[str] | None = Non
         From `compare_days`: policy, group, horizon, total_epsilon, benefit_kept.
     policies : sequence of str, optional
         Those to draw, however many; by default at most seven, chosen by `policysim.figures.curves.telling`.
-    size : {"page", "column", "slide"}
-        What the figure is for.
+    **paper : Paper
+        What the figure is for: `size` of a report, or `ax`, `width_mm` and `style` of a paper (`looks.Paper`).
 
     Returns
     -------
-    Figure
+    Figure, or the axes given
         One panel more for each total epsilon, if there are several horizons. Where `most_kept` holds a number at two
         totals or more, what is above it is shaded: no mechanism can.
 
@@ -106,25 +106,27 @@ def value_over_days(table: pd.DataFrame, *, policies: Sequence[str] | None = Non
     rows = rows[rows["policy"].isin(names)]
     totals = sorted(rows["total_epsilon"].unique()) if rows["horizon"].nunique() > 1 else []
     n_panels = 1 + len(totals)
-    across = 1 if size == "column" else min(2, n_panels)
+    across = side_by_side(n_panels, 2, **paper)
     down = -(-n_panels // across)
     height = 0.18 * rows["policy"].nunique() + 1.6
-    with canvas(size, page=(9.6 if across > 1 else 7.2, height * down), column=1.05 * height * n_panels) as made:
+    with canvas(page=(9.6 if across > 1 else 7.2, height * down), column=1.05 * height * down, **paper) as made:
         grid = made.panels(n_panels, across, sharey=True)
         about: dict[str, Any] = {"colours": colours, "across": across}
         labels = [_draw(made, grid[0], rows[rows["horizon"] == longest], "total_epsilon", **about)]
         title = f"Benefit kept over {days(int(longest))}"
         proven = table[table["horizon"] == longest].assign(epsilon=lambda rows: rows["total_epsilon"])
         shaded = shade_out_of_reach(grid[0], over_epsilon(proven), "most_kept", 1.0)
-        name_panel(grid[0], title, "total ε of the course (log scale)", notes=[shaded, undrawn(every, names)])
+        notes = [shaded, undrawn(every, names, policies)]
+        made.name(grid[0], title, "total ε of the course (log scale)", notes=notes)
         for axes, total in zip(grid[1:], totals, strict=False):
             labels.append(_draw(made, axes, rows[rows["total_epsilon"] == total], "horizon", **about))
-            name_panel(axes, f"By horizon, at total ε = {tick(total)}", "days (log scale)")
+            at = f"at total ε = {tick(total)}"
+            made.name(axes, f"By horizon, {at}", "days (log scale)", alone=f"Benefit kept {at}")
         settle(made, labels)
-    return made.figure
+    return made.drawn
 
 
-def ways_over_days(table: pd.DataFrame, *, size: SizeName = "page") -> Figure:
+def ways_over_days(table: pd.DataFrame, **paper: Unpack[Paper]) -> Figure:
     """The benefit kept at each horizon and total by the way to spend it that keeps most: a map, a field for each.
 
     Parameters
@@ -132,12 +134,12 @@ def ways_over_days(table: pd.DataFrame, *, size: SizeName = "page") -> Figure:
     table : DataFrame
         From `policysim.course.days.ways`: horizon, total_epsilon, way, policy, benefit_kept, best,
         most_kept.
-    size : {"page", "column", "slide"}
-        What the figure is for.
+    **paper : Paper
+        What the figure is for: `size` of a report, or `ax`, `width_mm` and `style` of a paper (`looks.Paper`).
 
     Returns
     -------
-    Figure
+    Figure, or the axes given
         In each field the mechanism, what it keeps, and after a dash what no mechanism exceeds; the more, the stronger
         the colour.
 
@@ -150,7 +152,8 @@ def ways_over_days(table: pd.DataFrame, *, size: SizeName = "page") -> Figure:
     rows = nonempty(table[table["best"].astype(bool)], MAP, "that are the best of their field")
     horizons, totals = sorted(rows["horizon"].unique()), sorted(rows["total_epsilon"].unique())
     height = 0.55 * len(horizons) + 1.1
-    with canvas(size, page=(1.6 + 1.6 * max(3, len(totals)), height), column=1.0 + 0.66 * len(horizons)) as made:
+    page = (1.6 + 1.6 * max(3, len(totals)), height)
+    with canvas(page=page, column=1.0 + 0.66 * len(horizons), **paper) as made:
         (axes,) = made.panels()
         field = (made.width - 5 * made.font) / len(totals)
         for _, row in rows.iterrows():
@@ -174,24 +177,24 @@ def ways_over_days(table: pd.DataFrame, *, size: SizeName = "page") -> Figure:
         axes.tick_params(length=0)
         axes.grid(visible=False)
         title, total = "What keeps most, and how much", "total ε of the course"
-        name_panel(axes, title, f"{total}; the stronger the blue, the more of the benefit is kept", "days")
+        made.name(axes, title, f"{total}; the stronger the blue, the more of the benefit is kept", "days")
         settle(made)
-    return made.figure
+    return made.drawn
 
 
-def published_over_days(table: pd.DataFrame, *, size: SizeName = "page") -> Figure:
+def published_over_days(table: pd.DataFrame, **paper: Unpack[Paper]) -> Figure:
     """Which share of patients gets each treatment on each day: everyone, and those whose first records tell most.
 
     Parameters
     ----------
     table : DataFrame
         "published" of `policysim.course.days.compare_days`: group, level, day, and p_ and its name for each treatment.
-    size : {"page", "column", "slide"}
-        What the figure is for.
+    **paper : Paper
+        What the figure is for: `size` of a report, or `ax`, `width_mm` and `style` of a paper (`looks.Paper`).
 
     Returns
     -------
-    Figure
+    Figure, or the axes given
         A panel for everyone, and for the five groups at most that differ most from everyone, by the total variation
         added up over the days, and visibly.
 
@@ -217,9 +220,9 @@ def published_over_days(table: pd.DataFrame, *, size: SizeName = "page") -> Figu
         *((" ".join(map(str, group)), by_group[group]) for group in apart[: MOST_GROUPS - 1]),
     ]
     given = [name for name in chances if any((each[name] > 0).any() for _, each in panels)]
-    across = 1 if size == "column" else min(3, len(panels))
+    across = side_by_side(len(panels), 3, **paper)
     down = -(-len(panels) // across)
-    with canvas(size, page=(9.6, 0.6 + 2.1 * down), column=1.0 + 1.5 * len(panels)) as made:
+    with canvas(page=(9.6, 0.6 + 2.1 * down), column=1.0 + 1.5 * down, **paper) as made:
         for axes, (title, shares) in zip(
             made.panels(len(panels), across, sharex=True, sharey=True), panels, strict=True
         ):
@@ -243,10 +246,11 @@ def published_over_days(table: pd.DataFrame, *, size: SizeName = "page") -> Figu
             axes.xaxis.set_major_locator(MaxNLocator(integer=True))
             axes.grid(visible=False)
             axes.tick_params(labelbottom=True)
-            name_panel(axes, title, "day")
-        made.legend(width=0.25 * made.width, handles=made.figure.axes[0].containers)
+            axes.set_title(title, loc="left")
+            axes.set_xlabel("day")
+        made.legend(width=0.25 * made.width, handles=made.axes[0].containers)
         settle(made)
-    return made.figure
+    return made.drawn
 
 
 def _names(rows: pd.DataFrame, policies: Sequence[str] | None) -> list[str]:

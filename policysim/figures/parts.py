@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Unpack
 
 import pandas as pd
 from matplotlib.axes import Axes
@@ -12,8 +12,7 @@ from matplotlib.figure import Figure
 from policies.reference import BestFixed, Greedy
 from policysim.figures.curves import MOST_CURVES, at_one_epsilon, checked, names_of, nonempty, telling, thin, undrawn
 from policysim.figures.layout import settle
-from policysim.figures.looks import BLACK, COLOURS, DEATH, GREY, POLICY_GID, canvas, label, list_rows
-from policysim.question.answer import SizeName
+from policysim.figures.looks import BLACK, COLOURS, DEATH, GREY, POLICY_GID, Paper, canvas, label, list_rows
 from policysim.question.formats import NEGLIGIBLE, rounded, tick
 from policysim.question.words import in_a_row
 
@@ -35,7 +34,7 @@ NET: dict[str, Any] = {
 }  # fmt: skip
 
 
-def benefit_parts(table: pd.DataFrame, *, policies: Sequence[str] | None = None, size: SizeName = "page") -> Figure:
+def benefit_parts(table: pd.DataFrame, *, policies: Sequence[str] | None = None, **paper: Unpack[Paper]) -> Figure:
     """What each policy gains over one treatment for all, and what that is made of: a stacked bar for each policy.
 
     Parameters
@@ -46,12 +45,12 @@ def benefit_parts(table: pd.DataFrame, *, policies: Sequence[str] | None = None,
     policies : sequence of str, optional
         Those to draw, however many; by default at most six, chosen by `policysim.figures.curves.telling`. The best
         treatment for each, which loses nothing, stands below them.
-    size : {"page", "column", "slide"}
-        What the figure is for.
+    **paper : Paper
+        What the figure is for: `size` of a report, or `ax`, `width_mm` and `style` of a paper (`looks.Paper`).
 
     Returns
     -------
-    Figure
+    Figure, or the axes given
         What is gained is to the right of 0, what is lost to its left; a diamond and a number are the sum.
 
     Raises
@@ -75,7 +74,7 @@ def benefit_parts(table: pd.DataFrame, *, policies: Sequence[str] | None = None,
     kept = ranked if len(ranked) <= MOST_OUTCOMES + 1 else ranked[:MOST_OUTCOMES]
     others = {} if len(kept) == len(ranked) else {OTHERS: grid.drop(columns=kept).sum(axis=1)}
     parts = grid[kept].assign(**others)
-    with canvas(size, page=(8.2, 1.7 + 0.42 * len(shown)), column=1.6 + 0.36 * len(shown)) as made:
+    with canvas(page=(8.2, 1.7 + 0.42 * len(shown)), column=1.6 + 0.36 * len(shown), **paper) as made:
         (axes,) = made.panels()
         _stack(axes, parts)
         axes.axvline(0, color=GREY, linewidth=thin(), zorder=3)
@@ -84,10 +83,10 @@ def benefit_parts(table: pd.DataFrame, *, policies: Sequence[str] | None = None,
         axes.invert_yaxis()
         list_rows(axes)
         made.head("What the benefit is made of")
-        axes.set_xlabel("\n".join(filter(None, [AXIS, undrawn(every, names)])))
+        axes.set_xlabel(made.below(AXIS, undrawn(every, names, policies)))
         made.legend(width=LEGEND_SHARE[made.narrow] * made.width, ncols=2 if made.narrow else 1)
         settle(made)
-    return made.figure
+    return made.drawn
 
 
 def gained_by_outcome(table: pd.DataFrame) -> pd.DataFrame:
@@ -138,7 +137,7 @@ PRICES = "price_bars"
 LEAST_PRICE = 0.01
 
 
-def price_bars(table: pd.DataFrame, *, size: SizeName = "page") -> Figure:
+def price_bars(table: pd.DataFrame, **paper: Unpack[Paper]) -> Figure:
     """What hiding each single feature costs at best: a bar for each, dearest first, and one for the whole record.
 
     Parameters
@@ -146,12 +145,12 @@ def price_bars(table: pd.DataFrame, *, size: SizeName = "page") -> Figure:
     table : DataFrame
         From `policysim.decision.prices.price_list`: hides, epsilon (one), loss, which is NaN for what the model does
         not use. What costs less than 1 % of the dearest is told in words.
-    size : {"page", "column", "slide"}
-        What the figure is for.
+    **paper : Paper
+        What the figure is for: `size` of a report, or `ax`, `width_mm` and `style` of a paper (`looks.Paper`).
 
     Returns
     -------
-    Figure
+    Figure, or the axes given
 
     Raises
     ------
@@ -165,7 +164,8 @@ def price_bars(table: pd.DataFrame, *, size: SizeName = "page") -> Figure:
     most = float(priced["loss"].max())
     cheap = priced["loss"] < LEAST_PRICE * most
     rows = priced[~cheap].sort_values("loss", ascending=False, kind="stable")
-    with canvas(size, page=(7.2, 1.3 + 0.3 * max(len(rows), 2)), column=1.5 + 0.3 * max(len(rows), 2)) as made:
+    more = 0.3 * max(len(rows), 2)
+    with canvas(page=(7.2, 1.3 + more), column=1.5 + more, **paper) as made:
         (axes,) = made.panels()
         for place, lost in enumerate(rows["loss"]):
             axes.barh([place], [lost], height=0.66, color=COLOURS[0])
@@ -178,6 +178,6 @@ def price_bars(table: pd.DataFrame, *, size: SizeName = "page") -> Figure:
         made.head(f"What hiding each feature costs at best, at ε = {tick(table['epsilon'].iloc[0])}")
         told = list(priced.loc[cheap, "hides"])
         note = f"Below {rounded(LEAST_PRICE * most)}: {in_a_row(told, 'and')}." if told else ""
-        axes.set_xlabel("\n".join(filter(None, ["utility lost per patient, if all else is public", note])))
+        axes.set_xlabel(made.below("utility lost per patient, if all else is public", note))
         settle(made)
-    return made.figure
+    return made.drawn

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 import pandas as pd
@@ -49,6 +49,7 @@ from policysim.figures.lettering import (
 from policysim.figures.looks import (
     GREY,
     Canvas,
+    Paper,
     as_dot,
     as_line,
     canvas,
@@ -57,9 +58,9 @@ from policysim.figures.looks import (
     list_rows,
     look_of_action,
     looks,
-    name_panel,
+    side_by_side,
+    size_of,
 )
-from policysim.question.answer import SizeName
 from policysim.question.formats import NEGLIGIBLE, percent, tick
 from policysim.question.words import ALL, in_a_row, level_name
 
@@ -94,7 +95,7 @@ class Multiples:
     edges: tuple[float, float] | None = None  # of the axis, if it does not show all intervals whole
 
 
-def loss_by_group(table: pd.DataFrame, *, policies: Sequence[str] | None = None, size: SizeName = "page") -> Figure:
+def loss_by_group(table: pd.DataFrame, *, policies: Sequence[str] | None = None, **paper: Unpack[Paper]) -> Figure:
     """The utility loss per patient of each group, a panel for each policy; the groups that lose most stand above.
 
     Parameters
@@ -105,12 +106,12 @@ def loss_by_group(table: pd.DataFrame, *, policies: Sequence[str] | None = None,
         24 groups are drawn.
     policies : sequence of str, optional
         Those to draw, however many; by default at most seven, chosen by `policysim.figures.curves.telling`.
-    size : {"page", "column", "slide"}
-        What the figure is for.
+    **paper : Paper
+        What the figure is for: `size` of a report, or `ax`, `width_mm` and `style` of a paper (`looks.Paper`).
 
     Returns
     -------
-    Figure
+    Figure, or the axes given
         The dashed line of a panel is the loss of everyone, its large dot the group that loses most.
 
     Raises
@@ -133,10 +134,10 @@ def loss_by_group(table: pd.DataFrame, *, policies: Sequence[str] | None = None,
     if flat:
         told = in_a_row([name.replace("_", " ") for name in flat], "and")
         same = f"Not drawn, as all lose what everyone loses, to within {percent(FLAT)} of the largest loss: {told}."
-    notes = ("Dashed: everyone. Large: the group that loses most.", same, undrawn(every, names))
+    notes = ("Dashed: everyone. Large: the group that loses most.", same, undrawn(every, names, policies))
     title = f"Who bears the loss, at ε = {tick(table['epsilon'].iloc[0])}"
     about = Multiples("loss", title, LOST, notes, looks(names_of(table, "policy")))
-    return _multiples(kept, names, order, about, size)
+    return _multiples(kept, names, order, about, paper)
 
 
 def flat_features(rows: pd.DataFrame) -> list[str]:
@@ -156,7 +157,7 @@ def flat_features(rows: pd.DataFrame) -> list[str]:
     return flat if len(flat) < len(apart) else []
 
 
-def forest(table: pd.DataFrame, *, policies: Sequence[str] | None = None, size: SizeName = "page") -> Figure:
+def forest(table: pd.DataFrame, *, policies: Sequence[str] | None = None, **paper: Unpack[Paper]) -> Figure:
     """What each policy gains over the best single treatment, of everyone and of each group, with 95 % intervals.
 
     Parameters
@@ -166,12 +167,12 @@ def forest(table: pd.DataFrame, *, policies: Sequence[str] | None = None, size: 
         difference_high.
     policies : sequence of str, optional
         Those to draw, however many; by default at most seven, chosen by `policysim.figures.curves.telling`.
-    size : {"page", "column", "slide"}
-        What the figure is for.
+    **paper : Paper
+        What the figure is for: `size` of a report, or `ax`, `width_mm` and `style` of a paper (`looks.Paper`).
 
     Returns
     -------
-    Figure
+    Figure, or the axes given
         A panel for each policy; the line at 0 is the best single treatment, the same reference in all of them.
 
     Raises
@@ -189,10 +190,10 @@ def forest(table: pd.DataFrame, *, policies: Sequence[str] | None = None, size: 
     order = list(dict.fromkeys(zip(rows["group"], rows["level"], strict=True)))
     axis = "mean outcome, minus that of one treatment for all"
     edges = reach(rows, "difference")
-    notes = (BAND, GOES_ON if edges else "", undrawn(every, names))
+    notes = (BAND, GOES_ON if edges else "", undrawn(every, names, policies))
     title = f"Against one treatment for all, at ε = {tick(table['epsilon'].iloc[0])}"
     about = Multiples("difference", title, axis, notes, looks(names_of(table, "policy")), edges)
-    return _multiples(rows, names, order, about, size)
+    return _multiples(rows, names, order, about, paper)
 
 
 def worst_groups(rows: pd.DataFrame) -> dict[str, tuple[str, str]]:
@@ -216,16 +217,16 @@ def _multiples(
     names: Sequence[str],
     order: Sequence[tuple[str, str]],
     about: Multiples,
-    size: SizeName,
+    paper: Paper,
 ) -> Figure:
-    colours = about.colours
-    down = -(-len(names) // ACROSS.get(size, 1))
+    colours, size = about.colours, size_of(**paper)
+    down = -(-len(names) // ACROSS[size])
     across = -(-len(names) // down)
-    left_out = len(order)
-    order = order[: MOST_ROWS // down if size == "slide" else MOST_ROWS]
-    left_out -= len(order)
     shares = {(group, level): share for group, level, share in rows[["group", "level", "share"]].to_numpy().tolist()}
-    with canvas(size, page=(9.6 if across > 2 else 7.2, 1), column=1) as made:
+    with canvas(page=(9.6 if across > 2 else 7.2, 1), column=1, **paper) as made:
+        fitting = ((made.highest - 1.5) / down - 0.62) / ROW[size][1]
+        most = MOST_ROWS // down if size == "slide" else int(min(MOST_ROWS, max(fitting, 1)))
+        left_out, order = len(order[most:]), order[:most]
         # Names with the share of the patients. Whether they need two lines is known once they are measured, and they
         # have to be for the height.
         labels = []
@@ -243,20 +244,23 @@ def _multiples(
             look = as_dot(name, colours[name])
             _panel(axes, rows[rows["policy"] == name], places, look, about)
             axes.xaxis.set_major_locator(MaxNLocator(2 if made.narrow else 4, min_n_ticks=2))
-            axes.set_title(label(name), loc="left", fontsize="medium", fontweight="bold", gid=look["gid"])
-            axes.tick_params(labelbottom=place + across >= len(names), length=0, axis="x")
+            axes.set_title(label(name), loc="left", fontsize="medium", gid=look["gid"])
+            axes.tick_params(labelbottom=bool(made.given) or place + across >= len(names), length=0, axis="x")
         if about.edges:
             panels[0].set_xlim(about.edges)
+        for axes in panels if made.given else ():
+            axes.set_xlabel(about.axis)
         panels[0].set_yticks(range(len(labels)), labels=labels, linespacing=LINE_SPACING)
         made.head(about.title)
         missing = f"{left_out} more groups are in the table, and not drawn." if left_out else ""
-        said = [about.axis, *filter(None, [*about.notes, missing])]
+        said = made.below(about.axis, *about.notes, missing).split("\n")
         font = FontProperties(size=made.font, family=rcParams["font.family"])
         words = "\n".join(wrapped(line, 0.95 * made.width, font) for line in said)
-        made.figure.supxlabel(words, x=0.01, ha="left", fontproperties=font, linespacing=LINE_SPACING)
+        if not made.given:
+            made.figure.supxlabel(words, x=0.01, ha="left", fontproperties=font, linespacing=LINE_SPACING)
         settle(made)
         _fit(made, panels, len(order))
-    return made.figure
+    return made.drawn
 
 
 def reach(rows: pd.DataFrame, column: str) -> tuple[float, float] | None:
@@ -334,7 +338,7 @@ FLOOR = 0.5
 GRID = np.linspace(0.5, 99.5, 100)
 
 
-def patient_losses(table: pd.DataFrame, *, size: SizeName = "page") -> Figure:
+def patient_losses(table: pd.DataFrame, **paper: Unpack[Paper]) -> Figure:
     """The utility that patients lose, from who loses least to who loses most, a line for each policy.
 
     Parameters
@@ -342,12 +346,12 @@ def patient_losses(table: pd.DataFrame, *, size: SizeName = "page") -> Figure:
     table : DataFrame
         From `policysim.study.example_patients.patient_losses`: policy, quantile, loss. greedy is left out: losses are
         measured against it.
-    size : {"page", "column", "slide"}
-        What the figure is for.
+    **paper : Paper
+        What the figure is for: `size` of a report, or `ax`, `width_mm` and `style` of a paper (`looks.Paper`).
 
     Returns
     -------
-    Figure
+    Figure, or the axes given
         The quantiles of the losses as steps, each at its value: patients who lose the same make a level piece. Who
         loses nothing is at the bottom.
 
@@ -365,7 +369,7 @@ def patient_losses(table: pd.DataFrame, *, size: SizeName = "page") -> Figure:
     high = float(some.max()) if len(some) else 2.0
     low = max(float(some.min()), LEAST * high) if len(some) else 1.0
     height = max(4.2, 0.19 * len(policies) + 2.2)
-    with canvas(size, page=(7.2, height), column=max(3.0, 0.31 * len(policies) + 1.2)) as made:
+    with canvas(page=(7.2, height), column=max(3.0, 0.31 * len(policies) + 1.2), **paper) as made:
         (axes,) = made.panels()
         ends: list[LineEnd] = []
         for name in policies:
@@ -384,14 +388,14 @@ def patient_losses(table: pd.DataFrame, *, size: SizeName = "page") -> Figure:
         ticks = [place for place in ticks_within(low, high) if place in axes.get_yticks()]
         axes.set_yticks([FLOOR * low, *ticks], labels=["none", *(tick(place) for place in ticks)])
         axes.set_xlim(0, 100)
-        name_panel(
+        made.name(
             axes,
             "How losses vary between patients",
             "of 100 patients, from who loses least to who loses most",
             "utility that a patient loses (log scale)",
         )
         settle(made, [EndLabels(made, axes, merged(ends, log=True), width=NAMES_SHARE * made.width)])
-    return made.figure
+    return made.drawn
 
 
 def steps(losses: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -409,13 +413,11 @@ def steps(losses: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 # The most that long names may take of the width of a panel.
 MOST_SHARE = 0.5
-# Panels side by side.
-MOST = {"page": 3, "column": 1, "slide": 3}
 COLUMNS = ["policy", "epsilon", "patient", "action", "probability"]
 
 
 def action_probabilities(
-    table: pd.DataFrame, *, actions: Sequence[str] | None = None, size: SizeName = "page"
+    table: pd.DataFrame, *, actions: Sequence[str] | None = None, **paper: Unpack[Paper]
 ) -> Figure:
     """The probability of each action over epsilon under one policy, a panel for each patient.
 
@@ -425,12 +427,12 @@ def action_probabilities(
         policy (one), epsilon, patient (in words), action, probability; rows with 0 < epsilon < inf are drawn.
     actions : sequence of str, optional
         Those to draw, however many; by default the seven that any of these patients gets with the highest probability.
-    size : {"page", "column", "slide"}
-        What the figure is for.
+    **paper : Paper
+        What the figure is for: `size` of a report, or `ax`, `width_mm` and `style` of a paper (`looks.Paper`).
 
     Returns
     -------
-    Figure
+    Figure, or the axes given
 
     Raises
     ------
@@ -449,28 +451,29 @@ def action_probabilities(
     every, drawn = names_of(rows, "action"), _drawn(rows, actions)
     patients = names_of(rows, "patient")
     # Four stand better in two rows of two.
-    across = min(MOST.get(size, 1), len(patients) if len(patients) != 4 else 2)
+    across = side_by_side(len(patients), 2 if len(patients) == 4 else 3, **paper)
     down = -(-len(patients) // across)
     with canvas(
-        size,
         page=(9.6 if across > 1 else 4.8, 0.4 + 2.5 * down),
         column=0.3 + max(1.75, 1.1 + 0.19 * len(drawn)) * down,
+        **paper,
     ) as made:
         grid = made.panels(len(patients), across, sharey=True)
+        left_out = len(drawn) < len(every) and actions is None
+        some = f"Drawn: {len(drawn)} of {len(every)} actions." if left_out else ""
         labels = [
             _patient_panel(made, axes, rows[rows["patient"] == patient], drawn, width=made.width / across)
             for axes, patient in zip(grid, patients, strict=True)
         ]
         for place, axes in enumerate(grid):
             # What has nothing below it shows its numbers.
-            bottom = place + across >= len(patients)
+            bottom = place + across >= len(patients) or bool(made.given)
             axes.tick_params(labelbottom=bottom)
-            some = f"\nDrawn: {len(drawn)} of {len(every)} actions." if len(drawn) < len(every) else ""
-            axes.set_xlabel(f"ε (log scale){some}" if bottom else "")
+            axes.set_xlabel(made.below("ε (log scale)", some) if bottom else "")
             axes.set_ylabel("" if place % across else "probability")
         made.head(f"What these patients get under {policies[0]}")
         settle(made, labels)
-    return made.figure
+    return made.drawn
 
 
 def _drawn(rows: pd.DataFrame, actions: Sequence[str] | None) -> dict[str, int]:
@@ -497,7 +500,8 @@ def _patient_panel(
     axes.set_ylim(0, 1)
     axes.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
     # So far above that signs which reach below the line of a title do not touch the markers at 100 %.
-    axes.set_title(str(rows["patient"].iloc[0]), loc="left", fontsize="medium", pad=0.9 * made.font)
+    patient = str(rows["patient"].iloc[0])
+    axes.set_title(patient, loc="left", fontsize="medium", fontweight="normal", pad=0.9 * made.font)
     # More of the width of a panel where a word of the names needs it, points.
     font = FontProperties(size=made.font, family=rcParams["font.family"])
     needed = NAME_AT * made.font + 1.01 * max(widest_word(end.name, font) for end in ends)

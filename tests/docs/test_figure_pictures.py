@@ -26,7 +26,7 @@ def script():
 def test_each_function_that_draws_has_a_picture_and_a_call_on_the_page(script):
     drawing = {
         name for name in figures.__all__
-        if inspect.isfunction(getattr(figures, name)) and "size" in inspect.signature(getattr(figures, name)).parameters
+        if callable(drawn := getattr(figures, name)) and "paper" in inspect.signature(drawn).parameters
     }  # fmt: skip
     assert drawing == set(script.FIGURES)
     assert re.findall(r"!\[[^\]]{40,}\]\(figures/(\w+)\.png\)", PAGE).__len__() == len(drawing)

@@ -1,11 +1,15 @@
-"""Figures in a column of a journal, and of hard data: words of at least 6 points, none cut off or on one another."""
+"""Figures for journals, and of hard data: widths, heights, fonts, words of at least 6 points, none cut off."""
 
+import re
+from io import BytesIO
 from itertools import combinations
 
 import numpy as np
 import pandas as pd
 import pytest
 from figure_cases import every_figure, every_size
+from matplotlib.figure import Figure
+from matplotlib.text import Text
 from svg_boxes import overlap, text_boxes, text_sizes
 
 from policysim import figures
@@ -31,6 +35,79 @@ def test_in_a_column_of_85_mm_no_words_are_below_6_points(drawn, draw, name):
     figure = drawn(draw, name, "column")
     assert figure.get_figwidth() == pytest.approx(COLUMN)
     assert wrong(figure) == ([], [], [])
+
+
+def fonts(figure):
+    """The kinds of fonts in a PDF as a user saves it, outside any style."""
+    file = BytesIO()
+    figure.savefig(file, format="pdf")
+    return set(re.findall(rb"/Subtype /(Type\d|TrueType|CIDFontType\d)", file.getvalue()))
+
+
+@pytest.mark.parametrize("width", [89, 183])
+@every_figure
+def test_in_the_style_of_nature_each_figure_has_its_width_height_and_letters(request, draw, name, width):
+    figure = draw(request.getfixturevalue(name), style="nature", width_mm=width)
+    wide, high = 25.4 * figure.get_size_inches()
+    assert wide == pytest.approx(width) and high <= 170 + 1e-9
+    assert wrong(figure) == ([], [], [])
+    assert max(size for _, size in text_sizes(figures.to_svg(figure))) <= 7
+    words = [text for text in figure.findobj(Text) if text.get_text()]
+    assert {text.get_fontweight() for text in words} <= {"normal", 400}
+    assert figure.get_suptitle() == ""
+    assert not any("rawn" in text.get_text() or "ands:" in text.get_text() for text in words)
+    letters = [axes.get_title(loc="left")[:1] for axes in figure.axes]
+    assert letters == (list("abcdefghij")[: len(letters)] if len(letters) > 1 else [""])
+
+
+def test_a_pdf_that_a_user_saves_has_truetype_fonts_alone(comparison):
+    figure = figures.frontier(comparison, policies=["exponential"], width_mm=120)
+    assert fonts(figure) == {b"Type0", b"CIDFontType2"} or fonts(figure) == {b"Type42"}
+    own = Figure(figsize=(7, 5), layout="constrained")
+    assert figures.frontier(comparison, policies=["exponential"], ax=(axes := own.subplots())) is axes
+    assert b"Type3" not in fonts(own)
+
+
+def test_on_axes_that_are_given_nothing_overlaps_and_others_stay_as_they_are(comparison, losses):
+    figure = Figure(figsize=(183 / 25.4, 170 / 25.4), layout="constrained")
+    loss, deaths, others, untouched = figure.subplots(2, 2).flat
+    untouched.axis("off")  # its own numbers would touch at the corner
+    names = ["best-fixed", "exponential", "optimal"]
+    drawn = figures.frontier(comparison, policies=names, ax=[loss, deaths], style="nature")
+    assert list(drawn) == [loss, deaths]
+    assert figures.patient_losses(losses, ax=others, style="nature") is others
+    assert wrong(figure) == ([], [], [])
+    assert not untouched.get_lines() and figure.get_layout_engine() is not None
+    assert [line.get_label() for line in deaths.get_lines() if line.get_label()[0] != "_"] != []
+    alone = Figure().subplots()
+    assert figures.frontier(comparison, policies=names, ax=alone) is alone
+    assert len(alone.get_figure().axes) == 1
+
+
+@pytest.mark.parametrize(
+    ("paper", "message"),
+    [
+        ({"width_mm": 30}, "width_mm must be from 60 to 210 in style 'report', got 30"),
+        ({"width_mm": 200, "style": "nature"}, "width_mm must be from 60 to 183 in style 'nature', got 200"),
+        ({"style": "science"}, "style must be one of report, nature, got style='science'"),
+        ({"size": "slide", "style": "nature"}, "is for a paper: give ax or width_mm with it, not size='slide'"),
+        ({"size": "slide", "width_mm": 89}, "give one of size, ax and width_mm"),
+        ({"ax": list(Figure().subplots(1, 3))}, "ax must hold 2 axes, one for each panel, got 3"),
+    ],
+)
+def test_what_no_figure_can_be_is_refused_in_one_line(comparison, paper, message):
+    with pytest.raises(ValueError, match=message):
+        figures.frontier(comparison, **paper)
+
+
+def test_what_was_asked_for_is_all_that_is_drawn_without_remarks(at_one, parts, course):
+    for draw, table in (
+        (figures.loss_by_group, at_one),
+        (figures.benefit_parts, parts),
+        (figures.value_over_days, course),
+    ):
+        figure = draw(table, policies=["exponential"])
+        assert not any("rawn:" in text.get_text() for text in figure.findobj(Text))
 
 
 def test_words_that_are_too_small_would_be_found(comparison):
