@@ -36,8 +36,10 @@ def work(steps):
     return time.perf_counter() - start
 """
 FIRST = """
-import sys
-sys.path[0] = "BENCHMARKS"  # and not the current folder, which may hold today's environments
+import os, sys
+# Not the current folder and others that may hold today's environments.
+others = ["", *os.environ.get("PYTHONPATH", "").split(os.pathsep)]
+sys.path[:] = ["BENCHMARKS", *(path for path in sys.path if path not in others)]
 from environment import single, vector
 ID, works = "policysim/Treatment-v0", {}
 def work(n):
@@ -88,9 +90,12 @@ def single(env_id: str, **arguments: object) -> Callable[[], float]:
 def in_treatment() -> float:
     """The share of steps of Disabled that treat somebody: the others' stays have ended."""
     env = gymnasium.make_vec(TREATMENT, num_envs=10_000, horizon=DAYS, autoreset_mode="Disabled")
-    actions = np.random.default_rng(0).integers(4, size=(DAYS, 10_000))
     env.reset(seed=0)
-    return float(np.mean([env.step(row)[4].get("_outcome", np.zeros(10_000)).mean() for row in actions]))
+    over, idle = np.zeros(10_000, dtype=bool), []
+    for row in np.random.default_rng(0).integers(4, size=(DAYS, 10_000)):
+        idle.append(over.mean())
+        over = env.step(row)[2]
+    return 1 - float(np.mean(idle))
 
 
 def tables(folder: Path) -> list[str]:
@@ -98,7 +103,7 @@ def tables(folder: Path) -> list[str]:
     told = [f"Stays of up to {DAYS} days; of the steps of Disabled, {in_treatment():.0%} treat somebody."]
     here = Path(__file__).resolve().parent
     peers: dict[str, Peer] = {}
-    source = f"policysim @ git+file://{here.parent}@{BEFORE}"
+    source = f"git+file://{here.parent}@{BEFORE}"
     for name, wanted, program in (
         ("Treatment-v0", [source], FIRST.replace("BENCHMARKS", str(here))),
         ("icu-sepsis", ["icu-sepsis"], ICU_SEPSIS),
