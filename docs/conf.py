@@ -1,10 +1,13 @@
 """The site: `make docs`, into docs/_build."""
 
 import inspect
+import json
 import re
 import tomllib
 from pathlib import Path
 
+from docutils import nodes
+from myst_parser.parsers.sphinx_ import MystParser
 from sphinx.application import Sphinx
 
 from envs.treatment import TreatmentEnv
@@ -51,6 +54,25 @@ def as_plain_text(lines: list[str]) -> None:
             lines[number] = "".join(parts)
 
 
+class NotebookParser(MystParser):  # type: ignore[misc]  # the package has no types
+    """A notebook as a page: its words, its code, and what that prints."""
+
+    supported = ("notebook",)
+
+    def parse(self, inputstring: str, document: nodes.document) -> None:
+        """Parse the Markdown that says the same."""
+        parts = []
+        for cell in json.loads(inputstring)["cells"]:
+            text = "".join(cell["source"])
+            parts.append(text if cell["cell_type"] == "markdown" else f"```python\n{text}\n```")
+            for output in cell.get("outputs", []):
+                printed = "".join(output["text"] if "text" in output else output["data"]["text/plain"])
+                parts.append(f"```text\n{printed.rstrip()}\n```")
+        super().parse("\n\n".join(parts), document)
+
+
 def setup(app: Sphinx) -> None:
-    """Before napoleon looks at them."""
+    """Notebooks are pages; docstrings are read before napoleon looks at them."""
+    app.add_source_suffix(".ipynb", "notebook")
+    app.add_source_parser(NotebookParser)
     app.connect("autodoc-process-docstring", lambda *given: as_plain_text(given[-1]), priority=100)

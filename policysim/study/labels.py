@@ -59,8 +59,10 @@ class Labels:
     def of(cls, problem: DecisionProblem, name: str = "problem", title: str = "A problem of one's own") -> Labels:
         """Those of a problem about which nothing else is known: the names that it has."""
         hidden = problem.records.names
-        if isinstance(problem.records, RecordSpace) and isinstance(problem.adjacency, Sensitive):
-            hidden = tuple(hidden[axis] for axis in problem.adjacency.axes)
+        if isinstance(problem.adjacency, Sensitive):
+            levels = tuple(len(problem.records.groups(feature)[1]) for feature in hidden)
+            # Those of a table may be other features than the axes of its records.
+            hidden = tuple(hidden[axis] for axis in problem.adjacency.axes) if levels == problem.adjacency.shape else ()
         return cls(
             name,
             title,
