@@ -24,7 +24,7 @@ GROWN, PAIR, ADDED, PIECES = 1.25, 2, 6, 24
 # share of what there is to gain: finer of so few states.
 STEPS, GAP = 18, 1e-3
 FEW_STATES, FINE_PIECES, FINE_STEPS, FINE_GAP = 1000, 64, 100, 2e-4
-# Of so many courses of the least weights one goes, where there are too many.
+# Of so many courses of the least weights one goes, where there are too many: of all of them, of few states.
 LIGHTEST = 8
 # So many steps that gain less than this share end the search of weights.
 PATIENCE = 10
@@ -110,7 +110,7 @@ class TreeSearch:
         # stand in for each other only one may go.
         fewer = dict.fromkeys(kept, 1)
         while len(fewer) > self.most:
-            lightest = sorted(fewer, key=lambda course: kept[course])[:LIGHTEST]
+            lightest = sorted(fewer, key=lambda course: kept[course])[: None if self.fine else LIGHTEST]
             left = [{course: 1 for course in fewer if course != out} for out in lightest]
             fewer = max(left, key=self.value)
         if self.fine:

@@ -99,5 +99,6 @@ def test_the_reference_has_every_public_name_and_the_site_every_page():
     assert described | {"figures", "local"} == set(ps.__all__)
     index = (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
     listed = set(re.findall(r"^([\w-]+)$", index, flags=re.MULTILINE))
-    assert {path.stem for path in (ROOT / "docs").glob("*.md")} - {"index"} == listed
+    pages = [*(ROOT / "docs").glob("*.md"), *(ROOT / "docs").glob("*.ipynb")]
+    assert {path.stem for path in pages} - {"index"} == listed
     assert set(HOW_TOS) <= listed

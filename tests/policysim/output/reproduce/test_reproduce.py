@@ -279,7 +279,7 @@ def test_a_built_in_study_can_be_run_again_wherever_its_report_went(run, tmp_pat
     code, out, err = run("reproduce", folder / "manifest.json")
     assert (code, err) == (0, "")
     # The page shows the study's name, which is not that of the folder.
-    assert "The same bytes: report.html and 4 figure files." in out
+    assert "The same bytes: report.html and 6 figure files." in out
     names = [path.relative_to(folder).as_posix() for path in sorted(folder.rglob("*.csv"))]
     assert len(names) > 1
     assert f"in {len(names)} files agree" in out
@@ -368,7 +368,7 @@ def test_a_course_of_days_is_run_again_with_its_budget(run, course):
     code, out, _ = run("reproduce", course / "manifest.json")
     assert code == 0
     assert "horizon 2; total_epsilons 3; delta 1e-06; length_public false." in " ".join(out.split())
-    assert "The same bytes: report.html and 4 figure files." in out
+    assert "The same bytes: report.html and 6 figure files." in out
 
 
 @pytest.mark.parametrize(
@@ -398,7 +398,7 @@ def test_the_answer_of_a_course_is_its_six_lines(course):
     (most,) = overall["most_kept"].unique()
     assert len(manifest["answer"]) == 6
     assert f"keeps more than {math.ceil(100 * most)}\u00a0% of the benefit" in manifest["answer"][-1]
-    assert manifest["headline"]["finding"].startswith("At a total ε = 3 over 2 days, ")
+    assert manifest["headline"]["finding"].startswith("At a total ε = 3 over 2 days (guesses right at most ")
 
 
 def test_a_study_that_gives_other_numbers_is_told_with_its_reason(run, course, tmp_path):
