@@ -279,7 +279,7 @@ def test_a_built_in_study_can_be_run_again_wherever_its_report_went(run, tmp_pat
     code, out, err = run("reproduce", folder / "manifest.json")
     assert (code, err) == (0, "")
     # The page shows the study's name, which is not that of the folder.
-    assert "The same bytes: report.html and 6 figure files." in out
+    assert "The same bytes: report.html and 4 figure files." in out
     names = [path.relative_to(folder).as_posix() for path in sorted(folder.rglob("*.csv"))]
     assert len(names) > 1
     assert f"in {len(names)} files agree" in out
