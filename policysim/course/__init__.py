@@ -10,7 +10,7 @@ schedules          the same action for everybody in a public class, changing by 
 once               one private choice of a schedule
 course_tree        trees of published courses with weights: what mass is worth in them, and the prices of mass
 tree_weights       the best weights by cutting planes, and what no weights exceed; tree_search: which courses
-plan_tree          the mechanism that reacts within a tree; published_courses: what it publishes, as tables
+plan_tree          the mechanism that reacts within a tree
 course_proof       proofs of what no mechanism for a course exceeds, in rational numbers
 course_evaluation  what a policy is worth over days, exactly
 private_planner    a policy under its own continuation, and where to spend a total

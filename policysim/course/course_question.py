@@ -15,7 +15,7 @@ from policies.exponential import Exponential
 from policies.optimal.optimum import OptimalRobust, OptimalSafe, catalogue_name, daily_name
 from policies.reference import Greedy
 from policysim.course.course_answer import course_tables
-from policysim.course.days import DaysQuestion, compare_days, ways
+from policysim.course.days import COURSES, DaysQuestion, compare_days, ways
 from policysim.course.process import NotEnoughMemoryError
 from policysim.course.treatment_course import public_over_days
 from policysim.question.answer import Answer, Drawing, SizeName
@@ -23,6 +23,7 @@ from policysim.question.formats import achieved, days, digits_of, not_above, per
 from policysim.question.protocol import ONLY_WHERE_COUNTED, Progress, StudyQuestion, UsageError
 from policysim.question.words import ALL, PLAN_ONCE, PLAN_TREE
 from policysim.study.declared import OPTIONS, ScenarioStudy, Study, require_scenario
+from policysim.study.labels import level_in_words
 from policysim.study.study_problem import build_problem
 from policysim.study.sweep import usable_policies
 
@@ -91,12 +92,12 @@ class CourseQuestion(StudyQuestion):
         )
         return cls(chosen, days, named="all" not in policies)
 
-    def recalled(self, folder: Path) -> Self:
+    def with_work_of(self, folder: Path) -> Self:
         """With the courses of the report in a folder: what they are worth, and what they reveal, is computed anew."""
         path = folder / COURSES_FILE
         try:
-            known = pd.read_csv(path) if path.stat().st_size <= MOST_BYTES else None
-        except (OSError, ValueError):
+            known = pd.read_csv(path, dtype=COURSES) if path.stat().st_size <= MOST_BYTES else None
+        except (OSError, ValueError):  # none, or somebody else's
             known = None
         return replace(self, known=known)
 
@@ -196,11 +197,17 @@ def _published(study: ScenarioStudy, table: pd.DataFrame) -> list[Drawing]:
     titles = {
         f"p_{name}": f"p_{treatments[name].title if name in treatments else name}" for name in study.scenario.actions
     }
+    # Levels in words name their feature.
+    some = table["group"] != ALL
+    pairs = zip(table.loc[some, "group"], table.loc[some, "level"], strict=True)
+    shown = table.rename(columns=titles)
+    shown.loc[some, "level"] = [level_in_words(study.space, group, str(level)) for group, level in pairs]
+    shown.loc[some, "group"] = ""
 
     def draw(size: SizeName) -> Figure:
         from policysim import figures  # noqa: PLC0415
 
-        return figures.published_over_days(table.rename(columns=titles), size=size)
+        return figures.published_over_days(shown, size=size)
 
     everyone = table[table["group"] == ALL].set_index("day")[list(titles)]
     told = [

@@ -17,18 +17,16 @@ from policies.catalogue import CATALOGUE, make_policy
 from policies.optimal.optimum import Optimal
 from policies.policy import Policy
 from policies.privacy_loss import privacy_loss_of_logs
-from policies.problem import DecisionProblem
 from policysim.course.course_columns import COLUMNS_OF_LIMITS, CourseEvaluation, References
 from policysim.course.course_comparison import on_best_values, references_of, within_totals
 from policysim.course.course_evaluation import CourseResult, ProcessEvaluator
 from policysim.course.course_limit import RATIONALS, ProvenLimit, first_day_limit, limit_of_first_days
-from policysim.course.once import SCHEDULES
+from policysim.course.once import MOST_SCHEDULES, SCHEDULES
 from policysim.course.plan_tree import TreePlan, best_tree
 from policysim.course.planning import optimal_course
 from policysim.course.private_planner import PrivatePlanner
-from policysim.course.published_courses import courses_of, published_by_day, weights_of
-from policysim.course.schedules import ClassSchedules
-from policysim.course.treatment_course import build_course
+from policysim.course.schedules import ClassSchedules, DayAction, Schedule, Schedules
+from policysim.course.treatment_course import TreatmentCourse, build_course
 from policysim.question.protocol import SILENT, Progress
 from policysim.question.words import ALL, PLAN_ONCE, PLAN_TREE
 from policysim.question.words import BEST_SCHEDULE as SCHEDULE
@@ -41,6 +39,11 @@ ONCE, TREE, DAILY = PLAN_ONCE, PLAN_TREE, "day by day"
 EQUAL = 1e-9
 # The work that bounds what hides the course, beside that which is named by a policy or a total.
 LIMIT = "limit"
+# Between the treatments of a course.
+THEN = " > "
+# More parts than a search ever ends with are not read back: each is a piece of work for all states.
+MOST_PARTS = 128
+COURSES = {"horizon": int, "total_epsilon": float, "class": int, "course": str, "least": float, "parts": float}
 # How many horizons are compared: one day, the whole course, and between them in equal ratios.
 N_HORIZONS = 4
 
@@ -150,25 +153,52 @@ def compare_days(
     }
 
 
-def _at_horizon(
-    study: ScenarioStudy, question: DaysQuestion, horizon: int, progress: Progress, known: pd.DataFrame | None
-) -> dict[str, pd.DataFrame]:
-    totals, templates = question.totals, [make_policy(name) for name in study.policies]
+@dataclass(frozen=True, eq=False)
+class _Stay:
+    """One horizon: the process, who evaluates on it, and what all mechanisms start from.
+
+    Attributes
+    ----------
+    process : TreatmentCourse
+    evaluator : ProcessEvaluator
+    references : References
+    limits : mapping of float to ProvenLimit
+        What no mechanism exceeds, by total.
+    plain : mapping of Policy to CourseResult
+        The policies that take no epsilon.
+    family, reacting : ClassSchedules
+        The schedules that change every day; those of a tree, which holds its actions where there are many days.
+    by_day : tuple
+        The best schedule.
+    schedules, starts : list of lists of tuple of int
+        Of each class, the public schedules of `family`, and of `reacting`.
+    """
+
+    process: TreatmentCourse
+    evaluator: ProcessEvaluator
+    references: References
+    limits: dict[float, ProvenLimit]
+    plain: Mapping[Policy, CourseResult]
+    family: ClassSchedules
+    reacting: ClassSchedules
+    by_day: tuple[DayAction, ...]
+    schedules: Sequence[Sequence[Schedule]]
+    starts: Sequence[Sequence[Schedule]]
+
+
+def _stay(study: ScenarioStudy, question: DaysQuestion, horizon: int, templates: Sequence[Policy]) -> _Stay:
+    """What is the same for all mechanisms at a horizon."""
     process = build_course(study, horizon, length_public=question.length_public)
     # Of merged records if that is the same for all policies that are compared (`policies.distinct`).
     if all(type(template) in CATALOGUE.built_in.values() and template.row_wise for template in templates):
         process = process.merged()
-    course = optimal_course(process)
+    course, totals = optimal_course(process), question.totals
     evaluator = ProcessEvaluator(process, course, study.by)
-    family = ClassSchedules.of(process, held=1)
+    family, reacting = ClassSchedules.of(process, held=1), ClassSchedules.of(process)
     with ThreadPoolExecutor(N_THREADS) as pool:
         searched = pool.submit(family.best)
         proved = [pool.submit(first_day_limit, course, process.initial, total, question.delta) for total in totals]
     first = searched.result()
-    limits = {
-        total: ProvenLimit(limit.result(), RATIONALS, "first state")
-        for total, limit in zip(totals, proved, strict=True)
-    }
     references = references_of(evaluator, course)
     plain = {
         template: on_best_values(template, evaluator, course, references)
@@ -177,15 +207,35 @@ def _at_horizon(
     }
     # The Q-values of all days under the best policy, which nothing looks at any more.
     del course
-    schedules, by_day = family.found(first, SCHEDULES, totals), family.by_day(first)
-    # A tree of many days holds its actions.
-    reacting, starts = ClassSchedules.of(process), schedules
-    if reacting.families[0].held != family.families[0].held:
-        starts = reacting.found(reacting.best(), SCHEDULES, totals)
-    planner = PrivatePlanner(evaluator, by_day)
+    schedules = family.found(first, SCHEDULES, totals)
+    same = reacting.families[0].held == family.families[0].held
+    limits = {
+        total: ProvenLimit(limit.result(), RATIONALS, "first state")
+        for total, limit in zip(totals, proved, strict=True)
+    }
+    return _Stay(
+        process=process,
+        evaluator=evaluator,
+        references=references,
+        limits=limits,
+        plain=plain,
+        family=family,
+        reacting=reacting,
+        by_day=family.by_day(first),
+        schedules=schedules,
+        starts=schedules if same else reacting.found(reacting.best(), SCHEDULES, totals),
+    )
+
+
+def _at_horizon(
+    study: ScenarioStudy, question: DaysQuestion, horizon: int, progress: Progress, known: pd.DataFrame | None
+) -> dict[str, pd.DataFrame]:
+    totals, templates = question.totals, [make_policy(name) for name in study.policies]
+    stay, stated = _stay(study, question, horizon, templates), question.stated(study.epsilon)
+    planner = PrivatePlanner(stay.evaluator, stay.by_day)
     progress.advance(horizon)
 
-    def counted(evaluations: Iterable[CourseEvaluation]) -> list[CourseEvaluation]:
+    def told(evaluations: Iterable[CourseEvaluation]) -> list[CourseEvaluation]:
         found = []
         for each in evaluations:
             found.append(each)
@@ -193,65 +243,57 @@ def _at_horizon(
         return found
 
     def daily(template: Policy) -> list[CourseEvaluation]:
-        result, delta = plain.get(template), question.delta
-        return counted(within_totals(template, result, planner, totals=totals, delta=delta, references=references))
+        common: dict[str, Any] = {"totals": totals, "delta": question.delta, "references": stay.references}
+        return told(within_totals(template, stay.plain.get(template), planner, **common))
 
     def tree(total: float) -> TreePlan:
-        weights = [weights_of(known, own, horizon, total, kind) for kind, own in enumerate(reacting.families)]
-        limit = limits[total].value
-        plan = best_tree(reacting, starts, epsilon=total, courses=SCHEDULES, limit=limit, weights=weights)
+        weights = [weights_of(known, own, horizon, total, kind) for kind, own in enumerate(stay.reacting.families)]
+        limit = stay.limits[total].value
+        plan = best_tree(stay.reacting, stay.starts, epsilon=total, courses=SCHEDULES, limit=limit, weights=weights)
         progress.advance(horizon)
         return plan
 
-    stated = question.stated(study.epsilon)
     # What takes longest begins first: the trees of large totals, and then what looks at a prior.
     work: dict[Hashable, Callable[[], Any]] = {total: partial(tree, total) for total in reversed(totals)}
     if horizon == question.horizon > 1 and question.delta == 0 and stated < math.inf:
-        work[LIMIT] = partial(limit_of_first_days, process, stated, 2)
-    work |= {
-        template: partial(daily, template)
-        for template in sorted(templates, key=lambda template: not template.uses_prior)
-    }
-    work[ONCE] = lambda: counted(_once(evaluator, family.problem(schedules), totals, references))
+        work[LIMIT] = partial(limit_of_first_days, stay.process, stated, 2)
+    slowest_first = sorted(templates, key=lambda template: not template.uses_prior)
+    work |= {template: partial(daily, template) for template in slowest_first}
+    work[ONCE] = lambda: told(_once(stay, totals))
     done: dict[Hashable, Any] = evaluate_each(work, lambda name: work[name](), SILENT)
     if LIMIT in done:
-        limits[stated] = min(limits[stated], done[LIMIT], key=lambda limit: limit.value)
+        stay.limits[stated] = min(stay.limits[stated], done[LIMIT], key=lambda limit: limit.value)
     plans: dict[float, TreePlan] = {total: done[total] for total in totals}
-    result = evaluator.of_schedule(by_day)
-    for_all = CourseEvaluation(SCHEDULE, 0.0, result, references, "private", None, 0.0, "exact-losses")
-    in_order = [replace(for_all, total=total) for total in totals]
-    in_order += [*done[ONCE], *_trees(evaluator, plans, done[ONCE])]
+    in_order = [*_for_all(stay, totals), *done[ONCE], *_trees(stay.evaluator, plans, done[ONCE])]
     in_order += chain.from_iterable(done[template] for template in templates)
-    bounded = (replace(each, limit=limits[each.total]) for each in in_order if each.total is not None)
+    bounded = (replace(each, limit=stay.limits[each.total]) for each in in_order if each.total is not None)
+    # Where stays end by themselves, it is not known who is still there on a day.
+    public = question.length_public
     return {
         "comparison": tabulate(bounded, COLUMNS_OF_LIMITS),
         "courses": pd.concat([courses_of(plans[total], horizon, total) for total in totals], ignore_index=True),
-        "published": _published(study, question, plans[stated], evaluator),
+        "published": pd.DataFrame() if public else published_by_day(plans[stated], stay.evaluator, study.space.names),
     }
 
 
-def _published(
-    study: ScenarioStudy, question: DaysQuestion, plan: TreePlan, evaluator: ProcessEvaluator
-) -> pd.DataFrame:
-    """What a tree gives on each day, by all features of the first record; nothing where stays end by themselves."""
-    if question.length_public:
-        return pd.DataFrame()
-    return published_by_day(plan, evaluator, study.space.names)
+def _for_all(stay: _Stay, totals: Sequence[float]) -> Iterator[CourseEvaluation]:
+    """One schedule for all, the same at each total."""
+    result = stay.evaluator.of_schedule(stay.by_day)
+    for total in totals:
+        yield CourseEvaluation(SCHEDULE, 0.0, result, stay.references, "private", total, 0.0, "exact-losses")
 
 
-def _once(
-    evaluator: ProcessEvaluator, problem: DecisionProblem, totals: tuple[float, ...], references: References
-) -> Iterator[CourseEvaluation]:
+def _once(stay: _Stay, totals: Sequence[float]) -> Iterator[CourseEvaluation]:
     """One private choice of a schedule at each total: the optimum among the same public schedules at all of them."""
-    best: CourseResult | None = None
+    problem, best = stay.family.problem(stay.schedules), None
     for total in totals:
         logs, chances = make_policy(Optimal.name, epsilon=total).tables(problem)
         counted = [np.einsum("nm,nm->n", chances, table) for table in (problem.utilities, *problem.outcomes.values())]
-        found = evaluator.result(counted, [privacy_loss_of_logs(logs, problem.adjacency).epsilon])
+        found = stay.evaluator.result(counted, [privacy_loss_of_logs(logs, problem.adjacency).epsilon])
         # What a smaller total allows, this one does: the value falls by no rounding either.
         best = found if best is None or found.value[0] >= best.value[0] else best
         spent = min(total, *best.spent)  # above the total by the rounding of a logarithm
-        yield CourseEvaluation(ONCE, total, best, references, "private", total, spent, "one-choice")
+        yield CourseEvaluation(ONCE, total, best, stay.references, "private", total, spent, "one-choice")
 
 
 def _trees(
@@ -265,6 +307,67 @@ def _trees(
         best = max(found, choice.result, best, key=lambda result: float(result.value[0]))
         spent = min(total, *best.spent)
         yield CourseEvaluation(TREE, total, best, choice.references, "private", total, spent, "tree")
+
+
+def courses_of(plan: TreePlan, horizon: int, total: float) -> pd.DataFrame:
+    """The courses that may be published: the table "courses" of `policysim.course.days.compare_days`."""
+    actions = plan.family.process.actions
+    rows = [
+        (
+            horizon,
+            total,
+            kind,
+            THEN.join(actions[action] for action in course),
+            tree.unit * tree.q * weight,
+            math.nan if tree.first is not None else weight,
+        )
+        for kind, tree in enumerate(plan.trees)
+        for course, weight, _, _ in sorted(tree.leaves())
+    ]
+    return pd.DataFrame(rows, columns=list(COURSES)).astype(COURSES)
+
+
+def weights_of(
+    table: pd.DataFrame | None, family: Schedules, horizon: int, total: float, kind: int
+) -> Mapping[Schedule, int] | None:
+    """The courses of a class with whole weights, from such a table: none of one choice, None if it cannot be used."""
+    if table is None or list(table.columns) != list(COURSES):
+        return None
+    of_total = np.isclose(table["total_epsilon"], total, rtol=1e-6) if math.isfinite(total) else False
+    rows = table[(table["horizon"] == horizon) & of_total & (table["class"] == kind)]
+    codes = {name: place for place, name in enumerate(family.process.actions)}
+    courses = [tuple(codes.get(name, -1) for name in str(course).split(THEN)) for course in rows["course"]]
+    parts = rows["parts"].to_numpy()
+    if len(parts) and np.isnan(parts).all():
+        return {}
+    usable = (
+        1 <= len(courses) == len(set(courses)) <= MOST_SCHEDULES
+        and all(len(course) == len(family.held) and set(course) <= set(family.open) for course in courses)
+        and bool((parts >= 1).all() and (parts == np.rint(parts)).all() and parts.sum() <= MOST_PARTS)
+    )
+    return dict(zip(courses, map(int, parts), strict=True)) if usable else None
+
+
+def published_by_day(plan: TreePlan, evaluator: ProcessEvaluator, features: Sequence[str]) -> pd.DataFrame:
+    """What is given on each day, to everyone and by features of the first record: the table "published"."""
+    actions, chances = plan.family.process.actions, []
+    for states, own, tree in zip(plan.family.states, plan.family.families, plan.trees, strict=True):
+        for course, chance in tree.chances(own).items():
+            everybody = np.zeros(len(plan.classes))
+            everybody[states] = chance
+            chances.append((own.expanded([course])[0].tolist(), everybody))
+    rows = []
+    for place, groups in enumerate(evaluator.grouped([name] if name else []) for name in ("", *features)):
+        shares = np.zeros((plan.horizon, len(actions), len(groups)))
+        for course, chance in chances:
+            shares[np.arange(plan.horizon), course] += evaluator.means(chance, groups)
+        # Everyone is told of once.
+        for member, group in list(enumerate(groups))[min(place, 1) :]:
+            rows += [
+                (group.feature, group.level, group.share, day, *of_day[:, member])
+                for day, of_day in enumerate(shares, start=1)
+            ]
+    return pd.DataFrame(rows, columns=["group", "level", "share", "day", *(f"p_{name}" for name in actions)])
 
 
 def ways(table: pd.DataFrame) -> pd.DataFrame:

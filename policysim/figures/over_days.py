@@ -217,7 +217,7 @@ def published_over_days(table: pd.DataFrame, **paper: Unpack[Paper]) -> Figure:
     apart = sorted((group for group in by_group if distance[group] > VISIBLE), key=lambda group: -distance[group])
     panels = [
         ("everyone", everyone),
-        *((" ".join(map(str, group)), by_group[group]) for group in apart[: MOST_GROUPS - 1]),
+        *((" ".join(filter(None, group)), by_group[group]) for group in apart[: MOST_GROUPS - 1]),
     ]
     given = [name for name in chances if any((each[name] > 0).any() for _, each in panels)]
     across = side_by_side(len(panels), 3, **paper)

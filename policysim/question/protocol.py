@@ -119,7 +119,7 @@ class StudyQuestion(Question):
         name: str = self.study.name
         return name
 
-    def recalled(self, folder: Path) -> Self:
+    def with_work_of(self, folder: Path) -> Self:
         """The same question, which may take what was searched for from a report: it is computed, not believed."""
         return self
 

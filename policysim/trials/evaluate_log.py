@@ -95,7 +95,8 @@ def evaluate_log(
         Whose contraindications the policy must keep to. What they read must be columns of the log.
     outcome_model : str
         "linear" (ridge regression for each action), "logistic" (for rewards of 0 and 1), "gradient-boosting",
-        "constant" (a mean for each action), or "chosen" among these by held-out rows, shrunk to the means.
+        "constant" (a mean for each action), "stacked" (regressions and small trees, weighted by held-out rows), or
+        "chosen": the means, or a regression that held-out rows shrink to them.
     folds : int
         The outcome model of each of this many parts is fitted on the others. By default 5, and 20 for "dm", whose
         standard error is made from them and is as rough as they are few; fewer if there are fewer rows.

@@ -10,9 +10,9 @@ from small_studies import SCENARIO, write_small_study
 import policysim as ps
 from policysim.cli.main import main
 from policysim.course.course_evaluation import ProcessEvaluator
+from policysim.course.days import MOST_PARTS, courses_of, published_by_day, weights_of
 from policysim.course.plan_tree import best_tree
 from policysim.course.planning import optimal_course
-from policysim.course.published_courses import MOST_PARTS, courses_of, published_by_day, weights_of
 from policysim.course.schedules import ClassSchedules
 from policysim.course.tree_search import TreeSearch
 
@@ -125,6 +125,10 @@ def test_a_report_is_reproduced_without_another_search_and_believes_no_courses(t
     monkeypatch.setattr(TreeSearch, "weights", lambda self, start: searches.append(self) or search(self, start))
     assert main(["reproduce", str(out / "manifest.json")]) == 0
     assert searches == []
+    # What is no table of courses is not used.
+    courses.assign(parts="many").to_csv(out / "courses.csv", index=False)
+    assert main(["reproduce", str(out / "manifest.json")]) == 4
+    assert searches
     # Somebody else's courses: what comes of them is computed, and is not what the report says.
     courses.assign(course=courses["course"].iloc[::-1].to_numpy()).to_csv(out / "courses.csv", index=False)
     assert main(["reproduce", str(out / "manifest.json")]) == 4
