@@ -306,7 +306,13 @@ Treated: TypeAlias = tuple[IntArray, IntArray, FloatArray]
 # Parts of the rows that the stack of one fold is weighted by, and the steps of its weights.
 HELD_OUT, STEPS = 3, 200
 # By hessians, not by rows: equal patients are one row with a weight.
-SMALL_TREES = {"max_iter": 40, "max_leaf_nodes": 8, "min_samples_leaf": 1, "l2_regularization": 5.0, "random_state": 0}
+CLASSIFYING_TREES = {
+    "max_iter": 40,
+    "max_leaf_nodes": 8,
+    "min_samples_leaf": 1,
+    "l2_regularization": 5.0,
+    "random_state": 0,
+}
 
 
 def _stack(covariates: FloatArray, treated: Treated, wanted: FloatArray, n_actions: int) -> FloatArray:
@@ -337,7 +343,7 @@ def _learners() -> list[Any]:
         from sklearn.linear_model import LogisticRegression  # noqa: PLC0415
 
     logistic = LogisticRegression(max_iter=10_000)
-    return [logistic, logistic, HistGradientBoostingClassifier(**SMALL_TREES)]
+    return [logistic, logistic, HistGradientBoostingClassifier(**CLASSIFYING_TREES)]
 
 
 def _fitted(place: int, covariates: FloatArray, treated: Treated, wanted: FloatArray, n_actions: int) -> FloatArray:
