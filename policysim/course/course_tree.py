@@ -283,20 +283,23 @@ def charged(family: Schedules, root: Node, mass: FloatArray, q: float, *, wanted
 
 def _charge(family: Schedules, node: Node, branch: Branch, q: float, *, wanted: bool) -> None:
     """Set the charge of a branch and the mass of its child."""
-    slopes, last, branch.charge = branch.slopes, len(branch.slopes) - 1, 0.0
-    entering = np.zeros(slopes.shape)
+    slopes = branch.slopes
     slack = SAME * float(np.abs(slopes).max())
-    for prices, mass in zip(node.slopes, node.mass, strict=True):
-        some = np.flatnonzero((mass > 0) & (slopes[0] >= prices - slack) if wanted else mass)
-        price, there = prices[some], slopes[:, some]
-        place = (there >= price).sum(axis=0)
-        above, below = np.maximum(place - 1, 0), np.minimum(place, last)
-        columns = np.arange(len(some))
-        high, low = there[above, columns], there[below, columns]
-        share = np.divide(price - low, high - low, out=np.ones_like(price), where=high > low).clip(0.0, 1.0)
-        branch.charge += float(mass[some] @ gains(share * high + (1 - share) * low - price, q))
-        entering[above, some] += share * mass[some]
-        entering[below, some] += (1 - share) * mass[some]
+    piece, state = np.nonzero((node.mass > 0) & (slopes[0] >= node.slopes - slack) if wanted else node.mass)
+    price, mass = node.slopes[piece, state], node.mass[piece, state]
+    # How many slopes of the state are not below the price: by bisection, since they fall.
+    place, past = np.zeros(len(price), dtype=np.intp), np.full(len(price), len(slopes))
+    while (open_ := place < past).any():
+        middle = (place + past) // 2
+        higher = slopes[np.minimum(middle, len(slopes) - 1), state] >= price
+        place, past = np.where(open_ & higher, middle + 1, place), np.where(open_ & ~higher, middle, past)
+    above, below = np.maximum(place - 1, 0), np.minimum(place, len(slopes) - 1)
+    high, low = slopes[above, state], slopes[below, state]
+    share = np.divide(price - low, high - low, out=np.ones_like(price), where=high > low).clip(0.0, 1.0)
+    branch.charge = float(mass @ gains(share * high + (1 - share) * low - price, q))
+    drawn = np.concatenate([above * slopes.shape[1] + state, below * slopes.shape[1] + state])
+    parts = np.concatenate([share * mass, (1 - share) * mass])
+    entering = np.asarray(np.bincount(drawn, parts, minlength=slopes.size), dtype=np.float64).reshape(slopes.shape)
     process, held = family.process, family.held[node.place]
     if branch.child.branches:
         for row in entering:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+import pandas as pd
 
 from envs.treatment_response import is_whole
 from policies.adjacency import AnyRecord
@@ -14,7 +15,7 @@ from policies.arrays import FloatArray, IntArray, non_negative
 from policies.optimal.optimum import Optimal
 from policies.problem import DecisionProblem
 from policysim.course.course_limit import first_day_limit
-from policysim.course.course_tree import NOTHING, Branch, Node, blocks, weighed_tree
+from policysim.course.course_tree import NOTHING, Branch, Node, weighed_tree
 from policysim.course.once import MOST_SCHEDULES, SCHEDULES
 from policysim.course.planning import optimal_course
 from policysim.course.process import Process, checked_features
@@ -22,6 +23,7 @@ from policysim.course.schedules import ClassSchedules, Schedule, Schedules, sket
 from policysim.course.tree_search import TreeSearch
 from policysim.question.protocol import SILENT, Progress
 
+EVERYBODY = slice(None)
 # A larger epsilon is spent as this one: what it leaves of the benefit is below rounding.
 LARGEST_EPSILON = 500.0
 
@@ -51,18 +53,25 @@ class ClassTree:
     value: float
 
     def split(
-        self, node: Node, states: IntArray, poured: FloatArray
+        self, node: Node, poured: float, states: IntArray | slice = EVERYBODY
     ) -> Iterator[tuple[Branch, FloatArray, FloatArray]]:
-        """The branches after a node: each with its probability and what is poured onto it, for states, (m,)."""
+        """The branches after a node on which so much was poured: each with its probability, and what is poured onto it.
+
+        Both (m,), for states of the class, (m,).
+        """
         mass = self.q * node.weight + (1 - self.q) * poured
         for place, branch in enumerate(node.branches):
             if node is self.root and self.first is not None:
                 amount = self.first[place, states]
             elif node.owners is None:
-                amount = poured
+                amount = np.full(len(self.root.base), poured)[states]
             else:
-                taken = np.clip(poured - (np.cumsum(node.widths) - node.widths)[:, None], 0.0, node.widths[:, None])
-                amount = np.where(node.owners[:, states] == place, taken, 0.0).sum(axis=0)
+                # All pieces are equally wide (`joined`): those that are filled, and a part of the next one.
+                width, owned = node.widths[0], node.owners[:, states] == place
+                filled = min(int(poured / width), len(owned))
+                amount = width * owned[:filled].sum(axis=0, dtype=np.uint16)
+                if filled < len(owned) and poured > filled * width:
+                    amount = amount + (poured - filled * width) * owned[filled]
             yield branch, (self.q * branch.child.weight + (1 - self.q) * amount) / mass, amount
 
     def leaves(self) -> Iterator[tuple[Schedule, float, float, float]]:
@@ -70,60 +79,59 @@ class ClassTree:
         waiting: list[tuple[Schedule, Node, float, float]] = [((), self.root, self.poured, self.poured)]
         while waiting:
             course, node, least, most = waiting.pop()
-            if not node.branches:
-                yield course, node.weight, least, most
-            ranges = [(math.inf, -math.inf)] * len(node.branches)
-            for some in blocks(len(self.root.base)):
-                states = np.arange(some.start, min(some.stop, len(self.root.base)))
-                low, high = (self.split(node, states, np.full(len(states), end)) for end in (least, most))
-                ranges = [
-                    (min(before[0], lowest.min()), max(before[1], highest.max()))
-                    for before, (_, _, lowest), (_, _, highest) in zip(ranges, low, high, strict=True)
-                ]
-            for branch, (low_end, high_end) in zip(node.branches, ranges, strict=True):
-                waiting.append(((*course, branch.action), branch.child, low_end, high_end))
+            if node.rest is not None:
+                yield (*course, *node.rest), node.weight, least, most
+                continue
+            for (branch, _, lowest), (_, _, highest) in zip(
+                self.split(node, least), self.split(node, most), strict=True
+            ):
+                waiting.append(((*course, branch.action), branch.child, float(lowest.min()), float(highest.max())))
+
+    def after(
+        self, node: Node, poured: float, states: IntArray | slice = EVERYBODY
+    ) -> Iterator[tuple[Branch, float, FloatArray]]:
+        """What may come after a node: a branch, what is poured onto it, and how likely both are in each state, (m,)."""
+        for branch, chance, amount in self.split(node, poured, states):
+            # What is poured counts no more where the rest of the course is settled.
+            if not branch.child.forks:
+                yield branch, 0.0, chance
+                continue
+            for end in np.sort(pd.unique(amount)):
+                yield branch, float(end), np.where(amount == end, chance, 0.0)
 
     def counted(self, family: Schedules, rewards: FloatArray | None = None) -> FloatArray:
         """What each first state of the class is expected to earn, or to count in place of rewards, (n,)."""
         known: dict[tuple[int, float], FloatArray] = {}
-        states = np.arange(len(family.process.initial))
 
-        def after(node: Node, poured: float) -> FloatArray:
+        def worth(node: Node, poured: float) -> FloatArray:
             if (id(node), poured) not in known:
-                found = np.zeros(len(states))
-                for branch, chance, amount in self.split(node, states, np.full(len(states), poured)):
-                    # What is poured counts no more where the rest of the course is settled.
-                    ends = amount if branch.child.forks else np.zeros(len(states))
-                    for end in np.unique(ends):
-                        worth = family.before(after(branch.child, float(end)), branch.action, node.place, rewards)
-                        found += np.where(ends == end, chance * worth, 0.0)
+                found = np.zeros(len(family.process.initial))
+                for branch, end, chance in self.after(node, poured):
+                    found += chance * family.before(worth(branch.child, end), branch.action, node.place, rewards)
                 known[id(node), poured] = found
             return known[id(node), poured]
 
-        return after(self.root, self.poured)
+        return worth(self.root, self.poured)
 
     def chances(self, family: Schedules) -> dict[Schedule, FloatArray]:
         """The probability of each course, (n,), given the first state of the class, where no stay ends by itself."""
-        states, nothing = np.arange(len(family.process.initial)), np.zeros_like(family.process.rewards)
+        nothing = np.zeros_like(family.process.rewards)
         known: dict[tuple[int, float], dict[Schedule, FloatArray]] = {}
 
-        def after(node: Node, poured: float) -> dict[Schedule, FloatArray]:
+        def rests(node: Node, poured: float) -> dict[Schedule, FloatArray]:
             if node.rest is not None:
-                return {node.rest: np.ones(len(states))}
+                return {node.rest: np.ones(len(family.process.initial))}
             if (id(node), poured) not in known:
                 found: dict[Schedule, FloatArray] = {}
-                for branch, chance, amount in self.split(node, states, np.full(len(states), poured)):
-                    ends = amount if branch.child.forks else np.zeros(len(states))
-                    for end in np.unique(ends):
-                        for rest, likely in after(branch.child, float(end)).items():
-                            carried = family.before(likely, branch.action, node.place, nothing)
-                            course = (branch.action, *rest)
-                            here = np.where(ends == end, chance * carried, 0.0)
-                            found[course] = found.get(course, 0.0) + here
+                for branch, end, chance in self.after(node, poured):
+                    for rest, likely in rests(branch.child, end).items():
+                        course = (branch.action, *rest)
+                        here = chance * family.before(likely, branch.action, node.place, nothing)
+                        found[course] = found.get(course, 0.0) + here
                 known[id(node), poured] = found
             return known[id(node), poured]
 
-        return after(self.root, self.poured)
+        return rests(self.root, self.poured)
 
     @property
     def unit(self) -> float:
@@ -197,17 +205,15 @@ class TreePlan:
         tree, held = self.trees[kind], self.held
         local, days = self.local(kind, states), np.cumsum([0, *held])
         found: dict[Schedule, FloatArray] = {}
-        whole = np.ones(len(states))
-        waiting: list[tuple[Schedule, Node, FloatArray, FloatArray]] = [((), tree.root, whole, tree.poured * whole)]
+        waiting: list[tuple[Schedule, Node, FloatArray, float]] = [((), tree.root, np.ones(len(states)), tree.poured)]
         while waiting:
             course, node, chance, poured = waiting.pop()
             if not node.branches:
                 # One choice may publish a course in several ways.
                 found[course] = found.get(course, 0.0) + chance
                 continue
-            for branch, part, amount in tree.split(node, local[:, days[node.place]], poured):
-                actions = (branch.action,) * held[node.place]
-                waiting.append(((*course, *actions), branch.child, chance * part, amount))
+            for branch, end, part in tree.after(node, poured, local[:, days[node.place]]):
+                waiting.append(((*course, *(branch.action,) * held[node.place]), branch.child, chance * part, end))
         courses = self.courses if self.family.single else self.courses[kind]
         nobody = np.zeros(len(states))
         # A course that fills up rows stands for itself once.

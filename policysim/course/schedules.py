@@ -40,7 +40,7 @@ BATCH, STARTS = 2, 6
 # The search ends if it gains less than this share of what the best for each gains over one schedule for all.
 LEAST_GAIN = 1e-3
 # Of how many fixed parts of a record the sketch of a course is made that is searched.
-SKETCH = 32
+SKETCH = 16
 
 
 @dataclass(frozen=True, eq=False)

@@ -193,17 +193,13 @@ def _published(
     kind, node, poured = standing
     where = crowd.where
     states = plan.local(kind, cells.records[where])
-    branches = list(plan.trees[kind].split(node, states, np.full(len(where), poured)))
-    chances, amounts = (np.zeros((len(crowd.counts), len(branches))) for _ in range(2))
-    for column, (_, chance, amount) in enumerate(branches):
-        chances[where, column], amounts[where, column] = chance, amount
-    for column, shared in enumerate(crowd.shared(chances, rng)):
-        branch, there = branches[column][0], shared.where
-        # What is poured counts no more where the rest of the course is settled.
-        ends = amounts[there, column] if branch.child.forks else np.zeros(len(there))
-        for amount in np.unique(ends):
-            some = there[ends == amount]
-            yield branch.action, (kind, branch.child, float(amount)), some, shared.taken(some)
+    comes = list(plan.trees[kind].after(node, poured, states))
+    chances = np.zeros((len(crowd.counts), len(comes)))
+    for column, (_, _, chance) in enumerate(comes):
+        chances[where, column] = chance
+    for (branch, end, _), shared in zip(comes, crowd.shared(chances, rng), strict=True):
+        there = shared.where
+        yield branch.action, (kind, branch.child, end), there, shared.taken(there)
 
 
 def _occupied(crowd: Crowd) -> tuple[IntArray, Crowd]:

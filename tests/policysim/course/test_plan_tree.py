@@ -105,8 +105,8 @@ def test_a_tree_that_forgets_what_was_spent_loses_more():
     (tree,) = plan.trees
 
     class Forgetful(ClassTree):
-        def split(self, node, states, poured):
-            yield from super().split(node, states, np.full(len(states), self.poured * node.weight / self.root.weight))
+        def split(self, node, poured, states=slice(None)):
+            yield from super().split(node, self.poured * node.weight / self.root.weight, states)
 
     forgetful = Forgetful(*(getattr(tree, each.name) for each in fields(tree)))
     _, _, loss = enumerated(four_states(3), replace(plan, trees=(forgetful,)))
