@@ -30,7 +30,7 @@ default_role = "code"  # as in Markdown
 myst_heading_anchors = 3  # headings can be linked to, as on the forge
 # The environment's own words are Markdown, as Gymnasium's are; its headings belong to no page.
 words = inspect.getdoc(TreatmentEnv) or ""
-myst_enable_extensions = ["substitution"]
+myst_enable_extensions = ["deflist", "substitution"]
 myst_substitutions = {"treatment_env": re.sub(r"^## (.+)$", r"\n**\1**\n", words, flags=re.MULTILINE)}
 
 autodoc_member_order = "bysource"
