@@ -16,7 +16,7 @@ from policies.arrays import ROUNDING, FloatArray
 from policysim.course.course_evaluation import CourseResult
 from policysim.course.course_limit import ProvenLimit
 from policysim.study.gain import excess, ratio
-from policysim.study.sweep import Column, Group
+from policysim.study.sweep import Columns, Group
 
 # What a share of the gain may be too small by, and more.
 SLACK = 1e-12
@@ -160,36 +160,33 @@ def most_kept(of: CourseEvaluation) -> FloatArray:
     return most
 
 
-RETURN = "reward per patient"
-# A name that ends in "_" is the beginning of several, of each outcome; what has no format is words.
-_ALWAYS: tuple[Column[CourseEvaluation], ...] = (
-    Column("horizon", "days", "", "plain", attrgetter("references.horizon")),
-    Column("value", "expected return", RETURN, "rounded", attrgetter("result.value")),
-    Column("loss", "utility lost", RETURN, "rounded", loss),
-    Column("normalized_loss", "utility lost, of what choosing by lot loses", "share", "percent", normalized_loss),
-    Column("benefit_kept", "benefit kept", "share", "percent", benefit_kept),
-    Column("expected_", "outcome over the course", "per patient", "events", attrgetter("result.outcomes")),
-    Column("extra_", "outcome beyond one action for all", "per patient", "more_events", extra),
-    Column("epsilon_spent", "privacy spent on one day, at most", "ε", "rounded", epsilon_spent),
-    Column("total_epsilon", "total of all days", "ε", "plain", total_epsilon),
-    Column("hides", "hides", "", "", hides),
-)
-_CONTINUATION = Column(
-    "continuation", "what the days that follow are expected to do", "", "", attrgetter("continuation")
-)
-COLUMNS = (*_ALWAYS, _CONTINUATION)
+# A name that ends in "_" is the beginning of several, of each outcome.
+_ALWAYS: Columns[CourseEvaluation] = {
+    "horizon": attrgetter("references.horizon"),
+    "value": attrgetter("result.value"),
+    "loss": loss,
+    "normalized_loss": normalized_loss,
+    "benefit_kept": benefit_kept,
+    "expected_": attrgetter("result.outcomes"),
+    "extra_": extra,
+    "epsilon_spent": epsilon_spent,
+    "total_epsilon": total_epsilon,
+    "hides": hides,
+}
+_CONTINUATION: Columns[CourseEvaluation] = {"continuation": attrgetter("continuation")}
+COLUMNS: Columns[CourseEvaluation] = _ALWAYS | _CONTINUATION
 # Where all days share a total.
-COLUMNS_OF_TOTALS = (
-    *_ALWAYS,
-    Column("total_spent", "privacy spent in all", "ε", "rounded", attrgetter("total_spent")),
-    Column("composition", "what proves it", "", "", attrgetter("composition")),
-    _CONTINUATION,
-)
+COLUMNS_OF_TOTALS: Columns[CourseEvaluation] = {
+    **_ALWAYS,
+    "total_spent": attrgetter("total_spent"),
+    "composition": attrgetter("composition"),
+    **_CONTINUATION,
+}
 # Where it is known besides what no mechanism exceeds within a total.
-COLUMNS_OF_LIMITS = (
-    *COLUMNS_OF_TOTALS,
-    Column("unbeatable", "no mechanism is worth more", RETURN, "rounded_up", unbeatable),
-    Column("most_kept", "no mechanism keeps more of the benefit", "share", "percent_up", most_kept),
-    Column("most_kept_hides", "what a mechanism must hide for that", "", "", attrgetter("limit.hides")),
-    Column("most_kept_proof", "how that was proved", "", "", attrgetter("limit.proof")),
-)
+COLUMNS_OF_LIMITS: Columns[CourseEvaluation] = {
+    **COLUMNS_OF_TOTALS,
+    "unbeatable": unbeatable,
+    "most_kept": most_kept,
+    "most_kept_hides": attrgetter("limit.hides"),
+    "most_kept_proof": attrgetter("limit.proof"),
+}

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from policies.arrays import FloatArray
 from policysim.question.words import UNBEATABLE
 from policysim.study.gain import excess, ratio
-from policysim.study.sweep import Column, Group
+from policysim.study.sweep import Columns, Group
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,21 +140,20 @@ def extra(of: PolicyMeans) -> dict[str, FloatArray]:
     return found
 
 
-UTILITY, PROBABILITY = "utility per patient", "probability"
 # A name that ends in "_" is the beginning of several: of each action, or of each outcome.
-COLUMNS: tuple[Column[PolicyMeans], ...] = (
-    Column("value", "expected utility", UTILITY, "rounded", attrgetter("means.value")),
-    Column("loss", "utility lost", UTILITY, "rounded", loss),
-    Column("normalized_loss", "utility lost, of what choosing by lot loses", "share", "percent", normalized_loss),
-    Column("benefit_kept", "benefit kept", "share", "percent", benefit_kept),
-    Column("best_action_rate", "best treatment", PROBABILITY, "percent", best_action_rate),
-    Column("p_", "treatment", PROBABILITY, "percent", given),
-    Column("expected_", "outcome", "per patient", "events", attrgetter("means.outcomes")),
-    Column("extra_", "outcome beyond one treatment for all", "per patient", "more_events", extra),
-    Column("epsilon_spent", "privacy spent", "ε", "rounded", attrgetter("epsilon_spent")),
-    Column("guess_rate", "right guesses at most", PROBABILITY, "guess_rate", attrgetter("guess_rate")),
-    Column("guarantee", "privacy claimed", "ε", "plain", attrgetter("guarantee")),
-    Column("loss_bound", "utility lost at most, by theory", UTILITY, "rounded", attrgetter("loss_bound")),
-    Column("least_loss", "no policy loses less", UTILITY, "rounded_down", attrgetter("least_loss")),
-    Column("most_kept", "no policy keeps more of the benefit", "share", "percent_up", attrgetter("most_kept")),
-)
+COLUMNS: Columns[PolicyMeans] = {
+    "value": attrgetter("means.value"),
+    "loss": loss,
+    "normalized_loss": normalized_loss,
+    "benefit_kept": benefit_kept,
+    "best_action_rate": best_action_rate,
+    "p_": given,
+    "expected_": attrgetter("means.outcomes"),
+    "extra_": extra,
+    "epsilon_spent": attrgetter("epsilon_spent"),
+    "guess_rate": attrgetter("guess_rate"),
+    "guarantee": attrgetter("guarantee"),
+    "loss_bound": attrgetter("loss_bound"),
+    "least_loss": attrgetter("least_loss"),
+    "most_kept": attrgetter("most_kept"),
+}

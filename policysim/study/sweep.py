@@ -1,7 +1,7 @@
 """What every comparison over epsilon shares: which policies at which epsilon, whose groups, and one table of it all.
 
 A kind of question supplies an evaluator, which makes of each policy at each epsilon an `Evaluation`, and a table of
-`Column`; `tabulate` makes the rows of it, and `evaluate_each` does the work side by side.
+`Columns`; `tabulate` makes the rows of it, and `evaluate_each` does the work side by side.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from typing import Any, Generic, Protocol, TypeAlias, TypeVar
+from typing import Any, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -248,38 +248,20 @@ AnyEvaluation = TypeVar("AnyEvaluation", bound=Evaluation)
 Cells: TypeAlias = float | str | Sequence[float] | FloatArray
 
 
-@dataclass(frozen=True)
-class Column(Generic[AnyEvaluation]):
-    """One column of a comparison, or several that belong together: the one place that knows how it is computed.
-
-    Attributes
-    ----------
-    name : str
-        Of the column; of several, what their names begin with, such as "p_".
-    title, unit : str
-        What it is, and in what, for people.
-    format : str
-        How its numbers are written: a function of `policysim.question.formats`.
-    of : callable
-        From an evaluation to the cells; of several columns, to cells by the ends of their names ("_low", "a1").
-    """
-
-    name: str
-    title: str
-    unit: str
-    format: str
-    of: Callable[[AnyEvaluation], Cells | Mapping[str, Cells]]
+# How each column is computed, in their order. A name that ends in "_" is the beginning of several: the mapping that is
+# found has the ends of their names ("a1"); so it may for any other ("_low").
+Columns: TypeAlias = dict[str, Callable[[AnyEvaluation], Cells | Mapping[str, Cells]]]
 
 
-def tabulate(evaluations: Iterable[AnyEvaluation], columns: Sequence[Column[AnyEvaluation]]) -> pd.DataFrame:
+def tabulate(evaluations: Iterable[AnyEvaluation], columns: Columns[AnyEvaluation]) -> pd.DataFrame:
     """The rows of a comparison: policy, epsilon, group, level, share and the columns, a row for each group.
 
     Parameters
     ----------
     evaluations : iterable of Evaluation
         In the order of the rows.
-    columns : sequence of Column
-        In their order.
+    columns : dict of str to callable
+        `Columns`.
     """
     cells: dict[str, list[Any]] = defaultdict(list)
     n_rows = 0
@@ -292,10 +274,10 @@ def tabulate(evaluations: Iterable[AnyEvaluation], columns: Sequence[Column[AnyE
             "level": [group.level for group in groups],
             "share": [group.share for group in groups],
         }
-        for column in columns:
-            values = column.of(each)
+        for column, of in columns.items():
+            values = of(each)
             ends = values if isinstance(values, Mapping) else {"": values}
-            found |= {f"{column.name}{end}": value for end, value in ends.items()}
+            found |= {f"{column}{end}": value for end, value in ends.items()}
         for name, value in found.items():
             # What earlier evaluations do not have is empty there.
             missing = [math.nan] * (n_rows - len(cells[name]))

@@ -16,7 +16,7 @@ from policies.policy import Policy
 from policysim.logs.load_log import Log
 from policysim.question.protocol import SILENT, Progress
 from policysim.study.declared import LoggedStudy
-from policysim.study.sweep import Column, Groups, asked_for, at, at_each, evaluate_each, tabulate
+from policysim.study.sweep import Columns, Groups, asked_for, at, at_each, evaluate_each, tabulate
 from policysim.trials.estimators import OverSplits, over_splits
 from policysim.trials.evidence import break_even_gain
 from policysim.trials.splits import (
@@ -176,32 +176,20 @@ def most(name: str, found: HeldOutPolicy) -> float:
     return float(np.max([getattr(each, name) for each in found.measured]))
 
 
-COLUMNS: tuple[Column[HeldOutPolicy], ...] = (
-    Column("value", "mean outcome", "of the outcome, per patient", "estimate", value),
+COLUMNS: Columns[HeldOutPolicy] = {
+    "value": value,
     # The mean over folds of the policy's value less that of the arm for all that was chosen elsewhere.
-    Column(
-        "difference",
-        "against the arm chosen on other folds",
-        "of the outcome, per patient",
-        "estimate",
-        partial(with_ends, "difference"),
-    ),
+    "difference": partial(with_ends, "difference"),
     # Greedy's value less this.
-    Column("loss", "lost against the best for each", "of the outcome", "estimate", partial(with_ends, "loss")),
-    Column(
-        "normalized_loss",
-        "lost, of the gain over uniform",
-        "share",
-        "percent",
-        partial(share_of, GAIN_OVER_UNIFORM, "normalized_loss"),
-    ),
-    Column("benefit_kept", "benefit kept", "share", "percent", partial(share_of, GAIN, "benefit_kept")),
-    Column("difference_se", "standard error of the difference", "of the outcome", "rounded", difference_se),
-    Column("break_even_gain", "gain needed to break even", "of the outcome", "rounded", gain_to_break_even),
-    Column("p_", "who get the arm", "share", "percent", shares),
-    Column("ess", "effective sample size", "patients", "rounded", lambda found: found.means["ess"]),
-    Column("epsilon_spent", "ε spent", "", "rounded", partial(most, "epsilon_spent")),
-    Column("guess_rate", "right guesses, at most", "of 100", "guess_rate", partial(most, "guess_rate")),
-    Column("guarantee", "ε promised", "", "plain", attrgetter("made.guarantee")),
-    Column("best_arm", "the arm for all chosen on most folds", "", "", attrgetter("best_arm")),
-)
+    "loss": partial(with_ends, "loss"),
+    "normalized_loss": partial(share_of, GAIN_OVER_UNIFORM, "normalized_loss"),
+    "benefit_kept": partial(share_of, GAIN, "benefit_kept"),
+    "difference_se": difference_se,
+    "break_even_gain": gain_to_break_even,
+    "p_": shares,
+    "ess": lambda found: found.means["ess"],
+    "epsilon_spent": partial(most, "epsilon_spent"),
+    "guess_rate": partial(most, "guess_rate"),
+    "guarantee": attrgetter("made.guarantee"),
+    "best_arm": attrgetter("best_arm"),
+}
