@@ -357,20 +357,6 @@ class DecisionProblem:
         return np.full(self.n_records, self.best_fixed_action)
 
     @property
-    def best_fixed_name(self) -> str:
-        """The name of the best fixed action; where records differ in what they allow, all that somebody gets."""
-        if self.admissible is None:
-            return self.actions[self.best_fixed_action]
-        shares = np.bincount(self.best_fixed_actions, self.prior, self.n_actions)
-        given = [self.actions[action] for action in np.argsort(-shares, kind="stable") if shares[action] > 0]
-        return given[0] if len(given) == 1 else f"{' or '.join(given)} as allowed"
-
-    def name_for_all(self, action: int) -> str:
-        """The name of an action that is given to everyone who allows it."""
-        everyone = self.admissible is None or bool(self.admissible[:, action].all())
-        return self.actions[action] if everyone else f"{self.actions[action]} where allowed"
-
-    @property
     def best_fixed_value(self) -> float:
         """The value of `best_fixed_actions`."""
         if self.admissible is None:

@@ -302,11 +302,6 @@ def _minus(text: str) -> str:
     return text.replace("-", "−")
 
 
-def more_events(rate: float, count: int) -> str:
-    """A difference of rates as events among `count` patients, with its sign."""
-    return events(rate, count, sign=True)
-
-
 # Shorter as a power of ten beyond these.
 LEAST_PLAIN, MOST_PLAIN = 1e-5, 1e6
 

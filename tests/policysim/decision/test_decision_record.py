@@ -137,7 +137,7 @@ def test_every_option_has_a_row_and_the_chosen_one_is_marked(study, problem):
         assert float(cells[0]) == row["epsilon"]
         assert (cells[-1] == "chosen") == (row["policy"] == choices.least["policy"])
     assert page.row("any private choice")[0] == page.row(choices.least["policy"])[0]
-    fixed = study.scenario.treatments[problem.best_fixed_name].title
+    fixed = study.scenario.treatments[problem.actions[problem.best_fixed_action]].title
     assert page.row(f"{fixed} for all")[-1] == "not enough"
     assert page.row("each's best")[0] == "∞"
     assert [attributes for tag, attributes in page.starts if attributes.get("class") == "chosen"] == [
@@ -149,7 +149,7 @@ def test_every_option_has_a_row_and_the_chosen_one_is_marked(study, problem):
 def test_where_one_treatment_for_all_is_enough_it_is_what_is_decided(study, problem, wish):
     _, text = record(study, problem, wish, ["randomized-response"])
     page = Page(text)
-    name = f"{study.scenario.treatments[problem.best_fixed_name].title} for all"
+    name = f"{study.scenario.treatments[problem.actions[problem.best_fixed_action]].title} for all"
     assert page.decision.lower() == name.lower()
     assert page.row(name)[-1] == "chosen"
     assert page.cells["facts/right at most//"] == 0.5
