@@ -51,8 +51,9 @@ class TreatmentEnv(gymnasium.Env[CodeArray, int]):
 
     ## Starting State
     A patient drawn from the scenario's cohort. `reset(options={"where": {"fever": 1, "age": ["60-79", "80+"]}})` draws
-    one of those with these levels, and `reset(options={"record": {"fever": 1, "age": "60-79"}})` gives one: features
-    that are not named have their first level.
+    one of those with these levels, of whom `policysim.build_course(..., where=...)` knows the exact values, and
+    `reset(options={"record": {"fever": 1, "age": "60-79"}})` gives one: features that are not named have their first
+    level.
 
     ## Episode End
     The episode terminates with death, with full recovery (nothing that the treatment can change is present in the

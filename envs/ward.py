@@ -17,7 +17,7 @@ import numpy as np
 from gymnasium.spaces import Discrete, MultiDiscrete
 from numpy.typing import NDArray
 
-from envs.cohort import FloatArray, PatientSampler, matches, prior
+from envs.cohort import FloatArray, PatientSampler, Where, levels_where, prior
 from envs.records import IntArray, Level
 from envs.scenario import DEATH, Scenario
 from envs.scenario_reader import load_scenario
@@ -231,13 +231,7 @@ class Ward:
             return self.sampler, parts_of(self.scenario, space.codes([space.record(given["record"])]))
         if "where" not in given:
             return self.sampler, None
-        levels = {
-            str(name): tuple(value) if isinstance(value, list | tuple) else (value,)
-            for name, value in given["where"].items()
-        }
-        for name, some in levels.items():
-            for level in some:
-                space.feature(name).code(level)
+        levels = levels_where(space, given["where"])
         return _sampler_where(*self._source, tuple(sorted(levels.items()))), None
 
 
@@ -284,14 +278,11 @@ def _sampler_where(scenario: str, version: Version, where: tuple[tuple[str, Leve
     return sampler_of(_patients(scenario, version)[0].scenario, dict(where))
 
 
-def sampler_of(scenario: Scenario, where: Mapping[str, Levels]) -> PatientSampler:
-    """Draws patients who meet a condition, as numbers 2^n_flags fixed + flags; ValueError if nobody meets it."""
+def sampler_of(scenario: Scenario, where: Where) -> PatientSampler:
+    """Draws patients who meet a condition (`prior`), as numbers 2^n_flags fixed + flags."""
     shape, axes = scenario.space.shape, flag_axes_of(scenario).tolist()
-    grid = prior(scenario).reshape(shape) * matches(scenario.space, where)
-    if not grid.any():
-        raise ValueError(f"options['where'] must be met by somebody, got {dict(where)!r}.")
     order = [axis for axis in range(len(shape)) if axis not in axes] + axes[::-1]
-    return PatientSampler.of(grid.transpose(order).ravel())
+    return PatientSampler.of(prior(scenario, where).reshape(shape).transpose(order).ravel())
 
 
 def _version(scenario: str) -> Version:
