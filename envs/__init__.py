@@ -12,6 +12,7 @@ utility        what an outcome is worth, and the reward of the environments
 ward           the numbers of a day as tables, and who comes
 inpatients     the patients of an environment, and their random numbers
 treatment, treatment_vector  the Gymnasium environments, of one patient and of many
+sb3            the latter as Stable-Baselines3 wants it; only this needs that library
 chart          a patient's chart, as text and drawn
 scenario_reader  reads scenarios/*.toml, with every mistake by line (scenario_keys.toml declares their keys)
 toml_reader    checked reading of TOML by declared keys (toml_lines: the line of each key)
