@@ -33,7 +33,7 @@ oracles:
 	$(PYTHON) -m venv .oracles
 	.oracles/bin/python -m pip install --quiet --disable-pip-version-check --requirement tests/oracles/requirements.txt --editable .
 	.oracles/bin/python tests/oracles/write_fixtures.py
-	.oracles/bin/python tests/oracles/write_learning.py
+	PYTHONPATH=examples .oracles/bin/python tests/oracles/write_learning.py
 
 # -n: every reference must lead somewhere; -W: a warning is an error.
 docs: $(VENV)/.installed-docs

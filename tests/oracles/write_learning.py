@@ -3,7 +3,13 @@
 Each file keeps the command and the versions that wrote it, what was given, and what was found.
 """
 
+import json
+import os
+from tempfile import TemporaryDirectory
+
+import minari
 import numpy as np
+import offline_data
 from sb3_contrib import MaskablePPO
 from stable_baselines3 import PPO
 from stable_baselines3.common.vec_env import DummyVecEnv, VecMonitor, VecNormalize
@@ -12,6 +18,7 @@ from write_fixtures import write
 from envs.sb3 import TreatmentVecEnv
 from envs.treatment import TreatmentEnv
 
+WARD = {"STUDY": "examples/ward/study.toml", "DAYS": 3, "STAYS": 200, "WHERE": {"fever": 1}}
 SEED, STEPS, FORBIDS = 3, 60, "tests/envs/data/language.toml"
 
 
@@ -54,5 +61,35 @@ def stable_baselines3():
     write("stable-baselines3", packages, given, {**found, "learnt": learnt()})
 
 
+def minari_data_set():
+    """What Minari reads of the data set that examples/offline_data.py writes, of a small ward."""
+    for name, value in WARD.items():
+        setattr(offline_data, name, value)
+    with TemporaryDirectory() as folder:
+        os.environ["MINARI_DATASETS_PATH"] = folder
+        offline_data.main(folder)
+        read = minari.load_dataset(offline_data.NAME)
+        returns = np.array([episode.rewards.sum() for episode in read])
+        found = {
+            "episodes": read.total_episodes,
+            "steps": read.total_steps,
+            "exact_values": json.loads(read.storage.metadata["exact_values"]),
+            "normalized": float(minari.get_normalized_score(read, returns).mean()),
+            "first": [
+                {
+                    "observations": episode.observations.tolist(),
+                    "actions": episode.actions.tolist(),
+                    "rewards": episode.rewards.tolist(),
+                    "terminations": episode.terminations.tolist(),
+                    "behaviour": np.asarray(episode.infos["behaviour"]).tolist(),
+                }
+                for episode in (read[number] for number in range(20))
+            ],
+            "environment": str(read.recover_environment().unwrapped.spec.id),
+        }
+    write("minari", ["minari", "gymnasium", "numpy"], WARD, found)
+
+
 if __name__ == "__main__":
     stable_baselines3()
+    minari_data_set()
