@@ -40,7 +40,7 @@ class Places(NamedTuple):
     over: BoolArray
 
 
-def numbers(begin: np.uint64, places: IntArray, n: int, of_each: int) -> NDArray[np.uint64]:
+def numbers(begin: int, places: IntArray, n: int, of_each: int) -> NDArray[np.uint64]:
     """The first n random numbers of 64 bits, (n, m), of those that each of some places has.
 
     SplitMix64 (Steele, Lea & Flood, "Fast splittable pseudorandom number generators", OOPSLA 2014) mixes the multiples
@@ -56,9 +56,7 @@ def numbers(begin: np.uint64, places: IntArray, n: int, of_each: int) -> NDArray
     return at
 
 
-def admit(
-    start: int, stop: int, begin: np.uint64, who: IntArray, sampler: PatientSampler, t: Tables, p: Places
-) -> None:
+def admit(start: int, stop: int, begin: int, who: IntArray, sampler: PatientSampler, t: Tables, p: Places) -> None:
     """Admit patients drawn from a sampler to some of the places `who`."""
     some, n_flags = who[start:stop], len(t.least)
     uniforms = (numbers(begin, some, 1, t.n_numbers)[0] >> np.uint64(11)) * 2.0**-53
@@ -79,7 +77,7 @@ def show(start: int, stop: int, t: Tables, p: Places, seen: CodeArray) -> None:
 def treat(
     start: int,
     stop: int,
-    begin: np.uint64,
+    begin: int,
     actions: IntArray,
     readmit: bool,
     sampler: PatientSampler,
@@ -105,7 +103,7 @@ def treat(
     show(start, stop, t, p, seen)
 
 
-def middles(begin: np.uint64, places: IntArray, t: Tables) -> FloatArray:
+def middles(begin: int, places: IntArray, t: Tables) -> FloatArray:
     """Of each outcome and place, (n_outcomes, m), the middle of a word: a half of one of its `numbers`."""
     pairs = numbers(begin, places, t.n_numbers, t.n_numbers)
     words = np.stack([pairs & np.uint64(WORD - 1), pairs >> np.uint64(32)], axis=1).reshape(-1, len(places))

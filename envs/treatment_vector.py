@@ -125,7 +125,8 @@ class TreatmentVectorEnv(VectorEnv[CodeArray, IntArray, NDArray[Any]]):
         treatments = self._treatments(actions)
         idle = self._patients.places.over.copy()
         readmit = self._mode is AutoresetMode.NEXT_STEP
-        seen, rewards, outcomes = self._patients.treat(treatments, self.np_random, readmit=readmit)
+        rewards, outcomes = self._patients.room()
+        seen = self._patients.treat(treatments, self.np_random, rewards, outcomes, readmit=readmit)
         terminations = self._patients.places.over.copy()
         if self._history:
             who = np.flatnonzero(~idle)

@@ -216,10 +216,9 @@ class Ward:
             For an option other than "record" and "where", both of them, features or levels that do not exist, and
             conditions that nobody meets.
         """
-        given, space = (
-            {name: value for name, value in (options or {}).items() if value is not None},
-            self.scenario.space,
-        )
+        if not options:
+            return self.sampler, None
+        given, space = {name: value for name, value in options.items() if value is not None}, self.scenario.space
         for name, value in given.items():
             if name not in ("record", "where"):
                 raise ValueError(f"{unknown('option', str(name), ['record', 'where'])}.")
