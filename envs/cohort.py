@@ -131,13 +131,12 @@ class PatientSampler(NamedTuple):
 
     def records(self, uniforms: FloatArray) -> IntArray:
         """The records of the patients, (m,), for numbers that are uniform in [0, 1), (m,)."""
-        interval = (uniforms * (len(self.guide) - 1)).astype(np.int32)
-        least = self.guide.take(interval)
-        width = self.guide.take(interval + 1) - least
+        interval = (uniforms * (len(self.guide) - 1)).astype(np.intp)
+        records: IntArray = self.guide.take(interval).astype(np.intp)
+        width = self.guide.take(interval + 1) - records
         draws = uniforms * self.cumulative[-1]
-        records: IntArray = least.astype(np.intp)
-        records += (width > 0) & (self.cumulative.take(least, mode="clip") <= draws)
-        unclear = np.flatnonzero(width > 1)
+        records += (width > 0) & (self.cumulative.take(records, mode="clip") <= draws)
+        unclear = (width > 1).nonzero()
         records[unclear] = np.searchsorted(self.cumulative, draws[unclear], side="right")
         # A draw of almost 1 may round up to the whole sum.
         return np.minimum(records, self.last, out=records)

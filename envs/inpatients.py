@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from envs import dynamics, kernel
 from envs.cohort import FloatArray, PatientSampler
-from envs.dynamics import Places
+from envs.dynamics import MOST, Places
 from envs.records import IntArray
 from envs.ward import BoolArray, CodeArray, Parts, Ward
 
@@ -30,8 +30,6 @@ PLACES_AT_ONCE = 16_384
 # A call by NumPy takes as long as so many more patients; after so many patients and calls, compiled code is worth
 # fetching: a second, and some more the first time on a machine.
 CALL, WORTH = 256, 1 << 21
-# The largest random number.
-MOST = (1 << 64) - 1
 
 
 class Patients:

@@ -87,9 +87,7 @@ def _admit(place, begin, sampler, t, p):
 
 def _show(place, t, p, seen):
     fixed, flags, last = np.uint32(p.fixed[place]), np.uint32(p.flags[place]), np.uint32(seen.shape[1] - 1)
-    for each in range(seen.shape[1]):
-        column = np.uint64(each)
-        seen[place, column] = t.codes_of_fixed[fixed, column] + t.codes_of_flags[flags, column]
+    np.add(t.codes_of_fixed[fixed], t.codes_of_flags[flags], seen[place])
     if t.horizon > 1:
         seen[place, last] = p.days[place]
 

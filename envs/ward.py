@@ -120,7 +120,7 @@ def tables_of(course: Course, utility: Utility, mask: BoolArray) -> Tables:
         danger=np.stack([bits @ row[0].kappa for row in hazards]),
         harm=bits @ weights[:n_flags],
         weights=weights[n_flags:].copy(),
-        codes_of_fixed=np.pad(fixed_codes, day),
+        codes_of_fixed=np.ascontiguousarray(np.pad(fixed_codes, day)),
         codes_of_flags=np.pad(flag_codes, day),
         horizon=course.horizon,
         n_numbers=max(1, math.ceil(len(scenario.outcomes) / 2)),
