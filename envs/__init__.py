@@ -6,7 +6,7 @@ cohort         the exact probability of every record, and patients drawn from it
 treatment_response   what each treatment does to each record: its rules applied, hazards, outcome probabilities, and a
                day of treatment with the night after it
 backup         such a day averaged over exactly
-dynamics, kernel     such a day drawn for single patients, by NumPy and by compiled code
+dynamics, kernel     such a day drawn for single patients, by NumPy and one after the other (compiled: for many, too)
 crowd, crowd_days    many patients as counts (and who is counted together), and what becomes of them day by day
 utility        what an outcome is worth, and the reward of the environments
 ward           the numbers of a day as tables, and who comes

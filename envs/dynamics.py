@@ -1,4 +1,4 @@
-"""Patients admitted, treated for a day and a night, and shown, by NumPy: what `envs.kernel` does compiled.
+"""Patients admitted, treated for a day and a night, and shown, by NumPy: what `envs.kernel` does one after the other.
 
 The functions of both modules have the same arguments and do the same, bit by bit, in the same order of operations on
 the same numbers. They fill arrays in place, for the places from `start` to `stop`; `begin` is where the random numbers
@@ -118,7 +118,7 @@ def day(who: IntArray, drawn: FloatArray, actions: IntArray, t: Tables, p: Place
     fixed, flags = p.fixed[who], p.flags[who]
     at = t.of_fixed.take(fixed, axis=0)
     at += t.of_state.take((actions << n_flags) + flags, axis=0)
-    at = at.T.copy()
+    at = at.T.astype(np.intp)
     outcomes = np.empty(drawn.shape, dtype=np.bool_)
     bits = 1 << np.arange(n_flags, dtype=np.int32)
 
@@ -144,7 +144,7 @@ def day(who: IntArray, drawn: FloatArray, actions: IntArray, t: Tables, p: Place
         over |= evening == 0
     # What may appear in the night, in some patient with such a number.
     late = drawn[:n_flags] >= t.least[:, np.newaxis] * absent
-    flag, one = (late & ~present & ~over).nonzero()
+    flag, one = np.divmod((late & ~(present | over)).ravel().nonzero()[0], len(who))
     group = t.group[1 + flag]
     place = t.of_fixed[fixed[one], group] + t.of_state[evening[one], group] + t.start[1 + flag]
     appeared = (drawn[flag, one] >= t.values.take(place) * absent[flag, one]).nonzero()

@@ -1,4 +1,4 @@
-"""A scenario's patients in numbers: the tables that NumPy (`envs.dynamics`) and compiled code (`envs.kernel`) read.
+"""A scenario's patients in numbers: the tables that `envs.dynamics` and `envs.kernel` read.
 
 A record is two numbers: `flags`, a bit for each transient flag in the order of the outcomes, and `fixed`, the number of
 the record among those without a flag, which never changes in a stay. The place of a record and an action in a table is
