@@ -18,6 +18,8 @@ from envs.ward import CodeArray, ward_of
 
 RENDER_MODES, INADMISSIBLE = ("ansi", "rgb_array"), ("raise", "first-allowed")
 T = TypeVar("T")
+# Asked in every step: a tuple is faster than a union.
+BOOLS = (bool, np.bool_)
 THE_PATIENT = np.zeros(1, dtype=np.intp)
 
 
@@ -184,10 +186,10 @@ class TreatmentEnv(gymnasium.Env[CodeArray, int]):
     def _treatment(self, action: Any) -> int:
         """The position of a treatment, if it is one that is allowed, or the one given in its place."""
         try:
-            position = operator.index(action)
+            position = -1 if isinstance(action, BOOLS) else operator.index(action)
         except TypeError:
             position = -1
-        if not 0 <= position < self._n_actions or isinstance(action, bool):
+        if not 0 <= position < self._n_actions:
             allowed = f"a whole number from 0 to {self._n_actions - 1} ({', '.join(self._ward.scenario.actions)})"
             raise ValueError(f"action must be {allowed}, got action={action!r}.")
         if self._ward.forbids:
