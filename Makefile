@@ -1,7 +1,8 @@
 # make report: everything from nothing to the report. make reports: all studies and their gallery. make test: the tests.
 # make snapshots: the screens that the tests compare.
 # make docs: the site, into docs/_build. make benchmark: all that is measured side by side, into benchmarks/RESULTS.md.
-# make oracles: what peers find, as files that tests read; they need older packages, in an environment of their own.
+# make oracles: what peers find, as files that tests read; they need older packages and large ones, in an environment
+# of their own.
 # All else shares one virtual environment.
 PYTHON ?= python3
 VENV := .venv
@@ -30,8 +31,9 @@ snapshots: $(VENV)/.installed-test
 
 oracles:
 	$(PYTHON) -m venv .oracles
-	.oracles/bin/python -m pip install --quiet --disable-pip-version-check --requirement tests/oracles/requirements.txt
+	.oracles/bin/python -m pip install --quiet --disable-pip-version-check --requirement tests/oracles/requirements.txt --editable .
 	.oracles/bin/python tests/oracles/write_fixtures.py
+	PYTHONPATH=examples .oracles/bin/python tests/oracles/write_learning.py
 
 # -n: every reference must lead somewhere; -W: a warning is an error.
 docs: $(VENV)/.installed-docs

@@ -1,4 +1,4 @@
-"""Patients admitted, treated for a day and a night, and shown, by NumPy: what `envs.kernel` does compiled.
+"""Patients admitted, treated for a day and a night, and shown, by NumPy: what `envs.kernel` does one after the other.
 
 The functions of both modules have the same arguments and do the same, bit by bit, in the same order of operations on
 the same numbers. They fill arrays in place, for the places from `start` to `stop`; `begin` is where the random numbers
@@ -15,6 +15,7 @@ survives, or is spared an event, if u < exp(-hazard). A probability is met to 2^
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -29,6 +30,8 @@ LEAST_EXPONENT, STEPS = -64.0, 256
 POWERS = np.exp(-np.arange(-LEAST_EXPONENT * STEPS + 1) / STEPS)
 # Of SplitMix64.
 GOLDEN, MULTIPLIERS = 0x9E3779B97F4A7C15, (0xBF58476D1CE4E5B9, 0x94D049BB133111EB)
+# The largest of these numbers.
+MOST = (1 << 64) - 1
 
 
 class Places(NamedTuple):
@@ -40,15 +43,15 @@ class Places(NamedTuple):
     over: BoolArray
 
 
-def numbers(begin: np.uint64, places: IntArray, n: int, of_each: int) -> NDArray[np.uint64]:
+def numbers(begin: int, places: IntArray, n: int, of_each: int) -> NDArray[np.uint64]:
     """The first n random numbers of 64 bits, (n, m), of those that each of some places has.
 
     SplitMix64 (Steele, Lea & Flood, "Fast splittable pseudorandom number generators", OOPSLA 2014) mixes the multiples
     of an odd number: each of its outputs can be computed alone, and no two are the same.
     """
-    at = places.astype(np.uint64) * np.uint64(of_each) + np.arange(n, dtype=np.uint64)[:, np.newaxis]
-    at *= np.uint64(GOLDEN)
-    at += begin
+    first = places.astype(np.uint64) * np.uint64(of_each * GOLDEN & MOST)
+    steps = np.array([(begin + number * GOLDEN) & MOST for number in range(n)], dtype=np.uint64)
+    at = first + steps[:, np.newaxis]
     for shift, multiplier in zip((30, 27), MULTIPLIERS, strict=True):
         at ^= at >> np.uint64(shift)
         at *= np.uint64(multiplier)
@@ -56,9 +59,7 @@ def numbers(begin: np.uint64, places: IntArray, n: int, of_each: int) -> NDArray
     return at
 
 
-def admit(
-    start: int, stop: int, begin: np.uint64, who: IntArray, sampler: PatientSampler, t: Tables, p: Places
-) -> None:
+def admit(start: int, stop: int, begin: int, who: IntArray, sampler: PatientSampler, t: Tables, p: Places) -> None:
     """Admit patients drawn from a sampler to some of the places `who`."""
     some, n_flags = who[start:stop], len(t.least)
     uniforms = (numbers(begin, some, 1, t.n_numbers)[0] >> np.uint64(11)) * 2.0**-53
@@ -79,7 +80,7 @@ def show(start: int, stop: int, t: Tables, p: Places, seen: CodeArray) -> None:
 def treat(
     start: int,
     stop: int,
-    begin: np.uint64,
+    begin: int,
     actions: IntArray,
     readmit: bool,
     sampler: PatientSampler,
@@ -94,65 +95,71 @@ def treat(
     Fills in observations, rewards, (n,), and outcomes, (n_outcomes, n).
     """
     over = p.over[start:stop]
-    who, others = start + np.flatnonzero(~over), start + np.flatnonzero(over)
+    who, others = start + (~over).nonzero()[0], start + over.nonzero()[0]
     rewards[others], outcomes[:, start:stop] = 0.0, False
     if who.size:
-        rewards[who], happened = day(who, middles(begin, who, t), actions[who], t, p)
-        for row, came in zip(outcomes, happened, strict=True):
-            row[who] = came
+        rewards[who], outcomes[:, who] = day(who, middles(begin, who, t), actions[who], t, p)
     if readmit and others.size:
         admit(0, len(others), begin, others, sampler, t, p)
     show(start, stop, t, p, seen)
 
 
-def middles(begin: np.uint64, places: IntArray, t: Tables) -> FloatArray:
+def middles(begin: int, places: IntArray, t: Tables) -> FloatArray:
     """Of each outcome and place, (n_outcomes, m), the middle of a word: a half of one of its `numbers`."""
-    pairs = numbers(begin, places, t.n_numbers, t.n_numbers)
-    words = np.stack([pairs & np.uint64(WORD - 1), pairs >> np.uint64(32)], axis=1).reshape(-1, len(places))
-    uniform: FloatArray = words[: len(t.least) + len(t.weights)] + 0.5
-    return uniform
+    pairs = numbers(begin, places, t.n_numbers, t.n_numbers).astype("<u8", copy=False)
+    halves = pairs.view("<u4").reshape(t.n_numbers, len(places), 2).transpose(0, 2, 1)
+    uniform: FloatArray = np.add(halves, 0.5, out=np.empty(halves.shape)).reshape(-1, len(places))
+    return uniform[: len(t.least) + len(t.weights)]
 
 
 def day(who: IntArray, drawn: FloatArray, actions: IntArray, t: Tables, p: Places) -> tuple[FloatArray, BoolArray]:
     """A day and night of the patients in some places, (m,), by what is drawn (`middles`): rewards and outcomes."""
-    n_flags, end = len(t.least), len(t.start) - 1
+    n_flags = len(t.least)
     fixed, flags = p.fixed[who], p.flags[who]
     at = t.of_fixed.take(fixed, axis=0)
     at += t.of_state.take((actions << n_flags) + flags, axis=0)
-    at = at.T.copy()
+    at = at.T.astype(np.intp)
     outcomes = np.empty(drawn.shape, dtype=np.bool_)
-    bits = 1 << np.arange(n_flags, dtype=np.int32)[:, np.newaxis]
+    bits = 1 << np.arange(n_flags, dtype=np.int32)
 
-    def entries(tables: slice) -> FloatArray:
-        return t.values.take(at[t.group[:-1][tables]] + t.start[tables, np.newaxis])
+    def entries(table: int) -> FloatArray:
+        found: FloatArray = t.values.take(at[t.group[table]] + t.start[table])
+        return found
 
-    there = (flags >> np.arange(n_flags)[:, np.newaxis]) & 1
-    absent = t.absence.take((2 * at[t.group[0]] + there) * n_flags + np.arange(n_flags)[:, np.newaxis])
+    absent = t.absence.take(places_of_flags(n_flags).take(flags, axis=1) + 2 * n_flags * at[t.group[0]])
     present = np.greater_equal(drawn[:n_flags], absent, out=outcomes[:n_flags])
-    evening = np.add.reduce(present * bits, axis=0, dtype=np.int32)
-    levels, slopes = (entries(slice(row, end, 2)) for row in (1 + n_flags, 2 + n_flags))
-    exponents = slopes * t.danger.take(evening, axis=1) + levels
-    np.greater_equal(drawn[n_flags:] / WORD, exp_of(exponents), out=outcomes[n_flags:])
+    evening = np.add.reduce(present * bits[:, np.newaxis], axis=0, dtype=np.int32)
     harm = t.harm.take(evening)
-    for weight, came in zip(t.weights, outcomes[n_flags:], strict=True):
+    for hazard, weight in enumerate(t.weights):
+        level, came = 1 + n_flags + 2 * hazard, outcomes[n_flags + hazard]
+        exponents = entries(level + 1) * t.danger[hazard].take(evening) + entries(level)
+        uniform = drawn[n_flags + hazard] / WORD
+        # e^x is at least 1 + x, which settles most.
+        unclear = np.greater_equal(uniform, 1.0 + exponents - 1e-9, out=came).nonzero()
+        came[unclear] = uniform[unclear] >= exp_of(exponents[unclear])
         harm += weight * came
     days = p.days[who] + 1
     over = outcomes[-1] | (days == t.horizon)
     if n_flags:  # where no flag can clear, nobody recovers
         over |= evening == 0
-    # Of whom something may appear in the night, in some patient with such a number.
+    # What may appear in the night, in some patient with such a number.
     late = drawn[:n_flags] >= t.least[:, np.newaxis] * absent
-    restless = np.flatnonzero((late & ~present).any(axis=0) & ~over)
+    flag, one = np.divmod((late & ~(present | over)).ravel().nonzero()[0], len(who))
+    group = t.group[1 + flag]
+    place = t.of_fixed[fixed[one], group] + t.of_state[evening[one], group] + t.start[1 + flag]
+    appeared = (drawn[flag, one] >= t.values.take(place) * absent[flag, one]).nonzero()
     morning = evening.copy()
-    if restless.size:
-        group, begin = t.group[1 : 1 + n_flags], t.start[1 : 1 + n_flags, np.newaxis]
-        place = t.of_fixed[fixed[restless]][:, group] + t.of_state[evening[restless]][:, group]
-        limit = t.values[place.T + begin] * absent[:, restless]
-        appeared = drawn[:n_flags, restless] >= limit
-        morning[restless] |= np.add.reduce(appeared * bits, axis=0, dtype=np.int32)
+    np.bitwise_or.at(morning, one[appeared], bits[flag[appeared]])
     p.flags[who], p.days[who], p.over[who] = morning, days, over
     # From 0, so that nothing happening is worth 0 and not -0.
-    return 0.0 - (entries(slice(end, None))[0] + harm), outcomes
+    return 0.0 - (entries(len(t.start) - 1) + harm), outcomes
+
+
+@lru_cache(maxsize=32)
+def places_of_flags(n_flags: int) -> IntArray:
+    """Where each flag stands in a row of `Tables.absence`, (n_flags, 2^n_flags), by the flags of the morning."""
+    each = np.arange(n_flags)[:, np.newaxis]
+    return ((np.arange(1 << n_flags) >> each) & 1) * n_flags + each
 
 
 def exp_of(exponents: FloatArray) -> FloatArray:

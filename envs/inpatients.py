@@ -1,7 +1,7 @@
 """The patients of an environment, and the random numbers that they take: what both environments are shells around.
 
-They are treated by NumPy (`envs.dynamics`) or by compiled code (`envs.kernel`), in threads; nothing that happens
-depends on which, nor on the number of processors.
+They are treated by NumPy (`envs.dynamics`), one alone by Python (`envs.kernel`), or by compiled code (that, by
+`envs.compiled`), in threads; nothing that happens depends on which, nor on the number of processors.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import sys
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from functools import lru_cache
 from importlib.util import find_spec
 from typing import Any
@@ -18,9 +19,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from envs import dynamics
+from envs import dynamics, kernel
 from envs.cohort import FloatArray, PatientSampler
-from envs.dynamics import Places
+from envs.dynamics import MOST, Places
 from envs.records import IntArray
 from envs.ward import BoolArray, CodeArray, Parts, Ward
 
@@ -29,8 +30,6 @@ PLACES_AT_ONCE = 16_384
 # A call by NumPy takes as long as so many more patients; after so many patients and calls, compiled code is worth
 # fetching: a second, and some more the first time on a machine.
 CALL, WORTH = 256, 1 << 21
-# The largest random number.
-MOST = (1 << 64) - 1
 
 
 class Patients:
@@ -66,32 +65,43 @@ class Patients:
         self.ward, self._compiled, self._work = ward, compiled, 0
         parts = np.zeros((2, n), dtype=np.int32)
         self.places = Places(parts[0], parts[1], np.zeros(n, dtype=np.int64), np.ones(n, dtype=np.bool_))
-        self._n_columns, self._n_outcomes = ward.tables.codes_of_fixed.shape[1], len(ward.scenario.outcomes)
+        self._n_columns = ward.tables.codes_of_fixed.shape[1]
         self._source: np.random.Generator | None = None
         # Where the random numbers of the next reset or step begin, and how many lie between them.
-        self._begin, self._stride = 0, dynamics.GOLDEN * ward.tables.n_numbers * n
+        self._begin, self._stride = 0, dynamics.GOLDEN * ward.tables.n_numbers * n & MOST
 
     def admit(self, who: IntArray, rng: np.random.Generator, sampler: PatientSampler, parts: Parts | None) -> None:
         """Admit patients to some places: with a given record, or drawn from a sampler."""
         if parts is None:
-            self._share(self._code().admit, len(who), rng, who, sampler, self.ward.tables, self.places)
+            self._share(self._code().admit, len(who), rng, (who, sampler, self.ward.tables, self.places))
         else:
             self.places.fixed[who], self.places.flags[who] = parts
             self.places.days[who], self.places.over[who] = 0, False
 
+    def room(self) -> tuple[FloatArray, BoolArray]:
+        """Arrays for the rewards, (n,), and outcomes, (n_outcomes, n), of a day."""
+        n = len(self.places.over)
+        return np.empty(n), np.empty((len(self.ward.scenario.outcomes), n), dtype=np.bool_)
+
     def treat(
-        self, actions: IntArray, rng: np.random.Generator, *, readmit: bool, sampler: PatientSampler | None = None
-    ) -> tuple[CodeArray, FloatArray, BoolArray]:
-        """A day: observations, rewards, (n,), and outcomes, (n_outcomes, n).
+        self,
+        actions: IntArray,
+        rng: np.random.Generator,
+        rewards: FloatArray,
+        outcomes: BoolArray,
+        *,
+        readmit: bool,
+        sampler: PatientSampler | None = None,
+    ) -> CodeArray:
+        """A day: observations, as a new array; fills in rewards and outcomes (`room`).
 
         For those whose stay has ended before, the day brings nothing, or they are readmitted as somebody else.
         """
-        n, tables = len(actions), self.ward.tables
+        n, ward = len(actions), self.ward
         seen = np.empty((n, self._n_columns), dtype=np.int16)
-        rewards, outcomes = np.empty(n), np.empty((self._n_outcomes, n), dtype=np.bool_)
-        given = actions, readmit, sampler or self.ward.sampler, tables, self.places, seen, rewards, outcomes
-        self._share(self._code().treat, n, rng, *given)
-        return seen, rewards, outcomes
+        given = actions, readmit, sampler or ward.sampler, ward.tables, self.places, seen, rewards, outcomes
+        self._share(self._code().treat, n, rng, given)
+        return seen
 
     def observe(self) -> CodeArray:
         """What is seen of everybody, (n, n_columns), as a new array."""
@@ -103,12 +113,12 @@ class Patients:
         """Which treatments everybody may get, (n, n_actions), as a new array."""
         return self.ward.allowed(self.places.fixed, self.places.flags)
 
-    def _share(self, work: Callable[..., None], n: int, rng: np.random.Generator, *given: Any) -> None:
+    def _share(self, work: Callable[..., None], n: int, rng: np.random.Generator, given: tuple[Any, ...]) -> None:
         """Do some work that takes random numbers on n places, so many at once, in threads."""
         if rng is not self._source:
             self._source, self._begin = rng, int(rng.integers(MOST, dtype=np.uint64, endpoint=True))
         self._begin = (self._begin + self._stride) & MOST
-        begin = np.uint64(self._begin)
+        begin = self._begin
         if n <= PLACES_AT_ONCE:
             work(0, n, begin, *given)
         else:
@@ -120,26 +130,26 @@ class Patients:
         if self._compiled is None:
             self._work += len(self.places.over) + CALL
             if not _kernel.cache_info().currsize and self._work < WORTH:
-                return dynamics
-        if self._compiled is not False:
-            try:
+                return self._plain()
+            with suppress(ImportError):  # a numba that does not know this NumPy
                 _kernel()
-            except ImportError:  # a numba that does not know this NumPy
-                if self._compiled:
-                    raise
             self._compiled = _kernel.cache_info().currsize > 0
-        return _kernel() if self._compiled else dynamics
+        return _kernel() if self._compiled else self._plain()
+
+    def _plain(self) -> Any:
+        """The faster one of those that are not compiled."""
+        return dynamics if len(self.places.over) > 1 else kernel
 
 
 @lru_cache(maxsize=1)
 def _kernel() -> Any:
     """The compiled code of this process; tells whoever waits for it why."""
-    from envs import kernel  # noqa: PLC0415 - see there
+    from envs import compiled  # noqa: PLC0415 - see there
 
-    delay: str = kernel.delay()  # type: ignore[no-untyped-call]
+    code, delay = compiled.compiled_kernel()  # type: ignore[no-untyped-call]
     if delay:
         sys.stderr.write(f"policysim: {delay}\n")
-    return kernel
+    return code
 
 
 _pools: dict[int, ThreadPoolExecutor] = {}

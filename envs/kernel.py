@@ -1,7 +1,6 @@
-"""Patients admitted, treated for a day and a night, and shown, by compiled code: `envs.dynamics`, patient by patient.
+"""Patients admitted, treated for a day and a night, and shown, one after the other: as `envs.dynamics`, bit by bit.
 
-Nothing but `envs.inpatients` imports this module, as numba takes a second to import, and these functions take seconds
-to compile, which is kept for the next time.
+`envs.compiled` compiles these functions for many patients. As they are written here they are faster than NumPy for one.
 """
 
 # What has been compiled is kept until this file changes, with its copy of POWERS: a change of those touches this file.
@@ -11,93 +10,49 @@ to compile, which is kept for the next time.
 
 from __future__ import annotations
 
-from contextlib import suppress
-from importlib import import_module
-from pathlib import Path
-
 import numpy as np
 
 from envs import dynamics
 from envs.dynamics import POWERS
 
-njit = import_module("numba").njit
 # Indexes without a sign: nothing is counted from the end.
 ZERO, ONE = np.uint32(0), np.uint32(1)
 GOLDEN, FIRST, SECOND = (np.uint64(number) for number in (dynamics.GOLDEN, *dynamics.MULTIPLIERS))
 LOW, HALF = np.uint64(0xFFFFFFFF), np.uint64(32)
 
 
-class Entry:
-    """A compiled function that always has arguments of the same types, which numba looks at in the first call only."""
-
-    def __init__(self, dispatcher):
-        self.dispatcher, self._call = dispatcher, None
-
-    def __call__(self, *given):
-        """Call it."""
-        if self._call:
-            self._call(*given)
-        else:
-            self.dispatcher(*given)
-            self._call = self.dispatcher.overloads[self.dispatcher.signatures[0]].entry_point
-
-
-def compiled(function):
-    """A function compiled when it is called; kept on the disk, if there is a folder for that, and room in it."""
-    try:
-        found = njit(nogil=True, cache=True)(function)
-    except RuntimeError:
-        return Entry(njit(nogil=True)(function))
-    save = found._cache.save_overload
-
-    def save_if_possible(*given):
-        with suppress(OSError):
-            save(*given)
-
-    found._cache.save_overload = save_if_possible
-    return Entry(found)
-
-
-def delay():
-    """What this process will wait for, in words; nothing if what it needs is kept on the disk."""
-    folder, wait = treat.dispatcher.stats.cache_path, "compiling the patients' days, which takes some seconds,"
-    if folder is None:
-        return f"{wait} in this process, as nothing can be kept on the disk."
-    return "" if list(Path(folder).glob("kernel.treat*.nbi")) else f"{wait} once on this machine."
-
-
-@compiled
+# Random numbers wrap around, of which NumPy would warn.
+@np.errstate(over="ignore")
 def admit(start, stop, begin, who, sampler, t, p):
     """`envs.dynamics.admit`."""
     for i in range(start, stop):
         _admit(who[i], begin, sampler, t, p)
 
 
-@compiled
 def show(start, stop, t, p, seen):
     """`envs.dynamics.show`."""
     for place in range(start, stop):
         _show(np.uint32(place), t, p, seen)
 
 
-@compiled
+@np.errstate(over="ignore")
 def treat(start, stop, begin, actions, readmit, sampler, t, p, seen, rewards, outcomes):
     """`envs.dynamics.treat`."""
     at, happened = np.empty(t.of_fixed.shape[1], np.uint32), np.zeros(stop - start, np.uint32)
     drawn = np.empty(2 * t.n_numbers)
-    who, n = np.empty(stop - start, np.uint32), 0
-    others, n_others = np.empty(stop - start, np.uint32), 0
-    # Without a branch, which a processor would guess wrongly half of the time.
+    # Who is in treatment from the left, the others from the right: without a branch, which a processor would guess
+    # wrongly half of the time.
+    who, n, last = np.empty(stop - start, np.uint32), 0, stop - start - 1
     for place in range(start, stop):
-        who[n], others[n_others], over = place, place, p.over[place]
-        n, n_others = n + (not over), n_others + over
-    for i in range(n):
-        place = who[i]
+        over = p.over[place]
+        who[n], who[last] = place, place
+        n, last = n + (not over), last - over
+    for place in who[:n]:
         rewards[place], happened[np.uint32(place - start)] = _day(place, begin, actions[place], t, p, at, drawn)
-    for i in range(n_others):
-        rewards[others[i]] = 0.0
+    for place in who[n:]:
+        rewards[place] = 0.0
         if readmit:
-            _admit(others[i], begin, sampler, t, p)
+            _admit(place, begin, sampler, t, p)
     # Row by row: its columns are far apart in memory.
     for row in range(len(outcomes)):
         here, bit = outcomes[row, start:stop], np.uint32(1 << row)
@@ -107,7 +62,6 @@ def treat(start, stop, begin, actions, readmit, sampler, t, p, seen, rewards, ou
         _show(np.uint32(place), t, p, seen)
 
 
-@njit(inline="always")
 def _number(begin, place, number, t):
     """One of `envs.dynamics.numbers`."""
     z = begin + GOLDEN * (np.uint64(place) * np.uint64(t.n_numbers) + np.uint64(number))
@@ -116,7 +70,6 @@ def _number(begin, place, number, t):
     return z ^ (z >> np.uint64(31))
 
 
-@njit(inline="always")
 def _admit(place, begin, sampler, t, p):
     uniform = (_number(begin, place, 0, t) >> np.uint64(11)) * 2.0**-53
     interval, draw = np.int64(uniform * (len(sampler.guide) - 1)), uniform * sampler.cumulative[-1]
@@ -132,17 +85,13 @@ def _admit(place, begin, sampler, t, p):
     p.days[place], p.over[place] = 0, False
 
 
-@njit(inline="always")
 def _show(place, t, p, seen):
     fixed, flags, last = np.uint32(p.fixed[place]), np.uint32(p.flags[place]), np.uint32(seen.shape[1] - 1)
-    for each in range(seen.shape[1]):
-        column = np.uint64(each)
-        seen[place, column] = t.codes_of_fixed[fixed, column] + t.codes_of_flags[flags, column]
+    np.add(t.codes_of_fixed[fixed], t.codes_of_flags[flags], seen[place])
     if t.horizon > 1:
         seen[place, last] = p.days[place]
 
 
-@njit(inline="always")
 def _day(place, begin, action, t, p, at, drawn):
     n_flags, n_hazards = np.uint32(len(t.least)), np.uint32(len(t.weights))
     fixed, flags = np.uint32(p.fixed[place]), np.uint32(p.flags[place])
@@ -192,7 +141,6 @@ def _day(place, begin, action, t, p, at, drawn):
     return reward, happened
 
 
-@njit(inline="always")
 def _exp_of(exponent):
     rest = max(exponent, -64.0)
     step = np.int64(rest * -256.0)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 from envs.records import Level, RecordSpace
@@ -257,7 +258,7 @@ class Scenario:
         """The flags that treatment can change, in the order of the record."""
         return tuple(name for name in self.space.names if name in self.natural_clearing)
 
-    @property
+    @cached_property
     def outcomes(self) -> tuple[str, ...]:
         """What is observed after treatment: the transient flags, the events, then death."""
         return (*self.transient, *self.events, DEATH)
@@ -268,7 +269,7 @@ class Scenario:
             return self.events[name].title
         return self.space.feature(name).in_words("1") if name in self.space.names else name.replace("_", " ")
 
-    @property
+    @cached_property
     def actions(self) -> tuple[str, ...]:
         """The names of the actions."""
         return tuple(self.treatments)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from itertools import compress
 from typing import Any, ClassVar, TypeVar
 
 import gymnasium
@@ -17,6 +18,8 @@ from envs.ward import CodeArray, ward_of
 
 RENDER_MODES, INADMISSIBLE = ("ansi", "rgb_array"), ("raise", "first-allowed")
 T = TypeVar("T")
+# Asked in every step: a tuple is faster than a union.
+BOOLS = (bool, np.bool_)
 THE_PATIENT = np.zeros(1, dtype=np.intp)
 
 
@@ -51,8 +54,9 @@ class TreatmentEnv(gymnasium.Env[CodeArray, int]):
 
     ## Starting State
     A patient drawn from the scenario's cohort. `reset(options={"where": {"fever": 1, "age": ["60-79", "80+"]}})` draws
-    one of those with these levels, and `reset(options={"record": {"fever": 1, "age": "60-79"}})` gives one: features
-    that are not named have their first level.
+    one of those with these levels, of whom `policysim.build_course(..., where=...)` knows the exact values, and
+    `reset(options={"record": {"fever": 1, "age": "60-79"}})` gives one: features that are not named have their first
+    level.
 
     ## Episode End
     The episode terminates with death, with full recovery (nothing that the treatment can change is present in the
@@ -112,9 +116,9 @@ class TreatmentEnv(gymnasium.Env[CodeArray, int]):
         self.action_space = self._ward.action_space()
         self.observation_space = self._ward.observation_space()
         self._history = History(self._ward.scenario, horizon, 1) if render_mode else None
-        self._names = self._ward.scenario.outcomes
-        self._seen: CodeArray | None = None
-        self._days, self._over = 0, False
+        self._nothing, self._n_actions = dict.fromkeys(self._ward.scenario.outcomes, False), self.action_space.n
+        self._action, (self._reward, self._outcomes) = np.zeros(1, dtype=np.intp), self._patients.room()
+        self._days, self._begun = 0, False
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
@@ -122,16 +126,17 @@ class TreatmentEnv(gymnasium.Env[CodeArray, int]):
         """Admit a patient; see Starting State. ValueError for options and records that do not exist."""
         super().reset(seed=seed)
         sampler, parts = self._ward.arrivals(options)
-        self._days, self._over = 0, False
+        self._days, self._begun = 0, True
         if parts is None:  # one call, as of a vector environment that admits somebody in the next step
             self._patients.places.over[0] = True
-            self._seen = self._patients.treat(THE_PATIENT, self.np_random, readmit=True, sampler=sampler)[0]
+            given = self._action, self.np_random, self._reward, self._outcomes
+            seen = self._patients.treat(*given, readmit=True, sampler=sampler)
         else:
             self._patients.admit(THE_PATIENT, self.np_random, sampler, parts)
-            self._seen = self._patients.observe()
+            seen = self._patients.observe()
         if self._history:
             self._history.admit(THE_PATIENT, self._record())
-        return self._seen[0].copy(), self._information([False] * len(self._names))
+        return seen[0], self._information(())
 
     def step(self, action: int) -> tuple[CodeArray, float, bool, bool, dict[str, Any]]:
         """Treat the patient for a day.
@@ -143,22 +148,22 @@ class TreatmentEnv(gymnasium.Env[CodeArray, int]):
         ResetNeeded
             Before the first reset and after the end of a stay.
         """
-        if self._seen is None or self._over:
-            raise ResetNeeded(f"the stay has {'ended' if self._over else 'not begun'}: call reset() before step().")
-        actions = np.array([self._treatment(action)])
-        seen, rewards, outcomes = self._patients.treat(actions, self.np_random, readmit=False)
-        self._seen, self._over, self._days = seen, bool(self._patients.places.over[0]), self._days + 1
+        over = self._patients.places.over
+        if over[0]:
+            raise ResetNeeded(f"the stay has {'ended' if self._begun else 'not begun'}: call reset() before step().")
+        self._action[0] = self._treatment(action)
+        seen = self._patients.treat(self._action, self.np_random, self._reward, self._outcomes, readmit=False)
+        self._days += 1
         if self._history:
-            self._history.note(THE_PATIENT, actions, outcomes.T, self._record(), self._patients.places.over)
-        info = self._information(outcomes[:, 0].tolist())
-        return seen[0].copy(), float(rewards[0]), self._over, False, info
+            self._history.note(THE_PATIENT, self._action, self._outcomes.T, self._record(), over)
+        return seen[0], self._reward.item(), over.item(), False, self._information(self._outcomes.ravel().tolist())
 
     def render(self) -> str | NDArray[np.uint8] | None:
         """The patient's chart, as the render mode says."""
         if self._history is None:
             gymnasium.logger.warn("render() draws nothing without a render_mode: make(..., render_mode='rgb_array').")
             return None
-        if self._seen is None:
+        if not self._begun:
             raise ResetNeeded("there is no patient yet: call reset() before render().")
         return draw(self._history, 0, self.render_mode)
 
@@ -166,25 +171,26 @@ class TreatmentEnv(gymnasium.Env[CodeArray, int]):
         """Which treatments the patient may get, (n_actions,), as sb3-contrib asks for it."""
         return np.asarray(self._patients.allowed()[0], dtype=np.bool_)
 
-    def _information(self, outcomes: list[bool]) -> dict[str, Any]:
-        """What is told of a day, of whether each outcome was there."""
-        told = {"day": self._days, "outcome": dict(zip(self._names, outcomes, strict=True))}
+    def _information(self, came: Sequence[bool]) -> dict[str, Any]:
+        """What is told of a day, by what came of the outcomes."""
+        outcomes = self._nothing.copy()
+        for name in compress(self._nothing, came):
+            outcomes[name] = True
+        told: dict[str, Any] = {"day": self._days, "outcome": outcomes}
         return told | {"action_mask": self._patients.allowed()[0]} if self._ward.forbids else told
 
     def _record(self) -> CodeArray:
         """Level codes of the patient, (1, n_features)."""
-        assert self._seen is not None
-        return self._seen[:, : len(self._ward.scenario.space.shape)]
+        return self._patients.observe()[:, : len(self._ward.scenario.space.shape)]
 
     def _treatment(self, action: Any) -> int:
         """The position of a treatment, if it is one that is allowed, or the one given in its place."""
-        names = self._ward.scenario.actions
         try:
-            position = -1 if isinstance(action, bool | np.bool_) else operator.index(action)
+            position = -1 if isinstance(action, BOOLS) else operator.index(action)
         except TypeError:
             position = -1
-        if not 0 <= position < len(names):
-            allowed = f"a whole number from 0 to {len(names) - 1} ({', '.join(names)})"
+        if not 0 <= position < self._n_actions:
+            allowed = f"a whole number from 0 to {self._n_actions - 1} ({', '.join(self._ward.scenario.actions)})"
             raise ValueError(f"action must be {allowed}, got action={action!r}.")
         if self._ward.forbids:
             mask = self._patients.allowed()[0]

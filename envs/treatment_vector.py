@@ -125,7 +125,8 @@ class TreatmentVectorEnv(VectorEnv[CodeArray, IntArray, NDArray[Any]]):
         treatments = self._treatments(actions)
         idle = self._patients.places.over.copy()
         readmit = self._mode is AutoresetMode.NEXT_STEP
-        seen, rewards, outcomes = self._patients.treat(treatments, self.np_random, readmit=readmit)
+        rewards, outcomes = self._patients.room()
+        seen = self._patients.treat(treatments, self.np_random, rewards, outcomes, readmit=readmit)
         terminations = self._patients.places.over.copy()
         if self._history:
             who = np.flatnonzero(~idle)
@@ -186,12 +187,13 @@ class TreatmentVectorEnv(VectorEnv[CodeArray, IntArray, NDArray[Any]]):
         if given.dtype.kind not in "iu" or given.shape != (self.num_envs,):
             wanted = f"whole numbers of shape ({self.num_envs},)"
             raise ValueError(f"actions must be {wanted}, got {given.dtype} of shape {given.shape}.")
-        if given.min() < 0 or given.max() >= len(names):
+        # One kind of array, whatever was given: compiled code would be compiled anew, for seconds, for each other.
+        usual = given.dtype == np.intp and given.flags.c_contiguous and given.flags.writeable
+        treatments = given if usual else np.array(given, dtype=np.intp)
+        if (treatments.view(np.uintp) >= len(names)).any():
             bad = int(np.flatnonzero((given < 0) | (given >= len(names)))[0])
             allowed = f"whole numbers from 0 to {len(names) - 1} ({', '.join(names)})"
             raise ValueError(f"actions must be {allowed}, got actions[{bad}]={given[bad]}.")
-        # One kind of array, whatever was given: compiled code would be compiled anew, for seconds, for each other.
-        treatments = np.require(given, np.intp, ["C", "W"])
         if self._ward.forbids:
             mask = self._patients.allowed()
             wrong = (mask[np.arange(self.num_envs), treatments] == 0) & ~self._patients.places.over

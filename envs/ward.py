@@ -1,4 +1,4 @@
-"""A scenario's patients in numbers: the tables that NumPy (`envs.dynamics`) and compiled code (`envs.kernel`) read.
+"""A scenario's patients in numbers: the tables that `envs.dynamics` and `envs.kernel` read.
 
 A record is two numbers: `flags`, a bit for each transient flag in the order of the outcomes, and `fixed`, the number of
 the record among those without a flag, which never changes in a stay. The place of a record and an action in a table is
@@ -17,7 +17,7 @@ import numpy as np
 from gymnasium.spaces import Discrete, MultiDiscrete
 from numpy.typing import NDArray
 
-from envs.cohort import FloatArray, PatientSampler, matches, prior
+from envs.cohort import FloatArray, PatientSampler, Where, levels_where, prior
 from envs.records import IntArray, Level
 from envs.scenario import DEATH, Scenario
 from envs.scenario_reader import load_scenario
@@ -120,7 +120,7 @@ def tables_of(course: Course, utility: Utility, mask: BoolArray) -> Tables:
         danger=np.stack([bits @ row[0].kappa for row in hazards]),
         harm=bits @ weights[:n_flags],
         weights=weights[n_flags:].copy(),
-        codes_of_fixed=np.pad(fixed_codes, day),
+        codes_of_fixed=np.ascontiguousarray(np.pad(fixed_codes, day)),
         codes_of_flags=np.pad(flag_codes, day),
         horizon=course.horizon,
         n_numbers=max(1, math.ceil(len(scenario.outcomes) / 2)),
@@ -216,10 +216,9 @@ class Ward:
             For an option other than "record" and "where", both of them, features or levels that do not exist, and
             conditions that nobody meets.
         """
-        given, space = (
-            {name: value for name, value in (options or {}).items() if value is not None},
-            self.scenario.space,
-        )
+        if not options:
+            return self.sampler, None
+        given, space = {name: value for name, value in options.items() if value is not None}, self.scenario.space
         for name, value in given.items():
             if name not in ("record", "where"):
                 raise ValueError(f"{unknown('option', str(name), ['record', 'where'])}.")
@@ -231,13 +230,7 @@ class Ward:
             return self.sampler, parts_of(self.scenario, space.codes([space.record(given["record"])]))
         if "where" not in given:
             return self.sampler, None
-        levels = {
-            str(name): tuple(value) if isinstance(value, list | tuple) else (value,)
-            for name, value in given["where"].items()
-        }
-        for name, some in levels.items():
-            for level in some:
-                space.feature(name).code(level)
+        levels = levels_where(space, given["where"])
         return _sampler_where(*self._source, tuple(sorted(levels.items()))), None
 
 
@@ -284,14 +277,11 @@ def _sampler_where(scenario: str, version: Version, where: tuple[tuple[str, Leve
     return sampler_of(_patients(scenario, version)[0].scenario, dict(where))
 
 
-def sampler_of(scenario: Scenario, where: Mapping[str, Levels]) -> PatientSampler:
-    """Draws patients who meet a condition, as numbers 2^n_flags fixed + flags; ValueError if nobody meets it."""
+def sampler_of(scenario: Scenario, where: Where) -> PatientSampler:
+    """Draws patients who meet a condition (`prior`), as numbers 2^n_flags fixed + flags."""
     shape, axes = scenario.space.shape, flag_axes_of(scenario).tolist()
-    grid = prior(scenario).reshape(shape) * matches(scenario.space, where)
-    if not grid.any():
-        raise ValueError(f"options['where'] must be met by somebody, got {dict(where)!r}.")
     order = [axis for axis in range(len(shape)) if axis not in axes] + axes[::-1]
-    return PatientSampler.of(grid.transpose(order).ravel())
+    return PatientSampler.of(prior(scenario, where).reshape(shape).transpose(order).ravel())
 
 
 def _version(scenario: str) -> Version:

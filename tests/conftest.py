@@ -14,8 +14,8 @@ from hypothesis.internal.conjecture import providers
 for library in ("OPENBLAS", "OMP", "MKL"):
     os.environ.setdefault(f"{library}_NUM_THREADS", "1")
 
-# It needs what only `make oracles` installs.
-collect_ignore = ["oracles/write_fixtures.py"]
+# They need what only `make oracles` installs.
+collect_ignore = ["oracles/write_fixtures.py", "oracles/write_learning.py"]
 # What is printed is as wide as where there is no terminal.
 os.environ["COLUMNS"] = "100"
 

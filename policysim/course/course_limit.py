@@ -107,7 +107,7 @@ def course_limit(
     gets e / (1 + e) at most.
 
     >>> from policysim.course.tabular import TabularMDP
-    >>> mdp = TabularMDP([[[1, 0], [1, 0]], [[0, 1], [0, 1]]], [[1, 0], [0, 1]], [0.5, 0.5], horizon=3)
+    >>> mdp = TabularMDP([[[1, 0], [1, 0]], [[0, 1], [0, 1]]], [[1, 0], [0, 1]], [0.5, 0.5], horizon=3, axes="SAS")
     >>> round(course_limit(mdp, epsilon=1.0), 3), round(course_limit(mdp, epsilon=1.0, delta=0.01), 3)
     (2.731, 2.734)
     >>> [round(course_limit(mdp, epsilon=1.0, days=days, hides="course"), 3) for days in (1, 2, 3)]

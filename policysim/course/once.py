@@ -158,7 +158,7 @@ def plan_once(
     one choice of the three days has all of it:
 
     >>> from policysim.course.tabular import TabularMDP
-    >>> mdp = TabularMDP([[[1, 0], [1, 0]], [[0, 1], [0, 1]]], [[1, 0], [0, 1]], [0.5, 0.5], horizon=3)
+    >>> mdp = TabularMDP([[[1, 0], [1, 0]], [[0, 1], [0, 1]]], [[1, 0], [0, 1]], [0.5, 0.5], horizon=3, axes="SAS")
     >>> found = plan_once(mdp, epsilon=1.0)
     >>> found.schedules.tolist(), round(found.value, 3), round(found.epsilon_spent, 9)
     ([[0, 0, 0], [1, 1, 1]], 2.193, 1.0)

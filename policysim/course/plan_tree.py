@@ -292,7 +292,7 @@ def plan_tree(
 
     >>> from policysim.course.tabular import TabularMDP
     >>> moves = [[[0.9, 0.1], [0.9, 0.1]], [[0.2, 0.8], [0.9, 0.1]]]
-    >>> mdp = TabularMDP(moves, [[0.0, -0.3], [-1.0, -0.3]], [0.6, 0.4], horizon=3)
+    >>> mdp = TabularMDP(moves, [[0.0, -0.3], [-1.0, -0.3]], [0.6, 0.4], horizon=3, axes="SAS")
     >>> found = plan_tree(mdp, epsilon=3.0)
     >>> found.courses.tolist(), round(found.value, 3), round(found.epsilon_spent, 9)
     ([[0, 0, 0], [0, 1, 0], [1, 0, 0], [1, 0, 1], [1, 1, 0]], -0.341, 3.0)

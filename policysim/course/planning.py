@@ -170,7 +170,7 @@ def plan(process: Process, *, policy: Policy | None = None, advance: Callable[[]
     One more day of waiting in state 0 is worth less than moving on to state 1, which earns 2 a day:
 
     >>> from policysim.course.tabular import TabularMDP
-    >>> mdp = TabularMDP([[[1, 0], [0, 1]], [[0, 1], [0, 1]]], [[1, 0], [2, 2]], [1, 0], horizon=3)
+    >>> mdp = TabularMDP([[[1, 0], [0, 1]], [[0, 1], [0, 1]]], [[1, 0], [2, 2]], [1, 0], horizon=3, axes="SAS")
     >>> plan(mdp).q_values.tolist()
     [[[3.0, 4.0], [6.0, 6.0]], [[2.0, 2.0], [4.0, 4.0]], [[1.0, 0.0], [2.0, 2.0]]]
     >>> plan(mdp).value
@@ -226,7 +226,7 @@ def policy_value(process: Process, probabilities: Tables) -> float:
     Examples
     --------
     >>> from policysim.course.tabular import TabularMDP
-    >>> mdp = TabularMDP([[[1, 0], [0, 1]], [[0, 1], [0, 1]]], [[1, 0], [2, 2]], [1, 0], horizon=3)
+    >>> mdp = TabularMDP([[[1, 0], [0, 1]], [[0, 1], [0, 1]]], [[1, 0], [2, 2]], [1, 0], horizon=3, axes="SAS")
     >>> policy_value(mdp, [[0.5, 0.5], [0.5, 0.5]])
     3.375
     """

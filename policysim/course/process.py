@@ -184,8 +184,31 @@ def is_sparse(table: Any) -> bool:
     return isinstance(table, (list, tuple)) and any(map(sparse.issparse, table))
 
 
-def stack_actions(table: Any, name: str) -> Matrix:
-    """(A * S, S) from (S, A, S) or from A sparse matrices."""
+def by_action(dense: FloatArray, name: str, axes: str | None) -> FloatArray:
+    """(A, S, S) from three axes, the last of which are states; their order, if it is not given, is told by the lengths.
+
+    Examples
+    --------
+    >>> by_action(np.zeros((4, 3, 4)), "transitions", None).shape, by_action(np.zeros((3, 4, 4)), "rewards", None).shape
+    ((3, 4, 4), (3, 4, 4))
+    """
+    wanted = {"SAS": "(S, A, S)", "ASS": "(A, S, S)"}
+    if axes not in (None, *wanted):
+        raise ValueError(f'axes must be "SAS" or "ASS", got axes={axes!r}.')
+    first, second, last = dense.shape
+    orders = [order for order, n in (("SAS", first), ("ASS", second)) if n == last and axes in (None, order)]
+    if not orders:
+        words = wanted[axes] if axes else "(S, A, S) or (A, S, S)"
+        raise ValueError(f"{name} must be {words}, or a list of A sparse (S, S) matrices, got shape {dense.shape}.")
+    if len(orders) == 2:
+        raise ValueError(
+            f'{name} of shape {dense.shape} may be (S, A, S) or (A, S, S): say which with axes="SAS" or axes="ASS".'
+        )
+    return dense.transpose(1, 0, 2) if orders[0] == "SAS" else dense
+
+
+def stack_actions(table: Any, name: str, axes: str | None) -> Matrix:
+    """(A * S, S) from three axes (`by_action`) or from A sparse matrices."""
     if is_sparse(table):
         parts: list[Matrix] = [sparse.coo_array(part) for part in table]
         shapes = {part.shape for part in parts}
@@ -195,11 +218,10 @@ def stack_actions(table: Any, name: str) -> Matrix:
         stacked.sum_duplicates()
     else:
         dense: FloatArray = np.asarray(table if not sparse.issparse(table) else 0, dtype=np.float64)
-        if dense.ndim != 3 or dense.shape[0] != dense.shape[2] or 0 in dense.shape:
-            raise ValueError(
-                f"{name} must be (S, A, S), or a list of A sparse (S, S) matrices, got shape {dense.shape}."
-            )
-        stacked = sparse.csr_array(dense.transpose(1, 0, 2).reshape(-1, dense.shape[2]))
+        if dense.ndim != 3 or 0 in dense.shape:
+            wanted = "(S, A, S), (A, S, S), or a list of A sparse (S, S) matrices"
+            raise ValueError(f"{name} must be {wanted}, got shape {dense.shape}.")
+        stacked = sparse.csr_array(by_action(dense, name, axes).reshape(-1, dense.shape[2]))
     stacked.eliminate_zeros()
     return stacked
 
@@ -233,19 +255,22 @@ def require_distributions(stacked: Matrix, last: FloatArray, mask: BoolArray | N
     _refuse(sums, wrong, "transitions[{state}, {action}]" + beside + " must sum to 1, got {entry:.10g}.")
 
 
-def expected_rewards(rewards: Any, stacked: Matrix, last: FloatArray, mask: BoolArray | None) -> FloatArray:
+def expected_rewards(
+    rewards: Any, stacked: Matrix, last: FloatArray, mask: BoolArray | None, axes: str | None
+) -> FloatArray:
     """(S, A), 0 at inadmissible actions; transitions that never happen do not count."""
-    shape = last.shape
+    shape, n_states = last.shape, len(last)
     if is_sparse(rewards):
-        expected = _mean_rewards(stack_actions(rewards, "rewards"), stacked, last)
+        expected = _mean_rewards(stack_actions(rewards, "rewards", axes), stacked, last)
     else:
         given: FloatArray = np.array(rewards, dtype=np.float64)
-        if given.shape == (*shape, shape[0]):
-            expected = _mean_rewards(given, stacked, last)
+        if given.shape in ((*shape, n_states), (*shape[::-1], n_states)):
+            expected = _mean_rewards(by_action(given, "rewards", axes).reshape(stacked.shape), stacked, last)
         elif given.shape == shape:
             expected = given
         else:
-            raise ValueError(f"rewards must have shape {shape} or {(*shape, shape[0])}, got {given.shape}.")
+            wanted = f"{shape}, {(*shape, n_states)} or {(*shape[::-1], n_states)}"
+            raise ValueError(f"rewards must have shape {wanted}, got {given.shape}.")
     if mask is not None:
         expected[~mask] = 0.0
     # Sums of many, and their squares, must be finite, too.
@@ -255,16 +280,15 @@ def expected_rewards(rewards: Any, stacked: Matrix, last: FloatArray, mask: Bool
 
 
 def _mean_rewards(rewards: FloatArray | Matrix, stacked: Matrix, last: FloatArray) -> FloatArray:
-    """The mean of rewards that depend on the next state, (S, A)."""
+    """The mean of rewards that depend on the next state, (A * S, S) -> (S, A)."""
     if last.any():
         raise ValueError("rewards must be (S, A) if there are ends: a step that ends has no next state.")
     n_states, shape = stacked.shape[1], stacked.shape
-    if not isinstance(rewards, np.ndarray) and rewards.shape != shape:
+    if rewards.shape != shape:
         raise ValueError(f"rewards must have the shapes of transitions, got {rewards.shape} in place of {shape}.")
     moves = stacked.tocoo()
     row, following = moves.coords
-    flat = rewards if not isinstance(rewards, np.ndarray) else rewards.transpose(1, 0, 2).reshape(shape)
-    parts = moves.data * np.asarray(flat[row, following]).ravel()
+    parts = moves.data * np.asarray(rewards[row, following]).ravel()
     total = np.bincount(row, weights=parts, minlength=shape[0])
     total[np.abs(total) <= CANCELLED * np.bincount(row, weights=np.abs(parts), minlength=shape[0])] = 0.0
     return np.array(total.reshape(-1, n_states).T)

@@ -295,7 +295,8 @@ def public_schedules(family: Schedules, first: Schedule, most: int, epsilons: Se
     family = replace(family, process=sketch_of(family.process))
     chosen = [first, *((action, *first[1:]) for action in family.choices(0) if action != first[0])][:most]
     used: dict[Schedule, None] = {}
-    for epsilon in epsilons if len(chosen) > 1 else ():
+    # To a class that nobody is in, no schedule is worth more than another.
+    for epsilon in epsilons if len(chosen) > 1 and family.process.initial.any() else ():
         room = most - len([schedule for schedule in chosen if schedule not in used])
         used |= dict.fromkeys(_used(family, chosen, epsilon, max(room, len(chosen))))
         chosen = list(dict.fromkeys([*used, *chosen]))[:most]

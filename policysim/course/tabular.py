@@ -127,7 +127,7 @@ def takes_all(table: EnvTable) -> bool:
     if listed.shape != table.shape or table.strategy not in (None, TAKES):
         return False
     # It takes them if the table has distributions of the next state there.
-    stacked = stack_actions(table.transitions, "transitions")
+    stacked = stack_actions(table.transitions, "transitions", "SAS")
     sums = np.asarray(stacked.sum(axis=1)).reshape(-1, stacked.shape[1]).T
     sums = sums if table.ends is None else sums + table.ends
     return bool((np.abs(sums[listed == 0] - 1) <= SUM_TOLERANCE).all())
@@ -220,9 +220,9 @@ class TabularMDP:
 
     Parameters
     ----------
-    transitions : array, (S, A, S), or sequence of A scipy sparse matrices, (S, S)
+    transitions : array, (S, A, S) or (A, S, S), or sequence of A scipy sparse matrices, (S, S)
         The probability of the next state, for each state and action.
-    rewards : array, (S, A) or (S, A, S), or sequence of A scipy sparse matrices, (S, S)
+    rewards : array, (S, A), or (S, A, S) or (A, S, S), or sequence of A scipy sparse matrices, (S, S)
         The expected reward of each state and action, or the reward of each transition.
     initial : array, (S,)
         The distribution of the first state.
@@ -242,6 +242,8 @@ class TabularMDP:
         the transitions. When a process ends is public. Hide it by an absorbing state instead.
     records : Records, optional
         Words and groups for states; numbers by default.
+    axes : {"SAS", "ASS"}, optional
+        The order of arrays with three axes. By default told by their lengths; needed where A = S.
 
     Attributes
     ----------
@@ -260,7 +262,7 @@ class TabularMDP:
     --------
     Wait in state 0 for a reward of 1 a day, or move to state 1, where waiting earns 2:
 
-    >>> mdp = TabularMDP([[[1, 0], [0, 1]], [[0, 1], [0, 1]]], [[1, 0], [2, 2]], [1, 0], horizon=3)
+    >>> mdp = TabularMDP([[[1, 0], [0, 1]], [[0, 1], [0, 1]]], [[1, 0], [2, 2]], [1, 0], horizon=3, axes="SAS")
     >>> mdp.continuation(np.array([10.0, 20.0])).tolist()
     [[10.0, 20.0], [20.0, 20.0]]
     """
@@ -291,9 +293,10 @@ class TabularMDP:
         mask_public: bool = False,
         ends: ArrayLike | None = None,
         records: Records | None = None,
+        axes: Literal["SAS", "ASS"] | None = None,
     ) -> None:
         """Check the arrays and keep read-only copies of them."""
-        stacked = stack_actions(transitions, "transitions")
+        stacked = stack_actions(transitions, "transitions", axes)
         n_states = stacked.shape[1]
         n_actions = stacked.shape[0] // n_states
         mask = admissible_mask(admissible, (n_states, n_actions))
@@ -309,7 +312,7 @@ class TabularMDP:
         for key, value in {
             "stacked": stacked,
             "ends": read_only(np.asfortranarray(last)),
-            "rewards": expected_rewards(rewards, stacked, last, mask),
+            "rewards": expected_rewards(rewards, stacked, last, mask, axes),
             "initial": probability_vector(initial, "initial", n_states),
             "discount": checked_discount(discount),
             "horizon": checked_horizon(horizon),
@@ -396,6 +399,7 @@ class TabularMDP:
             ends=table.ends,
             admissible=mask,
             mask_public=mask_public,
+            axes="SAS",
         )
 
     def __repr__(self) -> str:

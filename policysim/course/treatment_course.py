@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from envs.backup import Backup
-from envs.cohort import prior
+from envs.cohort import Where, prior
 from envs.records import RecordSpace
 from envs.scenario import DEATH, DEATHS
 from envs.treatment_response import Course, ResponseModel
@@ -338,7 +338,9 @@ class TreatmentCourse:
         return replace(part, initial=part.initial * weights, first_records=None)
 
 
-def build_course(study: ScenarioStudy, horizon: int, *, length_public: bool = False) -> TreatmentCourse:
+def build_course(
+    study: ScenarioStudy, horizon: int, *, length_public: bool = False, where: Where | None = None
+) -> TreatmentCourse:
     """Treatment over `horizon` days of a study's scenario.
 
     Parameters
@@ -350,11 +352,15 @@ def build_course(study: ScenarioStudy, horizon: int, *, length_public: bool = Fa
         each day.
     length_public : bool, optional
         Whether when a patient's stay ends is public.
+    where : mapping of str to level or list of levels, optional
+        Only patients with these levels on the first day come, as `reset(options={"where": where})` of the environment
+        draws them.
 
     Raises
     ------
     ValueError
-        For a horizon that is not a whole number >= 1, and for what does not compose over days (`public_over_days`).
+        For a horizon that is not a whole number >= 1, for what does not compose over days (`public_over_days`), and for
+        a condition on features or levels that do not exist, or that nobody meets.
 
     Examples
     --------
@@ -373,7 +379,7 @@ def build_course(study: ScenarioStudy, horizon: int, *, length_public: bool = Fa
     }
     if allowed is not None:
         tables["rewards"] = np.where(allowed, tables["rewards"], 0.0)
-    initial = prior(scenario)
+    initial = prior(scenario, where)
     if not length_public:
         tables = {name: _with_last_row(table, 0.0) for name, table in tables.items()}
         initial = np.append(initial, 0.0)

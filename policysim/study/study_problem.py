@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from envs.cohort import prior
+from envs.cohort import Where, prior
 from envs.records import RecordSpace
 from envs.scenario import DEATH, DEATHS, SYMPTOMS
 from envs.treatment_response import ResponseModel
@@ -42,8 +42,16 @@ if TYPE_CHECKING:
 FACTORS = {"⅓": 1 / 3, "½": 1 / 2, "1": 1.0, "2": 2.0, "3": 3.0}
 
 
-def build_problem(study: Study) -> DecisionProblem:
+def build_problem(study: Study, *, where: Where | None = None) -> DecisionProblem:
     """The expected utility, prior and adjacency of a study, over all its records.
+
+    Parameters
+    ----------
+    study : Study
+        Of a scenario, a cohort or a log.
+    where : mapping of str to level or list of levels, optional
+        Of a scenario: only patients with these levels come, as `reset(options={"where": where})` of the environment
+        draws them. The prior is conditioned on it; what is hidden among what stays the same.
 
     Returns
     -------
@@ -53,12 +61,19 @@ def build_problem(study: Study) -> DecisionProblem:
         all of it, and the prior is that of its patients. `.priors` are `OtherPriors`. `.admissible` is what
         contraindications leave to each record.
 
+    Raises
+    ------
+    ValueError
+        For a condition on features or levels that do not exist, one that nobody meets, and one on a cohort or a log.
+
     Examples
     --------
     >>> from policysim.study.study_reader import load_study
     >>> build_problem(load_study("covid")).utilities.shape
     (1310720, 4)
     """
+    if where is not None and not isinstance(study, ScenarioStudy):
+        raise ValueError(f"where conditions the patients of a scenario, and this study has none, got where={where!r}.")
     if isinstance(study, LoggedStudy):
         # Only such a study needs these modules.
         from policysim.logs.counted_log import open_log  # noqa: PLC0415
@@ -70,7 +85,7 @@ def build_problem(study: Study) -> DecisionProblem:
     modelled = require_scenario(study)
     scenario = modelled.scenario
     response = ResponseModel(scenario)
-    assumed = prior(scenario)
+    assumed = prior(scenario, where)
     outcomes = {
         name: response.expected_count(symptoms_of(scenario))
         if name == SYMPTOMS

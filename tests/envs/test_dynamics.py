@@ -269,7 +269,7 @@ def test_an_onset_that_reads_every_fixed_feature_is_looked_up(covid, covid_respo
 def test_random_numbers_are_those_of_splitmix64():
     # Of the seed 1234567, as published with Vigna's reference code; the first comes after one step.
     known = [6457827717110365317, 3203168211198807973, 9817491932198370423, 4593380528125082431, 16408922859458223821]
-    begin = np.uint64(1234567 + GOLDEN & (1 << 64) - 1)
+    begin = 1234567 + GOLDEN & (1 << 64) - 1
     assert numbers(begin, np.zeros(1, dtype=int), 5, 5)[:, 0].tolist() == known
     # Places have them in turn.
     assert numbers(begin, np.arange(2), 2, 2).T.ravel().tolist() == known[:4]
@@ -278,8 +278,8 @@ def test_random_numbers_are_those_of_splitmix64():
 
 def test_middles_are_uniform_and_independent_between_places_times_and_outcomes(chain, too_far):
     t, n = tables(course_of(chain)), 40_000
-    first = middles(np.uint64(5), np.arange(n), t) / WORD
-    later = middles(np.uint64(5 + GOLDEN * n * t.n_numbers & (1 << 64) - 1), np.arange(n), t) / WORD
+    first = middles(5, np.arange(n), t) / WORD
+    later = middles(5 + GOLDEN * n * t.n_numbers & (1 << 64) - 1, np.arange(n), t) / WORD
     assert (first > 0).all() and (first < 1).all()
     for one, other in ((first[0], first[1]), (first[0], np.roll(first[0], 1)), (first[0], later[0])):
         counts = np.histogram2d(one, other, bins=20, range=[[0, 1], [0, 1]])[0]

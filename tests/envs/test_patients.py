@@ -132,16 +132,15 @@ def test_the_kernel_is_compiled_once_whatever_array_the_actions_are():
     env, actions = TreatmentVectorEnv(50, compiled=True), np.arange(50) % 4
     env.reset(seed=1)
     wanted = env.step(actions)
-    from envs import kernel  # noqa: PLC0415 - needs numba
-
-    known = list(kernel.treat.dispatcher.signatures)
+    dispatcher = module._kernel().dispatchers["treat"]
+    known = list(dispatcher.signatures)
     frozen = actions.copy()
     frozen.flags.writeable = False
     for asked in (frozen, np.stack([actions, actions], axis=1)[:, 0], actions.astype(">i4")):
         env.reset(seed=1)
         assert data_equivalence(env.step(asked), wanted, exact=True)
     TreatmentEnv(compiled=True).reset()
-    assert kernel.treat.dispatcher.signatures == known
+    assert dispatcher.signatures == known
 
 
 def planted(**changes):
@@ -190,7 +189,7 @@ def test_a_copy_of_one_patient_goes_on_as_the_original_and_shares_what_never_cha
     env.step(0)
     other = copied(env)
     assert other._patients.ward is env._patients.ward
-    while not env._over:
+    while not env._patients.places.over[0]:
         assert data_equivalence(env.step(0), other.step(0), exact=True)
     assert env.render() == other.render()
 

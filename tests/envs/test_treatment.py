@@ -124,7 +124,7 @@ def test_nothing_that_was_returned_can_change_what_comes():
         observation[:] = 1
         info.get("outcome", {}).clear()
         info.clear()
-        if not tampered._over:
+        if not tampered._patients.places.over[0]:
             results.append(tampered.step(0))
     assert len(expected) > 3
 
@@ -350,7 +350,7 @@ def test_values_that_make_no_utility_are_refused(utility, message):
         ({"where": {"fewer": 1}}, "unknown feature 'fewer'"),
         ({"where": {"age": ["60"]}}, "age must be one of"),
         ({"where": "fever"}, "options['where'] must map features to levels, got 'fever'."),
-        ({"where": {"fever": []}}, "options['where'] must be met by somebody, got {'fever': ()}."),
+        ({"where": {"fever": []}}, "where must be met by somebody, got where={'fever': ()}."),
         ({"where": {}, "record": {}}, "options must have 'record' or 'where', got both."),
         ({"record": {"fewer": 1}}, "unknown feature 'fewer'"),
         ({"record": {"age": "60"}}, "age must be one of"),

@@ -105,7 +105,7 @@ def test_one_epsilon_is_a_list_of_one(problem):
 
 
 def test_what_is_printed_is_short(problem):
-    mdp = ps.TabularMDP(np.full((2, 2, 2), 0.5), np.eye(2), [0.5, 0.5], horizon=2)
+    mdp = ps.TabularMDP(np.full((2, 2, 2), 0.5), np.eye(2), [0.5, 0.5], horizon=2, axes="SAS")
     study = ps.load_study(Path(__file__).parents[2] / "examples" / "ward" / "study.toml")
     for shown in (problem, mdp, study, ps.build_course(study, 3), ps.build_problem(study), ps.report(problem)):
         text = repr(shown)
@@ -123,6 +123,6 @@ def test_the_columns_of_compare_are_explained_where_they_are_asked_for(problem):
     for column in ps.compare(problem, policies=["optimal"], epsilons=1.0):
         family = column if column in text else f"{column.split('_')[0]}_*"
         assert f"`{family}`" in text, column
-    mdp = ps.TabularMDP(np.full((2, 2, 2), 0.5), np.eye(2), [0.5, 0.5], horizon=2)
+    mdp = ps.TabularMDP(np.full((2, 2, 2), 0.5), np.eye(2), [0.5, 0.5], horizon=2, axes="SAS")
     for column in ps.compare(mdp, policies=["exponential"], total_epsilons=1.0):
         assert f"`{column}`" in text, column

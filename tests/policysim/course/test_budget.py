@@ -502,18 +502,18 @@ def test_a_process_and_decisions_with_masks_have_budgets_too():
     mask = np.array([[1, 1, 1], [1, 1, 1], [0, 1, 1]], dtype=bool)
     policy = make_policy("randomized-response")
     for options in ({}, {"admissible": mask, "mask_public": True}):
-        mdp = TabularMDP(moves, rewards, np.full(3, 1 / 3), horizon=4, **options)
+        mdp = TabularMDP(moves, rewards, np.full(3, 1 / 3), horizon=4, **options, axes="SAS")
         found = PrivacyBudget(2.0).daily(policy, mdp)
         course = optimal_course(mdp)
         losses = [day.epsilon_spent(day.tables(found.policy)[0]) for day in course.plain]
         assert found == PrivacyBudget(2.0).daily(policy, course.plain)
         assert found.epsilon >= 0.5 and sum(losses) <= found.total_epsilon * (1 + 1e-12) <= 2.0 + 1e-9
-    hidden = TabularMDP(moves, rewards, np.full(3, 1 / 3), horizon=4, admissible=mask)
+    hidden = TabularMDP(moves, rewards, np.full(3, 1 / 3), horizon=4, admissible=mask, axes="SAS")
     for name in ("randomized-response", "uniform"):
         with pytest.raises(ValueError, match="no budget can be kept: the privacy loss is infinite at every epsilon"):
             PrivacyBudget(2.0).daily(make_policy(name), hidden)
     with pytest.raises(ValueError, match="or a process with a horizon such as TabularMDP"):
-        PrivacyBudget(2.0).daily(policy, TabularMDP(moves, rewards, np.full(3, 1 / 3), 0.9))
+        PrivacyBudget(2.0).daily(policy, TabularMDP(moves, rewards, np.full(3, 1 / 3), 0.9, axes="SAS"))
 
 
 def test_policies_that_take_no_epsilon_spend_their_guarantee():

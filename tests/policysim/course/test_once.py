@@ -304,10 +304,10 @@ def test_a_process_that_has_no_schedule_says_why():
     mask = np.array([[True, False], [False, True]])
     moves = np.full((2, 2, 2), 0.5)
     with pytest.raises(ValueError, match="no action is open to every state"):
-        ps.plan_once(ps.TabularMDP(moves, np.eye(2), [0.5, 0.5], horizon=3, admissible=mask), epsilon=1.0)
+        ps.plan_once(ps.TabularMDP(moves, np.eye(2), [0.5, 0.5], horizon=3, admissible=mask, axes="SAS"), epsilon=1.0)
     with pytest.raises(ValueError, match="no action has a value in every state if it goes on for ever"):
-        ps.plan_once(ps.TabularMDP(moves, np.eye(2), [0.5, 0.5]), epsilon=1.0)
-    one = ps.TabularMDP(moves, np.eye(2), [0.5, 0.5], horizon=3, admissible=[[True, True], [True, False]])
+        ps.plan_once(ps.TabularMDP(moves, np.eye(2), [0.5, 0.5], axes="SAS"), epsilon=1.0)
+    one = ps.TabularMDP(moves, np.eye(2), [0.5, 0.5], horizon=3, admissible=[[True, True], [True, False]], axes="SAS")
     with pytest.raises(ValueError, match="there is only one schedule to choose"):
         ps.plan_once(one, epsilon=1.0)
     with pytest.raises(ValueError, match="plan_once takes a process"):

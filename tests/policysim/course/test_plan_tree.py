@@ -28,7 +28,7 @@ def share_of(process, value):
 def small(seed, horizon=3):
     rng = np.random.default_rng(seed)
     moves, rewards, initial, _ = random_arrays(rng, int(rng.integers(2, 5)), int(rng.integers(2, 4)), sparse=True)
-    return ps.TabularMDP(moves, rewards, initial, horizon=horizon, discount=float(rng.choice([1.0, 0.8])))
+    return ps.TabularMDP(moves, rewards, initial, horizon=horizon, discount=float(rng.choice([1.0, 0.8])), axes="SAS")
 
 
 def enumerated(process, plan):
@@ -176,6 +176,6 @@ def test_what_is_out_of_range_is_named(options, message):
         ps.plan_tree(four_states(2), **options)
     with pytest.raises(ValueError, match="plan_tree takes a process"):
         ps.plan_tree("covid", epsilon=1.0)
-    endless = ps.TabularMDP(np.full((2, 2, 2), 0.5), np.eye(2), [0.5, 0.5], discount=0.9)
+    endless = ps.TabularMDP(np.full((2, 2, 2), 0.5), np.eye(2), [0.5, 0.5], discount=0.9, axes="SAS")
     with pytest.raises(ValueError, match="plan_tree needs a horizon"):
         ps.plan_tree(endless, epsilon=1.0)

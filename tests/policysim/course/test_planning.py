@@ -109,7 +109,7 @@ def test_the_reference_priors_are_the_states_under_optimal_actions():
 def test_where_nobody_is_left_the_prior_is_that_of_the_last_day_with_somebody():
     moves = np.zeros((2, 2, 2))
     moves[0, :, 1] = 1
-    mdp = TabularMDP(moves, np.ones((2, 2)), [1, 0], horizon=4, ends=[[0, 0], [1, 1]])
+    mdp = TabularMDP(moves, np.ones((2, 2)), [1, 0], horizon=4, ends=[[0, 0], [1, 1]], axes="SAS")
     assert [prior.tolist() for prior in reference_priors(mdp)] == [[1, 0], [0, 1], [0, 1], [0, 1]]
 
 

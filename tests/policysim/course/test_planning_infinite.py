@@ -152,7 +152,7 @@ def test_a_reward_that_grows_for_ever_is_named():
 def test_a_loop_that_breaks_even_is_left_at_its_best_point():
     moves = np.zeros((2, 2, 2))
     moves[0, 0, 1] = moves[1, 0, 0] = 1
-    mdp = TabularMDP(moves, [[1, 0], [-1, 0]], [0.5, 0.5], ends=[[0, 1], [0, 1]])
+    mdp = TabularMDP(moves, [[1, 0], [-1, 0]], [0.5, 0.5], ends=[[0, 1], [0, 1]], axes="SAS")
     found = plan(mdp)
     assert found.values.tolist() == [1, 0]
     with pytest.raises(EndlessError, match="from state 0 the process may go on for ever, with rewards that are not 0"):
@@ -204,7 +204,7 @@ def test_a_long_corridor_is_solved_sparse():
 def rare_exit(rare):
     moves = np.zeros((2, 2, 2))
     moves[0, :, 0], moves[0, :, 1] = 1 - rare, rare
-    return TabularMDP(moves, [[-1, -1], [0, 0]], [1, 0], ends=[[0, 0], [1, 1]])
+    return TabularMDP(moves, [[-1, -1], [0, 0]], [1, 0], ends=[[0, 0], [1, 1]], axes="SAS")
 
 
 def test_a_rare_exit_is_not_rounded_away_until_it_cannot_be_told_from_none():
@@ -226,7 +226,7 @@ def test_visits_times_rewards_are_the_value(discount):
 
 
 def test_a_process_that_rests_at_once_decides_nothing():
-    mdp = TabularMDP(np.tile(np.eye(2)[:, None], (1, 2, 1)), np.zeros((2, 2)), [0.3, 0.7])
+    mdp = TabularMDP(np.tile(np.eye(2)[:, None], (1, 2, 1)), np.zeros((2, 2)), [0.3, 0.7], axes="SAS")
     assert chain_visits(mdp, np.full((2, 2), 0.5)).tolist() == [0, 0]
     assert plan(mdp).values.tolist() == [0, 0]
 
@@ -242,7 +242,7 @@ def test_other_processes_need_a_horizon():
 
 def test_a_huge_value_elsewhere_does_not_hide_a_gain():
     # State 0 earns 1e15 and ends; state 1 chooses between 1 and 1.02, and both end.
-    mdp = TabularMDP(np.zeros((2, 2, 2)), [[1e15, 1e15], [1.0, 1.02]], [0, 1], ends=np.ones((2, 2)))
+    mdp = TabularMDP(np.zeros((2, 2, 2)), [[1e15, 1e15], [1.0, 1.02]], [0, 1], ends=np.ones((2, 2)), axes="SAS")
     assert plan(mdp).value == 1.02
 
 

@@ -249,7 +249,7 @@ def test_a_group_whose_value_is_infinite_leaves_that_of_others():
     # State 0 ends with a reward of 1; state 1 stays for ever, at 0 or at -1.
     moves, ends = [[[0, 0], [0, 0]], [[0, 1], [0, 1]]], [[1, 1], [0, 0]]
     groups = WithOutcomes(None, {}, {"ward": (np.array([0, 1]), ("east", "west"))})
-    mdp = TabularMDP(moves, [[1, 1], [0, -1]], [0.5, 0.5], ends=ends, records=groups)
+    mdp = TabularMDP(moves, [[1, 1], [0, -1]], [0.5, 0.5], ends=ends, records=groups, axes="SAS")
     table = ps.compare(mdp, policies=["uniform"], epsilons=[1.0], by=["ward"])
     assert table["value"].tolist() == [-math.inf, 1.0, -math.inf]
 
@@ -258,12 +258,14 @@ def test_a_policy_that_never_ends_says_so_by_its_value():
     # Stay in state 0 at a cost, or leave; state 1 ends. One action for all that stays is no reference.
     moves = np.zeros((2, 2, 2))
     moves[0, 0, 0] = moves[0, 1, 1] = 1
-    mdp = TabularMDP(moves, [[-1, -1], [0, -5]], [1, 0], ends=[[0, 0], [1, 1]])
+    mdp = TabularMDP(moves, [[-1, -1], [0, -5]], [1, 0], ends=[[0, 0], [1, 1]], axes="SAS")
     table = ps.compare(mdp, policies=["best-fixed", "exponential", "uniform"], epsilons=[1]).set_index("policy")
     assert policy_values(mdp, [[1, 0], [1, 0]]).tolist() == [-np.inf, 0]
     assert table.loc["best-fixed", "value"] == -6
     assert table.loc["uniform", "value"] == pytest.approx(-2 - 2.5)
-    always = TabularMDP(moves, [[-1, -1], [0, 0]], [1, 0], ends=[[0, 0], [1, 1]], admissible=[[1, 1], [1, 0]])
+    always = TabularMDP(
+        moves, [[-1, -1], [0, 0]], [1, 0], ends=[[0, 0], [1, 1]], admissible=[[1, 1], [1, 0]], axes="SAS"
+    )
     only = ps.compare(always, policies=["best-fixed", "uniform"], epsilons=[1]).set_index("policy")
     # a0 is the only action that is admissible everywhere, and it never ends
     assert only["benefit_kept"].isna().all()

@@ -44,6 +44,44 @@ def test_rewards_of_transitions_are_averaged_over_what_can_happen():
         assert TabularMDP(moves, given, initial).rewards == pytest.approx(expected)
 
 
+def test_either_order_of_states_and_actions_is_the_same_process():
+    moves, table, initial, _ = random_arrays(np.random.default_rng(4), sparse=True)
+    rewards = np.random.default_rng(5).normal(size=(4, 3, 4))
+    first, *others = [
+        TabularMDP(given, paid, initial, axes=axes)
+        for given, paid, axes in (
+            (moves, rewards, None),
+            (moves.transpose(1, 0, 2), rewards.transpose(1, 0, 2), None),
+            (moves.transpose(1, 0, 2), rewards, None),
+            ([sparse.csr_array(moves[:, a]) for a in range(3)], rewards.transpose(1, 0, 2), None),
+            (moves, rewards, "SAS"),
+            (list(moves.transpose(1, 0, 2)), rewards.transpose(1, 0, 2), "ASS"),
+        )
+    ]
+    for other in others:
+        assert (other.stacked != first.stacked).nnz == 0
+        assert other.rewards.tolist() == first.rewards.tolist()
+    given = TabularMDP(moves.transpose(1, 0, 2), table, initial)
+    assert given.rewards.tolist() == table.tolist()
+
+
+def test_with_as_many_actions_as_states_the_order_is_asked_for():
+    moves, table, initial, _ = random_arrays(np.random.default_rng(6), 3, 3)
+    rewards = np.random.default_rng(7).normal(size=(3, 3, 3))
+    by_state = TabularMDP(moves, rewards, initial, axes="SAS")
+    by_action = TabularMDP(moves.transpose(1, 0, 2), rewards.transpose(1, 0, 2), initial, axes="ASS")
+    assert by_state.stacked.toarray().tolist() == by_action.stacked.toarray().tolist()
+    assert by_state.rewards.tolist() == by_action.rewards.tolist()
+    # The order of two axes is that of the table itself.
+    assert TabularMDP(moves.transpose(1, 0, 2), table, initial, axes="ASS").rewards.tolist() == table.tolist()
+    with pytest.raises(ValueError, match=r'transitions of shape \(3, 3, 3\) may be .* axes="SAS" or axes="ASS"'):
+        TabularMDP(moves, table, initial)
+    sparsely = [sparse.csr_array(moves[:, a]) for a in range(3)]
+    with pytest.raises(ValueError, match=r"rewards of shape \(3, 3, 3\) may be"):
+        TabularMDP(sparsely, rewards, initial)
+    assert TabularMDP(sparsely, table, initial).n_actions == 3
+
+
 def test_rewards_that_cancel_are_0_and_not_their_rounding():
     moves, rewards = np.tile([0.1, 0.2, 0.7], (3, 2, 1)), np.tile([1, 1, -3 / 7], (3, 2, 1))
     assert 0.1 * 1 + 0.2 * 1 + 0.7 * (-3 / 7) != 0
@@ -81,11 +119,17 @@ def put(array, place, entry):
         ({"transitions": put(MOVES, (2, 0, 1), -0.25)}, r"transitions\[2, 0, 1\] must be finite and >= 0, got -0\.25"),
         ({"transitions": put(MOVES, (2, 0, 1), np.nan)}, r"transitions\[2, 0, 1\] must be finite and >= 0, got nan"),
         ({"transitions": MOVES[:3]}, r"transitions must be \(S, A, S\).*got shape \(3, 3, 4\)"),
+        ({"axes": "ASS"}, r"transitions must be \(A, S, S\),.*got shape \(4, 3, 4\)"),
+        ({"axes": "SSA"}, r'axes must be "SAS" or "ASS", got axes=.SSA.'),
+        ({"transitions": MOVES.transpose(1, 0, 2), "axes": "SAS"}, r"must be \(S, A, S\),.*got shape \(3, 4, 4\)"),
+        ({"transitions": MOVES.transpose(0, 2, 1)}, r"must be \(S, A, S\) or \(A, S, S\),.*got shape \(4, 4, 3\)"),
+        ({"rewards": REWARDS.T}, r"rewards must have shape \(4, 3\), .*got \(3, 4\)"),
+        ({"rewards": np.zeros((3, 4, 4)), "axes": "SAS"}, r"rewards must be \(S, A, S\),.*got shape \(3, 4, 4\)"),
         ({"transitions": sparse.eye_array(4)}, r"transitions must be \(S, A, S\)"),
         ({"transitions": [sparse.eye_array(4), sparse.eye_array(3)]}, r"got shapes \[\(3, 3\), \(4, 4\)\]"),
         ({"rewards": put(REWARDS, (1, 2), np.nan)}, r"rewards\[1, 2\] must be finite, within ±1e\+50, got nan"),
         ({"rewards": put(REWARDS, (1, 2), -1e200)}, r"rewards\[1, 2\] must be finite, within ±1e\+50, got -1e\+200"),
-        ({"rewards": REWARDS[:, :2]}, r"rewards must have shape \(4, 3\) or \(4, 3, 4\), got \(4, 2\)"),
+        ({"rewards": REWARDS[:, :2]}, r"rewards must have shape \(4, 3\), \(4, 3, 4\) or \(3, 4, 4\), got \(4, 2\)"),
         ({"rewards": np.zeros((4, 3, 4))}, r"rewards must be \(S, A\) if there are ends"),
         ({"ends": put(ENDS, (0, 1), -0.1)}, r"ends\[0, 1\] must be finite and >= 0, got -0\.1"),
         ({"ends": ENDS[:2]}, r"ends must have shape \(4, 3\), got \(2, 3\)"),
