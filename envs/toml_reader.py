@@ -169,10 +169,11 @@ class Table:
             intervals[".".join(map(str, self.key))] = float(ends[0]), float(ends[1])
         return value
 
-    def integer(self, name: str, default: int | None = None, *, low: int = 0) -> int:
-        """A whole number >= low; required if there is no default."""
-        valid = lambda value: type(value) is int and value >= low  # noqa: E731 - a rule in one line
-        return self._read(name, default, low, valid, f"a whole number >= {low}")
+    def integer(self, name: str, default: int | None = None, *, low: int = 0, high: float = math.inf) -> int:
+        """A whole number within [low, high], by default without an end; required if there is no default."""
+        valid = lambda value: type(value) is int and low <= value <= high  # noqa: E731 - a rule in one line
+        wanted = f"a whole number >= {low}" if high == math.inf else f"a whole number from {low} to {high:,}"
+        return self._read(name, default, low, valid, wanted)
 
     def flag(self, name: str, *, default: bool) -> bool:
         """True or false."""

@@ -164,6 +164,8 @@ def open_columns(path: Path, *, header: bool = True, plain: bool = False) -> Col
                 first = next(filter(None, csv.reader(stream, delimiter=dialect.separator, strict=True)), None)
             if first is None:
                 raise DataError(f"{name}: is empty: the first line must name the columns")
+            if dialect.encoding == "utf-16":  # of two marks, the reader of the rows leaves out the second, too
+                first[0] = first[0].removeprefix("\ufeff")
             names = first if header else [str(place) for place in range(len(first))]
             schema = pa.schema([(column, pa.string()) for column in names])
             found = ColumnsFile(path, schema, path.stat().st_size, "B", header, dialect)
@@ -171,6 +173,8 @@ def open_columns(path: Path, *, header: bool = True, plain: bool = False) -> Col
             with pq.ParquetFile(path) as file:
                 schema = file.schema_arrow
                 found = ColumnsFile(path, schema, file.metadata.num_rows, "row")
+            if not schema.names:
+                raise DataError(f"{name}: has no columns")
     numbers = ending == ".csv" and all(map(_NUMBER.fullmatch, found.schema.names))
     hint = ": its first line is numbers, and no header (header = false, or --no-header, says so)"
     check_distinct(name, found.schema.names, hint if numbers else "")

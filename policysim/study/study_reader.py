@@ -7,6 +7,7 @@ import math
 import os
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -66,7 +67,9 @@ def study_path(name: str | Path) -> Path:
         raise InputFileError(f"{name} is an experiment and no study: run {line} in the repository", located=False)
     known = unknown("study", str(name), study_names())
     folder = Path(name) / STUDY
-    hint = f"; a folder: did you mean {folder.as_posix()}?" if folder.exists() else ""
+    hint = ""
+    with suppress(OSError):  # of a name that is too long for one
+        hint = f"; a folder: did you mean {folder.as_posix()}?" if folder.exists() else ""
     raise InputFileError(f"{known}, or a path that ends in .toml{hint}", located=False)
 
 
@@ -112,7 +115,7 @@ def study_of(log: Path) -> Study | None:
         document = json.loads(beside.read_text(encoding="utf-8"))
     except FileNotFoundError:
         return None
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise InputFileError(f"{beside.as_posix()}: cannot be read: {error}") from None
     name = document.get("study") if isinstance(document, dict) else None
     if not isinstance(name, str):

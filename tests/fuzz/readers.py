@@ -8,6 +8,7 @@ import csv
 import hashlib
 import io
 import json
+import re
 import tomllib
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -128,6 +129,18 @@ POLICY = pd.DataFrame({"sex": ["m", "f"], "p_pill": [0.75, 0.25], "p_placebo": [
 NUMBERS_OF_SCENARIO = pd.DataFrame({"draw": range(12), "treatments.syrup.clears.cough": 0.5, "weights.death": 11.0})
 
 
+def _csv(frame):
+    return frame.to_csv(index=False).encode()
+
+
+# What a command can read, in place of what was changed.
+CLEAN = {
+    ("simulate", "study.toml"): STUDY.encode(), ("compare", "data.csv"): _csv(PATIENTS), ("init", "data.csv"): _csv(PATIENTS),
+    ("privatize", "data.csv"): _csv(PATIENTS), ("select", "data.csv"): _csv(PEOPLE), ("evaluate", "data.csv"): _csv(LOG),
+    ("evaluate", "policy.csv"): _csv(POLICY), ("audit", "data.csv"): _csv(POLICY), ("compare", "redraws.csv"): _csv(REDRAWS),
+}  # fmt: skip
+
+
 def rows_of(frame):
     """A frame as rows of text, header first."""
     return list(csv.reader(io.StringIO(frame.to_csv(index=False))))
@@ -142,10 +155,6 @@ def table_file(rng, frame, stem="data", *, only=""):
 def either(rng, change, same):
     """Three quarters of such a file changed, the others as they are."""
     return change() if rng.random() < 0.75 else same
-
-
-def _csv(frame):
-    return frame.to_csv(index=False).encode()
 
 
 def make_scenario(rng):
@@ -307,8 +316,35 @@ def arguments(rng, most=6):
 def make_command(rng):
     """A command with files that it takes, changed or not, and some options."""
     files, given = _asked(rng)
+    if rng.random() < 0.5:  # else nothing would come as far as the answer
+        files |= {name: CLEAN[given[0], name] for name in files if (given[0], name) in CLEAN and rng.random() < 0.8}
+    if rng.random() < 0.4:
+        old, new = rng.choice(NAMES), rng.choice(HARD)
+        files = {name: renamed(name, content, old, new) for name, content in files.items()}
     extra = arguments(rng, 3) if rng.random() < 0.5 else [given[0]]
+    if rng.random() < 0.04:
+        given = [given[0], rng.choice(TEXTS).replace("\x00", "0").replace("/dev/zero", "/dev/null"), *given[2:]]
     return files, [*given, *(extra[1:] if extra[0] == given[0] else [])]
+
+
+# Names in the files, and what they could be called.
+NAMES = ("pill", "placebo", "arm", "sex", "age", "cured", "fever", "cough", "infected", "syrup", "young", "gene", "dose", "high", "wrong", "deaths",
+         "disease", "Flu", "ward", "p_pill", "m", "A small study", "A trial", "nothing")  # fmt: skip
+HARD = (*(text for text in TEXTS if text.isprintable() and text.strip()), "a_b^c", "$\\frac{1$", "$$", "x" * 2000, "ε = 1", "a, b", "{{ x }}", "1.0", "-")
+
+
+def renamed(file, content, old, new):
+    """A file in which a name is another one throughout."""
+    if file.endswith(".toml"):
+        pattern, said = rf'"{old}"|(?<![\w"]){old}(?![\w"])', json.dumps(new, ensure_ascii=False)
+    elif file.endswith(".csv"):
+        pattern, said = rf"(?<![\w]){old}(?![\w])", f'"{new.replace(chr(34), 2 * chr(34))}"' if {",", '"'} & set(new) else new
+    else:
+        return content
+    try:
+        return re.sub(pattern, lambda _: said, content.decode()).encode()
+    except UnicodeDecodeError:
+        return content
 
 
 def _asked(rng):
@@ -321,6 +357,9 @@ def _asked(rng):
             0: lambda: make_study(rng), 1: lambda: make_cohort(rng), 2: lambda: make_trial(rng),
             3: lambda: {"study.toml": STUDY.encode(), "redraws.csv": b"", **make_scenario(rng)},
         }[kind]()  # fmt: skip
+        if rng.random() < 0.5:
+            text = {0: STUDY, 1: COHORT, 2: rng.choice((TRIAL, FOLLOW_UP)), 3: STUDY}[kind]
+            study |= {"study.toml": text.encode()} | ({"data.csv": _csv(COHORT_ROWS)} if kind == 1 else {})
         asked = rng.choice((["compare"], ["compare", "--figures", "frontier"], ["choose", "--keep", "0.5"], ["sensitivity"], ["compare", "--full"]))
         return study, [asked[0], "study.toml", *(["--out", "out"] if asked[0] == "compare" else []), *asked[1:]]
     if kind == 4:
