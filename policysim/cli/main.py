@@ -101,12 +101,9 @@ def exit_code(run: Callable[[], int]) -> int:
 
     try:
         return run()
-    except (InputFileError, MissingExtraError, UsageError) as error:
+    except (InputFileError, MissingExtraError, UsageError, ClaimError) as error:
         complain(str(error))
-        return EXIT_USAGE
-    except ClaimError as error:
-        complain(str(error))
-        return EXIT_CHECK
+        return EXIT_CHECK if isinstance(error, ClaimError) else EXIT_USAGE
     except OutputError:
         raise  # told in `main`
     except OSError as error:

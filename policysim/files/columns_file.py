@@ -18,6 +18,7 @@ from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 
+from envs.toml_reader import require_end
 from policysim.files.bad_rows import BadRows, DataError, first_line
 from policysim.files.many_files import ENDINGS
 from policysim.question.extras import optional
@@ -158,6 +159,7 @@ def open_columns(path: Path, *, header: bool = True, plain: bool = False) -> Col
     """
     name, ending = path.as_posix(), check_ending(path)
     with _reading(path):
+        require_end(path)
         if ending == ".csv":
             dialect = PLAIN if plain else dialect_of(path)
             with path.open(encoding=dialect.encoding, newline="") as stream:

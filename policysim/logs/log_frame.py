@@ -169,7 +169,9 @@ def _numbers(column: pd.Series) -> FloatArray:
         return np.full(len(column), np.nan)
     plain = column.astype(object) if isinstance(column.dtype, pd.CategoricalDtype) else column
     if plain.dtype == object:  # whole numbers may be too large for floats
-        plain = plain.where([not isinstance(value, int) or is_number(value) for value in plain])
+        plain = plain.where(
+            np.array([not isinstance(value, int) or is_number(value) for value in plain], dtype=np.bool_)
+        )
     found = pd.to_numeric(plain, errors="coerce")
     if found.dtype.kind == "c":
         return np.full(len(column), np.nan)

@@ -33,7 +33,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from envs.toml_reader import is_number, shown
+from envs.toml_reader import is_number, shown, text_of
 from policysim.files.bad_rows import DataError
 from policysim.files.many_files import file_digest
 from policysim.files.terminal import complain
@@ -290,7 +290,7 @@ def read_ledger(path: Path) -> list[Release]:
         If it cannot be read or understood, with the reason: what was released before would not be counted.
     """
     try:
-        document = json.loads(path.read_text(encoding="utf-8"))
+        document = json.loads(text_of(path))
         require(isinstance(document, dict), "it", "an object", document)
         require(document.get("format") == FORMAT, "format", f"{FORMAT}", document.get("format"))
         entries = document.get("releases")

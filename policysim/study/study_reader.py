@@ -14,7 +14,7 @@ from typing import Any
 
 from envs.scenario import Scenario, StatedRedraws
 from envs.scenario_reader import load_scenario
-from envs.toml_reader import InputFileError, Table, declared, open_toml, unknown
+from envs.toml_reader import InputFileError, Table, declared, open_toml, text_of, unknown
 from envs.utility import Utility, default_utility
 from policies.adjacency import Sensitive
 from policies.catalogue import CATALOGUE, DEFAULT_POLICIES, WITHOUT_DEATHS, unknown_policy
@@ -112,7 +112,7 @@ def study_of(log: Path) -> Study | None:
     """
     beside = _beside(log)
     try:
-        document = json.loads(beside.read_text(encoding="utf-8"))
+        document = json.loads(text_of(beside))
     except FileNotFoundError:
         return None
     except (OSError, ValueError, RecursionError) as error:

@@ -13,7 +13,6 @@ import json
 import os
 import random
 import resource
-import shutil
 import signal
 import sys
 import tempfile
@@ -39,7 +38,7 @@ MOST_SECONDS, MOST_BYTES = 20, 2 << 30
 # How many inputs one process reads before another takes its place; and exit codes that are documented.
 BATCH = 500
 CODES = (0, 2, 3, 4, 130)
-PLACE = "/dev/shm" if Path("/dev/shm").is_dir() else None  # noqa: S108 - a folder in memory, in which fsync costs nothing
+PLACE = "/dev/shm" if Path("/dev/shm").is_dir() else None
 
 
 class Find(Exception):  # noqa: N818 - no error of the program that is tested, but what was found
@@ -126,7 +125,9 @@ def traced(error):
 
 def tree(folder):
     """All that is below a folder, and what it holds."""
-    return {path.relative_to(folder).as_posix(): path.read_bytes() if path.is_file() else None for path in folder.rglob("*")}
+    return {
+        path.relative_to(folder).as_posix(): path.read_bytes() if path.is_file() else None for path in folder.rglob("*")
+    }
 
 
 def run_command(arguments):
@@ -150,13 +151,16 @@ def run_command(arguments):
     if left:
         raise Find(f"left over: {', '.join(left)}")
     if code not in (0, 4) and after != before:
-        raise Find(f"exit code {code}, but files changed: {', '.join(name for name in after if after[name] != before.get(name))}")
+        changed = [name for name in after if after[name] != before.get(name)]
+        raise Find(f"exit code {code}, but files changed: {', '.join(changed)}")
     return code == 0
 
 
 def where(text):
     """The last place of ours in a traceback."""
-    ours = [line.strip() for line in text.splitlines() if line.strip().startswith("File") and "site-packages" not in line]
+    ours = [
+        line.strip() for line in text.splitlines() if line.strip().startswith("File") and "site-packages" not in line
+    ]
     return f" {ours[-1]}" if ours else ""
 
 
@@ -215,7 +219,12 @@ def as_file(name, number, files, arguments):
         except UnicodeDecodeError:
             return {"base64": base64.b64encode(content).decode()}
 
-    return {"target": name, "number": number, "arguments": arguments, "files": {file: written(content) for file, content in files.items()}}
+    return {
+        "target": name,
+        "number": number,
+        "arguments": arguments,
+        "files": {file: written(content) for file, content in files.items()},
+    }
 
 
 def of_file(path):

@@ -17,18 +17,19 @@ import pyarrow.parquet as pq
 
 # What a terminal, a path, a page or a parser could take for more than text.
 TEXTS = (
-    "", " ", "\x00", "\x1b[2J", "a\nb", "a\rb", "\u202eabc", "\u200b", "\ufeff", "é", "名", "ß" * 9, "'", '"', "\\", "$x_1$", "$",
-    "<script>", "&amp;", "%s{0}", "NA", "nan", "inf", "-inf", "1e999", "1_000", "0x10", "٣", "true", "None", "..", "../..", "/",
-    "/etc/passwd", "/dev/zero", "/dev/null", ".", "~", "*", "[", "a" * 300, "study.toml", "scenario.toml", "data.csv", "data.parquet",
-    "all", "deaths", "death", "one for all", "equal", "estimate", "arm shares", "cost", "p_wait", "__class__", "0", "1", "-1", "0.5",
+    "", " ", "\x00", "\x1b[2J", "a\nb", "a\rb", "\u202eabc", "\u200b", "\ufeff", "é", "名", "ß" * 9, "'", '"', "\\",
+    "$x_1$", "$", "<script>", "&amp;", "%s{0}", "NA", "nan", "inf", "-inf", "1e999", "1_000", "0x10", "٣", "true",
+    "None", "..", "../..", "/", "/etc/passwd", "/dev/zero", "/dev/null", ".", "~", "*", "[", "a" * 300, "study.toml",
+    "scenario.toml", "data.csv", "data.parquet", "all", "deaths", "death", "one for all", "equal", "estimate",
+    "arm shares", "cost", "p_wait", "__class__", "0", "1", "-1", "0.5",
 )  # fmt: skip
 NUMBERS = (
-    0, 1, -1, 2, 3, 0.5, -0.5, 0.0, -0.0, 1e-300, 5e-324, 1e-9, 1.0000001, 1e50, 1e51, 1e308, -1e308, math.inf, -math.inf, math.nan,
-    2**31, 2**53 + 1, 2**63, 2**64, 10**30, 100, 1000, 100_000,
+    0, 1, -1, 2, 3, 0.5, -0.5, 0.0, -0.0, 1e-300, 5e-324, 1e-9, 1.0000001, 1e50, 1e51, 1e308, -1e308, math.inf,
+    -math.inf, math.nan, 2**31, 2**53 + 1, 2**63, 2**64, 10**30, 100, 1000, 100_000,
 )  # fmt: skip
 ODD_VALUES = (
-    True, False, [], {}, [[]], [{}], [1, "a"], {"a": {"b": 1}}, {"value": 0.5, "interval": [0.4, 0.6]}, {"value": 1}, [None][:0],
-    dt.date(2026, 1, 1), dt.time(1, 2), dt.datetime(2026, 1, 1, tzinfo=dt.UTC),
+    True, False, [], {}, [[]], [{}], [1, "a"], {"a": {"b": 1}}, {"value": 0.5, "interval": [0.4, 0.6]}, {"value": 1},
+    [None][:0], dt.date(2026, 1, 1), dt.time(1, 2), dt.datetime(2026, 1, 1, tzinfo=dt.UTC),
 )  # fmt: skip
 
 
@@ -112,28 +113,29 @@ def _toml(item):
 def spoiled(rng, content):
     """Bytes with one change of their text, or of a byte."""
     lines, what, place = content.split(b"\n"), rng.randrange(10), rng.randrange(len(content) + 1)
-    line = rng.randrange(len(lines))
+    line, other = rng.randrange(len(lines)), rng.randrange(len(lines))
     if what == 0:
-        return content[:place]
-    if what == 1:
-        return content[:place] + rng.choice(TEXTS).encode() + content[place:]
-    if what == 2:
-        return content[:place] + bytes([rng.randrange(256)]) + content[place + 1 :]
-    if what == 3:
-        return b"\n".join(lines[:line] + lines[line + 1 :])
-    if what == 4:
-        return b"\n".join([*lines[:line], lines[line], *lines[line:]])
-    if what == 5:
-        return content.replace(b"\n", rng.choice((b"\r\n", b"\r", b"\n\n", b" ")))
-    if what == 6:
-        return rng.choice((b"\xef\xbb\xbf" + content, content.decode(errors="replace").encode("utf-16")))
-    if what == 7:
-        return content + rng.choice((b"[" * 3000, b'"', b"\x00" * 9, content, b"{" * 90_000, b"9" * 5000))
-    if what == 8:
-        other = rng.randrange(len(lines))
+        content = content[:place]
+    elif what == 1:
+        content = content[:place] + rng.choice(TEXTS).encode() + content[place:]
+    elif what == 2:
+        content = content[:place] + bytes([rng.randrange(256)]) + content[place + 1 :]
+    elif what == 3:
+        content = b"\n".join(lines[:line] + lines[line + 1 :])
+    elif what == 4:
+        content = b"\n".join([*lines[:line], lines[line], *lines[line:]])
+    elif what == 5:
+        content = content.replace(b"\n", rng.choice((b"\r\n", b"\r", b"\n\n", b" ")))
+    elif what == 6:
+        content = rng.choice((b"\xef\xbb\xbf" + content, content.decode(errors="replace").encode("utf-16")))
+    elif what == 7:
+        content += rng.choice((b"[" * 3000, b'"', b"\x00" * 9, content, b"{" * 90_000, b"9" * 5000))
+    elif what == 8:
         lines[line], lines[other] = lines[other], lines[line]
-        return b"\n".join(lines)
-    return content.replace(rng.choice((b"1", b"0", b"=", b",", b".")), rng.choice(TEXTS).encode(), 1)
+        content = b"\n".join(lines)
+    else:
+        content = content.replace(rng.choice((b"1", b"0", b"=", b",", b".")), rng.choice(TEXTS).encode(), 1)
+    return content
 
 
 def tree_bytes(rng, tree, write):
@@ -222,10 +224,11 @@ def parquet_bytes(rng, frame):
 
 
 TYPES = (
-    pa.int8(), pa.uint64(), pa.float16(), pa.float32(), pa.float64(), pa.bool_(), pa.string(), pa.large_string(), pa.binary(),
-    pa.date32(), pa.time64("us"), pa.timestamp("ns", "Europe/Berlin"), pa.duration("s"), pa.decimal128(20, 3), pa.null(),
-    pa.dictionary(pa.int8(), pa.string()), pa.list_(pa.int64()), pa.struct([("a", pa.int64())]), pa.map_(pa.string(), pa.int64()),
-    pa.binary(3), pa.decimal256(60, 2), pa.month_day_nano_interval(), pa.string_view(),
+    pa.int8(), pa.uint64(), pa.float16(), pa.float32(), pa.float64(), pa.bool_(), pa.string(), pa.large_string(),
+    pa.binary(), pa.date32(), pa.time64("us"), pa.timestamp("ns", "Europe/Berlin"), pa.duration("s"),
+    pa.decimal128(20, 3), pa.null(), pa.dictionary(pa.int8(), pa.string()), pa.list_(pa.int64()),
+    pa.struct([("a", pa.int64())]), pa.map_(pa.string(), pa.int64()), pa.binary(3), pa.decimal256(60, 2),
+    pa.month_day_nano_interval(), pa.string_view(),
 )  # fmt: skip
 
 
@@ -254,7 +257,12 @@ def _column(rng, column, n_rows):
     except (pa.ArrowException, ValueError):
         pass
     odd = [rng.choice((None, math.nan, math.inf, -1.5, 2**62, 10**20, 0.25)) for _ in range(n_rows)]
-    for values, type_ in ((odd, pa.float64()), ([[1]] * n_rows, None), ([{"a": 1}] * n_rows, None), ([b"\xff"] * n_rows, None)):
+    for values, type_ in (
+        (odd, pa.float64()),
+        ([[1]] * n_rows, None),
+        ([{"a": 1}] * n_rows, None),
+        ([b"\xff"] * n_rows, None),
+    ):
         if rng.random() < 0.4:
             try:
                 return pa.array(values, type_)
@@ -264,12 +272,14 @@ def _column(rng, column, n_rows):
 
 
 CELLS = (
-    None, math.nan, pd.NA, pd.NaT, math.inf, -1, 0, 1, 2.5, True, "", "a", "1", b"a", 1 + 2j, [1], (), {}, {"a": 1}, decimal.Decimal("1.5"),
-    10**400, dt.date(2026, 1, 1), pd.Timestamp("2026-01-01", tz="UTC"), pd.Timedelta(1), np.float32(0.1), np.array([1, 2]), object, "\x1b[2J",
+    None, math.nan, pd.NA, pd.NaT, math.inf, -1, 0, 1, 2.5, True, "", "a", "1", b"a", 1 + 2j, [1], (), {}, {"a": 1},
+    decimal.Decimal("1.5"), 10**400, dt.date(2026, 1, 1), pd.Timestamp("2026-01-01", tz="UTC"), pd.Timedelta(1),
+    np.float32(0.1), np.array([1, 2]), object, "\x1b[2J",
 )  # fmt: skip
 DTYPES = (
-    "int8", "uint64", "float16", "float32", "complex128", "bool", "str", "object", "category", "Int64", "Float64", "boolean", "string",
-    "datetime64[ns]", "datetime64[ns, UTC]", "timedelta64[ns]", "Sparse[float]", "period[D]", "string[pyarrow]", "int64[pyarrow]",
+    "int8", "uint64", "float16", "float32", "complex128", "bool", "str", "object", "category", "Int64", "Float64",
+    "boolean", "string", "datetime64[ns]", "datetime64[ns, UTC]", "timedelta64[ns]", "Sparse[float]", "period[D]",
+    "string[pyarrow]", "int64[pyarrow]",
 )  # fmt: skip
 
 
@@ -285,11 +295,13 @@ def any_frame(rng, frame):
             values = list(column)
             values[rng.randrange(len(values))] = rng.choice(CELLS)
             column = pd.Series(values, index=frame.index, dtype=object)
-            frame = pd.concat([frame.iloc[:, :place], column.rename(frame.columns[place]), frame.iloc[:, place + 1 :]], axis=1)
+            frame = pd.concat(
+                [frame.iloc[:, :place], column.rename(frame.columns[place]), frame.iloc[:, place + 1 :]], axis=1
+            )
         elif what == 2:
             try:
                 column = column.astype(rng.choice(DTYPES))
-            except Exception:  # noqa: BLE001, S112 - whatever pandas says of a type that does not fit
+            except Exception:
                 continue
             frame = pd.concat([frame.iloc[:, :place], column, frame.iloc[:, place + 1 :]], axis=1)
         elif what == 3:
@@ -297,11 +309,15 @@ def any_frame(rng, frame):
             names[place] = rng.choice((*TEXTS, *names, 0, 1.5, None, ("a", "b"), math.nan))
             frame.columns = pd.Index(names, dtype=object)
         elif what == 4:
-            frame = rng.choice((frame.iloc[:0], frame.iloc[:1], pd.concat([frame, frame]), frame.iloc[:, :0], frame.iloc[::-1]))
+            frame = rng.choice(
+                (frame.iloc[:0], frame.iloc[:1], pd.concat([frame, frame]), frame.iloc[:, :0], frame.iloc[::-1])
+            )
         elif what == 5:
             frame.index = pd.Index([rng.choice((0, "a", math.nan))] * len(frame))
         elif what == 6:
             frame = frame.iloc[:, [other for other in range(len(frame.columns)) if other != place]]
         else:
-            frame.columns = rng.choice((pd.MultiIndex.from_arrays([frame.columns, frame.columns]), pd.RangeIndex(len(frame.columns))))
+            frame.columns = rng.choice(
+                (pd.MultiIndex.from_arrays([frame.columns, frame.columns]), pd.RangeIndex(len(frame.columns)))
+            )
     return frame

@@ -1,6 +1,5 @@
 """What the fuzzer has found is not found again; and it finds what is planted."""
 
-import os
 import subprocess
 import sys
 from pathlib import Path
