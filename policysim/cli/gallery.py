@@ -28,7 +28,7 @@ from policysim.files.terminal import complain, open_streams
 from policysim.files.whole_folders import progress_bar, write_files
 from policysim.output.deliver import deliver, page_text
 from policysim.output.manifest import Manifest, read_manifest
-from policysim.question import EXIT_USAGE, OutputError
+from policysim.question import EXIT_INTERRUPTED, EXIT_USAGE, OutputError
 from policysim.question.answer import CARD, MANIFEST
 from policysim.question.formats import days
 from policysim.study.question_options import read_options
@@ -251,6 +251,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (InputFileError, OutputError) as error:
         complain(str(error))
         return EXIT_USAGE
+    except KeyboardInterrupt as stop:
+        complain(f"interrupted; {str(stop) or 'nothing was written'}")
+        return EXIT_INTERRUPTED
     return code
 
 
