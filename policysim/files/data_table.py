@@ -66,9 +66,9 @@ class DataTable:
         kinds = set(map(type, values.array)) if values.dtype == object else set()
         several = tuple(kind for kind in kinds if issubclass(kind, Collection) and not issubclass(kind, str))
         if several:
-            row, first = next((row, value) for row, value in enumerate(values.array) if isinstance(value, several))
+            first = next(value for value in values.array if isinstance(value, several))
             plain = first.tolist() if isinstance(first, np.ndarray) else first
-            raise DataError(one_line(f"{self.places([row])[0]}: {column}: {ONE_VALUE}, {got(plain)}"))
+            raise DataError(one_line(f"{self.name}: {column}: {ONE_VALUE}, {got(plain)}"))
         return values
 
     @cached_property

@@ -73,9 +73,7 @@ def test_a_column_without_single_values_is_named_in_one_line(write, capsys, tmp_
     ):
         assert main(arguments) == 3
         (line,) = capsys.readouterr().err.splitlines()
-        place, _, said = line.partition(": odd: ")
-        assert place == f"policysim: {data}: row {2 if kind.endswith('first') else 1}"
-        assert said.startswith("must hold one number, text, truth value or time in each row, got ")
+        assert line.startswith(f"policysim: {data}: odd: must hold one number, text, truth value or time in each row")
     assert not (tmp_path / "out").exists()
 
 
@@ -98,7 +96,7 @@ def test_single_values_of_any_kind_are_levels_or_bad_rows(write, capsys, tmp_pat
 
 def test_a_list_in_a_data_frame_is_told_too():
     table = read_table(pd.DataFrame({"x": [None, (1, 2)]}))
-    with pytest.raises(DataError, match=r"log: row 1: x: must hold one number, .* got \(1, 2\)"):
+    with pytest.raises(DataError, match=r"log: x: must hold one number, .* got \(1, 2\)"):
         table["x"]
 
 
