@@ -212,10 +212,10 @@ def take_names(stage: Path, targets: Mapping[str, Path]) -> None:
 
 def _kept(target: Path, place: Path) -> Path | None:
     """A second name for the file that is at a target, or a copy of it; None if none is."""
+    if not os.path.lexists(target):
+        return None
     try:
         os.link(target, place, follow_symlinks=False)
-    except FileNotFoundError:
-        return None
     except OSError:  # of a file system that knows no second names
         shutil.copy2(target, place, follow_symlinks=False)
     return place
@@ -223,22 +223,29 @@ def _kept(target: Path, place: Path) -> Path | None:
 
 def _finish(stage: Path) -> None:
     """Let the files of a run that was killed take the places that it had written down, if it came so far."""
-    try:
-        names = json.loads((stage / NAMES).read_text(encoding="utf-8"))
-    except (FileNotFoundError, ValueError):
-        return
-    for part, name in names.items() if isinstance(names, dict) else ():
+    for part, name in _names(stage).items():
         # The folder may be a stranger's: what is moved comes from it, and stays in it.
-        target = stage.parent / str(name)
-        if Path(part).name == part and target.parent.resolve().is_relative_to(stage.parent.resolve()):
+        target = stage.parent / name
+        if target.parent.resolve().is_relative_to(stage.parent.resolve()):
             target.parent.mkdir(parents=True, exist_ok=True)
             with suppress(FileNotFoundError):  # it has taken its place
                 (stage / part).replace(target)
 
 
+def _names(stage: Path) -> dict[str, str]:
+    """The places of files that a run has written down; none where it has not, or where it is not its list."""
+    try:
+        names = json.loads((stage / NAMES).read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
+        return {}
+    found = names.items() if isinstance(names, dict) else ()
+    return {part: name for part, name in found if Path(part).name == part and isinstance(name, str)}
+
+
 def unfinished(target: Path) -> bool:
     """Whether a run was killed while what it had written beside this file or folder took its places."""
-    return any(target.parent.glob(f"{glob.escape(_prefix(target.name))}*/{NAMES}"))
+    stages = (path.parent for path in target.parent.glob(f"{glob.escape(_prefix(target.name))}*/{NAMES}"))
+    return any((stage / part).exists() for stage in stages for part in _names(stage))
 
 
 def _prefix(name: str) -> str:

@@ -75,8 +75,10 @@ def require_frame(log: pd.DataFrame) -> pd.DataFrame:
         raise ValueError(f"log must be a pandas DataFrame, got {type(log).__name__}.")
     names = [str(name) for name in log.columns]
     twice = [name for name in COLUMNS if names.count(name) > 1]
-    if log.columns.nlevels > 1 or twice:
-        wrong = f"two columns {twice[0]}" if twice else "names of columns in several rows"
+    several_rows = log.columns.nlevels > 1
+    if several_rows or twice or pd.isna(log.columns).any():
+        wrong = "names of columns in several rows" if several_rows else "a column without a name"
+        wrong = f"two columns {twice[0]}" if twice else wrong
         raise ValueError(f"log must have a column for each name, got {wrong}.")
     for name in COLUMNS:
         if name in names:
@@ -102,8 +104,7 @@ def known_before(frame: pd.DataFrame) -> pd.DataFrame:
     `policysim simulate --log` writes outcomes under such names; they follow treatment, and a model that knows them
     biases every estimate that it takes part in.
     """
-    kept = [name != PATIENT and not str(name).startswith(OUTCOME_PREFIX) for name in frame.columns]
-    return frame.loc[:, kept]
+    return frame[[name for name in frame.columns if name != PATIENT and not str(name).startswith(OUTCOME_PREFIX)]]
 
 
 def row_probabilities(values: ArrayLike, n_rows: int, names: Sequence[str]) -> FloatArray:

@@ -366,7 +366,8 @@ def _locked(ledger: Path, signals: Sequence[int]) -> Iterator[None]:
             try:
                 yield
             finally:
-                lock.unlink(missing_ok=True)
+                with suppress(OSError):  # what stays there is nobody's
+                    lock.unlink(missing_ok=True)
                 os.close(handle)
                 remove_empty(made)
             return

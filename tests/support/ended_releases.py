@@ -1,4 +1,6 @@
-"""Commands that a signal ends at one of their steps, each in a process of its own, which a quiet process has forked.
+"""Commands that a signal ends at one of their steps, or to which the system refuses it, each in a process of its own.
+
+A quiet process forks them. A number below 0 is an error of the system, with which the step fails; then it goes on.
 
 A step is whatever makes, locks, renames, links or removes a file or folder, or waits until it is on the disk. Before
 each is after the one before it. What a report says is computed and drawn once, before the forks.
@@ -33,14 +35,17 @@ FEW = ("comparison.csv", "frontier.csv", "figures/frontier.svg", "report.html", 
 COMMANDS = {"gallery": lambda arguments: gallery.main(arguments[1:])}
 
 
-def end_at(step, number):
-    """From now on, this process gets a signal just before the step of this number."""
+def end_at(step, number, reached):
+    """From now on, this process gets a signal just before the step of this number; or it fails, as a file tells."""
     count = 0
 
     def counting(function):
         def counted(*arguments, **options):
             nonlocal count
             count += 1
+            if count == step and number < 0:
+                reached.touch()
+                raise OSError(-number, os.strerror(-number))
             if count == step:
                 os.kill(os.getpid(), number)
             return function(*arguments, **options)
@@ -75,7 +80,7 @@ def fork_to(folder, arguments, step, number):
             contextlib.redirect_stdout(out),
             contextlib.redirect_stderr(out),
         ):
-            end_at(step, number)
+            end_at(step, number, folder.parent / f"said {folder.name}.reached")
             os._exit(COMMANDS.get(arguments[0], main)(arguments))
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
@@ -122,10 +127,11 @@ def end_all(template, folder, number, arguments):
         if number == signal.SIGKILL:
             shutil.copytree(first, then)
         statuses.append((status, fork_to(then, arguments, None, number) if then.exists() else None))
-        if status not in (-number, 130):
+        reached = (folder / f"said {step}").with_suffix(".reached").exists() if number < 0 else status in (-number, 130)
+        if not reached:
             return statuses
 
 
 if __name__ == "__main__":
     place, target, which, *asked = sys.argv[1:]
-    json.dump(end_all(Path(place), Path(target), signal.Signals(int(which)), asked), sys.stdout)
+    json.dump(end_all(Path(place), Path(target), int(which), asked), sys.stdout)
