@@ -1,10 +1,12 @@
 """Write requirements/*.txt: what CI installs, each package in one version and with the hashes of the files that may be.
 
+`lowest.txt` is of the lowest versions that pyproject.toml allows (lowest.py), all others of those in constraints.txt.
 `python .ci/hashes.py python3.11 python3.12 python3.13` asks pip, for each of these interpreters, which files it would
-install under constraints.txt; nothing is installed. Hashes are of files for the system on which this runs.
+install; nothing is installed. Hashes are of files for the system on which this runs.
 """
 
 import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -20,17 +22,18 @@ SETS = {
     "test": ("test", ("all",), ()),
     "docs": ("all,docs", ("all",), ()),
     "dev": ("dev", ("test", "docs"), ()),
+    "lowest": ("all", (), ("pytest", "pytest-xdist", "hypothesis")),
 }
 HEAD = "# Made by .ci/hashes.py of pyproject.toml and constraints.txt: make it again when one of them changes.\n"
 
 
-def resolved(python: str, wanted: list[str]) -> dict[str, tuple[str, str]]:
+def resolved(python: str, wanted: list[str], constraints: Path) -> dict[str, tuple[str, str]]:
     """What pip would install with an interpreter: by name, the version and the SHA-256 of the file."""
     with tempfile.TemporaryDirectory() as folder:
         subprocess.run([python, "-m", "venv", folder], check=True)
         report, pip = Path(folder) / "report.json", [f"{folder}/bin/python", "-m", "pip", "install", "--quiet"]
         options = ["--disable-pip-version-check", "--dry-run", "--ignore-installed", "--report", str(report)]
-        environment = {"PIP_CONSTRAINT": str(ROOT / "constraints.txt")}
+        environment = {**os.environ, "PIP_CONSTRAINT": str(constraints)}
         subprocess.run([*pip, *options, *wanted], check=True, cwd=ROOT, env=environment)
         found = json.loads(report.read_text(encoding="utf-8"))["install"]
     files = {each["metadata"]["name"]: (each["metadata"]["version"], each["download_info"]) for each in found}
@@ -51,7 +54,7 @@ def lines(found: dict[str, dict[str, tuple[str, str]]]) -> list[str]:
     for name, of in sorted(packages.items(), key=lambda item: item[0].lower()):
         versions = {version for version, _ in of.values()}
         if len(versions) > 1:
-            raise SystemExit(f"{name}: {', '.join(sorted(versions))}: constraints.txt must name one version")
+            raise SystemExit(f"{name}: {', '.join(sorted(versions))}: constraints must name one version")
         marker = "" if len(of) == len(found) else " or ".join(f'python_version == "{python}"' for python in of)
         hashes = " ".join(f"--hash=sha256:{digest}" for digest in sorted({digest for _, digest in of.values()}))
         told.append(f"{name}=={versions.pop()}{f' ; {marker}' if marker else ''} {hashes}\n")
@@ -68,8 +71,13 @@ def main(pythons: list[str]) -> None:
     written: dict[str, list[str]] = {}
     (ROOT / "requirements").mkdir(exist_ok=True)
     for name, (extras, bases, others) in SETS.items():
-        wanted = [*others] if others else [f".[{extras}]" if extras else "."]
-        everything = lines({version: resolved(python, wanted) for version, python in told.items()})
+        wanted = [*others] if name == "build" else [f".[{extras}]" if extras else ".", *others]
+        constraints = ROOT / "constraints.txt"
+        with tempfile.NamedTemporaryFile("w") as lowest:
+            if name == "lowest":
+                subprocess.run([sys.executable, ROOT / ".ci" / "lowest.py"], check=True, stdout=lowest)
+                constraints = Path(lowest.name)
+            everything = lines({version: resolved(python, wanted, constraints) for version, python in told.items()})
         known = {line for base in bases for line in written[base]}
         written[name] = [*known, *(line for line in everything if line not in known)]
         own = [line for line in everything if line not in known]
