@@ -1,6 +1,7 @@
 """Write requirements/*.txt: what CI installs, each package in one version and with the hashes of the files that may be.
 
-`lowest.txt` is of the lowest versions that pyproject.toml allows (lowest.py), all others of those in constraints.txt.
+`lowest.txt` is of the lowest versions that pyproject.toml allows (lowest.py), for the first interpreter; all others of
+those in constraints.txt.
 `python .ci/hashes.py python3.11 python3.12 python3.13` asks pip, for each of these interpreters, which files it would
 install; nothing is installed. Hashes are of files for the system on which this runs.
 """
@@ -74,10 +75,11 @@ def main(pythons: list[str]) -> None:
         wanted = [*others] if name == "build" else [f".[{extras}]" if extras else ".", *others]
         constraints = ROOT / "constraints.txt"
         with tempfile.NamedTemporaryFile("w") as lowest:
-            if name == "lowest":
+            asked = told
+            if name == "lowest":  # for which later interpreters have no files yet
                 subprocess.run([sys.executable, ROOT / ".ci" / "lowest.py"], check=True, stdout=lowest)
-                constraints = Path(lowest.name)
-            everything = lines({version: resolved(python, wanted, constraints) for version, python in told.items()})
+                constraints, asked = Path(lowest.name), dict([next(iter(told.items()))])
+            everything = lines({version: resolved(python, wanted, constraints) for version, python in asked.items()})
         known = {line for base in bases for line in written[base]}
         written[name] = [*known, *(line for line in everything if line not in known)]
         own = [line for line in everything if line not in known]
