@@ -321,6 +321,7 @@ def _parquet_batches(file: ColumnsFile, columns: Sequence[str] | None, progress:
     rows = max(1, min(BATCH_ROWS, BATCH_CELLS // len(columns or file.schema.names)))
     with pq.ParquetFile(file.path, buffer_size=PAGE_BUFFER) as parquet:
         for batch in parquet.iter_batches(rows, columns=columns):
+            batch.validate(full=True)  # the reader believes what a file says of its texts and times
             if batch.num_rows:
                 yield batch
             progress.advance(batch.num_rows)
