@@ -7,6 +7,7 @@ test notices is printed; survivors.txt lists those that are known, each with its
 
 import argparse
 import ast
+import importlib
 import importlib.abc
 import importlib.machinery
 import os
@@ -30,7 +31,7 @@ ROOT = Path(__file__).parents[2]
 SURVIVORS = Path(__file__).with_name("survivors.txt")
 # A change that makes the tests so many times as slow, and slower than so many seconds, is noticed.
 TIMES, LEAST_SECONDS = 5, 30
-# The modules, and their tests; of a package those that name a module.
+# The modules, and their tests beside their examples; of a package those tests that name a module.
 TESTED = {
     "policies": (),
     "policysim.release.ledger": ("test_release_museum.py", "test_repetitions.py", "test_ledger.py"),
@@ -118,7 +119,7 @@ def modules():
             naming = [test for test in tests if f"{module} import" in texts[test] or path.stem in test.stem]
             near = [test for test in naming if "tests/policies" in str(test)]
             if path.name != "__init__.py":
-                yield module, path, tuple(own or near or naming)
+                yield module, path, (path, *(own or near or naming))
 
 
 @cache
@@ -138,6 +139,8 @@ def survives(name, path, tree, tests, most):
         signal.alarm(most)
         with Path(os.devnull).open("w") as nowhere, redirect_stdout(nowhere):
             os.dup2(nowhere.fileno(), 2)
+            if name:
+                importlib.import_module(name)  # before pytest, which reads the examples of a file
             options = ["-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", "-W", "ignore", "--no-header"]
             os._exit(int(pytest.main([*options, *map(str, dict.fromkeys(tests))])))
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
