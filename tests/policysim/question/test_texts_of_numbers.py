@@ -29,6 +29,12 @@ TEXTS = [
     ("percent_down", (-1e-13,), "0" + PERCENT),
     ("enough", (1.2341, 4), 1.235),
     ("not_above", (1.2349, 4), 1.234),
+    ("percent_up", (1e-12,), "1" + PERCENT),
+    ("percent_down", (1e-12,), "0" + PERCENT),
+    ("rounded_up", (1e-12,), "1.0e−12"),
+    ("estimate", (1e-12, -0.1, 0.3), "0.00"),
+    ("interval", (-1e-12, 1e-12), "−0.000 to 0.000"),
+    ("six_digits", (1e-12,), "1e-12"),
     ("decimal", (1e-4,), "0.00010"),
     ("decimal", (9.87e-5,), "9.87e-5"),
     ("decimal", (0.0,), "0"),
@@ -59,6 +65,7 @@ TEXTS = [
     ("beside", (1.23456, 0.0), "1.235"),
     ("beside", (1.23456, INF), "1.235"),
     ("beside", (1.23456, 1.0), "1.2346"),
+    ("beside", (102493.85, 1e6), "102,494"),
     ("decimals", (0.0123,), 3),
     ("decimals", (12.0,), 0),
     ("decimals", (120.0,), 0),
@@ -171,6 +178,8 @@ def test_decimals_show_how_far_apart_rates_are():
     assert formats.apart([0.003, 0.0030002], 100_000) == 2
     assert formats.apart([0.003, 0.00300001], 100_000) == 0
     assert formats.apart([0.003], 100_000) == 0
+    # 300 and 301 are 1 apart in place of 0.72, which is 0.28 and less than half of it.
+    assert formats.apart([0.003, 0.0030072], 100_000) == 0
 
 
 def test_a_population_is_of_rates_that_are_numbers():
@@ -187,13 +196,13 @@ def test_an_unknown_format_of_a_table_is_refused():
 def test_bounds_in_files_claim_less_and_all_else_is_nearest():
     table = pd.DataFrame(
         {
-            "loss": [1.23456789012, math.nan, math.inf],
+            "loss": [1.23456789012, math.nan, 1.23456789012e-20],
             "least_loss": [1.23456789012, 0.0, 1.23456789012e-20],
             "most_kept": [1.23456784012, 0.5, 1.23456789012e-20],
         }
     )
     found = formats.written(table)
-    assert found["loss"].tolist()[::2] == [1.2345679, math.inf]
+    assert found["loss"].tolist()[::2] == [1.2345679, 1.2345679e-20]
     assert math.isnan(found["loss"][1])
     assert found["least_loss"].tolist() == [1.2345678, 0.0, 0.0]
     assert found["most_kept"].tolist() == [1.2345679, 0.5, 1e-13]
