@@ -1,4 +1,5 @@
 # make report: everything from nothing to the report. make reports: all studies and their gallery. make test: the tests.
+# make fuzz: hostile inputs to the readers and to whole commands.
 # make snapshots: the screens that the tests compare.
 # make docs: the site, into docs/_build. make benchmark: all that is measured side by side, into benchmarks/RESULTS.md.
 # make oracles: what peers find, as files that tests read; they need older packages and large ones, in an environment
@@ -9,10 +10,16 @@ VENV := .venv
 BIN := $(VENV)/bin
 # What decides what is installed: a change here installs again, nothing else does.
 INPUTS := pyproject.toml constraints.txt
+# With HASHED=1, as in CI: only files with the hashes of requirements/, which are those for Linux on x86-64.
+HASHED ?=
+# How much is fuzzed: inputs to all readers together, or to those of ONLY from the number SEED on; and whole commands.
+N ?= 2000
+COMMANDS ?= 20
+SEED ?= 0
 
-.PHONY: report reports test snapshots oracles lint docs benchmark clean
+.PHONY: report reports test fuzz snapshots oracles lint docs benchmark clean
 
-report: $(VENV)/.installed
+report: $(VENV)/.installed-report
 	$(BIN)/policysim compare covid --price-list --out reports/covid
 
 # What there is to make stands in the manifests, as questions: a new study is run by hand once, into a folder of its own.
@@ -24,6 +31,10 @@ reports: $(VENV)/.installed
 # Bytecode is kept, whatever is usual here: without it every worker compiles all tests in each run, for a tenth of its time.
 test: $(VENV)/.installed-test
 	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n auto --dist worksteal $(ARGS)
+
+# Inputs that are hostile, to the readers and to whole commands: see tests/fuzz/fuzz.py.
+fuzz: $(VENV)/.installed-test
+	$(BIN)/python tests/fuzz/fuzz.py --inputs $(N) --commands $(COMMANDS) --seed $(SEED) $(if $(ONLY),--only $(ONLY))
 
 # What is printed of some studies, as the tests compare it: read what changed before you commit it.
 snapshots: $(VENV)/.installed-test
@@ -48,27 +59,39 @@ lint: $(VENV)/.installed-dev
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-# PIP_CONSTRAINT holds for the build's own environment too, so that the backend's needs are the pinned ones.
-install = PIP_CONSTRAINT=$(CURDIR)/constraints.txt $(BIN)/python -m pip install --quiet --disable-pip-version-check
+pip = $(BIN)/python -m pip install --quiet --disable-pip-version-check
+# Of a file of requirements/, and the extras that it stands for. PIP_CONSTRAINT holds for the build's own environment too,
+# so that the backend's needs are the pinned ones; with hashes they are installed first.
+install = $(if $(HASHED),\
+	$(pip) --require-hashes -r requirements/build.txt -r requirements/$(1).txt && \
+	$(pip) --no-deps --no-build-isolation --editable .,\
+	PIP_CONSTRAINT=$(CURDIR)/constraints.txt $(pip) --editable '.$(2)')
+
+comma := ,
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 
-$(VENV)/.installed: $(INPUTS) | $(BIN)/python
-	$(install) --editable '.[all]'
+# What the main job needs, and no more.
+$(VENV)/.installed-report: $(INPUTS) | $(BIN)/python
+	$(call install,report)
 	@touch $@
 
+$(VENV)/.installed: $(INPUTS) | $(BIN)/python
+	$(call install,all,[all])
+	@touch $@ $(VENV)/.installed-report
+
 $(VENV)/.installed-test: $(INPUTS) | $(BIN)/python
-	$(install) --editable '.[test]'
-	@touch $@ $(VENV)/.installed
+	$(call install,test,[test])
+	@touch $@ $(VENV)/.installed $(VENV)/.installed-report
 
 $(VENV)/.installed-docs: $(INPUTS) | $(BIN)/python
-	$(install) --editable '.[all,docs]'
-	@touch $@ $(VENV)/.installed
+	$(call install,docs,[all$(comma)docs])
+	@touch $@ $(VENV)/.installed $(VENV)/.installed-report
 
 $(VENV)/.installed-dev: $(INPUTS) | $(BIN)/python
-	$(install) --editable '.[dev]'
-	@touch $@ $(VENV)/.installed $(VENV)/.installed-test $(VENV)/.installed-docs
+	$(call install,dev,[dev])
+	@touch $@ $(VENV)/.installed $(VENV)/.installed-report $(VENV)/.installed-test $(VENV)/.installed-docs
 
 clean:
 	rm -rf $(VENV) .oracles dist build docs/_build

@@ -45,6 +45,7 @@ from envs.toml_reader import (
     number_wanted,
     open_toml,
     shown,
+    text_of,
     unknown,
 )
 from envs.treatment_response import ResponseModel, first_record, forbidden, own_number
@@ -412,7 +413,7 @@ def _read_redraws(table: Table, scenario: Scenario, path: Path) -> StatedRedraws
     """The redraws of a scenario: a column for each number, by its key, and a row for each draw."""
     numbers = numbers_of(scenario)
     try:
-        text = path.read_text(encoding="utf-8-sig")
+        text = text_of(path)
     except (OSError, ValueError) as error:
         table.fail(f"{path.as_posix()}: cannot be read: {getattr(error, 'strerror', None) or error}", "redraws")
         return None

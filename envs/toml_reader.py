@@ -11,6 +11,7 @@ elsewhere (`Table.names`).
 
 from __future__ import annotations
 
+import errno
 import math
 import re
 import tomllib
@@ -169,10 +170,11 @@ class Table:
             intervals[".".join(map(str, self.key))] = float(ends[0]), float(ends[1])
         return value
 
-    def integer(self, name: str, default: int | None = None, *, low: int = 0) -> int:
-        """A whole number >= low; required if there is no default."""
-        valid = lambda value: type(value) is int and value >= low  # noqa: E731 - a rule in one line
-        return self._read(name, default, low, valid, f"a whole number >= {low}")
+    def integer(self, name: str, default: int | None = None, *, low: int = 0, high: float = math.inf) -> int:
+        """A whole number within [low, high], by default without an end; required if there is no default."""
+        valid = lambda value: type(value) is int and low <= value <= high  # noqa: E731 - a rule in one line
+        wanted = f"a whole number >= {low}" if high == math.inf else f"a whole number from {low} to {high:,}"
+        return self._read(name, default, low, valid, wanted)
 
     def flag(self, name: str, *, default: bool) -> bool:
         """True or false."""
@@ -255,11 +257,23 @@ class Table:
         return fallback if default is None else default
 
 
+def require_end(path: Path) -> None:
+    """OSError for what is neither file nor folder: a device, or a pipe, may never end."""
+    if path.exists() and not (path.is_file() or path.is_dir()):
+        raise OSError(errno.EINVAL, "it is a device or a pipe, and no file", path.as_posix())
+
+
+def text_of(path: Path) -> str:
+    """The text of a file in UTF-8, without a mark at its beginning; OSError and ValueError for anything else."""
+    require_end(path)
+    return path.read_text(encoding="utf-8-sig")
+
+
 @contextmanager
 def open_toml(path: Path, keys: Sequence[Key] = ()) -> Iterator[Table]:
     """Read a TOML file, of declared keys if any; on leaving the block, all its mistakes are one InputFileError."""
     try:
-        text = path.read_text(encoding="utf-8-sig")
+        text = text_of(path)
         values = tomllib.loads(text)
     except OSError as error:
         raise InputFileError(f"{path.as_posix()}: cannot be read: {error.strerror}") from None
@@ -292,7 +306,7 @@ def peek(path: Path, *key: str) -> Any:
     True
     """
     try:
-        value: Any = tomllib.loads(path.read_text(encoding="utf-8-sig"))
+        value: Any = tomllib.loads(text_of(path))
     except (OSError, ValueError, RecursionError):
         return None
     for part in key:

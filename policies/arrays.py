@@ -57,12 +57,20 @@ def rounded_sum(terms: FloatArray) -> float:
     return math.fsum(parts)
 
 
+def as_floats(values: ArrayLike, name: str) -> FloatArray:
+    """Values as float64, not copied if they are; ValueError for what are no numbers."""
+    try:
+        return np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise ValueError(f"{name} must be numbers: {error}.") from None
+
+
 def finite_table(values: ArrayLike, name: str) -> FloatArray:
     """A read-only, column-major copy of a (n_records, k) table of finite floats; ValueError names the first bad row.
 
     Column-major because every pass runs along a column: at 1.3 million records that is five times faster.
     """
-    table: FloatArray = np.array(values, dtype=np.float64, order="F")
+    table: FloatArray = np.array(as_floats(values, name), order="F")
     if table.ndim != 2 or table.shape[0] < 1 or table.shape[1] < 2:
         raise ValueError(f"{name} must be (n_records, k) with k >= 2, got shape {table.shape}.")
     finite = np.isfinite(table)
@@ -77,7 +85,7 @@ def finite_table(values: ArrayLike, name: str) -> FloatArray:
 
 def probability_vector(values: ArrayLike, name: str, size: int) -> FloatArray:
     """A read-only copy of (size,) probabilities that sum to 1; ValueError names the first bad entry."""
-    vector: FloatArray = np.array(values, dtype=np.float64)
+    vector: FloatArray = np.array(as_floats(values, name))
     if vector.shape != (size,):
         raise ValueError(f"{name} must have shape ({size},), got {vector.shape}.")
     bad = np.flatnonzero(~(vector >= 0) | ~np.isfinite(vector))

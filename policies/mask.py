@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from policies.adjacency import Adjacency, AnyRecord, Listed, Sensitive
-from policies.arrays import FloatArray, IntArray, finite_table, non_negative, read_only
+from policies.arrays import FloatArray, IntArray, as_floats, finite_table, non_negative, read_only
 
 BoolArray: TypeAlias = NDArray[np.bool_]
 
@@ -94,7 +94,7 @@ def filled_table(values: ArrayLike, mask: BoolArray | None, name: str, *, highes
     policy gains by an action that costs a record as much as the worst that it allows: what bounds every policy on the
     filled table bounds those that keep to the mask, and as closely.
     """
-    given: NDArray[Any] = np.asarray(values, dtype=np.float64)
+    given = as_floats(values, name)
     if mask is None or given.shape != mask.shape:
         return finite_table(given, name)  # what has another shape is refused later
     table = finite_table(np.where(mask, given, 0.0), name).copy(order="F")

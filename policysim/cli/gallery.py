@@ -20,7 +20,7 @@ from html import escape
 from pathlib import Path
 from urllib.parse import quote, unquote
 
-from envs.toml_reader import InputFileError
+from envs.toml_reader import InputFileError, shown
 from policysim.cli.main import exit_code
 from policysim.cli.parser import Parser
 from policysim.cli.reproduce_command import ask
@@ -28,7 +28,7 @@ from policysim.files.terminal import complain, open_streams
 from policysim.files.whole_folders import progress_bar, write_files
 from policysim.output.deliver import deliver, page_text
 from policysim.output.manifest import Manifest, read_manifest
-from policysim.question import EXIT_USAGE, OutputError
+from policysim.question import EXIT_INTERRUPTED, EXIT_USAGE, OutputError
 from policysim.question.answer import CARD, MANIFEST
 from policysim.question.formats import days
 from policysim.study.question_options import read_options
@@ -93,6 +93,8 @@ class Card:
         if not isinstance(found, dict) or not all(isinstance(found.get(key, ""), str) for key in HEADLINE):
             raise InputFileError(f"{manifest.path.as_posix()}: headline must be a table of {', '.join(HEADLINE)}")
         title, horizon = manifest.document["study"].get("title", manifest.name), manifest.question.get("horizon")
+        if not isinstance(title, str):
+            raise InputFileError(f"{manifest.path.as_posix()}: the title of study must be text, got {shown(title)}")
         question = f"{title} Over {days(horizon)}." if isinstance(horizon, int) else title
         finding, number, about, seen = (str(found.get(key, "")) for key in HEADLINE)
         pictures = tuple(name for name in (PNG, SVG) if name in manifest.results)
@@ -249,6 +251,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (InputFileError, OutputError) as error:
         complain(str(error))
         return EXIT_USAGE
+    except KeyboardInterrupt as stop:
+        complain(f"interrupted; {str(stop) or 'nothing was written'}")
+        return EXIT_INTERRUPTED
     return code
 
 

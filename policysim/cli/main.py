@@ -101,24 +101,32 @@ def exit_code(run: Callable[[], int]) -> int:
 
     try:
         return run()
-    except (InputFileError, MissingExtraError, UsageError) as error:
+    except (InputFileError, MissingExtraError, UsageError, ClaimError) as error:
         complain(str(error))
-        return EXIT_USAGE
-    except ClaimError as error:
-        complain(str(error))
-        return EXIT_CHECK
+        return EXIT_CHECK if isinstance(error, ClaimError) else EXIT_USAGE
     except OutputError:
         raise  # told in `main`
+    except OSError as error:
+        if error.filename is None:
+            return bug(error)
+        # A name that is too long, or a folder that may not be entered.
+        complain(f"{os.fsdecode(error.filename)}: cannot be read: {error.strerror}")
+        return EXIT_DATA
     except Exception as error:
         if isinstance(error, ValueError) and said_on_purpose(error):
             complain(str(error))
             return EXIT_DATA
-        import traceback
+        return bug(error)
 
-        warn(traceback.format_exc())
-        what = "".join(traceback.format_exception_only(error)).strip()
-        complain(f"this is a bug in policysim, please report it: {what}")
-        return EXIT_BUG
+
+def bug(error: Exception) -> int:
+    """Show where an error of ours comes from."""
+    import traceback
+
+    warn("".join(traceback.format_exception(error)))
+    what = "".join(traceback.format_exception_only(error)).strip()
+    complain(f"this is a bug in policysim, please report it: {what}")
+    return EXIT_BUG
 
 
 def said_on_purpose(error: ValueError) -> bool:

@@ -66,7 +66,7 @@ def run(chosen: argparse.Namespace) -> int:
     from policysim.question.protocol import UsageError
     from policysim.question.words import PLAN_ONCE, PLAN_TREE
     from policysim.study.declared import require_scenario
-    from policysim.study.study_reader import keep_study_of
+    from policysim.study.study_reader import beside_log
 
     over_days = chosen.horizon > 1
     if chosen.length_public and not over_days:
@@ -102,8 +102,6 @@ def run(chosen: argparse.Namespace) -> int:
         length_public=chosen.length_public,
         whole=whole,
         log=chosen.log,
+        beside={} if chosen.log is None else beside_log(chosen.log, chosen.study, study),
     )
-    code = deliver(question, as_json=chosen.json)
-    if chosen.log is not None:
-        keep_study_of(chosen.log, chosen.study, study)
-    return code
+    return deliver(question, as_json=chosen.json)

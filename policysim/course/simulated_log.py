@@ -6,10 +6,10 @@ may be larger than memory, and what is counted of its patients is what its rows 
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, TypeAlias
 
 import gymnasium
@@ -23,7 +23,7 @@ from policies.policy import draw_actions
 from policysim.course.simulation import Simulated, require_two
 from policysim.files.bad_rows import DataError
 from policysim.files.columns_file import check_ending, open_writer
-from policysim.files.whole_folders import check_writable, folder_beside
+from policysim.files.whole_folders import check_writable, folder_beside, sync, take_names, write_synced
 from policysim.logs.log_frame import ACTION, OUTCOME_PREFIX, PATIENT, PROPENSITY, REWARD
 from policysim.question import OutputError
 from policysim.question.extras import optional
@@ -50,6 +50,7 @@ def simulate_log(
     patients: int,
     exact: float,
     seed: int,
+    beside: Mapping[str, bytes] = MappingProxyType({}),
     progress: Progress = SILENT,
 ) -> Simulated:
     """Treat simulated patients for one day, and write each of them to a log.
@@ -69,6 +70,8 @@ def simulate_log(
     seed : int
         Of two streams, `numpy.random.SeedSequence(seed).spawn(2)`: one for what is chosen, one that seeds the
         environment.
+    beside : mapping of str to bytes, optional
+        Files that appear with it, in its folder.
     progress : Progress, optional
         Told of the patients that are done.
 
@@ -96,7 +99,7 @@ def simulate_log(
         autoreset_mode="Disabled",
     )
     ward_seed: int | None = int(ward_stream.generate_state(1)[0])
-    with open_simulated_log(study.scenario, table, path) as keep:
+    with open_simulated_log(study.scenario, table, path, beside) as keep:
         while tally.ended < patients:
             observations, _ = env.reset(seed=ward_seed)
             records = study.scenario.space.indices(observations)
@@ -124,7 +127,7 @@ def _count(tally: Tally, actions: IntArray, rewards: FloatArray, outcomes: Outco
 
 @contextmanager
 def open_simulated_log(
-    scenario: Scenario, table: FloatArray, path: Path
+    scenario: Scenario, table: FloatArray, path: Path, beside: Mapping[str, bytes] = MappingProxyType({})
 ) -> Iterator[Callable[[IntArray, IntArray, FloatArray, Outcomes], None]]:
     """Write a log while patients are simulated: call what this yields with what each batch decided and led to.
 
@@ -139,6 +142,8 @@ def open_simulated_log(
         p(a|x) of the one day.
     path : Path
         Ends in .csv or .parquet. The file appears when the block ends well; an older one stays as it was otherwise.
+    beside : mapping of str to bytes, optional
+        Files that appear with it, in its folder.
 
     Notes
     -----
@@ -157,7 +162,7 @@ def open_simulated_log(
     ending = check_ending(path)
     schema = _schema(scenario)
     check_log_path(path)
-    with _appearing(path) as part:
+    with _appearing(path, beside) as part:
         written = pa.schema([(name, pa.string()) for name in schema.names]) if ending == ".csv" else schema
         with open_writer(part, written, ending) as writer:
             n_rows = 0
@@ -203,14 +208,15 @@ def _schema(scenario: Scenario) -> pa.Schema:
 
 
 @contextmanager
-def _appearing(path: Path) -> Iterator[Path]:
+def _appearing(path: Path, beside: Mapping[str, bytes]) -> Iterator[Path]:
     """A fresh name beside a file, whose content takes its place when all is written, and vanishes otherwise."""
     try:
         with folder_beside(path) as folder:
             part = folder / path.name
             yield part
-            with part.open("rb") as stream:
-                os.fsync(stream.fileno())
-            part.replace(path)
+            sync(part)
+            for name, content in beside.items():
+                write_synced(folder / name, content)
+            take_names(folder, {name: path.with_name(name) for name in (path.name, *beside)})
     except OSError as error:
         raise OutputError(f"cannot write {path.as_posix()}: {error.strerror or error}") from None

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import ClassVar
 
@@ -49,6 +49,8 @@ class SimulationQuestion(Question):
         What spends one epsilon on the whole course in place of a choice each day: "plan-once" or "plan-tree".
     log : Path or None
         Where each patient is written, on the way; for one day only. Without one, patients are only counted.
+    beside : mapping of str to bytes
+        Files that appear with it, in its folder.
     """
 
     study: ScenarioStudy
@@ -58,6 +60,7 @@ class SimulationQuestion(Question):
     length_public: bool = False
     whole: str | None = None
     log: Path | None = None
+    beside: Mapping[str, bytes] = field(default_factory=dict)
     unit: ClassVar[str] = "step"
 
     @property
@@ -79,7 +82,14 @@ class SimulationQuestion(Question):
             from policysim.course.simulated_log import simulate_log  # noqa: PLC0415
 
             found = simulate_log(
-                study, plan[0], log, patients=self.patients, exact=exact, seed=study.seed, progress=progress
+                study,
+                plan[0],
+                log,
+                patients=self.patients,
+                exact=exact,
+                seed=study.seed,
+                beside=self.beside,
+                progress=progress,
             )
         document = {
             "study": study.name,

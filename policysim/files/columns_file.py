@@ -18,6 +18,7 @@ from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 
+from envs.toml_reader import require_end
 from policysim.files.bad_rows import BadRows, DataError, first_line
 from policysim.files.many_files import ENDINGS
 from policysim.question.extras import optional
@@ -158,12 +159,15 @@ def open_columns(path: Path, *, header: bool = True, plain: bool = False) -> Col
     """
     name, ending = path.as_posix(), check_ending(path)
     with _reading(path):
+        require_end(path)
         if ending == ".csv":
             dialect = PLAIN if plain else dialect_of(path)
             with path.open(encoding=dialect.encoding, newline="") as stream:
                 first = next(filter(None, csv.reader(stream, delimiter=dialect.separator, strict=True)), None)
             if first is None:
                 raise DataError(f"{name}: is empty: the first line must name the columns")
+            if dialect.encoding == "utf-16":  # of two marks, the reader of the rows leaves out the second, too
+                first[0] = first[0].removeprefix("\ufeff")
             names = first if header else [str(place) for place in range(len(first))]
             schema = pa.schema([(column, pa.string()) for column in names])
             found = ColumnsFile(path, schema, path.stat().st_size, "B", header, dialect)
@@ -171,6 +175,8 @@ def open_columns(path: Path, *, header: bool = True, plain: bool = False) -> Col
             with pq.ParquetFile(path) as file:
                 schema = file.schema_arrow
                 found = ColumnsFile(path, schema, file.metadata.num_rows, "row")
+            if not schema.names:
+                raise DataError(f"{name}: has no columns")
     numbers = ending == ".csv" and all(map(_NUMBER.fullmatch, found.schema.names))
     hint = ": its first line is numbers, and no header (header = false, or --no-header, says so)"
     check_distinct(name, found.schema.names, hint if numbers else "")
@@ -315,6 +321,7 @@ def _parquet_batches(file: ColumnsFile, columns: Sequence[str] | None, progress:
     rows = max(1, min(BATCH_ROWS, BATCH_CELLS // len(columns or file.schema.names)))
     with pq.ParquetFile(file.path, buffer_size=PAGE_BUFFER) as parquet:
         for batch in parquet.iter_batches(rows, columns=columns):
+            batch.validate(full=True)  # the reader believes what a file says of its texts and times
             if batch.num_rows:
                 yield batch
             progress.advance(batch.num_rows)

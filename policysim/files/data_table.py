@@ -29,6 +29,7 @@ with optional():
 
 BoolArray = NDArray[np.bool_]
 
+ONE_VALUE = "must hold one number, text, truth value or time in each row"
 # What pandas may write into a Parquet file beside the columns.
 PANDAS_INDEX = "__index_level_"
 
@@ -62,12 +63,12 @@ class DataTable:
     def __getitem__(self, column: str) -> pd.Series:
         """One column; DataError for one of lists, structs or bytes."""
         values = self.frame_of([column])[column]
-        known = (value for value in values.array if not (pd.api.types.is_scalar(value) and pd.isna(value)))
-        first = next(known, None) if values.dtype.kind == "O" else None
-        if isinstance(first, Collection) and not isinstance(first, str):
+        kinds = set(map(type, values.array)) if values.dtype == object else set()
+        several = tuple(kind for kind in kinds if issubclass(kind, Collection) and not issubclass(kind, str))
+        if several:
+            first = next(value for value in values.array if isinstance(value, several))
             plain = first.tolist() if isinstance(first, np.ndarray) else first
-            must = "must hold one number, text, truth value or time in each row"
-            raise DataError(one_line(f"{self.name}: {column}: {must}, {got(plain)}"))
+            raise DataError(one_line(f"{self.name}: {column}: {ONE_VALUE}, {got(plain)}"))
         return values
 
     @cached_property
@@ -200,7 +201,7 @@ def numbers(column: pd.Series) -> FloatArray:
     values: FloatArray
     try:  # numbers or missing throughout, in one go
         values = _words(plain).cast(pa.float64()).to_numpy(zero_copy_only=False)
-    except (pa.ArrowException, TypeError):
+    except (pa.ArrowException, TypeError, OverflowError):
         positions, keys = coded(plain)
         values = np.array([np.nan if isinstance(key, str) else key for key in keys])[positions]
     return values

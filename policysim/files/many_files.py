@@ -16,7 +16,18 @@ WILD = "*?["
 def is_many(name: str | Path) -> bool:
     """Whether a name stands for more than one file: a folder, or a pattern such as logs/*.parquet."""
     path = Path(name)
-    return path.is_dir() or (not path.is_file() and any(sign in path.name for sign in WILD))
+    try:
+        return path.is_dir() or (not path.is_file() and any(sign in path.name for sign in WILD))
+    except OSError:  # a name that is too long, or a folder that may not be entered
+        return False
+
+
+def is_file(path: Path) -> bool:
+    """Whether a file is there, under a name that there can be."""
+    try:
+        return path.is_file()
+    except OSError:
+        return False
 
 
 def parts_of(name: str | Path) -> tuple[Path, ...]:

@@ -1,11 +1,17 @@
 """Results on disk and screen: written whole or not at all, however a run ends; a progress bar, JSON, TOML values.
 
+Several files take their names one after another. Before the first does, what is to be called what is on the disk in
+`NAMES`, beside the files: a run that is killed after that is finished by the next one that writes there, and until
+then it is `unfinished`, and not read.
+
 Locks are `flock`'s, which the system lets go when a process ends, however it ends; where there is none (Windows),
 nothing is locked and leftovers stay.
 """
 
 from __future__ import annotations
 
+import errno
+import glob
 import json
 import math
 import os
@@ -37,6 +43,11 @@ else:
     LOCKS = True
 
 
+# Under which name files of a folder are written, and what says which place each takes.
+FILES, NAMES = "files", "names.json"
+FILES_PREFIX = f".{FILES}.part-"
+
+
 def check_writable(folder: Path) -> None:
     """Make the folder and try to write into it, before anything is computed; OutputError if that fails.
 
@@ -62,6 +73,7 @@ def alone_in(folder: Path) -> Iterator[None]:
         try:
             if handle is not None and not _locked(handle):
                 raise OutputError(f"another run is writing to {folder}: let it end first, or name another folder")
+            _remove_abandoned(folder, FILES_PREFIX)
             yield
         finally:
             if handle is not None:
@@ -117,6 +129,8 @@ def write_files(folder: Path, contents: Mapping[str, bytes]) -> None:
     OutputError
         If anything cannot be written; the old files are then unchanged.
     """
+    if folder.is_dir():
+        _remove_abandoned(folder, FILES_PREFIX)
     new: dict[Path, bytes] = {}
     for name, content in contents.items():
         target = folder / name
@@ -128,22 +142,114 @@ def write_files(folder: Path, contents: Mapping[str, bytes]) -> None:
         return
     made = [place for target in new for place in target.parents if not place.exists()]
     try:
-        with folder_beside(folder / "files") as stage:
-            parts = {stage / str(number): target for number, target in enumerate(new)}
-            for part, target in parts.items():
-                with part.open("wb") as stream:
-                    stream.write(new[target])
-                    stream.flush()
-                    os.fsync(stream.fileno())
-            for target in new:
-                target.parent.mkdir(parents=True, exist_ok=True)
-            for part, target in reversed(parts.items()):
-                part.replace(target)
+        with folder_beside(folder / FILES) as stage:
+            for number, content in enumerate(new.values()):
+                write_synced(stage / str(number), content)
+            take_names(stage, {str(number): target for number, target in enumerate(new)})
     except OSError as error:
         raise OutputError(f"cannot write to {folder}: {error.strerror}") from None
     finally:
         for place in made:
             remove_empty([place])
+
+
+def sync(path: Path) -> None:
+    """Wait until a file's bytes, or the names in a folder, are on the disk: OSError if they cannot be."""
+    if path.is_dir() and not LOCKS:
+        return  # of such a system, too, which opens no folders
+    handle = os.open(path, os.O_RDONLY if path.is_dir() else os.O_RDWR)
+    try:
+        os.fsync(handle)
+    except OSError as error:
+        # Some file systems, mounted from elsewhere, keep folders safe by themselves and refuse to be told.
+        if error.errno != errno.EINVAL or not path.is_dir():
+            raise
+    finally:
+        os.close(handle)
+
+
+def write_synced(path: Path, content: bytes) -> None:
+    """Write a file, and wait until it is on the disk."""
+    with path.open("wb") as stream:
+        stream.write(content)
+        stream.flush()
+        os.fsync(stream.fileno())
+
+
+def take_names(stage: Path, targets: Mapping[str, Path]) -> None:
+    """Let files of a folder take their places beside it: all of them do, or OSError and none.
+
+    Parameters
+    ----------
+    stage : Path
+        A `folder_beside`, with the files, which are on the disk.
+    targets : mapping of str to Path
+        For each file's name there, its place, in the folder of the stage or below.
+    """
+    for target in targets.values():
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if target.is_dir():
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(target))
+    with uninterrupted("all was written"):
+        if len(targets) > 1:
+            names = {part: target.relative_to(stage.parent).as_posix() for part, target in targets.items()}
+            write_synced(stage / "names", json.dumps(names).encode())
+            (stage / "names").rename(stage / NAMES)
+            sync(stage)
+        old: dict[Path, Path | None] = {}
+        try:
+            for part, target in targets.items():
+                old[target] = _kept(target, stage / f"old {part}")
+                (stage / part).replace(target)
+            for folder in {target.parent for target in targets.values()}:
+                sync(folder)
+        except OSError:
+            for target, before in old.items():
+                with suppress(OSError):
+                    target.unlink() if before is None else before.replace(target)
+            raise
+
+
+def _kept(target: Path, place: Path) -> Path | None:
+    """A second name for the file that is at a target, or a copy of it; None if none is."""
+    if not os.path.lexists(target):
+        return None
+    try:
+        os.link(target, place, follow_symlinks=False)
+    except OSError:  # of a file system that knows no second names
+        shutil.copy2(target, place, follow_symlinks=False)
+    return place
+
+
+def _finish(stage: Path) -> None:
+    """Let the files of a run that was killed take the places that it had written down, if it came so far."""
+    for part, name in _names(stage).items():
+        # The folder may be a stranger's: what is moved comes from it, and stays in it.
+        target = stage.parent / name
+        if target.parent.resolve().is_relative_to(stage.parent.resolve()):
+            target.parent.mkdir(parents=True, exist_ok=True)
+            with suppress(FileNotFoundError):  # it has taken its place
+                (stage / part).replace(target)
+
+
+def _names(stage: Path) -> dict[str, str]:
+    """The places of files that a run has written down; none where it has not, or where it is not its list."""
+    try:
+        names = json.loads((stage / NAMES).read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
+        return {}
+    found = names.items() if isinstance(names, dict) else ()
+    return {part: name for part, name in found if Path(part).name == part and isinstance(name, str)}
+
+
+def unfinished(target: Path) -> bool:
+    """Whether a run was killed while what it had written beside this file or folder took its places."""
+    stages = (path.parent for path in target.parent.glob(f"{glob.escape(_prefix(target.name))}*/{NAMES}"))
+    return any((stage / part).exists() for stage in stages for part in _names(stage))
+
+
+def _prefix(name: str) -> str:
+    return f".{name}.part-"
 
 
 @contextmanager
@@ -175,7 +281,7 @@ def folder_beside(target: Path) -> Iterator[Path]:
 
 def _own_folder(target: Path) -> tuple[Path, int]:
     """A new folder beside a target, and it opened and locked, by which others see that its owner is alive."""
-    prefix = f".{target.name}.part-"
+    prefix = _prefix(target.name)
     while True:
         target.parent.mkdir(parents=True, exist_ok=True)
         try:
@@ -190,13 +296,14 @@ def _own_folder(target: Path) -> tuple[Path, int]:
 
 
 def _remove_abandoned(folder: Path, prefix: str) -> None:
-    """Remove such folders, but those whose writer is still alive."""
+    """Finish what such folders hold, and remove them, but those whose writer is still alive."""
     for part in folder.iterdir() if LOCKS else ():
         if part.name.startswith(prefix):
             with suppress(OSError):
                 handle = os.open(part, os.O_RDONLY)
                 try:
                     fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    _finish(part)
                     shutil.rmtree(part)
                 finally:
                     os.close(handle)

@@ -15,10 +15,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
-from envs.toml_reader import FINITE
+from envs.toml_reader import FINITE, is_number
 from policies.arrays import FloatArray, IntArray
 from policysim.files.bad_rows import BadRows, DataError
-from policysim.files.data_table import DataTable
+from policysim.files.data_table import ONE_VALUE, DataTable
 from policysim.files.probability_table import distributions
 from policysim.logs.log_source import NUMBER_WANTED
 
@@ -70,9 +70,19 @@ def read_log_frame(log: pd.DataFrame, actions: Sequence[Any] | None = None) -> L
 
 
 def require_frame(log: pd.DataFrame) -> pd.DataFrame:
-    """The log itself; ValueError if it is no data frame."""
+    """The log itself; ValueError if it is no data frame, or has two columns of one of the names that it must have."""
     if not isinstance(log, pd.DataFrame):
         raise ValueError(f"log must be a pandas DataFrame, got {type(log).__name__}.")
+    names = [str(name) for name in log.columns]
+    twice = [name for name in COLUMNS if names.count(name) > 1]
+    several_rows = log.columns.nlevels > 1
+    if several_rows or twice or pd.isna(log.columns).any():
+        wrong = "names of columns in several rows" if several_rows else "a column without a name"
+        wrong = f"two columns {twice[0]}" if twice else wrong
+        raise ValueError(f"log must have a column for each name, got {wrong}.")
+    for name in COLUMNS:
+        if name in names:
+            _ = DataTable("log", log)[name]  # DataError for one of lists
     return log
 
 
@@ -104,7 +114,7 @@ def row_probabilities(values: ArrayLike, n_rows: int, names: Sequence[str]) -> F
     """
     try:
         rows: FloatArray = np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise ValueError("probabilities must be an array of numbers.") from None
     if rows.shape != (n_rows, len(names)):
         raise ValueError(
@@ -138,7 +148,7 @@ def _declared(column: pd.Series, actions: Sequence[Any] | None) -> list[Any]:
         try:
             index = pd.Index(known)
             distinct = index.is_unique and not pd.isna(index).any() and len(set(known)) == len(known)
-        except TypeError:  # of lists
+        except (TypeError, NotImplementedError):  # of lists, or of tuples
             distinct = False
         # As values, and as the names that messages and tables use.
         if not known or not distinct or len(set(map(str, known))) < len(known):
@@ -159,6 +169,10 @@ def _numbers(column: pd.Series) -> FloatArray:
     if column.dtype.kind in "mM":
         return np.full(len(column), np.nan)
     plain = column.astype(object) if isinstance(column.dtype, pd.CategoricalDtype) else column
+    if plain.dtype == object:  # whole numbers may be too large for floats
+        plain = plain.where(
+            np.array([not isinstance(value, int) or is_number(value) for value in plain], dtype=np.bool_)
+        )
     found = pd.to_numeric(plain, errors="coerce")
     if found.dtype.kind == "c":
         return np.full(len(column), np.nan)
@@ -199,7 +213,10 @@ def _block(column: pd.Series, name: str) -> FloatArray:
         return numbers[:, None]
     if not isinstance(column.dtype, pd.CategoricalDtype | pd.StringDtype) and column.dtype != object:
         raise DataError(f"covariate {name!r} is {column.dtype}: make it numbers or leave it out with covariates=[...].")
-    codes, levels = pd.factorize(column)
+    try:
+        codes, levels = pd.factorize(column)
+    except TypeError:
+        raise DataError(f"covariate {name!r} {ONE_VALUE}; or leave it out with covariates=[...].") from None
     if len(levels) > MOST_LEVELS:
         raise DataError(
             f"covariate {name!r} has {len(levels):,} distinct values that are no numbers, at most {MOST_LEVELS} are "

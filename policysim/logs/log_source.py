@@ -18,7 +18,7 @@ import numpy as np
 from envs.records import Feature, IntArray, RecordSpace
 from envs.toml_reader import FINITE, Table, declared, unknown
 from policysim.files.bad_rows import DataError, level_key, level_of
-from policysim.files.many_files import ENDINGS, is_many, parts_of
+from policysim.files.many_files import ENDINGS, is_file, is_many, parts_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -413,7 +413,7 @@ def _file(table: Table, name: str, folder: Path, key: str | int) -> Path:
     path, where = folder / name, ("file", key) if isinstance(key, int) else (key,)
     if path.suffix.lower() not in ENDINGS:
         table.fail(f"must end in .csv or .parquet, got {name!r}", *where)
-    elif not path.is_file():
+    elif not is_file(path):
         table.fail(f"there is no file {path.as_posix()}", *where)
     return path
 

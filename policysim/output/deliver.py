@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 # Of manifests: those of another format are refused.
 FORMAT = 2
-LIBRARIES = ("policysim", "numpy", "scipy", "pandas", "gymnasium", "matplotlib", "scikit-learn")
+LIBRARIES = ("policysim", "numpy", "scipy", "pandas", "gymnasium", "matplotlib")
 FileFormat: TypeAlias = Literal["svg", "png", "pdf"]
 FORMATS: tuple[FileFormat, ...] = get_args(FileFormat)
 
@@ -160,7 +160,7 @@ def what_it_says(answer: Answer) -> dict[str, Any]:
     """What the manifest says beside the command, the figures and the digests of the results."""
     versions = {"python": platform.python_version()}
     for name in LIBRARIES:
-        # Not everybody has those of an extra.
+        # A copy that was not installed has none of its own.
         with suppress(PackageNotFoundError):
             versions[name] = version(name)
     # What the drawing shows that stands for the report, for readers who cannot see it; "" without one.

@@ -9,6 +9,7 @@ from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Any, NoReturn, get_args
 
 from envs.toml_reader import InputFileError, dotted, one_line, unseen
+from policysim.files.whole_folders import FILES, unfinished
 from policysim.output.deliver import FORMAT, FORMATS, FigureFiles
 from policysim.output.differences import read_text
 from policysim.question.answer import MANIFEST, SizeName
@@ -76,6 +77,11 @@ class Manifest:
 
 def read_manifest(path: Path) -> Manifest:
     """Read a manifest; InputFileError, in one line, for anything that is not one."""
+    if unfinished(path.with_name(FILES)):
+        raise InputFileError(
+            f"{path.parent.as_posix()}: the run that wrote it was ended while its files took their places; a further "
+            "policysim compare into this folder finishes it"
+        )
     document = _read_json(path)
     for key, sign in unseen(document):
         place = one_line(dotted(key))

@@ -176,8 +176,10 @@ def counted(rate: float, count: int, places: int) -> str:
 
 def events(rate: float, count: int, *, sign: bool = False) -> str:
     """How many events a rate means among `count` patients: two digits, and nothing finer than a hundredth."""
+    if abs(rate) < NEGLIGIBLE:
+        return "0"
     number = rate * count
-    return "≈ 0" if abs(rate) >= NEGLIGIBLE and abs(number) < LEAST_EVENTS else rounded(number, sign=sign)
+    return "≈ 0" if abs(number) < LEAST_EVENTS else rounded(number, sign=sign)
 
 
 def percent(share: float) -> str:

@@ -33,11 +33,11 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from envs.toml_reader import is_number, shown
+from envs.toml_reader import is_number, shown, text_of
 from policysim.files.bad_rows import DataError
 from policysim.files.many_files import file_digest
 from policysim.files.terminal import complain
-from policysim.files.whole_folders import LOCKS, json_text, remove_empty, uninterrupted
+from policysim.files.whole_folders import LOCKS, json_text, remove_empty, sync, uninterrupted
 from policysim.question import EXIT_CHECK, OutputError
 from policysim.question.formats import enough
 
@@ -290,7 +290,7 @@ def read_ledger(path: Path) -> list[Release]:
         If it cannot be read or understood, with the reason: what was released before would not be counted.
     """
     try:
-        document = json.loads(path.read_text(encoding="utf-8"))
+        document = json.loads(text_of(path))
         require(isinstance(document, dict), "it", "an object", document)
         require(document.get("format") == FORMAT, "format", f"{FORMAT}", document.get("format"))
         entries = document.get("releases")
@@ -366,7 +366,8 @@ def _locked(ledger: Path, signals: Sequence[int]) -> Iterator[None]:
             try:
                 yield
             finally:
-                lock.unlink(missing_ok=True)
+                with suppress(OSError):  # what stays there is nobody's
+                    lock.unlink(missing_ok=True)
                 os.close(handle)
                 remove_empty(made)
             return
@@ -425,18 +426,3 @@ def _refusal(what: str, ledger: Path, error: OSError) -> OutputError:
     return OutputError(
         f"cannot {what} {ledger.as_posix()}, which lists the releases: {error.strerror}; --ledger names another place"
     )
-
-
-def sync(path: Path) -> None:
-    """Wait until a file's bytes, or the names in a folder, are on the disk: OSError if they cannot be."""
-    if path.is_dir() and not LOCKS:
-        return  # of such a system, too, which opens no folders
-    handle = os.open(path, os.O_RDONLY if path.is_dir() else os.O_RDWR)
-    try:
-        os.fsync(handle)
-    except OSError as error:
-        # Some file systems, mounted from elsewhere, keep folders safe by themselves and refuse to be told.
-        if error.errno != errno.EINVAL or not path.is_dir():
-            raise
-    finally:
-        os.close(handle)

@@ -25,11 +25,12 @@ import numpy as np
 from policies.arrays import IntArray
 from policies.discrete_laplace import Below, discrete_laplace, standard_deviation
 from policysim.files.bad_rows import BadRows, DataError
+from policysim.files.whole_folders import sync
 from policysim.question import OutputError
 from policysim.question.formats import enough
 from policysim.question.protocol import SILENT, Progress
 from policysim.question.screen_lines import cells, wrap
-from policysim.release.ledger import ADD_OR_REMOVE, ADJACENCIES, REPLACE, Earlier, require, sync
+from policysim.release.ledger import ADD_OR_REMOVE, ADJACENCIES, REPLACE, Earlier, require
 from policysim.release.privatize import check_place, release_files
 from policysim.release.privatize_note import DECLARED, FORMAT, RELEASE, SIMULATION, checked_levels, note_path
 from policysim.release.privatize_source import Codes, Source

@@ -15,7 +15,7 @@ from policies.arrays import IntArray
 from policysim.files.bad_rows import BadRows, DataError
 from policysim.files.columns_file import check_ending, open_writer
 from policysim.files.many_files import ENDINGS
-from policysim.files.whole_folders import check_writable, folder_beside, json_text
+from policysim.files.whole_folders import check_writable, folder_beside, json_text, sync
 from policysim.question import OutputError
 from policysim.question.protocol import SILENT, Progress
 from policysim.release.ledger import (
@@ -25,7 +25,6 @@ from policysim.release.ledger import (
     appear,
     check_release,
     release_once,
-    sync,
 )
 from policysim.release.privatize_note import Note, Randomization, is_release, note_document, note_path
 from policysim.release.privatize_source import Codes, Source

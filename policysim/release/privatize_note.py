@@ -10,7 +10,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from envs.toml_reader import is_number, shown
+from envs.toml_reader import is_number, shown, text_of
 from policies.local import Channel, KAry
 from policysim.files.bad_rows import DataError
 from policysim.files.whole_folders import json_text
@@ -185,7 +185,7 @@ def note_document(note: Note) -> dict[str, Any]:
 def is_release(note: Path) -> bool:
     """Whether what a note stands beside is a release; of a note that cannot be read, it is for all that can be seen."""
     try:
-        document = json.loads(note.read_text(encoding="utf-8"))
+        document = json.loads(text_of(note))
     except (OSError, ValueError, RecursionError):
         return True
     return not (isinstance(document, dict) and document.get("drawn") == SIMULATION)
@@ -196,7 +196,7 @@ def read_note(private: Path) -> Note:
     path = note_path(private)
     name = path.as_posix()
     try:
-        return _note(json.loads(path.read_text(encoding="utf-8")))
+        return _note(json.loads(text_of(path)))
     except FileNotFoundError:
         raise DataError(f"{private.as_posix()}: its mechanism note {path.name} is missing beside it") from None
     except OSError as error:

@@ -75,10 +75,14 @@ def read_constants(table: Table, declared: Mapping[str, Any]) -> dict[str, Any]:
     return found
 
 
+# Counts up to here are exact in floating point.
+MOST_EXACT = 2**53
+
+
 def read_counts(table: Table, name: str) -> pd.Series:
     """A table of whole numbers, at least two of them and not all 0: how many people have each value."""
     noted, inner = len(table.mistakes.found), table.table(name)
-    counts = {key: inner.integer(key, 0) for key in inner.values}
+    counts = {key: inner.integer(key, 0, high=MOST_EXACT) for key in inner.values}
     if len(counts) < 2:
         table.fail(f"{name} must count at least 2 values, got {len(counts)}", *([name] if name in table else []))
     elif not any(counts.values()) and len(table.mistakes.found) == noted:

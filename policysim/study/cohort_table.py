@@ -277,6 +277,10 @@ def _require_columns(table: DataTable, columns: Columns, *more: str) -> None:
     for name in (*columns.features, columns.treatment, columns.patients, *columns.outcomes, *more):
         if refusal := table.unknown_column(name):
             raise DataError(refusal)
+    names = [*columns.features, columns.treatment, columns.patients, *columns.outcomes]
+    for place, name in enumerate(names):
+        if name in names[:place]:
+            raise DataError(f"{table.name}: {name}: is named twice: each column has one use")
 
 
 def _allowed(table: DataTable, rows: IntArray) -> BoolArray | None:

@@ -7,17 +7,18 @@ import math
 import os
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from envs.scenario import Scenario, StatedRedraws
 from envs.scenario_reader import load_scenario
-from envs.toml_reader import InputFileError, Table, declared, open_toml, unknown
+from envs.toml_reader import InputFileError, Table, declared, open_toml, text_of, unknown
 from envs.utility import Utility, default_utility
 from policies.adjacency import Sensitive
 from policies.catalogue import CATALOGUE, DEFAULT_POLICIES, WITHOUT_DEATHS, unknown_policy
-from policysim.files.whole_folders import json_text, write_files
+from policysim.files.whole_folders import json_text, unfinished
 from policysim.logs import log_source
 from policysim.study.declared import (
     ADJACENCIES,
@@ -66,7 +67,9 @@ def study_path(name: str | Path) -> Path:
         raise InputFileError(f"{name} is an experiment and no study: run {line} in the repository", located=False)
     known = unknown("study", str(name), study_names())
     folder = Path(name) / STUDY
-    hint = f"; a folder: did you mean {folder.as_posix()}?" if folder.exists() else ""
+    hint = ""
+    with suppress(OSError):  # of a name that is too long for one
+        hint = f"; a folder: did you mean {folder.as_posix()}?" if folder.exists() else ""
     raise InputFileError(f"{known}, or a path that ends in .toml{hint}", located=False)
 
 
@@ -92,11 +95,11 @@ def load_study(name: str | Path, called: str = "") -> Study:
     return study  # noqa: RET504
 
 
-def keep_study_of(log: Path, name: str, study: Study) -> None:
-    """Write beside a simulated log from which study it is, for `study_of`; OutputError if that fails."""
+def beside_log(log: Path, name: str, study: Study) -> dict[str, bytes]:
+    """What stands beside a simulated log and says from which study it is, for `study_of`."""
     place = name if name in study_names() else os.path.relpath(study_path(name), log.parent)
     document = {"made_by": "policysim simulate", "study": place, "sha256": study.digest}
-    write_files(log.parent, {_beside(log).name: json_text(document).encode()})
+    return {_beside(log).name: json_text(document).encode()}
 
 
 def study_of(log: Path) -> Study | None:
@@ -108,11 +111,15 @@ def study_of(log: Path) -> Study | None:
         If the study is not there any more, or is not what it was.
     """
     beside = _beside(log)
+    if unfinished(log):
+        raise InputFileError(
+            f"{log.as_posix()}: the run that wrote it was ended while its files took their places; simulate it again"
+        )
     try:
-        document = json.loads(beside.read_text(encoding="utf-8"))
+        document = json.loads(text_of(beside))
     except FileNotFoundError:
         return None
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise InputFileError(f"{beside.as_posix()}: cannot be read: {error}") from None
     name = document.get("study") if isinstance(document, dict) else None
     if not isinstance(name, str):

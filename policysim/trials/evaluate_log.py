@@ -184,7 +184,7 @@ def policy_columns(
         For columns that are not distinct, or not those that `actions` declares; and for an index that holds the log's
         labels in another order, as then the rows are not the log's.
     """
-    by_name = {str(name): name for name in probabilities.columns}
+    by_name = {str(name): (place, name) for place, name in enumerate(probabilities.columns)}
     said = ", ".join(repr(str(name)) for name in probabilities.columns)
     if len(by_name) < probabilities.shape[1]:
         raise ValueError(f"the columns of probabilities must be distinct actions, got {said}.")
@@ -195,8 +195,8 @@ def policy_columns(
     if not probabilities.index.equals(log.index) and set(probabilities.index) == set(log.index):
         raise ValueError("probabilities must have its rows in the log's order: its index is the log's, reordered.")
     logged = {str(value): value for value in log[ACTION].unique()} if ACTION in log.columns else {}
-    names = [logged.get(name, by_name[name]) for name in columns]
-    return probabilities[[by_name[name] for name in columns]].to_numpy(), names
+    names = [logged.get(name, by_name[name][1]) for name in columns]
+    return probabilities.iloc[:, [by_name[name][0] for name in columns]].to_numpy(), names
 
 
 @dataclass(frozen=True, eq=False)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import astuple, dataclass, replace
+from importlib.metadata import version
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -110,7 +111,7 @@ class TrialQuestion(StudyQuestion):
                 "actions": list(problem.actions),
                 **study.stated,
             },
-            packages=CATALOGUE.versions(study.policies),
+            packages={"scikit-learn": version("scikit-learn"), **CATALOGUE.versions(study.policies)},
             related=study.related,
             named={"Report": PAGE},
         )

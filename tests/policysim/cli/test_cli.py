@@ -90,7 +90,7 @@ def test_compare_prints_one_screen_and_writes_the_report(compared):
     assert manifest["question"]["seed"] == 3
     assert manifest["question"]["adjacency"] == "any-record"
     assert manifest["sensitivity"]["value"] > 0
-    libraries = {"policysim", "numpy", "scipy", "pandas", "gymnasium", "matplotlib", "scikit-learn"}
+    libraries = {"policysim", "numpy", "scipy", "pandas", "gymnasium", "matplotlib"}
     assert set(manifest["versions"]) == {"python", *libraries}
 
 

@@ -1,0 +1,193 @@
+"""A full disk, a quota, a folder that is read-only, links in the way: refused or done, and said in one line."""
+
+import errno
+import os
+import resource
+from contextlib import contextmanager
+
+import pytest
+from ended_releases import ends
+from private_files import COLUMNS, DECLARED, LEVELS, write_people
+from small_studies import write_small_study
+
+from policysim.cli.main import main
+from policysim.files.whole_folders import alone_in
+from policysim.release.ledger import NAME, read_ledger
+
+HIDDEN = (*COLUMNS, *DECLARED, "--epsilon", "1")
+SELECT = ["select", "data/data.csv", "--column", "sex", "--candidates", "0,1", "--epsilon", "1"]
+ASKED = {
+    "compare": ["compare", "small.toml", "--out", "out"],
+    "privatize": ["privatize", "data/data.csv", *HIDDEN, "--out", "out/out.csv"],
+    "select": SELECT,
+    "simulate": ["simulate", "small.toml", "--patients", "20", "--log", "out/log.csv"],
+}
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch, blank_drawings):  # noqa: ARG001 - what is drawn is not looked at
+    """The current folder, with a study and a file of people."""
+    folder = tmp_path / "here"
+    (folder / "data").mkdir(parents=True)
+    write_small_study(folder)
+    write_people(folder / "data" / "data.csv", 20)
+    monkeypatch.chdir(folder)
+    return folder
+
+
+def files(folder):
+    """All that is below a folder; of a ledger only that it is there."""
+    found = {path.relative_to(folder).as_posix(): path for path in folder.rglob("*") if path.is_file()}
+    return {name: b"" if name.endswith(NAME) else path.read_bytes() for name, path in found.items()}
+
+
+@pytest.mark.parametrize(
+    ("command", "error"),
+    [("compare", errno.ENOSPC), ("privatize", errno.EDQUOT), ("select", errno.EROFS), ("simulate", errno.EIO)],
+)
+def test_whatever_step_the_system_refuses_all_is_as_before_or_done_and_one_line_says_so(here, tmp_path, command, error):
+    asked = ASKED[command]
+    if command == "compare":
+        main([*asked, "--epsilon", "0.5,2"])
+    before = files(here)
+    statuses = ends(here, tmp_path, -error, asked)
+    after = files(tmp_path / str(len(statuses)))
+    assert statuses[-1][0] == 0
+    refused = 0
+    for step, (status, _) in enumerate(statuses, start=1):
+        said, found = (tmp_path / f"said {step}").read_text(), files(tmp_path / str(step))
+        # What cannot even be removed stays, and the next run removes it.
+        left = {name for name in found if name.startswith(".") or "/." in name}
+        whole = {name: content for name, content in found.items() if name not in left}
+        assert "Traceback" not in said
+        if status == 0:
+            assert whole.keys() == after.keys()
+            continue
+        refused += 1
+        assert status == 2
+        (line,) = [line for line in said.splitlines() if os.strerror(error) in line]
+        assert line.startswith("policysim: cannot ")
+        # A release that could not appear in the end stays counted.
+        assert {name: content for name, content in whole.items() if not name.endswith(NAME)} == before
+        assert len(read_ledger(tmp_path / str(step) / "data" / NAME)) <= 1
+        assert not left or command != "compare"
+    assert refused > 3
+
+
+@contextmanager
+def short_files(size):
+    """No file can become longer than so many bytes, as on a disk that is full."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+@pytest.mark.parametrize("command", ["compare", "privatize", "simulate", "init"])
+def test_a_disk_that_is_full_half_way_is_told_in_one_line_and_nothing_stays(here, capsys, command, ending):
+    write_people(here / "data" / f"data.{ending}", 2000)
+    asked = {
+        "compare": ASKED["compare"],
+        "privatize": ["privatize", f"data/data.{ending}", *HIDDEN, "--out", f"out/out.{ending}"],
+        "simulate": ["simulate", "small.toml", "--patients", "5000", "--log", f"out/log.{ending}"],
+        "init": ["init", f"data/data.{ending}", "--treatment", "age_band", "--outcome", "sex", "--out", "new.toml"],
+    }[command]
+    before = files(here)
+    with short_files(400):
+        assert main(asked) == 2
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert len(said.err.splitlines()) == 1
+    assert said.err.startswith("policysim: cannot write ")
+    assert "File too large" in said.err
+    assert files(here) == before
+    assert not (here / "out").exists()
+
+
+@pytest.mark.parametrize("command", ["compare", "privatize", "simulate"])
+def test_a_folder_that_is_read_only_is_told_before_anything_is_computed(here, capsys, monkeypatch, command):
+    (here / "out").mkdir()
+    opened = os.open
+
+    def refuse(path, flags, *arguments, **options):
+        if flags & os.O_RDWR and os.path.realpath(path).startswith(f"{here / 'out'}"):
+            raise OSError(errno.EROFS, os.strerror(errno.EROFS))
+        return opened(path, flags, *arguments, **options)
+
+    monkeypatch.setattr(os, "open", refuse)
+    monkeypatch.setattr("policysim.question.protocol.Question.answer", None)
+    assert main(ASKED[command]) == 2
+    assert capsys.readouterr().err == "policysim: cannot write to out: Read-only file system\n"
+    assert list((here / "out").iterdir()) == []
+
+
+def test_a_second_comparison_into_one_folder_says_so_before_it_computes(here, capsys):
+    with alone_in(here / "out"):
+        assert main(ASKED["compare"]) == 2
+    assert capsys.readouterr().err == (
+        "policysim: another run is writing to out: let it end first, or name another folder\n"
+    )
+
+
+# Links in the way.
+
+
+def test_a_report_goes_through_a_link_to_a_folder_and_takes_the_place_of_a_link_to_a_file(here):
+    (here / "real").mkdir()
+    (here / "out").symlink_to(here / "real")
+    (here / "mine.html").write_text("mine")
+    (here / "real" / "report.html").symlink_to(here / "mine.html")
+    assert main(ASKED["compare"]) == 0
+    assert (here / "mine.html").read_text() == "mine"
+    assert not (here / "real" / "report.html").is_symlink()
+    assert (here / "out").is_symlink()
+
+
+@pytest.mark.parametrize("command", ["compare", "privatize", "simulate"])
+def test_a_link_that_leads_nowhere_or_in_a_circle_is_told_in_one_line(here, capsys, command):
+    (here / "out").symlink_to(here / "out")
+    assert main(ASKED[command]) == 2
+    said = capsys.readouterr()
+    assert (said.out, len(said.err.splitlines())) == ("", 1)
+    assert said.err.startswith("policysim: cannot write")
+    (here / "out").unlink()
+    (here / "out").symlink_to(here / "gone" / "nowhere")
+    assert main(ASKED[command]) == 2
+    assert len(capsys.readouterr().err.splitlines()) == 1
+    assert not (here / "gone").exists()
+
+
+def test_a_release_never_goes_through_a_link_to_the_true_values_or_to_another_file(here, capsys):
+    (here / "out").mkdir()
+    (here / "out" / "out.csv").symlink_to(here / "data" / "data.csv")
+    true = (here / "data" / "data.csv").read_bytes()
+    assert main(ASKED["privatize"]) == 2
+    assert capsys.readouterr().err == (
+        "policysim: out/out.csv: is the file with the true values, which would be lost\n"
+    )
+    (here / "mine.csv").write_text("mine")
+    (here / "out" / "out.csv").unlink()
+    (here / "out" / "out.csv").symlink_to(here / "mine.csv")
+    assert main(ASKED["privatize"]) == 0
+    assert (here / "mine.csv").read_text() == "mine"
+    assert (here / "data" / "data.csv").read_bytes() == true
+    assert not (here / "out" / "out.csv").is_symlink()
+    assert LEVELS["sex"] == ("0", "1")
+
+
+@pytest.mark.parametrize("command", ["privatize", "select"])
+def test_a_link_in_the_place_of_a_lock_or_of_a_new_ledger_is_not_followed(here, capsys, command):
+    (here / "mine.txt").write_text("mine")
+    lock, new = here / "data" / f".{NAME}.lock", here / "data" / f".{NAME}.new"
+    lock.symlink_to(here / "mine.txt")
+    assert main(ASKED[command]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith(f"policysim: cannot lock {(here / 'data' / NAME).as_posix()}, which lists the releases: ")
+    lock.unlink()
+    new.symlink_to(here / "mine.txt")
+    assert main(ASKED[command]) == 0
+    assert (here / "mine.txt").read_text() == "mine"
+    assert len(read_ledger(here / "data" / NAME)) == 1
