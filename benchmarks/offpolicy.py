@@ -1,4 +1,4 @@
-"""Off-policy estimates: python benchmarks/offpolicy.py for their speed, --coverage for docs/off-policy-coverage.md.
+"""Off-policy estimates: python benchmarks/offpolicy.py for their speed, --coverage for docs/notes/off-policy-coverage.md.
 
 --holes draws logs with and without a hole in overlap; --trials repeats `policysim compare` on planted logs, and
 --verdicts STUDY on one study with other seeds.
@@ -35,7 +35,7 @@ from policysim.trials.trial_columns import compare_log
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "support"))
 from planted_logs import WORLDS, repeated
 
-DOCUMENT = Path(__file__).parents[1] / "docs" / "off-policy-coverage.md"
+DOCUMENT = Path(__file__).parents[1] / "docs" / "notes" / "off-policy-coverage.md"
 ROUNDS = 15
 ESTIMATORS = ("ips", "snips", "dr")
 SIZES = (100, 200, 500, 1000, 5000)

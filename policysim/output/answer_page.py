@@ -135,6 +135,7 @@ def _figures(
 ) -> Iterator[SimpleNamespace]:
     """The figures that there are, in the order of the page; their rules are added to the styles."""
     drawn = {each.name: each for each in answer.drawings}
+    assert drawn.keys() <= {CARD, *(each.name for each in sketches)}
     epsilons = _epsilons(answer.options)
     for place, words in enumerate(each for each in sketches if each.name in drawn):
         title = filled(words.title, found)

@@ -127,7 +127,7 @@ def evaluate_log(
 
     Intervals reach 1.96 standard errors to either side, and further where the rows are skewed (Hall 1988); "dm": by
     Student's t. They need enough rows that matter: how often they cover, and where they do not (rare and large losses,
-    such as deaths; an effective sample size below 200), is in docs/off-policy-coverage.md.
+    such as deaths; an effective sample size below 200), is in docs/notes/off-policy-coverage.md.
 
     References
     ----------

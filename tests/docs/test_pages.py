@@ -63,7 +63,7 @@ def links(page):
 
 
 @pytest.mark.parametrize(
-    "page", [README, ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))], ids=lambda page: page.stem
+    "page", [README, ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))], ids=lambda page: page.stem
 )
 def test_links_lead_to_files_that_are_there(page):
     missing = [to for to in links(page) if "://" not in to and not (page.parent / to).exists()]
