@@ -1,4 +1,4 @@
-"""Off-policy estimates: python benchmarks/offpolicy.py for their speed, --coverage for docs/notes/off-policy-coverage.md.
+"""Off-policy estimates: python benchmarks/offpolicy.py; --coverage for docs/notes/off-policy-coverage.md.
 
 --holes draws logs with and without a hole in overlap; --trials repeats `policysim compare` on planted logs, and
 --verdicts STUDY on one study with other seeds.

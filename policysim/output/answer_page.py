@@ -21,7 +21,7 @@ import pandas as pd
 from markupsafe import Markup
 
 from policysim.output.screen import TEMPLATES, page_engine, page_part, sections, slots
-from policysim.question.answer import MANIFEST, Answer, Drawing, Page
+from policysim.question.answer import CARD, MANIFEST, Answer, Drawing, Page
 from policysim.question.formats import six_digits
 from policysim.study.cells import Cells, Label
 from policysim.study.certainty import RESTATED

@@ -250,8 +250,8 @@ MODEL_BIAS = (
 )
 # Below it intervals of the doubly robust and the weighted estimates may cover less than 93 %.
 SMALLEST_ESS = 200
-# Skewness^2 / n beyond which intervals covered less than 93 % in simulations (docs/notes/off-policy-coverage.md), although
-# they are made wider for skewness: that of the population is not in a sample that lacks its rare rows.
+# Skewness^2 / n beyond which intervals covered less than 93 % in simulations, although they are made wider for skewness
+# (docs/notes/off-policy-coverage.md): that of the population is not in a sample that lacks its rare rows.
 MOST_SKEWNESS = 0.1
 # Standard deviations beyond which a share of the evaluated policy is called missing: 1 false alarm in 2,000 for each
 # action, were sums of its weights normal.
