@@ -115,8 +115,9 @@ def run(chosen: argparse.Namespace) -> int:
     from dataclasses import replace
 
     from policysim.output.deliver import DEFAULT, FigureFiles, deliver
-    from policysim.question.protocol import refuse
+    from policysim.question.protocol import UsageError, refuse
     from policysim.study.question_options import KEYS
+    from policysim.study.six_lines import words_of
     from policysim.study.study_reader import study_path
 
     given = {RENAMED.get(name, name): value for name, value in vars(chosen).items()}
@@ -135,6 +136,11 @@ def run(chosen: argparse.Namespace) -> int:
         # Who counts is no option of a manifest.
         question = replace(question, workers=workers)
     size, drawn = chosen.figure_size or DEFAULT.size, tuple(chosen.figures or ())
+    # Before anything is computed: what cannot be drawn of this study is found out when it is.
+    known = [figure.name for figure in words_of(kind.kind).figures] if kind.kind else drawn
+    for name in drawn:
+        if name not in known:
+            raise UsageError(f"--figures: must be among {', '.join(known)}, separated by commas, got {name!r}")
     wanted = FigureFiles(chosen.format or DEFAULT.formats, size, drawn)
     command = command_line(chosen.study, options, wanted)
     return deliver(

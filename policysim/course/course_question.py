@@ -67,6 +67,7 @@ class CourseQuestion(StudyQuestion):
         **ONLY_WHERE_COUNTED,
     }
     unit: ClassVar[str] = "day"
+    kind = "course"
     takes = (*(name for name in OPTIONS if name != "epsilons"), "horizon", "total_epsilons", "delta", "length_public")
 
     @property
@@ -132,7 +133,7 @@ def answer_over_days(
     found = written(ways(table))
     return Answer(
         options=course_tables(study, question, table, left_out=left_out),
-        kind="course",
+        kind=CourseQuestion.kind,
         tables={**tables, "ways": found},
         drawings=[*_drawing(question, table), *_published(study, tables["published"]), _map(found)],
         depends={

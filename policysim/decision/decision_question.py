@@ -52,6 +52,7 @@ class DecisionQuestion(StudyQuestion):
     named: bool = True
     prices: bool = False
     refuses: ClassVar[Mapping[str, str]] = {**ONLY_OVER_DAYS, **ONLY_WHERE_COUNTED}
+    kind = "decision"
     takes = (*OPTIONS, "at_most", "price_list")
 
     @classmethod
@@ -122,7 +123,7 @@ def answer_of(found: Results, options: Mapping[str, pd.DataFrame]) -> Answer:
     # What is drawn has the numbers of its file.
     tables = {name: written(table) for name, table in tables.items()}
     return Answer(
-        kind="decision",
+        kind=DecisionQuestion.kind,
         options=options,
         tables=tables,
         drawings=drawings(found, options),

@@ -107,10 +107,13 @@ class StudyQuestion(Question):
         What it is asked of: has a `name`, and an `identity` for the manifest.
     takes : tuple of str
         The options that change its numbers (`policysim.study.question_options.KEYS`).
+    kind : str
+        Of its answer; "" of a source document, which has no findings.
     """
 
     study: Any
     takes: ClassVar[tuple[str, ...]]
+    kind: ClassVar[str] = ""
     writes = True
 
     @property

@@ -65,6 +65,7 @@ class TrialQuestion(StudyQuestion):
         "price_list": "does not go with {study}: prices are exact, and a log only has estimates",
         "at_most": "does not go with {study}: of a log only estimates are known, which keep no bound",
     }
+    kind = "trial"
     takes = (*OPTIONS, "counted")
 
     @classmethod
@@ -102,7 +103,7 @@ class TrialQuestion(StudyQuestion):
         return Answer(
             tables={name: table for name, table in tables.items() if not table.empty},
             drawings=drawings(study, tables, options["examples"]),
-            kind="trial",
+            kind=self.kind,
             options=options,
             depends={
                 **study.identity,

@@ -74,8 +74,10 @@ def test_the_figures_named_are_drawn_and_no_others_and_the_manifest_keeps_their_
     assert found.figures == FigureFiles(("svg",), "page", (DRAWN, "frontier"))
     capsys.readouterr()
     assert main(["compare", study, "--figures", "histogram", "--out", str(tmp_path / "none")]) == 2
-    names = f"frontier, benefit-parts, {DRAWN}, loss-by-group, publishing"
-    assert f"--figures: must be among {names}, separated by commas, got 'histogram'" in capsys.readouterr().err
+    assert re.search(
+        rf"--figures: must be among frontier, .*{DRAWN}, .*, separated by commas, got 'histogram'",
+        capsys.readouterr().err,
+    )
     assert not (tmp_path / "none").exists() or not list((tmp_path / "none").iterdir())
 
 
