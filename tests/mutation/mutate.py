@@ -123,10 +123,10 @@ def modules():
 
 
 @cache
-def most_seconds(tests):
+def most_seconds(name, path, tests):
     """How long the tests may take: by how long they do if nothing is changed; they must pass."""
     start = time.monotonic()
-    if not survives("", "", None, tests, 0):
+    if not survives(name, path, ast.parse(path.read_text(encoding="utf-8")), tests, 0):
         raise SystemExit(f"these fail, or are none: {' '.join(map(str, tests))}")
     return max(LEAST_SECONDS, round(TIMES * (time.monotonic() - start)))
 
@@ -139,8 +139,7 @@ def survives(name, path, tree, tests, most):
         signal.alarm(most)
         with Path(os.devnull).open("w") as nowhere, redirect_stdout(nowhere):
             os.dup2(nowhere.fileno(), 2)
-            if name:
-                importlib.import_module(name)  # before pytest, which reads the examples of a file
+            importlib.import_module(name)  # before pytest, which reads the examples of a file
             options = ["-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", "-W", "ignore", "--no-header"]
             os._exit(int(pytest.main([*options, *map(str, dict.fromkeys(tests))])))
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
@@ -168,7 +167,7 @@ def main():
         before, line = ast.unparse(node).splitlines()[0], node.lineno
         change(node, how)
         said = f"{name}: {before}  ->  {ast.unparse(node).splitlines()[0]}"
-        if not survives(name, path, ast.fix_missing_locations(tree), tests, most_seconds(tests)):
+        if not survives(name, path, ast.fix_missing_locations(tree), tests, most_seconds(name, path, tests)):
             killed += 1
         elif said in known:
             equal += 1
