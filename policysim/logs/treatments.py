@@ -322,6 +322,8 @@ def _stack(covariates: FloatArray, treated: Treated, wanted: FloatArray, n_actio
     held_out = np.zeros((len(actions), len(_learners())))
     for fold, place in product(range(HELD_OUT), range(held_out.shape[1])):
         rest, own = folds != fold, folds == fold
+        if not own.any() or len(np.unique(actions[rest])) < 2:
+            continue  # of a handful of patients
         needed, rows = np.unique(groups[own], return_inverse=True)
         others = groups[rest], actions[rest], each[rest]
         held_out[own, place] = _fitted(place, covariates, others, covariates[needed], n_actions)[rows, actions[own]]
