@@ -223,7 +223,7 @@ BUG = "policysim: this is a bug in policysim, please report it: "
         (lambda: {}["surprise"], "KeyError: 'surprise'"),
         (lambda: np.zeros(3).reshape(2, 2), "ValueError: cannot reshape array of size 3 into shape (2,2)"),
         (lambda: pd.concat([]), "ValueError: No objects to concatenate"),
-        (lambda: Path("/nowhere/at/all").read_text(), "FileNotFoundError: [Errno 2] No such file or directory"),
+        (lambda: os.strerror("2"), "TypeError: 'str' object cannot be interpreted as an integer"),
     ],
 )
 def test_a_bug_shows_its_traceback_and_asks_to_be_reported(capsys, study, monkeypatch, broken, words):
@@ -234,6 +234,13 @@ def test_a_bug_shows_its_traceback_and_asks_to_be_reported(capsys, study, monkey
     assert first == "Traceback (most recent call last):"
     assert "decision_question.py" in err
     assert last.startswith(BUG + words)
+    assert not Path(f"{study}.out").exists()
+
+
+def test_a_file_that_is_gone_before_it_is_read_is_no_bug(capsys, study, monkeypatch):
+    monkeypatch.setattr("policysim.decision.results.compare_problem", lambda *_, **__: Path("/no/where").read_text())
+    code, out, err = run(capsys, "compare", study, "--out", f"{study}.out")
+    assert (code, out, err) == (3, "", "policysim: /no/where: cannot be read: No such file or directory\n")
     assert not Path(f"{study}.out").exists()
 
 

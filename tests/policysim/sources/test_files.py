@@ -28,7 +28,13 @@ def test_a_command_that_needs_patients_says_why_it_cannot(name):
 
 # Study, old text, new text, key, part of the message.
 MISTAKES = [
-    ("sock-groups", "Violent = 9", "Violent = 9.5", "groups.Red.Violent", "must be a whole number >= 0, got 9.5"),
+    (
+        "sock-groups",
+        "Violent = 9",
+        "Violent = 9.5",
+        "groups.Red.Violent",
+        "must be a whole number from 0 to 9,007,",
+    ),
     ("sock-groups", "[groups.Red]", "[groups.Green]", "scores[1].data", "unknown data 'Red'"),
     (
         "sock-groups",
