@@ -253,10 +253,11 @@ def _at_horizon(
         progress.advance(horizon)
         return plan
 
-    # What takes longest begins first: the trees of large totals, and then what looks at a prior.
-    work: dict[Hashable, Callable[[], Any]] = {total: partial(tree, total) for total in reversed(totals)}
+    # What takes longest begins first: the limit, the trees of large totals, and then what looks at a prior.
+    work: dict[Hashable, Callable[[], Any]] = {}
     if horizon == question.horizon > 1 and question.delta == 0 and stated < math.inf:
         work[LIMIT] = partial(limit_of_first_days, stay.process, stated, 2)
+    work |= {total: partial(tree, total) for total in reversed(totals)}
     slowest_first = sorted(templates, key=lambda template: not template.uses_prior)
     work |= {template: partial(daily, template) for template in slowest_first}
     work[ONCE] = lambda: told(_once(stay, totals))
