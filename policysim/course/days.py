@@ -246,12 +246,13 @@ def _at_horizon(
         common: dict[str, Any] = {"totals": totals, "delta": question.delta, "references": stay.references}
         return told(within_totals(template, stay.plain.get(template), planner, **common))
 
-    def tree(total: float) -> TreePlan:
+    def tree(total: float) -> tuple[TreePlan, CourseResult]:
         weights = [weights_of(known, own, horizon, total, kind) for kind, own in enumerate(stay.reacting.families)]
         limit = stay.limits[total].value
         plan = best_tree(stay.reacting, stay.starts, epsilon=total, courses=SCHEDULES, limit=limit, weights=weights)
+        counted = [plan.counted(), *map(plan.counted, stay.process.outcomes)]
         progress.advance(horizon)
-        return plan
+        return plan, stay.evaluator.result(counted, [plan.epsilon_spent])
 
     # What takes longest begins first: the limit, the trees of large totals, and then what looks at a prior.
     work: dict[Hashable, Callable[[], Any]] = {}
@@ -264,8 +265,8 @@ def _at_horizon(
     done: dict[Hashable, Any] = evaluate_each(work, lambda name: work[name](), SILENT)
     if LIMIT in done:
         stay.limits[stated] = min(stay.limits[stated], done[LIMIT], key=lambda limit: limit.value)
-    plans: dict[float, TreePlan] = {total: done[total] for total in totals}
-    in_order = [*_for_all(stay, totals), *done[ONCE], *_trees(stay.evaluator, plans, done[ONCE])]
+    plans: dict[float, TreePlan] = {total: done[total][0] for total in totals}
+    in_order = [*_for_all(stay, totals), *done[ONCE], *_trees([done[total][1] for total in totals], done[ONCE])]
     in_order += chain.from_iterable(done[template] for template in templates)
     bounded = (replace(each, limit=stay.limits[each.total]) for each in in_order if each.total is not None)
     # Where stays end by themselves, it is not known who is still there on a day.
@@ -297,17 +298,13 @@ def _once(stay: _Stay, totals: Sequence[float]) -> Iterator[CourseEvaluation]:
         yield CourseEvaluation(ONCE, total, best, stay.references, "private", total, spent, "one-choice")
 
 
-def _trees(
-    evaluator: ProcessEvaluator, plans: Mapping[float, TreePlan], once: Sequence[CourseEvaluation]
-) -> Iterator[CourseEvaluation]:
+def _trees(reacting: Sequence[CourseResult], once: Sequence[CourseEvaluation]) -> Iterator[CourseEvaluation]:
     """What reacts within a tree of courses, at each total; or what it could be, one choice or a smaller total's."""
     best = once[0].result
-    for choice, (total, plan) in zip(once, plans.items(), strict=True):
-        counted = [plan.counted(), *(plan.counted(name) for name in best.outcomes)]
-        found = evaluator.result(counted, [plan.epsilon_spent])
+    for found, choice in zip(reacting, once, strict=True):
         best = max(found, choice.result, best, key=lambda result: float(result.value[0]))
-        spent = min(total, *best.spent)
-        yield CourseEvaluation(TREE, total, best, choice.references, "private", total, spent, "tree")
+        total = choice.epsilon
+        yield CourseEvaluation(TREE, total, best, choice.references, "private", total, min(total, *best.spent), "tree")
 
 
 def courses_of(plan: TreePlan, horizon: int, total: float) -> pd.DataFrame:
