@@ -172,7 +172,8 @@ class Backup:
         self._order = (*transient, *fixed)
         self._n_flags, self.n_fixed = len(transient), math.prod(self._shape[axis] for axis in fixed)
         self._night_order = course.night_order
-        self._onset = [self._inside(table) for table in course.onset]
+        # A flag appears where it is absent.
+        self._onset = [self._inside(table).take(0, axis=flag) for flag, table in enumerate(course.onset)]
         # P(present in the evening), by action and flag: of length 1 where the fixed part does not matter.
         self._presence = [[self._inside(grid, whole=False) for grid in row] for row in response.presence]
         hazards = [response.hazard(DEATH, action) for action in range(len(scenario.actions))]
@@ -205,7 +206,9 @@ class Backup:
         evening = np.array(self._inside(values.reshape(self._shape)))
         for flag in self._night_order:
             absent, present = self._sides(evening, flag)
-            absent += self._onset[flag].take(0, axis=flag) * (present - absent)
+            appears = present - absent
+            appears *= self._onset[flag]
+            absent += appears
         evening[self._recovered] = 0.0
         result = np.empty((len(values), len(chosen)), order="F") if out is None else out
         targets = [column.reshape(self._shape).transpose(self._order) for column in result.T]
@@ -252,12 +255,14 @@ class Backup:
                 for number, index in enumerate(self._indices if arriving else ()):
                     mass = np.asarray(sum(chances[number] * part for chances, part in arriving))
                     place = evening[index]
-                    place += mass.reshape(place.shape) * danger.spared[number]
+                    flow = mass.reshape(place.shape)
+                    flow *= danger.spared[number]
+                    place += flow
         evening[self._recovered] = 0.0
         # The other way round than backwards: an onset still looks at the evening's record.
         for flag in reversed(self._night_order):
             absent, present = self._sides(evening, flag)
-            appears = self._onset[flag].take(0, axis=flag) * absent
+            appears = self._onset[flag] * absent
             present += appears
             absent -= appears
         # From the order inside to that of the records.
