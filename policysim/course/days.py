@@ -195,8 +195,10 @@ def _stay(study: ScenarioStudy, question: DaysQuestion, horizon: int, templates:
     course, totals = optimal_course(process), question.totals
     evaluator = ProcessEvaluator(process, course, study.by)
     family, reacting = ClassSchedules.of(process, held=1), ClassSchedules.of(process)
+    same = reacting.families[0].held == family.families[0].held
     with ThreadPoolExecutor(N_THREADS) as pool:
         searched = pool.submit(family.best)
+        held = None if same else pool.submit(lambda: reacting.found(reacting.best(), SCHEDULES, totals))
         proved = [pool.submit(first_day_limit, course, process.initial, total, question.delta) for total in totals]
     first = searched.result()
     references = references_of(evaluator, course)
@@ -208,7 +210,6 @@ def _stay(study: ScenarioStudy, question: DaysQuestion, horizon: int, templates:
     # The Q-values of all days under the best policy, which nothing looks at any more.
     del course
     schedules = family.found(first, SCHEDULES, totals)
-    same = reacting.families[0].held == family.families[0].held
     limits = {
         total: ProvenLimit(limit.result(), RATIONALS, "first state")
         for total, limit in zip(totals, proved, strict=True)
@@ -223,7 +224,7 @@ def _stay(study: ScenarioStudy, question: DaysQuestion, horizon: int, templates:
         reacting=reacting,
         by_day=family.by_day(first),
         schedules=schedules,
-        starts=schedules if same else reacting.found(reacting.best(), SCHEDULES, totals),
+        starts=schedules if held is None else held.result(),
     )
 
 
