@@ -302,15 +302,20 @@ def deliver(
             document = {name: table.to_dict(orient="records") for name, table in written_tables(answer).items()}
         print_json({**manifest, **document, **{_key(label): path for label, path in paths.items()}})
     else:
-        printed = [part for line in answer.screen for part in fitted(line)]
-        if answer.kind:
-            printed = screen(answer.options, answer.kind, full=full).splitlines()
-        for line in (f"{label}: {path}" for label, path in paths.items()):
-            # Beside the last note where there is room.
-            beside = f"{printed[-1]} {line}" if answer.kind and not full else ""
-            printed = [*printed[:-1], beside] if 0 < len(beside) <= WIDEST else [*printed, line]
-        say("\n".join(printed) + "\n")
+        say("\n".join(_printed(answer, paths, full=full)) + "\n")
     return answer.exit_code
+
+
+def _printed(answer: Answer, paths: Mapping[str, str], *, full: bool) -> list[str]:
+    """The lines of the screen, and where what was written stands: beside the last note where there is room."""
+    if answer.kind:
+        lines = screen(answer.options, answer.kind, full=full).splitlines()
+    else:
+        lines = [part for line in answer.screen for part in fitted(line)]
+    for line in (f"{label}: {path}" for label, path in paths.items()):
+        beside = f"{lines[-1]} {line}" if answer.kind and not full else ""
+        lines = [*lines[:-1], beside] if 0 < len(beside) <= WIDEST else [*lines, line]
+    return lines
 
 
 def write_answer(folder: Path, answer: Answer, files: Mapping[str, bytes]) -> None:

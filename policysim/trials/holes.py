@@ -106,8 +106,7 @@ def find_holes(log: LoggedData, frame: pd.DataFrame) -> list[Hole]:
     sizes = _counts(members, members, large)
     holes = []
     for action in np.flatnonzero(shares).tolist():
-        got = members * (actions == action)
-        given = _counts(got, members, large)
+        given = _counts(members * (actions == action), members, large)
         found: list[Hole] = []
         for pairs in (False, True):
             # Of so many rows with so few who got it, the largest first; who really nobody is, before a quarter more.
@@ -115,13 +114,19 @@ def find_holes(log: LoggedData, frame: pd.DataFrame) -> list[Hole]:
             weight = np.where(missing, sizes[pairs] * np.where(given[pairs] > 0, 0.8, 1.0), -1.0)
             for place in np.argsort(-weight, kind="stable")[: int(missing.sum())].tolist():
                 parts = [groups[large[at[place]]] for at in (one, other)] if pairs else [groups[place]]
+                where = " and ".join(name for name, _ in parts)
                 inside = np.logical_and.reduce([rows for _, rows in parts])
-                told = np.logical_or.reduce([np.zeros(len(actions), dtype=np.bool_), *(hole.rows for hole in found)])
-                if len(found) < TOLD and 2 * np.count_nonzero(inside & ~told) > np.count_nonzero(inside):
-                    where = " and ".join(name for name, _ in parts)
-                    found.append(Hole(action, where, int(given[pairs][place]), int(sizes[pairs][place]), inside))
+                hole = Hole(action, where, int(given[pairs][place]), int(sizes[pairs][place]), inside)
+                if len(found) < TOLD and _is_new(hole, found):
+                    found.append(hole)
         holes += found
     return holes
+
+
+def _is_new(hole: Hole, found: list[Hole]) -> bool:
+    """Whether more than half of its patients are in none of the holes that were found before."""
+    told = np.logical_or.reduce([np.zeros_like(hole.rows), *(known.rows for known in found)])
+    return bool(2 * np.count_nonzero(hole.rows & ~told) > np.count_nonzero(hole.rows))
 
 
 def _counts(some: FloatArray, members: FloatArray, large: IntArray) -> tuple[IntArray, IntArray]:
