@@ -14,7 +14,7 @@ import pandas as pd
 from policies.arrays import ROUNDING, FloatArray
 from policies.catalogue import make_policy
 from policies.policy import Policy
-from policies.privacy_loss import guess_rate_within, privacy_loss_of_logs
+from policies.privacy_loss import guess_rate_within
 from policies.problem import DecisionProblem
 from policies.reference import BestFixed
 from policysim.decision.demands import Demand, demand_curve, expected_loss, expected_outcome, make_demand
@@ -267,11 +267,11 @@ def _least(problem: DecisionProblem, demand: Demand, policy: Policy, wish: Wish,
         least, curve = _harder_to_guess(on, curve, template, least, wish)
     most = max_epsilon if least <= max_epsilon else math.inf
     epsilon = fewest_digits(least, lambda decimal: decimal <= most and curve(decimal) >= 0)
-    logs, table = checked_tables(replace(template, epsilon=epsilon), on)
+    logs, table, spent = checked_tables(replace(template, epsilon=epsilon), on)
     if demand.loss == 0 and _loses(on, logs):
         # What is lost is too small for a float, and is not nothing.
         return nowhere
-    row = row_of(on, name, table, epsilon, privacy_loss_of_logs(logs, on.adjacency).epsilon)
+    row = row_of(on, name, table, epsilon, spent)
     return {**row, "allowed": epsilon <= max_epsilon and not row["guess_rate"] > wish.most_guessed}
 
 

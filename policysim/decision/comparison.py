@@ -16,7 +16,6 @@ from policies.distinct import distinct_rows
 from policies.optimal.optimum import Optimal
 from policies.optimal.value_limit import achievable_value
 from policies.policy import Policy
-from policies.privacy_loss import privacy_loss_of_logs
 from policies.problem import DecisionProblem
 from policies.reference import BestFixed, Greedy, Uniform
 from policysim.decision.columns import COLUMNS, Means, PolicyMeans, References
@@ -139,8 +138,7 @@ class Evaluator:
     def evaluate(self, policy: Policy) -> PolicyMeans:
         """A policy at its epsilon: its means, its exact privacy loss, and of the optimum what is proven."""
         on = evaluated_on(policy, self.problem)
-        logs, probabilities = checked_tables(policy, on)
-        spent = privacy_loss_of_logs(logs, on.adjacency).epsilon
+        _, probabilities, spent = checked_tables(policy, on)
         if self._examples:
             self._examples.keep(policy, probabilities)
         proven = np.full((2, len(self.groups)), math.nan)

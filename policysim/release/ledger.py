@@ -176,8 +176,8 @@ def release_once(
     again : bool
         Whether it may repeat an earlier one.
     prepare : callable, optional
-        Writes what is still to be written, knowing of earlier releases, and returns what `appear` takes. If that fails
-        the release stays counted.
+        Writes what is still to be written, knowing of earlier releases, and returns what `appear` takes. That is done
+        when the release is counted, and it stays counted if it fails.
 
     Returns
     -------

@@ -92,8 +92,10 @@ def within_claim(exact: float, claimed: float) -> bool:
     return exact <= claimed * (1 + RELATIVE) + ABSOLUTE
 
 
-def checked_tables(policy: Policy, problem: DecisionProblem) -> tuple[FloatArray, FloatArray]:
-    """log p(a|x) and p(a|x) of a policy; what is not built in is not trusted, but checked on this problem.
+def checked_tables(policy: Policy, problem: DecisionProblem) -> tuple[FloatArray, FloatArray, float]:
+    """log p(a|x) and p(a|x) of a policy on a problem, and its exact privacy loss there, which is within its guarantee.
+
+    Of a policy that is not built in it is not trusted either that these are probabilities, of what each record may get.
 
     Raises
     ------
@@ -103,21 +105,20 @@ def checked_tables(policy: Policy, problem: DecisionProblem) -> tuple[FloatArray
         If its exact privacy loss exceeds its guarantee.
     """
     logs, probabilities = policy.tables(problem)
-    if type(policy) in CATALOGUE.built_in.values():
-        return logs, probabilities
     at_epsilon = f"{policy.name} at ε = {policy.epsilon:g}" if policy.uses_epsilon else policy.name
-    fault = table_fault(logs, problem)
-    if not fault and not np.allclose(np.exp(logs), probabilities, rtol=0, atol=SUM_TOLERANCE):
-        fault = "its probabilities are not those of its logarithms"
-    if fault:
-        raise ValueError(f"{at_epsilon} gives no table of probabilities: {fault}")
+    if type(policy) not in CATALOGUE.built_in.values():
+        fault = table_fault(logs, problem)
+        if not fault and not np.allclose(np.exp(logs), probabilities, rtol=0, atol=SUM_TOLERANCE):
+            fault = "its probabilities are not those of its logarithms"
+        if fault:
+            raise ValueError(f"{at_epsilon} gives no table of probabilities: {fault}")
     exact = privacy_loss_of_logs(logs, problem.adjacency).epsilon
     if not within_claim(exact, policy.guarantee):
         raise ClaimError(
             f"{at_epsilon} claims a privacy loss of at most {policy.guarantee:g}, and its exact loss is {exact:.6g}; "
             "audit names the two records that show it"
         )
-    return logs, probabilities
+    return logs, probabilities, exact
 
 
 def guess_rate_of(probabilities: FloatArray, problem: DecisionProblem, epsilon: float) -> float:

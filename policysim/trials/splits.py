@@ -14,7 +14,6 @@ import numpy as np
 
 from policies.arrays import FloatArray, IntArray
 from policies.policy import Policy
-from policies.privacy_loss import privacy_loss_of_logs
 from policies.problem import DecisionProblem
 from policies.reference import BestFixed, Greedy, Uniform
 from policysim.files.bad_rows import DataError
@@ -23,7 +22,7 @@ from policysim.logs.log_frame import averaged
 from policysim.logs.log_source import ESTIMATE
 from policysim.logs.outcome_models import STACKED, robust_values
 from policysim.question.protocol import SILENT, Progress
-from policysim.study.checks import guess_rate_of
+from policysim.study.checks import checked_tables, guess_rate_of
 from policysim.study.declared import LoggedStudy, build_adjacency
 from policysim.study.study_problem import fit_problem, indicators
 from policysim.study.sweep import Groups, prepare
@@ -67,10 +66,10 @@ class Split:
         losses, rates = [], []
         for fold, problem in enumerate(self.problems):
             rows = self.folds == fold
-            logs, mine = policy.tables(problem)
+            _, mine, spent = checked_tables(policy, problem)
             table[rows] = mine[self.log.records[rows]]
-            losses.append(privacy_loss_of_logs(logs, problem.adjacency).epsilon)
-            rates.append(guess_rate_of(mine, problem, losses[-1]))
+            losses.append(spent)
+            rates.append(guess_rate_of(mine, problem, spent))
         return HeldOut(table, float(np.max(losses)), float(np.max(rates)))
 
 

@@ -5,7 +5,7 @@ Beside each stands the right version, which passes the same check.
 
 import math
 from collections import defaultdict
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Context, Decimal
 from fractions import Fraction
 
@@ -18,6 +18,7 @@ from scipy.stats import chi2
 
 import policies.optimal.certificate
 import policies.proof
+import policysim as ps
 from policies import AnyRecord, DecisionProblem, OneFeature, Policy, Sensitive, make_policy
 from policies.accounting import bounded_range_rho, compose, log_ratio_range, policy_use, response_variation
 from policies.adjacency import Listed
@@ -32,6 +33,7 @@ from policies.randomized_response import RandomizedResponse
 from policies.selection_release import K, WholeWeights, places_on_grid, release_weights
 from policysim.course.budget import distribution_epsilon
 from policysim.decision.audit import audit, exceeds
+from policysim.study.checks import ClaimError
 
 EPSILONS = (0.1, 0.5, 1.0, 2.0)
 
@@ -663,3 +665,15 @@ def test_a_capacity_rounded_up_by_an_ulp(monkeypatch):
     monkeypatch.setattr(policies.optimal.certificate, "_feasible", filled)
     with pytest.raises(NotApplicableError, match="rounding"):
         optimal_certificate(problem, 1.0)
+
+
+@pytest.mark.parametrize("name", ["optimal", "exponential", "randomized-response"])
+def test_a_built_in_whose_table_is_made_for_four_times_its_epsilon_is_not_compared(monkeypatch, name):
+    problem = problem_of([[1.0, 0.0], [0.0, 1.0], [0.4, 0.5]])
+    policy = make_policy(name, epsilon=1.0)
+    assert ps.compare(problem, policies=[policy], epsilons=1.0)["epsilon_spent"].max() <= 1 + 1e-9
+    honest = type(policy).tables
+    monkeypatch.setattr(type(policy), "tables", lambda mine, of: honest(replace(mine, epsilon=4 * mine.epsilon), of))
+    fresh = problem_of([[1.0, 0.0], [0.0, 1.0], [0.4, 0.5]])
+    with pytest.raises(ClaimError, match="claims a privacy loss of at most 1, and its exact loss is"):
+        ps.compare(fresh, policies=[policy], epsilons=1.0)
