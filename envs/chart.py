@@ -164,10 +164,17 @@ def as_text(chart: Chart) -> str:
         lines.append(row(label, marks))
     words = "in the morning and in the evening" + (", or events of the day" if scenario.events else "")
     key = f"{PRESENT} present, {ABSENT} absent, {words}; {chart.treatment_titles}"
-    return "\n".join([*wrapped(f"At admission: {chart.patient}", LINE), *lines, *wrapped(key, LINE), chart.status])
+    return "\n".join(
+        [
+            *wrapped_at_commas(f"At admission: {chart.patient}", LINE),
+            *lines,
+            *wrapped_at_commas(key, LINE),
+            chart.status,
+        ]
+    )
 
 
-def wrapped(text: str, width: int) -> list[str]:
+def wrapped_at_commas(text: str, width: int) -> list[str]:
     """Lines of at most so many characters, broken after commas and semicolons only."""
     kept = re.sub(r"(?<![,;]) ", "\N{NO-BREAK SPACE}", text)
     lines = textwrap.wrap(kept, width, break_on_hyphens=False)
@@ -261,9 +268,9 @@ def _words(figure: Figure, chart: Chart) -> None:
     """The patient above; below, what the marks and the treatments are."""
     width, height = figure.get_size_inches()
     letters = int(width * LETTERS_PER_INCH)
-    who = wrapped(f"At admission: {chart.patient}", letters)
+    who = wrapped_at_commas(f"At admission: {chart.patient}", letters)
     who = who if len(who) <= LINES else [*who[: LINES - 1], f"{who[LINES - 1]} …"]
     figure.text(0.1 / width, 1 - 0.08 / height, "\n".join(who), va="top", fontsize=10, color=INK)
     key = f"bar: present (left half of a day: morning, right half: evening); {chart.treatment_titles}"
-    key = "\n".join(wrapped(key, int(1.3 * letters)))
+    key = "\n".join(wrapped_at_commas(key, int(1.3 * letters)))
     figure.text(0.1 / width, (BELOW - 0.12) / height, key, va="top", fontsize=8.5, color=INK)

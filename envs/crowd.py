@@ -13,8 +13,8 @@ exact, as the counts alone say what is paid; that of squares is E[sum of squares
 it gives is unbiased, as that of single patients is, and varies no more than that (Rao 1945; Blackwell 1947, Conditional
 expectation and unbiased sequential estimation).
 
-Records that nothing tells apart are in the same cell (`Cells`). A record is its transient flags, and a fixed part that
-never changes in a stay. Two fixed parts are alike if every number that is read of a patient is the same for both,
+Records that nothing tells apart are in the same cell (`CrowdCells`). A record is its transient flags, and a fixed part
+that never changes in a stay. Two fixed parts are alike if every number that is read of a patient is the same for both,
 whatever the flags. What becomes of patients who have them is equally likely, so they are counted together: the counts
 have the distribution of sums over alike records.
 """
@@ -195,7 +195,7 @@ T = TypeVar("T", bound=np.generic)
 
 
 @dataclass(frozen=True, eq=False)
-class Cells:
+class CrowdCells:
     """Records by their transient flags, and by the class of alike fixed parts: the cells of a crowd.
 
     Attributes
@@ -222,7 +222,7 @@ class Cells:
         flags: Sequence[int],
         grids: Iterable[NDArray[Any]],
         tables: Iterable[NDArray[Any]] = (),
-    ) -> Cells:
+    ) -> CrowdCells:
         """The cells of records for which these are the same.
 
         Parameters

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from envs.backup import sum_over_flags
 from envs.cohort import FloatArray
-from envs.crowd import Cells, CountArray, Crowd, Tally
+from envs.crowd import CountArray, Crowd, CrowdCells, Tally
 from envs.records import IntArray
 from envs.scenario import DEATH
 from envs.treatment_response import Course, Hazard, forbidden, treatment_costs
@@ -56,7 +56,7 @@ class CountedDays:
         hazards = [[response.hazard(name, action) for name in (*scenario.events, DEATH)] for action in actions]
         read = [*masks, *costs, *course.onset, *(grid for row in response.presence for grid in row)]
         read += [grid for row in hazards for each in row for grid in (each.level, each.slope)]
-        self.cells = Cells.of(space, [space.axis(flag) for flag in scenario.transient], read, tables)
+        self.cells = CrowdCells.of(space, [space.axis(flag) for flag in scenario.transient], read, tables)
         self._scenario, self._shape, over = scenario, self.cells.shape, self.cells.grid
         self._axes = range(len(scenario.transient))
         self._forbidden, self._costs = [over(mask) for mask in masks], [over(cost) for cost in costs]

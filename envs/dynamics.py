@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from envs.cohort import FloatArray, PatientSampler
 from envs.records import IntArray
-from envs.ward import WORD, BoolArray, CodeArray, Int32Array, Tables
+from envs.ward import WORD, BoolArray, CodeArray, DayTables, Int32Array
 
 # e^-64 is less than any random number that is not 0.
 LEAST_EXPONENT, STEPS = -64.0, 256
@@ -43,7 +43,7 @@ class Places(NamedTuple):
     over: BoolArray
 
 
-def numbers(begin: int, places: IntArray, n: int, of_each: int) -> NDArray[np.uint64]:
+def random_numbers(begin: int, places: IntArray, n: int, of_each: int) -> NDArray[np.uint64]:
     """The first n random numbers of 64 bits, (n, m), of those that each of some places has.
 
     SplitMix64 (Steele, Lea & Flood, "Fast splittable pseudorandom number generators", OOPSLA 2014) mixes the multiples
@@ -59,16 +59,16 @@ def numbers(begin: int, places: IntArray, n: int, of_each: int) -> NDArray[np.ui
     return at
 
 
-def admit(start: int, stop: int, begin: int, who: IntArray, sampler: PatientSampler, t: Tables, p: Places) -> None:
+def admit(start: int, stop: int, begin: int, who: IntArray, sampler: PatientSampler, t: DayTables, p: Places) -> None:
     """Admit patients drawn from a sampler to some of the places `who`."""
     some, n_flags = who[start:stop], len(t.least)
-    uniforms = (numbers(begin, some, 1, t.n_numbers)[0] >> np.uint64(11)) * 2.0**-53
+    uniforms = (random_numbers(begin, some, 1, t.n_numbers)[0] >> np.uint64(11)) * 2.0**-53
     records = sampler.records(uniforms)
     p.fixed[some], p.flags[some] = records >> n_flags, records & ((1 << n_flags) - 1)
     p.days[some], p.over[some] = 0, False
 
 
-def show(start: int, stop: int, t: Tables, p: Places, seen: CodeArray) -> None:
+def show(start: int, stop: int, t: DayTables, p: Places, seen: CodeArray) -> None:
     """Fill in observations, (n, n_columns)."""
     here = slice(start, stop)
     np.take(t.codes_of_fixed, p.fixed[here], axis=0, out=seen[here], mode="clip")
@@ -84,7 +84,7 @@ def treat(
     actions: IntArray,
     readmit: bool,
     sampler: PatientSampler,
-    t: Tables,
+    t: DayTables,
     p: Places,
     seen: CodeArray,
     rewards: FloatArray,
@@ -104,15 +104,15 @@ def treat(
     show(start, stop, t, p, seen)
 
 
-def middles(begin: int, places: IntArray, t: Tables) -> FloatArray:
-    """Of each outcome and place, (n_outcomes, m), the middle of a word: a half of one of its `numbers`."""
-    pairs = numbers(begin, places, t.n_numbers, t.n_numbers).astype("<u8", copy=False)
+def middles(begin: int, places: IntArray, t: DayTables) -> FloatArray:
+    """Of each outcome and place, (n_outcomes, m), the middle of a word: a half of one of its `random_numbers`."""
+    pairs = random_numbers(begin, places, t.n_numbers, t.n_numbers).astype("<u8", copy=False)
     halves = pairs.view("<u4").reshape(t.n_numbers, len(places), 2).transpose(0, 2, 1)
     uniform: FloatArray = np.add(halves, 0.5, out=np.empty(halves.shape)).reshape(-1, len(places))
     return uniform[: len(t.least) + len(t.weights)]
 
 
-def day(who: IntArray, drawn: FloatArray, actions: IntArray, t: Tables, p: Places) -> tuple[FloatArray, BoolArray]:
+def day(who: IntArray, drawn: FloatArray, actions: IntArray, t: DayTables, p: Places) -> tuple[FloatArray, BoolArray]:
     """A day and night of the patients in some places, (m,), by what is drawn (`middles`): rewards and outcomes."""
     n_flags = len(t.least)
     fixed, flags = p.fixed[who], p.flags[who]

@@ -23,7 +23,7 @@ from envs import dynamics, kernel
 from envs.cohort import FloatArray, PatientSampler
 from envs.dynamics import MOST, Places
 from envs.records import IntArray
-from envs.ward import BoolArray, CodeArray, Parts, Ward
+from envs.ward import BoolArray, CodeArray, RecordParts, Ward
 
 # A thread costs more than it saves for fewer, and what is computed for so many stays in a processor's cache.
 PLACES_AT_ONCE = 16_384
@@ -70,7 +70,9 @@ class Patients:
         # Where the random numbers of the next reset or step begin, and how many lie between them.
         self._begin, self._stride = 0, dynamics.GOLDEN * ward.tables.n_numbers * n & MOST
 
-    def admit(self, who: IntArray, rng: np.random.Generator, sampler: PatientSampler, parts: Parts | None) -> None:
+    def admit(
+        self, who: IntArray, rng: np.random.Generator, sampler: PatientSampler, parts: RecordParts | None
+    ) -> None:
         """Admit patients to some places: with a given record, or drawn from a sampler."""
         if parts is None:
             self._share(self._code().admit, len(who), rng, (who, sampler, self.ward.tables, self.places))

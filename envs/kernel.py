@@ -63,7 +63,7 @@ def treat(start, stop, begin, actions, readmit, sampler, t, p, seen, rewards, ou
 
 
 def _number(begin, place, number, t):
-    """One of `envs.dynamics.numbers`."""
+    """One of `envs.dynamics.random_numbers`."""
     z = begin + GOLDEN * (np.uint64(place) * np.uint64(t.n_numbers) + np.uint64(number))
     z = (z ^ (z >> np.uint64(30))) * FIRST
     z = (z ^ (z >> np.uint64(27))) * SECOND

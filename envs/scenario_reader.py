@@ -38,7 +38,7 @@ from envs.toml_lines import KeyPath
 from envs.toml_reader import (
     FINITE,
     InputFileError,
-    Table,
+    TomlTable,
     declared,
     dotted,
     is_number,
@@ -97,7 +97,7 @@ def load_scenario(name: str | Path) -> Scenario:
     return scenario
 
 
-def _read(table: Table, name: str) -> Scenario:
+def _read(table: TomlTable, name: str) -> Scenario:
     features, shares, means = _read_features(table["features"])
     size = math.prod(len(feature.levels) for feature in features)
     if size > MOST_RECORDS:
@@ -142,7 +142,7 @@ def _read(table: Table, name: str) -> Scenario:
 
 
 def _read_features(
-    table: Table,
+    table: TomlTable,
 ) -> tuple[list[Feature], dict[str, tuple[float, ...]], dict[str, tuple[float, ...]]]:
     """The features, the shares of those that are no flags, and the means of those that have them."""
     features: list[Feature] = []
@@ -176,7 +176,7 @@ def _read_features(
     return features, shares, means
 
 
-def _read_words(entry: Table, levels: list[Level]) -> tuple[str, ...]:
+def _read_words(entry: TomlTable, levels: list[Level]) -> tuple[str, ...]:
     """What patients with each level are called, where the scenario says it."""
     if "words" not in entry:
         return ()
@@ -187,7 +187,7 @@ def _read_words(entry: Table, levels: list[Level]) -> tuple[str, ...]:
     return tuple(words) if len(entry.mistakes.found) == noted and len(words) == len(levels) else ()
 
 
-def _read_shares(entry: Table, key: str, levels: Sequence[Level]) -> tuple[float, ...]:
+def _read_shares(entry: TomlTable, key: str, levels: Sequence[Level]) -> tuple[float, ...]:
     """A probability for each level; equal ones where they are wrong."""
     n_levels = len(levels)
     noted = len(entry.mistakes.found)
@@ -203,7 +203,7 @@ def _read_shares(entry: Table, key: str, levels: Sequence[Level]) -> tuple[float
     return tuple([1 / n_levels] * n_levels)
 
 
-def _read_gamma(entry: Table, levels: list[Level]) -> tuple[tuple[float, ...], tuple[float, ...]]:
+def _read_gamma(entry: TomlTable, levels: list[Level]) -> tuple[tuple[float, ...], tuple[float, ...]]:
     """Exact shares and means of the bands of a gamma distribution.
 
     The mean of a band is scale * shape * (F_{shape+1}(b) - F_{shape+1}(a)) / (F_shape(b) - F_shape(a)), with F_s the
@@ -231,7 +231,7 @@ def _read_gamma(entry: Table, levels: list[Level]) -> tuple[tuple[float, ...], t
     return tuple([1 / n_levels] * n_levels), tuple([1.0] * n_levels)
 
 
-def _read_condition(table: Table) -> dict[str, tuple[Level, ...]]:
+def _read_condition(table: TomlTable) -> dict[str, tuple[Level, ...]]:
     """A condition on records: a level, or a list of levels, for each feature that it names."""
     by_name = {feature.name: feature for feature in table.names["features"]}
     condition: dict[str, tuple[Level, ...]] = {}
@@ -251,7 +251,7 @@ def _read_condition(table: Table) -> dict[str, tuple[Level, ...]]:
     return condition
 
 
-def _read_rule(table: Table, means: Mapping[str, object]) -> Rule:
+def _read_rule(table: TomlTable, means: Mapping[str, object]) -> Rule:
     when = _read_condition(table["when"])
     changed: dict[str, tuple[str, float]] = {}
     for operation in OPERATIONS:
@@ -284,7 +284,7 @@ def _read_rule(table: Table, means: Mapping[str, object]) -> Rule:
     return Rule(when, changed, per, tuple(scaled), table["source"], shares)
 
 
-def _read_hazard(table: Table) -> dict[str, Any]:
+def _read_hazard(table: TomlTable) -> dict[str, Any]:
     """What death and every other event have."""
     made = {
         "acute": _read_condition(table["acute"]),
@@ -298,7 +298,7 @@ def _read_hazard(table: Table) -> dict[str, Any]:
     return made
 
 
-def _read_events(table: Table) -> dict[str, EventModel]:
+def _read_events(table: TomlTable) -> dict[str, EventModel]:
     """The events by name, in the order of the file."""
     events: dict[str, EventModel] = {}
     for name, entry in table.subtables():
@@ -321,7 +321,7 @@ def _read_events(table: Table) -> dict[str, EventModel]:
     return events
 
 
-def _read_risks(table: Table) -> dict[str, tuple[float, ...]]:
+def _read_risks(table: TomlTable) -> dict[str, tuple[float, ...]]:
     """A factor for each level of the features that are named."""
     by_name = {feature.name: feature for feature in table.names["features"]}
     relative_risk: dict[str, tuple[float, ...]] = {}
@@ -339,7 +339,7 @@ def _read_risks(table: Table) -> dict[str, tuple[float, ...]]:
             table.fail(f"must be one factor per level ({len(by_name[name].levels)}), got {len(entries)}", name)
             continue
         relative_risk[name] = tuple(
-            Table(entry, (*table.key, name, position), table.mistakes).estimate(
+            TomlTable(entry, (*table.key, name, position), table.mistakes).estimate(
                 table.names["intervals"], low=LEAST, high=MOST
             )
             if isinstance(entry, dict)
@@ -349,7 +349,7 @@ def _read_risks(table: Table) -> dict[str, tuple[float, ...]]:
     return relative_risk
 
 
-def _read_treatments(table: Table) -> dict[str, Treatment]:
+def _read_treatments(table: TomlTable) -> dict[str, Treatment]:
     """The treatments by name, in the order of the file."""
     treatments: dict[str, Treatment] = {}
     for name, entry in table.subtables():
@@ -386,7 +386,7 @@ def _read_treatments(table: Table) -> dict[str, Treatment]:
     return treatments
 
 
-def _read_treatment_rule(table: Table) -> TreatmentRule:
+def _read_treatment_rule(table: TomlTable) -> TreatmentRule:
     noted = len(table.mistakes.found)
     when = _read_condition(table["when"])
     changed: dict[str, tuple[str, float]] = {}
@@ -409,7 +409,7 @@ def _read_treatment_rule(table: Table) -> TreatmentRule:
     return TreatmentRule(when, changed, table["source"])
 
 
-def _read_redraws(table: Table, scenario: Scenario, path: Path) -> StatedRedraws | None:
+def _read_redraws(table: TomlTable, scenario: Scenario, path: Path) -> StatedRedraws | None:
     """The redraws of a scenario: a column for each number, by its key, and a row for each draw."""
     numbers = numbers_of(scenario)
     try:
@@ -458,7 +458,7 @@ def _bounds(key: str) -> tuple[float, float]:
     return next((bounds for part, bounds in own.items() if f".{part}." in f".{key}."), (0.0, MOST))
 
 
-def _check_rules(table: Table, scenario: Scenario) -> None:
+def _check_rules(table: TomlTable, scenario: Scenario) -> None:
     """What rules make together must be possible, death without treatment not certain, and something left for each."""
     wrong = {key[0] for key, _ in table.mistakes.found if key}
     # What was not read right is not judged.
@@ -492,7 +492,7 @@ def _fault_of_rules(scenario: Scenario, target: str) -> str:
     return "the rules make death without treatment certain: it must be < 1" if certain else ""
 
 
-def _check_number(table: Table, scenario: Scenario, action: str, target: str) -> None:
+def _check_number(table: TomlTable, scenario: Scenario, action: str, target: str) -> None:
     """Note the rules that make a number of a treatment impossible, with a record that shows it."""
     low, high = NUMBERS[target.partition(".")[0]]
     with np.errstate(over="ignore", invalid="ignore"):
@@ -518,7 +518,7 @@ def _check_number(table: Table, scenario: Scenario, action: str, target: str) ->
     )
 
 
-def _ask_about_most(table: Table, scenario: Scenario) -> None:
+def _ask_about_most(table: TomlTable, scenario: Scenario) -> None:
     """What happens to most of the untreated must be confirmed: it may be a percentage in place of a probability."""
     response = ResponseModel(scenario)
     chances = {name: response.chance(name, 0) for name in scenario.events}

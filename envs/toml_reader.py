@@ -94,7 +94,7 @@ class Mistakes:
 
 
 @dataclass
-class Table:
+class TomlTable:
     """One table of a TOML file; each reader takes a key, checks it and gives back a usable value.
 
     A value that is wrong is noted in `mistakes` and replaced by the default, so that reading goes on. `keys` are those
@@ -106,7 +106,7 @@ class Table:
     key: KeyPath
     mistakes: Mistakes
     known: set[str] = field(default_factory=set)
-    keys: Sequence[Key] = ()
+    keys: Sequence[TomlKey] = ()
     names: dict[str, Any] = field(default_factory=dict)
 
     def __contains__(self, name: str) -> bool:
@@ -122,7 +122,7 @@ class Table:
         """The value of a declared key whose default depends on something else."""
         return self[name] if name in self.values else default
 
-    def declared(self, name: str) -> Key:
+    def declared(self, name: str) -> TomlKey:
         """What is declared of a key; the one in capitals is of those that the file chooses."""
         return next(key for key in self.keys if key.name == name or key.chosen)
 
@@ -214,22 +214,22 @@ class Table:
                 self.fail(f"must be {wanted}, got {shown(entry)}", name, position)
         return [entry for entry in entries if valid(entry)]
 
-    def table(self, name: str) -> Table:
+    def table(self, name: str) -> TomlTable:
         """A table; empty if absent."""
         value: dict[str, Any] = self._read(name, {}, {}, lambda value: isinstance(value, dict), "a table")
         return self._below(value, name)
 
-    def tables(self, name: str) -> Iterator[Table]:
+    def tables(self, name: str) -> Iterator[TomlTable]:
         """The tables of an array of tables; none if absent."""
         for position, value in enumerate(self.list_of(name, lambda v: isinstance(v, dict), "tables", [])):
             yield self._below(value, name, position)
 
-    def _below(self, value: dict[str, Any], name: str, *position: int) -> Table:
+    def _below(self, value: dict[str, Any], name: str, *position: int) -> TomlTable:
         """A table below this one, with the keys that are declared for it."""
         keys = self.declared(name).keys if self.keys else ()
-        return Table(value, (*self.key, name, *position), self.mistakes, keys=keys, names=self.names)
+        return TomlTable(value, (*self.key, name, *position), self.mistakes, keys=keys, names=self.names)
 
-    def subtables(self) -> Iterator[tuple[str, Table]]:
+    def subtables(self) -> Iterator[tuple[str, TomlTable]]:
         """All keys of this table, each as a table."""
         for name in self.values:
             yield name, self.table(name)
@@ -270,7 +270,7 @@ def text_of(path: Path) -> str:
 
 
 @contextmanager
-def open_toml(path: Path, keys: Sequence[Key] = ()) -> Iterator[Table]:
+def open_toml(path: Path, keys: Sequence[TomlKey] = ()) -> Iterator[TomlTable]:
     """Read a TOML file, of declared keys if any; on leaving the block, all its mistakes are one InputFileError."""
     try:
         text = text_of(path)
@@ -291,7 +291,7 @@ def open_toml(path: Path, keys: Sequence[Key] = ()) -> Iterator[Table]:
         instead = f"where data hold it, write {one_line(sign)} in single quotes"
         mistakes.add(key, f"holds U+{ord(sign):04X}, which is not seen; {instead}")
     mistakes.raise_if_any()
-    yield Table(values, (), mistakes, keys=keys)
+    yield TomlTable(values, (), mistakes, keys=keys)
     mistakes.raise_if_any()
 
 
@@ -398,7 +398,7 @@ ENTRIES: dict[str, tuple[str, Callable[[Any], bool]]] = {
 
 
 @dataclass(frozen=True)
-class Key:
+class TomlKey:
     """One key of a table.
 
     Attributes
@@ -442,7 +442,7 @@ class Key:
     kind: str = ""
     beside: str = ""
     unless: str = ""
-    keys: tuple[Key, ...] = ()
+    keys: tuple[TomlKey, ...] = ()
 
     @property
     def chosen(self) -> bool:
@@ -459,37 +459,37 @@ class Key:
         return f'"{self.default}"' if isinstance(self.default, str) else str(self.default)
 
 
-def _column(key: Key, table: Table) -> str:
+def _column(key: TomlKey, table: TomlTable) -> str:
     if table.values.get(key.name) == "":
         table.fail("must not be empty", key.name)
     return table.text(key.name, key.default)
 
 
-def _choice(key: Key, table: Table) -> str:
+def _choice(key: TomlKey, table: TomlTable) -> str:
     word = table.text(key.name, key.default)
     if word not in table.names[key.among]:
         table.fail(unknown(key.name, word, table.names[key.among]), key.name)
     return word
 
 
-def _number(key: Key, table: Table) -> float:
+def _number(key: TomlKey, table: TomlTable) -> float:
     intervals = table.names["intervals"] if key.interval else None
     return table.number(key.name, key.default, low=key.low, high=key.high, intervals=intervals)
 
 
-def _numbers(key: Key, table: Table) -> dict[str, float]:
+def _numbers(key: TomlKey, table: TomlTable) -> dict[str, float]:
     intervals = table.names["intervals"] if key.interval else None
     among = table.names[key.among]
     return table.numbers(key.name, among, key.kind, low=key.low, high=key.high, intervals=intervals)
 
 
-def _list(key: Key, table: Table) -> list[Any]:
+def _list(key: TomlKey, table: TomlTable) -> list[Any]:
     number = number_wanted(key.low, key.high), lambda value: is_number(value, key.low, key.high)
     wanted, valid = ENTRIES[key.of] if key.of else number
     return table.list_of(key.name, valid, wanted, key.default)
 
 
-def _names(key: Key, table: Table) -> tuple[str, ...]:
+def _names(key: TomlKey, table: TomlTable) -> tuple[str, ...]:
     wanted, valid = ENTRIES["names"]
     names, among = table.list_of(key.name, valid, wanted, []), table.names[key.among]
     for position, name in enumerate(names):
@@ -498,7 +498,7 @@ def _names(key: Key, table: Table) -> tuple[str, ...]:
     return tuple(dict.fromkeys(names))
 
 
-Reader: TypeAlias = Callable[[Key, Table], Any]
+Reader: TypeAlias = Callable[[TomlKey, TomlTable], Any]
 READERS: Mapping[str, Reader] = {
     "text": lambda key, table: table.text(key.name, key.default),
     "column": _column,
@@ -514,18 +514,18 @@ READERS: Mapping[str, Reader] = {
 }
 
 
-def declared(path: Path) -> tuple[Key, ...]:
+def declared(path: Path) -> tuple[TomlKey, ...]:
     """The keys that a file of declarations has, each with those below it."""
     lines = tomllib.loads(path.read_text(encoding="utf-8"))
-    below: defaultdict[str, list[Key]] = defaultdict(list)
+    below: defaultdict[str, list[TomlKey]] = defaultdict(list)
     # The deepest first: a key is made with those below it. Of one depth they stay in the order of the file.
     for name in sorted(lines, key=lambda name: -name.count(".")):
         above, _, own = name.rpartition(".")
-        below[above].append(Key(own.removesuffix("[]"), **lines[name], keys=tuple(below[name])))
+        below[above].append(TomlKey(own.removesuffix("[]"), **lines[name], keys=tuple(below[name])))
     return tuple(below[""])
 
 
-def rows(keys: tuple[Key, ...], above: str = "") -> Iterator[str]:
+def rows(keys: tuple[TomlKey, ...], above: str = "") -> Iterator[str]:
     """The rows of a Markdown table of keys: the key, its default, what it is; none of a key without help."""
     for key in keys:
         name = f"{above}{key.name}{'[]' if key.holds == 'sections' else ''}"

@@ -29,7 +29,7 @@ BoolArray = NDArray[np.bool_]
 CodeArray = NDArray[np.int16]
 Int32Array = NDArray[np.int32]
 # The two parts of records, (m,) each.
-Parts: TypeAlias = tuple[Int32Array, Int32Array]
+RecordParts: TypeAlias = tuple[Int32Array, Int32Array]
 # Random words are whole numbers below this.
 WORD = 1 << 32
 # The number of days treated is part of an observation of 16-bit integers.
@@ -42,7 +42,7 @@ Numbers: TypeAlias = tuple[tuple[str, float], ...]
 Levels: TypeAlias = tuple[Level, ...]
 
 
-class Tables(NamedTuple):
+class DayTables(NamedTuple):
     """The numbers of a day and night.
 
     Attributes
@@ -88,7 +88,7 @@ class Tables(NamedTuple):
     n_numbers: int
 
 
-def tables_of(course: Course, utility: Utility, mask: BoolArray) -> Tables:
+def day_tables(course: Course, utility: Utility, mask: BoolArray) -> DayTables:
     """The numbers of a course's day, and what its outcomes are worth; a mask of records gives the last group."""
     scenario, actions = course.scenario, range(len(course.scenario.actions))
     shape, flag_axes = np.array(scenario.space.shape), flag_axes_of(scenario)
@@ -109,7 +109,7 @@ def tables_of(course: Course, utility: Utility, mask: BoolArray) -> Tables:
     flag_codes = np.zeros((len(bits), len(shape)), dtype=np.int16)
     flag_codes[:, flag_axes] = bits
     day = [(0, 0), (0, int(course.horizon > 1))]
-    return Tables(
+    return DayTables(
         absence=np.ascontiguousarray(absence.reshape(math.prod(absence.shape[:-2]), 2, n_flags)),
         values=np.concatenate([grid.ravel() for grid in grids]),
         start=np.cumsum([0, 0, *(grid.size for grid in grids[:-1])], dtype=np.uint32),
@@ -171,7 +171,7 @@ class Ward:
         refused = np.broadcast_arrays(*(forbidden(self.scenario, action) for action in self.scenario.actions))
         self._allowed = np.stack([(~mask).astype(np.int8).ravel() for mask in refused], axis=1)
         self.forbids = not self._allowed.all()
-        self.tables = tables_of(Course(response, horizon), utility, refused[0])
+        self.tables = day_tables(Course(response, horizon), utility, refused[0])
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Ward:
         """A copy of an environment shares its ward."""
@@ -207,7 +207,7 @@ class Ward:
             f"allowed: {others}, got {name}={action}."
         )
 
-    def arrivals(self, options: Mapping[str, Any] | None) -> tuple[PatientSampler, Parts | None]:
+    def arrivals(self, options: Mapping[str, Any] | None) -> tuple[PatientSampler, RecordParts | None]:
         """Who comes, by the options of a reset: a sampler, and the record of everybody if it is given.
 
         Raises
@@ -227,14 +227,14 @@ class Ward:
         if len(given) == 2:
             raise ValueError("options must have 'record' or 'where', got both.")
         if "record" in given:
-            return self.sampler, parts_of(self.scenario, space.codes([space.record(given["record"])]))
+            return self.sampler, record_parts(self.scenario, space.codes([space.record(given["record"])]))
         if "where" not in given:
             return self.sampler, None
         levels = levels_where(space, given["where"])
         return _sampler_where(*self._source, tuple(sorted(levels.items()))), None
 
 
-def parts_of(scenario: Scenario, codes: IntArray) -> Parts:
+def record_parts(scenario: Scenario, codes: IntArray) -> RecordParts:
     """Fixed and flags, (m,) each, of the records with these level codes, (m, n_features)."""
     shape, axes, rest = np.array(scenario.space.shape), flag_axes_of(scenario), codes.copy()
     flags = codes[:, axes] @ (1 << np.arange(len(axes)))

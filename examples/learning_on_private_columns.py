@@ -30,7 +30,7 @@ from policysim.figures.card import Curves
 from policysim.figures.described import EPSILON, Described, Lines
 from policysim.question.answer import Headline
 from policysim.question.protocol import SILENT, Progress
-from policysim.sources.engine import Row, Section, SourceFindings
+from policysim.sources.engine import Section, SourceFindings, SourceRow
 
 # What is asked of the classifier: patients whose record is known, or of whom only the report is.
 KNOWN, REPORTED = "the record is known", "only the report is known"
@@ -338,7 +338,7 @@ def findings(experiment: Experiment, judged: Sequence[Judged]) -> SourceFindings
     sections = [
         part for place, name in enumerate(experiment.private, 1) for part in by_columns(experiment, found, name, place)
     ]
-    claim = Row.claim(
+    claim = SourceRow.claim(
         "training on private columns",
         "last step, a plan",
         "as on the true data",

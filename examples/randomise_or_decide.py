@@ -29,7 +29,7 @@ from policysim.figures.described import Described
 from policysim.question.answer import Headline
 from policysim.question.formats import rounded_up
 from policysim.question.protocol import SILENT, Progress
-from policysim.sources.engine import Row, Section, SourceFindings
+from policysim.sources.engine import Section, SourceFindings, SourceRow
 
 # The exponential mechanism, as the source has it (sensitivity of raw utilities) and calibrated exactly.
 SOURCE = ("exponential", "exponential-tight")
@@ -207,7 +207,7 @@ def findings(experiment: Experiment, table: pd.DataFrame, found: Sequence[Crossi
     coins = {hidden.name: experiment.two_coins(hidden) for hidden in experiment.hidden}
     at_coins = (table["policy"] == RECORD) & (table["epsilon"] == table["hidden"].map(coins)).astype(bool)
     cost = experiment.coins.epsilon
-    claim = Row.claim(
+    claim = SourceRow.claim(
         "two coins for each feature of a record: ε",
         "text: “0-differential privacy”",
         "0",

@@ -47,7 +47,7 @@ from policysim.figures.described import LOOKS, Described
 from policysim.question.answer import Headline
 from policysim.question.protocol import Progress
 from policysim.sources.chances import SingleRun
-from policysim.sources.engine import Row, Section, SourceFindings
+from policysim.sources.engine import Section, SourceFindings, SourceRow
 from policysim.study.declared import ScenarioStudy
 from policysim.study.study_problem import build_problem
 from policysim.study.study_reader import load_study
@@ -294,12 +294,12 @@ def drawing(cells: pd.DataFrame) -> Described:
     return Described(FIGURE, description, cells, tuple(map(Cells, OUTCOMES)), height=7.5, across=3)
 
 
-def cell_rows(cells: pd.DataFrame) -> Iterator[Row]:
+def cell_rows(cells: pd.DataFrame) -> Iterator[SourceRow]:
     """Every cell as a figure of the trial, beside the scenario's."""
     for cell in cells.itertuples():
         words = f"{TITLES[cell.outcome]}, {cell.arm} ({ARM_TITLES[cell.arm]}), risk {cell.group} of {GROUPS}"
         where = f"{cell.patients} patients"
-        yield Row.of(words, where, str(cell.observed), SingleRun(float(cell.predicted), (cell.low, cell.high)))
+        yield SourceRow.of(words, where, str(cell.observed), SingleRun(float(cell.predicted), (cell.low, cell.high)))
 
 
 def in_both_halves(found: Calibration) -> pd.DataFrame:

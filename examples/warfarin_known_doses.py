@@ -42,7 +42,7 @@ from policysim.figures.described import LOOKS, Described
 from policysim.question.answer import Headline
 from policysim.question.protocol import Progress
 from policysim.sources.chances import SingleRun
-from policysim.sources.engine import Row, Section, SourceFindings
+from policysim.sources.engine import Section, SourceFindings, SourceRow
 
 WEIGHTS = {"overdosed": 1.0, "underdosed": 1.0}
 EPSILON, EPSILONS = 1.0, (0.5, 1.0, 2.0, 3.0, 5.0)
@@ -216,7 +216,7 @@ def calibration(needed: IntArray, chances: FloatArray) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["dose", "bin", "patients", "expected", "observed", "low", "high"])
 
 
-def iwpc_rows(patients: pd.DataFrame) -> Iterator[Row]:
+def iwpc_rows(patients: pd.DataFrame) -> Iterator[SourceRow]:
     """IWPC's share within 20 % of the right dose, of these patients, beside the one that it published."""
     mg, right = iwpc_dose(patients), patients["dose_mg_per_week"].to_numpy()
     for dose, printed in enumerate(IWPC_WITHIN):
@@ -225,7 +225,7 @@ def iwpc_rows(patients: pd.DataFrame) -> Iterator[Row]:
         band = tuple(float(each) for each in 100 * binom.ppf([0.025, 0.975], n, near) / n)
         where = f"IWPC 2009, table 3; here {n:,} patients"
         words = f"within 20 % of the right dose by IWPC's algorithm, of 100 who need a {DOSES[dose]}"
-        yield Row.of(words, where, printed, SingleRun(float(100 * near), (band[0], band[1])))
+        yield SourceRow.of(words, where, printed, SingleRun(float(100 * near), (band[0], band[1])))
 
 
 def texts(table: pd.DataFrame, **formats: str) -> pd.DataFrame:
@@ -285,7 +285,7 @@ def findings(found: KnownDoses) -> SourceFindings:
         ),
         rows=(
             *iwpc_rows(patients),
-            Row.claim(
+            SourceRow.claim(
                 "privacy at a budget that stops guesses of genotypes costs patients",
                 "Fredrikson et al. 2014, abstract",
                 "patients would be exposed to increased risk",

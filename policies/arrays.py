@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 FloatArray: TypeAlias = NDArray[np.float64]
 IntArray: TypeAlias = NDArray[np.intp]
+BoolArray: TypeAlias = NDArray[np.bool_]
 
 # Rows handled at a time by blocked loops: small enough for the caches, large enough that threads seldom wait for the
 # interpreter between two numpy calls (2^13 to 2^17 were tried with two threads; this was fastest).

@@ -9,15 +9,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from policies.adjacency import Adjacency, AnyRecord, Listed, Sensitive
-from policies.arrays import FloatArray, IntArray, as_floats, finite_table, non_negative, read_only
-
-BoolArray: TypeAlias = NDArray[np.bool_]
+from policies.arrays import BoolArray, FloatArray, IntArray, as_floats, finite_table, non_negative, read_only
 
 
 def admissible_mask(values: ArrayLike | None, shape: tuple[int, ...]) -> BoolArray | None:

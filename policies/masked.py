@@ -9,8 +9,8 @@ import numpy as np
 
 from policies.accounting import Use, largest_use, table_use
 from policies.adjacency import AnyRecord
-from policies.arrays import FloatArray, IntArray, conditional
-from policies.mask import BoolArray, mask_classes
+from policies.arrays import BoolArray, FloatArray, IntArray, conditional
+from policies.mask import mask_classes
 from policies.policy import Policy, tables_by_class
 from policies.privacy_loss import privacy_loss_of_logs
 from policies.problem import DecisionProblem, MaskClass, NumberedRecords, Records, SomeRecords

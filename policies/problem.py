@@ -18,16 +18,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from policies.adjacency import Adjacency, require_adjacency
-from policies.arrays import (
-    Changed,
-    FloatArray,
-    IntArray,
-    conditional,
-    probability_vector,
-    read_only,
-)
+from policies.arrays import BoolArray, Changed, FloatArray, IntArray, conditional, probability_vector, read_only
 from policies.html_table import html_table
-from policies.mask import BoolArray, admissible_mask, filled_table, require_public, same_masks
+from policies.mask import admissible_mask, filled_table, require_public, same_masks
 from policies.sensitivity import Sensitivity, sensitivity
 
 

@@ -106,7 +106,7 @@ def _at_least(low: float, number: Any) -> bool:
 
 
 @dataclass(frozen=True, eq=False)
-class Groups:
+class ClassOrders:
     """The records by class and, in each class, by the order of their actions; sorted by both."""
 
     codes: IntArray  # the group of each record, (n_records,)
@@ -116,7 +116,7 @@ class Groups:
 
 
 @once_per_problem
-def grouped(problem: DecisionProblem, hidden: tuple[int, ...], objective: Objective) -> Groups:
+def grouped(problem: DecisionProblem, hidden: tuple[int, ...], objective: Objective) -> ClassOrders:
     """The groups; ValueError for more than fit `MAX_ENTRIES`, or where no number of steps joins a class."""
     partitions, k = problem.adjacency.partitions(problem.n_records), problem.n_actions
     most, together = MAX_ENTRIES // k, partitions[hidden[0]]
@@ -140,13 +140,13 @@ def grouped(problem: DecisionProblem, hidden: tuple[int, ...], objective: Object
     if len(floats) > most:
         if any(problem.outcomes[name].min() < 0 for name, _ in objective if name != LOST):
             raise ValueError(f"a certificate takes at most {most} records with outcomes below 0, got {len(floats)}.")
-        return Groups(codes, classes[some], orders[some], _costs(problem.prior, floats, len(objective), codes))
+        return ClassOrders(codes, classes[some], orders[some], _costs(problem.prior, floats, len(objective), codes))
     (prior, exact, *entries), unit = as_integers(problem.prior, np.array(weights), *tables)
     sums = sums_of(prior[:, None] * _objective(objective, exact, entries), codes)
     # Division rounds once, so that the next float below is not above.
     whole = unit.denominator**3
     below = [[math.nextafter(cost / whole, -math.inf) if cost else 0.0 for cost in row] for row in sums]
-    return Groups(codes, classes[some], orders[some], np.array(below))
+    return ClassOrders(codes, classes[some], orders[some], np.array(below))
 
 
 def _objective(objective: Objective, weights: Sequence[Any], tables: Sequence[Any]) -> Any:

@@ -32,12 +32,12 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache, partial
 from importlib import import_module
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from policies.arrays import FloatArray, IntArray, blocks, equal_rows, probability_table
+from policies.arrays import FloatArray, IntArray, Words, blocks, equal_rows, probability_table
 from policies.html_table import html_table
 
 # SplitMix64 (Steele, Lea & Flood 2014, Fast splittable pseudorandom number generators): word i of key is the mixed
@@ -124,7 +124,7 @@ def draw_rows(  # noqa: PLR0917 - compiled functions take no names
 
 
 @lru_cache(maxsize=1)
-def compiled_kernel() -> Kernel:
+def compiled_draws() -> Kernel:
     """`draw_rows`, compiled; ImportError without a numba that works.
 
     What is compiled is kept on the disk, beside this file or in the user's cache; where neither can be written, it is
@@ -143,10 +143,8 @@ def compiled_kernel() -> Kernel:
 
 def is_compiled() -> bool:
     """Whether the compiled loop is at hand already."""
-    return compiled_kernel.cache_info().currsize > 0
+    return compiled_draws.cache_info().currsize > 0
 
-
-Words: TypeAlias = NDArray[np.uint64]
 
 # Thresholds are whole numbers up to 2^BITS.
 BITS = 63
@@ -278,7 +276,7 @@ class Sampler:
         """What writes the actions of some rows: the compiled loop or NumPy."""
         worth = is_compiled() or choices >= WORTH_COMPILING if compiled is None else compiled
         try:
-            return partial(compiled_kernel(), self._leads, self.thresholds, self._places) if worth else self._by_numpy
+            return partial(compiled_draws(), self._leads, self.thresholds, self._places) if worth else self._by_numpy
         except ImportError:  # no numba, or one that does not know this NumPy
             if compiled:
                 raise

@@ -11,9 +11,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from policies.adjacency import Adjacency, Difference, largest_difference, require_adjacency
-from policies.arrays import FloatArray, finite_table
+from policies.arrays import BoolArray, FloatArray, finite_table
 from policies.html_table import html_table
-from policies.mask import BoolArray
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ from typing import Any, ClassVar, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from policies.arrays import FloatArray, IntArray
+from policies.arrays import FloatArray, IntArray, Words
 
 # So many bad rows are named in a message.
 ROWS_SHOWN = 5
@@ -124,7 +124,6 @@ def require_order(high: int, low: int, epsilon: float) -> None:
 
 # (n,) report codes, or (n, k) bits.
 Reports: TypeAlias = NDArray[np.integer[Any]]
-Words: TypeAlias = NDArray[np.uint64]
 
 
 class Channel(ABC):

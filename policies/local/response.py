@@ -13,12 +13,11 @@ from functools import cached_property
 
 import numpy as np
 
-from policies.arrays import FloatArray, IntArray, read_only
+from policies.arrays import FloatArray, IntArray, Words, read_only
 from policies.local.channel import (
     TOTAL,
     Channel,
     Reports,
-    Words,
     at_least,
     exp_floor,
     local_epsilon,

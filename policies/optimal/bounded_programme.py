@@ -28,24 +28,24 @@ from policies.optimal.oracles import (
     ByOrder,
     ByProgramme,
     Constant,
-    Groups,
+    CostRow,
     Joint,
-    Parts,
-    Row,
+    MixtureParts,
+    OrderGroups,
     Side,
     TableOracle,
     Weighted,
-    neighbours,
+    hiding_of,
 )
 from policies.problem import DecisionProblem, MaskClass, once_per_problem
 
 Term: TypeAlias = str | int | None
 # The unit of utility is what there is to gain, but at least this share of what the utilities range over.
 _LEAST_GAIN = 1e-6
-Columns: TypeAlias = tuple[FloatArray, ...]
+TermColumns: TypeAlias = tuple[FloatArray, ...]
 
 
-class Means(NamedTuple):
+class TermMeans(NamedTuple):
     """Expectations of a term.
 
     Attributes
@@ -81,11 +81,11 @@ class CostTables:
     outcomes: dict[str, FloatArray]
     prior: FloatArray
     fixed: int
-    _columns_known: dict[Term, Columns] = field(default_factory=dict)
-    _means: dict[Term, Means] = field(default_factory=dict)
+    _columns_known: dict[Term, TermColumns] = field(default_factory=dict)
+    _means: dict[Term, TermMeans] = field(default_factory=dict)
     _tables: dict[tuple[Term, ...], FloatArray] = field(default_factory=dict)
 
-    def columns(self, term: Term) -> Columns:
+    def columns(self, term: Term) -> TermColumns:
         """The cost of each action for each record, k arrays (n,); a share costs the same for all, (1,)."""
         if term not in self._columns_known:
             self._columns_known[term] = tuple(self._columns(term, slice(None)))
@@ -129,22 +129,22 @@ class CostTables:
                         sums[action] += price * cost
         return total
 
-    def means(self, term: Term) -> Means:
+    def means(self, term: Term) -> TermMeans:
         """Its expectations, computed once."""
         if term in self._means:
             return self._means[term]
         columns = list(self._columns(term, slice(None)))
         if isinstance(term, int):
-            found = Means(np.array([float(column[0]) for column in columns]), 1.0, 10 * ROUNDING)
+            found = TermMeans(np.array([float(column[0]) for column in columns]), 1.0, 10 * ROUNDING)
         else:
             to_all = np.array([float(np.sum(self.prior * column)) for column in columns])
             low, high = reduce(np.minimum, columns), reduce(np.maximum, columns)
             spread = float(np.sum(self.prior * (high - low)))
             if term is None:
-                found = Means(to_all, max(float(to_all[self.fixed]), _LEAST_GAIN * spread), 0.0)
+                found = TermMeans(to_all, max(float(to_all[self.fixed]), _LEAST_GAIN * spread), 0.0)
             else:
                 largest = reduce(np.maximum, map(np.abs, self.outcomes[term].T))
-                found = Means(to_all, spread, 10 * ROUNDING * float(self.prior @ largest))
+                found = TermMeans(to_all, spread, 10 * ROUNDING * float(self.prior @ largest))
         self._means[term] = found
         return found
 
@@ -162,7 +162,7 @@ def cost_tables(problem: DecisionProblem, merged: bool) -> CostTables:
 
 
 @once_per_problem
-def penalised_groups(problem: DecisionProblem, prices: tuple[tuple[Term, float], ...]) -> Groups:
+def penalised_groups(problem: DecisionProblem, prices: tuple[tuple[Term, float], ...]) -> OrderGroups:
     """The distinct rows by the order of their actions at these prices; the worths are those of each term.
 
     At the price of utility alone the groups are those of `by_order`, in which the optimum itself is computed.
@@ -188,7 +188,7 @@ def penalised_groups(problem: DecisionProblem, prices: tuple[tuple[Term, float],
     for place, term in enumerate(terms):
         if isinstance(term, int):
             worths[:, term, place] = np.bincount(codes, costs.prior, minlength=count)
-    return Groups(codes.astype(np.min_scalar_type(count)), columns, worths, sets)
+    return OrderGroups(codes.astype(np.min_scalar_type(count)), columns, worths, sets)
 
 
 def powers_of_two(numbers: FloatArray) -> FloatArray:
@@ -209,7 +209,7 @@ class BoundedProgramme:
 
     def __init__(self, problem: DecisionProblem, epsilon: float, bounds: tuple[Bound, ...]) -> None:
         self.problem, self.epsilon, self.bounds = problem, epsilon, bounds
-        partitions = neighbours(problem, epsilon)
+        partitions = hiding_of(problem, epsilon)
         self._whole = len(partitions) == 1 and one_clique(partitions[0])
         self._terms: tuple[Term, ...] = (None, *(b.name if b.action is None else b.action for b in bounds))
         self._costs = cost_tables(problem, self._whole)
@@ -222,11 +222,11 @@ class BoundedProgramme:
         else:
             self.oracle = ByProgramme(problem, epsilon, self._weighted, self._rows())
 
-    def _rows(self) -> list[Row]:
+    def _rows(self) -> list[CostRow]:
         terms = zip(self._terms, self.scales, strict=True)
-        return [Row(self._costs.prior, self._costs.columns(term), scale) for term, scale in terms]
+        return [CostRow(self._costs.prior, self._costs.columns(term), scale) for term, scale in terms]
 
-    def _measure(self, means: Sequence[Means]) -> None:
+    def _measure(self, means: Sequence[TermMeans]) -> None:
         """The scales of the rows, and the limits, from what each term ranges over."""
         self.means = means
         spreads = powers_of_two(np.array([mean.spread for mean in means]))
@@ -251,7 +251,7 @@ class BoundedProgramme:
             raise InfeasibleError(self.what_is_possible())
         return found
 
-    def table(self, parts: Parts) -> FloatArray:
+    def table(self, parts: MixtureParts) -> FloatArray:
         """log p(a|x) of a mixture of columns of the oracle, (n_records, n_actions)."""
         logs = self.oracle.table(parts, len(self._costs.prior))
         found = distinct_rows(self.problem) if self._whole else None
@@ -303,7 +303,7 @@ class BoundedProgramme:
         """The terms with their prices in the units of the problem."""
         return tuple(zip(self._terms, (prices / self.scales).tolist(), strict=True))
 
-    def _groups(self, prices: FloatArray) -> Groups:
+    def _groups(self, prices: FloatArray) -> OrderGroups:
         priced = self._priced(prices)
         unit = priced[0][1] or max(price for _, price in priced)
         groups = penalised_groups(self.problem, tuple((term, price / unit) for term, price in priced))
@@ -377,7 +377,7 @@ class MaskedProgramme(BoundedProgramme):
             spreads[rows] += [share * mean.spread for mean in own.means]
             roundings[rows] += [share * mean.rounding for mean in own.means]
             parts.append((part, own, rows, share))
-        self._measure([Means(np.zeros(0), *of) for of in zip(spreads.tolist(), roundings.tolist(), strict=True)])
+        self._measure([TermMeans(np.zeros(0), *of) for of in zip(spreads.tolist(), roundings.tolist(), strict=True)])
         sides = [
             Side(part, own.oracle, rows, share * own.scales / self.scales[rows], own.constants, own.table)
             for part, own, rows, share in parts
@@ -390,7 +390,7 @@ class MaskedProgramme(BoundedProgramme):
         """One action for all, as far as it is allowed."""
         return self._joint.constants()
 
-    def table(self, parts: Parts) -> FloatArray:
+    def table(self, parts: MixtureParts) -> FloatArray:
         """log p(a|x) of a mixture of columns of the oracle, (n_records, n_actions)."""
         return self._joint.table(parts, self.problem.n_records)
 

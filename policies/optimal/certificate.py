@@ -21,7 +21,7 @@ from policies.proof import (
     LOST,
     MAX_ENTRIES,
     Certificate,
-    Groups,
+    ClassOrders,
     as_integers,
     floor_of,
     grouped,
@@ -151,7 +151,7 @@ def document(certificate: Certificate, problem: DecisionProblem) -> dict[str, An
     }
 
 
-def _shares(groups: Groups, epsilon: float) -> FloatArray:
+def _shares(groups: ClassOrders, epsilon: float) -> FloatArray:
     """The share in [0, 1] of each weight w_gT that goes into alpha, (n_groups, k).
 
     Entry (g, j) is for the set T of the actions of g down to its (j+1)-th best.

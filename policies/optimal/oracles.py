@@ -31,13 +31,13 @@ from policies.optimal.whole_programme import private_logs, solve_full
 from policies.policy import NotApplicableError, one_hot_logs
 from policies.problem import DecisionProblem, MaskClass
 
-Parts = Sequence[tuple[float, Column]]
+MixtureParts = Sequence[tuple[float, Column]]
 
 # Combinations of groups that are written out without looking which of them occur.
 _MOST_ROWS = 1 << 12
 
 
-def neighbours(problem: DecisionProblem, epsilon: float) -> tuple[Partition, ...]:
+def hiding_of(problem: DecisionProblem, epsilon: float) -> tuple[Partition, ...]:
     """Who must be hard to tell apart, as a policy at this epsilon sees it.
 
     At epsilon = inf nobody has to be, and the order of a record's own actions decides; at 0, under one-feature, every
@@ -58,7 +58,7 @@ def neighbours(problem: DecisionProblem, epsilon: float) -> tuple[Partition, ...
     return partitions
 
 
-class Groups(NamedTuple):
+class OrderGroups(NamedTuple):
     """Records by the order of their actions, G groups.
 
     Attributes
@@ -82,7 +82,7 @@ class Groups(NamedTuple):
 class TableOracle(Oracle, Protocol):
     """An oracle that knows the tables of its columns."""
 
-    def table(self, parts: Parts, n_records: int) -> FloatArray:
+    def table(self, parts: MixtureParts, n_records: int) -> FloatArray:
         """log p(a|x) of a mixture, (n_records, n_actions)."""
         raise NotImplementedError
 
@@ -101,7 +101,7 @@ class Constant(NamedTuple):
 class _Recipe(NamedTuple):
     """A row of log-probabilities for each group, (G, k)."""
 
-    groups: Groups
+    groups: OrderGroups
     logs: FloatArray
 
 
@@ -119,7 +119,7 @@ class ByOrder(TableOracle):
     """
 
     epsilon: float
-    groups: Callable[[FloatArray], Groups]
+    groups: Callable[[FloatArray], OrderGroups]
     near: Callable[[FloatArray], FloatArray] | None = None
     precision = 1e-13
 
@@ -143,7 +143,7 @@ class ByOrder(TableOracle):
         expectations = np.einsum("ga,gar->r", np.exp(logs), groups.worths)
         return Column(expectations, _Recipe(groups, logs)), least
 
-    def table(self, parts: Parts, n_records: int) -> FloatArray:
+    def table(self, parts: MixtureParts, n_records: int) -> FloatArray:
         """log p(a|x) of a mixture, (n_records, n_actions); its loss is at most epsilon up to rounding of the logs."""
         if len(parts) == 1 and isinstance(parts[0][1].recipe, _Recipe):
             groups, logs = parts[0][1].recipe
@@ -188,7 +188,7 @@ class Weighted(NamedTuple):
     floored: bool = False
 
 
-class Row(NamedTuple):
+class CostRow(NamedTuple):
     """A row of the master programme: the expectation of a cost.
 
     Attributes
@@ -226,7 +226,7 @@ class ByProgramme(TableOracle):
     problem: DecisionProblem
     epsilon: float
     weighted: Callable[[FloatArray], Weighted]
-    rows: Sequence[Row]
+    rows: Sequence[CostRow]
     # The tolerances of HiGHS.
     precision = 1e-9
 
@@ -242,7 +242,7 @@ class ByProgramme(TableOracle):
         expectations = np.array([row.expected(probabilities) for row in self.rows])
         return Column(expectations, found.log_probabilities), least + weighted.unit * proven
 
-    def table(self, parts: Parts, n_records: int) -> FloatArray:
+    def table(self, parts: MixtureParts, n_records: int) -> FloatArray:
         """log p(a|x) of a mixture, (n_records, n_actions)."""
         recipes = [column.recipe for _, column in parts]
         tables = [recipe.table(n_records) if isinstance(recipe, Constant) else recipe for recipe in recipes]
@@ -300,7 +300,7 @@ class ByClass(TableOracle):
     epsilon: float
     partition: Partition
     weighted: Callable[[FloatArray], Weighted]
-    rows: Sequence[Row]
+    rows: Sequence[CostRow]
     _answers: list[_Answer] = field(default_factory=list)
     precision = 1e-12
 
@@ -312,7 +312,7 @@ class ByClass(TableOracle):
         self._answers.append(answer)
         return Column(answer.sums.sum(axis=0), len(self._answers) - 1), float(answer.least.sum())
 
-    def table(self, parts: Parts, n_records: int) -> FloatArray:
+    def table(self, parts: MixtureParts, n_records: int) -> FloatArray:
         """log p(a|x) of a mixture, (n_records, n_actions); its loss is at most epsilon up to rounding of the logs."""
         if len(parts) == 1:
             return self._logs(parts[0][1], n_records)
@@ -440,7 +440,7 @@ class Side:
     rows: IntArray
     factors: FloatArray
     constants: Sequence[Column]
-    table: Callable[[Parts], FloatArray]
+    table: Callable[[MixtureParts], FloatArray]
 
     @property
     def fixed(self) -> int:
@@ -510,7 +510,7 @@ class Joint(TableOracle):
             expectations[side.rows] += side.factors * column.expectations
         return Column(expectations, tuple(columns))
 
-    def table(self, parts: Parts, n_records: int) -> FloatArray:
+    def table(self, parts: MixtureParts, n_records: int) -> FloatArray:
         """log p(a|x) of a mixture, (n_records, n_actions); -inf at actions that are not allowed."""
         logs = one_hot_logs(self.only, self.n_actions)
         for place, side in enumerate(self.sides):

@@ -13,15 +13,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import linprog
 
-from policies.arrays import FloatArray, IntArray
-
-BoolArray: TypeAlias = NDArray[np.bool_]
+from policies.arrays import BoolArray, FloatArray, IntArray
 
 # Reduced costs and pivots below this are rounding: the numbers are of order 1 when they matter.
 TOLERANCE = 1e-12

@@ -31,13 +31,13 @@ from policies.optimal.oracles import (
     ByOrder,
     ByProgramme,
     Constant,
-    Groups,
+    CostRow,
     Joint,
-    Row,
+    OrderGroups,
     Side,
     TableOracle,
     Weighted,
-    neighbours,
+    hiding_of,
 )
 from policies.policy import NotApplicableError
 from policies.problem import DecisionProblem, MaskClass, once_per_problem
@@ -78,18 +78,18 @@ class _Stakes:
         return _Stakes(self.priors[np.ix_(rows, part.rows)], regrets, self.units[rows])
 
     @property
-    def rows(self) -> list[Row]:
+    def rows(self) -> list[CostRow]:
         """What is lost under each prior."""
-        return [Row(prior, self.regrets, float(unit)) for prior, unit in zip(self.priors, self.units, strict=True)]
+        return [CostRow(prior, self.regrets, float(unit)) for prior, unit in zip(self.priors, self.units, strict=True)]
 
-    def groups(self, problem: DecisionProblem) -> Groups:
+    def groups(self, problem: DecisionProblem) -> OrderGroups:
         """By the order of their utilities."""
         found = by_order(problem)
         count = len(found.orders)
         worths = np.stack(
             [[np.bincount(found.codes, prior * column, count) for prior in self.priors] for column in self.regrets]
         )
-        return Groups(found.codes, found.columns, np.ascontiguousarray(worths.transpose(2, 0, 1)) / self.units)
+        return OrderGroups(found.codes, found.columns, np.ascontiguousarray(worths.transpose(2, 0, 1)) / self.units)
 
     def weighted(self, problem: DecisionProblem, prices: FloatArray) -> Weighted:
         """The problem under the mixture of the priors."""
@@ -166,7 +166,7 @@ def robust_optimum(
 
 def _oracle(problem: DecisionProblem, epsilon: float, stakes: _Stakes | None) -> tuple[TableOracle, list[Column]]:
     """The oracle of a problem without a mask, and one action for all; at the stakes of its own priors by default."""
-    partitions = neighbours(problem, epsilon)
+    partitions = hiding_of(problem, epsilon)
     oracle: TableOracle
     if len(partitions) == 1 and one_clique(partitions[0]):
         groups = _known_groups(problem) if stakes is None else stakes.groups(problem)
@@ -213,5 +213,5 @@ def _stakes(problem: DecisionProblem, priors: Sequence[ArrayLike] | None) -> _St
 
 
 @once_per_problem
-def _known_groups(problem: DecisionProblem) -> Groups:
+def _known_groups(problem: DecisionProblem) -> OrderGroups:
     return _stakes(problem, None).groups(problem)

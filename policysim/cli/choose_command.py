@@ -13,8 +13,8 @@ from policysim.cli.options import (
     add_study,
     chosen_bounds,
     chosen_study,
-    day,
     folder,
+    iso_date,
     number,
     share,
 )
@@ -77,9 +77,11 @@ def add(commands: Commands) -> None:
     )
     record = parser.add_argument_group("with --decision-record")
     record.add_argument("--institution", metavar="TEXT", help="who decides (left out: a line to write on)")
-    record.add_argument("--date", type=day, metavar="YYYY-MM-DD", help="of the decision (left out: a line to write on)")
     record.add_argument(
-        "--valid-until", type=day, metavar="YYYY-MM-DD", help="when it ends (left out: a line to write on)"
+        "--date", type=iso_date, metavar="YYYY-MM-DD", help="of the decision (left out: a line to write on)"
+    )
+    record.add_argument(
+        "--valid-until", type=iso_date, metavar="YYYY-MM-DD", help="when it ends (left out: a line to write on)"
     )
     record.add_argument(
         "--accept",

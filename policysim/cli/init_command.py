@@ -56,7 +56,7 @@ def run(chosen: argparse.Namespace) -> int:
     from policysim.files.whole_folders import print_json, write_files
     from policysim.logs.guess_columns import read_columns
     from policysim.logs.guess_features import guess_features
-    from policysim.logs.guess_roles import Asked, Named, guess_roles
+    from policysim.logs.guess_roles import InitAsked, Named, guess_roles
     from policysim.logs.study_text import study_text
     from policysim.question.protocol import UsageError
 
@@ -68,7 +68,7 @@ def run(chosen: argparse.Namespace) -> int:
         raise UsageError(f"{out.as_posix()} exists already: remove it, or choose another with --out FILE.toml")
     options = [*([] if header else ["--no-header"]), *(["--out", str(chosen.out)] if chosen.out else [])]
     named = Named(**{option.name: getattr(chosen, option.name) for option in fields(Named)})
-    asked = Asked(data.as_posix(), named, ["policysim", "init", str(data), *options])
+    asked = InitAsked(data.as_posix(), named, ["policysim", "init", str(data), *options])
     roles = guess_roles(read_columns(data, header=header), asked)
     features = guess_features(roles, asked)
     if not features.chosen:

@@ -101,7 +101,7 @@ def whole(least: int, most: int | None = None) -> Callable[[str], int]:
     return read
 
 
-def day(text: str) -> str:
+def iso_date(text: str) -> str:
     """A date as ISO 8601 writes it: 2026-03-31."""
     try:
         valid = re.fullmatch(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", text) and date.fromisoformat(text)

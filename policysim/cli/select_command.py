@@ -85,7 +85,7 @@ def run(chosen: argparse.Namespace) -> int:
     from policysim.question import EXIT_CHECK
     from policysim.release.counts_file import read_counts
     from policysim.release.ledger import digests, ledger_path, release_once
-    from policysim.release.select_private import choices
+    from policysim.release.select_private import choices_by_group
     from policysim.release.select_screen import analysis_document, release_document, select_screen
 
     terms, before = _terms(chosen), stamp(chosen.counts)
@@ -102,7 +102,7 @@ def run(chosen: argparse.Namespace) -> int:
         )
     if stamp(chosen.counts) != before:
         raise DataError(f"{chosen.counts.as_posix()}: was changed while it was read")
-    found = choices(counts, terms)
+    found = choices_by_group(counts, terms)
     if chosen.seed is None:
         drawn = release_document(counts, terms, found, lambda selection: selection.release())
         # Nothing is shown before it is counted.

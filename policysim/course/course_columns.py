@@ -24,7 +24,7 @@ NO_LIMIT = ProvenLimit(math.nan, "", "")
 
 
 @dataclass(frozen=True, eq=False)
-class References:
+class CourseReferences:
     """What policies are measured against over the days of one process.
 
     Where states differ in what they allow, and that never changes, `fixed` is the best for all who allow the same.
@@ -75,7 +75,7 @@ class CourseEvaluation:
     policy: str
     epsilon: float
     result: CourseResult
-    references: References
+    references: CourseReferences
     continuation: str = "optimal"
     total: float | None = None
     total_spent: float = math.nan

@@ -20,7 +20,7 @@ from policies.optimal.optimum import OPTIMAL_DAILY, Optimal, catalogue_name, dai
 from policies.policy import Policy, one_hot_logs, two_values
 from policies.reference import BestFixed, Greedy, Uniform
 from policysim.course.budget import SAFE, PrivacyBudget, composed
-from policysim.course.course_columns import COLUMNS, COLUMNS_OF_TOTALS, CourseEvaluation, References
+from policysim.course.course_columns import COLUMNS, COLUMNS_OF_TOTALS, CourseEvaluation, CourseReferences
 from policysim.course.course_evaluation import CourseResult, ProcessEvaluator
 from policysim.course.planning import DailyDecisions, optimal_course
 from policysim.course.private_planner import PrivatePlanner
@@ -230,7 +230,7 @@ def asked_for_on(
     return templates, values
 
 
-def references_of(evaluator: ProcessEvaluator, course: DailyDecisions) -> References:
+def references_of(evaluator: ProcessEvaluator, course: DailyDecisions) -> CourseReferences:
     """What policies on a process are measured against, side by side."""
     process, n_actions = evaluator.process, len(evaluator.process.actions)
 
@@ -256,11 +256,11 @@ def references_of(evaluator: ProcessEvaluator, course: DailyDecisions) -> Refere
     with_value = [constant for constant in constants if np.isfinite(constant.value[0])]
     fixed = max(with_value, key=lambda constant: float(constant.value[0]), default=None)
     horizon = math.inf if process.horizon is None else process.horizon
-    return References(horizon, evaluator.groups, greedy, uniform, fixed)
+    return CourseReferences(horizon, evaluator.groups, greedy, uniform, fixed)
 
 
 def on_best_values(
-    policy: Policy, evaluator: ProcessEvaluator, course: DailyDecisions, references: References
+    policy: Policy, evaluator: ProcessEvaluator, course: DailyDecisions, references: CourseReferences
 ) -> CourseResult:
     """A policy that decides by Q-values under the best continuation on each day."""
     known: dict[Policy, CourseResult | None] = {
@@ -278,7 +278,7 @@ def within_totals(
     *,
     totals: Sequence[float],
     delta: float,
-    references: References,
+    references: CourseReferences,
 ) -> Iterator[CourseEvaluation]:
     """A policy within each total, rising; `result` of one that takes no epsilon, which is worth the same at each."""
     name = daily_name(template.name)

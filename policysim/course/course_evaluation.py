@@ -15,7 +15,7 @@ from policies.problem import SomeRecords
 from policysim.course.planning import DailyDecisions, expected, q_table, require_tabular
 from policysim.course.planning_infinite import EndlessError, chain_values
 from policysim.course.process import Process
-from policysim.course.schedules import DayAction, following, given
+from policysim.course.schedules import DayAction, at_given, following
 from policysim.study.sweep import Groups
 
 # The ends of so many schedules are remembered.
@@ -156,7 +156,7 @@ class ProcessEvaluator:
                 found = self._ends[end[known:]] = self._ends.pop(end[known:])
         for action in reversed(end[:known]):
             later = [following(self.process, row, action) for row in found]
-            gained = [given(self.process, table, action) for table, _ in self._channels]
+            gained = [at_given(self.process, table, action) for table, _ in self._channels]
             found = np.stack([now + d * row for now, (_, d), row in zip(gained, self._channels, later, strict=True)])
         with self._remembering:
             if end:

@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from policies.arrays import FloatArray
-from policysim.course.schedules import Schedule, Schedules, moved
+from policysim.course.schedules import Schedule, Schedules, mass_after
 
 # So many states are sorted at a time.
 BLOCK = 1 << 14
@@ -180,7 +180,7 @@ def weighed_tree(
     family: Schedules, weights: Mapping[Schedule, int], q: float, known: dict[Schedule, FloatArray] | None = None
 ) -> WeighedTree:
     """The best mechanism of courses and whole weights, at the best scale of these: one of so many values."""
-    prior, root = family.process.initial, value_tree(family, weights, joined, bare=True, known=known)
+    prior, root = family.process.initial, value_tree(family, weights, joined_pieces, bare=True, known=known)
     poured = np.concatenate([[0.0], np.cumsum(root.widths)])
     gained = np.concatenate([[0.0], np.cumsum(root.widths * (root.slopes @ prior))])
     mass = q * root.weight + (1 - q) * poured
@@ -190,7 +190,7 @@ def weighed_tree(
     return WeighedTree(root, float(poured[level]), float(values[level]))
 
 
-def joined(place: int, branches: tuple[Branch, ...]) -> Node:
+def joined_pieces(place: int, branches: tuple[Branch, ...]) -> Node:
     """The pieces of several branches, sorted by slope in each state, where all weights are whole numbers."""
     widths = np.concatenate([branch.child.widths for branch in branches])
     unit = np.gcd.reduce(widths.astype(np.int64))
@@ -198,7 +198,7 @@ def joined(place: int, branches: tuple[Branch, ...]) -> Node:
     owner = np.repeat(np.arange(len(branches), dtype=np.uint8), [parts.sum() for parts in of_branch])
     slopes = np.empty((len(owner), len(branches[0].base)))
     owners = np.empty(slopes.shape, dtype=np.uint8)
-    for some in blocks(slopes.shape[1]):
+    for some in state_blocks(slopes.shape[1]):
         pieces = np.concatenate(
             [
                 np.repeat(branch.slopes[:, some], parts, axis=0)
@@ -215,7 +215,7 @@ def poured(branches: Sequence[Branch], points: FloatArray) -> tuple[FloatArray, 
     widths = np.concatenate([branch.child.widths for branch in branches])
     worth = np.empty((len(points), len(branches[0].base)))
     slopes = np.empty(worth.shape)
-    for some in blocks(worth.shape[1]):
+    for some in state_blocks(worth.shape[1]):
         pieces = np.concatenate([branch.slopes[:, some] for branch in branches])
         order = np.argsort(-pieces, axis=0)
         pieces = np.take_along_axis(pieces, order, axis=0)
@@ -255,7 +255,7 @@ def mean_base(branches: Sequence[Branch]) -> FloatArray:
     return base
 
 
-def blocks(size: int) -> Iterator[slice]:
+def state_blocks(size: int) -> Iterator[slice]:
     """Of so many states, some at a time."""
     return (slice(start, start + BLOCK) for start in range(0, size, BLOCK))
 
@@ -304,7 +304,7 @@ def _charge(family: Schedules, node: Node, branch: Branch, q: float, *, wanted: 
     if branch.child.branches:
         for row in entering:
             for _ in range(held if row.any() else 0):
-                row[:] = process.discount * moved(process, row, branch.action)
+                row[:] = process.discount * mass_after(process, row, branch.action)
         branch.child.mass = entering
 
 

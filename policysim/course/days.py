@@ -17,7 +17,7 @@ from policies.catalogue import CATALOGUE, make_policy
 from policies.optimal.optimum import Optimal
 from policies.policy import Policy
 from policies.privacy_loss import privacy_loss_of_logs
-from policysim.course.course_columns import COLUMNS_OF_LIMITS, CourseEvaluation, References
+from policysim.course.course_columns import COLUMNS_OF_LIMITS, CourseEvaluation, CourseReferences
 from policysim.course.course_comparison import on_best_values, references_of, within_totals
 from policysim.course.course_evaluation import CourseResult, ProcessEvaluator
 from policysim.course.course_limit import RATIONALS, ProvenLimit, first_day_limit, limit_of_first_days
@@ -176,7 +176,7 @@ class _Stay:
 
     process: TreatmentCourse
     evaluator: ProcessEvaluator
-    references: References
+    references: CourseReferences
     limits: dict[float, ProvenLimit]
     plain: Mapping[Policy, CourseResult]
     family: ClassSchedules

@@ -66,7 +66,7 @@ class ClassTree:
             elif node.owners is None:
                 amount = np.full(len(self.root.base), poured)[states]
             else:
-                # All pieces are equally wide (`joined`): those that are filled, and a part of the next one.
+                # All pieces are equally wide (`joined_pieces`): those that are filled, and a part of the next one.
                 width, owned = node.widths[0], node.owners[:, states] == place
                 filled = min(int(poured / width), len(owned))
                 amount = width * owned[:filled].sum(axis=0, dtype=np.uint16)

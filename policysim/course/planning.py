@@ -18,7 +18,7 @@ from policysim.course.process import Process, require_memory
 from policysim.course.tabular import TabularMDP
 from policysim.question.protocol import SILENT, Progress
 
-Tables = ArrayLike | Sequence[ArrayLike]
+HorizonTables = ArrayLike | Sequence[ArrayLike]
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,10 +99,10 @@ def reference_priors(process: Process) -> list[FloatArray]:
 def _priors(process: Process, actions: Sequence[IntArray]) -> list[FloatArray]:
     """The distribution of the state on each day if these actions are taken."""
     k = len(process.actions)
-    return distributions(process, lambda day, mass: process.push(mass, two_values(actions[day], k, 1.0, 0.0)))
+    return daily_distributions(process, lambda day, mass: process.push(mass, two_values(actions[day], k, 1.0, 0.0)))
 
 
-def distributions(process: Process, step: Callable[[int, FloatArray], FloatArray]) -> list[FloatArray]:
+def daily_distributions(process: Process, step: Callable[[int, FloatArray], FloatArray]) -> list[FloatArray]:
     """The distribution of the state on each day of a horizon, (n,) each; of the last day with somebody.
 
     `step` goes from a day and the mass of its states, (n,), to the mass of the next day's.
@@ -208,7 +208,7 @@ def plan(process: Process, *, policy: Policy | None = None, advance: Callable[[]
     return Plan(columns.transpose(0, 2, 1), values, float(process.initial @ later))
 
 
-def policy_value(process: Process, probabilities: Tables) -> float:
+def policy_value(process: Process, probabilities: HorizonTables) -> float:
     """The exact expected return of a policy from the initial distribution.
 
     Parameters
@@ -241,7 +241,7 @@ def policy_value(process: Process, probabilities: Tables) -> float:
     return float(process.initial[possible] @ values[possible])
 
 
-def policy_values(process: Process, probabilities: Tables) -> FloatArray:
+def policy_values(process: Process, probabilities: HorizonTables) -> FloatArray:
     """The exact expected return of a policy from each first state, (n,); see `policy_value`.
 
     Without a horizon and a discount, states from which rewards may go on for ever have -inf if these are <= 0, inf if

@@ -19,8 +19,8 @@ from scipy import linalg, sparse
 from scipy.sparse import csgraph
 from scipy.sparse.linalg import splu
 
-from policies.arrays import FloatArray, IntArray
-from policysim.course.process import BoolArray, Matrix
+from policies.arrays import BoolArray, FloatArray, IntArray
+from policysim.course.process import Matrix
 from policysim.course.tabular import TabularMDP
 from policysim.question.protocol import SILENT, Progress
 
@@ -174,13 +174,13 @@ def _iterated(chain: Chain, discount: float) -> FloatArray | None:
     for _ in range(MOST_SWEEPS):
         after = chain.rewards + discount * (chain.moves @ values)
         shift, error = bracket(values, after, discount, terms)
-        if error <= enough(values, after, discount, terms):
+        if error <= error_to_end_at(values, after, discount, terms):
             return np.asarray(after + shift)
         values = after + shift if shifts else after
     return None
 
 
-def enough(before: FloatArray, after: FloatArray, discount: float, terms: int) -> float:
+def error_to_end_at(before: FloatArray, after: FloatArray, discount: float, terms: int) -> float:
     """The error at which an iteration ends: `ENOUGH`, or twice what rounding leaves at most."""
     return max(ENOUGH, 2 * _rounding(before, after, discount, terms))
 
@@ -336,7 +336,7 @@ def _modified(mdp: TabularMDP, allowed: BoolArray, progress: Progress) -> Plan |
         q_values = np.where(allowed, mdp.rewards + discount * mdp.continuation(values), -np.inf)
         best = q_values.max(axis=1)
         shift, error = bracket(values, best, discount, terms)
-        target = enough(values, best, discount, terms)
+        target = error_to_end_at(values, best, discount, terms)
         if error <= target:
             progress.advance(100 - done)
             values = best + shift

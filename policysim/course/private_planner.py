@@ -21,9 +21,9 @@ from policies.policy import Policy
 from policies.reference import BestFixed
 from policysim.course.budget import PrivacyBudget, buy_most, most_affordable
 from policysim.course.course_evaluation import CourseResult, ProcessEvaluator
-from policysim.course.planning import decision, distributions, optimal_course, reference_priors
+from policysim.course.planning import daily_distributions, decision, optimal_course, reference_priors
 from policysim.course.process import Process
-from policysim.course.schedules import ClassSchedules, DayAction, best_schedule, moved, sketch_of
+from policysim.course.schedules import ClassSchedules, DayAction, best_schedule, mass_after, sketch_of
 
 # A policy that uses a prior is planned again under its own distribution of the state so often, while it gains.
 ROUNDS = 2
@@ -73,9 +73,9 @@ class PrivateCourse:
             policy = self.policies[day]
             assert isinstance(policy, BestFixed)
             assert policy.action is not None
-            return moved(self._process, mass, policy.action)
+            return mass_after(self._process, mass, policy.action)
 
-        found = distributions(self._process, step)
+        found = daily_distributions(self._process, step)
         # Those of all days may take much memory, and nobody else asks.
         self._tables.clear()
         return found
@@ -168,7 +168,7 @@ class PrivatePlanner:
             policies = [BestFixed(action=action) for action in schedule if isinstance(action, int)]
             return follow(self.evaluator, policies, [self.process.initial] * self.horizon)
         # Day by day what is best on average in each class, given who is there under the schedule: worth no less.
-        under_it = distributions(self.process, lambda day, mass: moved(self.process, mass, schedule[day]))
+        under_it = daily_distributions(self.process, lambda day, mass: mass_after(self.process, mass, schedule[day]))
         return self._settled(follow(self.evaluator, nothing, under_it))
 
     @cached_property

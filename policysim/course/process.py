@@ -13,14 +13,12 @@ from numbers import Integral, Real
 from typing import Any, ClassVar, Protocol, TypeAlias
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy import sparse
 
 from envs.toml_reader import FINITE
-from policies.arrays import SUM_TOLERANCE, FloatArray, IntArray, finite_table
+from policies.arrays import SUM_TOLERANCE, BoolArray, FloatArray, IntArray, finite_table
 from policies.problem import Records
-
-BoolArray: TypeAlias = NDArray[np.bool_]
 
 
 class InfiniteLossWarning(UserWarning):
@@ -171,7 +169,7 @@ def one_start(initial: FloatArray, classes: IntArray | None) -> bool:
     return len(possible) == (1 if classes is None else len(np.unique(classes[possible])))
 
 
-Table: TypeAlias = "ArrayLike | Sequence[sparse.sparray | sparse.spmatrix]"
+Transitions: TypeAlias = "ArrayLike | Sequence[sparse.sparray | sparse.spmatrix]"
 # scipy's matrices have no static types that serve here.
 Matrix: TypeAlias = Any
 

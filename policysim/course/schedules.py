@@ -16,7 +16,7 @@ import numpy as np
 
 from envs.treatment_response import is_whole
 from policies.adjacency import Adjacency, AnyRecord, Listed
-from policies.arrays import FloatArray, IntArray
+from policies.arrays import BoolArray, FloatArray, IntArray
 from policies.optimal.certificate import optimal_certificate
 from policies.optimal.optimum import Optimal
 from policies.policy import NotApplicableError, two_values
@@ -24,7 +24,7 @@ from policies.problem import DecisionProblem
 from policies.proof import LOST, grouped
 from policysim.course.planning import q_table, require_tabular
 from policysim.course.planning_infinite import EndlessError, chain_values
-from policysim.course.process import BoolArray, Process
+from policysim.course.process import Process
 
 Schedule = tuple[int, ...]
 # What everybody gets on a day; or what everybody in each public class does, where classes never change.
@@ -177,7 +177,7 @@ class Schedules:
             for place, action in enumerate(schedule[:-1]):
                 mass = masses[-1]
                 for _ in range(self.held[place]):
-                    mass = moved(process, mass, action)
+                    mass = mass_after(process, mass, action)
                 masses.append(mass)
             found, values = list(schedule), np.zeros(len(weights))
             for place in reversed(range(len(schedule))):
@@ -206,18 +206,18 @@ def following(process: Process, values: FloatArray, action: DayAction) -> FloatA
     return process.continuation(values)[:, action] if of_one is None else of_one(values, action)
 
 
-def moved(process: Process, mass: FloatArray, action: DayAction) -> FloatArray:
+def mass_after(process: Process, mass: FloatArray, action: DayAction) -> FloatArray:
     """The mass of the next state if everybody gets what is given on a day: by the process's own `push_by`, if any."""
     if isinstance(action, tuple):
         # No mass goes from one class to another.
-        return _of_own(process, action, lambda one, own: moved(process, np.where(own, mass, 0.0), one))
+        return _of_own(process, action, lambda one, own: mass_after(process, np.where(own, mass, 0.0), one))
     by_one: Callable[[FloatArray, int], FloatArray] | None = getattr(process, "push_by", None)
     if by_one is not None:
         return by_one(mass, action)
     return process.push(mass, two_values(np.full(len(mass), action), len(process.actions), 1.0, 0.0))
 
 
-def given(process: Process, table: FloatArray, action: DayAction) -> FloatArray:
+def at_given(process: Process, table: FloatArray, action: DayAction) -> FloatArray:
     """The entries of a table, (n, k), at what everybody gets on a day, (n,)."""
     return _of_own(process, action, lambda one, _: table[:, one]) if isinstance(action, tuple) else table[:, action]
 

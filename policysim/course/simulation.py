@@ -10,7 +10,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from envs.crowd import Cells, Crowd, Tally
+from envs.crowd import Crowd, CrowdCells, Tally
 from envs.crowd_days import CountedDays
 from envs.treatment_response import Course, ResponseModel
 from policies.arrays import FloatArray, IntArray
@@ -118,7 +118,7 @@ def require_two(patients: int) -> None:
 
 
 def _follow(
-    plan: OncePlan, chosen: Iterable[Crowd], cells: Cells, treat: Callable[..., Crowd], progress: Progress
+    plan: OncePlan, chosen: Iterable[Crowd], cells: CrowdCells, treat: Callable[..., Crowd], progress: Progress
 ) -> None:
     """Treat those who have drawn each schedule by it to the end."""
     horizon = plan.horizon
@@ -139,7 +139,7 @@ def _follow(
         progress.advance()
 
 
-def _given(plan: OncePlan, crowd: Crowd, cells: Cells, schedule: int, day: int) -> Iterator[tuple[int, Crowd]]:
+def _given(plan: OncePlan, crowd: Crowd, cells: CrowdCells, schedule: int, day: int) -> Iterator[tuple[int, Crowd]]:
     """What those get on a day who have a schedule: everybody of a public class the same."""
     where = crowd.where
     actions = plan.actions(cells.records[where], np.full(len(where), schedule), day)
@@ -156,7 +156,7 @@ Standing: TypeAlias = tuple[int, Node, float]
 def _react(
     plan: TreePlan,
     admitted: Crowd,
-    cells: Cells,
+    cells: CrowdCells,
     *,
     choosing: np.random.Generator,
     treat: Callable[..., Crowd],
@@ -187,7 +187,7 @@ def _react(
 
 
 def _published(
-    plan: TreePlan, standing: Standing, crowd: Crowd, cells: Cells, rng: np.random.Generator
+    plan: TreePlan, standing: Standing, crowd: Crowd, cells: CrowdCells, rng: np.random.Generator
 ) -> Iterator[tuple[int, Standing, IntArray, Crowd]]:
     """What a crowd gets next, and where it stands then: the cells, and who."""
     kind, node, poured = standing

@@ -12,15 +12,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
-from policies.arrays import SUM_TOLERANCE, FloatArray, IntArray, conditional, probability_vector, read_only
+from policies.arrays import SUM_TOLERANCE, BoolArray, FloatArray, IntArray, conditional, probability_vector, read_only
 from policies.mask import admissible_mask, mask_classes
 from policies.problem import NumberedRecords, Records, SomeRecords
 from policysim.course.process import (
     WHY_UNCHANGING,
-    BoolArray,
     InfiniteLossWarning,
     Matrix,
-    Table,
+    Transitions,
     checked_discount,
     checked_ends,
     checked_features,
@@ -282,8 +281,8 @@ class TabularMDP:
 
     def __init__(
         self,
-        transitions: Table,
-        rewards: Table,
+        transitions: Transitions,
+        rewards: Transitions,
         initial: ArrayLike,
         discount: float = 1.0,
         horizon: int | None = None,

@@ -27,7 +27,7 @@ LEAST_MOVED, SAME_PRICE = 0.02, 1e-4
 TIMES = {1 / 3: "third", 1 / 2: "half", 1.0: "as-assumed", 2.0: "twice", 3.0: "thrice"}
 
 
-class Entry(NamedTuple):
+class CellEntry(NamedTuple):
     """A number of a table before it has an epsilon: its row, the title of that, its column and format."""
 
     row: str
@@ -39,9 +39,9 @@ class Entry(NamedTuple):
     high: float = math.nan
 
 
-def titled_cells(entries: Iterable[Entry], epsilon: float = math.nan) -> pd.DataFrame:
+def titled_cells(entries: Iterable[CellEntry], epsilon: float = math.nan) -> pd.DataFrame:
     """A table of cells, and the titles of its rows."""
-    return pd.DataFrame(entries, columns=Entry._fields).assign(epsilon=epsilon)[list(TITLED)]
+    return pd.DataFrame(entries, columns=CellEntry._fields).assign(epsilon=epsilon)[list(TITLED)]
 
 
 def policies_table(found: Results, count: int, places: int, *, shares: bool) -> pd.DataFrame:
@@ -73,7 +73,7 @@ def policies_table(found: Results, count: int, places: int, *, shares: bool) -> 
             **({"keeps": (needed.get("keeps_from", math.nan), "decimal")} if shares else {}),
             "least": (row.get("least_loss", math.nan), "down"),
         }
-        entries += [Entry(name, name, option, float(value), style) for option, (value, style) in numbers.items()]
+        entries += [CellEntry(name, name, option, float(value), style) for option, (value, style) in numbers.items()]
     table = titled_cells(entries, found.asked.epsilon)
     # A column without any number says nothing.
     said = table.groupby("option")["value"].transform(lambda values: values.notna().any())
@@ -95,10 +95,10 @@ def prices_table(prices: pd.DataFrame, found: Results, count: int, places: int, 
     for names, of in groups:
         title = ", ".join(names)
         if shares:
-            entries.append(Entry(names[0], title, "kept", of["benefit_kept"], "kept"))
-        entries.append(Entry(names[0], title, "lost", of["loss"], f"places {places}"))
+            entries.append(CellEntry(names[0], title, "kept", of["benefit_kept"], "kept"))
+        entries.append(CellEntry(names[0], title, "lost", of["loss"], f"places {places}"))
         if counted:
-            entries.append(Entry(names[0], title, DEATHS, of["extra_deaths"], f"change {count} 1"))
+            entries.append(CellEntry(names[0], title, DEATHS, of["extra_deaths"], f"change {count} 1"))
     return titled_cells(entries, found.asked.epsilon)
 
 
@@ -115,8 +115,8 @@ def observer_table(beliefs: pd.DataFrame, problem: DecisionProblem, epsilon: flo
             name = level_in_words(problem.records, each.feature, each.level)
             title = f"{name} (among {each.among})" if each.among else name
             ends = {"low": each.least, "high": each.most}
-            entries.append(Entry(name, title, "before", math.nan, "span 0", each.before, each.before))
-            entries.append(Entry(name, title, "after", math.nan, "span 0", **ends))
+            entries.append(CellEntry(name, title, "before", math.nan, "span 0", each.before, each.before))
+            entries.append(CellEntry(name, title, "after", math.nan, "span 0", **ends))
     return titled_cells(entries, epsilon)
 
 
@@ -133,7 +133,7 @@ def ways_table(publishing: pd.DataFrame, epsilon: float, count: int, *, shares: 
             "error": ("error_of_a_count", "rounded"),
         }
         title = f"{name} ({row['trusted']})"
-        entries += [Entry(name, title, option, float(row[of]), style) for option, (of, style) in numbers.items()]
+        entries += [CellEntry(name, title, option, float(row[of]), style) for option, (of, style) in numbers.items()]
     return titled_cells(entries, epsilon)
 
 
@@ -144,9 +144,9 @@ def redrawn_table(certainty: pd.DataFrame, best: pd.DataFrame, labels: Labels, e
         name = str(row["policy"])
         action = name.removeprefix(FOR_ALL)
         title = name if action == name else f"{labels.actions[action]} for all"
-        entries.append(Entry(name, title, str(row["measure"]), float(row["better"]), "plain"))
+        entries.append(CellEntry(name, title, str(row["measure"]), float(row["better"]), "plain"))
         if row["measure"] == "value":
-            entries.append(Entry(name, title, "best", math.nan if action == name else counts[action], "plain"))
+            entries.append(CellEntry(name, title, "best", math.nan if action == name else counts[action], "plain"))
     return titled_cells(entries, epsilon)
 
 
@@ -154,7 +154,7 @@ def prevalences_table(prevalence: pd.DataFrame, epsilon: float) -> pd.DataFrame:
     """What policies keep of the benefit where the condition is more or less common than assumed."""
     told = prevalence[prevalence["benefit_kept"].notna()]
     entries = [
-        Entry(str(row["policy"]), str(row["policy"]), TIMES[row["factor"]], row["benefit_kept"], "kept")
+        CellEntry(str(row["policy"]), str(row["policy"]), TIMES[row["factor"]], row["benefit_kept"], "kept")
         for row in told.to_dict("records")
     ]
     whole = {name for name, of in told.groupby("policy") if len(of) == len(TIMES)}
@@ -177,7 +177,7 @@ def method_table(found: Results) -> pd.DataFrame:
         ("range", "Range of the utility", problem.sensitivity.range, "up 3"),
         ("stake", "At stake for half of the patients, in utility, at most", half, "rounded"),
     ]
-    return titled_cells(Entry(row, title, "value", value, style) for row, title, value, style in numbers)
+    return titled_cells(CellEntry(row, title, "value", value, style) for row, title, value, style in numbers)
 
 
 def where_it_fails(found: Results, chosen: str) -> tuple[float, float]:

@@ -35,7 +35,7 @@ from policysim.study.certainty import BETTER, UNTOLD, certainty
 from policysim.study.declared import Study
 from policysim.study.gain import Gain
 from policysim.study.labels import Labels
-from policysim.study.options_table import BENEFIT, BETTER_IN, DEATHS, EACH, LOSS, ONE, RIGHT, places_of
+from policysim.study.options_table import BENEFIT, BETTER_IN, DEATHS, EACH, LOSS, ONE, RIGHT, decimals_of
 from policysim.study.search import SCANNED
 
 LIMIT = "any private choice"
@@ -262,7 +262,7 @@ def _options(
             shown = (rates.astype(np.float64) * count).round(places) / count
             more = shown - shown[lines["option"] == ONE].iloc[0]
             rows.append((MORE, "more", title, more, f"change {count} {places}"))
-    rows.append((LOSS, "loss", "", lines["loss"], f"places {places_of(lines['loss'].dropna().to_numpy(np.float64))}"))
+    rows.append((LOSS, "loss", "", lines["loss"], f"places {decimals_of(lines['loss'].dropna().to_numpy(np.float64))}"))
     if Gain.of(problem).has_shares and _verdict_on(Greedy.name, certainty) == BETTER:
         rows.append((BENEFIT, "kept", "", lines["benefit_kept"], "kept"))
     if (certainty["draws"] > 0).all():

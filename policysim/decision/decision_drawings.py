@@ -24,7 +24,7 @@ from policysim.study.options_table import EXPONENTIAL, ONE, PRIVATE
 MOST_TOLD = 5
 
 
-def drawings(found: Results, options: Mapping[str, pd.DataFrame]) -> list[Drawing]:
+def drawings_of_decision(found: Results, options: Mapping[str, pd.DataFrame]) -> list[Drawing]:
     """The figures of a comparison, in the order of the page.
 
     Parameters

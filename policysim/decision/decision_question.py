@@ -115,7 +115,7 @@ def answer_of_problem(
 def answer_of(found: Results, options: Mapping[str, pd.DataFrame]) -> Answer:
     """The tables and the drawings of a comparison."""
     # matplotlib is the slowest import of all; everything before may still fail without it.
-    from policysim.decision.decision_drawings import drawings  # noqa: PLC0415
+    from policysim.decision.decision_drawings import drawings_of_decision  # noqa: PLC0415
 
     tables = {name: found.tables[name] for name in FILES if name in found.tables}
     if "beliefs" in tables and not tables["beliefs"]["among"].any():
@@ -126,7 +126,7 @@ def answer_of(found: Results, options: Mapping[str, pd.DataFrame]) -> Answer:
         kind=DecisionQuestion.kind,
         options=options,
         tables=tables,
-        drawings=drawings(found, options),
+        drawings=drawings_of_decision(found, options),
         named={"Report": PAGE},
         # Of a problem of one's own nothing but the numbers is known.
         depends={},

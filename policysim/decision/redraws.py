@@ -71,7 +71,7 @@ PLAIN = Scale(float, float)
 Interval = tuple[float, float]
 
 
-def moved(value: float, z: float, scale: Scale, interval: Interval | None) -> float:
+def redrawn_number(value: float, z: float, scale: Scale, interval: Interval | None) -> float:
     """The number that a standard normal z makes of `value`.
 
     Without an interval it moves by SPREAD z on its scale; what has no place there (a probability of 0 or 1, a ratio or
@@ -154,7 +154,7 @@ class Redraws:
             costs[name] = _amount(cost, rng.normal(), interval)
         for key in [*self._others, *self._weights]:
             scale = ODDS if key.startswith("natural_clearing.") else LOGARITHM
-            numbers[key] = moved(self._numbers[key], rng.normal(), scale, self._intervals[key])
+            numbers[key] = redrawn_number(self._numbers[key], rng.normal(), scale, self._intervals[key])
         return self._with(numbers, costs)
 
     def _with(self, numbers: Mapping[str, float], costs: Mapping[str, float]) -> tuple[Scenario, Utility]:
@@ -195,17 +195,17 @@ class Redraws:
         if operation == "add" or (operation == "set" and target == COST):
             return _amount(value, z, interval)
         odds = operation != "multiply" and target.partition(".")[0] in EFFECTS
-        return moved(value, z, ODDS if odds else LOGARITHM, interval)
+        return redrawn_number(value, z, ODDS if odds else LOGARITHM, interval)
 
 
 def _amount(value: float, z: float, interval: Interval | None) -> float:
     """A cost, or what is added: it keeps its sign, unless its interval holds numbers of both signs."""
     if interval is not None and interval[0] < 0 < interval[1]:
-        return moved(value, z, PLAIN, interval)
+        return redrawn_number(value, z, PLAIN, interval)
     if value >= 0:
-        return moved(value, z, LOGARITHM, interval)
+        return redrawn_number(value, z, LOGARITHM, interval)
     turned = None if interval is None else (-interval[1], -interval[0])
-    return -moved(-value, -z, LOGARITHM, turned)
+    return -redrawn_number(-value, -z, LOGARITHM, turned)
 
 
 @dataclass(frozen=True, eq=False)

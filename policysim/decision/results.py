@@ -27,7 +27,7 @@ from policysim.decision.scenario_outcomes import loss_by_outcome, wrong_prior
 from policysim.question.protocol import SILENT, Progress
 from policysim.question.words import ALL
 from policysim.study.declared import ModelledStudy, nearest_epsilon
-from policysim.study.example_patients import ExampleRows, example_patients, example_probabilities, patient_losses
+from policysim.study.example_patients import ExampleRows, example_patients, example_probabilities, loss_quantiles
 from policysim.study.gain import Gain, break_even
 from policysim.study.labels import Labels
 from policysim.study.options_table import private_choices, trace
@@ -172,7 +172,7 @@ def results(
         # The redraws are many small steps: they run while the searches, a few large ones, leave the interpreter alone.
         redraws = None if study is None else pool.submit(redrawn, study, problem, made, progress)
         tables["search"] = least_epsilons(problem, private, comparison, progress)
-        tables["patient-losses"] = patient_losses(problem, told_apart, asked.epsilon)
+        tables["patient-losses"] = loss_quantiles(problem, told_apart, asked.epsilon)
         if study is not None:
             applicable = [policy for policy in told_apart if applies(policy, problem)]
             on_prevalence = [policy for name in ON_PREVALENCE for policy in applicable if policy.name == name]

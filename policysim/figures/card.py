@@ -203,9 +203,9 @@ class Spans:
 
 
 # What a card shows.
-Panel: TypeAlias = Curves | Spans
+CardPanel: TypeAlias = Curves | Spans
 
 
-def card(panel: Panel) -> Drawing:
+def card(panel: CardPanel) -> Drawing:
     """The drawing that stands for a report, with words for readers who cannot see it."""
     return Drawing(CARD, "The finding at a glance", panel.seen, lambda _: panel.figure())

@@ -170,6 +170,6 @@ class Described:
         return figure
 
 
-def grid(low: float, high: float, count: int) -> list[float]:
+def log_grid(low: float, high: float, count: int) -> list[float]:
     """Values evenly spaced on the log scale, rounded to three digits so that tables are easy to read."""
     return [float(f"{value:.3g}") for value in np.geomspace(low, high, count)]

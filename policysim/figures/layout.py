@@ -233,7 +233,7 @@ class EndLabels:
         unit = size * point
         ends = np.array([self.axes.transData.transform((1, end.y))[1] for end in self._ends])
         margin = LINE_HEIGHT / 2 * unit
-        centres = spread(ends, heights * unit, box.y0 - margin, box.y1)
+        centres = spread_out(ends, heights * unit, box.y0 - margin, box.y1)
         for end, text, centre, height in zip(self._ends, self._texts, centres, ends, strict=True):
             text.set_fontsize(size)
             text.xy = (1, (centre - box.y0) / box.height)
@@ -270,7 +270,7 @@ class EndLabels:
             figure.add_artist(piece)
 
 
-def spread(wanted: FloatArray, heights: FloatArray, low: float, high: float) -> FloatArray:
+def spread_out(wanted: FloatArray, heights: FloatArray, low: float, high: float) -> FloatArray:
     """Centres of boxes that do not overlap, in the order given, as near as possible to where they are wanted.
 
     Parameters

@@ -344,7 +344,7 @@ def patient_losses(table: pd.DataFrame, **paper: Unpack[Paper]) -> Figure:
     Parameters
     ----------
     table : DataFrame
-        From `policysim.study.example_patients.patient_losses`: policy, quantile, loss. greedy is left out: losses are
+        From `policysim.study.example_patients.loss_quantiles`: policy, quantile, loss. greedy is left out: losses are
         measured against it.
     **paper : Paper
         What the figure is for: `size` of a report, or `ax`, `width_mm` and `style` of a paper (`looks.Paper`).

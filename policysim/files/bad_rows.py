@@ -30,7 +30,7 @@ def first_line(error: BaseException) -> str:
     return (str(error).splitlines() or [""])[0] or type(error).__name__
 
 
-class Placed(Protocol):
+class PlacedRows(Protocol):
     """A table that can say where a row is."""
 
     def places(self, rows: Sequence[int]) -> list[str]:
@@ -41,13 +41,13 @@ class Placed(Protocol):
 class BadRows:
     """The mistakes found so far, of one or more tables: the first, and how many there are."""
 
-    tables: list[Placed] = field(default_factory=list)
+    tables: list[PlacedRows] = field(default_factory=list)
     first: list[tuple[int, int, int, str]] = field(default_factory=list)  # table, row, kind of mistake, what it is
     count: int = 0
     kinds: int = 0
 
     def add(
-        self, table: Placed, bad: NDArray[np.bool_], column: str, say: Callable[[int], str], *, before: int = 0
+        self, table: PlacedRows, bad: NDArray[np.bool_], column: str, say: Callable[[int], str], *, before: int = 0
     ) -> None:
         """Note the rows in which a column is wrong; `say` puts a row's mistake in words.
 
@@ -65,7 +65,7 @@ class BadRows:
         found = [(number, before + row, self.kinds, one_line(f"{title}{say(row)}")) for row in rows[:SHOWN].tolist()]
         self.first = sorted([*self.first, *found])[:SHOWN]
 
-    def add_values(self, table: Placed, bad: NDArray[np.bool_], column: str, values: Any, must: str) -> None:
+    def add_values(self, table: PlacedRows, bad: NDArray[np.bool_], column: str, values: Any, must: str) -> None:
         """Note the rows in which a value is not what it must be; `values[row]` is a row's."""
         self.add(table, bad, column, lambda row: f"{must}, {got(values[row])}")
 
@@ -99,11 +99,11 @@ def got(value: Any) -> str:
     return "is missing" if missing else f"got {quoted(plain)}"
 
 
-Key: TypeAlias = float | str
+ColumnKey: TypeAlias = float | str
 
 # What a file may write where it has no value; compared in lower case.
 MISSING_WORDS = ("", "na", "n/a", "nan", "null", "<na>", "#n/a", ".")
-MISSING: Key = ""
+MISSING: ColumnKey = ""
 
 # float() would also read inf, nan, 1_000 and the digits of other scripts.
 _NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
@@ -112,7 +112,7 @@ _WORDS = {"true": 1.0, "false": 0.0, **dict.fromkeys(MISSING_WORDS, MISSING)}
 _LARGEST_WHOLE = 2**53
 
 
-def level_key(value: object) -> Key:
+def level_key(value: object) -> ColumnKey:
     """What a value is compared by: a number for numbers and truth values, also as text; else the text without margins.
 
     What is not seen of a text is escaped (`envs.toml_reader.UNSEEN`).
@@ -136,7 +136,7 @@ def level_key(value: object) -> Key:
     return number if math.isfinite(number) else one_line(text)
 
 
-def level_of(key: Key) -> Level:
+def level_of(key: ColumnKey) -> Level:
     """A key as a level: whole numbers are int, other numbers text.
 
     Examples
@@ -149,6 +149,6 @@ def level_of(key: Key) -> Level:
     return int(key) if key.is_integer() and abs(key) < _LARGEST_WHOLE else repr(key)
 
 
-def sorted_keys(keys: set[Key]) -> list[Key]:
+def sorted_keys(keys: set[ColumnKey]) -> list[ColumnKey]:
     """Numbers in order, then texts in order."""
     return sorted(keys, key=lambda key: (isinstance(key, str), key))

@@ -141,7 +141,7 @@ class ColumnsFile:
 
     def places(self, rows: Sequence[int]) -> list[str]:
         """Each row as messages name it."""
-        return places_of(self.path, rows, header=self.header)
+        return row_places(self.path, rows, header=self.header)
 
 
 class Writer(Protocol):
@@ -213,7 +213,7 @@ def check_ending(path: Path) -> str:
     return ending
 
 
-def places_of(path: Path, rows: Sequence[int], *, header: bool = True) -> list[str]:
+def row_places(path: Path, rows: Sequence[int], *, header: bool = True) -> list[str]:
     """Each row of a file as messages name it: file, line (CSV) and row, both counted from 1."""
     name = path.as_posix()
     lines = (

@@ -17,9 +17,9 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from envs.toml_reader import one_line, unknown
-from policies.arrays import FloatArray, IntArray
-from policysim.files.bad_rows import MISSING, MISSING_WORDS, DataError, Key, got, level_key
-from policysim.files.columns_file import check_distinct, lines_of, open_columns, places_of
+from policies.arrays import BoolArray, FloatArray, IntArray
+from policysim.files.bad_rows import MISSING, MISSING_WORDS, ColumnKey, DataError, got, level_key
+from policysim.files.columns_file import check_distinct, lines_of, open_columns, row_places
 from policysim.question.extras import optional
 from policysim.question.protocol import SILENT, Progress
 
@@ -27,7 +27,6 @@ with optional():
     import pyarrow as pa
     import pyarrow.compute as pc
 
-BoolArray = NDArray[np.bool_]
 
 ONE_VALUE = "must hold one number, text, truth value or time in each row"
 # What pandas may write into a Parquet file beside the columns.
@@ -97,7 +96,7 @@ class DataTable:
     def places(self, rows: Sequence[int]) -> list[str]:
         """Each row as messages name it: file, line (CSV) and row; rows of files count from 1, of data frames from 0."""
         if self.path:
-            return places_of(self.path, rows, header=self.header)
+            return row_places(self.path, rows, header=self.header)
         return [f"{self.name}: row {row}" for row in rows]
 
     def short_place(self, row: int) -> str:
@@ -174,17 +173,17 @@ def _read_file(path: Path, progress: Progress, *, header: bool) -> DataTable:
     return table
 
 
-def coded(column: pd.Series) -> tuple[IntArray, list[Key]]:
+def coded(column: pd.Series) -> tuple[IntArray, list[ColumnKey]]:
     """The distinct values as keys, and the position of each row's among them, (n_rows,); `MISSING` is one of them."""
     positions, values = pd.factorize(_plain(column))
-    keys: dict[Key, int] = {}
+    keys: dict[ColumnKey, int] = {}
     places = [keys.setdefault(level_key(value), len(keys)) for value in values]
     # factorize gives -1 to what is missing: the last entry.
     places.append(keys.setdefault(MISSING, len(keys)))
     return np.array(places, dtype=np.intp)[positions], list(keys)
 
 
-def codes_among(column: pd.Series, keys: Sequence[Key]) -> IntArray:
+def codes_among(column: pd.Series, keys: Sequence[ColumnKey]) -> IntArray:
     """The position of each row's value among some keys, (n_rows,); -1 for a value that is none of them."""
     places = {key: place for place, key in enumerate(keys)}
     positions, found = coded(column)

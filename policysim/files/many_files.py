@@ -30,7 +30,7 @@ def is_file(path: Path) -> bool:
         return False
 
 
-def parts_of(name: str | Path) -> tuple[Path, ...]:
+def files_of(name: str | Path) -> tuple[Path, ...]:
     """The files that a name stands for, sorted: those of a folder, those that fit a pattern, or the file itself.
 
     Of a folder, files that do not end in .csv or .parquet are left out, and so are those whose names begin with a dot

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from envs.toml_reader import InputFileError, one_line
-from policies.arrays import FloatArray, IntArray
+from policies.arrays import BoolArray, FloatArray, IntArray
 from policysim.files.bad_rows import BadRows
-from policysim.files.data_table import BoolArray, DataTable, missing, numbers
-from policysim.logs.log_frame import Observed, counted
+from policysim.files.data_table import DataTable, missing, numbers
+from policysim.logs.log_frame import Observed, patients_by_code
 from policysim.logs.log_source import EXCLUDE, REFUSE, WORST, FollowUp, LogSource
 from policysim.logs.outcomes import place_in_study
 from policysim.question.formats import percent
@@ -43,8 +43,8 @@ class KaplanMeier:
     def of(cls, times: FloatArray, happened: BoolArray, counts: IntArray | None = None) -> KaplanMeier:
         """From times, (n,), whether each is that of the event, and how many patients have it (default: one)."""
         distinct, place = np.unique(times, return_inverse=True)
-        events = counted(place[happened], None if counts is None else counts[happened], len(distinct))
-        every = counted(place, counts, len(distinct))
+        events = patients_by_code(place[happened], None if counts is None else counts[happened], len(distinct))
+        every = patients_by_code(place, counts, len(distinct))
         at_risk = every[::-1].cumsum()[::-1]
         return cls(distinct, at_risk.astype(np.float64), events.astype(np.float64), (every - events).astype(np.float64))
 

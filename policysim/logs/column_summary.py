@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from policies.arrays import IntArray
-from policysim.files.bad_rows import MISSING, Key, level_of, sorted_keys
+from policysim.files.bad_rows import MISSING, ColumnKey, level_of, sorted_keys
 from policysim.files.data_table import coded, codes_among, missing, numbers
 from policysim.files.whole_folders import toml_text
 from policysim.logs import column_names as names
@@ -34,7 +34,7 @@ class ColumnSummary:
     """
 
     name: str
-    values: tuple[Key, ...]
+    values: tuple[ColumnKey, ...]
     codes: IntArray
 
     @property

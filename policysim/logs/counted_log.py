@@ -19,14 +19,14 @@ from numpy.typing import NDArray
 from envs.toml_reader import one_line
 from policies.arrays import IntArray
 from policysim.files.bad_rows import BadRows, DataError, raise_bad_parts
-from policysim.files.columns_file import open_columns, places_of
+from policysim.files.columns_file import open_columns, row_places
 from policysim.files.data_table import DataTable
 from policysim.files.workers import Workers
 from policysim.logs.censoring import TimesToEvent
 from policysim.logs.kinds import OWN, Counted, Kinds, stand_ins, values_of
 from policysim.logs.load_log import (
-    Columns,
     Log,
+    LogColumns,
     LoggedDecisions,
     columns_of,
     load_log,
@@ -73,7 +73,7 @@ class Counting:
     """
 
     features: Mapping[str, Binning]
-    columns: Columns
+    columns: LogColumns
     joined: tuple[str, ...] = ()
     header: bool = True
 
@@ -222,7 +222,7 @@ class _PartTable(DataTable):
 
     def places(self, rows: Sequence[int]) -> list[str]:
         """Each row, counted from the file's first."""
-        return places_of(Path(self.name), [self.before + row for row in rows], header=self.header)
+        return row_places(Path(self.name), [self.before + row for row in rows], header=self.header)
 
 
 def _batches(counting: Counting, part: Path) -> Iterator[pa.Table]:

@@ -16,7 +16,7 @@ from policysim.files.whole_folders import toml_text
 from policysim.logs import column_names as names
 from policysim.logs.column_summary import ColumnSummary, summarise
 from policysim.logs.log_source import JOINT
-from policysim.logs.log_tables import joined
+from policysim.logs.log_tables import joined_columns
 
 # Pairs of columns are compared: of so many it takes some ten seconds.
 MOST_COLUMNS = 1_000
@@ -44,9 +44,11 @@ def read_columns(path: Path, *, header: bool) -> list[ColumnSummary]:
 
 
 def together(parts: Sequence[ColumnSummary]) -> ColumnSummary:
-    """Several columns as one, each combination that occurs a value of its own, as `log_tables.joined` names it."""
+    """Several columns as one, each combination that occurs a value of its own: `log_tables.joined_columns` names it."""
     texts = [pd.Series([*map(level_of, part.values), None], dtype=object).iloc[part.codes] for part in parts]
-    return summarise(joined([text.reset_index(drop=True) for text in texts]), JOINT.join(part.name for part in parts))
+    return summarise(
+        joined_columns([text.reset_index(drop=True) for text in texts]), JOINT.join(part.name for part in parts)
+    )
 
 
 def not_a_patient(columns: Sequence[ColumnSummary], named: Collection[str] = ()) -> str:

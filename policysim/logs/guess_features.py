@@ -14,7 +14,7 @@ from policysim.files.bad_rows import level_of
 from policysim.files.whole_folders import toml_text
 from policysim.logs import column_names as names
 from policysim.logs.column_summary import ROWS_EACH, ColumnSummary
-from policysim.logs.guess_roles import MOST_TREATMENTS, Asked, Roles
+from policysim.logs.guess_roles import MOST_TREATMENTS, InitAsked, Roles
 from policysim.logs.log_source import NO_VALUE, Binning
 from policysim.logs.outcomes import NumberedNames, decides_outcome
 
@@ -60,7 +60,7 @@ class Features:
         return math.prod(len(candidate.counts) for candidate in self.chosen)
 
 
-def guess_features(roles: Roles, asked: Asked) -> Features:
+def guess_features(roles: Roles, asked: InitAsked) -> Features:
     """Declare a feature for each remaining column that can be one, or for those that the user names.
 
     Raises

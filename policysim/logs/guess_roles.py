@@ -53,7 +53,7 @@ class Named:
 
 
 @dataclass
-class Asked:
+class InitAsked:
     """What init asks about a file called `source`: lines, and the options that answer them, for the command to type."""
 
     source: str
@@ -118,7 +118,7 @@ class Roles:
         return names.says(self.outcome.name, "harm") and not names.says(self.outcome.name, "benefit")
 
 
-def guess_roles(columns: Sequence[ColumnSummary], asked: Asked) -> Roles:
+def guess_roles(columns: Sequence[ColumnSummary], asked: InitAsked) -> Roles:
     """Say what the columns of a trial are.
 
     Raises
@@ -164,7 +164,7 @@ def guess_roles(columns: Sequence[ColumnSummary], asked: Asked) -> Roles:
     )
 
 
-def _named_columns(columns: Sequence[ColumnSummary], asked: Asked) -> dict[str, str]:
+def _named_columns(columns: Sequence[ColumnSummary], asked: InitAsked) -> dict[str, str]:
     """What each column is that the user names; it is one thing."""
     named, by_name = asked.named, {column.name: column for column in columns if column.name}
     found: dict[str, str] = {}
@@ -183,7 +183,7 @@ def _named_columns(columns: Sequence[ColumnSummary], asked: Asked) -> dict[str, 
     return found
 
 
-def _treatment(columns: Sequence[ColumnSummary], asked: Asked) -> Sequence[ColumnSummary]:
+def _treatment(columns: Sequence[ColumnSummary], asked: InitAsked) -> Sequence[ColumnSummary]:
     """The one column named like a treatment; else it is asked."""
     known = [column for column in columns if names.is_fixed(column.name) or names.is_before(column.name)]
     fitting = [c for c in columns if c.name and 2 <= c.n_distinct <= MOST_TREATMENTS and c not in known]
@@ -201,7 +201,7 @@ def _treatment(columns: Sequence[ColumnSummary], asked: Asked) -> Sequence[Colum
 
 
 def _outcome(
-    columns: Sequence[ColumnSummary], treatment: ColumnSummary | None, asked: Asked
+    columns: Sequence[ColumnSummary], treatment: ColumnSummary | None, asked: InitAsked
 ) -> tuple[ColumnSummary | None, ColumnSummary | None]:
     """The time and the event, or None and the outcome, if names leave no doubt; else they are asked."""
     open_to_it = [c for c in columns if c.name and not names.is_before(c.name) and not _doubt(c, columns)]
@@ -263,7 +263,7 @@ def _check_outcome(outcome: ColumnSummary, time: ColumnSummary | None, treatment
         raise DataError(f"{source}: {name} {must}, got {outcome.shown()}")
 
 
-def _horizon(time: ColumnSummary, event: ColumnSummary, treatment: ColumnSummary, asked: Asked) -> float:
+def _horizon(time: ColumnSummary, event: ColumnSummary, treatment: ColumnSummary, asked: InitAsked) -> float:
     """As the user says, or the latest time, rounded down, to which enough patients of every arm are followed."""
     known = (time.codes >= 0) & (event.codes >= 0) & (treatment.codes >= 0)
     times, codes = np.array(time.values)[time.codes[known]], treatment.codes[known]

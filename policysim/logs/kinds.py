@@ -5,7 +5,7 @@ is missing; then the bits of each outcome, and of what else is told of a patient
 and sums over them. All are whole numbers, so that neither the order nor the parts of a log can change a sum.
 
 Where there are too many kinds, because outcomes are measured finely, patients whose utility and outcomes agree in sign,
-exponent and some more bits become one kind, with exact sums (`sums_of`). How many bits these are depends on all
+exponent and some more bits become one kind, with exact sums (`limb_sums`). How many bits these are depends on all
 patients and on nothing else: more patients never have fewer kinds, so that those of a part never ask for fewer bits.
 
 Sums of outcomes and of their squares are exact. Each number is, up to its sign, a whole number of at most 68 bits times
@@ -59,7 +59,7 @@ class Counted(NamedTuple):
     ----------
     columns : pyarrow.Table
         Of int64, named by their places: the keys; how many patients are of each kind; of utility and each outcome
-        `sums_of` them, but where the keys tell these whole.
+        `limb_sums` them, but where the keys tell these whole.
     dropped : int
         How many last bits of utility and outcomes the keys do not tell.
     """
@@ -159,7 +159,7 @@ class Kinds:
         arrays, n_keys = [column.to_numpy() for column in columns.columns], len(self._keys)
         if not before and len(arrays) > n_keys:
             for place in self._values:
-                arrays += list(sums_of(arrays[place], arrays[n_keys]))
+                arrays += list(limb_sums(arrays[place], arrays[n_keys]))
         for place in self._values:
             arrays[place] = without_last(arrays[place], dropped)
         return _table(arrays)
@@ -170,7 +170,7 @@ def without_last(bits: NDArray[np.int64], dropped: int) -> NDArray[np.int64]:
     return np.where(bits == NAN, NAN, bits & (-1 << dropped))
 
 
-def sums_of(bits: NDArray[np.int64], counts: NDArray[np.int64]) -> NDArray[np.int64]:
+def limb_sums(bits: NDArray[np.int64], counts: NDArray[np.int64]) -> NDArray[np.int64]:
     """Limbs of the sums over the patients of each row, (N_SUMS, m): of whole numbers, then of squares, largest first.
 
     Parameters
@@ -218,7 +218,7 @@ def stand_ins(
     counts : array, (m,)
         Patients of each row.
     sums : array, (n_outcomes * N_SUMS, m)
-        `sums_of` their outcomes.
+        `limb_sums` their outcomes.
 
     Returns
     -------

@@ -13,11 +13,11 @@ import numpy as np
 import pandas as pd
 
 from envs.records import RecordSpace
-from policies.arrays import FloatArray, IntArray
+from policies.arrays import BoolArray, FloatArray, IntArray
 from policysim.files.bad_rows import BadRows, DataError
-from policysim.files.data_table import BoolArray, DataTable, numbers, read_table
+from policysim.files.data_table import DataTable, numbers, read_table
 from policysim.logs.censoring import CensoredArm, TimesToEvent, by_arm, read_times
-from policysim.logs.log_frame import PROPENSITY, LoggedData, counted
+from policysim.logs.log_frame import PROPENSITY, LoggedData, patients_by_code
 from policysim.logs.log_source import ESTIMATE, SHARES, Binning, FollowUp, LogSource, is_column
 from policysim.logs.log_tables import LogTables
 from policysim.logs.outcomes import check_outcomes
@@ -165,9 +165,9 @@ def log_of(source: LogSource, records: IntArray, decisions: LoggedDecisions, raw
     )
 
 
-def columns_of(source: LogSource) -> Columns:
+def columns_of(source: LogSource) -> LogColumns:
     """What the columns of a study's log mean."""
-    return Columns(
+    return LogColumns(
         treatment=source.treatment,
         treatments=source.treatments,
         propensity=source.propensity,
@@ -193,7 +193,7 @@ FEWEST_ROWS = 2
 
 
 @dataclass(frozen=True)
-class Columns:
+class LogColumns:
     """What the columns of a log mean; see `LogSource`. No `utility_range`: none was declared."""
 
     treatment: str
@@ -271,10 +271,10 @@ class LoggedDecisions:
     def missing_by_action(self) -> tuple[int, ...]:
         """How many rows of each treatment have no outcome."""
         rows = np.flatnonzero(self.missing & (self.actions >= 0))
-        return tuple(counted(self.actions[rows], self.counts_of(rows), len(self.names)).tolist())
+        return tuple(patients_by_code(self.actions[rows], self.counts_of(rows), len(self.names)).tolist())
 
 
-def read_decisions(tables: LogTables, columns: Columns, bad: BadRows) -> LoggedDecisions:
+def read_decisions(tables: LogTables, columns: LogColumns, bad: BadRows) -> LoggedDecisions:
     """Read treatments, propensities and outcomes, and join them to the features.
 
     Raises

@@ -90,7 +90,7 @@ def covariate_frame(log: pd.DataFrame, covariates: Sequence[str] | None = None) 
     """The log's covariates: those that are named, else all that `known_before` leaves of the other columns."""
     if covariates is None:
         return known_before(log.drop(columns=list(COLUMNS)))
-    named = several(covariates)
+    named = as_list(covariates)
     usable = [name for name in log.columns if name not in COLUMNS]
     if named is None or not set(named) <= set(usable) or len(set(named)) < len(named):
         among = ", ".join(map(str, usable))
@@ -130,7 +130,7 @@ def one_of(value: object, known: Sequence[str], name: str) -> None:
         raise ValueError(f"{name} must be one of {', '.join(known)}, got {name}={value!r}.")
 
 
-def several(values: object) -> list[Any] | None:
+def as_list(values: object) -> list[Any] | None:
     """What was given as several, as a list; None if it was one value or a string."""
     return list(values) if isinstance(values, Iterable) and not isinstance(values, str) else None
 
@@ -144,7 +144,7 @@ def check_seed(seed: object) -> None:
 def _declared(column: pd.Series, actions: Sequence[Any] | None) -> list[Any]:
     """All actions, in the order of a policy's columns."""
     if actions is not None:
-        known = several(actions) or []
+        known = as_list(actions) or []
         try:
             index = pd.Index(known)
             distinct = index.is_unique and not pd.isna(index).any() and len(set(known)) == len(known)
@@ -231,7 +231,7 @@ def is_real(column: pd.Series) -> bool:
     return pd.api.types.is_numeric_dtype(column) and not pd.api.types.is_complex_dtype(column)
 
 
-def counted(codes: IntArray, counts: IntArray | None, n_codes: int) -> IntArray:
+def patients_by_code(codes: IntArray, counts: IntArray | None, n_codes: int) -> IntArray:
     """How many patients have each code, (n_codes,); `counts` as those of `LoggedData`."""
     if counts is None:
         return np.bincount(codes, minlength=n_codes)
@@ -338,7 +338,7 @@ class LoggedData:
         actions, counts = self.actions, self.counts
         if rows is not None:
             actions, counts = actions[rows], None if counts is None else counts[rows]
-        return counted(actions, counts, self.n_actions)
+        return patients_by_code(actions, counts, self.n_actions)
 
     @property
     def known(self) -> Observed:

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, TypeGuard
 import numpy as np
 
 from envs.records import Feature, IntArray, RecordSpace
-from envs.toml_reader import FINITE, Table, declared, unknown
+from envs.toml_reader import FINITE, TomlTable, declared, unknown
 from policysim.files.bad_rows import DataError, level_key, level_of
-from policysim.files.many_files import ENDINGS, is_file, is_many, parts_of
+from policysim.files.many_files import ENDINGS, files_of, is_file, is_many
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -56,7 +56,7 @@ class LogSource:
         has its folder, its pattern such as logs/*.parquet, or the first of a list.
     treatment : str
         The column that holds the treatment; "" for a table of actions with a column of 0 and 1 for each. Of several
-        columns that make it together (`joined`), their names with commas between.
+        columns that make it together (`joined_columns`), their names with commas between.
     treatments : tuple of (str, str)
         Each treatment's value (or column) and name, in the order of a policy's columns; empty: those that
         occur, sorted.
@@ -318,7 +318,7 @@ FOLLOW_UP = ("time", "event", "horizon")
 KEYS = declared(Path(__file__).with_name("data_keys.toml"))
 
 
-def read_data(table: Table, folder: Path) -> LogSource:
+def read_data(table: TomlTable, folder: Path) -> LogSource:
     """Read a study's table [data]; every mistake is noted in the table, with its line.
 
     Parameters
@@ -373,7 +373,7 @@ def read_data(table: Table, folder: Path) -> LogSource:
     return source
 
 
-def _files(table: Table, folder: Path) -> tuple[dict[str, Path], tuple[Path, ...]]:
+def _files(table: TomlTable, folder: Path) -> tuple[dict[str, Path], tuple[Path, ...]]:
     """One path under `file`, or a table of three; and the files of one table: a folder's, a pattern's, or a list."""
     given = table.values.get("file")
     if isinstance(given, dict):
@@ -394,7 +394,7 @@ def _files(table: Table, folder: Path) -> tuple[dict[str, Path], tuple[Path, ...
     path = folder / name
     if name and is_many(path):
         try:
-            parts = parts_of(path)
+            parts = files_of(path)
         except DataError as error:
             table.fail(str(error), "file")
             return {TABLE: path}, ()
@@ -403,12 +403,12 @@ def _files(table: Table, folder: Path) -> tuple[dict[str, Path], tuple[Path, ...
     return {TABLE: found}, (found,)
 
 
-def _path(table: Table, key: str, folder: Path) -> Path:
+def _path(table: TomlTable, key: str, folder: Path) -> Path:
     name = table.text(key)
     return _file(table, name, folder, key) if name else folder / name
 
 
-def _file(table: Table, name: str, folder: Path, key: str | int) -> Path:
+def _file(table: TomlTable, name: str, folder: Path, key: str | int) -> Path:
     """A file that is there; `key` is where the table names it, a number in the list `file`."""
     path, where = folder / name, ("file", key) if isinstance(key, int) else (key,)
     if path.suffix.lower() not in ENDINGS:
@@ -418,7 +418,7 @@ def _file(table: Table, name: str, folder: Path, key: str | int) -> Path:
     return path
 
 
-def _joined(table: Table) -> tuple[str, ...]:
+def _joined(table: TomlTable) -> tuple[str, ...]:
     """The columns that make the treatment together; () where it is one column."""
     if not isinstance(table.values.get("treatment"), list):
         return ()
@@ -431,7 +431,7 @@ def _joined(table: Table) -> tuple[str, ...]:
     return tuple(names)
 
 
-def _treatments(table: Table) -> tuple[tuple[str, str], ...]:
+def _treatments(table: TomlTable) -> tuple[tuple[str, str], ...]:
     """Value and name of each; distinct, and at least two if any."""
     found: list[tuple[str, str]] = []
     values: dict[object, str] = {}
@@ -451,7 +451,7 @@ def _treatments(table: Table) -> tuple[tuple[str, str], ...]:
     return tuple(found)
 
 
-def _propensity(table: Table, treatments: Sequence[tuple[str, str]]) -> str | tuple[float, ...]:
+def _propensity(table: TomlTable, treatments: Sequence[tuple[str, str]]) -> str | tuple[float, ...]:
     """A word, a column, or the ratio in which treatments were given, in their order."""
     if not isinstance(table.values.get("propensity"), dict):
         return str(table["propensity"])
@@ -471,7 +471,7 @@ def _propensity(table: Table, treatments: Sequence[tuple[str, str]]) -> str | tu
     return tuple(ratio.get(name, 1.0) for name in names)
 
 
-def _follow_up(table: Table) -> FollowUp | None:
+def _follow_up(table: TomlTable) -> FollowUp | None:
     """Time, event and horizon, which go together; None without any of them."""
     time, event, horizon = (table[key] for key in FOLLOW_UP)
     there = [key for key in FOLLOW_UP if key in table]
@@ -483,7 +483,7 @@ def _follow_up(table: Table) -> FollowUp | None:
     return FollowUp(time, event, horizon) if there else None
 
 
-def _outcome(table: Table, follow_up: FollowUp | None) -> dict[str, float]:
+def _outcome(table: TomlTable, follow_up: FollowUp | None) -> dict[str, float]:
     """Columns and weights; beside being free of an event at a horizon, others are only shown, with weight 0."""
     if "outcome" not in table and not follow_up:
         table.fail("outcome is missing: it must be a table of columns and weights, such as { success = 1.0 }")
@@ -507,7 +507,7 @@ def _outcome(table: Table, follow_up: FollowUp | None) -> dict[str, float]:
     return outcome
 
 
-def _range(table: Table, outcome: Mapping[str, float], follow_up: FollowUp | None) -> tuple[float, float]:
+def _range(table: TomlTable, outcome: Mapping[str, float], follow_up: FollowUp | None) -> tuple[float, float]:
     if follow_up:
         if table.values.get("range", [0, 1]) != [0, 1]:
             table.fail("is [0, 1] with time, event and horizon: leave it out", "range")
@@ -520,7 +520,7 @@ def _range(table: Table, outcome: Mapping[str, float], follow_up: FollowUp | Non
     return (float(ends[0]), float(ends[1])) if len(ends) == 2 else (0.0, 1.0)
 
 
-def _features(table: Table) -> dict[str, Binning]:
+def _features(table: TomlTable) -> dict[str, Binning]:
     if not isinstance(table.values.get("features", {}), dict) or not table.values.get("features"):
         table.fail("features are missing: [data.features] must declare at least one, such as sex = { levels = [0, 1] }")
     section = table["features"]
@@ -534,7 +534,7 @@ def _features(table: Table) -> dict[str, Binning]:
     return features
 
 
-def _binning(name: str, entry: Table) -> Binning:
+def _binning(name: str, entry: TomlTable) -> Binning:
     """One feature; a placeholder if something is wrong with it."""
     before = len(entry.mistakes.found)
     if ("levels" in entry) == ("cuts" in entry):
@@ -554,7 +554,7 @@ def _binning(name: str, entry: Table) -> Binning:
     return Binning(name, tuple(levels), tuple(cuts), gaps)
 
 
-def _refuse_two_uses(table: Table, source: LogSource) -> None:
+def _refuse_two_uses(table: TomlTable, source: LogSource) -> None:
     """A column is one thing: no feature is known before treatment that is the treatment or its outcome."""
     if not source.header and TABLE not in source.files:
         return  # the same place in three files names three columns

@@ -57,7 +57,7 @@ class LogTables:
         name = JOINT.join(columns)
         if name in table.columns:
             raise DataError(f"{table.name}: there is a column {name!r} already, beside those that make it: rename it")
-        made = table.with_column(name, joined([table[column] for column in columns]))
+        made = table.with_column(name, joined_columns([table[column] for column in columns]))
         return replace(self, by_role={role: made if old is table else old for role, old in self.by_role.items()})
 
     def require(self, wanted: Sequence[tuple[DataTable, str]]) -> None:
@@ -103,7 +103,7 @@ class LogTables:
         return (rows[ACTIONS], rows[OUTCOMES]) if self.are_three else (rows[TABLE], rows[TABLE])
 
 
-def joined(columns: Sequence[pd.Series]) -> pd.Series:
+def joined_columns(columns: Sequence[pd.Series]) -> pd.Series:
     """The combination of several columns as one of text; missing where one of them is.
 
     Examples

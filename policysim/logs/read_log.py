@@ -14,16 +14,16 @@ from numpy.typing import NDArray
 from envs.toml_reader import FINITE
 from policysim.files.bad_rows import BadRows, DataError, level_key
 from policysim.files.data_table import read_table, typed
-from policysim.logs.load_log import Columns, LoggedDecisions, read_decisions
+from policysim.logs.load_log import LogColumns, LoggedDecisions, read_decisions
 from policysim.logs.log_frame import (
     ACTION,
     COLUMNS,
     PROPENSITY,
     REWARD,
+    as_list,
     covariate_matrix,
     known_before,
     one_of,
-    several,
 )
 from policysim.logs.log_source import (
     EQUAL,
@@ -123,7 +123,7 @@ def read_log(
     limits = _checked_range(range, missing)
     three = dict(zip(THREE_TABLES, (features, actions, outcomes), strict=True))
     tables = _tables(table, three, "" if id is None else str(id), header=header)
-    together = several(treatment)
+    together = as_list(treatment)
     if together is not None:
         tables = tables.with_joined([str(column) for column in together])
     declared = tuple((str(value), str(name)) for value, name in (treatments or {}).items())
@@ -137,7 +137,7 @@ def read_log(
             f"{tables.actions.name}: there is no column {PROPENSITY}: choose propensity={EQUAL!r} (each treatment was "
             f"as probable), {SHARES!r} (of a randomisation), {ESTIMATE!r}, or the column that holds it"
         )
-    columns = Columns(
+    columns = LogColumns(
         treatment=_treatment_column(tables, JOINT.join(map(str, together or [treatment])), {chance, PROPENSITY}),
         treatments=declared,
         propensity=chance or PROPENSITY,
@@ -190,7 +190,7 @@ def _outcome(outcome: str | int | Mapping[Any, float] | None) -> dict[str, float
     return {str(column): float(weight) for column, weight in outcome.items()}
 
 
-def _refuse_two_uses(tables: LogTables, columns: Columns) -> None:
+def _refuse_two_uses(tables: LogTables, columns: LogColumns) -> None:
     """ValueError if a column of a table is asked for as two things."""
     actions = {"id": tables.id, "treatment": columns.treatment}
     if is_column(columns.propensity):
@@ -205,7 +205,7 @@ def _refuse_two_uses(tables: LogTables, columns: Columns) -> None:
             raise ValueError(f"the column {column!r} cannot be both the {other} and the {use}.")
 
 
-def _covariates(tables: LogTables, columns: Columns, together: Sequence[str]) -> pd.DataFrame:
+def _covariates(tables: LogTables, columns: LogColumns, together: Sequence[str]) -> pd.DataFrame:
     """All columns of the features that are nothing else; the ids are the index, and `together` make the treatment.
 
     A column with the name of a log's own is none: another was asked for in its place.

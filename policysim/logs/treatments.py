@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from envs.toml_reader import FINITE, unknown
-from policies.arrays import ROUNDING, FloatArray, IntArray
+from policies.arrays import ROUNDING, BoolArray, FloatArray, IntArray
 from policysim.files.bad_rows import MISSING, BadRows, DataError, level_key, level_of, sorted_keys
-from policysim.files.data_table import BoolArray, DataTable, coded, codes_among, missing, numbers
-from policysim.logs.log_frame import averaged, counted
+from policysim.files.data_table import DataTable, coded, codes_among, missing, numbers
+from policysim.logs.log_frame import averaged, patients_by_code
 from policysim.logs.log_source import EQUAL, EXCLUDE, NUMBER_WANTED, REFUSE, WORST, default_range
 from policysim.logs.outcome_models import one_thread, with_products
 from policysim.question.extras import optional
@@ -204,7 +204,7 @@ def arm_shares(actions: IntArray, n_actions: int, counts: IntArray | None = None
     Lunceford & Davidian (2004), Stratification and weighting via the propensity score in estimation of causal treatment
     effects: a comparative study.
     """
-    sizes = counted(actions, counts, n_actions)
+    sizes = patients_by_code(actions, counts, n_actions)
     shares: FloatArray = sizes / sizes.sum()
     return shares[actions]
 
@@ -231,8 +231,8 @@ def observed_propensities(
     >>> observed_propensities(np.full(4, 0.5), taken, seen, 2).round(3).tolist()
     [0.667, 0.667, 0.333]
     """
-    rows = counted(actions, counts, n_actions)
-    seen = counted(actions[observed], None if counts is None else counts[observed], n_actions)
+    rows = patients_by_code(actions, counts, n_actions)
+    seen = patients_by_code(actions[observed], None if counts is None else counts[observed], n_actions)
     shares: FloatArray = np.divide(seen, rows, out=np.ones(n_actions), where=rows > 0) / averaged(observed, counts)
     return np.minimum(propensities[observed] * shares[actions[observed]], 1)
 

@@ -26,7 +26,7 @@ from policysim.question.formats import six_digits
 from policysim.study.cells import Cells, Label
 from policysim.study.certainty import RESTATED
 from policysim.study.options_table import BENEFIT, EXPONENTIAL, LOSS, PRIVATE
-from policysim.study.six_lines import Sketch, filled, words_of
+from policysim.study.six_lines import Sketch, filled_words, words_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -98,7 +98,7 @@ def answer_page(
             opened=[each for each in listed if each.shown],
             closed=[each for each in listed if not each.shown],
             glossary=[
-                SimpleNamespace(term=Label(term), meaning=filled(meaning, found))
+                SimpleNamespace(term=Label(term), meaning=filled_words(meaning, found))
                 for term, meaning in words.glossary.items()
             ],
             tables=[Label(name) for name in files],
@@ -138,13 +138,13 @@ def _figures(
     assert drawn.keys() <= {CARD, *(each.name for each in sketches)}
     epsilons = _epsilons(answer.options)
     for place, words in enumerate(each for each in sketches if each.name in drawn):
-        title = filled(words.title, found)
-        placed = Placed(vectors[words.name], epsilons.index(found["epsilon"]), f"f{place}", styles)
+        title = filled_words(words.title, found)
+        placed = PlacedDrawing(vectors[words.name], epsilons.index(found["epsilon"]), f"f{place}", styles)
         yield SimpleNamespace(
             name=Label(words.name),
             title=title,
             subject=Label(title),
-            caption=filled(words.caption, found),
+            caption=filled_words(words.caption, found),
             file=Label(words.file),
             alternative=Label(drawn[words.name].alternative),
             svg=Own(placed.__html__()),
@@ -252,7 +252,7 @@ class Vector:
 
 
 @dataclass(frozen=True)
-class Placed:
+class PlacedDrawing:
     """A drawing where a template may place it; of those that are not placed no style is named.
 
     Attributes

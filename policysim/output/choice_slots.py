@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 
 from policysim.study.cells import Label
-from policysim.study.six_lines import filled, six_lines, words_of
+from policysim.study.six_lines import filled_words, six_lines, words_of
 
 # Facts that a sentence needs, by the name of the slot that is a list of one where there is such a fact.
 CLAUSES = {
@@ -65,15 +65,17 @@ def choice_slots(tables: Mapping[str, pd.DataFrame], common: dict[str, Any]) -> 
         "chosen_epsilon": needed.get(names.get("chosen", ""), nothing),
     }
     titles = words_of("choice").titles
-    found["title"] = {name: filled(titles[name], found) for name in ("asked", "options")}
+    found["title"] = {name: filled_words(titles[name], found) for name in ("asked", "options")}
     found["findings"] = six_lines("choice", holds, found)
     found["columns"] = [
-        SimpleNamespace(key=row, title=filled(titles[section], {**found, "row": SimpleNamespace(name=Label(title))}))
+        SimpleNamespace(
+            key=row, title=filled_words(titles[section], {**found, "row": SimpleNamespace(name=Label(title))})
+        )
         for row, section, title in tables["columns"].itertuples(index=False, name=None)
     ]
     found["lines"] = [
         SimpleNamespace(
-            title=filled(titles[str(line.section)], {**found, "row": SimpleNamespace(name=Label(line.title))}),
+            title=filled_words(titles[str(line.section)], {**found, "row": SimpleNamespace(name=Label(line.title))}),
             marks=[Label(line.remark)] if line.chosen else [],
             remark=Label(line.remark),
             # Of all mechanisms only the least ε is known.

@@ -23,7 +23,7 @@ from markupsafe import Markup
 
 from policysim.files.terminal import say
 from policysim.files.whole_folders import alone_in, json_text, print_json, progress_bar, write_files
-from policysim.output.answer_page import Placed, Vector, answer_page, card_of, content_policy, record_page
+from policysim.output.answer_page import PlacedDrawing, Vector, answer_page, card_of, content_policy, record_page
 from policysim.output.differences import same_numbers
 from policysim.output.screen import screen, slots
 from policysim.question import OutputError, formats
@@ -184,7 +184,7 @@ def render(page: Page, answer: Answer, vectors: Mapping[str, Vector]) -> str:
     values = {
         "headline": answer.headline,
         "figures": {
-            drawing.name: (drawing, Placed(vectors[drawing.name], 0, f"f{place}", styles))
+            drawing.name: (drawing, PlacedDrawing(vectors[drawing.name], 0, f"f{place}", styles))
             for place, drawing in enumerate(answer.drawings)
             if drawing.name != CARD
         },
@@ -225,7 +225,7 @@ def page_environment() -> Environment:
     return environment
 
 
-class Entry(NamedTuple):
+class ContentsLine(NamedTuple):
     """A line of a page's contents: where it leads, what it says, and whether it begins a layer of the page."""
 
     id: str
@@ -236,9 +236,9 @@ class Entry(NamedTuple):
 _HEADING = re.compile(r'<(h2|hgroup) id="([^"]+)"[^>]*>(?:<(?:p|h3)[^>]*>)?(.*?)</')
 
 
-def contents(page: str) -> list[Entry]:
+def contents(page: str) -> list[ContentsLine]:
     """The contents of a page, from its headings that have an identifier: of a section, the line above its finding."""
-    return [Entry(name, unmarked(Markup(text)), tag == "h2") for tag, name, text in _HEADING.findall(page)]
+    return [ContentsLine(name, unmarked(Markup(text)), tag == "h2") for tag, name, text in _HEADING.findall(page)]
 
 
 def _tied(value: object) -> object:

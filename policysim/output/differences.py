@@ -25,15 +25,15 @@ NEGLIGIBLE = 1e-12
 MOST_BYTES = 500_000_000
 # What one side has and the other has not.
 THERE, MISSING = "there", "missing"
-Row = tuple[str, ...]
+CsvRow = tuple[str, ...]
 
 
 @dataclass(frozen=True)
 class TextRows:
     """A CSV file as text: its header and its rows, as long as the header."""
 
-    columns: Row
-    rows: tuple[Row, ...]
+    columns: CsvRow
+    rows: tuple[CsvRow, ...]
 
     @property
     def n_numbers(self) -> int:
@@ -42,7 +42,7 @@ class TextRows:
 
 
 @dataclass(frozen=True)
-class Difference:
+class Disagreement:
     """One thing that differs.
 
     Attributes
@@ -83,16 +83,16 @@ def read_text(path: Path, most: int) -> str:
         raise InputFileError(f"{path.as_posix()}: must be UTF-8 text") from None
 
 
-def read_table(path: Path) -> TextRows:
+def csv_rows(path: Path) -> TextRows:
     """Read a CSV file; InputFileError if it cannot be read, or if a row is longer or shorter than its header."""
     text = read_text(path, MOST_BYTES)
     try:
-        return as_written(text)
+        return csv_text(text)
     except (ValueError, csv.Error) as error:
         raise InputFileError(f"{path.as_posix()}: {error}") from None
 
 
-def as_written(text: str) -> TextRows:
+def csv_text(text: str) -> TextRows:
     """A CSV file's text; ValueError for a row that is longer or shorter than its header."""
     header, *rows = list(csv.reader(io.StringIO(text, newline=""))) or [[]]
     for number, row in enumerate(rows, 1):
@@ -112,14 +112,14 @@ def same_numbers(old: bytes, new: bytes) -> bool:
     if old == new:
         return True
     try:
-        before, now = as_written(old.decode()), as_written(new.decode())
+        before, now = csv_text(old.decode()), csv_text(new.decode())
     except (ValueError, csv.Error):
         return False  # whatever stands there is not what a run writes
     same_shape = before.columns == now.columns and len(before.rows) == len(now.rows)
     return same_shape and all(map(_same_row, before.rows, now.rows))
 
 
-def differences(name: str, old: TextRows, new: TextRows) -> Iterator[Difference]:
+def differences(name: str, old: TextRows, new: TextRows) -> Iterator[Disagreement]:
     """Where two tables differ, row by row: a row is compared with that of the same key, wherever it stands.
 
     Cells agree if their texts do, or if both are numbers that one unit of the last printed digit may separate.
@@ -131,14 +131,14 @@ def differences(name: str, old: TextRows, new: TextRows) -> Iterator[Difference]
     [Difference(file='t.csv', row=1, key={'policy': 'a'}, column='loss', old='2', new='3')]
     """
     if old.columns != new.columns:
-        yield Difference(name, 0, {}, "columns", ", ".join(old.columns), ", ".join(new.columns))
+        yield Disagreement(name, 0, {}, "columns", ", ".join(old.columns), ", ".join(new.columns))
         return
     keys = key_columns(new)
     # A row that agrees with the one at its place needs no key, whose own last digit may be another one.
     moved = {
         place for place, row in enumerate(new.rows) if place >= len(old.rows) or not _same_row(old.rows[place], row)
     }
-    waiting: dict[Row, list[Row]] = {}
+    waiting: dict[CsvRow, list[CsvRow]] = {}
     for place in sorted(moved):
         waiting.setdefault(tuple(new.rows[place][key] for key in keys), []).append(new.rows[place])
     for place, row in enumerate(old.rows):
@@ -147,14 +147,14 @@ def differences(name: str, old: TextRows, new: TextRows) -> Iterator[Difference]
         key = tuple(row[column] for column in keys)
         named = dict(zip((old.columns[column] for column in keys), key, strict=True))
         if not waiting.get(key):
-            yield Difference(name, place + 1, named, "row", THERE, MISSING)
+            yield Disagreement(name, place + 1, named, "row", THERE, MISSING)
             continue
         for column, was, now in zip(old.columns, row, waiting[key].pop(0), strict=True):
             if not _same_cell(was, now):
-                yield Difference(name, place + 1, named, column, was, now)
+                yield Disagreement(name, place + 1, named, column, was, now)
     for key, rows in waiting.items():
         named = dict(zip((new.columns[column] for column in keys), key, strict=True))
-        yield from (Difference(name, 0, named, "row", MISSING, THERE) for _ in rows)
+        yield from (Disagreement(name, 0, named, "row", MISSING, THERE) for _ in rows)
 
 
 def key_columns(table: TextRows) -> list[int]:
@@ -175,7 +175,7 @@ def key_columns(table: TextRows) -> list[int]:
     return keys
 
 
-def _same_row(one: Row, other: Row) -> bool:
+def _same_row(one: CsvRow, other: CsvRow) -> bool:
     return one == other or all(map(_same_cell, one, other))
 
 
@@ -197,7 +197,7 @@ def _number(text: str) -> float | None:
         return None
 
 
-def statements(file: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> list[Difference]:
+def statements(file: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> list[Disagreement]:
     """Where two manifests differ; numbers agree as those of tables do.
 
     Examples
@@ -205,7 +205,7 @@ def statements(file: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> lis
     >>> statements("m.json", {"study": {"name": "ward"}, "epsilon": 2.0}, {"study": {"name": "ward"}, "epsilon": 1.0})
     [Difference(file='m.json', row=0, key={}, column='epsilon', old='2.0', new='1.0')]
     """
-    return [Difference(file, 0, {}, *found) for found in _unequal("", old, new)]
+    return [Disagreement(file, 0, {}, *found) for found in _unequal("", old, new)]
 
 
 def _unequal(key: str, old: Any, new: Any) -> Iterator[tuple[str, str, str]]:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from envs.toml_reader import one_line
-from policysim.output.differences import Difference
+from policysim.output.differences import Disagreement
 from policysim.output.reproduction import Ask, Reproduction, reproduce, short
 from policysim.question import EXIT_CHECK
 from policysim.question.answer import Answer
@@ -70,7 +70,7 @@ def reproduction_screen(found: Reproduction) -> list[str]:
     return lines
 
 
-def difference_words(difference: Difference) -> str:
+def difference_words(difference: Disagreement) -> str:
     """One difference in one line."""
     key = ", ".join(f"{column} {text}" for column, text in difference.key.items())
     row = f", row {difference.row}" if difference.row else ""

@@ -15,11 +15,11 @@ from policysim.output.differences import (
     MISSING,
     MOST_BYTES,
     THERE,
-    Difference,
+    Disagreement,
     TextRows,
-    as_written,
+    csv_rows,
+    csv_text,
     differences,
-    read_table,
     read_text,
     statements,
 )
@@ -56,8 +56,8 @@ class Reproduction:
 
     manifest: Manifest
     n_numbers: dict[str, int]
-    differences: tuple[Difference, ...]
-    remarks: tuple[Difference, ...]
+    differences: tuple[Disagreement, ...]
+    remarks: tuple[Disagreement, ...]
     same: tuple[str, ...]
 
 
@@ -85,7 +85,7 @@ def reproduce(path: Path, ask: Ask, progress: Progress = SILENT) -> Reproduction
     """
     manifest = read_manifest(path)
     # Before anything is computed: a table that is missing makes all of it useless.
-    old = {name: read_table(manifest.place(name)) for name in manifest.tables}
+    old = {name: csv_rows(manifest.place(name)) for name in manifest.tables}
     return _compare(manifest, old, made_again(manifest, ask, progress))
 
 
@@ -151,13 +151,13 @@ def short(text: str) -> str:
 def _compare(manifest: Manifest, old: Mapping[str, TextRows], files: Mapping[str, bytes]) -> Reproduction:
     document = json.loads(files[MANIFEST])
     results = document.pop("results")
-    found: list[Difference] = []
-    tables = {name: as_written(files[name].decode()) for name in results if name.endswith(".csv")}
+    found: list[Disagreement] = []
+    tables = {name: csv_text(files[name].decode()) for name in results if name.endswith(".csv")}
     for name in dict.fromkeys([*old, *tables]):
         if name in old and name in tables:
             found += differences(name, old[name], tables[name])
         else:
-            found.append(Difference(name, 0, {}, "file", *((MISSING, THERE) if name in tables else (THERE, MISSING))))
+            found.append(Disagreement(name, 0, {}, "file", *((MISSING, THERE) if name in tables else (THERE, MISSING))))
     # The digests of the results are compared file by file.
     said = {name: value for name, value in manifest.document.items() if name != "results"}
     stated = statements(manifest.path.name, said, document)
@@ -168,16 +168,16 @@ def _compare(manifest: Manifest, old: Mapping[str, TextRows], files: Mapping[str
         path = manifest.place(name)
         beside = file_digest(path) if path.is_file() else MISSING
         if beside == MISSING:
-            found.append(Difference(name, 0, {}, "file", MISSING, THERE))
+            found.append(Disagreement(name, 0, {}, "file", MISSING, THERE))
         elif beside != then:
-            changed = Difference(name, 0, {}, "changed after that run, SHA-256", then, beside)
+            changed = Disagreement(name, 0, {}, "changed after that run, SHA-256", then, beside)
             (remarks if name in old else found).append(changed)
         elif name not in old and results.get(name) == then:
             same.append(name)
         elif name not in old:
-            remarks.append(Difference(name, 0, {}, "SHA-256", then, results.get(name, MISSING)))
+            remarks.append(Disagreement(name, 0, {}, "SHA-256", then, results.get(name, MISSING)))
     remarks += [
-        Difference(name, 0, {}, "file", MISSING, THERE)
+        Disagreement(name, 0, {}, "file", MISSING, THERE)
         for name in results
         if name not in manifest.results and name not in tables
     ]

@@ -18,7 +18,7 @@ from policysim.question.screen_lines import line_width
 from policysim.study.cells import Cells, Label, Shown, environment
 from policysim.study.certainty import BETTER, VERDICTS, recommended, verdict, verdict_of
 from policysim.study.options_table import BENEFIT, BOUND, COPY, EACH, EXPONENTIAL, LOSS, PRIVATE, trace
-from policysim.study.six_lines import Listed, filled, six_lines, words_of
+from policysim.study.six_lines import TableWords, filled_words, six_lines, words_of
 
 TEMPLATES = Path(__file__).parent / "templates"
 WIDTH = 100
@@ -37,7 +37,7 @@ TRACED = (PRIVATE, EXPONENTIAL)
 def screen(tables: Mapping[str, pd.DataFrame], kind: str, *, full: bool = False) -> str:
     """What is printed, from the tables of an answer; with all tables behind the options, if it is full."""
     engine = environment(html=False, loader=FileSystemLoader(TEMPLATES))
-    engine.filters.update(lines=lines, grid=grid)
+    engine.filters.update(lines=lines, grid=aligned)
     found = slots(tables, kind)
     found["sections"] = sections(tables, kind, found) if full else []
     parts = [f"{kind}-screen.txt", *(["tables.txt"] if full else [])]
@@ -84,8 +84,8 @@ def slots(tables: Mapping[str, pd.DataFrame], kind: str, cell: Cells | None = No
     }
     found = _trial_slots(tables, found) if kind == "trial" else _options_slots(tables, found, kind)
     holds, words = VERDICTS[kind](tables), words_of(kind)
-    found["heading"] = filled(words.titles["heading"], found)
-    found["finding"] = filled(words.titles[f"recommend {recommended(holds)}"], found)
+    found["heading"] = filled_words(words.titles["heading"], found)
+    found["finding"] = filled_words(words.titles[f"recommend {recommended(holds)}"], found)
     return {**found, "findings": six_lines(kind, holds, found)}
 
 
@@ -94,22 +94,22 @@ def sections(tables: Mapping[str, pd.DataFrame], kind: str, found: Mapping[str, 
     return [_section(each, tables[each.name], found) for each in words_of(kind).tables if each.name in tables]
 
 
-def _section(words: Listed, table: pd.DataFrame, found: Mapping[str, Any]) -> SimpleNamespace:
+def _section(words: TableWords, table: pd.DataFrame, found: Mapping[str, Any]) -> SimpleNamespace:
     """A table behind the options: a row for each of its rows, and those columns that it has."""
-    options, title = set(table["option"]), filled(words.title, found)
+    options, title = set(table["option"]), filled_words(words.title, found)
     rows = table.drop_duplicates("row")[["row", "title", "epsilon"]]
     return SimpleNamespace(
         name=Label(words.name),
         title=title,
         subject=Label(title),
-        head=filled(words.head, found),
+        head=filled_words(words.head, found),
         columns=[
-            SimpleNamespace(key=key, title=filled(title, found))
+            SimpleNamespace(key=key, title=filled_words(title, found))
             for key, title in words.columns.items()
             if key in options
         ],
         rows=[SimpleNamespace(key=row, title=Label(title), epsilon=at) for row, title, at in rows.to_numpy().tolist()],
-        note=filled(words.note, found),
+        note=filled_words(words.note, found),
         shown=words.shown,
     )
 
@@ -151,16 +151,16 @@ def _options_slots(tables: Mapping[str, pd.DataFrame], common: dict[str, Any], k
     known = {"prevalence": "times" in names, "weight": "most a death may weigh" in set(facts)}
     told = verdict(tables)["private choice better"]
     unless = [name for name, there in known.items() if there and told]
-    doubts = [filled(titles[name], found) for name in unless]
+    doubts = [filled_words(titles[name], found) for name in unless]
     found |= {"doubt": doubts[:1], "doubts": doubts[1:]}
     for row in rows:
-        row.title = filled(titles[row.section], {**found, "row": row})
+        row.title = filled_words(titles[row.section], {**found, "row": row})
     by_key = {row.key: row for row in rows}
     found["traced"] = [by_key.pop(BENEFIT, by_key[LOSS])]
     if (tables["options"]["option"] == BOUND).any():
-        found["options"].append(SimpleNamespace(key=BOUND, title=filled(titles[BOUND], found)))
+        found["options"].append(SimpleNamespace(key=BOUND, title=filled_words(titles[BOUND], found)))
     found["rows"] = list(by_key.values())
-    said = {name: filled(titles[name], found) for name in ("stated", *WORDED) if name in titles}
+    said = {name: filled_words(titles[name], found) for name in ("stated", *WORDED) if name in titles}
     found["title"] = said
     found["worded"] = [SimpleNamespace(key=name, title=said[name]) for name in WORDED if name in said]
     widths = [
@@ -218,8 +218,8 @@ def _trial_slots(tables: Mapping[str, pd.DataFrame], common: dict[str, Any]) -> 
     found |= {clause: [fact for fact in [fact] if fact in facts] for clause, fact in clauses.items()}
     titles = words_of("trial").titles
     for name in ("of", "unit"):
-        found[name] = filled(titles[name], found)
-    found["title"] = {name: filled(titles[name], found) for name in ("arms", "policies", "interval")}
+        found[name] = filled_words(titles[name], found)
+    found["title"] = {name: filled_words(titles[name], found) for name in ("arms", "policies", "interval")}
     return found
 
 
@@ -312,7 +312,7 @@ def lines(text: str) -> str:
     return "\n".join([*found, ""])
 
 
-def grid(text: str) -> str:
+def aligned(text: str) -> str:
     """Lines of cells with tabs between them, in columns over the whole width: the first to the left, others right."""
     rows = [line.split("\t") for line in text.splitlines()]
     if not rows:

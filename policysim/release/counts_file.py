@@ -9,9 +9,9 @@ from pathlib import Path
 
 import numpy as np
 
-from policies.arrays import IntArray
+from policies.arrays import BoolArray, IntArray
 from policysim.files.bad_rows import BadRows, DataError
-from policysim.files.data_table import BoolArray, DataTable, as_written, read_table
+from policysim.files.data_table import DataTable, as_written, read_table
 from policysim.question.protocol import SILENT, Progress
 
 # Counts up to here are exact in floating point.

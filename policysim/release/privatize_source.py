@@ -15,7 +15,7 @@ from envs.toml_reader import unknown
 from policies.arrays import IntArray
 from policysim.files.bad_rows import BadRows, DataError, got, level_key
 from policysim.files.columns_file import ColumnsFile, check_ending, open_columns
-from policysim.files.many_files import parts_of, stamp
+from policysim.files.many_files import files_of, stamp
 from policysim.question.extras import optional
 from policysim.question.protocol import SILENT, Progress
 from policysim.release.ledger import REPLACE, Release, digests, ledger_path
@@ -111,7 +111,7 @@ def open_source(path: Path) -> Source:
         If there are none, one cannot be read, or its columns are not those of the first.
     """
     stamps, files = [], []
-    for part in parts_of(path) if path.is_dir() else (path,):
+    for part in files_of(path) if path.is_dir() else (path,):
         check_ending(part)  # told first, whether or not there is such a file
         stamps.append(stamp(part))
         files.append(open_columns(part, plain=True))

@@ -175,7 +175,7 @@ class GroupChoice:
         return ranks
 
 
-def choices(counts: Counts, terms: Terms) -> list[GroupChoice]:
+def choices_by_group(counts: Counts, terms: Terms) -> list[GroupChoice]:
     """The choice for each group; DataError for shares of nobody, or for nobody where their number is public."""
     total = sum(map(sum, counts.people.values()))
     found = []

@@ -56,7 +56,7 @@ def choice(divisor: float, **how: Any) -> Choice:
     return lambda counts: select(counts / (divisor or counts.sum()), **how).probabilities
 
 
-def neighbours(counts: IntArray, adjacency: str) -> list[IntArray]:
+def neighbouring_tables(counts: IntArray, adjacency: str) -> list[IntArray]:
     """The tables that one person makes of this one: by another value, or by coming or going."""
     one = np.eye(len(counts), dtype=np.intp)
     taken, values = np.flatnonzero(counts), range(len(counts))
@@ -68,7 +68,7 @@ def neighbours(counts: IntArray, adjacency: str) -> list[IntArray]:
 def loss_at(counts: IntArray, choice: Choice, adjacency: str) -> float:
     """max over the neighbours of one table, and over candidates, of |log p - log p'|."""
     here = np.log(choice(counts))
-    return max(float(np.abs(np.log(choice(other)) - here).max()) for other in neighbours(counts, adjacency))
+    return max(float(np.abs(np.log(choice(other)) - here).max()) for other in neighbouring_tables(counts, adjacency))
 
 
 def largest_loss(people: int, candidates: int, choice: Choice, adjacency: str) -> float:
@@ -102,7 +102,7 @@ class Larger(NamedTuple):
         return self.people - self.largest
 
 
-def possible(larger: Larger, candidates: int, gap: int) -> tuple[float, float] | None:
+def chance_range(larger: Larger, candidates: int, gap: int) -> tuple[float, float] | None:
     """The least and the largest probability of the right answer, over all tables; None if there is no such table.
 
     Of `candidates` in all (>= 3), whose runner-up has `gap` people fewer than the largest.
@@ -128,7 +128,7 @@ def agreeing_gaps(larger: Larger, candidates: int) -> tuple[int, int] | None:
     They do within the exact 95 % interval of the share that was drawn (Clopper & Pearson 1934).
     """
     interval = binomtest(larger.right, larger.runs).proportion_ci(CONFIDENCE)
-    ranges = {gap: possible(larger, candidates, gap) for gap in range(larger.largest)}
+    ranges = {gap: chance_range(larger, candidates, gap) for gap in range(larger.largest)}
     gaps = [
         gap for gap, range_ in ranges.items() if range_ and range_[1] >= interval.low and range_[0] <= interval.high
     ]

@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 from scipy.optimize import brentq, minimize_scalar
 
-from envs.toml_reader import Table
+from envs.toml_reader import TomlTable
 from policies.arrays import FloatArray
 from policies.local import METHODS, KAry, TwoCoin, error_bands, expected_errors
 from policies.local.estimation import estimate, shares_of, variances
@@ -36,7 +36,7 @@ ITS_METHOD = "clipped"
 RUNS, FIGURE_RUNS = 100_000, 20_000
 
 
-class Selection(Document):
+class Candidates(Document):
     """Candidates whose scores are counts / divisor (proportions if 0), with the sensitivity that is declared there."""
 
     sensitivity: float
@@ -74,12 +74,12 @@ class Selection(Document):
         return {name: binomial_run(int(seen), (quote.runs, chosen[name])) for name, seen in quote.printed.items()}
 
 
-class CommonDisease(Selection):
+class CommonDisease(Candidates):
     """The most common disease, and a larger table of which the source tells little."""
 
     larger: Any
 
-    def check(self, table: Table) -> None:
+    def check(self, table: TomlTable) -> None:
         """The larger table holds others, and was not always or never right; that it was right is a claim."""
         self.larger = larger = Larger(**self.larger)
         if larger.others <= 0:
@@ -121,7 +121,7 @@ class CommonDisease(Selection):
         }
 
 
-class MaritalStatus(Selection):
+class MaritalStatus(Candidates):
     """Scores that are a thousandth of a count, with a sensitivity that is declared as 1."""
 
     epsilon: float
@@ -170,7 +170,7 @@ class Outcome(NamedTuple):
         return rounded(self.rare[0] - self.rare[1], sign=True)
 
 
-class SockGroups(Selection):
+class SockGroups(Candidates):
     """The smaller group and the larger one; of two candidates, the rare one first. Scores are proportions."""
 
     divisor = 0
@@ -180,7 +180,7 @@ class SockGroups(Selection):
         """Each group has a share of ε; all else is of candidates."""
         return list(self.groups if kind == "shares" else pd.DataFrame(self.groups).index)
 
-    def check(self, table: Table) -> None:
+    def check(self, table: TomlTable) -> None:
         """Two groups of the same two candidates, put in order."""
         everybody = pd.DataFrame(self.groups)
         if len(self.groups) != 2:
@@ -279,7 +279,7 @@ class AdultAgeSex(Document):
 
     coins: Any
 
-    def check(self, table: Table) -> None:
+    def check(self, table: TomlTable) -> None:
         """Reports are one a person; coins tell the truth more often than not."""
         for place, quote in enumerate(self.quotes["reports"]):
             if sum(map(int, quote.printed.values())) != self.people:

@@ -18,10 +18,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from envs.toml_reader import Table
+from envs.toml_reader import TomlTable
 from policies.arrays import IntArray
-from policysim.figures.card import Curves, Panel
-from policysim.figures.described import EPSILON, Described, Lines, grid
+from policysim.figures.card import CardPanel, Curves
+from policysim.figures.described import EPSILON, Described, Lines, log_grid
 from policysim.question.answer import Headline
 from policysim.sources.chances import SingleRun
 from policysim.sources.printed import Quote, as_printed, read_claims, read_constants, read_quotes, rounds_to
@@ -46,7 +46,7 @@ CUT = "Its last digit is cut off, not rounded."
 
 
 @dataclass(frozen=True)
-class Row:
+class SourceRow:
     """One figure of the source, or one claim, beside ours."""
 
     figure: str  # in words
@@ -62,12 +62,12 @@ class Row:
     chance: float | None = None
 
     @classmethod
-    def of(cls, figure: str, where: str, source: str, ours: float | SingleRun) -> Row:
+    def of(cls, figure: str, where: str, source: str, ours: float | SingleRun) -> SourceRow:
         """A number beside ours, or beside what to expect of a single run."""
         if isinstance(ours, SingleRun):
             mean, (low, high) = ours.expected, ours.band
             agreement = INSIDE if low <= float(source.replace(",", "")) <= high else OUTSIDE
-            return cls(figure, where, source, mean, number(mean), agreement, "", "", low, high, ours.chance)
+            return cls(figure, where, source, mean, people(mean), agreement, "", "", low, high, ours.chance)
         digits, more = as_printed(ours, source), f"{ours:.8f}".rstrip("0").rstrip(".")
         if rounds_to(ours, source):
             return cls(figure, where, source, ours, digits, AGREES)
@@ -78,7 +78,7 @@ class Row:
     @classmethod
     def claim(
         cls, about: str, where: str, says: str, right: str, *, holds: bool | None, why: str = "", drawing: str = ""
-    ) -> Row:
+    ) -> SourceRow:
         """Words beside what is right; `holds` is whether they say that, None if it is not known, but possible."""
         agreement = PLAUSIBLE if holds is None else AGREES if holds else WRONG
         return cls(about, where, says, right, right, agreement, why, drawing)
@@ -89,7 +89,7 @@ class Row:
         return f"{UNEXPECTED.get(self.agreement, '✓')} {self.agreement}"
 
 
-def number(value: float) -> str:
+def people(value: float) -> str:
     """A count or an error in people: whole if large, one decimal below 100."""
     return f"{value:,.0f}" if abs(value) >= 100 or value == round(value) else f"{value:.1f}"
 
@@ -115,16 +115,16 @@ class SourceFindings:
     """All that was found of a source."""
 
     lead: tuple[str, ...]  # the answer in plain words, with numbers
-    rows: tuple[Row, ...]  # every figure of the source beside ours
+    rows: tuple[SourceRow, ...]  # every figure of the source beside ours
     sections: tuple[Section, ...]  # what else is to be shown
     headline: Headline  # the finding as a title, with one number
-    card: Panel  # the figure that goes with it where many reports are shown
+    card: CardPanel  # the figure that goes with it where many reports are shown
     assumptions: tuple[str, ...]  # what is public or taken for granted, and how numbers were computed
     # Reports beside this one, of the same patients, and why they say something else.
     related: Mapping[str, str] = field(default_factory=dict)
 
     @property
-    def wrong_first(self) -> list[Row]:
+    def wrong_first(self) -> list[SourceRow]:
         """All rows, those first that are not as expected."""
         return sorted(self.rows, key=lambda row: row.agreement not in UNEXPECTED)
 
@@ -144,7 +144,7 @@ class SourceFindings:
 
     @property
     def table(self) -> pd.DataFrame:
-        """Every figure beside ours: the fields of a `Row` that are no words of the page."""
+        """Every figure beside ours: the fields of a `SourceRow` that are no words of the page."""
         names = ["figure", "where", "source", "ours", "low", "high", "chance", "agreement", "why"]
         return pd.DataFrame(self.rows)[names]
 
@@ -180,7 +180,7 @@ class Document(Subject, ABC):
     counts: pd.Series
     groups: Mapping[str, pd.Series] = MappingProxyType({})  # the tables of counts, where there are several
 
-    def __init__(self, table: Table, name: str, analysis: str) -> None:
+    def __init__(self, table: TomlTable, name: str, analysis: str) -> None:
         """Read the file; mistakes are noted in the table, and raised."""
         title, source, seed = table.text("title", name), table.text("source"), table.integer("seed", 0)
         super().__init__(name, table.mistakes.text, title, source, analysis, seed)
@@ -197,7 +197,7 @@ class Document(Subject, ABC):
         self.check(table)
         table.mistakes.raise_if_any()
 
-    def check(self, table: Table) -> None:
+    def check(self, table: TomlTable) -> None:
         """Note what is wrong with constants that are right each for itself."""
 
     @abstractmethod
@@ -239,7 +239,7 @@ class Document(Subject, ABC):
                 ours, words = self.ours(kind, quote), self.texts["figures"][kind]["what"]
                 for name, text in quote.printed.items():
                     facts = {**quote._asdict(), "name": name, "epsilon": f"{quote.epsilon:g}"}
-                    rows.append(Row.of(words.format(**facts), quote.where, text, ours[name]))
+                    rows.append(SourceRow.of(words.format(**facts), quote.where, text, ours[name]))
         inside = [row.agreement == INSIDE for row in rows if row.low is not None]
         facts = {
             **vars(self),
@@ -250,11 +250,11 @@ class Document(Subject, ABC):
             "inside": sum(inside),
             "axis": EPSILON,
         }
-        words = filled({part: text for part, text in self.texts.items() if part != "figures"}, facts)
+        words = filled_texts({part: text for part, text in self.texts.items() if part != "figures"}, facts)
         for about, says, where in self.claims:
-            subject = filled(about, facts)
+            subject = filled_texts(about, facts)
             claim = {"holds": facts["holds"].get(about), **words["claims"][subject]}
-            rows.append(Row.claim(subject, where, says, **claim))
+            rows.append(SourceRow.claim(subject, where, says, **claim))
         sections = tuple(
             Section(part["title"], drawing=drawn(part["drawing"], facts)) if "drawing" in part else Section(**part)
             for part in words["sections"]
@@ -264,7 +264,7 @@ class Document(Subject, ABC):
             rows=tuple(rows),
             sections=sections,
             headline=Headline(**words["headline"]),
-            card=card_of(sections, **words["card"]),
+            card=source_card(sections, **words["card"]),
             assumptions=words["assumptions"],
         )
         if self.text == (FOLDER / f"{self.analysis}.toml").read_text(encoding="utf-8"):
@@ -272,12 +272,12 @@ class Document(Subject, ABC):
         return replace(found, lead=(found.summary,), headline=Headline(found.summary.rstrip(".")))
 
 
-def filled(words: Any, facts: Mapping[str, Any]) -> Any:
+def filled_texts(words: Any, facts: Mapping[str, Any]) -> Any:
     """The texts in tables and lists, and the names in tables, with facts; numbers and truth values as they are."""
     if isinstance(words, dict):
-        return {filled(key, facts): filled(value, facts) for key, value in words.items()}
+        return {filled_texts(key, facts): filled_texts(value, facts) for key, value in words.items()}
     if isinstance(words, list):
-        return tuple(filled(each, facts) for each in words)
+        return tuple(filled_texts(each, facts) for each in words)
     return words.format(**facts) if isinstance(words, str) else words
 
 
@@ -287,7 +287,7 @@ def drawn(words: Mapping[str, Any], facts: Mapping[str, Any]) -> Described:
     A function gives a value, or rows with columns of their own; `of` is of all lines, or of one.
     """
     rows, x = [], words.get("x", "epsilon")
-    places = grid(*words["xs"]) if x == "epsilon" else [int(at) for at in np.geomspace(*words["xs"]).round()]
+    places = log_grid(*words["xs"]) if x == "epsilon" else [int(at) for at in np.geomspace(*words["xs"]).round()]
     for line, more in words["lines"].items():
         function = facts[more.pop("of", words["of"])]
         for at in dict.fromkeys(places):
@@ -299,7 +299,7 @@ def drawn(words: Mapping[str, Any], facts: Mapping[str, Any]) -> Described:
     return Described(words["name"], words["description"], pd.DataFrame(rows), panels)
 
 
-def card_of(sections: Iterable[Section], of: str, lines: Mapping[str, str], **words: Any) -> Curves:
+def source_card(sections: Iterable[Section], of: str, lines: Mapping[str, str], **words: Any) -> Curves:
     """Some lines of one of the drawings, under other names; of the rows that are the `only` ones, if not of all."""
     (table,) = (part.drawing.table for part in sections if part.drawing and part.drawing.name == of)
     for column, wanted in words.pop("only", {}).items():

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from envs.toml_reader import Table, shown, unknown
+from envs.toml_reader import TomlTable, shown, unknown
 
 
 class Quote(NamedTuple):
@@ -50,7 +50,7 @@ def rounds_to(value: float, printed: str, rounding: str = ROUND_HALF_EVEN) -> bo
     return number is not None and printed_number(as_printed(value, printed, rounding)) == number
 
 
-def read_constants(table: Table, declared: Mapping[str, Any]) -> dict[str, Any]:
+def read_constants(table: TomlTable, declared: Mapping[str, Any]) -> dict[str, Any]:
     """The constants of a study file, by name, as the words of its document declare them; mistakes are noted.
 
     A declaration is "text", "counts", "groups" (counts by name), the limits of a number ("low", "high"), the least of a
@@ -61,9 +61,9 @@ def read_constants(table: Table, declared: Mapping[str, Any]) -> dict[str, Any]:
         if what == "text":
             found[name] = table.text(name)
         elif what == "counts":
-            found[name] = read_counts(table, name)
+            found[name] = printed_counts(table, name)
         elif what == "groups":
-            found[name] = {group: read_counts(table.table(name), group) for group in table.table(name).values}
+            found[name] = {group: printed_counts(table.table(name), group) for group in table.table(name).values}
         elif "least" in what:
             found[name] = table.integer(name, low=what["least"])
         elif "low" in what:
@@ -79,7 +79,7 @@ def read_constants(table: Table, declared: Mapping[str, Any]) -> dict[str, Any]:
 MOST_EXACT = 2**53
 
 
-def read_counts(table: Table, name: str) -> pd.Series:
+def printed_counts(table: TomlTable, name: str) -> pd.Series:
     """A table of whole numbers, at least two of them and not all 0: how many people have each value."""
     noted, inner = len(table.mistakes.found), table.table(name)
     counts = {key: inner.integer(key, 0, high=MOST_EXACT) for key in inner.values}
@@ -91,7 +91,7 @@ def read_counts(table: Table, name: str) -> pd.Series:
 
 
 def read_quotes(
-    table: Table, kind: str, names: Sequence[str], groups: Sequence[str], declared: Mapping[str, Any]
+    table: TomlTable, kind: str, names: Sequence[str], groups: Sequence[str], declared: Mapping[str, Any]
 ) -> list[Quote]:
     """The tables [[kind]]: `where`, `printed` by names, and the constants of a `Quote` that are declared."""
     quotes, constants = [], {"where": "text", **declared.get("constants", {})}
@@ -109,7 +109,7 @@ def read_quotes(
     return quotes
 
 
-def _read_printed(entry: Table, names: Sequence[str], *, whole: bool) -> dict[str, str]:
+def _read_printed(entry: TomlTable, names: Sequence[str], *, whole: bool) -> dict[str, str]:
     if "printed" not in entry:
         entry.fail("printed is missing: it must be a table of figures")
     table = entry.table("printed")
@@ -127,7 +127,7 @@ def _read_printed(entry: Table, names: Sequence[str], *, whole: bool) -> dict[st
     return printed
 
 
-def read_claims(table: Table, known: Collection[str]) -> list[tuple[str, str, str]]:
+def read_claims(table: TomlTable, known: Collection[str]) -> list[tuple[str, str, str]]:
     """The tables [[claim]]: `about`, one of the known subjects, `says` and `where`."""
     claims = []
     for entry in table.tables("claim"):

@@ -16,7 +16,7 @@ from policysim.question.formats import in_digits
 from policysim.question.protocol import Progress, StudyQuestion
 from policysim.question.screen_lines import wrap
 from policysim.sources.documents import DOCUMENTS
-from policysim.sources.engine import UNEXPECTED, Document, SourceFindings, Subject, number
+from policysim.sources.engine import UNEXPECTED, Document, SourceFindings, Subject, people
 from policysim.study.study_reader import STUDY, name_of_study
 
 
@@ -82,7 +82,7 @@ def answer_about_source(study: Subject, findings: SourceFindings, script: str = 
         "findings": findings,
         "made_by": script or f"Study {study.name}",
         "random": any(row.low is not None for row in findings.rows),
-        "number": number,
+        "number": people,
     }
     figures = [(section.title, section.drawing) for section in findings.sections if section.drawing]
     drawings = [

@@ -19,16 +19,16 @@ from envs.records import BINARY, Feature, RecordSpace
 from envs.toml_reader import FINITE, unknown
 from envs.utility import Utility
 from policies.adjacency import Adjacency, AnyRecord, Sensitive
-from policies.arrays import FloatArray, IntArray
+from policies.arrays import BoolArray, FloatArray, IntArray
 from policies.problem import DecisionProblem
 from policysim.files.bad_rows import BadRows, DataError
-from policysim.files.data_table import BoolArray, DataTable, as_written, missing, numbers, read_table
+from policysim.files.data_table import DataTable, as_written, missing, numbers, read_table
 
 ALLOWED, DRAW = "allowed", "draw"
 FLAG = tuple(map(str, BINARY))
 
 
-class Columns(NamedTuple):
+class CohortColumns(NamedTuple):
     """What the columns of a cohort are called."""
 
     features: Sequence[str]
@@ -160,7 +160,7 @@ class Cohort:
 
 
 def read_cohort(
-    data: Path | pd.DataFrame, columns: Columns, *, hidden: Sequence[str], redraws: Path | None = None
+    data: Path | pd.DataFrame, columns: CohortColumns, *, hidden: Sequence[str], redraws: Path | None = None
 ) -> Cohort:
     """Read a table of kinds of patients and treatments, and of what else its numbers could be.
 
@@ -259,7 +259,7 @@ def problem_from_frame(
     if sensitive and adjacency is not None:
         raise ValueError("give sensitive or adjacency, not both.")
     hidden = [features[axis] for axis in adjacency.axes] if isinstance(adjacency, Sensitive) else sensitive or features
-    cohort = read_cohort(frame, Columns(features, treatment, patients, list(weights)), hidden=hidden)
+    cohort = read_cohort(frame, CohortColumns(features, treatment, patients, list(weights)), hidden=hidden)
     for name in costs or {}:
         if name not in cohort.actions:
             raise ValueError(unknown("treatment", name, cohort.actions))
@@ -273,7 +273,7 @@ def _feature(name: str, levels: Sequence[str]) -> Feature:
     return Feature(name, flag=True) if sorted(levels) == list(FLAG) else Feature(name, tuple(levels))
 
 
-def _require_columns(table: DataTable, columns: Columns, *more: str) -> None:
+def _require_columns(table: DataTable, columns: CohortColumns, *more: str) -> None:
     for name in (*columns.features, columns.treatment, columns.patients, *columns.outcomes, *more):
         if refusal := table.unknown_column(name):
             raise DataError(refusal)
@@ -297,7 +297,7 @@ def _allowed(table: DataTable, rows: IntArray) -> BoolArray | None:
 
 
 def _tabulated(
-    table: DataTable, columns: Columns, space: RecordSpace, actions: Sequence[str], like: BoolArray | None = None
+    table: DataTable, columns: CohortColumns, space: RecordSpace, actions: Sequence[str], like: BoolArray | None = None
 ) -> Draws:
     """The rows of a table by draw, record and action.
 

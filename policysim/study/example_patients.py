@@ -215,7 +215,7 @@ def _bounds(level: str) -> tuple[float, float]:
 N_QUANTILES = 50
 
 
-def patient_losses(problem: DecisionProblem, policies: Sequence[str | Policy], epsilon: float) -> pd.DataFrame:
+def loss_quantiles(problem: DecisionProblem, policies: Sequence[str | Policy], epsilon: float) -> pd.DataFrame:
     """Quantiles of the patients' losses L(x) = sum_a p(a|x) (max_b u(x, b) - u(x, a)) under the prior, exactly.
 
     They say how the loss varies between patients: there is no sampling error in them.

@@ -246,7 +246,7 @@ def options(
         style = f"counted {count} {apart(rates[stated], count)}"
         rows.append(_Row(name, labels.outcomes.get(name, name.replace("_", " ")), "count", style, rates))
     loss = given["loss"].to_numpy(dtype=np.float64)
-    rows.append(_Row(LOSS, "units of utility lost", "loss", f"places {places_of(loss[stated])}", loss))
+    rows.append(_Row(LOSS, "units of utility lost", "loss", f"places {decimals_of(loss[stated])}", loss))
     better = _better_in(columns, certainty, best_for_all)
     if np.isfinite(better).any():
         rows.append(_Row(BETTER_IN, "better than one for all", "better", "plain", better))
@@ -289,7 +289,7 @@ def _counted(moves: Mapping[str, float], weights: Mapping[str, float] | None) ->
     return [*([DEATHS] if DEATHS in moves else []), *better, *worse]
 
 
-def places_of(losses: FloatArray) -> int:
+def decimals_of(losses: FloatArray) -> int:
     """The decimals at which the least loss has two digits, or more to tell losses apart; the largest at most four.
 
     Examples

@@ -20,7 +20,7 @@ MOST, WORDINGS = 12, 2
 TEXT, HTML = environment(html=False), environment(html=True)
 
 
-class Finding(NamedTuple):
+class Wording(NamedTuple):
     """A wording of a line, the name of `verdict` under which it holds, and whether only at the stated epsilon."""
 
     line: str
@@ -38,7 +38,7 @@ class Sketch(NamedTuple):
     file: str
 
 
-class Listed(NamedTuple):
+class TableWords(NamedTuple):
     """The words of a table behind the options: its heading, what its rows are, its columns by option, and a note."""
 
     name: str
@@ -50,13 +50,13 @@ class Listed(NamedTuple):
     shown: bool = False
 
 
-class Words(NamedTuple):
+class KindWords(NamedTuple):
     """What a kind of question says: findings, titles of rows by section, figures, tables, and a glossary."""
 
-    findings: tuple[Finding, ...]
+    findings: tuple[Wording, ...]
     titles: Mapping[str, str]
     figures: tuple[Sketch, ...] = ()
-    tables: tuple[Listed, ...] = ()
+    tables: tuple[TableWords, ...] = ()
     glossary: Mapping[str, str] = MappingProxyType({})
 
 
@@ -69,19 +69,19 @@ class Line(NamedTuple):
 
 
 @cache
-def words_of(kind: str) -> Words:
+def words_of(kind: str) -> KindWords:
     """The words of a kind of question; ValueError for a file that says more than it may."""
     return checked_words((FOLDER / f"{kind}.toml").read_text(encoding="utf-8"))
 
 
-def checked_words(text: str) -> Words:
+def checked_words(text: str) -> KindWords:
     """The words of a file; ValueError for too many findings, and for a digit or a decision in one."""
     said = tomllib.loads(text)
-    found = Words(
-        tuple(Finding(**each) for each in said["finding"]),
+    found = KindWords(
+        tuple(Wording(**each) for each in said["finding"]),
         said["titles"],
         tuple(Sketch(**each) for each in said.get("figure", ())),
-        tuple(Listed(**each) for each in said.get("table", ())),
+        tuple(TableWords(**each) for each in said.get("table", ())),
         said.get("glossary", {}),
     )
     if len(found.findings) > MOST or max(Counter(each.line for each in found.findings).values()) > WORDINGS:
@@ -97,7 +97,7 @@ def checked_words(text: str) -> Words:
     return found
 
 
-def filled(text: str, slots: Mapping[str, Any]) -> Shown:
+def filled_words(text: str, slots: Mapping[str, Any]) -> Shown:
     """Words with their cells and names, plain and as HTML."""
     return Shown(*(each.render(slots) for each in _parsed(text)))
 
@@ -120,7 +120,7 @@ def six_lines(kind: str, holds: Mapping[str, bool], slots: Mapping[str, Any]) ->
         What the texts print and loop over.
     """
     return [
-        Line(Label(each.line), filled(each.text, slots), (Label(each.line),) if each.stays else ())
+        Line(Label(each.line), filled_words(each.text, slots), (Label(each.line),) if each.stays else ())
         for each in words_of(kind).findings
         if holds[each.when]
     ]

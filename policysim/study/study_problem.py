@@ -198,16 +198,16 @@ def smoothed_prior(space: RecordSpace, records: IntArray, each: IntArray | None 
     independent features would give them. sqrt(n) pseudo-counts are the minimax choice for one cell (Steinhaus 1957, The
     problem of estimation; Fienberg & Holland 1973 for many). `each` says how many patients a record stands for.
     """
-    from policysim.logs.log_frame import counted  # noqa: PLC0415 - a scenario reads no tables
+    from policysim.logs.log_frame import patients_by_code  # noqa: PLC0415 - a scenario reads no tables
 
     n = len(records) if each is None else int(each.sum())
     codes = space.codes(records)
     expected = np.ones(())
     for axis, n_levels in enumerate(space.shape):
         # One more patient in each level: none is impossible.
-        counts = counted(codes[:, axis], each, n_levels) + 1.0
+        counts = patients_by_code(codes[:, axis], each, n_levels) + 1.0
         expected = np.multiply.outer(expected, counts / counts.sum())
-    mass = counted(records, each, space.size) + np.sqrt(n) * expected.ravel()
+    mass = patients_by_code(records, each, space.size) + np.sqrt(n) * expected.ravel()
     prior: FloatArray = mass / mass.sum()
     return prior
 

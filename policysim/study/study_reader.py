@@ -14,7 +14,7 @@ from typing import Any
 
 from envs.scenario import Scenario, StatedRedraws
 from envs.scenario_reader import load_scenario
-from envs.toml_reader import InputFileError, Table, declared, open_toml, text_of, unknown
+from envs.toml_reader import InputFileError, TomlTable, declared, open_toml, text_of, unknown
 from envs.utility import Utility, default_utility
 from policies.adjacency import Sensitive
 from policies.catalogue import CATALOGUE, DEFAULT_POLICIES, WITHOUT_DEATHS, unknown_policy
@@ -138,7 +138,7 @@ def _beside(log: Path) -> Path:
     return log.with_name(f"{log.name}.study.json")
 
 
-def _read(table: Table, path: Path, name: str) -> Study:
+def _read(table: TomlTable, path: Path, name: str) -> Study:
     if "analysis" in table:
         raise InputFileError(f"{name} is a study of a source document: only compare runs it", located=False)
     if "data" in table:
@@ -179,7 +179,7 @@ def _read(table: Table, path: Path, name: str) -> Study:
     )
 
 
-def _read_logged(table: Table, path: Path, name: str) -> Study:
+def _read_logged(table: TomlTable, path: Path, name: str) -> Study:
     if "scenario" in table:
         table.fail("a study has a scenario or a table data, not both", "scenario")
     _refuse_bounds(table)
@@ -192,11 +192,11 @@ def _read_logged(table: Table, path: Path, name: str) -> Study:
     return LoggedStudy(**shared, files={}, log=log)
 
 
-def _read_cohort(table: Table, path: Path, name: str) -> Study:
+def _read_cohort(table: TomlTable, path: Path, name: str) -> Study:
     """A table of one's own. What the study says of it is read before the table is, and what depends on it after."""
     # Only such a study needs these modules.
     from policysim.files.columns_file import open_columns  # noqa: PLC0415
-    from policysim.study.cohort_table import ALLOWED, DRAW, Columns, read_cohort  # noqa: PLC0415
+    from policysim.study.cohort_table import ALLOWED, DRAW, CohortColumns, read_cohort  # noqa: PLC0415
 
     if "scenario" in table:
         table.fail("a study has a scenario or a table cohort, not both", "scenario")
@@ -216,7 +216,7 @@ def _read_cohort(table: Table, path: Path, name: str) -> Study:
         utility.fail("must say which columns are outcomes, and what one costs, such as { deaths = 100 }", "weights")
     table.mistakes.raise_if_any()
     hidden = shared["sensitive"] if shared["adjacency"] == Sensitive.name else features
-    columns = Columns(features, treatment, patients, list(weights))
+    columns = CohortColumns(features, treatment, patients, list(weights))
     cohort = read_cohort(files[0], columns, hidden=hidden, redraws=next(iter(files[1:]), None))
     table.names["actions"] = cohort.actions
     at_most, capacity = _read_bounds(table, cohort.outcomes, cohort.actions)
@@ -236,7 +236,7 @@ def _read_cohort(table: Table, path: Path, name: str) -> Study:
     )
 
 
-def _read_shared(table: Table, name: str, features: list[str] | None, defaults: Sequence[str]) -> dict[str, Any]:
+def _read_shared(table: TomlTable, name: str, features: list[str] | None, defaults: Sequence[str]) -> dict[str, Any]:
     """What every study has; `features` are those of its records, or None where they could not be read.
 
     `defaults` are the policies where none are named.
@@ -279,7 +279,7 @@ def _read_shared(table: Table, name: str, features: list[str] | None, defaults: 
     }
 
 
-def _read_related(table: Table) -> dict[str, str]:
+def _read_related(table: TomlTable) -> dict[str, str]:
     """Names of folders beside a report's own, and a text for each."""
     for name in table.values:
         if not re.fullmatch(r"\w[\w-]*", name):
@@ -292,7 +292,7 @@ def name_of_study(path: Path) -> str:
     return path.parent.resolve().name if path.name == STUDY else path.stem
 
 
-def _read_scenario(table: Table, source: str) -> Scenario | None:
+def _read_scenario(table: TomlTable, source: str) -> Scenario | None:
     """From the built-in name, or the path of its file."""
     if not source:
         if "scenario" in table:
@@ -305,7 +305,7 @@ def _read_scenario(table: Table, source: str) -> Scenario | None:
         return None
 
 
-def _kept_files(table: Table, path: Path, redraws: StatedRedraws | None) -> dict[str, bytes]:
+def _kept_files(table: TomlTable, path: Path, redraws: StatedRedraws | None) -> dict[str, bytes]:
     """The study, its scenario and that one's redraws, under the names that they have, if these are below the study."""
     name = table["scenario"]
     study = {STUDY: table.mistakes.text.encode()}
@@ -322,7 +322,7 @@ def _kept_files(table: Table, path: Path, redraws: StatedRedraws | None) -> dict
     return {**study, **{path.relative_to(folder).as_posix(): content for path, content in kept.items()}}
 
 
-def _read_adjacency(privacy: Table, features: list[str] | None) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
+def _read_adjacency(privacy: TomlTable, features: list[str] | None) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
     """The adjacency, its hidden features, and those that are declared public in place of them."""
     adjacency, sensitive, public = privacy["adjacency"], privacy["sensitive"], privacy["public"]
     if "public" not in privacy:
@@ -347,7 +347,7 @@ def _read_adjacency(privacy: Table, features: list[str] | None) -> tuple[str, tu
 
 
 def _read_bounds(
-    table: Table, outcomes: Sequence[str], actions: Sequence[str]
+    table: TomlTable, outcomes: Sequence[str], actions: Sequence[str]
 ) -> tuple[dict[str, float | str], dict[str, float]]:
     """What the policy within bounds keeps: the most of an outcome, and the largest share of an action.
 
@@ -372,14 +372,14 @@ def _read_bounds(
     return at_most, capacity
 
 
-def _refuse_bounds(table: Table) -> None:
+def _refuse_bounds(table: TomlTable) -> None:
     """Of a log, no expectations are known that could be kept within bounds."""
     for place, key in ((table["compare"], "at_most"), (table, "capacity")):
         if key in place:
             place.fail("only goes with a scenario: of a log only estimates are known, which keep no bound", key)
 
 
-def _read_utility(table: Table, scenario: Scenario | None) -> Utility:
+def _read_utility(table: TomlTable, scenario: Scenario | None) -> Utility:
     """The scenario's utility with the study's own weights and costs in place of those they name."""
     if scenario is None:
         return Utility({}, {})

@@ -245,12 +245,12 @@ class Evaluation(Protocol):
 
 AnyEvaluation = TypeVar("AnyEvaluation", bound=Evaluation)
 # What a column holds of one evaluation: a value for all its groups, or one for each.
-Cells: TypeAlias = float | str | Sequence[float] | FloatArray
+ColumnValue: TypeAlias = float | str | Sequence[float] | FloatArray
 
 
 # How each column is computed, in their order. A name that ends in "_" is the beginning of several: the mapping that is
 # found has the ends of their names ("a1"); so it may for any other ("_low").
-Columns: TypeAlias = dict[str, Callable[[AnyEvaluation], Cells | Mapping[str, Cells]]]
+Columns: TypeAlias = dict[str, Callable[[AnyEvaluation], ColumnValue | Mapping[str, ColumnValue]]]
 
 
 def tabulate(evaluations: Iterable[AnyEvaluation], columns: Columns[AnyEvaluation]) -> pd.DataFrame:

@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pandas as pd
 
-from policies.arrays import FloatArray, IntArray
-from policies.mask import BoolArray, mask_classes
+from policies.arrays import BoolArray, FloatArray, IntArray
+from policies.mask import mask_classes
 from policysim.logs.load_log import Log
 from policysim.logs.log_frame import LoggedData, averaged, summed
 from policysim.logs.log_source import EXCLUDE, LogSource, default_range

@@ -20,17 +20,18 @@ from envs.records import RecordSpace
 from policies.arrays import FloatArray, IntArray
 from policysim.files.bad_rows import DataError
 from policysim.files.data_table import PANDAS_INDEX, DataTable
-from policysim.files.many_files import parts_of
+from policysim.files.many_files import files_of
 from policysim.files.workers import Workers
 from policysim.logs.censoring import censoring_words
 from policysim.logs.counted_log import Counting, count_parts, open_log
-from policysim.logs.load_log import Columns
+from policysim.logs.load_log import LogColumns
 from policysim.logs.log_frame import (
     ACTION,
     COLUMNS,
     PROPENSITY,
     REWARD,
     LoggedData,
+    as_list,
     check_seed,
     covariate_frame,
     covariate_matrix,
@@ -39,7 +40,6 @@ from policysim.logs.log_frame import (
     read_log_frame,
     require_frame,
     row_probabilities,
-    several,
     summed,
 )
 from policysim.logs.log_source import EQUAL, ESTIMATE, REFUSE, Binning, outcome_words
@@ -188,7 +188,7 @@ def policy_columns(
     said = ", ".join(repr(str(name)) for name in probabilities.columns)
     if len(by_name) < probabilities.shape[1]:
         raise ValueError(f"the columns of probabilities must be distinct actions, got {said}.")
-    columns = list(by_name) if actions is None else list(map(str, several(actions) or ()))
+    columns = list(by_name) if actions is None else list(map(str, as_list(actions) or ()))
     if sorted(columns) != sorted(by_name):
         wanted = ", ".join(map(repr, columns))
         raise ValueError(f"the columns of probabilities must be the actions {wanted}, got {said}.")
@@ -309,8 +309,10 @@ def count_log_file(path: Path, policy: OutsidePolicy, workers: Workers, progress
         As `Workers.map`.
     """
     features = {feature.name: Binning(feature.name, feature.levels) for feature in policy.features()}
-    columns = Columns(ACTION, tuple((name, name) for name in policy.actions), PROPENSITY, {REWARD: 1.0}, None, REFUSE)
-    records, found = count_parts(Counting(features, columns), parts_of(path), workers, progress)
+    columns = LogColumns(
+        ACTION, tuple((name, name) for name in policy.actions), PROPENSITY, {REWARD: 1.0}, None, REFUSE
+    )
+    records, found = count_parts(Counting(features, columns), files_of(path), workers, progress)
     space = RecordSpace(tuple(binning.feature for binning in features.values()))
     frame = space.decode(records)
     propensities = np.asarray(found.propensities)

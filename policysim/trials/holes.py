@@ -13,8 +13,7 @@ import numpy as np
 import pandas as pd
 from scipy.special import bdtr
 
-from policies.arrays import FloatArray, IntArray
-from policies.mask import BoolArray
+from policies.arrays import BoolArray, FloatArray, IntArray
 from policysim.logs.log_frame import MOST_LEVELS, LoggedData, is_real
 
 # The chance that a log without a hole is said to have one, at most; half of it for groups of one covariate, half for

@@ -16,8 +16,7 @@ import pandas as pd
 from envs.records import Feature, Lookup
 from envs.toml_reader import unknown
 from envs.treatment_response import contraindication_of, forbidden
-from policies.arrays import FloatArray, IntArray
-from policies.mask import BoolArray
+from policies.arrays import BoolArray, FloatArray, IntArray
 from policies.policy import Policy
 from policysim.files.bad_rows import MISSING, BadRows, DataError, level_key, level_of, sorted_keys
 from policysim.files.data_table import DataTable, coded, codes_among

@@ -117,7 +117,7 @@ def split_log(log: Log, study: LoggedStudy, progress: Progress = SILENT) -> Iter
         yield Split(dealt, folds, tuple(problems), scores, values)
 
 
-def share(part: FloatArray, whole: FloatArray, counts: IntArray | None = None) -> Moments:
+def ratio_of_means(part: FloatArray, whole: FloatArray, counts: IntArray | None = None) -> Moments:
     """mean(part) / mean(whole), with the delta method's error: of the mean of (part - ratio whole) / mean(whole)."""
     below = float(averaged(whole, counts)) if len(whole) else 0.0
     if below == 0:
@@ -180,11 +180,11 @@ class Measure:
         return {
             "value": moments(mine, each),
             "loss": moments(loss, each),
-            "normalized_loss": share(loss, whole, each),
+            "normalized_loss": ratio_of_means(loss, whole, each),
             GAIN_OVER_UNIFORM: moments(whole, each),
             "difference": moments(apart, each, unseen[0]),
             GAIN: moments(gain, each, unseen[1]),
-            "benefit_kept": share(apart, gain, each),
+            "benefit_kept": ratio_of_means(apart, gain, each),
         }
 
     def _one_more(self, apart: FloatArray, rows: IntArray) -> float:

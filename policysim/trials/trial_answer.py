@@ -76,7 +76,7 @@ def trial_tables(
     problem : DecisionProblem
         Fitted to the whole log.
     tables : mapping of str to DataFrame
-        From `policysim.trials.trial_question.tables_of`.
+        From `policysim.trials.trial_question.tables_behind`.
     comparison : DataFrame
         From `compare_log`, with the references and `Exponential` among its policies.
     warnings : sequence of str, optional

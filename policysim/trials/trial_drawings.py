@@ -17,12 +17,12 @@ from policysim.question.words import ALL
 from policysim.study.declared import LoggedStudy
 
 
-def drawings(study: LoggedStudy, tables: Mapping[str, pd.DataFrame], examples: pd.DataFrame) -> list[Drawing]:
+def drawings_of_trial(study: LoggedStudy, tables: Mapping[str, pd.DataFrame], examples: pd.DataFrame) -> list[Drawing]:
     """The figures that there are, from the tables of a comparison and the cells of example patients."""
     table = tables["comparison"]
     policies = table[~table["policy"].isin([Greedy.name, Uniform.name])]
     made = [gain(table, study.epsilon), groups(policies[policies["epsilon"] == study.epsilon])]
-    return [drawing for drawing in (*made, propensities(tables["propensities"]), choices(examples)) if drawing]
+    return [drawing for drawing in (*made, propensities(tables["propensities"]), example_choices(examples)) if drawing]
 
 
 def gain(table: pd.DataFrame, epsilon: float) -> Drawing | None:
@@ -77,7 +77,7 @@ def propensities(table: pd.DataFrame) -> Drawing | None:
     return Drawing(made.name, title, description, made.figure, table="propensities.csv")
 
 
-def choices(examples: pd.DataFrame) -> Drawing:
+def example_choices(examples: pd.DataFrame) -> Drawing:
     """What example patients get by the private choice; `examples` are its cells (`trial_answer`)."""
     names = {"row": "patient", "option": "action", "value": "probability"}
     mine = examples.rename(columns=names).assign(policy="private choice")

@@ -80,7 +80,7 @@ class TrialQuestion(StudyQuestion):
     def answer(self, progress: Progress) -> Answer:
         """Read, fit, evaluate on held-out patients, and draw."""
         # matplotlib is the slowest import of all.
-        from policysim.trials.trial_drawings import drawings  # noqa: PLC0415
+        from policysim.trials.trial_drawings import drawings_of_trial  # noqa: PLC0415
 
         counted = is_counted(self.study.log, self.workers)
         if counted:
@@ -95,14 +95,14 @@ class TrialQuestion(StudyQuestion):
         added = [Exponential.name] if Exponential.name not in names else []
         compared = compare_log(replace(study, policies=(*names, *added)), log, progress)
         doubts = log_caveats(log, study.log)
-        tables = tables_of(study, log, compared[compared["policy"].isin(names)], doubts)
+        tables = tables_behind(study, log, compared[compared["policy"].isin(names)], doubts)
         tables["comparison"] = written(tables["comparison"])
         warnings = [*doubts.errors, *doubts.others, *(f"left out: {reason}" for reason in left_out)]
         options = trial_tables(study, log, problem, tables, compared, warnings=warnings, told=not doubts.errors)
         tables["warnings"] = pd.DataFrame({"warning": warnings})
         return Answer(
             tables={name: table for name, table in tables.items() if not table.empty},
-            drawings=drawings(study, tables, options["examples"]),
+            drawings=drawings_of_trial(study, tables, options["examples"]),
             kind=self.kind,
             options=options,
             depends={
@@ -118,7 +118,9 @@ class TrialQuestion(StudyQuestion):
         )
 
 
-def tables_of(study: LoggedStudy, log: Log, comparison: pd.DataFrame, doubts: LogCaveats) -> dict[str, pd.DataFrame]:
+def tables_behind(
+    study: LoggedStudy, log: Log, comparison: pd.DataFrame, doubts: LogCaveats
+) -> dict[str, pd.DataFrame]:
     """All that a comparison on a log found, as tables.
 
     Parameters

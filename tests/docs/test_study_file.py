@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from envs.scenario_reader import load_scenario
-from envs.toml_reader import InputFileError, Key
+from envs.toml_reader import InputFileError, TomlKey
 from policies.catalogue import DEFAULT_POLICIES, WITHOUT_DEATHS
 from policysim.study.declared import PREVALENCE
 from policysim.study.study_reader import load_study
@@ -28,7 +28,7 @@ def test_the_page_is_made_of_what_the_readers_declare():
 
 
 def test_a_key_that_the_page_lacks_changes_it(monkeypatch):
-    planted = Key("planted", "text", "a key that was planted")
+    planted = TomlKey("planted", "text", "a key that was planted")
     monkeypatch.setitem(study_file.TABLES, "a study", ((planted,), ""))
     assert "| `planted` | required | a key that was planted |" in study_file.page_of(PAGE)
 

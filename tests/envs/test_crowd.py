@@ -9,7 +9,7 @@ import pytest
 from brute_force import CHAIN, SCENARIOS, ByHand, scenario
 
 import envs
-from envs.crowd import Cells, Crowd, Tally
+from envs.crowd import Crowd, CrowdCells, Tally
 from envs.crowd_days import CountedDays
 from envs.treatment_response import Course
 
@@ -198,23 +198,23 @@ def cell_of(cells):
 
 def test_a_table_that_tells_records_apart_keeps_them_apart(alike):
     space, one = alike.scenario.space, np.zeros((alike.scenario.space.size, 2))
-    assert len(Cells.of(space, [0], [], [one]).first) == 1
+    assert len(CrowdCells.of(space, [0], [], [one]).first) == 1
     one[5] += 1
-    assert len(Cells.of(space, [0], [], [one]).first) == space.size // 2
+    assert len(CrowdCells.of(space, [0], [], [one]).first) == space.size // 2
 
 
 def test_so_many_numbers_that_they_would_not_fit_into_an_integer_are_told_apart():
     rng, space = np.random.default_rng(14), envs.record_space({"flag": (0, 1), "one": range(7), "two": range(5)})
     grids = [rng.integers(2, size=(2, 7, 5)) + 0.5 * (rng.random((1, 7, 1)) < 0.5) for _ in range(60)]
     grids = [np.where(np.arange(5) == 3, grid[:, :, :1], grid) for grid in grids]  # the fourth like the first
-    assert len(Cells.of(space, [0], grids).first) == 7 * 4
+    assert len(CrowdCells.of(space, [0], grids).first) == 7 * 4
 
 
 def test_counting_together_who_is_not_alike_would_be_noticed(alike, too_far, monkeypatch):
     """The planted mistake: hazards are not read."""
-    of = Cells.of
-    monkeypatch.setattr(Cells, "of", lambda space, flags, *_: of(space, flags, []))
-    monkeypatch.setattr(Cells, "table", lambda self, table: table[self.records])
+    of = CrowdCells.of
+    monkeypatch.setattr(CrowdCells, "of", lambda space, flags, *_: of(space, flags, []))
+    monkeypatch.setattr(CrowdCells, "table", lambda self, table: table[self.records])
     assert two_days_are_wrong(alike, too_far)
 
 

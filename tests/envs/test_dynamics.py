@@ -10,7 +10,7 @@ from simulated_days import simulated, tables
 import envs
 from envs.backup import FLAGS_AT_ONCE, Backup
 from envs.cohort import PatientSampler
-from envs.dynamics import GOLDEN, exp_of, middles, numbers
+from envs.dynamics import GOLDEN, exp_of, middles, random_numbers
 from envs.treatment_response import Course
 from envs.ward import WORD
 
@@ -270,10 +270,10 @@ def test_random_numbers_are_those_of_splitmix64():
     # Of the seed 1234567, as published with Vigna's reference code; the first comes after one step.
     known = [6457827717110365317, 3203168211198807973, 9817491932198370423, 4593380528125082431, 16408922859458223821]
     begin = 1234567 + GOLDEN & (1 << 64) - 1
-    assert numbers(begin, np.zeros(1, dtype=int), 5, 5)[:, 0].tolist() == known
+    assert random_numbers(begin, np.zeros(1, dtype=int), 5, 5)[:, 0].tolist() == known
     # Places have them in turn.
-    assert numbers(begin, np.arange(2), 2, 2).T.ravel().tolist() == known[:4]
-    assert numbers(begin, np.array([1]), 1, 2).tolist() == [[known[2]]]
+    assert random_numbers(begin, np.arange(2), 2, 2).T.ravel().tolist() == known[:4]
+    assert random_numbers(begin, np.array([1]), 1, 2).tolist() == [[known[2]]]
 
 
 def test_middles_are_uniform_and_independent_between_places_times_and_outcomes(chain, too_far):

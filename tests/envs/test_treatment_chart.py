@@ -7,7 +7,7 @@ from brute_force import scenario
 from matplotlib.colors import to_rgb
 
 import policysim  # noqa: F401 - registers the environments
-from envs.chart import BAR, DAYS_SHOWN, History, as_image, as_text, wrapped
+from envs.chart import BAR, DAYS_SHOWN, History, as_image, as_text, wrapped_at_commas
 from envs.treatment import TreatmentEnv
 from envs.treatment_vector import TreatmentVectorEnv
 
@@ -129,7 +129,7 @@ def test_of_a_long_stay_the_last_days_are_shown(chain):
 
 
 def test_lines_are_broken_after_commas_only():
-    assert wrapped("one two, three four, five-six seven; eight", 20) == [
+    assert wrapped_at_commas("one two, three four, five-six seven; eight", 20) == [
         "one two, three four,",
         "five-six seven;",
         "eight",

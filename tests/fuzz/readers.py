@@ -36,7 +36,7 @@ from policysim.files.data_table import read_table
 from policysim.files.probability_table import read_probability_table
 from policysim.logs.guess_columns import read_columns
 from policysim.logs.guess_features import guess_features
-from policysim.logs.guess_roles import Asked, Named, guess_roles
+from policysim.logs.guess_roles import InitAsked, Named, guess_roles
 from policysim.logs.load_log import load_log
 from policysim.logs.study_text import study_text
 from policysim.output.manifest import read_manifest
@@ -80,7 +80,7 @@ def read_data(rng):
 def guessed(path, header):
     """What init makes of a file, which is then read."""
     named = Named(outcome="cured") if header else Named(outcome="4", treatment=["1"])
-    asked = Asked(path.as_posix(), named, ["policysim", "init", str(path)])
+    asked = InitAsked(path.as_posix(), named, ["policysim", "init", str(path)])
     roles = guess_roles(read_columns(path, header=header), asked)
     features = guess_features(roles, asked)
     if features.chosen:

@@ -322,12 +322,12 @@ def test_the_first_patient_may_be_counted_by_numpy():
 def test_the_loop_is_compiled_once_whatever_array_the_rows_are():
     sampler, rows = Sampler(random_table(50, 4)), np.random.default_rng(0).integers(50, size=2_000)
     wanted = sampler.draw(rows, np.random.default_rng(1), compiled=True)
-    known = list(kernel.compiled_kernel().signatures)
+    known = list(kernel.compiled_draws().signatures)
     frozen = rows.copy()
     frozen.flags.writeable = False
     for asked in (frozen, np.repeat(rows, 2)[::2], rows.astype(">i4")):
         np.testing.assert_array_equal(sampler.draw(asked, np.random.default_rng(1), compiled=True), wanted)
-    assert kernel.compiled_kernel().signatures == known
+    assert kernel.compiled_draws().signatures == known
 
 
 def test_nothing_is_drawn_for_nobody():
@@ -376,7 +376,7 @@ def test_where_nothing_can_be_cached_it_is_compiled_all_the_same(error, monkeypa
             return decorate
 
     monkeypatch.setattr(kernel, "import_module", lambda _: Numba)
-    assert kernel.compiled_kernel.__wrapped__()(*[np.zeros(0, np.uint64)] * 7) == 0
+    assert kernel.compiled_draws.__wrapped__()(*[np.zeros(0, np.uint64)] * 7) == 0
     assert asked == [(True, True), (True, False)]
 
 
@@ -384,8 +384,8 @@ def test_many_choices_are_compiled_and_few_are_not(monkeypatch):
     sampler = Sampler([[0.5, 0.5]])
     monkeypatch.setattr("policies.sampler.WORTH_COMPILING", 100)
     monkeypatch.setattr("policies.sampler.is_compiled", lambda: False)
-    used, real = [], kernel.compiled_kernel
-    monkeypatch.setattr("policies.sampler.compiled_kernel", lambda: used.append(1) or real())
+    used, real = [], kernel.compiled_draws
+    monkeypatch.setattr("policies.sampler.compiled_draws", lambda: used.append(1) or real())
     for size, compilations in ((99, 0), (100, 1)):
         sampler.draw(np.zeros(size, dtype=np.intp), np.random.default_rng(0))
         assert len(used) == compilations

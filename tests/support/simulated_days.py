@@ -4,19 +4,19 @@ import numpy as np
 
 import envs
 from envs.dynamics import Places, day, show
-from envs.ward import WORD, parts_of, tables_of
+from envs.ward import WORD, day_tables, record_parts
 
 
 def tables(course):
     """The numbers of a course's day."""
     everybody = np.zeros((1,) * len(course.scenario.space.shape), dtype=bool)
-    return tables_of(course, envs.default_utility(course.scenario), everybody)
+    return day_tables(course, envs.default_utility(course.scenario), everybody)
 
 
 def simulated(t, space_of, records, actions, uniforms):
     """Outcomes, (m, n_outcomes), and the next morning's records, (m,), for numbers in [0, 1), (m, n_outcomes)."""
     space, m = space_of.space, len(records)
-    places = Places(*parts_of(space_of, space.codes(records)), np.zeros(m, dtype=int), np.zeros(m, dtype=bool))
+    places = Places(*record_parts(space_of, space.codes(records)), np.zeros(m, dtype=int), np.zeros(m, dtype=bool))
     outcomes = day(np.arange(m), np.ascontiguousarray(uniforms.T) * WORD, actions, t, places)[1]
     seen = np.empty((m, t.codes_of_fixed.shape[1]), dtype=np.int16)
     show(0, m, t, places, seen)

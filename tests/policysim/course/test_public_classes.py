@@ -11,8 +11,8 @@ import policysim as ps
 from policies import make_policy
 from policysim.course.budget import PrivacyBudget
 from policysim.course.course_evaluation import ProcessEvaluator
-from policysim.course.planning import distributions, optimal_course, policy_value
-from policysim.course.schedules import ClassSchedules, best_constants, moved
+from policysim.course.planning import daily_distributions, optimal_course, policy_value
+from policysim.course.schedules import ClassSchedules, best_constants, mass_after
 
 N, K, H = 4, 3, 4  # the states of a class, of which the last absorbs; actions; days
 CODES = np.repeat([0, 1], N)
@@ -266,7 +266,7 @@ def test_schedules_of_classes_are_worth_what_their_tables_are_and_days_start_fro
     assert worth == pytest.approx(best.sum(), abs=1e-9)
     # Whoever follows them: the mass of each day.
     mass = process.initial
-    masses = distributions(process, lambda day, mass: moved(process, mass, schedule[day]))
+    masses = daily_distributions(process, lambda day, mass: mass_after(process, mass, schedule[day]))
     for found, table in zip(masses, tables, strict=True):
         assert found == pytest.approx(mass, abs=1e-12)
         mass = process.push(mass, table)

@@ -13,7 +13,7 @@ from policies.distinct import distinct_rows, once_each
 from policies.privacy_loss import privacy_loss_of_logs
 from policysim.decision.choose import Wish, choose, rows_of
 from policysim.decision.scenario_outcomes import wrong_prior
-from policysim.study.example_patients import ExamplePatient, example_probabilities, patient_losses
+from policysim.study.example_patients import ExamplePatient, example_probabilities, loss_quantiles
 
 EPSILONS = [0.0, 0.5, 3.0]
 NAMES = list(CATALOGUE.built_in)
@@ -83,7 +83,7 @@ def test_searches_and_patients_are_those_of_all_records(problem, apart):
         example_probabilities(each, examples, ["optimal", "randomized-features"], [1.0]) for each in (problem, apart)
     ]
     equal_tables(*rows, list(rows[0]))
-    losses = [patient_losses(each, ["exponential", "greedy"], 1.0) for each in (problem, apart)]
+    losses = [loss_quantiles(each, ["exponential", "greedy"], 1.0) for each in (problem, apart)]
     equal_tables(*losses, list(losses[0]))
 
 

@@ -23,7 +23,7 @@ from policysim.decision.prices import price_list, unused_features
 from policysim.decision.scenario_outcomes import loss_by_outcome
 from policysim.question.formats import next_below
 from policysim.study.checks import checked_tables
-from policysim.study.example_patients import patient_losses
+from policysim.study.example_patients import loss_quantiles
 from policysim.study.gain import Gain, best_fixed_loss, by_lot_loss
 
 HIDDEN = ["infected", "fever", "cough", "smoker"]
@@ -112,7 +112,7 @@ def test_numbers_at_forbidden_pairs_change_nothing(study, problem):
     ]
     assert tables[0].equals(tables[1])
     assert frontier(problem, [1.0]).equals(frontier(other, [1.0]))
-    assert patient_losses(problem, ["uniform"], 1.0).equals(patient_losses(other, ["uniform"], 1.0))
+    assert loss_quantiles(problem, ["uniform"], 1.0).equals(loss_quantiles(other, ["uniform"], 1.0))
 
 
 def test_one_for_all_is_the_best_for_each_set_of_records_that_allow_the_same(problem):

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from random_problems import problems
 
 import policysim as ps
-from policysim.study.example_patients import losses_of, patient_losses
+from policysim.study.example_patients import loss_quantiles, losses_of
 
 LEVELS = (np.arange(50) + 0.5) / 50
 
@@ -20,7 +20,7 @@ def test_each_quantile_is_the_least_loss_that_enough_patients_do_not_exceed(prob
         max(row) - sum(p * u for p, u in zip(chances, row, strict=True))
         for row, chances in zip(problem.utilities, probabilities, strict=True)
     ]
-    table = patient_losses(problem, [name], 1.0)
+    table = loss_quantiles(problem, [name], 1.0)
     assert table["policy"].unique().tolist() == [name]
     assert table["quantile"].tolist() == pytest.approx(LEVELS)
     rounding = 1e-13 * (1 + abs(problem.utilities).max())
@@ -34,7 +34,7 @@ def test_each_quantile_is_the_least_loss_that_enough_patients_do_not_exceed(prob
 def test_a_hand_made_distribution():
     # Losses under uniform: 0 with probability 0.25, 1 with 0.35, 10 with 0.40.
     problem = ps.DecisionProblem([[0, 0], [2, 0], [0, 20]], [0.25, 0.35, 0.4], ps.AnyRecord())
-    losses = patient_losses(problem, ["uniform", "greedy"], 0.0).set_index("policy")["loss"]
+    losses = loss_quantiles(problem, ["uniform", "greedy"], 0.0).set_index("policy")["loss"]
     # 1 %, ..., 23 % | 25 %, ..., 59 % | 61 %, ..., 99 %; at 25 % exactly a quarter loses 0, which is enough.
     assert losses["uniform"].tolist() == [0.0] * 13 + [1.0] * 17 + [10.0] * 20
     assert losses["greedy"].tolist() == [0.0] * 50
@@ -42,7 +42,7 @@ def test_a_hand_made_distribution():
 
 def test_patients_who_never_come_do_not_count():
     problem = ps.DecisionProblem([[0, 1000], [1, 0]], [0.0, 1.0], ps.AnyRecord())
-    assert patient_losses(problem, ["uniform"], 1.0)["loss"].max() == 0.5
+    assert loss_quantiles(problem, ["uniform"], 1.0)["loss"].max() == 0.5
 
 
 def test_the_mean_of_the_losses_is_the_loss_of_the_comparison():
@@ -56,13 +56,13 @@ def test_an_optimum_that_is_only_bounded_is_left_out():
     shape = (2,) * 12
     rng = np.random.default_rng(1)
     problem = ps.DecisionProblem(rng.normal(size=(4096, 4)), np.full(4096, 1 / 4096), ps.OneFeature(shape))
-    table = patient_losses(problem, ["optimal", "exponential"], 1.0)
+    table = loss_quantiles(problem, ["optimal", "exponential"], 1.0)
     assert table["policy"].unique().tolist() == ["exponential"]
 
 
 def test_what_cannot_be_asked_is_refused():
     problem = ps.DecisionProblem([[0, 1], [1, 0]], [0.5, 0.5], ps.AnyRecord())
     with pytest.raises(ValueError, match="unknown policy 'nothing'"):
-        patient_losses(problem, ["nothing"], 1.0)
+        loss_quantiles(problem, ["nothing"], 1.0)
     with pytest.raises(ValueError, match="epsilon must be a number >= 0, got -1"):
-        patient_losses(problem, ["uniform"], -1.0)
+        loss_quantiles(problem, ["uniform"], -1.0)

@@ -15,7 +15,7 @@ from envs.treatment_response import own_number
 from envs.utility import Utility, default_utility
 from policies.reference import BestFixed
 from policysim.decision import redraws
-from policysim.decision.redraws import LOGARITHM, ODDS, PLAIN, Redraws, moved
+from policysim.decision.redraws import LOGARITHM, ODDS, PLAIN, Redraws, redrawn_number
 from policysim.study.study_problem import build_problem
 from policysim.study.study_reader import load_study
 
@@ -42,7 +42,7 @@ def language(tmp_path_factory):
 def test_the_ends_of_an_interval_are_its_quantiles_and_the_number_the_median(value, ends, scale):
     at = scale.of(value)
     interval = scale.back(at - ends[0]), scale.back(at + ends[1])
-    found = [moved(value, float(norm.ppf(q)), scale, interval) for q in (0.025, 0.5, 0.975)]
+    found = [redrawn_number(value, float(norm.ppf(q)), scale, interval) for q in (0.025, 0.5, 0.975)]
     assert found == pytest.approx([interval[0], value, interval[1]], rel=1e-9)
 
 
@@ -56,12 +56,12 @@ def test_the_ends_of_an_interval_are_its_quantiles_and_the_number_the_median(val
     ],
 )
 def test_what_has_no_place_on_its_scale_stays(value, scale, interval, expected):
-    assert moved(value, 1.7, scale, interval) == expected
+    assert redrawn_number(value, 1.7, scale, interval) == expected
 
 
 def test_an_end_without_a_place_counts_as_far_as_the_other():
     # 0 has no logarithm: below, the number is divided by what it is multiplied with above.
-    assert moved(0.1, -redraws.Z_OF_END, LOGARITHM, (0.0, 0.2)) == pytest.approx(0.05)
+    assert redrawn_number(0.1, -redraws.Z_OF_END, LOGARITHM, (0.0, 0.2)) == pytest.approx(0.05)
 
 
 def test_numbers_with_an_interval_come_from_it_and_others_by_the_default_spread(language):

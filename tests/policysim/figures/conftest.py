@@ -10,7 +10,7 @@ from policies.catalogue import CATALOGUE
 from policysim.course.days import ways as which_ways
 from policysim.decision.prices import price_list
 from policysim.decision.scenario_outcomes import loss_by_outcome
-from policysim.study.example_patients import patient_losses
+from policysim.study.example_patients import loss_quantiles
 
 EPSILONS = [0.1, 1.0, 5.0, 20.0]
 
@@ -90,7 +90,7 @@ def prices(problem):
 
 @pytest.fixture(scope="session")
 def losses(problem, policies):
-    return patient_losses(problem, policies, 1.0)
+    return loss_quantiles(problem, policies, 1.0)
 
 
 @pytest.fixture(scope="session")

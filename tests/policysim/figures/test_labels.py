@@ -11,7 +11,7 @@ from matplotlib.font_manager import FontProperties
 from scipy.optimize import minimize
 
 from policysim import figures
-from policysim.figures.layout import LIKE, spread
+from policysim.figures.layout import LIKE, spread_out
 from policysim.figures.lettering import set_log_ticks, thin_ticks, width_of, wrapped
 
 FONT = FontProperties(size=9)
@@ -21,7 +21,7 @@ boxes = st.lists(st.tuples(st.floats(-50, 150), st.floats(1, 20)), min_size=1, m
 @given(boxes)
 def test_boxes_never_overlap_stay_in_order_and_within_bounds_if_there_is_room(drawn):
     wanted, heights = (np.array(column) for column in zip(*sorted(drawn), strict=True))
-    centres = spread(wanted, heights, 0.0, 100.0)
+    centres = spread_out(wanted, heights, 0.0, 100.0)
     assert (np.diff(centres) >= (heights[1:] + heights[:-1]) / 2 - 1e-9).all()
     assert centres[0] - heights[0] / 2 >= -1e-9
     if heights.sum() <= 100:
@@ -32,7 +32,7 @@ def test_boxes_never_overlap_stay_in_order_and_within_bounds_if_there_is_room(dr
 def test_boxes_that_do_not_touch_where_they_are_wanted_stay_there(drawn):
     heights = np.array([height for _, height in drawn])
     wanted = np.cumsum(heights + 1) - heights / 2
-    assert spread(wanted, heights, 0.0, 1000.0) == pytest.approx(wanted)
+    assert spread_out(wanted, heights, 0.0, 1000.0) == pytest.approx(wanted)
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -47,7 +47,7 @@ def test_no_other_places_are_nearer_to_what_is_wanted(seed):
     ]
     found = minimize(lambda x: ((x - wanted) ** 2).sum(), np.linspace(5, 95, 6), constraints=constraints)
     assert found.success
-    assert spread(wanted, heights, 0.0, 100.0) == pytest.approx(found.x, abs=1e-3)
+    assert spread_out(wanted, heights, 0.0, 100.0) == pytest.approx(found.x, abs=1e-3)
 
 
 @given(st.lists(st.text("ab-", min_size=1, max_size=12), min_size=1, max_size=8), st.floats(20, 200))

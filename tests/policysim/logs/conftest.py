@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from envs.toml_reader import Key, open_toml
+from envs.toml_reader import TomlKey, open_toml
 from policysim.cli import init_command
 from policysim.cli.parser import parse
 from policysim.logs.load_log import load_log
@@ -37,7 +37,7 @@ def read_section(tmp_path):
     def read(text):
         path = tmp_path / "study.toml"
         path.write_text(text, encoding="utf-8")
-        with open_toml(path, (Key("data", "section", keys=KEYS),)) as root:
+        with open_toml(path, (TomlKey("data", "section", keys=KEYS),)) as root:
             source = read_data(root["data"], tmp_path)
         # Only now: leaving the block has raised whatever was wrong.
         return source  # noqa: RET504
@@ -123,7 +123,7 @@ def read_study():
 
     def read(path):
         path = Path(path)
-        with open_toml(path, (Key("data", "section", keys=KEYS),)) as root:
+        with open_toml(path, (TomlKey("data", "section", keys=KEYS),)) as root:
             source = read_data(root["data"], path.parent)
         return source  # noqa: RET504 - as above
 

@@ -13,7 +13,7 @@ from parts_work import log_rows, write_parts
 
 from policysim.cli.main import main
 from policysim.files.bad_rows import DataError
-from policysim.files.many_files import is_many, parts_of
+from policysim.files.many_files import files_of, is_many
 from policysim.files.workers import Workers
 from policysim.logs import counted_log, kinds
 from policysim.logs.counted_log import count_log, each_once, open_log, require_countable, require_countable_model
@@ -138,7 +138,7 @@ def test_a_file_whose_name_has_the_signs_of_a_pattern_is_a_file(tmp_path):
     assert is_many(odd)
     odd.touch()
     assert not is_many(odd)
-    assert parts_of(odd) == (odd,)
+    assert files_of(odd) == (odd,)
 
 
 def test_a_folder_without_files_and_a_file_named_twice_are_refused(tmp_path, capsys):
@@ -172,7 +172,7 @@ def test_rows_in_compressed_files_are_not_left_out_in_silence(tmp_path, capsys):
         (tmp_path / "parts" / packed).unlink()
     for other in ("notes.txt.gz", ".0002.csv.gz"):
         (tmp_path / "parts" / other).touch()
-    assert [part.name for part in parts_of(tmp_path / "parts")] == ["0000.csv", "0001.csv"]
+    assert [part.name for part in files_of(tmp_path / "parts")] == ["0000.csv", "0001.csv"]
 
 
 def test_bad_rows_of_all_files_are_told_together_with_their_lines(tmp_path):

@@ -10,9 +10,9 @@ from policysim.files.bad_rows import DataError
 from policysim.logs.column_summary import summarise
 from policysim.logs.guess_columns import not_a_patient, together
 from policysim.logs.guess_features import guess_features, round_cuts
-from policysim.logs.guess_roles import Asked, Named, guess_roles, round_down
+from policysim.logs.guess_roles import InitAsked, Named, guess_roles, round_down
 from policysim.logs.log_source import Binning
-from policysim.logs.log_tables import joined
+from policysim.logs.log_tables import joined_columns
 from policysim.logs.study_text import treatment_names
 from policysim.question.protocol import UsageError
 
@@ -30,13 +30,13 @@ def columns(**values):
 
 
 def guess(made, **named):
-    asked = Asked("trial.csv", Named(**named))
+    asked = InitAsked("trial.csv", Named(**named))
     roles = guess_roles(made, asked)
     return roles, guess_features(roles, asked)
 
 
 def roles(made, **named):
-    return guess_roles(made, Asked("trial.csv", Named(**named)))
+    return guess_roles(made, InitAsked("trial.csv", Named(**named)))
 
 
 def features(made=(), **values):
@@ -470,7 +470,7 @@ def test_a_control_comes_first():
 def test_joined_columns_are_the_same_as_in_the_log(rows):
     frame = pd.DataFrame(rows, columns=["x", "y", "z"]).astype(str)
     found = together(summaries(frame))
-    texts = joined([frame[name] for name in frame])
+    texts = joined_columns([frame[name] for name in frame])
     assert [None if code < 0 else found.values[code] for code in found.codes] == texts.tolist()
     assert found.name == "x, y, z"
 

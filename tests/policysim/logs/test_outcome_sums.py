@@ -12,7 +12,7 @@ from policysim.files.bad_rows import DataError
 from policysim.files.workers import Workers
 from policysim.logs import kinds
 from policysim.logs.counted_log import count_log
-from policysim.logs.kinds import N_SUMS, Counted, Kinds, stand_ins, sums_of, without_last
+from policysim.logs.kinds import N_SUMS, Counted, Kinds, limb_sums, stand_ins, without_last
 from policysim.logs.load_log import load_log
 from policysim.logs.log_source import TABLE
 from policysim.study.study_reader import load_study
@@ -62,7 +62,7 @@ def test_sums_are_exact(power):
     block = (power + 1023) // 16 * 16 - 1023
     values = np.ldexp(1 + rng.random(300), np.clip(block + rng.integers(16, size=300), -1074, 1023)) * -1.0
     counts = rng.integers(1, 10**9, size=300)
-    limbs = sums_of(values.view(np.int64), counts).sum(axis=1)
+    limbs = limb_sums(values.view(np.int64), counts).sum(axis=1)
     unit = Fraction(2) ** ((int(values.view(np.int64)[0]) >> 56 & 0x7F) * 16 - 1075)
     real = [(abs(Fraction(value)), int(n)) for value, n in zip(values.tolist(), counts, strict=True)]
     assert whole(limbs[:3]) * unit == sum(value * n for value, n in real)
@@ -80,7 +80,7 @@ def test_stand_ins_have_the_number_the_sum_and_the_sum_of_squares_of_those_they_
     for head in np.unique(heads):
         own = np.flatnonzero(heads == head)
         counts = rng.integers(1, 30, size=len(own)) ** 2
-        sums = sums_of(bits[own], counts).sum(axis=1)[:, None]
+        sums = limb_sums(bits[own], counts).sum(axis=1)[:, None]
         rows, made, each = stand_ins(np.array([[head]]), counts.sum()[None], sums)
         assert each.sum() == counts.sum()
         assert len(rows) == len(np.unique(values[own])[:2])

@@ -14,7 +14,7 @@ from policies.selection import MECHANISMS, select
 from policies.selection_release import gaps_below_best, places_on_grid, release_weights
 from policysim.cli.main import main
 from policysim.release.counts_file import Counts, read_counts
-from policysim.release.select_private import ADJACENCIES, Terms, choices, true_sensitivity
+from policysim.release.select_private import ADJACENCIES, Terms, choices_by_group, true_sensitivity
 from policysim.release.select_screen import release_document
 
 DISEASES = "disease,people\nDiabetes,24\nHepatitis,8\nInfluenza,28\nHIV,5\n"
@@ -180,7 +180,7 @@ def outputs(folder, rows, adjacency, *, declared):
     groups = ("y", "x") if declared else None
     counts = read_counts(path, column="name", by="ward", candidates=LETTERS, groups=groups)
     terms = Terms(2.0, "exponential", adjacency)
-    found = choices(counts, terms)
+    found = choices_by_group(counts, terms)
     laws = []
     for choice in found:
         weights = release_weights(choice.epsilon, monotone=False)
@@ -333,7 +333,7 @@ def test_no_two_small_data_sets_differ_by_more_than_the_loss_that_is_stated(mech
 
         def choice(counts, terms=terms):
             people = {"": tuple(int(count) for count in counts)}
-            return choices(Counts("x.csv", "name", ("a", "b", "c"), people, False), terms)[0]
+            return choices_by_group(Counts("x.csv", "name", ("a", "b", "c"), people, False), terms)[0]
 
         worst, stated = 0.0, 0.0
         for n in range(1, 5):
@@ -385,7 +385,9 @@ def test_a_person_who_moves_between_groups_costs_at_most_twice_epsilon(proportio
     # Both groups' choices are published, and the person takes another value along.
     def log_probabilities(blue, red):
         people = {"Blue": blue, "Red": red}
-        found = choices(Counts("x.csv", "name", ("a", "b"), people, False), Terms(1.0, proportions=proportions))
+        found = choices_by_group(
+            Counts("x.csv", "name", ("a", "b"), people, False), Terms(1.0, proportions=proportions)
+        )
         first, second = (np.log(choice.selection.probabilities) for choice in found)
         return first[:, None] + second
 

@@ -16,7 +16,7 @@ from policysim.figures.card import Curves
 from policysim.figures.described import Described, Lines
 from policysim.output.deliver import folder_files
 from policysim.question.answer import Headline
-from policysim.sources.engine import AGREES, INSIDE, PLAUSIBLE, WRONG, Row, SourceFindings, Subject
+from policysim.sources.engine import AGREES, INSIDE, PLAUSIBLE, WRONG, SourceFindings, SourceRow, Subject
 from policysim.sources.source_question import answer_about_source
 
 NAMES = ("adult-age-sex", "common-disease", "marital-status", "sock-groups")
@@ -70,7 +70,7 @@ def test_the_page_begins_with_the_findings_and_says_of_every_erratum_why(written
 
 @pytest.mark.parametrize("holds", [False, True])
 def test_the_answer_of_a_script_has_a_page_and_no_study(holds):
-    claim = Row.claim("the claim", "page 1", "as it is", "as we have it", holds=holds, why="For a reason.")
+    claim = SourceRow.claim("the claim", "page 1", "as it is", "as we have it", holds=holds, why="For a reason.")
     line = Curves({"a line": [(0.1, 0.2), (1.0, 0.5)]}, "ε (log scale)", "a share")
     found = SourceFindings(("A lead.",), (claim,), (), Headline("A finding"), line, ("An assumption.",))
     subject = Subject("asked", "the script", "A question?", "A source.", "asked", 1)

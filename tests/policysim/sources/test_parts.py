@@ -18,9 +18,9 @@ from policysim.sources.chances import (
     binomial_run,
     largest_loss,
     loss_at,
-    neighbours,
+    neighbouring_tables,
 )
-from policysim.sources.engine import AGREES, DIFFERS, INSIDE, OUTSIDE, PLAUSIBLE, WRONG, Row
+from policysim.sources.engine import AGREES, DIFFERS, INSIDE, OUTSIDE, PLAUSIBLE, WRONG, SourceRow
 from policysim.sources.printed import as_printed, printed_number, rounds_to
 
 
@@ -60,7 +60,7 @@ def test_a_figure_that_is_cut_off_is_told_from_one_that_differs():
 
 def test_a_row_knows_its_verdict():
     def verdict(printed, ours):
-        return Row.of("", "", printed, ours).agreement
+        return SourceRow.of("", "", printed, ours).agreement
 
     assert verdict("0.33", 0.327) == AGREES
     assert verdict(".32", 0.327) == WRONG
@@ -68,8 +68,8 @@ def test_a_row_knows_its_verdict():
     assert verdict("5", SingleRun(4.2, (2, 5))) == INSIDE
     assert verdict("1,006", SingleRun(4.2, (2, 1005))) == OUTSIDE
     verdicts = [(True, AGREES), (False, WRONG), (None, PLAUSIBLE)]
-    assert all(Row.claim("", "", "words", "ours", holds=holds).agreement == word for holds, word in verdicts)
-    assert Row.of("", "", ".32", 0.327).why == "Its last digit is cut off, not rounded."
+    assert all(SourceRow.claim("", "", "words", "ours", holds=holds).agreement == word for holds, word in verdicts)
+    assert SourceRow.of("", "", ".32", 0.327).why == "Its last digit is cut off, not rounded."
 
 
 @pytest.mark.parametrize(("runs", "probability", "seen"), [(100, 0.5987, 51), (100, 0.982, 97), (200, 0.0046, 1)])
@@ -98,13 +98,13 @@ def tables(people, candidates):
 
 
 def test_neighbours_are_one_person_away():
-    assert sorted(map(tuple, neighbours(np.array([1, 0, 2]), REPLACE_ONE))) == [
+    assert sorted(map(tuple, neighbouring_tables(np.array([1, 0, 2]), REPLACE_ONE))) == [
         (0, 0, 3),
         (0, 1, 2),
         (1, 1, 1),
         (2, 0, 1),
     ]
-    assert sorted(map(tuple, neighbours(np.array([1, 0]), ADD_OR_REMOVE))) == [(0, 0), (1, 1), (2, 0)]
+    assert sorted(map(tuple, neighbouring_tables(np.array([1, 0]), ADD_OR_REMOVE))) == [(0, 0), (1, 1), (2, 0)]
 
 
 @pytest.mark.parametrize("adjacency", [REPLACE_ONE, ADD_OR_REMOVE])

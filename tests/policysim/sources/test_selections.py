@@ -9,7 +9,7 @@ from scipy.stats import binom, binomtest
 
 from policies.selection import select
 from policysim.sources import chances
-from policysim.sources.chances import ADD_OR_REMOVE, REPLACE_ONE, Larger, agreeing_gaps, fewest_candidates, possible
+from policysim.sources.chances import ADD_OR_REMOVE, REPLACE_ONE, Larger, agreeing_gaps, chance_range, fewest_candidates
 from policysim.sources.engine import AGREES, DIFFERS, INSIDE, OUTSIDE, PLAUSIBLE, WRONG
 
 
@@ -185,7 +185,7 @@ def test_what_is_possible_is_what_all_tables_give(candidates, gap):
         select([SMALL.largest, *others], epsilon=SMALL.epsilon).probabilities[0]
         for others in other_counts(candidates, gap)
     ]
-    found = possible(SMALL, candidates, gap)
+    found = chance_range(SMALL, candidates, gap)
     if right:
         assert found == pytest.approx((min(right), max(right)), rel=1e-12)
     else:
@@ -204,7 +204,7 @@ def test_949_of_1000_is_plausible_given_enough_candidates(studies, findings):
     least, largest = agreeing_gaps(larger, 2 * fewest)
     # The gap at which one runner-up alone, all others far behind, gives the share that was drawn.
     assert least < 2 / 0.1 * math.log(949 / 51) < largest
-    inside = [possible(larger, 2 * fewest, gap) for gap in range(least, largest + 1)]
+    inside = [chance_range(larger, 2 * fewest, gap) for gap in range(least, largest + 1)]
     assert all(found is not None and found[1] >= low and found[0] <= high for found in inside)
     # One table that agrees, by the mechanism itself: one runner-up 58 behind, the rest equal as far as may be.
     equal, more = divmod(larger.others - 624, 2 * fewest - 2)

@@ -21,7 +21,7 @@ from policysim.trials.estimate_value import cross_fit, estimate_value
 from policysim.trials.estimators import moments
 from policysim.trials.evidence import confounding_needed
 from policysim.trials.holes import find_holes
-from policysim.trials.splits import share
+from policysim.trials.splits import ratio_of_means
 from policysim.trials.trial_columns import compare_log
 
 TIGHT = 1e-10
@@ -104,7 +104,7 @@ def test_moments_shares_and_quantiles_are_those_of_repeated_numbers():
     rows, other_rows = np.repeat(numbers, counts), np.repeat(others, counts)
     for one, other in (
         (moments(numbers, counts), moments(rows)),
-        (share(numbers, others, counts), share(rows, other_rows)),
+        (ratio_of_means(numbers, others, counts), ratio_of_means(rows, other_rows)),
     ):
         assert [float(number) for number in vars(one).values()] == pytest.approx(
             [float(number) for number in vars(other).values()], rel=1e-9

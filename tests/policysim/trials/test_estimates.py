@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from policysim.trials.estimators import NEARLY_ALL, NOTHING, Moments, minus, moments, over_splits
-from policysim.trials.splits import share
+from policysim.trials.splits import ratio_of_means
 
 
 def test_a_mean_has_the_t_interval_of_scipy():
@@ -37,7 +37,7 @@ def test_a_share_is_a_ratio_of_means_and_its_error_is_that_of_the_jackknife():
     rng = np.random.default_rng(1)
     whole = rng.normal(2, 1, 400)
     part = 0.4 * whole + rng.normal(0, 1, 400)
-    found = share(part, whole)
+    found = ratio_of_means(part, whole)
     assert found.mean == pytest.approx(part.mean() / whole.mean())
     left_out = np.array([np.delete(part, i).mean() / np.delete(whole, i).mean() for i in range(400)])
     jackknife = math.sqrt(399 / 400 * ((left_out - left_out.mean()) ** 2).sum())
@@ -46,8 +46,8 @@ def test_a_share_is_a_ratio_of_means_and_its_error_is_that_of_the_jackknife():
 
 
 def test_a_share_of_nothing_is_nothing():
-    assert math.isnan(share(np.ones(3), np.zeros(3)).mean)
-    assert math.isnan(share(np.array([]), np.array([])).mean)
+    assert math.isnan(ratio_of_means(np.ones(3), np.zeros(3)).mean)
+    assert math.isnan(ratio_of_means(np.array([]), np.array([])).mean)
 
 
 def test_splits_are_summed_up_by_means_and_the_error_knows_how_much_depends_on_the_split():

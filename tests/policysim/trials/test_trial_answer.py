@@ -31,7 +31,7 @@ from policysim.trials import splits
 from policysim.trials.diagnostics import LogCaveats, log_caveats
 from policysim.trials.trial_answer import difference_of_means, trial_tables
 from policysim.trials.trial_columns import compare_log
-from policysim.trials.trial_question import TrialQuestion, tables_of
+from policysim.trials.trial_question import TrialQuestion, tables_behind
 
 SIX = ["Safest", "Gain", "Cost", "Who pays", "Observer", "Certain?"]
 PRIVATE, EACH = "private choice", "each's best"
@@ -57,7 +57,7 @@ def answer(study, log, doubts=None):
     names = ("greedy", "best-fixed", "uniform", "exponential", *study.policies)
     comparison = compare_log(replace(study, policies=tuple(dict.fromkeys(names))), log)
     doubts = doubts or log_caveats(log, study.log)
-    tables = tables_of(study, log, comparison, doubts)
+    tables = tables_behind(study, log, comparison, doubts)
     problem = problem_of_log(study, log)
     told = not doubts.errors
     return (

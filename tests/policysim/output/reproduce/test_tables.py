@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from envs.toml_reader import InputFileError
 from policysim.output import differences as compared
-from policysim.output.differences import TextRows, key_columns, read_table, same_numbers
+from policysim.output.differences import TextRows, csv_rows, key_columns, same_numbers
 from policysim.output.differences import differences as find
 
 numbers = st.floats(min_value=1e-6, max_value=1e9).flatmap(lambda value: st.sampled_from([value, -value]))
@@ -110,7 +110,7 @@ def test_key_columns_tell_all_distinct_rows_apart_and_each_is_needed_where_it_st
 
 def test_numbers_are_counted(tmp_path):
     (tmp_path / "t.csv").write_text('name,x,y\n"a, b",1,\nc,inf,2e-3\n', encoding="utf-8")
-    found = read_table(tmp_path / "t.csv")
+    found = csv_rows(tmp_path / "t.csv")
     assert found.rows == (("a, b", "1", ""), ("c", "inf", "2e-3"))
     assert found.n_numbers == 3
 
@@ -120,13 +120,13 @@ def test_a_file_that_is_no_table_is_refused_in_one_line(tmp_path, monkeypatch):
     for content, words in ((b"x,y\n1,2\n1\n", "row 2 must have 2 cells, got 1"), (b"x\n\xff\n", "must be UTF-8 text")):
         path.write_bytes(content)
         with pytest.raises(InputFileError, match=words):
-            read_table(path)
+            csv_rows(path)
     path.unlink()
     with pytest.raises(InputFileError, match="cannot be read"):
-        read_table(path)
+        csv_rows(path)
     monkeypatch.setattr(compared, "MOST_BYTES", 100)
     path.write_bytes(b"x\n" * 51)
     with pytest.raises(InputFileError, match="must not be larger than"):
-        read_table(path)
+        csv_rows(path)
     path.write_bytes(b"")
-    assert read_table(path) == TextRows((), ())
+    assert csv_rows(path) == TextRows((), ())
