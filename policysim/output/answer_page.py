@@ -12,7 +12,7 @@ import json
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -21,7 +21,7 @@ import pandas as pd
 from markupsafe import Markup
 
 from policysim.output.screen import TEMPLATES, page_engine, page_part, sections, slots
-from policysim.question.answer import CARD, MANIFEST, Answer, Drawing, Page
+from policysim.question.answer import MANIFEST, Answer, Drawing, Page
 from policysim.question.formats import six_digits
 from policysim.study.cells import Cells, Label
 from policysim.study.certainty import RESTATED
@@ -126,6 +126,18 @@ def record_page(page: Page, answer: Answer, said: Mapping[str, Any]) -> str:
     )
 
 
+def captioned(answer: Answer) -> list[Drawing]:
+    """The drawings of an answer, in the order of the page, with the words that its kind of question has for them."""
+    found, sketches = slots(answer.options, answer.kind), words_of(answer.kind).figures
+    drawn = {each.name: each for each in answer.drawings}
+    assert drawn.keys() <= {words.name for words in sketches}
+    return [
+        replace(drawn[words.name], title=str(filled(words.title, found)), description=str(filled(words.caption, found)))
+        for words in sketches
+        if words.name in drawn
+    ]
+
+
 def _figures(
     answer: Answer,
     found: Mapping[str, Any],
@@ -135,7 +147,6 @@ def _figures(
 ) -> Iterator[SimpleNamespace]:
     """The figures that there are, in the order of the page; their rules are added to the styles."""
     drawn = {each.name: each for each in answer.drawings}
-    assert drawn.keys() <= {CARD, *(each.name for each in sketches)}
     epsilons = _epsilons(answer.options)
     for place, words in enumerate(each for each in sketches if each.name in drawn):
         title = filled(words.title, found)
@@ -246,7 +257,7 @@ class Vector:
         # matplotlib is the slowest import of all; options are read before it is needed.
         from policysim.figures.writing import epsilon_markers, to_svg  # noqa: PLC0415
 
-        svg = to_svg(figure, title=drawing.title, description=f"{drawing.description} {drawing.seen}".strip())
+        svg = to_svg(figure, title=drawing.title, description=drawing.alternative)
         # Only a figure that has been drawn knows where its axes are.
         return cls(svg, epsilon_markers(figure, drawing.epsilons) if drawing.epsilons else [])
 

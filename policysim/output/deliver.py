@@ -23,7 +23,7 @@ from markupsafe import Markup
 
 from policysim.files.terminal import say
 from policysim.files.whole_folders import alone_in, json_text, print_json, progress_bar, write_files
-from policysim.output.answer_page import Placed, Vector, answer_page, card_of, content_policy, record_page
+from policysim.output.answer_page import Placed, Vector, answer_page, captioned, card_of, content_policy, record_page
 from policysim.output.differences import same_numbers
 from policysim.output.screen import screen, slots
 from policysim.question import OutputError, formats
@@ -117,7 +117,7 @@ def folder_files(
     """
     answer = replace(answer, drawings=wanted.chosen(answer.drawings))
     if answer.is_report:
-        answer = replace(answer, drawings=[*answer.drawings, *card_of(answer.options)])
+        answer = replace(answer, drawings=[*captioned(answer), *card_of(answer.options)])
     said = what_it_says(answer)
     files = {f"{name}.csv": to_csv(table) for name, table in written_tables(answer).items()}
     if folder:

@@ -29,32 +29,26 @@ class Drawing:
     ----------
     name : str
         Of its files.
-    title, description : str
-        What it is about; what is drawn, and how.
     draw : callable
         The figure, laid out for a size.
+    title, description : str
+        What it is about; what is drawn, and how. Of a kind of question its file of words says so (`captioned`).
     data : TextTable or None
         What is drawn; None where the page shows it as a table of its own.
     epsilons : tuple of float
         The positions of the page's slider, if epsilon is its horizontal axis.
-    section : str
-        The heading under which a page shows it whose template has no place of its own for it.
-    table : str
-        The file with all digits of what is drawn.
     seen : str
         What is seen, for readers who cannot see it: the numbers of this run.
     """
 
     name: str
-    title: str
-    description: str
     draw: Callable[[SizeName], Figure]
+    title: str = ""
+    description: str = ""
     data: TextTable | None = None
     epsilons: tuple[float, ...] = ()
-    section: str = ""
-    table: str = "comparison.csv"
     seen: str = ""
-    _drawn: dict[SizeName, Figure] = field(default_factory=dict, init=False, repr=False, compare=False)
+    _drawn: dict[SizeName, Figure] = field(default_factory=dict, repr=False, compare=False)
 
     def at(self, size: SizeName) -> Figure:
         """The figure, laid out for a size; drawn once for each."""

@@ -86,7 +86,7 @@ def answer_about_source(study: Subject, findings: SourceFindings, script: str = 
     }
     figures = [(section.title, section.drawing) for section in findings.sections if section.drawing]
     drawings = [
-        Drawing(each.name, title, each.description, each.figure, tidy(each.table if each.shown is None else each.shown))
+        Drawing(each.name, each.figure, title, each.description, tidy(each.table if each.shown is None else each.shown))
         for title, each in figures
     ]
     return Answer(
