@@ -25,12 +25,12 @@ from policysim.files.terminal import say
 from policysim.files.whole_folders import alone_in, json_text, print_json, progress_bar, write_files
 from policysim.output.answer_page import Placed, Vector, answer_page, captioned, card_of, content_policy, record_page
 from policysim.output.differences import same_numbers
-from policysim.output.screen import screen, slots
+from policysim.output.screen import printed, screen, slots
 from policysim.question import OutputError, formats
 from policysim.question.answer import CARD, MANIFEST, PAGE, Answer, Drawing, Headline, Page, SizeName
 from policysim.question.formats import to_csv, unmarked
 from policysim.question.protocol import SILENT, Progress, Question, UsageError
-from policysim.question.screen_lines import WIDEST, fitted
+from policysim.question.screen_lines import WIDEST
 from policysim.study.cells import COLUMNS
 
 if TYPE_CHECKING:
@@ -302,14 +302,13 @@ def deliver(
             document = {name: table.to_dict(orient="records") for name, table in written_tables(answer).items()}
         print_json({**manifest, **document, **{_key(label): path for label, path in paths.items()}})
     else:
-        printed = [part for line in answer.screen for part in fitted(line)]
-        if answer.kind:
-            printed = screen(answer.options, answer.kind, full=full).splitlines()
+        text = printed(answer.screen) if answer.screen else screen(answer.options, answer.kind, full=full)
+        said = text.splitlines()
         for line in (f"{label}: {path}" for label, path in paths.items()):
             # Beside the last note where there is room.
-            beside = f"{printed[-1]} {line}" if answer.kind and not full else ""
-            printed = [*printed[:-1], beside] if 0 < len(beside) <= WIDEST else [*printed, line]
-        say("\n".join(printed) + "\n")
+            beside = f"{said[-1]} {line}" if answer.kind and not full else ""
+            said = [*said[:-1], beside] if 0 < len(beside) <= WIDEST else [*said, line]
+        say("\n".join(said) + "\n")
     return answer.exit_code
 
 

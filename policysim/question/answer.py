@@ -89,9 +89,9 @@ PAGE, MANIFEST = "report.html", "manifest.json"
 
 @dataclass(frozen=True)
 class Page:
-    """A page to be rendered: a template, and the values that only this question knows.
+    """A page or a screen to be rendered: a template, and the values that only this question knows.
 
-    `policysim.output` adds what all pages have: the answer's sentences, its drawings, the manifest and the command.
+    To a page, `policysim.output` adds what all have: the answer's sentences, its drawings, the manifest, the command.
     """
 
     template: str
@@ -104,8 +104,8 @@ class Answer:
 
     Attributes
     ----------
-    screen : sequence of str
-        The lines that are printed, if there is no kind.
+    screen : Page or None
+        What is printed, if there is no kind: a template of text, and the texts that it prints.
     document : mapping
         What --json prints beside the manifest, if there is no kind; else the lines and all tables.
     headline : Headline or None
@@ -136,7 +136,7 @@ class Answer:
         0, or 4 where a check did not hold.
     """
 
-    screen: Sequence[str] = ()
+    screen: Page | None = None
     document: Mapping[str, Any] = field(default_factory=dict)
     headline: Headline | None = None
     sentences: Sequence[str] = ()

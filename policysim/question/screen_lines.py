@@ -19,18 +19,6 @@ def wrap(text: str, first: str = "", others: str = "") -> list[str]:
     return textwrap.wrap(text, line_width(), initial_indent=first, subsequent_indent=others, break_on_hyphens=False)
 
 
-def fitted(line: str) -> list[str]:
-    """A line of a screen, broken if the terminal is too narrow for it.
-
-    A row of a table, told by its gaps, is not, nor is a command that may be copied.
-    """
-    bare = line.lstrip()
-    if len(line) <= line_width() or "   " in bare or "policysim " in bare:
-        return [line]
-    indent = line[: len(line) - len(bare)]
-    return wrap(bare, indent, indent)
-
-
 def cells(values: list[str], widths: tuple[int, ...]) -> str:
     """One line: the first value to the left of its column, the others to the right of theirs."""
     first, *others = values

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import re
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from html import escape, unescape
 from typing import Self
 
@@ -104,12 +104,21 @@ def only_cells(value: object) -> object:
     return value
 
 
-def environment(*, html: bool, loader: BaseLoader | None = None) -> Environment:
+def only_text(value: object) -> object:
+    """What a template without cells prints; ValueError for a number that Python has not made text of."""
+    if not isinstance(value, str):
+        raise ValueError(f"a template prints {value!r}, which is no text.")
+    return value
+
+
+def environment(
+    *, html: bool, loader: BaseLoader | None = None, finalize: Callable[[object], object] = only_cells
+) -> Environment:
     """The engine of all templates that print cells: as text, or escaped and with marked cells."""
     return Environment(
         loader=loader,
         autoescape=html,
-        finalize=only_cells,
+        finalize=finalize,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
