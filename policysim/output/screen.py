@@ -15,14 +15,13 @@ from jinja2 import Environment, FileSystemLoader
 
 from policysim.output.choice_slots import choice_slots
 from policysim.question.answer import Page
-from policysim.question.screen_lines import line_width
+from policysim.question.screen_lines import WIDEST, line_width
 from policysim.study.cells import Cells, Label, Shown, environment, only_cells, only_text
 from policysim.study.certainty import BETTER, VERDICTS, recommended, verdict, verdict_of
 from policysim.study.options_table import BENEFIT, BOUND, COPY, EACH, EXPONENTIAL, LOSS, PRIVATE, trace
 from policysim.study.six_lines import Listed, filled, six_lines, words_of
 
 TEMPLATES = Path(__file__).parent / "templates"
-WIDTH = 100
 # The titles of rows have at least so much room.
 LEAST_ROOM = 15
 # The texts of the six lines begin here.
@@ -183,7 +182,7 @@ def _options_slots(tables: Mapping[str, pd.DataFrame], common: dict[str, Any], k
         )
         for head in heads
     ]
-    room = WIDTH - max(map(len, [*said.values(), *(row.title for row in found["rows"])]))
+    room = WIDEST - max(map(len, [*said.values(), *(row.title for row in found["rows"])]))
     found["heads"] = _heads(said["stated"], heads, widths, room)
     return found
 
@@ -275,7 +274,7 @@ def _with_heads(found: dict[str, Any]) -> dict[str, Any]:
     lines = found["lines"]
     widths = [max(len(line.cells[place]) for line in lines) for place in range(len(found["columns"]))]
     # Titles of rows, and remarks.
-    room = WIDTH - max(len(line.title) for line in lines) - max(len(line.remark) for line in lines) - 1
+    room = WIDEST - max(len(line.title) for line in lines) - max(len(line.remark) for line in lines) - 1
     for count in (2, 3):
         wrapped = [_wrapped(column.title, count) for column in found["columns"]]
         if sum(max(width, *map(len, of)) + 1 for width, of in zip(widths, wrapped, strict=True)) <= room:
@@ -335,8 +334,8 @@ def grid(text: str) -> str:
     if not rows:
         return ""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    gap = 2 if sum(widths) + 2 * (len(widths) - 1) <= WIDTH else 1
-    room = WIDTH - sum(widths[1:]) - gap * (len(widths) - 1)
+    gap = 2 if sum(widths) + 2 * (len(widths) - 1) <= WIDEST else 1
+    room = WIDEST - sum(widths[1:]) - gap * (len(widths) - 1)
     # A table that is far too wide for a screen is printed as wide as it is.
     room = widths[0] if room < LEAST_ROOM else room
     return "\n".join([*(_aligned(row, room, widths[1:], gap) for row in rows), ""])
