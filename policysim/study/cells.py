@@ -16,6 +16,7 @@ from typing import Self
 import pandas as pd
 from jinja2 import BaseLoader, Environment, StrictUndefined, nodes
 
+from envs.toml_reader import one_line
 from policysim.question.formats import plain, six_digits, table_text
 
 # The columns of a table of cells; `epsilon` is NaN for what no epsilon changes.
@@ -105,10 +106,10 @@ def only_cells(value: object) -> object:
 
 
 def only_text(value: object) -> object:
-    """What a template without cells prints; ValueError for a number that Python has not made text of."""
+    """What a template without cells prints, within its line; ValueError for a number that is no text yet."""
     if not isinstance(value, str):
         raise ValueError(f"a template prints {value!r}, which is no text.")
-    return value
+    return one_line(re.sub(r"[\n\t]", " ", value))
 
 
 def environment(
