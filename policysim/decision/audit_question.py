@@ -163,12 +163,9 @@ class TableAuditQuestion(Question):
         return _answer(Page("audit-table.txt", {**table_texts(table, adjacency), **audit_texts(found)}), about, found)
 
 
-def _answer(screen: Page, about: Mapping[str, object], found: Sequence[Finding]) -> Answer:
-    return Answer(
-        screen=screen,
-        document={**about, **audit_document(list(found))},
-        exit_code=EXIT_CHECK if exceeds(list(found)) else 0,
-    )
+def _answer(screen: Page, about: Mapping[str, object], found: list[Finding]) -> Answer:
+    document = {**about, **audit_document(found)}
+    return Answer(screen=screen, document=document, exit_code=EXIT_CHECK if exceeds(found) else 0)
 
 
 COLUMNS = (34, 9, 13, 13, 11)
@@ -177,12 +174,15 @@ COLUMNS = (34, 9, 13, 13, 11)
 def audit_texts(findings: Sequence[Finding]) -> dict[str, Any]:
     """The findings as text, from `audit` or `audit_table`: what does not hold comes first."""
     ordered = sorted(findings, key=lambda finding: finding.holds)
+    by_policy: dict[str, list[Finding]] = {}
+    for finding in ordered:
+        by_policy.setdefault(finding.policy, []).append(finding)
     # Who claims infinity or nothing, or refuses the problem, claims nothing about it.
     claims = [finding for finding in findings if finding.claimed not in (None, math.inf) and not finding.refusal]
     refused = sum(bool(finding.refusal) for finding in findings)
     return {
         "rows": [cells(["", "ε", "claimed", "exact", "of claim"], COLUMNS), *map(_row, ordered)],
-        "attained": [_attained(finding) for finding in _worst_of_each(ordered)],
+        "attained": [_attained(max(of, key=_badness)) for of in by_policy.values()],
         "holding": [f"{sum(finding.holds for finding in claims)} of {len(claims)}"] if claims else [],
         "unclaimed": [] if claims else ["nothing"],
         "refused": [str(refused)] if refused else [],
@@ -205,18 +205,9 @@ def table_texts(table: ProbabilityTable, adjacency: Listed) -> dict[str, Any]:
     }
 
 
-def _worst_of_each(findings: Sequence[Finding]) -> list[Finding]:
-    """Of each policy: whatever does not hold, or else what spends most of its claim."""
-    worst: dict[str, Finding] = {}
-    for finding in findings:
-        known = worst.get(finding.policy)
-        if known is None or _badness(finding) > _badness(known):
-            worst[finding.policy] = finding
-    return list(worst.values())
-
-
 def _badness(finding: Finding) -> tuple[bool, float]:
-    return not finding.holds, 0.0 if finding.exact is None else _spent(finding)
+    """Of two findings of a policy the worse one is that which does not hold, or else spends more of its claim."""
+    return not finding.holds, _spent(finding)
 
 
 def _spent(finding: Finding) -> float:
