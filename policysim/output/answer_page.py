@@ -150,7 +150,7 @@ def _figures(
     epsilons = _epsilons(answer.options)
     for place, words in enumerate(each for each in sketches if each.name in drawn):
         title = filled(words.title, found)
-        placed = Placed(vectors[words.name], epsilons.index(found["epsilon"]), f"f{place}", styles)
+        markup = placed(vectors[words.name], epsilons.index(found["epsilon"]), f"f{place}", styles)
         yield SimpleNamespace(
             name=Label(words.name),
             title=title,
@@ -158,7 +158,7 @@ def _figures(
             caption=filled(words.caption, found),
             file=Label(words.file),
             alternative=Label(drawn[words.name].alternative),
-            svg=Own(placed.__html__()),
+            svg=Own(markup),
         )
 
 
@@ -262,11 +262,10 @@ class Vector:
         return cls(svg, epsilon_markers(figure, drawing.epsilons) if drawing.epsilons else [])
 
 
-@dataclass(frozen=True)
-class Placed:
-    """A drawing where a template may place it; of those that are not placed no style is named.
+def placed(vector: Vector, position: int, prefix: str, styles: dict[str, str]) -> Markup:
+    """A drawing as a part of a page; no two drawings of a page share a name within it.
 
-    Attributes
+    Parameters
     ----------
     vector : Vector
         The figure for a page.
@@ -277,20 +276,11 @@ class Placed:
     styles : dict
         Those of the drawings before it on the page, to which its own are added.
     """
+    from policysim.figures.writing import inline  # noqa: PLC0415 - matplotlib, as above
 
-    vector: Vector
-    position: int
-    prefix: str
-    styles: dict[str, str]
-
-    def __html__(self) -> Markup:
-        """The drawing as a part of a page; no two drawings of a page share a name within it."""
-        from policysim.figures.writing import inline  # noqa: PLC0415 - matplotlib, as above
-
-        place = partial(inline, position=self.position, styles=self.styles)
-        wide = place(self.vector.svg, self.prefix, markers=self.vector.markers)
-        if self.vector.narrow is None:
-            return wide
-        small = self.vector.narrow
-        narrow = place(small.svg, f"{self.prefix}n", markers=small.markers)
-        return Markup(f'<div class="wide">{wide}</div><div class="narrow">{narrow}</div>')
+    place = partial(inline, position=position, styles=styles)
+    wide, small = place(vector.svg, prefix, markers=vector.markers), vector.narrow
+    if small is None:
+        return wide
+    narrow = place(small.svg, f"{prefix}n", markers=small.markers)
+    return Markup(f'<div class="wide">{wide}</div><div class="narrow">{narrow}</div>')

@@ -23,7 +23,7 @@ from markupsafe import Markup
 
 from policysim.files.terminal import say
 from policysim.files.whole_folders import alone_in, json_text, print_json, progress_bar, write_files
-from policysim.output.answer_page import Placed, Vector, answer_page, captioned, card_of, content_policy, record_page
+from policysim.output.answer_page import Vector, answer_page, captioned, card_of, content_policy, placed, record_page
 from policysim.output.differences import same_numbers
 from policysim.output.screen import printed, screen, slots
 from policysim.question import OutputError, formats
@@ -184,7 +184,7 @@ def render(page: Page, answer: Answer, vectors: Mapping[str, Vector]) -> str:
     values = {
         "headline": answer.headline,
         "figures": {
-            drawing.name: (drawing, Placed(vectors[drawing.name], 0, f"f{place}", styles))
+            drawing.name: (drawing, placed(vectors[drawing.name], 0, f"f{place}", styles))
             for place, drawing in enumerate(answer.drawings)
             if drawing.name != CARD
         },
@@ -194,13 +194,9 @@ def render(page: Page, answer: Answer, vectors: Mapping[str, Vector]) -> str:
     return page_text(page.template, values, styles)
 
 
-def page_text(template: str, values: Mapping[str, Any], styles: dict[str, str]) -> str:
-    """A page from a template, whose figures add their rules to `styles`."""
-
-    def rules() -> Markup:
-        # After all that adds to them.
-        return Markup("\n".join(f".{name}{{{rule}}}" for rule, name in styles.items()))
-
+def page_text(template: str, values: Mapping[str, Any], styles: Mapping[str, str]) -> str:
+    """A page from a template; `styles` are the rules of its figures, and their names."""
+    rules = Markup("\n".join(f".{name}{{{rule}}}" for rule, name in styles.items()))
     return page_environment().get_template(template).render(values, rules=rules)
 
 
