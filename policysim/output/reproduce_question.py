@@ -11,6 +11,7 @@ from policysim.output.differences import Difference
 from policysim.output.reproduction import Ask, Reproduction, reproduce, short
 from policysim.question import EXIT_CHECK
 from policysim.question.answer import Answer, Page
+from policysim.question.formats import several
 from policysim.question.protocol import Progress, Question
 
 MOST_SHOWN, MOST_LETTERS = 20, 300
@@ -52,12 +53,12 @@ def reproduction_texts(found: Reproduction) -> dict[str, Any]:
     options = [f"{name} {_in_words(value)}" for name, value in found.manifest.question.items()]
     differences, more = found.differences, len(found.differences) - MOST_SHOWN
     pages = [name for name in found.same if name.endswith(".html")]
-    figures = [_count(len(found.same) - len(pages), "figure file")] if len(found.same) > len(pages) else []
+    figures = [several(len(found.same) - len(pages), "figure file")] if len(found.same) > len(pages) else []
     reason = ", a possible reason" if differences else ""
     return {
         "asked": "; ".join([found.manifest.name, *options]),
-        "compared": f"{sum(found.n_numbers.values()):,} numbers in {_count(len(found.n_numbers), 'file')}",
-        "number": [_count(len(differences), "difference")] if differences else [],
+        "compared": f"{sum(found.n_numbers.values()):,} numbers in {several(len(found.n_numbers), 'file')}",
+        "number": [several(len(differences), "difference")] if differences else [],
         "differences": [difference_words(difference) for difference in differences[:MOST_SHOWN]],
         "more": [f"{more:,}"] if more > 0 else [],
         "agreeing": [] if differences else [", ".join(found.n_numbers)],
@@ -95,7 +96,3 @@ def _in_words(value: Any) -> str:
     if isinstance(value, list):
         return ", ".join(f"{item:g}" if isinstance(item, float) else str(item) for item in value) or "none"
     return str(value).lower() if isinstance(value, bool) else str(value)
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
