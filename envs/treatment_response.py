@@ -31,10 +31,6 @@ from envs.cohort import FloatArray, admission_probability, changed, matches, pri
 from envs.records import IntArray, Level, RecordSpace
 from envs.scenario import COST, DEATH, HAZARD_RATIO, Scenario
 
-# e^-64 is less than any random number that is not 0.
-LEAST_EXPONENT, STEPS = -64.0, 256
-POWERS = np.exp(-np.arange(-LEAST_EXPONENT * STEPS + 1) / STEPS)
-
 
 @dataclass(frozen=True)
 class Hazard:
@@ -69,24 +65,6 @@ class Hazard:
             if kappa > 0:
                 chance = chance * (1 - present * -np.expm1(-self.slope * kappa))
         return chance
-
-
-def exp_of(exponent: FloatArray) -> FloatArray:
-    """e to an exponent <= 0, in place, to 4e-16 relative; below -64, e^-64.
-
-    A table, and five terms of the series for what is left. Functions of libraries differ in the last bit from one
-    another; multiplied and added in a fixed order, a number is the same on any machine and in compiled code.
-    """
-    np.maximum(exponent, LEAST_EXPONENT, out=exponent)
-    step = (exponent * -STEPS).astype(np.intp)
-    exponent += step * (1 / STEPS)
-    series: FloatArray = exponent * (1 / 120)
-    for term in (1 / 24, 1 / 6, 0.5, 1.0):
-        series += term
-        series *= exponent
-    series += 1.0
-    series *= POWERS.take(step)
-    return series
 
 
 def own_number(scenario: Scenario, action: str, target: str, stated: float | None = None) -> FloatArray:

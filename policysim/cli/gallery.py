@@ -28,22 +28,14 @@ from policysim.files.terminal import complain, open_streams
 from policysim.files.whole_folders import progress_bar, write_files
 from policysim.output.deliver import deliver, page_text
 from policysim.output.manifest import Manifest, read_manifest
+from policysim.output.screen import printed
 from policysim.question import EXIT_INTERRUPTED, EXIT_USAGE, OutputError
-from policysim.question.answer import CARD, MANIFEST
+from policysim.question.answer import CARD, MANIFEST, Page
 from policysim.question.formats import days
 from policysim.study.question_options import read_options
 from policysim.study.study_reader import EXPERIMENTS, STUDY, study_names, study_path
 
 README, INDEX = "README.md", "index.html"
-TITLE = "What privacy costs, study by study"
-INTRODUCTION = (
-    "What each study found, in a sentence, a number and a picture; behind it are its report, all numbers, and the "
-    "command that makes them again."
-)
-MADE_BY = (
-    "`make reports` makes all of them again, and this page from them; `policysim reproduce FOLDER/manifest.json` says "
-    "whether the same numbers come out."
-)
 # CSS pixels: letters of the picture are then some 10 high.
 PICTURE_WIDTH = 280
 # What Markdown would not show as it is, and what is written instead; in this order.
@@ -115,11 +107,8 @@ def gallery(folder: Path) -> str:
     InputFileError
         If there is no manifest, or if one cannot be used.
     """
-    lines = ["# Reports", "", f"{INTRODUCTION} {MADE_BY}"]
-    for heading, cards in _sections(folder):
-        # A table without a head is no table in Markdown.
-        lines += ["", f"## {heading}", "", "| | |", "|---|---|", *map(_row, cards)]
-    return "\n".join(lines) + "\n"
+    sections = [(heading, list(map(_row, cards))) for heading, cards in _sections(folder)]
+    return printed(Page("gallery.md", {"sections": sections}))
 
 
 def index(folder: Path) -> str:
@@ -133,8 +122,7 @@ def index(folder: Path) -> str:
         path = folder / unquote(card.folder) / SVG
         if SVG in card.pictures and path.is_file():
             pictures[card.folder] = inline(path.read_text(encoding="utf-8"), f"c{place}", styles=styles)
-    values = {"heading": TITLE, "introduction": INTRODUCTION, "sections": sections, "pictures": pictures}
-    return page_text("gallery.html", values, styles)
+    return page_text("gallery.html", {"sections": sections, "pictures": pictures}, styles)
 
 
 def _sections(folder: Path) -> list[tuple[str, list[Card]]]:

@@ -84,6 +84,7 @@ def run(chosen: argparse.Namespace) -> int:
     """Make a private file, or with --estimate, read one."""
     from policysim.files.terminal import say
     from policysim.files.whole_folders import print_json, progress_bar
+    from policysim.output.screen import printed
     from policysim.release.noisy_table import table_screen
     from policysim.release.privatize_source import open_source
     from policysim.release.privatize_table import private_document, private_screen, read_private
@@ -102,7 +103,7 @@ def run(chosen: argparse.Namespace) -> int:
     if chosen.json:
         print_json(document)
     else:
-        say(screen(document) + "\n")
+        say(printed(screen(document)))
     return 0
 
 

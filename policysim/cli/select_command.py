@@ -82,6 +82,7 @@ def run(chosen: argparse.Namespace) -> int:
     from policysim.files.many_files import stamp
     from policysim.files.terminal import complain, say
     from policysim.files.whole_folders import print_json, progress_bar
+    from policysim.output.screen import printed
     from policysim.question import EXIT_CHECK
     from policysim.release.counts_file import read_counts
     from policysim.release.ledger import digests, ledger_path, release_once
@@ -122,7 +123,7 @@ def run(chosen: argparse.Namespace) -> int:
         document = {"release": released, "simulation": simulated}
         print_json(document | ({"analysis_not_private": analysis} if analysis else {}))
     else:
-        say(select_screen(drawn, chosen.seed, analysis) + "\n")
+        say(printed(select_screen(drawn, chosen.seed, analysis)))
     return 0 if all(choice.holds for choice in found) else EXIT_CHECK
 
 

@@ -177,15 +177,12 @@ def _drawing(question: DaysQuestion, table: pd.DataFrame) -> list[Drawing]:
     for name, of in drawn.sort_values("total_epsilon").groupby("policy", sort=False):
         pairs = zip(of["total_epsilon"], of["benefit_kept"], strict=True)
         told.append(f"{name} {', '.join(f'{percent(kept)} at {plain(total)}' for total, kept in pairs)}")
-    over = days(question.horizon)
     return [
         Drawing(
             "course",
-            f"Benefit kept over {over}",
-            f"Benefit kept against the total ε over {over}, a line for each policy.",
             draw,
             epsilons=question.totals,
-            seen=f"Benefit kept over {over} at each total ε: {'; '.join(told)}.",
+            seen=f"Benefit kept over {days(question.horizon)} at each total ε: {'; '.join(told)}.",
         )
     ]
 
@@ -218,8 +215,6 @@ def _published(study: ScenarioStudy, table: pd.DataFrame) -> list[Drawing]:
     return [
         Drawing(
             "published",
-            "What is published on each day",
-            "The share of patients who get each treatment on each day, by their first records.",
             draw,
             seen=f"Of everyone: {'; '.join(told)}.",
         )
@@ -234,8 +229,6 @@ def _map(found: pd.DataFrame) -> Drawing:
 
     return Drawing(
         "ways",
-        "Which way, at which horizon and total",
-        "The way to spend a total ε that keeps most of the benefit, at each number of days and each total.",
         draw,
         seen="; ".join(
             f"{days(int(row['horizon']))} at total ε = {plain(row['total_epsilon'])}: {row['policy']} "

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from policies.arrays import FloatArray
 from policies.optimal.optimum import daily_name
@@ -17,10 +17,9 @@ from policysim.course.process import NotEnoughMemoryError
 from policysim.course.simulation import Simulated, simulate
 from policysim.course.treatment_course import build_course
 from policysim.question import EXIT_CHECK
-from policysim.question.answer import Answer
+from policysim.question.answer import Answer, Page
 from policysim.question.formats import days, decimals
 from policysim.question.protocol import Progress, Question, UsageError
-from policysim.question.screen_lines import wrap
 from policysim.question.words import PLAN_ONCE, PLAN_TREE
 from policysim.study.basis import basis
 from policysim.study.checks import MOST_ERRORS
@@ -106,7 +105,7 @@ class SimulationQuestion(Question):
             **({"log": log.as_posix()} if log else {}),
         }
         return Answer(
-            screen=[*_lines(self, found), *([f"Log: {log.as_posix()}"] if log else [])],
+            screen=Page("simulation-screen.txt", _texts(self, found)),
             document=document,
             exit_code=0 if found.agreement.agrees else EXIT_CHECK,
         )
@@ -137,33 +136,32 @@ def _name(question: SimulationQuestion) -> str:
     return question.whole or (daily_name(name) if question.horizon > 1 else name)
 
 
-def _lines(question: SimulationQuestion, simulated: Simulated) -> list[str]:
-    study, policy, horizon, found = question.study, question.policy, question.horizon, simulated.agreement
+def _texts(question: SimulationQuestion, simulated: Simulated) -> dict[str, Any]:
+    """What the screen says: the mean beside the exact value, and what was counted."""
+    study, policy, found = question.study, question.policy, simulated.agreement
     places = max(LEAST_DECIMALS, decimals(found.standard_error))
     mean, exact, low, high = (f"{value:.{places}f}" for value in (found.mean, found.exact, *found.interval))
-    of_what = " in all" if question.whole else " a day" if horizon > 1 else ""
+    of_what = " in all" if question.whole else " a day" if question.horizon > 1 else ""
     spends = f" at ε = {policy.epsilon:g}{of_what}" if policy.uses_epsilon else ""
-    if not found.agrees:
-        verdict = f"they DISAGREE: more than {MOST_ERRORS:g} is no chance"
-    elif found.errors_apart > MOST_ERRORS:
-        verdict = (
-            "no verdict. So few patients may not show an outcome as rare as death at all, and then the standard error "
-            "and the interval do not know of it: simulate more"
-        )
-    else:
-        verdict = "they agree"
-    return [
-        f"{found.patients:,} simulated patients, {days(horizon)}, {_name(question)}{spends}.",
-        f"{basis(study).disclaimer} Random numbers from seed {study.seed}.",
-        "",
-        f"Mean return    {mean}   95 % interval {low} to {high}",
-        f"Exact value    {exact}",
-        *wrap(f"Difference     {found.errors_apart:.2f} standard errors: {verdict}."),
-        "",
-        *_counted("Treatments", simulated.treatments),
-        *_counted("Afterwards", simulated.outcomes),
-    ]
-
-
-def _counted(title: str, counts: dict[str, int]) -> list[str]:
-    return wrap(f"{title:<15}" + ", ".join(f"{name} {count:,}" for name, count in counts.items()), others=" " * 15)
+    near = found.errors_apart <= MOST_ERRORS
+    treatments, outcomes = (
+        ", ".join(f"{name} {count:,}" for name, count in counts.items())
+        for counts in (simulated.treatments, simulated.outcomes)
+    )
+    return {
+        "patients": f"{found.patients:,}",
+        "days": days(question.horizon),
+        "policy": f"{_name(question)}{spends}",
+        "model": basis(study).disclaimer,
+        "seed": str(study.seed),
+        "mean": mean,
+        "interval": f"95 % interval {low} to {high}",
+        "exact": exact,
+        "errors_apart": f"{found.errors_apart:.2f}",
+        "agrees": ["agrees"] if found.agrees and near else [],
+        "too_few": ["too few"] if found.agrees and not near else [],
+        "disagrees": [] if found.agrees else [f"{MOST_ERRORS:g}"],
+        "treatments": treatments,
+        "outcomes": outcomes,
+        "log": [question.log.as_posix()] if question.log else [],
+    }

@@ -13,9 +13,9 @@ from policies.problem import DecisionProblem
 from policies.sensitivity import Witness
 from policysim.decision.audit import Finding, audit, audit_document, audit_table, exceeds, table_adjacency
 from policysim.question import EXIT_CHECK
-from policysim.question.answer import Answer
+from policysim.question.answer import Answer, Page
 from policysim.question.protocol import Progress, Question, UsageError
-from policysim.question.screen_lines import cells, wrap
+from policysim.question.screen_lines import cells
 from policysim.study.basis import hidden
 from policysim.study.declared import Study
 from policysim.study.study_problem import build_problem
@@ -44,32 +44,27 @@ class SensitivityQuestion(Question):
     def answer(self, progress: Progress) -> Answer:
         """Exactly, over all records."""
         study, problem = self.study, build_problem(self.study)
+        found = problem.sensitivity
         document = {"study": study.name, "adjacency": study.adjacency, **_sensitivity_document(problem)}
-        return Answer(screen=sensitivity_screen(study, problem), document=document)
-
-
-def sensitivity_screen(study: Study, problem: DecisionProblem) -> list[str]:
-    """What `policysim sensitivity` prints."""
-    found = problem.sensitivity
-    return [
-        f"{study.title} Hidden: {hidden(study)}.",
-        "",
-        f"Sensitivity Δ = {found.value:.6g}: the most that one action's expected utility differs between neighbours",
-        *witness_words(problem, found.witness),
-        f"Range Γ = {found.range:.6g}: the most that the difference between two actions does (at most 2Δ)",
-        *witness_words(problem, found.range_witness),
-    ]
+        texts = {
+            "title": study.title,
+            "hidden": hidden(study),
+            "sensitivity": f"{found.value:.6g}",
+            "witness": witness_words(problem, found.witness),
+            "range": f"{found.range:.6g}",
+            "range_witness": witness_words(problem, found.range_witness),
+        }
+        return Answer(screen=Page("sensitivity-screen.txt", texts), document=document)
 
 
 def witness_words(problem: DecisionProblem, witness: Witness) -> list[str]:
     """Two neighbours and what they show, a line each."""
-    actions = [problem.actions[action] for action in witness.actions]
-    utilities = problem.utilities
-    return [
-        f"    {problem.records.describe(record)}\n        "
-        + ", ".join(f"u({problem.actions[a]}) = {utilities[record, a]:.6g}" for a in witness.actions)
-        for record in (witness.record, witness.neighbour)
-    ] + [f"    action{'s' if len(actions) > 1 else ''} {', '.join(actions)}"]
+    actions, lines = [problem.actions[action] for action in witness.actions], []
+    for record in (witness.record, witness.neighbour):
+        utilities = zip(actions, problem.utilities[record, list(witness.actions)], strict=True)
+        lines.append(problem.records.describe(record))
+        lines.append("    " + ", ".join(f"u({action}) = {utility:.6g}" for action, utility in utilities))
+    return [*lines, f"action{'s' if len(actions) > 1 else ''} {', '.join(actions)}"]
 
 
 def _sensitivity_document(problem: DecisionProblem) -> dict[str, Any]:
@@ -110,14 +105,16 @@ class AuditQuestion(Question):
     def answer(self, progress: Progress) -> Answer:
         """Exactly, over all pairs of neighbours."""
         study, problem = self.study, build_problem(self.study)
-        heading = [
-            study.title,
-            f"Hidden: {hidden(study)}. {problem.n_records:,} records, {problem.n_actions} actions; exact, over all "
-            "pairs.",
-        ]
-        about = {"study": study.name, **study.hiding}
         policies = [study.policy(name) for name in study.policies]
-        return _answer(audit(problem, policies, study.epsilons, progress), heading, about)
+        found = audit(problem, policies, study.epsilons, progress)
+        texts = {
+            "title": study.title,
+            "hidden": hidden(study),
+            "records": f"{problem.n_records:,}",
+            "actions": str(problem.n_actions),
+            **audit_texts(found),
+        }
+        return _answer(Page("audit-study.txt", texts), {"study": study.name, **study.hiding}, found)
 
 
 @dataclass(frozen=True)
@@ -162,69 +159,55 @@ class TableAuditQuestion(Question):
         except ValueError as error:
             raise UsageError(str(error)) from None
         about = {"table": str(self.path), "adjacency": name, "sensitive": list(self.sensitive)}
-        return _answer(audit_table(table, adjacency, self.claimed), table_heading(table, adjacency), about)
+        found = audit_table(table, adjacency, self.claimed)
+        return _answer(Page("audit-table.txt", {**table_texts(table, adjacency), **audit_texts(found)}), about, found)
 
 
-def _answer(findings: Sequence[Finding], heading: Sequence[str], about: Mapping[str, object]) -> Answer:
-    return Answer(
-        screen=audit_screen(list(findings), list(heading)),
-        document={**about, **audit_document(list(findings))},
-        exit_code=EXIT_CHECK if exceeds(list(findings)) else 0,
-    )
+def _answer(screen: Page, about: Mapping[str, object], found: list[Finding]) -> Answer:
+    document = {**about, **audit_document(found)}
+    return Answer(screen=screen, document=document, exit_code=EXIT_CHECK if exceeds(found) else 0)
 
 
 COLUMNS = (34, 9, 13, 13, 11)
 
 
-def audit_screen(findings: Sequence[Finding], heading: Sequence[str]) -> list[str]:
-    """The findings as text, at most 100 columns wide: what does not hold comes first.
-
-    Parameters
-    ----------
-    findings : sequence of Finding
-        From `audit` or `audit_table`.
-    heading : sequence of str
-        What was audited, a paragraph each; see `table_heading` for a table.
-    """
+def audit_texts(findings: Sequence[Finding]) -> dict[str, Any]:
+    """The findings as text, from `audit` or `audit_table`: what does not hold comes first."""
     ordered = sorted(findings, key=lambda finding: finding.holds)
-    lines = [line for paragraph in heading for line in wrap(paragraph)]
-    lines += ["", cells(["", "ε", "claimed", "exact", "of claim"], COLUMNS)]
-    lines += [_row(finding) for finding in ordered]
-    lines += ["", "Where the exact loss is attained:"]
-    for finding in _worst_of_each(ordered):
-        lines += _witness_words(finding)
-    return [*lines, "", _summary(findings)]
+    by_policy: dict[str, list[Finding]] = {}
+    for finding in ordered:
+        by_policy.setdefault(finding.policy, []).append(finding)
+    # Who claims infinity or nothing, or refuses the problem, claims nothing about it.
+    claims = [finding for finding in findings if finding.claimed not in (None, math.inf) and not finding.refusal]
+    refused = sum(bool(finding.refusal) for finding in findings)
+    return {
+        "rows": [cells(["", "ε", "claimed", "exact", "of claim"], COLUMNS), *map(_row, ordered)],
+        "attained": [_attained(max(of, key=_badness)) for of in by_policy.values()],
+        "holding": [f"{sum(finding.holds for finding in claims)} of {len(claims)}"] if claims else [],
+        "unclaimed": [] if claims else ["nothing"],
+        "refused": [str(refused)] if refused else [],
+    }
 
 
-def table_heading(table: ProbabilityTable, adjacency: Listed) -> list[str]:
-    """What was audited and what was not, for `audit_screen`."""
-    n_rows, alone = len(table.table), int((~adjacency.has_neighbour).sum())
+def table_texts(table: ProbabilityTable, adjacency: Listed) -> dict[str, Any]:
+    """What was audited and what was not."""
+    alone = int((~adjacency.has_neighbour).sum())
     hidden = sorted({table.features[feature] for features in adjacency.hidden for feature in features})
     names = f" ({', '.join(hidden)})" if adjacency.name not in (AnyRecord.name, OneFeature.name) else ""
-    notes = [
-        f"{table.source}: {n_rows:,} rows, actions {', '.join(table.actions)}; "
-        f"features {', '.join(table.features) or 'none'}.",
-        f"Adjacency: {adjacency.name}{names}, among the rows of the file. Records that are not in it are not covered.",
-    ]
-    if alone:
-        notes.append(f"{alone:,} of {n_rows:,} rows have no neighbour in the file, so nothing is known about them.")
-    if table.n_rescaled:
-        notes.append(f"{table.n_rescaled:,} rows did not sum to 1 by up to 1e-6 and were divided by their sum.")
-    return notes
-
-
-def _worst_of_each(findings: Sequence[Finding]) -> list[Finding]:
-    """Of each policy: whatever does not hold, or else what spends most of its claim."""
-    worst: dict[str, Finding] = {}
-    for finding in findings:
-        known = worst.get(finding.policy)
-        if known is None or _badness(finding) > _badness(known):
-            worst[finding.policy] = finding
-    return list(worst.values())
+    return {
+        "source": table.source,
+        "n_rows": f"{len(table.table):,}",
+        "actions": ", ".join(table.actions),
+        "features": ", ".join(table.features) or "none",
+        "adjacency": f"{adjacency.name}{names}",
+        "alone": [f"{alone:,}"] if alone else [],
+        "rescaled": [f"{table.n_rescaled:,}"] if table.n_rescaled else [],
+    }
 
 
 def _badness(finding: Finding) -> tuple[bool, float]:
-    return not finding.holds, 0.0 if finding.exact is None else _spent(finding)
+    """Of two findings of a policy the worse one is that which does not hold, or else spends more of its claim."""
+    return not finding.holds, _spent(finding)
 
 
 def _spent(finding: Finding) -> float:
@@ -248,28 +231,19 @@ def _row(finding: Finding) -> str:
     return row if finding.holds else f"{row}  ✗ {'no probabilities' if finding.fault else 'exceeds'}"
 
 
-def _witness_words(finding: Finding) -> list[str]:
+def _attained(finding: Finding) -> dict[str, Any]:
+    """Where a policy's exact loss is attained, or why there is none."""
     at = "" if finding.epsilon is None else f" at ε = {_number(finding.epsilon)}"
-    title = f"{'' if finding.holds else '✗ '}{finding.policy}{at}: "
-    if finding.fault or finding.refusal:
-        return _indented(title + (finding.fault or f"refused: {finding.refusal}"))
-    if not finding.exact:
-        return _indented(title + "no two neighbours differ")
-    more, less = (_chance(log_chance) for log_chance in finding.log_chances)
-    return [
-        *_indented(f"{title}{finding.action} has probability"),
-        *_indented(f"{more} for [{finding.record}]", indent="    "),
-        *_indented(f"{less} for [{finding.neighbour}]", indent="    "),
-    ]
-
-
-def _summary(findings: Sequence[Finding]) -> str:
-    """How many claims hold; who claims infinity or nothing, or refuses the problem, claims nothing about it."""
-    refused = sum(bool(finding.refusal) for finding in findings)
-    claims = [finding for finding in findings if finding.claimed not in (None, math.inf) and not finding.refusal]
-    holding = sum(finding.holds for finding in claims)
-    checked = f"{holding} of {len(claims)} claims hold." if claims else "Nothing was claimed, so no claim was checked."
-    return f"{checked} {refused} refused." if refused else checked
+    unknown = finding.fault or (f"refused: {finding.refusal}" if finding.refusal else "")
+    differs = bool(finding.exact) and not unknown
+    pairs = zip(finding.log_chances, (finding.record, finding.neighbour), strict=True)
+    return {
+        "title": f"{'' if finding.holds else '✗ '}{finding.policy}{at}",
+        "unknown": [unknown] if unknown else [],
+        "alike": [] if differs or unknown else ["alike"],
+        "actions": [finding.action] if differs else [],
+        "chances": [(_chance(log_chance), record) for log_chance, record in pairs] if differs else [],
+    }
 
 
 def _chance(log_chance: float) -> str:
@@ -281,7 +255,3 @@ def _chance(log_chance: float) -> str:
 
 def _number(value: float) -> str:
     return "∞" if value == math.inf else f"{value:.6g}"
-
-
-def _indented(text: str, indent: str = "") -> list[str]:
-    return wrap(text, indent, indent + "  ")

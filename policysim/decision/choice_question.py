@@ -94,7 +94,6 @@ def answer_of_choices(
     done = (given or choices.verdict in (Verdict.CAN, Verdict.MAY)) and not refused
     page = {"tables": record_tables(study, problem, choices, tables, adopted)} if adopted else {}
     return Answer(
-        screen=[],
         options=tables,
         kind="choice",
         document={

@@ -111,7 +111,7 @@ def record_tables(
 def _texts(study: Study, policy: str, works: set[Work]) -> Iterator[tuple[str, str]]:
     """What a record lists: what is not guaranteed, the works it cites, and the digests of what it depends on."""
     prior = PRIOR if policy and CATALOGUE[policy].uses_prior else ()
-    for text in (*OUTSIDE, *prior, *basis(study).not_guaranteed, SAMPLER):
+    for text in (*OUTSIDE, *prior, basis(study).not_guaranteed, SAMPLER):
         yield "not guaranteed", text
     for work in sorted(work.full for work in works):
         yield "reference", work

@@ -1,4 +1,4 @@
-"""The figures of a decision's report, each with a finding of its own: at most six."""
+"""The figures of a decision's report, at most six; their captions are in `study/findings/decision.toml`."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def drawings_of_decision(found: Results, options: Mapping[str, pd.DataFrame]) ->
     at_epsilon = seen[seen["epsilon"] == epsilon]
     drawn = [frontier_drawing(seen, epsilon, count)]
     if "losses-by-outcome" in tables:
-        drawn.append(parts_drawing(titled(written(tables["losses-by-outcome"]), found.labels.outcomes), epsilon))
+        drawn.append(parts_drawing(titled(written(tables["losses-by-outcome"]), found.labels.outcomes)))
     if shares and "frontier" in tables:
         drawn.append(harm_drawing(written(tables["frontier"]), seen, count))
     chosen = [columns["policy"].get(option, "") for option in (ONE, PRIVATE, EXPONENTIAL)]
@@ -79,16 +79,13 @@ def frontier_drawing(table: pd.DataFrame, epsilon: float, count: int) -> Drawing
         seen += f" {outcome.capitalize()} per {per:,} patients: {lines}."
     return Drawing(
         "frontier",
-        f"Utility{f' and {outcome}' if harm else ''} against ε",
-        "A line for each policy over ε; the star at the left is one treatment for all, which costs no privacy. On top: "
-        "of 100 guesses between two records that must look alike, how many an observer can get right at most.",
         lambda size: figures.frontier(table, policies=names, count=count, size=size),
         epsilons=tuple(float(value) for value in sorted(table["epsilon"].unique())),
         seen=seen,
     )
 
 
-def parts_drawing(parts: pd.DataFrame, epsilon: float) -> Drawing | None:
+def parts_drawing(parts: pd.DataFrame) -> Drawing | None:
     """What the benefit is made of; None where one treatment for all, against which it is counted, is not among them."""
     gained = figures.gained_by_outcome(parts)
     if gained.empty:
@@ -101,11 +98,7 @@ def parts_drawing(parts: pd.DataFrame, epsilon: float) -> Drawing | None:
             told.append(f"{name} {rounded(of['gained'].sum(), sign=True)}, most of it in {largest}")
     return Drawing(
         "benefit-parts",
-        f"What the benefit is made of, at ε = {plain(epsilon)}",
-        "The utility per patient that each policy gains over one treatment for all, by the outcomes and costs of "
-        "treatments that it is gained in. The diamond is the sum.",
         lambda size: figures.benefit_parts(parts, size=size),
-        table="losses-by-outcome.csv",
         seen=f"Utility against one treatment for all: {'; '.join(told) or 'the same under every policy'}.",
     )
 
@@ -122,10 +115,7 @@ def harm_drawing(frontier: pd.DataFrame, table: pd.DataFrame, count: int) -> Dra
     ]
     return Drawing(
         "benefit-vs-deaths",
-        "Benefit against deaths",
-        "A black line for each ε, from the safest to the most useful mechanism; a dot for each of the others.",
         lambda size: figures.benefit_vs_harm(frontier, table, count=count, size=size),
-        table="frontier.csv",
         seen=f"Of {count:,} patients, {'; '.join(told)}.",
     )
 
@@ -144,8 +134,6 @@ def groups_drawing(rows: pd.DataFrame) -> Drawing | None:
     ]
     return Drawing(
         "loss-by-group",
-        f"Who bears the loss, at ε = {plain(float(rows['epsilon'].iloc[0]))}",
-        "The utility that each group of patients loses, a panel for each policy.",
         lambda size: figures.loss_by_group(rows, size=size),
         seen=f"Utility lost per patient by those who lose most: {'; '.join(told)}.",
     )
@@ -159,10 +147,7 @@ def prices_drawing(prices: pd.DataFrame) -> Drawing:
     ]
     return Drawing(
         "price-list",
-        f"What hiding each feature costs, at ε = {plain(float(prices['epsilon'].iloc[0]))}",
-        "The utility that the best mechanism loses per patient if one feature is hidden, and all else is public.",
         lambda size: figures.price_bars(prices, size=size),
-        table="price-list.csv",
         seen=f"Utility lost per patient, dearest first: {'; '.join(told) or 'none'}.",
     )
 
@@ -177,10 +162,6 @@ def publishing_drawing(ways: pd.DataFrame) -> Drawing | None:
     told = [f"{percent(share)} at {plain(epsilon)}" for share, epsilon in pairs]
     return Drawing(
         "publishing",
-        "What a reader of noised copies can know, against ε",
-        "The share of true values among noised copies of the best treatment for each, the error of a count, and the "
-        "benefit that those keep who give what they publish.",
         lambda size: figures.publishing(rows, size=size),
-        table="publishing.csv",
         seen=f"True values among noised copies, by ε: {', '.join(told)}.",
     )

@@ -22,8 +22,6 @@ from policysim.study.study_problem import FACTORS, at_prevalence, prevalent
 from policysim.study.sweep import evaluated_on
 
 COSTS = "costs of treatments"
-BASE = "one for all"
-COLUMN = 16
 
 
 def _chances(study: ModelledStudy, model: Model, problem: DecisionProblem, outcome: str) -> list[FloatArray]:

@@ -208,4 +208,4 @@ CardPanel: TypeAlias = Curves | Spans
 
 def card(panel: CardPanel) -> Drawing:
     """The drawing that stands for a report, with words for readers who cannot see it."""
-    return Drawing(CARD, "The finding at a glance", panel.seen, lambda _: panel.figure())
+    return Drawing(CARD, lambda _: panel.figure(), "The finding at a glance", panel.seen)

@@ -12,7 +12,7 @@ import json
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -21,7 +21,7 @@ import pandas as pd
 from markupsafe import Markup
 
 from policysim.output.screen import TEMPLATES, page_engine, page_part, sections, slots
-from policysim.question.answer import CARD, MANIFEST, Answer, Drawing, Page
+from policysim.question.answer import MANIFEST, Answer, Drawing, Page
 from policysim.question.formats import six_digits
 from policysim.study.cells import Cells, Label
 from policysim.study.certainty import RESTATED
@@ -126,6 +126,22 @@ def record_page(page: Page, answer: Answer, said: Mapping[str, Any]) -> str:
     )
 
 
+def captioned(answer: Answer) -> list[Drawing]:
+    """The drawings of an answer, in the order of the page, with the words that its kind of question has for them."""
+    found, sketches = slots(answer.options, answer.kind), words_of(answer.kind).figures
+    drawn = {each.name: each for each in answer.drawings}
+    assert drawn.keys() <= {words.name for words in sketches}
+    return [
+        replace(
+            drawn[words.name],
+            title=str(filled_words(words.title, found)),
+            description=str(filled_words(words.caption, found)),
+        )
+        for words in sketches
+        if words.name in drawn
+    ]
+
+
 def _figures(
     answer: Answer,
     found: Mapping[str, Any],
@@ -135,11 +151,10 @@ def _figures(
 ) -> Iterator[SimpleNamespace]:
     """The figures that there are, in the order of the page; their rules are added to the styles."""
     drawn = {each.name: each for each in answer.drawings}
-    assert drawn.keys() <= {CARD, *(each.name for each in sketches)}
     epsilons = _epsilons(answer.options)
     for place, words in enumerate(each for each in sketches if each.name in drawn):
         title = filled_words(words.title, found)
-        placed = PlacedDrawing(vectors[words.name], epsilons.index(found["epsilon"]), f"f{place}", styles)
+        markup = placed(vectors[words.name], epsilons.index(found["epsilon"]), f"f{place}", styles)
         yield SimpleNamespace(
             name=Label(words.name),
             title=title,
@@ -147,7 +162,7 @@ def _figures(
             caption=filled_words(words.caption, found),
             file=Label(words.file),
             alternative=Label(drawn[words.name].alternative),
-            svg=Own(placed.__html__()),
+            svg=Own(markup),
         )
 
 
@@ -246,16 +261,15 @@ class Vector:
         # matplotlib is the slowest import of all; options are read before it is needed.
         from policysim.figures.writing import epsilon_markers, to_svg  # noqa: PLC0415
 
-        svg = to_svg(figure, title=drawing.title, description=f"{drawing.description} {drawing.seen}".strip())
+        svg = to_svg(figure, title=drawing.title, description=drawing.alternative)
         # Only a figure that has been drawn knows where its axes are.
         return cls(svg, epsilon_markers(figure, drawing.epsilons) if drawing.epsilons else [])
 
 
-@dataclass(frozen=True)
-class PlacedDrawing:
-    """A drawing where a template may place it; of those that are not placed no style is named.
+def placed(vector: Vector, position: int, prefix: str, styles: dict[str, str]) -> Markup:
+    """A drawing as a part of a page; no two drawings of a page share a name within it.
 
-    Attributes
+    Parameters
     ----------
     vector : Vector
         The figure for a page.
@@ -266,20 +280,11 @@ class PlacedDrawing:
     styles : dict
         Those of the drawings before it on the page, to which its own are added.
     """
+    from policysim.figures.writing import inline  # noqa: PLC0415 - matplotlib, as above
 
-    vector: Vector
-    position: int
-    prefix: str
-    styles: dict[str, str]
-
-    def __html__(self) -> Markup:
-        """The drawing as a part of a page; no two drawings of a page share a name within it."""
-        from policysim.figures.writing import inline  # noqa: PLC0415 - matplotlib, as above
-
-        place = partial(inline, position=self.position, styles=self.styles)
-        wide = place(self.vector.svg, self.prefix, markers=self.vector.markers)
-        if self.vector.narrow is None:
-            return wide
-        small = self.vector.narrow
-        narrow = place(small.svg, f"{self.prefix}n", markers=small.markers)
-        return Markup(f'<div class="wide">{wide}</div><div class="narrow">{narrow}</div>')
+    place = partial(inline, position=position, styles=styles)
+    wide, small = place(vector.svg, prefix, markers=vector.markers), vector.narrow
+    if small is None:
+        return wide
+    narrow = place(small.svg, f"{prefix}n", markers=small.markers)
+    return Markup(f'<div class="wide">{wide}</div><div class="narrow">{narrow}</div>')

@@ -23,14 +23,14 @@ from markupsafe import Markup
 
 from policysim.files.terminal import say
 from policysim.files.whole_folders import alone_in, json_text, print_json, progress_bar, write_files
-from policysim.output.answer_page import PlacedDrawing, Vector, answer_page, card_of, content_policy, record_page
+from policysim.output.answer_page import Vector, answer_page, captioned, card_of, content_policy, placed, record_page
 from policysim.output.differences import same_numbers
-from policysim.output.screen import screen, slots
+from policysim.output.screen import printed, screen, slots
 from policysim.question import OutputError, formats
 from policysim.question.answer import CARD, MANIFEST, PAGE, Answer, Drawing, Headline, Page, SizeName
 from policysim.question.formats import to_csv, unmarked
 from policysim.question.protocol import SILENT, Progress, Question, UsageError
-from policysim.question.screen_lines import WIDEST, fitted
+from policysim.question.screen_lines import WIDEST
 from policysim.study.cells import COLUMNS
 
 if TYPE_CHECKING:
@@ -117,7 +117,7 @@ def folder_files(
     """
     answer = replace(answer, drawings=wanted.chosen(answer.drawings))
     if answer.is_report:
-        answer = replace(answer, drawings=[*answer.drawings, *card_of(answer.options)])
+        answer = replace(answer, drawings=[*captioned(answer), *card_of(answer.options)])
     said = what_it_says(answer)
     files = {f"{name}.csv": to_csv(table) for name, table in written_tables(answer).items()}
     if folder:
@@ -184,7 +184,7 @@ def render(page: Page, answer: Answer, vectors: Mapping[str, Vector]) -> str:
     values = {
         "headline": answer.headline,
         "figures": {
-            drawing.name: (drawing, PlacedDrawing(vectors[drawing.name], 0, f"f{place}", styles))
+            drawing.name: (drawing, placed(vectors[drawing.name], 0, f"f{place}", styles))
             for place, drawing in enumerate(answer.drawings)
             if drawing.name != CARD
         },
@@ -194,13 +194,9 @@ def render(page: Page, answer: Answer, vectors: Mapping[str, Vector]) -> str:
     return page_text(page.template, values, styles)
 
 
-def page_text(template: str, values: Mapping[str, Any], styles: dict[str, str]) -> str:
-    """A page from a template, whose figures add their rules to `styles`."""
-
-    def rules() -> Markup:
-        # After all that adds to them.
-        return Markup("\n".join(f".{name}{{{rule}}}" for rule, name in styles.items()))
-
+def page_text(template: str, values: Mapping[str, Any], styles: Mapping[str, str]) -> str:
+    """A page from a template; `styles` are the rules of its figures, and their names."""
+    rules = Markup("\n".join(f".{name}{{{rule}}}" for rule, name in styles.items()))
     return page_environment().get_template(template).render(values, rules=rules)
 
 
@@ -308,10 +304,8 @@ def deliver(
 
 def _printed(answer: Answer, paths: Mapping[str, str], *, full: bool) -> list[str]:
     """The lines of the screen, and where what was written stands: beside the last note where there is room."""
-    if answer.kind:
-        lines = screen(answer.options, answer.kind, full=full).splitlines()
-    else:
-        lines = [part for line in answer.screen for part in fitted(line)]
+    text = printed(answer.screen) if answer.screen else screen(answer.options, answer.kind, full=full)
+    lines = text.splitlines()
     for line in (f"{label}: {path}" for label, path in paths.items()):
         beside = f"{lines[-1]} {line}" if answer.kind and not full else ""
         lines = [*lines[:-1], beside] if 0 < len(beside) <= WIDEST else [*lines, line]

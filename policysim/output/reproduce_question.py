@@ -10,9 +10,9 @@ from envs.toml_reader import one_line
 from policysim.output.differences import Disagreement
 from policysim.output.reproduction import Ask, Reproduction, reproduce, short
 from policysim.question import EXIT_CHECK
-from policysim.question.answer import Answer
+from policysim.question.answer import Answer, Page
+from policysim.question.formats import several
 from policysim.question.protocol import Progress, Question
-from policysim.question.screen_lines import wrap
 
 MOST_SHOWN, MOST_LETTERS = 20, 300
 
@@ -42,32 +42,30 @@ class ReproduceQuestion(Question):
         """Ask again and compare; exit code 4 if anything but the bytes of a page or figure does not agree."""
         found = reproduce(self.manifest, self.ask, progress)
         return Answer(
-            screen=reproduction_screen(found),
+            screen=Page("reproduction-screen.txt", reproduction_texts(found)),
             document=reproduction_document(found),
             exit_code=EXIT_CHECK if found.differences else 0,
         )
 
 
-def reproduction_screen(found: Reproduction) -> list[str]:
-    """What was asked again, what differs, one line each, and what agrees."""
+def reproduction_texts(found: Reproduction) -> dict[str, Any]:
+    """What was asked again, what differs, and what agrees."""
     options = [f"{name} {_in_words(value)}" for name, value in found.manifest.question.items()]
-    lines = wrap(f"Asked again: {'; '.join([found.manifest.name, *options])}.")
-    compared = f"{sum(found.n_numbers.values()):,} numbers in {_count(len(found.n_numbers), 'file')}"
-    if found.differences:
-        lines.append(f"{_count(len(found.differences), 'difference')}; {compared} were compared:")
-        lines += [f"  {difference_words(difference)}" for difference in found.differences[:MOST_SHOWN]]
-        if len(found.differences) > MOST_SHOWN:
-            lines.append(f"  and {len(found.differences) - MOST_SHOWN:,} more")
-    else:
-        lines += wrap(f"All {compared} agree: {', '.join(found.n_numbers)}.")
-    if found.same:
-        pages = [name for name in found.same if name.endswith(".html")]
-        figures = [_count(len(found.same) - len(pages), "figure file")] if len(found.same) > len(pages) else []
-        lines.append(f"The same bytes: {' and '.join([*pages, *figures])}.")
-    if found.remarks:
-        lines.append(f"Not as it was{', a possible reason' if found.differences else ''}:")
-        lines += [f"  {difference_words(remark)}" for remark in found.remarks]
-    return lines
+    differences, more = found.differences, len(found.differences) - MOST_SHOWN
+    pages = [name for name in found.same if name.endswith(".html")]
+    figures = [several(len(found.same) - len(pages), "figure file")] if len(found.same) > len(pages) else []
+    reason = ", a possible reason" if differences else ""
+    return {
+        "asked": "; ".join([found.manifest.name, *options]),
+        "compared": f"{sum(found.n_numbers.values()):,} numbers in {several(len(found.n_numbers), 'file')}",
+        "number": [several(len(differences), "difference")] if differences else [],
+        "differences": [difference_words(difference) for difference in differences[:MOST_SHOWN]],
+        "more": [f"{more:,}"] if more > 0 else [],
+        "agreeing": [] if differences else [", ".join(found.n_numbers)],
+        "same": [" and ".join([*pages, *figures])] if found.same else [],
+        "changed": [reason] if found.remarks else [],
+        "remarks": [difference_words(remark) for remark in found.remarks],
+    }
 
 
 def difference_words(difference: Disagreement) -> str:
@@ -98,7 +96,3 @@ def _in_words(value: Any) -> str:
     if isinstance(value, list):
         return ", ".join(f"{item:g}" if isinstance(item, float) else str(item) for item in value) or "none"
     return str(value).lower() if isinstance(value, bool) else str(value)
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
@@ -14,14 +14,14 @@ import pandas as pd
 from jinja2 import Environment, FileSystemLoader
 
 from policysim.output.choice_slots import choice_slots
-from policysim.question.screen_lines import line_width
-from policysim.study.cells import Cells, Label, Shown, environment
+from policysim.question.answer import Page
+from policysim.question.screen_lines import WIDEST, line_width
+from policysim.study.cells import Cells, Label, Shown, environment, only_cells, only_text
 from policysim.study.certainty import BETTER, VERDICTS, recommended, verdict, verdict_of
 from policysim.study.options_table import BENEFIT, BOUND, COPY, EACH, EXPONENTIAL, LOSS, PRIVATE, trace
 from policysim.study.six_lines import TableWords, filled_words, six_lines, words_of
 
 TEMPLATES = Path(__file__).parent / "templates"
-WIDTH = 100
 # The titles of rows have at least so much room.
 LEAST_ROOM = 15
 # The texts of the six lines begin here.
@@ -36,12 +36,24 @@ TRACED = (PRIVATE, EXPONENTIAL)
 
 def screen(tables: Mapping[str, pd.DataFrame], kind: str, *, full: bool = False) -> str:
     """What is printed, from the tables of an answer; with all tables behind the options, if it is full."""
-    engine = environment(html=False, loader=FileSystemLoader(TEMPLATES))
-    engine.filters.update(lines=lines, grid=aligned)
+    engine = text_engine(only_cells)
     found = slots(tables, kind)
     found["sections"] = sections(tables, kind, found) if full else []
     parts = [f"{kind}-screen.txt", *(["tables.txt"] if full else [])]
     return "\n".join(engine.get_template(name).render(found).rstrip() + "\n" for name in parts)
+
+
+def printed(page: Page) -> str:
+    """What is printed of an answer without options: its template, with the texts that Python has put in order."""
+    return text_engine(only_text).get_template(page.template).render(page.values).rstrip() + "\n"
+
+
+@cache
+def text_engine(finalize: Callable[[object], object]) -> Environment:
+    """The engine of the templates of screens, which print cells only, or texts only."""
+    engine = environment(html=False, loader=FileSystemLoader(TEMPLATES), finalize=finalize)
+    engine.filters.update(lines=lines, grid=aligned)
+    return engine
 
 
 def page_part(found: Mapping[str, Any], kind: str) -> str:
@@ -170,7 +182,7 @@ def _options_slots(tables: Mapping[str, pd.DataFrame], common: dict[str, Any], k
         )
         for head in heads
     ]
-    room = WIDTH - max(map(len, [*said.values(), *(row.title for row in found["rows"])]))
+    room = WIDEST - max(map(len, [*said.values(), *(row.title for row in found["rows"])]))
     found["heads"] = _heads(said["stated"], heads, widths, room)
     return found
 
@@ -262,7 +274,7 @@ def _with_heads(found: dict[str, Any]) -> dict[str, Any]:
     lines = found["lines"]
     widths = [max(len(line.cells[place]) for line in lines) for place in range(len(found["columns"]))]
     # Titles of rows, and remarks.
-    room = WIDTH - max(len(line.title) for line in lines) - max(len(line.remark) for line in lines) - 1
+    room = WIDEST - max(len(line.title) for line in lines) - max(len(line.remark) for line in lines) - 1
     for count in (2, 3):
         wrapped = [_wrapped(column.title, count) for column in found["columns"]]
         if sum(max(width, *map(len, of)) + 1 for width, of in zip(widths, wrapped, strict=True)) <= room:
@@ -300,12 +312,16 @@ def _rows(tables: Mapping[str, pd.DataFrame], epsilon: float) -> list[SimpleName
     return found
 
 
-def lines(text: str) -> str:
-    """Lines at most 100 columns wide; after a name and a tab, the rest of a line stands to the right of the name."""
+def lines(text: str, hang: str = "") -> str:
+    """Lines at most 100 columns wide; after a name and a tab, the rest of a line stands to the right of the name.
+
+    Without one, what begins a line with spaces goes on under its beginning, after `hang`.
+    """
     found = []
     for line in text.splitlines():
         name, tab, rest = line.rpartition("\t")
-        first, later = (f"{name:<{INDENT}}", " " * INDENT) if tab else ("", "")
+        indent = rest[: len(rest) - len(rest.lstrip())]
+        first, later = (f"{name:<{INDENT}}", " " * INDENT) if tab else ("", indent + hang)
         found += textwrap.wrap(
             rest, line_width(), initial_indent=first, subsequent_indent=later, break_on_hyphens=False
         )
@@ -318,8 +334,8 @@ def aligned(text: str) -> str:
     if not rows:
         return ""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    gap = 2 if sum(widths) + 2 * (len(widths) - 1) <= WIDTH else 1
-    room = WIDTH - sum(widths[1:]) - gap * (len(widths) - 1)
+    gap = 2 if sum(widths) + 2 * (len(widths) - 1) <= WIDEST else 1
+    room = WIDEST - sum(widths[1:]) - gap * (len(widths) - 1)
     # A table that is far too wide for a screen is printed as wide as it is.
     room = widths[0] if room < LEAST_ROOM else room
     return "\n".join([*(_aligned(row, room, widths[1:], gap) for row in rows), ""])

@@ -29,32 +29,26 @@ class Drawing:
     ----------
     name : str
         Of its files.
-    title, description : str
-        What it is about; what is drawn, and how.
     draw : callable
         The figure, laid out for a size.
+    title, description : str
+        What it is about; what is drawn, and how. Of a kind of question its file of words says so (`captioned`).
     data : TextTable or None
         What is drawn; None where the page shows it as a table of its own.
     epsilons : tuple of float
         The positions of the page's slider, if epsilon is its horizontal axis.
-    section : str
-        The heading under which a page shows it whose template has no place of its own for it.
-    table : str
-        The file with all digits of what is drawn.
     seen : str
         What is seen, for readers who cannot see it: the numbers of this run.
     """
 
     name: str
-    title: str
-    description: str
     draw: Callable[[SizeName], Figure]
+    title: str = ""
+    description: str = ""
     data: TextTable | None = None
     epsilons: tuple[float, ...] = ()
-    section: str = ""
-    table: str = "comparison.csv"
     seen: str = ""
-    _drawn: dict[SizeName, Figure] = field(default_factory=dict, init=False, repr=False, compare=False)
+    _drawn: dict[SizeName, Figure] = field(default_factory=dict, repr=False, compare=False)
 
     def at(self, size: SizeName) -> Figure:
         """The figure, laid out for a size; drawn once for each."""
@@ -95,9 +89,9 @@ PAGE, MANIFEST = "report.html", "manifest.json"
 
 @dataclass(frozen=True)
 class Page:
-    """A page to be rendered: a template, and the values that only this question knows.
+    """A page or a screen to be rendered: a template, and the values that only this question knows.
 
-    `policysim.output` adds what all pages have: the answer's sentences, its drawings, the manifest and the command.
+    To a page, `policysim.output` adds what all have: the answer's sentences, its drawings, the manifest, the command.
     """
 
     template: str
@@ -110,8 +104,8 @@ class Answer:
 
     Attributes
     ----------
-    screen : sequence of str
-        The lines that are printed, if there is no kind.
+    screen : Page or None
+        What is printed, if there is no kind: a template of text, and the texts that it prints.
     document : mapping
         What --json prints beside the manifest, if there is no kind; else the lines and all tables.
     headline : Headline or None
@@ -142,7 +136,7 @@ class Answer:
         0, or 4 where a check did not hold.
     """
 
-    screen: Sequence[str] = ()
+    screen: Page | None = None
     document: Mapping[str, Any] = field(default_factory=dict)
     headline: Headline | None = None
     sentences: Sequence[str] = ()

@@ -174,14 +174,6 @@ def counted(rate: float, count: int, places: int) -> str:
     return _minus(f"{steady(rate * count):z,.{places}f}")
 
 
-def events(rate: float, count: int, *, sign: bool = False) -> str:
-    """How many events a rate means among `count` patients: two digits, and nothing finer than a hundredth."""
-    if abs(rate) < NEGLIGIBLE:
-        return "0"
-    number = rate * count
-    return "≈ 0" if abs(number) < LEAST_EVENTS else rounded(number, sign=sign)
-
-
 def percent(share: float) -> str:
     """A share as a whole percentage, with a space that does not break."""
     return "–" if math.isnan(share) else _minus(f"{round(steady(100 * share))}\u00a0%")
@@ -211,18 +203,6 @@ def plain(value: float) -> str:
     if math.isnan(value):
         return "–"
     return ("∞" if value > 0 else "−∞") if math.isinf(value) else _minus(f"{value:,g}")
-
-
-def beside(value: float, scale: float) -> str:
-    """A number with the decimals at which another, of which it is a part, has five digits.
-
-    Examples
-    --------
-    >>> beside(-0.00025, 102.4936), beside(-102.49385, 102.4936)
-    ('0.00', '−102.49')
-    """
-    places = max(0, 4 - math.floor(math.log10(abs(scale)))) if scale and math.isfinite(scale) else 3
-    return _minus(f"{steady(value):z,.{places}f}")
 
 
 def decimals(half_width: float) -> int:
@@ -287,17 +267,6 @@ def population(rates: Iterable[float]) -> int:
 def of_100(share: float) -> str:
     """How many of 100 guesses are right at most, to a tenth and never below it but for rounding: 50, 73.2, 100."""
     return f"{_cut(_shortest(steady(100 * share)), 1):f}".removesuffix(".0")
-
-
-def guess_rate(rate: float) -> str:
-    """A guess rate as so many of 100, to a tenth: rounded up, but not for what rounding leaves; – for NaN.
-
-    Examples
-    --------
-    >>> guess_rate(0.5 + 1e-16), guess_rate(0.654 + 1e-15), guess_rate(0.6541)
-    ('50', '65.4', '65.5')
-    """
-    return "–" if math.isnan(rate) else of_100(rate)
 
 
 def _minus(text: str) -> str:

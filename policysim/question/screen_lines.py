@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import textwrap
 
 # Characters of a line: as many as the terminal has, within these; the most where there is none.
 NARROWEST, WIDEST = 40, 100
@@ -12,23 +11,6 @@ NARROWEST, WIDEST = 40, 100
 def line_width() -> int:
     """Characters that a line has room for; the environment's COLUMNS says how wide a terminal is, if it is set."""
     return max(NARROWEST, min(WIDEST, shutil.get_terminal_size((WIDEST, 24)).columns))
-
-
-def wrap(text: str, first: str = "", others: str = "") -> list[str]:
-    """Lines that the terminal has room for, which begin with these; no name of a mechanism or file is broken."""
-    return textwrap.wrap(text, line_width(), initial_indent=first, subsequent_indent=others, break_on_hyphens=False)
-
-
-def fitted(line: str) -> list[str]:
-    """A line of a screen, broken if the terminal is too narrow for it.
-
-    A row of a table, told by its gaps, is not, nor is a command that may be copied.
-    """
-    bare = line.lstrip()
-    if len(line) <= line_width() or "   " in bare or "policysim " in bare:
-        return [line]
-    indent = line[: len(line) - len(bare)]
-    return wrap(bare, indent, indent)
 
 
 def cells(values: list[str], widths: tuple[int, ...]) -> str:

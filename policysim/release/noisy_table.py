@@ -27,12 +27,13 @@ from policies.discrete_laplace import Below, discrete_laplace, standard_deviatio
 from policysim.files.bad_rows import BadRows, DataError
 from policysim.files.whole_folders import sync
 from policysim.question import OutputError
+from policysim.question.answer import Page
 from policysim.question.formats import enough
 from policysim.question.protocol import SILENT, Progress
-from policysim.question.screen_lines import cells, wrap
+from policysim.question.screen_lines import cells
 from policysim.release.ledger import ADD_OR_REMOVE, ADJACENCIES, REPLACE, Earlier, require
 from policysim.release.privatize import check_place, release_files
-from policysim.release.privatize_note import DECLARED, FORMAT, RELEASE, SIMULATION, checked_levels, note_path
+from policysim.release.privatize_note import DECLARED, FORMAT, RELEASE, SIMULATION, UNDONE, checked_levels, note_path
 from policysim.release.privatize_source import Codes, Source
 
 COUNT = "noised_count"
@@ -159,7 +160,7 @@ def release_table(
         ledger=ledger,
         again=again,
     )
-    warnings = ["SIMULATION, not a release: whoever has the seed can undo it."] if seed is not None else []
+    warnings = [UNDONE] if seed is not None else []
     if earlier is not None:
         warnings.append(earlier.warning)
     return {
@@ -237,24 +238,24 @@ def _note(plan: TablePlan, seed: int | None, _table: object, earlier: Earlier | 
     }
 
 
-def table_screen(document: Mapping[str, Any]) -> str:
-    """The same as text, at most 100 columns wide; epsilon is never rounded down."""
-    note = document["note"]
+def table_screen(document: Mapping[str, Any]) -> Page:
+    """The same as a screen; epsilon is never rounded down."""
+    note, counts = document["note"], document["counts"]
     counted, groups = ([each["name"] for each in note[key]] for key in ("columns", "by"))
-    what = " and ".join(counted) + (f" by {' and '.join(groups)}" if groups else "")
-    lines = wrap(
-        f"{document['file']}: counts of {what}, each with discrete Laplace noise of standard deviation "
-        f"{enough(note['noise']['standard_deviation'], 3):g}. ε = {enough(note['epsilon'], 6):g} in all, between "
-        f"files in which {NEIGHBOURS[note['adjacency']]}."
-    )
-    for warning in document["warnings"]:
-        lines += wrap(f"! {warning}")
-    lines += ["", cells([", ".join([*groups, *counted]), "noised count"], WIDTHS)]
-    for row in document["counts"][:ROWS_SHOWN]:
+    rows = [cells([", ".join([*groups, *counted]), "noised count"], WIDTHS)]
+    for row in counts[:ROWS_SHOWN]:
         *levels, count = row.values()
-        lines.append(cells([", ".join(levels), f"{count:,}".replace("-", "−")], WIDTHS))
-    if len(document["counts"]) > ROWS_SHOWN:
-        lines.append(f"... and {len(document['counts']) - ROWS_SHOWN:,} more, in the file")
-    few = "is published as 0" if note["negative_counts"] == "published as 0" else "means few or none"
-    lines += wrap(f"A count below 0 {few}. Whoever adds up counts adds up their noise, too.")
-    return "\n".join([*lines, f"Note: {document['note_file']}"])
+        rows.append(cells([", ".join(levels), f"{count:,}".replace("-", "−")], WIDTHS))
+    texts = {
+        "file": document["file"],
+        "counted": " and ".join(counted) + (f" by {' and '.join(groups)}" if groups else ""),
+        "deviation": f"{enough(note['noise']['standard_deviation'], 3):g}",
+        "epsilon": f"{enough(note['epsilon'], 6):g}",
+        "neighbours": NEIGHBOURS[note["adjacency"]],
+        "warnings": document["warnings"],
+        "rows": rows,
+        "more": [f"{len(counts) - ROWS_SHOWN:,}"] if len(counts) > ROWS_SHOWN else [],
+        "below_zero": "is published as 0" if note["negative_counts"] == "published as 0" else "means few or none",
+        "note": document["note_file"],
+    }
+    return Page("noisy-table-screen.txt", texts)

@@ -20,6 +20,7 @@ SUFFIX = ".privacy.json"
 FORMAT = 1
 RELEASE = "release: drawn from the operating system's randomness"
 SIMULATION = "simulation, not a release: drawn from a generator that can be run again"
+UNDONE = "SIMULATION, not a release: whoever has the seed can undo it."
 DECLARED, DATA = "declared", "data"
 GUARANTEE = (
     "Any two values of these columns of one row are told apart by the row in this file at most as well as a privacy "

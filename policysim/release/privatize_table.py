@@ -13,20 +13,16 @@ import numpy as np
 from policies.arrays import IntArray
 from policies.local import Estimate, estimate, privatize
 from policysim.files.bad_rows import BadRows, DataError
+from policysim.question.answer import Page
 from policysim.question.formats import enough
 from policysim.question.protocol import SILENT, Progress
-from policysim.question.screen_lines import cells, wrap
-from policysim.release.privatize_note import Note, Part, note_document, note_path, read_note
+from policysim.question.screen_lines import cells
+from policysim.release.privatize_note import UNDONE, Note, Part, note_document, note_path, read_note
 from policysim.release.privatize_source import Codes, open_source
 
 COLUMNS = (44, 12, 12, 26)
 ROWS_SHOWN = 40
 NOT_PRIVATE = "NOT PRIVATE: these come from the true rows and no ε covers them; guard them like the data itself."
-READING = (
-    "Estimates are unbiased: one below 0 means few or none. ε covers one row of these columns once: a second release "
-    "of the same columns adds its ε. Rows keep their order, which is public: do not sort by a "
-    "column that is to be hidden."
-)
 
 
 class Table:
@@ -110,7 +106,7 @@ def private_document(path: Path, note: Note, tables: Sequence[Table], *, true: b
     """
     warnings, estimates = [], []
     if not note.release:
-        warnings.append("SIMULATION, not a release: whoever has the seed can undo it.")
+        warnings.append(UNDONE)
     if note.earlier is not None:
         warnings.append(note.earlier.warning)
     if note.plan.from_data:
@@ -143,35 +139,40 @@ def private_document(path: Path, note: Note, tables: Sequence[Table], *, true: b
     return document
 
 
-def private_screen(document: dict[str, Any]) -> str:
-    """The same as text, at most 100 columns wide."""
-    note = document["note"]
+def private_screen(document: dict[str, Any]) -> Page:
+    """The same as a screen."""
+    note, private = document["note"], document.get("not_private")
     channels = "; ".join(
         f"{' and '.join(channel['columns'])} by {channel['mechanism']} response over "
         f"{channel['parameters']['n_values']:,} values (ε = {enough(channel['epsilon'], 6):g})"
         for channel in note["channels"]
     )
-    spent = f"{enough(note['epsilon'], 6):g}"
-    lines = wrap(f"{document['file']}: {note['rows']:,} rows, each privatised at ε = {spent}: {channels}.")
-    for warning in document["warnings"]:
-        lines += wrap(f"! {warning}")
+    estimates, true = [], []
     for table in document["estimates"]:
         shown = [
             [_count(row["reports"]), _count(row["estimate"]), " to ".join(map(_count, row["interval"]))]
             for row in table["rows"]
         ]
         heading = ["Estimated from the private file", "reports", "estimate", "95 % interval"]
-        lines += ["", *_lines(heading, table, shown)]
-    lines += wrap(READING)
-    if "not_private" in document:
-        lines += ["", *wrap(document["not_private"]["warning"])]
-        for table, private in zip(document["estimates"], document["not_private"]["tables"], strict=True):
-            shown = [
-                [_count(count), _count(row["estimate"]), _count(row["estimate"] - count)]
-                for row, count in zip(table["rows"], private["true"], strict=True)
-            ]
-            lines += _lines(["", "true", "estimate", "error"], table, shown)
-    return "\n".join([*lines, f"Note: {document['note_file']}"])
+        estimates.append(_lines(heading, table, shown))
+    for table, counted in zip(document["estimates"], private["tables"] if private else (), strict=False):
+        shown = [
+            [_count(count), _count(row["estimate"]), _count(row["estimate"] - count)]
+            for row, count in zip(table["rows"], counted["true"], strict=True)
+        ]
+        true.append(_lines(["", "true", "estimate", "error"], table, shown))
+    texts = {
+        "file": document["file"],
+        "n_rows": f"{note['rows']:,}",
+        "epsilon": f"{enough(note['epsilon'], 6):g}",
+        "channels": channels,
+        "warnings": document["warnings"],
+        "estimates": estimates,
+        "not_private": [private["warning"]] if private else [],
+        "true_counts": true,
+        "note": document["note_file"],
+    }
+    return Page("privatize-screen.txt", texts)
 
 
 def _lines(heading: list[str], table: dict[str, Any], shown: list[list[str]]) -> list[str]:

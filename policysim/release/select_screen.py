@@ -7,7 +7,8 @@ from typing import Any
 
 from policies.exponential import Exponential
 from policies.selection import MOST_CANDIDATES, Selection
-from policysim.question.screen_lines import cells, line_width, wrap
+from policysim.question.answer import Page
+from policysim.question.screen_lines import cells, line_width
 from policysim.release.counts_file import Counts
 from policysim.release.ledger import REPLACE
 from policysim.release.select_private import GroupChoice, Terms
@@ -108,8 +109,8 @@ def analysis_document(found: Sequence[GroupChoice]) -> dict[str, Any]:
     return {"note": "computed from the private data; not a release", "groups": groups}
 
 
-def select_screen(drawn: dict[str, Any], seed: int | None, analysis: dict[str, Any] | None = None) -> str:
-    """The choices as text, at most 100 columns wide.
+def select_screen(drawn: dict[str, Any], seed: int | None, analysis: dict[str, Any] | None = None) -> Page:
+    """The choices as a screen.
 
     Parameters
     ----------
@@ -120,55 +121,57 @@ def select_screen(drawn: dict[str, Any], seed: int | None, analysis: dict[str, A
     analysis : dict, optional
         From `analysis_document`, to be shown below a line.
     """
-    kind = "Release" if seed is None else f"Simulation with seed {seed}, not a release"
-    lines, costs = [], {}
-    for choice in drawn["choices"]:
-        claim, loss = f"ε = {choice['epsilon']:.6g}", f"{choice['privacy_loss']:.6g}"
-        true, used = f"{choice['true_sensitivity']:.6g}", f"{choice['sensitivity']:.6g}"
-        costs[choice["group"]] = (
-            f"Sensitivity of a {drawn['score']}: {true}, in use: {used}. Privacy loss: {loss} at {claim}."
-        )
-        if not choice["claim_holds"]:
-            claim = f"claimed {claim} does NOT hold: loss up to {loss}"
-        where = "" if choice["group"] is None else f" in {choice['group']}"
-        lines.append(f"{kind} ({claim}, {drawn['mechanism']}): {drawn['column']}{where} = {choice['candidate']}")
-    hidden, public = drawn["assumptions"]["hidden"], ", ".join(drawn["assumptions"]["public"])
-    lines += wrap(f"Hidden: {hidden} ({drawn['adjacency']}). Assumed public: {public}.")
-    alike = len(set(costs.values())) == 1
-    for group, cost in list(costs.items())[:1] if alike else costs.items():
-        lines += wrap(cost if alike else f"{group}: {cost}")
+    numbers = ("epsilon", "privacy_loss", "sensitivity", "true_sensitivity")
+    choices = [
+        {
+            "group": "" if choice["group"] is None else f"{choice['group']}: ",
+            "where": "" if choice["group"] is None else f" in {choice['group']}",
+            "candidate": str(choice["candidate"]),
+            **{name: f"{choice[name]:.6g}" for name in numbers},
+            "held": ["held"] if choice["claim_holds"] else [],
+            "broken": [] if choice["claim_holds"] else ["broken"],
+        }
+        for choice in drawn["choices"]
+    ]
+    alike = len({tuple(choice[name] for name in numbers) for choice in choices}) == 1
     whole = all(choice["epsilon"] == drawn["epsilon"] for choice in drawn["choices"])
-    if len(costs) > 1 and whole and drawn["adjacency"] == REPLACE:
-        most = 2 * max(drawn["epsilon"], drawn["privacy_loss"])
-        lines += wrap(f"If a person's group can change too, two choices change: a privacy loss of up to {most:.6g}.")
-    if analysis is not None:
-        lines += ["", NOT_A_RELEASE.center(line_width(), "─")]
-        for group in analysis["groups"]:
-            lines += ["", *_analysis(group, drawn["score"])]
-    return "\n".join(lines)
+    most = f"{2 * max(drawn['epsilon'], drawn['privacy_loss']):.6g}"
+    texts = {
+        "kind": "Release" if seed is None else f"Simulation with seed {seed}, not a release",
+        **{name: drawn[name] for name in ("mechanism", "column", "score", "adjacency")},
+        "hidden": drawn["assumptions"]["hidden"],
+        "public": ", ".join(drawn["assumptions"]["public"]),
+        "choices": choices,
+        "costs": [{**choices[0], "group": ""}] if alike else choices,
+        "of_two": [most] if len(choices) > 1 and whole and drawn["adjacency"] == REPLACE else [],
+        "analysis": [NOT_A_RELEASE.center(line_width(), "─")] if analysis else [],
+        "groups": [_analysis(group, drawn["score"]) for group in analysis["groups"]] if analysis else [],
+    }
+    return Page("select-screen.txt", texts)
 
 
-def _analysis(group: dict[str, Any], score: str) -> list[str]:
+def _analysis(group: dict[str, Any], score: str) -> dict[str, Any]:
+    """What is known of a group: its best candidates, and how probably the right one is chosen."""
     title = "" if group["group"] is None else f"{group['group']}: "
-    lines = [cells([f"{title}candidate", score, "rank", "probability"], COLUMNS)]
+    rows = [cells([f"{title}candidate", score, "rank", "probability"], COLUMNS)]
     best_first = sorted(group["candidates"], key=lambda row: row["rank"])
     for row in best_first[:MOST_ROWS]:
         name, value = str(row["candidate"]), f"{row['score']:.6f}" if score == "proportion" else f"{row['count']:,}"
         short = name if len(name) < COLUMNS[0] else name[: COLUMNS[0] - 2] + "…"
         chance = "-" if row["probability"] is None else _chance(row["probability"])
-        lines.append(cells([short, value, str(row["rank"]), chance], COLUMNS))
-    if len(best_first) > MOST_ROWS:
-        lines.append(f"and {len(best_first) - MOST_ROWS:,} more, all of them with --json")
-    if group["not_available"]:
-        return [*lines, *wrap(group["not_available"])]
+        rows.append(cells([short, value, str(row["rank"]), chance], COLUMNS))
+    known = not group["not_available"]
     best = [str(row["candidate"]) for row in best_first if row["rank"] == 1]
-    right = best[0] if len(best) == 1 else f"one of {len(best)} with the highest score"
-    lines += wrap(
-        f"The right one ({right}) is chosen with probability {_chance(group['probability_right'])}. "
-        f"Expected rank: {group['expected_rank']:.4g} of {len(best_first)} "
-        "(1 is the best; equal scores share the better rank)."
-    )
-    return lines
+    return {
+        "rows": rows,
+        "more": [f"{len(best_first) - MOST_ROWS:,}"] if len(best_first) > MOST_ROWS else [],
+        "not_available": group["not_available"] or "",
+        "known": [_chance(group["probability_right"])] if known else [],
+        "right": best if len(best) == 1 else [],
+        "several": [str(len(best))] if len(best) > 1 else [],
+        "expected_rank": f"{group['expected_rank']:.4g}" if known else "",
+        "candidates": str(len(best_first)),
+    }
 
 
 def _chance(chance: float) -> str:

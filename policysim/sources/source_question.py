@@ -14,7 +14,6 @@ from policysim.figures.card import card
 from policysim.question.answer import Answer, Drawing, Page, tidy
 from policysim.question.formats import in_digits
 from policysim.question.protocol import Progress, StudyQuestion
-from policysim.question.screen_lines import wrap
 from policysim.sources.documents import DOCUMENTS
 from policysim.sources.engine import UNEXPECTED, Document, SourceFindings, Subject, people
 from policysim.study.study_reader import STUDY, name_of_study
@@ -86,11 +85,13 @@ def answer_about_source(study: Subject, findings: SourceFindings, script: str = 
     }
     figures = [(section.title, section.drawing) for section in findings.sections if section.drawing]
     drawings = [
-        Drawing(each.name, title, each.description, each.figure, tidy(each.table if each.shown is None else each.shown))
+        Drawing(each.name, each.figure, title, each.description, tidy(each.table if each.shown is None else each.shown))
         for title, each in figures
     ]
     return Answer(
-        screen=source_screen(study, findings),
+        screen=Page(
+            "source-screen.txt", {**values, "unexpected": [row for row in findings.rows if row.agreement in UNEXPECTED]}
+        ),
         document={"lead": findings.lead, "figures": findings.table.to_dict(orient="records")},
         headline=findings.headline,
         # The manifest quotes the first two sentences.
@@ -102,14 +103,3 @@ def answer_about_source(study: Subject, findings: SourceFindings, script: str = 
         files={} if script else {STUDY: study.text.encode()},
         named={"Report": "report.html"},
     )
-
-
-def source_screen(study: Subject, findings: SourceFindings) -> list[str]:
-    """The answer, how many figures agree, and those that are not as expected."""
-    lines = [study.title, *wrap(study.source), ""]
-    for sentence in (*findings.lead, findings.summary):
-        lines += wrap(sentence)
-    for row in findings.rows:
-        if row.agreement in UNEXPECTED:
-            lines += wrap(f"{row.marked}: {row.figure}: {row.source}; ours {row.shown}", "", "  ")
-    return lines

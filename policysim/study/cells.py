@@ -9,13 +9,14 @@ from __future__ import annotations
 import math
 import re
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from html import escape, unescape
 from typing import Self
 
 import pandas as pd
 from jinja2 import BaseLoader, Environment, StrictUndefined, nodes
 
+from envs.toml_reader import one_line
 from policysim.question.formats import plain, six_digits, table_text
 
 # The columns of a table of cells; `epsilon` is NaN for what no epsilon changes.
@@ -104,12 +105,21 @@ def only_cells(value: object) -> object:
     return value
 
 
-def environment(*, html: bool, loader: BaseLoader | None = None) -> Environment:
+def only_text(value: object) -> object:
+    """What a template without cells prints, within its line; ValueError for a number that is no text yet."""
+    if not isinstance(value, str):
+        raise ValueError(f"a template prints {value!r}, which is no text.")
+    return one_line(re.sub(r"[\n\t]", " ", value))
+
+
+def environment(
+    *, html: bool, loader: BaseLoader | None = None, finalize: Callable[[object], object] = only_cells
+) -> Environment:
     """The engine of all templates that print cells: as text, or escaped and with marked cells."""
     return Environment(
         loader=loader,
         autoescape=html,
-        finalize=only_cells,
+        finalize=finalize,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,

@@ -19,7 +19,7 @@ from policies.policy import NotApplicableError
 from policies.problem import DecisionProblem, once_per_problem
 from policies.proof import rounded_down
 from policies.reference import BestFixed
-from policysim.question.formats import NEGLIGIBLE, rounded
+from policysim.question.formats import NEGLIGIBLE
 
 # Shares of a gain are said where it is at least so much of what the best for each gains over choosing by lot.
 LEAST_SHARE = 0.1
@@ -144,19 +144,6 @@ def excess(one: FloatArray, other: FloatArray, scale: FloatArray) -> FloatArray:
     """One − other, arrays of means; 0 where that is no more than the rounding of such sums, at their scale."""
     difference: FloatArray = one - other
     return np.where((np.abs(difference) <= ROUNDING * scale) & np.isfinite(scale), 0.0, difference)
-
-
-def benefit(gain: Gain) -> str:
-    """What shares of the benefit mean, or why there are none."""
-    if gain.has_shares:
-        return "Benefit kept: 0 % = one treatment for all, which costs no privacy; 100 % = the best for each."
-    if not gain.exists:
-        return "Benefit kept: –. One treatment for all is as good as the best for each: there is nothing to gain."
-    return (
-        f"Benefit kept: –. One treatment for all loses only {rounded(gain.best - gain.fixed)} in utility per patient "
-        f"against the best for each (choosing by lot: {rounded(gain.best - gain.by_lot)}): too little to give shares "
-        "of it."
-    )
 
 
 @once_per_problem

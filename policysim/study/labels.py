@@ -26,8 +26,8 @@ class Labels:
         Of its folder among the reports.
     title : str
         The question, in words.
-    disclaimer, illustrative : str
-        What every reader must know first; which numbers are illustrative. Empty where nobody has said anything.
+    disclaimer : str
+        What every reader must know first; empty where nobody has said anything.
     hidden, hidden_from, public : str
         What is hidden, from whom, and what is assumed to be public, in words.
     hidden_features : tuple of str
@@ -47,7 +47,6 @@ class Labels:
     actions: Mapping[str, str]
     outcomes: Mapping[str, str]
     disclaimer: str = ""
-    illustrative: str = ""
     hidden: str = "the whole record"
     hidden_from: str = "whoever sees the treatment"
     public: str = ASSUMED_PUBLIC
@@ -88,7 +87,6 @@ def labels_of(study: Study, problem: DecisionProblem) -> Labels:
         actions=actions,
         outcomes=outcomes,
         disclaimer=said.disclaimer,
-        illustrative=said.illustrative,
         hidden=hidden(study),
         hidden_from=study.hidden_from,
         public=said.public,

@@ -22,7 +22,6 @@ from policies.problem import DecisionProblem
 OFTEN = 0.9
 # What exceeds a bound by no more than this, relative, is rounding.
 ROUNDING = 1e-9
-MARKS = "*†‡§"
 
 
 def counted_outcomes(scenario: Scenario) -> tuple[str, ...]:
@@ -102,29 +101,6 @@ def _broken_in_words(bound: Bound, at_most: Mapping[str, float | str]) -> str:
     if isinstance(at_most[bound.name], str):
         return f"more {bound.name} than under one treatment for all"
     return f"more than {bound.limit:.6g} {bound.name} per patient"
-
-
-def marks(broken: Mapping[str, tuple[str, ...]]) -> dict[str, str]:
-    """A mark for each bound that is broken, in the order of the rows.
-
-    Examples
-    --------
-    >>> marks({"optimal": ("more deaths", "too many places"), "exponential": ("too many places",)})
-    {'more deaths': '*', 'too many places': '†'}
-    """
-    words = dict.fromkeys(text for texts in broken.values() for text in texts)
-    return {text: MARKS[place % len(MARKS)] * (1 + place // len(MARKS)) for place, text in enumerate(words)}
-
-
-def marked(policy: str, broken: Mapping[str, tuple[str, ...]]) -> str:
-    """The marks of a policy, after a space; empty if it breaks no bound."""
-    found = "".join(marks(broken)[text] for text in broken.get(policy, ()))
-    return f" {found}" if found else ""
-
-
-def legend(broken: Mapping[str, tuple[str, ...]]) -> str:
-    """What the marks mean; empty where there are none."""
-    return "; ".join(f"{mark} {text}" for text, mark in marks(broken).items())
 
 
 def hidden_contraindications(scenario: Scenario, adjacency: str, sensitive: Sequence[str]) -> tuple[str, ...]:

@@ -16,16 +16,15 @@ from policysim.logs.counted_log import is_counted, require_countable_model
 from policysim.logs.log_source import EXCLUDE, WORST
 from policysim.logs.outcome_models import LINEAR
 from policysim.question import EXIT_CHECK
-from policysim.question.answer import Answer
+from policysim.question.answer import Answer, Page
 from policysim.question.formats import estimate, interval, percent, rounded, with_interval
 from policysim.question.protocol import Progress, Question
-from policysim.question.screen_lines import cells, wrap
+from policysim.question.screen_lines import cells
 from policysim.question.words import NO_ADVICE
 from policysim.study.certainty import BETTER, NOT_BETTER, verdict_of_interval
 from policysim.study.checks import MOST_ERRORS, Agreement
 from policysim.study.declared import LoggedStudy
 from policysim.trials.estimate_value import ESTIMATORS
-from policysim.trials.estimators import OffPolicyEstimate
 from policysim.trials.evaluate_log import (
     LogToEvaluate,
     PolicyOnLog,
@@ -38,10 +37,6 @@ from policysim.trials.outside_policy import OutsidePolicy
 
 ARMS = ("Before any model", "rows", "mean", "95 % interval")
 ARM_COLUMNS = (34, 12, 12, 26)
-MISSING = {
-    EXCLUDE: "left out, right only if they are missing by chance within each arm",
-    WORST: "counted with the lowest reward of the declared range",
-}
 PRIVATE = (
     "Private: the treated patient's record, through the published action; that is what ε protects. Not private: the "
     "log and all that is computed from it, such as the outcome model and the numbers above."
@@ -50,74 +45,78 @@ PRIVATE = (
 VERDICTS = {BETTER: "better", NOT_BETTER: "worse"}
 
 
-def evaluation_screen(log: LogToEvaluate, target: OutsidePolicy, found: PolicyOnLog, outcome_model: str) -> list[str]:
-    """An evaluation as text, at most 100 columns wide: the data before any model, then the policy."""
-    value, apart, kind = found.estimate, found.difference, ESTIMATORS[found.estimate.estimator]
+def evaluation_texts(
+    log: LogToEvaluate, target: OutsidePolicy, found: PolicyOnLog, outcome_model: str
+) -> dict[str, Any]:
+    """What the screen says: the data before any model, then the policy."""
+    about, value, apart, kind = log.about, found.estimate, found.difference, ESTIMATORS[found.estimate.estimator]
     arms = [
         cells([arm, f"{rows:,}", estimate(mean, low, high), interval(low, high)], ARM_COLUMNS)
         for arm, rows, mean, low, high in found.arms.itertuples(index=False)
     ]
-    forbidden = ", ".join(f"{name} for {number:,}" for name, number in found.contraindicated.items())
-    study = target.study.name if target.study else ""
-    predictors = ", ".join(log.predictors) or "nothing but the arm"
-    clipped = f", {percent(value.clipped_share)} of the weight clipped" if value.clipped_share else ""
-    verdict = VERDICTS.get(verdict_of_interval(*apart.interval), "no difference is shown")
-    paragraphs = [
-        rows_words(log),
-        log.about["outcome"],
-        f"Contraindicated by {study}, and never given by the policy: {forbidden}." if forbidden else "",
-        ["", cells(list(ARMS), ARM_COLUMNS), *arms],
-        log.about["censoring"],
-        [""],
-        f"Policy: {target.title}.",
-        f"Outcome model: {outcome_model}, from {predictors}.{_not_used(log)}" if kind.folds else "",
-        ["", f"Value ({kind.title})   {with_interval(value.value, *value.interval)}"],
-        f"Standard error {rounded(value.standard_error)}, effective sample size {value.ess:,.0f} of {value.n_rows:,} "
-        f"rows, largest weight {rounded(value.largest_weight)}{clipped}.",
-        "" if found.agreement is None else _agreement_words(found.agreement, value),
-        *(f"Warning: {warning}" for warning in value.warnings),
-        [""],
-        f"Minus one arm for all   {with_interval(apart.value, *apart.interval, sign=True)}: {verdict}.",
-        f"The arm is the one that did best in the other folds; for most patients {apart.arm}.",
-        *(f"Warning: {warning}" for warning in apart.warnings),
-        [""],
-        f"{PRIVATE} {target.privacy}",
-    ]
-    return [line for each in paragraphs for line in (wrap(each) if isinstance(each, str) else each)]
-
-
-def rows_words(log: LogToEvaluate) -> str:
-    """How many rows, what is done with those without an outcome, and where propensities come from."""
-    about, n_missing = log.about, sum(log.about["missing"].values())
-    by_arm = ", ".join(f"{name} {count:,}" for name, count in about["missing"].items() if count)
     wanted = "a time of follow-up" if about["censoring"] else "an outcome"
-    rule = MISSING.get(about["missing_rule"], "")
-    what = f"{n_missing:,} without {wanted} ({by_arm}), {rule}" if n_missing else f"all with {wanted}"
-    known = " Propensities were estimated: confounding is possible." if about["estimated_propensities"] else ""
-    return f"{log.table.name}: {about['rows_read']:,} rows, {what}; {log.data.n_patients:,} are used.{known}"
+    by_arm = ", ".join(f"{name} {count:,}" for name, count in about["missing"].items() if count)
+    missing = [f"{sum(about['missing'].values()):,} without {wanted} ({by_arm})"] if by_arm else []
+    forbidden = ", ".join(f"{name} for {number:,}" for name, number in found.contraindicated.items())
+    return {
+        "log": log.table.name,
+        "read": f"{about['rows_read']:,}",
+        "left_out": missing if about["missing_rule"] == EXCLUDE else [],
+        "worst": missing if about["missing_rule"] == WORST else [],
+        "complete": [] if missing else [wanted],
+        "used": f"{log.data.n_patients:,}",
+        "estimated": ["estimated"] if about["estimated_propensities"] else [],
+        "outcome": about["outcome"],
+        "forbidden": [forbidden] if forbidden else [],
+        "study": target.study.name if target.study else "",
+        "arms": [cells(list(ARMS), ARM_COLUMNS), *arms],
+        "censoring": about["censoring"],
+        "policy": target.title,
+        "models": [outcome_model] if kind.folds else [],
+        "predictors": ", ".join(log.predictors) or "nothing but the arm",
+        "unused": _not_used(log),
+        "estimator": kind.title,
+        "value": with_interval(value.value, *value.interval),
+        "standard_error": rounded(value.standard_error),
+        "ess": f"{value.ess:,.0f}",
+        "rows": f"{value.n_rows:,}",
+        "largest_weight": rounded(value.largest_weight),
+        "clipped": [percent(value.clipped_share)] if value.clipped_share else [],
+        **_agreement_texts(found.agreement, "Clipping biases the estimate" if value.clipped_share else kind.doubt),
+        "warnings": value.warnings,
+        "difference": with_interval(apart.value, *apart.interval, sign=True),
+        "verdict": VERDICTS.get(verdict_of_interval(*apart.interval), "no difference is shown"),
+        "arm": apart.arm,
+        "warnings_of_difference": apart.warnings,
+        "privacy": f"{PRIVATE} {target.privacy}",
+    }
 
 
-def _agreement_words(found: Agreement, estimated: OffPolicyEstimate) -> str:
-    if found.errors_apart <= MOST_ERRORS:
-        verdict = "they agree"
-    elif found.agrees:
-        verdict = "no verdict, because outcomes that are too rare to be in so small a log may matter"
-    else:
-        doubt = "Clipping biases the estimate" if estimated.clipped_share else ESTIMATORS[estimated.estimator].doubt
-        verdict = f"they DISAGREE: more than {MOST_ERRORS:g} is not chance. {doubt}"
-    exact = f"{found.exact:.6f}".replace("-", "−")
-    return f"Exact value   {exact}, {found.errors_apart:.2f} standard errors apart: {verdict}. A model, {NO_ADVICE}."
+def _agreement_texts(found: Agreement | None, doubt: str) -> dict[str, Any]:
+    """The exact value, where it is known, and whether the estimate is near it."""
+    if found is None:
+        return {"known": []}
+    near = found.errors_apart <= MOST_ERRORS
+    return {
+        "known": [f"{found.exact:.6f}".replace("-", "−")],
+        "errors_apart": f"{found.errors_apart:.2f}",
+        "agrees": ["agrees"] if near else [],
+        "too_few": ["too few"] if found.agrees and not near else [],
+        "disagrees": [] if found.agrees or near else [doubt],
+        "most": f"{MOST_ERRORS:g}",
+        "no_advice": NO_ADVICE,
+    }
 
 
-def _not_used(log: LogToEvaluate) -> str:
-    """The columns from which nothing is predicted, with the rows in which one has no value."""
+def _not_used(log: LogToEvaluate) -> list[str]:
+    """The columns from which nothing is predicted, with the rows in which one has no value: one text, or none."""
     others = []
     for name in log.table.columns:
         if name not in log.predictors:
             column = log.table[name]
             gaps = int(column.isin([math.inf, -math.inf]).sum() + column.isna().sum())
             others.append(f"{name} (no value in {gaps:,} rows)" if gaps else name)
-    return f" Not used: {', '.join(others)}." if others else ""
+    return [", ".join(others)] if others else []
 
 
 def evaluation_document(
@@ -195,7 +194,7 @@ class EvaluationQuestion(Question):
         found = evaluate_policy(log, self.target, **options, progress=progress)
         agrees = found.agreement is None or found.agreement.agrees
         return Answer(
-            screen=evaluation_screen(log, self.target, found, model),
+            screen=Page("evaluation-screen.txt", evaluation_texts(log, self.target, found, model)),
             document=evaluation_document(log, self.target, found, model),
             exit_code=0 if agrees else EXIT_CHECK,
         )

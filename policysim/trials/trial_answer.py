@@ -26,7 +26,7 @@ from policysim.logs.log_source import ESTIMATE, lot_words, outcome_formula
 from policysim.logs.outcome_models import CHOSEN
 from policysim.question.formats import NEGLIGIBLE, written
 from policysim.question.words import ALL, capital
-from policysim.study.basis import PUBLIC_OF_LOG, hidden
+from policysim.study.basis import basis, hidden
 from policysim.study.cells import COLUMNS
 from policysim.study.certainty import BETTER, UNTOLD, verdict_of_interval
 from policysim.study.checks import Z
@@ -417,7 +417,7 @@ def _names(
         "model": BY_CROSS_VALIDATION if source.outcome_model == CHOSEN else f"The {source.outcome_model}",
         "hidden": capital(hidden(study)),
         "hidden from": study.hidden_from,
-        "public": PUBLIC_OF_LOG,
+        "public": basis(study).public,
         **{f"mechanism {name}": f"{name}: {mechanism_words(name)}" for name in study.policies},
         **{f"caveat {place}": each for place, each in enumerate(warnings)},
         **{f"warning {place}": _short(each, A_WARNING) for place, each in enumerate(warnings)},

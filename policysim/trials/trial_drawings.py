@@ -37,8 +37,6 @@ def gain(table: pd.DataFrame, epsilon: float) -> Drawing | None:
     seen = lines_seen(drawn, "difference", partial(formats.rounded, sign=True), epsilon=epsilon, names=names)
     return Drawing(
         "frontier",
-        "Against one arm for all",
-        "The mean outcome of each policy less that of one arm for all, against ε, with its 95\u00a0% interval.",
         lambda size: figures.frontier(plain, epsilon=epsilon, size=size),
         epsilons=tuple(map(float, sorted(table["epsilon"].unique()))),
         seen=f"{seen}.",
@@ -59,8 +57,6 @@ def groups(rows: pd.DataFrame) -> Drawing | None:
     clear = (shown["difference_low"] > 0) | (shown["difference_high"] < 0)
     return Drawing(
         "forest",
-        "Against one arm for all, group by group",
-        "The same difference of each group; bars are 95\u00a0% intervals.",
         lambda size: figures.forest(rows, size=size),
         seen=f"Of everyone: {'; '.join(told)}. Of {len(shown)} intervals {int(clear.sum())} exclude 0.",
     )
@@ -72,9 +68,7 @@ def propensities(table: pd.DataFrame) -> Drawing | None:
         return None
     title, along = "How probable the treatments were that patients got", "probability of the treatment"
     panel = Lines(title, along, "share of the arm's patients with at most this", x="propensity", log="")
-    description = "Curves that start near 0 belong to arms in which few patients stand for many others."
-    made = Described("propensities", description, table, (panel,))
-    return Drawing(made.name, title, description, made.figure, table="propensities.csv")
+    return Drawing("propensities", Described("propensities", "", table, (panel,)).figure)
 
 
 def example_choices(examples: pd.DataFrame) -> Drawing:
@@ -83,10 +77,7 @@ def example_choices(examples: pd.DataFrame) -> Drawing:
     mine = examples.rename(columns=names).assign(policy="private choice")
     return Drawing(
         "action-probabilities",
-        "What example patients get by the private choice",
-        "The probability of each treatment against ε, a panel for each example patient.",
         lambda size: figures.action_probabilities(mine, size=size),
         epsilons=tuple(map(float, sorted(mine["epsilon"].unique()))),
-        table="examples.csv",
         seen=choices_seen(mine, 1.0),
     )

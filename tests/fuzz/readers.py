@@ -40,6 +40,7 @@ from policysim.logs.guess_roles import InitAsked, Named, guess_roles
 from policysim.logs.load_log import load_log
 from policysim.logs.study_text import study_text
 from policysim.output.manifest import read_manifest
+from policysim.output.screen import printed
 from policysim.release.counts_file import read_counts
 from policysim.release.ledger import read_ledger
 from policysim.release.privatize_note import is_release
@@ -93,7 +94,7 @@ def read_a_note(_):
     """The note, and what is printed of it."""
     path = Path("data.csv")
     is_release(Path("data.csv.privacy.json"))
-    private_screen(private_document(path, *read_private(path)))
+    printed(private_screen(private_document(path, *read_private(path))))
 
 
 def read_a_manifest(_):

@@ -14,9 +14,11 @@ from hypothesis import strategies as st
 from policies import CATALOGUE, AnyRecord, DecisionProblem, Policy, Sensitive, make_policy
 from policies.policy import NotApplicableError
 from policysim.decision.audit import Finding, audit, audit_document, audit_table, exceeds, table_adjacency
-from policysim.decision.audit_question import audit_screen, table_heading
+from policysim.decision.audit_question import audit_texts, table_texts
 from policysim.files.bad_rows import DataError
 from policysim.files.probability_table import read_probability_table
+from policysim.output.screen import printed
+from policysim.question.answer import Page
 
 PROBLEM = DecisionProblem([[1.0, 0.0], [0.0, 1.0], [0.0, 0.5]], [0.25, 0.25, 0.5], AnyRecord(), ("wait", "treat"))
 
@@ -64,6 +66,16 @@ def read(tmp_path, text, actions=None):
     return read_probability_table(path, actions)
 
 
+def screen_of(findings):
+    """The findings as printed, without what was audited."""
+    return printed(Page("audit.txt", audit_texts(findings))).rstrip()
+
+
+def screen_of_table(table, adjacency, claimed=None):
+    findings = audit_table(table, adjacency, claimed)
+    return printed(Page("audit-table.txt", table_texts(table, adjacency) | audit_texts(findings)))
+
+
 def mistakes(tmp_path, text, actions=None):
     """The lines of the error, without the folder."""
     with pytest.raises(DataError) as caught:
@@ -102,7 +114,7 @@ def test_a_policy_that_spends_more_than_it_claims_is_listed_first_and_marked():
     findings = audit(PROBLEM, ["exponential", Overspending()], [0.5, 1.0])
     assert [finding.holds for finding in findings] == [True, True, False, False]
     assert exceeds(findings)
-    lines = "\n".join(audit_screen(findings, ["A title"])).splitlines()
+    lines = ["A title", *screen_of(findings).splitlines()]
     first, second, third, fourth = (line.split() for line in lines[3:7])
     assert first == ["overspending", "0.5", "0.5", "1", "200", "%", "✗", "exceeds"]
     assert second == ["overspending", "1", "1", "2", "200", "%", "✗", "exceeds"]
@@ -112,7 +124,7 @@ def test_a_policy_that_spends_more_than_it_claims_is_listed_first_and_marked():
 
 
 def test_the_witness_is_in_words_with_both_probabilities():
-    text = "\n".join(audit_screen(audit(PROBLEM, [Overspending()], [1.0]), []))
+    text = screen_of(audit(PROBLEM, [Overspending()], [1.0]))
     truth = math.exp(2) / (1 + math.exp(2))
     assert f"    {truth:.6g} for [record " in text
     assert f"    {1 - truth:.6g} for [record " in text
@@ -123,7 +135,7 @@ def test_a_policy_that_refuses_the_problem_is_no_failure():
     findings = audit(PROBLEM, [Refusing()], [1.0])
     assert findings == [Finding("refusing", 1.0, 1.0, refusal="the scores are odd")]
     assert not exceeds(findings)
-    text = "\n".join(audit_screen(findings, []))
+    text = screen_of(findings)
     assert "refusing at ε = 1: refused: the scores are odd" in text
     assert text.endswith("Nothing was claimed, so no claim was checked. 1 refused.")
 
@@ -142,7 +154,7 @@ def test_a_table_that_holds_no_probabilities_is_a_failure_though_its_rows_are_al
     findings = audit(PROBLEM, [Fixed(table=table)], [1.0])
     assert [(finding.fault, finding.exact) for finding in findings] == [(fault, None)]
     assert exceeds(findings)
-    text = "\n".join(audit_screen(findings, []))
+    text = screen_of(findings)
     assert "✗ no probabilities" in text
     assert f"✗ fixed at ε = 1: {fault}" in text
     assert text.endswith("0 of 1 claims hold.")
@@ -166,7 +178,7 @@ def test_a_claim_may_be_missed_by_rounding_only(claimed, exact, holds):
 
 def test_a_policy_whose_probabilities_underflow_is_shown_by_its_logarithm():
     logs = tuple(tuple(row) for row in make_policy("randomized-response", epsilon=900.0).log_probabilities(PROBLEM))
-    text = "\n".join(audit_screen(audit(PROBLEM, [Fixed(table=logs)], [900.0]), []))
+    text = screen_of(audit(PROBLEM, [Fixed(table=logs)], [900.0]))
     assert "    e^-900 for [record " in text
 
 
@@ -194,7 +206,7 @@ def test_the_screen_stays_within_a_hundred_columns_whatever_the_names(tmp_path):
     path.write_text("\n".join([",".join([*columns, "p_a", "p_b"]), *rows]), encoding="utf-8")
     table = read_probability_table(path)
     adjacency = table_adjacency(table, "any-record")
-    text = "\n".join(audit_screen(audit_table(table, adjacency, 0.1), table_heading(table, adjacency)))
+    text = screen_of_table(table, adjacency, 0.1)
     assert max(map(len, text.splitlines())) <= 100
     assert "✗ exceeds" in text
 
@@ -231,8 +243,8 @@ def test_rows_that_were_rounded_when_written_are_rescaled_and_that_is_said(tmp_p
     assert table.n_rescaled == 1
     np.testing.assert_allclose(table.probabilities[0], 1 / 3, rtol=1e-15)
     assert table.probabilities[1].tolist() == [0.2, 0.3, 0.5]
-    notes = " ".join(table_heading(table, table_adjacency(table, "any-record")))
-    assert "1 rows did not sum to 1 by up to 1e-6 and were divided by their sum." in notes
+    text = screen_of_table(table, table_adjacency(table, "any-record"))
+    assert "1 rows did not quite sum to one, and were divided by their sum." in text
 
 
 def test_a_table_of_ours_is_read_as_it_was_written(tmp_path):
@@ -374,7 +386,7 @@ def test_the_loss_of_a_table_is_that_of_its_worst_neighbours(tmp_path, name, sen
 def test_the_screen_of_a_table_names_the_lines_of_the_file(tmp_path):
     table = read(tmp_path, TABLE)
     adjacency = table_adjacency(table, "sensitive", ["smoker"])
-    text = "\n".join(audit_screen(audit_table(table, adjacency, 1.0), table_heading(table, adjacency)))
+    text = screen_of_table(table, adjacency, 1.0)
     for words in (
         "probabilities.csv: 4 rows, actions wait, treat; features age, smoker.",
         "Adjacency: sensitive (smoker), among the rows of the file. Records that are not in it are not covered.",
@@ -391,7 +403,7 @@ def test_without_a_claim_the_loss_of_a_table_is_told_and_nothing_is_checked(tmp_
     findings = audit_table(table, table_adjacency(table, "any-record"))
     assert findings[0].exact == math.inf
     assert not exceeds(findings)
-    text = "\n".join(audit_screen(findings, []))
+    text = screen_of(findings)
     assert "    0 (never) for [line 5: age old, smoker 1]" in text
     assert text.endswith("Nothing was claimed, so no claim was checked.")
 
@@ -402,7 +414,7 @@ def test_rows_of_one_record_with_different_probabilities_count_as_neighbours(tmp
         adjacency = table_adjacency(table, name, sensitive)
         (finding,) = audit_table(table, adjacency)
         assert finding.exact == pytest.approx(math.log(2.5), rel=1e-12)
-        assert "1 of 3 rows have no neighbour in the file" in " ".join(table_heading(table, adjacency))
+        assert "1 of 3 rows have no neighbour in the file" in screen_of_table(table, adjacency)
 
 
 def test_a_table_in_which_nobody_has_a_neighbour_is_refused_and_not_passed(tmp_path):

@@ -18,6 +18,7 @@ from policysim.decision.demands import least_epsilons
 from policysim.decision.prices import WHOLE_RECORD, price_list
 from policysim.decision.redraws import N_RECORDS, Redraws, _Sample, redrawn
 from policysim.decision.scenario_outcomes import wrong_prior
+from policysim.output.answer_page import captioned
 from policysim.output.screen import screen
 from policysim.question.formats import next_below
 from policysim.question.protocol import SILENT
@@ -151,7 +152,7 @@ def test_no_share_of_a_tiny_gain_is_printed_anywhere(tmp_path):
     of_problem = ps.report(problem, epsilons=[0.5, 1.0], policies=["optimal", "exponential"])
     assert of_problem.tables["comparison"]["benefit_kept"].min() < -9
     answers = [DecisionQuestion(study, prices=True).answer(SILENT), of_problem._answer]
-    for tables, drawings in ((each.options, each.drawings) for each in answers):
+    for tables, drawings in ((each.options, captioned(each)) for each in answers):
         assert "benefit kept" not in set(tables["options"]["row"])
         for name in ("policies", "prices"):
             assert name not in tables or not {"kept", "keeps"} & set(tables[name]["option"])

@@ -6,7 +6,7 @@ import pytest
 
 import policysim as ps
 from policysim.decision.scenario_outcomes import without_effect
-from policysim.study.basis import illustrative_words, numbers_by_part
+from policysim.study.basis import counted_illustrative, numbers_by_part
 from policysim.study.study_reader import load_study
 
 SCENARIO = """
@@ -103,25 +103,26 @@ def test_a_cancelled_relative_risk_changes_no_utility(tmp_path):
     assert ps.build_problem(risky).utilities == pytest.approx(ps.build_problem(plain).utilities, rel=1e-12)
 
 
-def test_illustrative_numbers_are_counted_by_part_and_named():
-    covid = load_study("covid").scenario
+def test_illustrative_numbers_are_counted_by_part():
+    study = load_study("covid")
+    covid = study.scenario
     parts = numbers_by_part(covid)
     effects = sum(len(t.clears) + len(t.side_effects) + bool(t.cost) for t in covid.treatments.values())
     assert sum(count for part, (count, _) in parts.items() if part.startswith("treatment ")) == effects
     assert all(source == "illustrative" for part, (_, source) in parts.items() if not part.startswith("rule "))
-    words = illustrative_words(covid)
     count = effects + len(covid.natural_clearing) + len(covid.onset) + parts["death"][0]
-    assert f" {count} are illustrative: treatment a1, " in words
+    assert counted_illustrative(study) == (count, sum(count for count, _ in parts.values()))
 
 
-def test_with_a_source_for_every_number_no_line_says_illustrative(tmp_path):
+def test_with_a_source_for_every_number_none_is_illustrative(tmp_path):
     study, _ = sentences(tmp_path)
-    assert illustrative_words(study.scenario) == ""
+    none, total = counted_illustrative(study)
+    assert none == 0
     one, _ = sentences(tmp_path, ("[events.fall]\n", '[events.fall]\nsource = "illustrative"\n'))
-    assert illustrative_words(one.scenario).endswith("1 are illustrative: fall.")
+    assert counted_illustrative(one) == (1, total)
     every = replace(
         one.scenario,
         source="illustrative",
         rules=tuple(replace(rule, source="illustrative") for rule in one.scenario.rules),
     )
-    assert illustrative_words(every).startswith("All ")
+    assert counted_illustrative(replace(one, scenario=every)) == (total, total)

@@ -131,5 +131,5 @@ def test_a_manifest_names_the_libraries_that_are_installed_and_no_others(monkeyp
         return "1.0"
 
     monkeypatch.setattr("policysim.output.deliver.version", version)
-    versions = what_it_says(Answer(screen=[], document={}))["versions"]
+    versions = what_it_says(Answer())["versions"]
     assert set(versions) == {"python", *LIBRARIES} - {"matplotlib"}

@@ -5,11 +5,11 @@ import math
 import pandas as pd
 import pytest
 
-from policysim.output.screen import TEMPLATES
-from policysim.study.cells import COLUMNS, Cells, Label, Shown, environment, faults_of
+from policysim.output.screen import TEMPLATES, lines
+from policysim.study.cells import COLUMNS, Cells, Label, Shown, environment, faults_of, only_text
 
 # The templates that print cells: all but those of what has no options, or another form; and the filters that lay out.
-OTHERS = {"base.html", "gallery.html", "parts.html", "source.html"}
+OTHERS = {"base.html", "gallery.html", "source.html"}
 OF_CELLS = sorted({path.name for ending in ("html", "txt") for path in TEMPLATES.glob(f"*.{ending}")} - OTHERS)
 FILTERS = ("lines", "grid")
 
@@ -48,6 +48,23 @@ def test_a_number_is_looked_up_by_its_key_formatted_and_marked(tables):
 def test_none_and_several_are_refused(tables, key):
     with pytest.raises(KeyError):
         Cells(tables)(*key)
+
+
+def test_a_screen_without_cells_prints_texts_each_within_its_line_and_no_number():
+    engine = environment(html=False, finalize=only_text)
+    assert engine.from_string("{{ text }}").render(text="2\n! no\tε\u2028") == "2 ! no ε\\u2028"
+    with pytest.raises(ValueError, match=r"a template prints 2, which is no text\."):
+        engine.from_string("{{ text }}").render(text=2)
+
+
+def test_a_line_goes_on_under_its_beginning_or_beside_its_name(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "40")
+    said = "each word of it " * 3
+    assert lines(f"  {said}", "  ").splitlines() == ["  each word of it each word of it each", "    word of it"]
+    assert lines(f"Gain\t{said}").splitlines() == [
+        "Gain       each word of it each word of",
+        f"{'':11}it each word of it",
+    ]
 
 
 @pytest.mark.parametrize("html", [False, True])

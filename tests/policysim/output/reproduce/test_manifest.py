@@ -84,7 +84,6 @@ def test_the_digest_of_a_scenario_follows_its_text(tmp_path):
 
 def test_a_manifest_keeps_what_the_answer_says_and_the_order_of_the_page():
     answer = Answer(
-        screen=[],
         document={},
         sentences=["All is well."],
         tables={"b": pd.DataFrame({"x": [1]}), "a": pd.DataFrame({"y": [2.5]})},
