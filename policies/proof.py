@@ -194,7 +194,7 @@ def floor_of(epsilon: float) -> Fraction:
     return Fraction(power) * (1 - Fraction(1, 10 ** (_DIGITS - 2))) if epsilon else Fraction(1)
 
 
-def rounded_down(number: Fraction) -> float:
+def float_below(number: Fraction) -> float:
     """The largest float that is not larger."""
     near = float(number)
     return near if Fraction(near) <= number else math.nextafter(near, -math.inf)

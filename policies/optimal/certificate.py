@@ -23,9 +23,9 @@ from policies.proof import (
     Certificate,
     ClassOrders,
     as_integers,
+    float_below,
     floor_of,
     grouped,
-    rounded_down,
 )
 
 # Half the distance from 1 to the next float: no operation is off by more, relative to its result.
@@ -86,7 +86,7 @@ def optimal_certificate(
     least = best.proven(problem)
     if least is None:
         raise NotApplicableError("there is no certificate: rounding left no multipliers that prove anything.")
-    return replace(best, bound=rounded_down(least))
+    return replace(best, bound=float_below(least))
 
 
 def _of_classes(
@@ -107,7 +107,7 @@ def _of_classes(
     np.put_along_axis(alpha, groups.orders, used[:, ::-1].cumsum(axis=1)[:, ::-1], axis=1)
     np.put_along_axis(beta, groups.orders, left.cumsum(axis=1) - left, axis=1)
     beta = np.maximum(beta, 0.0)
-    alpha = _feasible(alpha, beta, groups.classes, rounded_down(floor_of(epsilon) ** len(hidden)))
+    alpha = _feasible(alpha, beta, groups.classes, float_below(floor_of(epsilon) ** len(hidden)))
     bound = float((groups.costs + alpha - beta).min(axis=1).sum())
     return Certificate(problem.digest, epsilon, weights, hidden, alpha, beta, bound)
 
@@ -141,7 +141,7 @@ def document(certificate: Certificate, problem: DecisionProblem) -> dict[str, An
                 "order": [problem.actions[action] for action in groups.orders[g]],
                 "records": int(records[g]),
                 "prior": float(priors[g]),
-                "lambda": rounded_down(charges[g] * unit),
+                "lambda": float_below(charges[g] * unit),
                 "costs": groups.costs[g].tolist(),
                 "alpha": certificate.alpha[g].tolist(),
                 "beta": certificate.beta[g].tolist(),

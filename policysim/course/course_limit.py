@@ -16,7 +16,7 @@ from policies.arrays import FloatArray, non_negative
 from policies.optimal.certificate import optimal_certificate
 from policies.policy import NotApplicableError
 from policies.problem import DecisionProblem
-from policies.proof import floor_of, rounded_down
+from policies.proof import float_below, floor_of
 from policysim.course.course_proof import CourseProof, PricedCut, proven
 from policysim.course.course_tree import Node, inner_nodes
 from policysim.course.planning import DailyDecisions, optimal_course, q_table
@@ -156,7 +156,7 @@ def limit_of_first_days(process: Process, epsilon: float, days: int) -> ProvenLi
     slack = sum((share * Fraction(abs(limit.value)) for share, limit in limits), Fraction(0)) * Fraction(1, 2**49)
     exact = len(parts) == 1
     proofs = {limit.proof for _, limit in limits}
-    return ProvenLimit(-rounded_down(-total - (0 if exact else slack)), RATIONALS if proofs == {RATIONALS} else ROUNDED)
+    return ProvenLimit(-float_below(-total - (0 if exact else slack)), RATIONALS if proofs == {RATIONALS} else ROUNDED)
 
 
 def _class_limit(process: Process, epsilon: float, days: int) -> ProvenLimit:
@@ -185,7 +185,7 @@ def _class_limit(process: Process, epsilon: float, days: int) -> ProvenLimit:
         trees = [price(dict(zip(pool, weights, strict=True))).root for weights in starts]
         cuts = [PricedCut(share, _prices(tree)) for share, tree in zip(shares[shares > 0], trees, strict=True)]
         limit = proven(process, CourseProof(epsilon, family.open, days, values, cuts))
-        return ProvenLimit(best if limit is None else min(best, -rounded_down(-limit)), RATIONALS)
+        return ProvenLimit(best if limit is None else min(best, -float_below(-limit)), RATIONALS)
     table = found.cuts + _rounding(process)
     mean = lowest_cuts(table, q).shares @ table
     most_gained = float(mean[1:].max())
@@ -232,7 +232,7 @@ def first_day_limit(course: DailyDecisions, initial: FloatArray, epsilon: float,
     products = initial * course.values
     best = Fraction(math.fsum(products)) + Fraction(math.fsum(np.abs(products))) * Fraction(1, 2**51)
     # The smallest float that is not smaller.
-    return -rounded_down(lost - best)
+    return -float_below(lost - best)
 
 
 def _least_loss(problem: DecisionProblem, epsilon: float, delta: float) -> Fraction:

@@ -25,7 +25,7 @@ from policies.optimal.optimum import Optimal
 from policies.optimal.value_limit import value_limit
 from policies.policy import NotApplicableError
 from policies.problem import DecisionProblem
-from policies.proof import LOST, MAX_ENTRIES, Certificate, rounded_down
+from policies.proof import LOST, MAX_ENTRIES, Certificate, float_below
 from policysim.decision.demands import Demand
 from policysim.study.search import HIGHEST, Curve, UnreachableError
 from policysim.study.sweep import evaluated_on
@@ -186,7 +186,7 @@ class Limit:
         allowed.
         """
         weights = self.tightest(epsilon)
-        proof, allowed = self._accepted(weights, epsilon), -rounded_down(-self._allowed(weights))
+        proof, allowed = self._accepted(weights, epsilon), -float_below(-self._allowed(weights))
         if proof is None or not proof.bound > allowed:
             return None
         return {
@@ -218,7 +218,7 @@ class Limit:
         proof = self._accepted(weights, epsilon)
         if proof is None:
             return math.nan
-        return rounded_down(Fraction(self._most[name]) + Fraction(proof.bound) - self._allowed(weights))
+        return float_below(Fraction(self._most[name]) + Fraction(proof.bound) - self._allowed(weights))
 
     def _accepted(self, weights: Mapping[str, float], epsilon: float) -> Certificate | None:
         """The certificate of a weighted sum, if rational arithmetic accepts it."""

@@ -222,7 +222,7 @@ def interval(low: float, high: float, *, sign: bool = False) -> str:
     return " to ".join(_signed(end, shown, sign) for end in (low, high))
 
 
-def estimate(value: float, low: float, high: float, *, sign: bool = False) -> str:
+def supported_digits(value: float, low: float, high: float, *, sign: bool = False) -> str:
     """A number to the digits that its interval supports; – for none."""
     if math.isnan(value):
         return "–"
@@ -241,7 +241,7 @@ def with_interval(value: float, low: float, high: float, *, sign: bool = False) 
     """An estimate with its interval, in words; what never differs has none."""
     if max(abs(value), abs(low), abs(high)) < NEGLIGIBLE:
         return "exactly 0"
-    return f"{estimate(value, low, high, sign=sign)} (95\u00a0% interval {interval(low, high, sign=sign)})"
+    return f"{supported_digits(value, low, high, sign=sign)} (95\u00a0% interval {interval(low, high, sign=sign)})"
 
 
 def several(number: int, noun: str) -> str:
@@ -307,7 +307,7 @@ def six_digits(value: float) -> str:
     return "" if math.isnan(value) else f"{float(in_digits(value)):.6g}"
 
 
-def shown(value: float, text: str) -> Markup:
+def value_element(value: float, text: str) -> Markup:
     """A number as an element of the page that says its value to six significant digits."""
     return Markup('<data value="{}">{}</data>').format(six_digits(value), text)
 

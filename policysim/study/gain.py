@@ -17,7 +17,7 @@ from policies.optimal.certificate import optimal_certificate
 from policies.optimal.optimum import Optimal
 from policies.policy import NotApplicableError
 from policies.problem import DecisionProblem, once_per_problem
-from policies.proof import rounded_down
+from policies.proof import float_below
 from policies.reference import BestFixed
 from policysim.question.formats import NEGLIGIBLE
 
@@ -220,7 +220,7 @@ def prove_loss(problem: DecisionProblem, epsilon: float) -> Proof:
     # That nobody loses less than 0 needs no proof.
     least = max(0.0, certificate.bound)
     gained = _gain_rounded_up(problem)
-    return Proof(least, -rounded_down(Fraction(least) / gained - 1)) if gained else Proof(least)
+    return Proof(least, -float_below(Fraction(least) / gained - 1)) if gained else Proof(least)
 
 
 @once_per_problem

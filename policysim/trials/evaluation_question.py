@@ -17,7 +17,7 @@ from policysim.logs.log_source import EXCLUDE, WORST
 from policysim.logs.outcome_models import LINEAR
 from policysim.question import EXIT_CHECK
 from policysim.question.answer import Answer, Page
-from policysim.question.formats import estimate, interval, percent, rounded, with_interval
+from policysim.question.formats import interval, percent, rounded, supported_digits, with_interval
 from policysim.question.protocol import Progress, Question
 from policysim.question.screen_lines import cells
 from policysim.question.words import NO_ADVICE
@@ -51,7 +51,7 @@ def evaluation_texts(
     """What the screen says: the data before any model, then the policy."""
     about, value, apart, kind = log.about, found.estimate, found.difference, ESTIMATORS[found.estimate.estimator]
     arms = [
-        cells([arm, f"{rows:,}", estimate(mean, low, high), interval(low, high)], ARM_COLUMNS)
+        cells([arm, f"{rows:,}", supported_digits(mean, low, high), interval(low, high)], ARM_COLUMNS)
         for arm, rows, mean, low, high in found.arms.itertuples(index=False)
     ]
     wanted = "a time of follow-up" if about["censoring"] else "an outcome"

@@ -51,7 +51,7 @@ def groups(rows: pd.DataFrame) -> Drawing | None:
     shown = rows[rows["policy"].isin(figures.telling(rows))]
     ends = ["policy", "difference", "difference_low", "difference_high"]
     told = [
-        f"{policy} {formats.estimate(*each, sign=True)} ({formats.interval(*each[1:], sign=True)})"
+        f"{policy} {formats.supported_digits(*each, sign=True)} ({formats.interval(*each[1:], sign=True)})"
         for policy, *each in shown.loc[shown["group"] == ALL, ends].itertuples(index=False)
     ]
     clear = (shown["difference_low"] > 0) | (shown["difference_high"] < 0)

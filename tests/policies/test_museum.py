@@ -28,7 +28,7 @@ from policies.masked import masked_problem
 from policies.optimal.certificate import optimal_certificate
 from policies.policy import LOG_SMALLEST, NotApplicableError, one_hot_logs
 from policies.privacy_loss import privacy_loss_of_logs
-from policies.proof import LOST, Certificate, floor_of, grouped, rounded_down
+from policies.proof import LOST, Certificate, float_below, floor_of, grouped
 from policies.randomized_response import RandomizedResponse
 from policies.selection_release import K, WholeWeights, places_on_grid, release_weights
 from policysim.course.budget import distribution_epsilon
@@ -649,7 +649,7 @@ def with_capacity_used(used):
 
 
 def test_a_capacity_rounded_up_by_an_ulp(monkeypatch):
-    capacity = rounded_down(floor_of(1.0) / 4)
+    capacity = float_below(floor_of(1.0) / 4)
     proof, problem = with_capacity_used(capacity)
     assert proof.holds(problem)
     more, problem = with_capacity_used(math.nextafter(capacity, 1))

@@ -20,7 +20,7 @@ from policies.optimal.bounds import ONE_FOR_ALL, InfeasibleError
 from policies.optimal.certificate import document, optimal_certificate
 from policies.optimal.optimum import Optimal
 from policies.policy import NotApplicableError
-from policies.proof import LOST, floor_of, grouped, rounded_down
+from policies.proof import LOST, float_below, floor_of, grouped
 from policies.reference import BestFixed, Greedy
 
 
@@ -140,7 +140,7 @@ def test_the_floor_is_below_the_exponential_and_next_to_it(epsilon):
     with localcontext(prec=80):
         true = Fraction(Decimal(-epsilon).exp())
     assert true * (1 - Fraction(1, 10**37)) < floor_of(epsilon) < true
-    assert rounded_down(floor_of(epsilon)) <= floor_of(epsilon)
+    assert float_below(floor_of(epsilon)) <= floor_of(epsilon)
 
 
 def test_the_floor_at_the_ends():

@@ -134,6 +134,22 @@ def test_no_module_name_stands_for_two_things():
     assert {stem: names for stem, names in places.items() if len(names) > 1} == {}
 
 
+# One thing at each place: verbs of the command line, twins of the same draws, and columns with one meaning for one
+# decision and for several days; and what is public under this name as a table and as a figure.
+SHARED_NAMES = {"add", "run", "main", "admit", "treat", "show", "exp_of"}
+SHARED_NAMES |= {"benefit_kept", "loss", "normalized_loss", "extra", "frontier"}
+
+
+def test_no_class_or_function_of_two_modules_has_the_name_of_another():
+    places = defaultdict(set)
+    for name, path in FILES.items():
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.FunctionDef | ast.ClassDef) and not node.name.startswith("_"):
+                places[node.name].add(name)
+    shared = {name: modules for name, modules in places.items() if len(modules) > 1}
+    assert shared.keys() <= SHARED_NAMES, {name: shared[name] for name in shared.keys() - SHARED_NAMES}
+
+
 def test_each_package_says_what_its_modules_are_for():
     for package in PACKAGES:
         text = ast.get_docstring(ast.parse(FILES[package].read_text(encoding="utf-8")))
