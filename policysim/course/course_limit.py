@@ -45,7 +45,7 @@ _LOWERED = 1 - Fraction(1, 2**50)
 
 
 def course_limit(
-    process: Process, *, epsilon: float, delta: float = 0.0, days: int = 1, hides: str = "first state"
+    process: Process, epsilon: float, *, delta: float = 0.0, days: int = 1, hides: str = "first state"
 ) -> float:
     """A value that no (epsilon, delta)-private mechanism for the whole course of a process exceeds.
 

@@ -90,8 +90,8 @@ class OncePlan:
 
 def plan_once(
     process: Process,
-    *,
     epsilon: float,
+    *,
     policy: str | Policy = "optimal",
     schedules: int | ArrayLike = SCHEDULES,
     held: int | None = None,

@@ -230,8 +230,8 @@ class TreePlan:
 
 def plan_tree(
     process: Process,
-    *,
     epsilon: float,
+    *,
     courses: int = SCHEDULES,
     held: int | None = None,
     public: Sequence[str] = (),
