@@ -23,7 +23,6 @@ from policysim.study.declared import Study
 from policysim.study.options_table import DEATHS, EACH
 
 PRIOR = ("The prior is trusted: with other patients the price differs, at the same ε.",)
-SAMPLER = "Treatments to be published need a sampler made for release: policysim's own samplers only simulate."
 
 
 @dataclass(frozen=True)
@@ -111,7 +110,7 @@ def record_tables(
 def _texts(study: Study, policy: str, works: set[Work]) -> Iterator[tuple[str, str]]:
     """What a record lists: what is not guaranteed, the works it cites, and the digests of what it depends on."""
     prior = PRIOR if policy and CATALOGUE[policy].uses_prior else ()
-    for text in (*OUTSIDE, *prior, basis(study).not_guaranteed, SAMPLER):
+    for text in (*OUTSIDE, *prior, basis(study).not_guaranteed):
         yield "not guaranteed", text
     for work in sorted(work.full for work in works):
         yield "reference", work

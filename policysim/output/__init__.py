@@ -2,7 +2,7 @@
 
 deliver       a question asked, answered, printed, and written: tables, figures, pages from templates/, and the manifest
 report        the tables and figures of an answer, in Python
-screen        the screen of an answer: its tables in one template of text
+screen        the screen of an answer: its tables, or its texts, in one template of text
 answer_page   the page of an answer: the same, a slider of ε, and figures; its card; the page of a decision record
 choice_slots  what the templates of a choice print: its screen, and its decision record
 manifest      a manifest.json read and checked
