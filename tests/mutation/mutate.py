@@ -16,11 +16,10 @@ import re
 import signal
 import sys
 from contextlib import redirect_stdout
-from functools import cache
 from pathlib import Path
 
-import hypothesis  # noqa: F401 - loaded before the forks, once, as all that no test changes
-import numpy  # noqa: F401
+import hypothesis
+import numpy  # noqa: F401 - loaded before the forks, once, as all that no test changes
 import pandas  # noqa: F401
 import pyarrow.csv  # noqa: F401
 import pytest
@@ -29,14 +28,15 @@ import scipy.special  # noqa: F401
 
 ROOT = Path(__file__).parents[2]
 SURVIVORS = Path(__file__).with_name("survivors.txt")
-# A change that makes the tests so many times as slow, and slower than so many seconds, is noticed.
-TIMES, LEAST_SECONDS = 5, 30
+# A test that needs so many seconds of its own has noticed a change.
+MOST_SECONDS = 60
+# All others beyond so many files of tests notice little more, and take most of the time.
+MOST_FILES = 5
 # What is loaded before pytest is not rewritten by it; all other warnings are errors, as elsewhere.
 REWRITTEN = "ignore::pytest.PytestAssertRewriteWarning"
-# The modules, and their tests beside their examples. Of a package those that import a module or name what it defines,
-# and those that have its name or its folder's.
+# The modules, and their tests beside their examples, the quickest first; of a package, after those that name a module.
 TESTED = {
-    "policies": (),
+    "policies": ("test_every_policy.py",),
     "policysim.release.ledger": ("test_release_museum.py", "test_repetitions.py", "test_ledger.py"),
     "policysim.question.formats": ("test_formats.py", "test_texts_of_numbers.py"),
 }
@@ -117,20 +117,17 @@ def modules():
     texts = {path: path.read_text(encoding="utf-8") for path in tests}
     for name, known in TESTED.items():
         place = ROOT / name.replace(".", "/")
+        beside = [test for test in tests if ROOT / "tests" / name in test.parents]
         for path in sorted(place.rglob("*.py")) if place.is_dir() else [place.with_suffix(".py")]:
             parts = path.relative_to(ROOT).with_suffix("").parts
             naming = re.compile("|".join([rf"{'.'.join(parts)} import", *public(path)]))
-            own = [
-                test
-                for test in tests
-                if test.name in (*known, f"test_{path.stem}.py")
-                or (
-                    test.is_relative_to(ROOT / "tests" / name)
-                    and (naming.search(texts[test]) or any(part in str(test.relative_to(ROOT)) for part in parts[1:]))
-                )
-            ]
+            # First those that are named as the module, where most changes are noticed, then those that name most.
+            named = {test: len(naming.findall(texts[test])) for test in beside}
+            alike = {test: sum(part in str(test.relative_to(ROOT)) for part in parts[1:]) for test in beside}
+            near = sorted((test for test in beside if named[test] or alike[test]), key=lambda t: (-alike[t], -named[t]))
+            own = [*near[:MOST_FILES], *(test for file in known for test in tests if test.name == file)]
             if path.name != "__init__.py" and own:
-                yield ".".join(parts), path, own
+                yield ".".join(parts), path, list(dict.fromkeys(own))
 
 
 def public(path):
@@ -140,37 +137,30 @@ def public(path):
     return [rf"\b{name}\b" for name in named if not name.startswith("_") and (name != name.lower() or "_" in name)]
 
 
-@cache
-def seconds(test):
-    """How long the tests of a file take if nothing is changed; they must pass."""
-    code, taken = outcome((test,))
-    if code:
-        raise SystemExit(f"these fail, or are none: {test}")
-    return taken
+class Limit:
+    """Ends a process whose test takes too long: by its own seconds, and where it waits for nothing by all of them."""
+
+    def pytest_runtest_setup(self):
+        """Start to count anew."""
+        signal.setitimer(signal.ITIMER_PROF, MOST_SECONDS)
+        signal.alarm(10 * MOST_SECONDS)
 
 
 def survives(name, path, tree, tests):
-    """Whether no test, nor an example of the module, notices: those first that take least."""
-    tests = sorted(tests, key=seconds)
-    most = max(LEAST_SECONDS, TIMES * sum(map(seconds, tests)))
-    return not outcome((path, *tests), most, Changed(name, path, tree))[0]
-
-
-def outcome(tests, most=0.0, changed=None):
-    """The exit code and the seconds of a fork that runs tests; one that needs too many has noticed, or hangs."""
+    """Whether no test, nor an example of the module, notices; one that takes too long has noticed."""
     child = os.fork()
     if not child:
-        signal.setitimer(signal.ITIMER_PROF, most)
-        signal.alarm(round(TIMES * most))
+        Limit().pytest_runtest_setup()
+        sys.meta_path.insert(0, Changed(name, path, tree))
         with Path(os.devnull).open("w") as nowhere, redirect_stdout(nowhere):
             os.dup2(nowhere.fileno(), 2)
-            if changed:
-                sys.meta_path.insert(0, changed)
-                importlib.import_module(changed.name)  # before pytest, which reads the examples of a file
+            importlib.import_module(name)  # before pytest, which reads the examples of a file
             options = ["-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", "-W", REWRITTEN]
-            os._exit(int(pytest.main([*options, *map(str, tests)])))
-    _, status, used = os.wait4(child, 0)
-    return os.waitstatus_to_exitcode(status), used.ru_utime + used.ru_stime
+            os._exit(int(pytest.main([*options, *map(str, (path, *tests))], plugins=[Limit()])))
+    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    if code in (pytest.ExitCode.USAGE_ERROR, pytest.ExitCode.NO_TESTS_COLLECTED):
+        raise SystemExit(f"the tests of {name} cannot be run: {' '.join(map(str, tests))}")
+    return code == 0
 
 
 def main():
@@ -186,6 +176,10 @@ def main():
     for name, path, tests in modules():
         if chosen.only in name:
             drawn += [(name, path, tests, *site) for site in sites(ast.parse(path.read_text(encoding="utf-8")))]
+    # What fails is not made smaller, nor kept for the next change; the profile of the tests goes on from this one.
+    phases = (hypothesis.Phase.explicit, hypothesis.Phase.generate)
+    hypothesis.settings.register_profile("mutation", phases=phases, database=None)
+    hypothesis.settings.load_profile("mutation")
     rng.seed(chosen.seed)
     rng.shuffle(drawn)
     known = {line.partition("    # ")[0] for line in SURVIVORS.read_text(encoding="utf-8").splitlines()}
