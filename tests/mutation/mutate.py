@@ -31,12 +31,13 @@ SURVIVORS = Path(__file__).with_name("survivors.txt")
 # A test that needs so many seconds of its own has noticed a change.
 MOST_SECONDS = 60
 # All others beyond so many files of tests notice little more, and take most of the time.
-MOST_FILES = 5
+MOST_FILES = 12
 # What is loaded before pytest is not rewritten by it; all other warnings are errors, as elsewhere.
 REWRITTEN = "ignore::pytest.PytestAssertRewriteWarning"
 # The modules, and their tests beside their examples, the quickest first; of a package, after those that name a module.
 TESTED = {
     "policies": ("test_every_policy.py",),
+    "policies.catalogue": ("test_every_policy.py", "test_plugins.py"),
     "policysim.release.ledger": ("test_release_museum.py", "test_repetitions.py", "test_ledger.py"),
     "policysim.question.formats": ("test_formats.py", "test_texts_of_numbers.py"),
 }
@@ -120,14 +121,16 @@ def modules():
         beside = [test for test in tests if ROOT / "tests" / name in test.parents]
         for path in sorted(place.rglob("*.py")) if place.is_dir() else [place.with_suffix(".py")]:
             parts = path.relative_to(ROOT).with_suffix("").parts
-            naming = re.compile("|".join([rf"{'.'.join(parts)} import", *public(path)]))
+            module = ".".join(parts)
+            naming = re.compile("|".join([f"{module} import", *public(path)]))
             # First those that are named as the module, where most changes are noticed, then those that name most.
             named = {test: len(naming.findall(texts[test])) for test in beside}
             alike = {test: sum(part in str(test.relative_to(ROOT)) for part in parts[1:]) for test in beside}
             near = sorted((test for test in beside if named[test] or alike[test]), key=lambda t: (-alike[t], -named[t]))
             own = [*near[:MOST_FILES], *(test for file in known for test in tests if test.name == file)]
-            if path.name != "__init__.py" and own:
-                yield ".".join(parts), path, list(dict.fromkeys(own))
+            elsewhere = module in TESTED and module != name
+            if own and not elsewhere and path.name != "__init__.py":
+                yield module, path, list(dict.fromkeys(own))
 
 
 def public(path):

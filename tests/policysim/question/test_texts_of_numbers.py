@@ -79,10 +79,12 @@ TEXTS = [
     ("interval", (0.1, NAN), "–"),
     ("interval", (-1e-13, 1e-13), "0"),
     ("estimate", (0.2, 0.1, 0.3), "0.20"),
+    ("estimate", (0.2, 0.17, 0.23), "0.200"),
     ("estimate", (NAN, 0.1, 0.3), "–"),
     ("estimate", (1e-13, -0.1, 0.3), "0"),
     ("with_interval", (0.0, 0.0, 0.0), "exactly 0"),
     ("with_interval", (0.2, 0.1, 0.3), "0.20 (95\u00a0% interval 0.10 to 0.30)"),
+    ("with_interval", (1e-12, 0.0, 1e-12), "0.000 (95\u00a0% interval 0.000 to 0.000)"),
     ("with_interval", (0.0, 0.0, 0.3), "0 (95\u00a0% interval 0.00 to 0.30)"),
     ("several", (1, "row"), "1 row"),
     ("several", (0, "row"), "0 rows"),
@@ -180,6 +182,8 @@ def test_decimals_show_how_far_apart_rates_are():
     assert formats.apart([0.003, 0.0030002], 100_000) == 2
     assert formats.apart([0.003, 0.00300001], 100_000) == 0
     assert formats.apart([0.003], 100_000) == 0
+    # A hundredth of an event is still shown.
+    assert formats.apart([0.0, 0.01], 1) == 2
     # 300 and 301 are 1 apart in place of 0.72, which is 0.28 and less than half of it.
     assert formats.apart([0.003, 0.0030072], 100_000) == 0
 
