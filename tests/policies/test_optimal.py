@@ -188,10 +188,12 @@ def test_many_actions_and_as_many_orders_as_records_are_no_obstacle():
     assert problem.value(np.exp(logs)) > max(value(BestFixed(), problem), value(RandomizedResponse(2.0), problem))
 
 
-def test_more_actions_than_bits_are_refused():
+def test_more_actions_than_bits_are_refused_and_as_many_are_not():
     problem = DecisionProblem(np.zeros((2, 63)), [0.5, 0.5], AnyRecord())
     with pytest.raises(ValueError, match="optimal takes at most 62 actions, got 63"):
         Optimal(1.0).log_probabilities(problem)
+    problem = DecisionProblem(np.zeros((2, 62)), [0.5, 0.5], AnyRecord())
+    np.testing.assert_allclose(Optimal(1.0).probabilities(problem).sum(axis=1), 1)
 
 
 def test_one_feature_with_too_many_records_is_refused_in_one_line_that_names_the_alternative():
