@@ -28,7 +28,7 @@ from policies.mask import mask_classes
 from policies.masked import masked_problem
 from policies.optimal.certificate import optimal_certificate
 from policies.policy import LOG_SMALLEST, NotApplicableError, one_hot_logs
-from policies.privacy_loss import privacy_loss_of_logs
+from policies.privacy_loss import guess_rate, privacy_loss_of_logs
 from policies.proof import LOST, Certificate, floor_of, grouped, rounded_down
 from policies.randomized_response import RandomizedResponse
 from policies.selection_release import K, WholeWeights, places_on_grid, release_weights
@@ -419,6 +419,22 @@ def test_what_masks_leave_is_accounted_for_by_the_smallest_of_them(epsilon):
     if epsilon == 0.4:
         defect = distribution_epsilon([of_the_largest_mask(policy).pair] * DAYS, DELTA)
         assert (round(total, 2), round(defect, 2)) == (10.97, 8.10)
+
+
+# A rate of right guesses that is too low.
+
+
+@pytest.mark.parametrize("planted", [False, True])
+def test_splits_of_the_actions_that_are_left_out_too_soon(monkeypatch, planted):
+    """In one public class four treatments tell a bit each of the record; in the other one three tell less together."""
+    likely, rare = math.e / (1 + math.e) / 4, 1 / (1 + math.e) / 4
+    told = [[likely, rare] * 4, [rare, likely] * 4, [0.21] * 3 + [0.074] * 5, [0.1] * 3 + [0.14] * 5]
+    if planted:
+        tanh = math.tanh
+        monkeypatch.setattr(math, "tanh", lambda half: tanh(half * 2 / 3))
+    rate, right = guess_rate(np.repeat(told, 20, axis=0), Sensitive((2, 40), (1,))).rate, math.e / (1 + math.e)
+    assert (rate == pytest.approx(right, rel=1e-12)) == (not planted)
+    assert rate < 0.95 * right or not planted
 
 
 # A solver that fails.
