@@ -33,6 +33,7 @@ TEXTS = [
     ("percent_down", (1e-12,), "0" + PERCENT),
     ("percent_down", (-1e-12,), "−1" + PERCENT),
     ("rounded_up", (1e-12,), "1.0e−12"),
+    ("rounded_up", (1e-12, 3), "1.00e−12"),
     ("estimate", (1e-12, -0.1, 0.3), "0.00"),
     ("interval", (-1e-12, 1e-12), "−0.000 to 0.000"),
     ("six_digits", (1e-12,), "1e-12"),
