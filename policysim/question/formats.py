@@ -149,8 +149,9 @@ def _shortest(value: float) -> Decimal:
 
 
 def _cut(value: Decimal, places: int, side: str = ROUND_CEILING) -> Decimal:
-    """A number with so many decimals, rounded to one side: the one place where bounds are rounded."""
-    return value.quantize(Decimal(1).scaleb(-places), rounding=side, context=Context(prec=400))
+    """A number with so many decimals, rounded to one side: the one place where bounds are rounded; 0 has no sign."""
+    cut = value.quantize(Decimal(1).scaleb(-places), rounding=side, context=Context(prec=400))
+    return cut if cut else abs(cut)
 
 
 def apart(rates: Iterable[float], count: int) -> int:
@@ -296,7 +297,7 @@ def tick(number: float) -> str:
 def four_digits(value: object) -> str:
     """A cell of a table under a figure: four digits of a number, – for NaN, and all else as it is."""
     if isinstance(value, float):
-        return "–" if math.isnan(value) else _minus(f"{steady(value):.4g}")
+        return "–" if math.isnan(value) else _minus(f"{steady(value) + 0:.4g}")
     return str(value)
 
 

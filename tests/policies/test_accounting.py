@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from random_problems import adjacencies, neighbour_pairs
 
 from policies import AnyRecord, DecisionProblem, Sensitive, make_policy
-from policies.accounting import bounded_range_rho, compose, log_ratio_range
+from policies.accounting import Use, bounded_range_rho, compose, log_ratio_range
 from policies.privacy_loss import privacy_loss_of_logs
 
 ORDERS = (1 + 1e-3, 1.1, 1.5, 2, 3, 5, 10, 30, 100, 1000)
@@ -76,6 +76,11 @@ def test_binary_response_needs_four_times_the_rho_that_epsilon_suggests():
     assert concentrated_rho(logs, problem.adjacency) == pytest.approx(bounded_range_rho(2.0), rel=1e-12)
     # and that is not slack: the divergence near order 1 is tanh(1/2) = 0.462, against 0.125.
     assert renyi(logs[0], logs[1], 1 + 1e-6) == pytest.approx(math.tanh(0.5), rel=1e-5)
+
+
+@pytest.mark.parametrize("use", [Use(0.0, 0.0, 0.0), Use(0.0, 1.0, 1.0), Use(1.0, 2.0, 0.0)])
+def test_what_is_never_seen_to_differ_costs_no_rho(use):
+    assert use.rho == 0.0
 
 
 def test_basic_composition_counts_every_use():

@@ -68,6 +68,19 @@ def test_epsilon_zero_reveals_nothing(name):
     np.testing.assert_allclose(table, np.broadcast_to(table[:1], table.shape), rtol=1e-15)
 
 
+@pytest.mark.parametrize("name", CATALOGUE)
+def test_a_policy_says_whether_it_depends_on_the_prior_and_on_epsilon(name):
+    utilities = [[3.0, 0.0, 1.0, 2.0], [0.0, 2.0, 1.0, 0.0], [0.0, 0.5, 4.0, 1.0], [0.0, 0.5, 1.0, 0.4]]
+    first, last = (with_all(utilities, prior, AnyRecord()) for prior in ([0.7, 0.1, 0.1, 0.1], [0.1, 0.1, 0.1, 0.7]))
+
+    def differs(problem, epsilon):
+        here = make_policy(name, epsilon=1.0).probabilities(first)
+        return not np.allclose(make_policy(name, epsilon=epsilon).probabilities(problem), here, rtol=1e-6)
+
+    policy = CATALOGUE[name]
+    assert (differs(last, 1.0), differs(first, 2.0)) == (policy.uses_prior, policy.uses_epsilon)
+
+
 @pytest.mark.parametrize("name", ["exponential", "exponential-bounded-range", "randomized-response"])
 def test_epsilon_zero_is_uniform(name):
     problem = DecisionProblem([[3.0, 1.0, 0.0], [0.0, 2.0, 0.0]], [0.5, 0.5], AnyRecord())

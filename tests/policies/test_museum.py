@@ -16,7 +16,9 @@ from full_programme import full_value
 from random_problems import neighbour_pairs
 from scipy.stats import chi2
 
+import policies.accounting
 import policies.optimal.certificate
+import policies.optimal.whole_programme
 import policies.proof
 import policysim as ps
 from policies import AnyRecord, DecisionProblem, OneFeature, Policy, Sensitive, make_policy
@@ -27,7 +29,7 @@ from policies.mask import mask_classes
 from policies.masked import masked_problem
 from policies.optimal.certificate import optimal_certificate
 from policies.policy import LOG_SMALLEST, NotApplicableError, one_hot_logs
-from policies.privacy_loss import privacy_loss_of_logs
+from policies.privacy_loss import guess_rate, privacy_loss_of_logs
 from policies.proof import LOST, Certificate, float_below, floor_of, grouped
 from policies.randomized_response import RandomizedResponse
 from policies.selection_release import K, WholeWeights, places_on_grid, release_weights
@@ -347,6 +349,25 @@ def test_an_accountant_that_ignores_its_count():
     assert audit(pairs, [Twice()], [1.0])[0].exact == pytest.approx(2.0, rel=1e-12)
 
 
+def largest_ratio(epsilon, n_actions):
+    """The largest D_alpha / alpha between two rows of a response, which rho is at least, over many orders."""
+    rest = 1 / (math.exp(epsilon) + n_actions - 1)
+    truth, orders = math.exp(epsilon) * rest, np.geomspace(1.001, 100.0, 2000)
+    sums = truth**orders * rest ** (1 - orders) + rest**orders * truth ** (1 - orders) + (n_actions - 2) * rest
+    return float((np.log(sums) / (orders - 1) / orders).max())
+
+
+@pytest.mark.parametrize(("epsilon", "n_actions"), [(1.0, 100), (3.0, 1000)])
+def test_orders_that_end_too_early(epsilon, n_actions, monkeypatch):
+    """Among many treatments, the orders at which a response tells most are above 2."""
+    pair, most = (epsilon, response_variation(epsilon, n_actions)), largest_ratio(epsilon, n_actions)
+    rho = policies.accounting._pair_rho.__wrapped__
+    assert most <= rho(*pair) <= 1.01 * most
+    geomspace = np.geomspace
+    monkeypatch.setattr(np, "geomspace", lambda first, last, count: geomspace(first, min(last, 2.0), count))
+    assert 2 * rho(*pair) < most
+
+
 # Two records allow two treatments, four allow all four, which is public; within each, all prefer another one.
 ALLOWED = np.array([[1, 1, 0, 0]] * 2 + [[1, 1, 1, 1]] * 4, dtype=bool)
 PREFERRED = np.eye(4)[[0, 1, 0, 1, 2, 3]]
@@ -400,6 +421,37 @@ def test_what_masks_leave_is_accounted_for_by_the_smallest_of_them(epsilon):
     if epsilon == 0.4:
         defect = distribution_epsilon([of_the_largest_mask(policy).pair] * DAYS, DELTA)
         assert (round(total, 2), round(defect, 2)) == (10.97, 8.10)
+
+
+# A rate of right guesses that is too low.
+
+
+@pytest.mark.parametrize("planted", [False, True])
+def test_splits_of_the_actions_that_are_left_out_too_soon(monkeypatch, planted):
+    """In one public class four treatments tell a bit each of the record; in the other one three tell less together."""
+    likely, rare = math.e / (1 + math.e) / 4, 1 / (1 + math.e) / 4
+    told = [[likely, rare] * 4, [rare, likely] * 4, [0.21] * 3 + [0.074] * 5, [0.1] * 3 + [0.14] * 5]
+    if planted:
+        tanh = math.tanh
+        monkeypatch.setattr(math, "tanh", lambda half: tanh(half * 2 / 3))
+    rate, right = guess_rate(np.repeat(told, 20, axis=0), Sensitive((2, 40), (1,))).rate, math.e / (1 + math.e)
+    assert (rate == pytest.approx(right, rel=1e-12)) == (not planted)
+    assert rate < 0.95 * right or not planted
+
+
+# A solver that fails.
+
+
+@pytest.mark.parametrize("planted", [False, True])
+def test_a_table_that_is_no_distribution_where_the_solver_finds_nothing(monkeypatch, planted):
+    module = policies.optimal.whole_programme
+    monkeypatch.setattr(module, "minimise", lambda *_, **__: None)
+    if planted:
+        uniform = module._solve
+        monkeypatch.setattr(module, "_solve", lambda *given: (2 * uniform(*given)[0], 0.0))
+    problem = problem_of(np.eye(4), OneFeature((2, 2)))
+    table = make_policy("optimal", epsilon=0.5).probabilities(problem)
+    assert (np.abs(table.sum(axis=1) - 1) < 1e-12).all() == (not planted)
 
 
 # What is left unprotected.

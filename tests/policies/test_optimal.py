@@ -6,9 +6,9 @@ from full_programme import full_value
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from policies import AnyRecord, DecisionProblem, OneFeature, Sensitive, make_policy
+from policies import CATALOGUE, AnyRecord, DecisionProblem, OneFeature, Sensitive, make_policy
 from policies.exponential import Exponential
-from policies.optimal.optimum import Optimal
+from policies.optimal.optimum import Optimal, catalogue_name, daily_name
 from policies.optimal.whole_programme import MAX_ENTRIES, private_logs
 from policies.privacy_loss import privacy_loss_of_logs
 from policies.randomized_response import RandomizedResponse
@@ -188,10 +188,12 @@ def test_many_actions_and_as_many_orders_as_records_are_no_obstacle():
     assert problem.value(np.exp(logs)) > max(value(BestFixed(), problem), value(RandomizedResponse(2.0), problem))
 
 
-def test_more_actions_than_bits_are_refused():
+def test_more_actions_than_bits_are_refused_and_as_many_are_not():
     problem = DecisionProblem(np.zeros((2, 63)), [0.5, 0.5], AnyRecord())
     with pytest.raises(ValueError, match="optimal takes at most 62 actions, got 63"):
         Optimal(1.0).log_probabilities(problem)
+    problem = DecisionProblem(np.zeros((2, 62)), [0.5, 0.5], AnyRecord())
+    np.testing.assert_allclose(Optimal(1.0).probabilities(problem).sum(axis=1), 1)
 
 
 def test_one_feature_with_too_many_records_is_refused_in_one_line_that_names_the_alternative():
@@ -223,3 +225,8 @@ def test_the_repair_leaves_a_private_table_as_it_is():
     adjacency = OneFeature((2, 2))
     table = np.array([[0.6, 0.4], [0.5, 0.5], [0.5, 0.5], [0.4, 0.6]])
     np.testing.assert_allclose(np.exp(private_logs(table, adjacency.partitions(4), 1.0)), table, rtol=1e-15)
+
+
+@pytest.mark.parametrize("name", CATALOGUE)
+def test_the_name_for_the_decisions_of_each_day_leads_back_to_the_policy(name):
+    assert catalogue_name(daily_name(name)) == name

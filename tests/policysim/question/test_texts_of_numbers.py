@@ -31,7 +31,11 @@ TEXTS = [
     ("not_above", (1.2349, 4), 1.234),
     ("percent_up", (1e-12,), "1" + PERCENT),
     ("percent_down", (1e-12,), "0" + PERCENT),
+    ("percent_down", (-1e-12,), "−1" + PERCENT),
+    ("percent_up", (-1e-3,), "0" + PERCENT),
+    ("four_digits", (-0.0,), "0"),
     ("rounded_up", (1e-12,), "1.0e−12"),
+    ("rounded_up", (1e-12, 3), "1.00e−12"),
     ("supported_digits", (1e-12, -0.1, 0.3), "0.00"),
     ("interval", (-1e-12, 1e-12), "−0.000 to 0.000"),
     ("six_digits", (1e-12,), "1e-12"),
@@ -70,10 +74,12 @@ TEXTS = [
     ("interval", (0.1, NAN), "–"),
     ("interval", (-1e-13, 1e-13), "0"),
     ("supported_digits", (0.2, 0.1, 0.3), "0.20"),
+    ("supported_digits", (0.2, 0.17, 0.23), "0.200"),
     ("supported_digits", (NAN, 0.1, 0.3), "–"),
     ("supported_digits", (1e-13, -0.1, 0.3), "0"),
     ("with_interval", (0.0, 0.0, 0.0), "exactly 0"),
     ("with_interval", (0.2, 0.1, 0.3), "0.20 (95\u00a0% interval 0.10 to 0.30)"),
+    ("with_interval", (1e-12, 0.0, 1e-12), "0.000 (95\u00a0% interval 0.000 to 0.000)"),
     ("with_interval", (0.0, 0.0, 0.3), "0 (95\u00a0% interval 0.00 to 0.30)"),
     ("several", (1, "row"), "1 row"),
     ("several", (0, "row"), "0 rows"),
@@ -90,6 +96,7 @@ TEXTS = [
     ("tick", (2e6,), "2e+06"),
     ("tick", (0.0,), "0"),
     ("tick", (1234.5,), "1,234.5"),
+    ("tick", (1234.56789,), "1,234.57"),
     ("four_digits", (1 / 3,), "0.3333"),
     ("four_digits", (NAN,), "–"),
     ("four_digits", (-0.5,), "−0.5"),
@@ -101,6 +108,7 @@ TEXTS = [
     ("value_element", (0.5, "0.50"), Markup('<data value="0.5">0.50</data>')),
     ("unmarked", (Markup("<b>a &amp; b</b>\u00a0c"),), "a & b\u00a0c"),
     ("to_places", (1e-13, 3), "0"),
+    ("to_places", (1e-12, 3), "≈ 0"),
     ("to_places", (INF, 3), "∞"),
     ("to_places", (0.0005001, 3), "0.001"),
     ("to_places", (-1234.56, 1), "−1,234.6"),
@@ -167,6 +175,8 @@ def test_decimals_show_how_far_apart_rates_are():
     assert formats.apart([0.003, 0.0030002], 100_000) == 2
     assert formats.apart([0.003, 0.00300001], 100_000) == 0
     assert formats.apart([0.003], 100_000) == 0
+    # A hundredth of an event is still shown.
+    assert formats.apart([0.0, 0.01], 1) == 2
     # 300 and 301 are 1 apart in place of 0.72, which is 0.28 and less than half of it.
     assert formats.apart([0.003, 0.0030072], 100_000) == 0
 

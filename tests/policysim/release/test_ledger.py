@@ -176,6 +176,12 @@ def test_sums_of_epsilon_are_never_rounded_down(epsilons):
     assert total([*epsilons, math.inf]) == total([*epsilons, 1e308, 1e308]) == math.inf
 
 
+@pytest.mark.parametrize("epsilon", [0.1, 0.3, 0.5])
+def test_a_single_epsilon_is_its_own_sum(epsilon):
+    """As floats, the first is a little more than its decimal, the second a little less, and the third is exact."""
+    assert total([epsilon]) == epsilon
+
+
 def test_what_another_run_put_in_the_place_meanwhile_stays(tmp_path):
     """Of names that are taken in turn, one of another run stands in the way of the second."""
     for name in ("one", "two"):
@@ -203,7 +209,7 @@ def test_a_clock_that_goes_back_loses_no_release(tmp_path):
 
 def test_a_read_only_ledger_or_folder_stops_the_release_in_one_line(capsys, data, out, monkeypatch):
     ledger_path(data).write_text(json.dumps({"format": 2, "releases": []}))
-    ledger_path(data).chmod(0o400)
+    ledger_path(data).chmod(0o555)
     said = f"policysim: cannot lock {ledger_path(data)}, which lists the releases: {{}}; --ledger names another place\n"
     code, _, err = run(capsys, data, *OPTIONS, "--out", out)
     assert (code, err) == (2, said.format("it is read-only"))
