@@ -61,6 +61,8 @@ def run(chosen: argparse.Namespace) -> int:
     from policysim.question.protocol import UsageError
 
     data, header = chosen.data, not chosen.no_header
+    if not data.name:
+        raise UsageError(f"init needs a file of patients, got {str(data)!r}")
     out = chosen.out or data.with_suffix(".toml")
     if out.suffix != ".toml":
         raise UsageError(f"--out must end in .toml, got {str(out)!r}")

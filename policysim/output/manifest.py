@@ -77,7 +77,7 @@ class Manifest:
 
 def read_manifest(path: Path) -> Manifest:
     """Read a manifest; InputFileError, in one line, for anything that is not one."""
-    if unfinished(path.with_name(FILES)):
+    if unfinished(path.parent / FILES):
         raise InputFileError(
             f"{path.parent.as_posix()}: the run that wrote it was ended while its files took their places; a further "
             "policysim compare into this folder finishes it"

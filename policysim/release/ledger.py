@@ -352,6 +352,8 @@ def _locked(ledger: Path, signals: Sequence[int]) -> Iterator[None]:
     It is removed before it is unlocked. So whoever has locked a file that is no longer there locks another one. A
     signal ends the wait, but nothing else.
     """
+    if ledger.is_dir():
+        raise DataError(f"{ledger.as_posix()}: cannot be read: Is a directory")
     lock, start, told = ledger.with_name(f".{ledger.name}.lock"), time.monotonic(), False
     made = [place for place in lock.parents if not place.exists()]
     while True:

@@ -151,7 +151,7 @@ def _even_share(epsilon: float, parts: int) -> float:
 def note_path(private: Path) -> Path:
     """Where the note of a private file, or folder, is: beside it."""
     named = private.resolve() if private.name in ("", "..") else private  # the current folder, and those above it
-    return named.with_name(named.name + SUFFIX)
+    return named.parent / (named.name + SUFFIX)
 
 
 def note_document(note: Note) -> dict[str, Any]:

@@ -135,7 +135,7 @@ def study_of(log: Path) -> Study | None:
 
 
 def _beside(log: Path) -> Path:
-    return log.with_name(f"{log.name}.study.json")
+    return log.parent / f"{log.name}.study.json"
 
 
 def _read(table: TomlTable, path: Path, name: str) -> Study:
