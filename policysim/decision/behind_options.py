@@ -13,11 +13,10 @@ from policies.problem import DecisionProblem
 from policies.reference import BestFixed, Greedy
 from policysim.decision.beliefs import Beliefs
 from policysim.decision.results import Results
-from policysim.question.formats import NEGLIGIBLE
 from policysim.question.words import ALL
 from policysim.study.cells import COLUMNS
 from policysim.study.labels import Labels, level_in_words
-from policysim.study.options_table import DEATHS, FOR_ALL
+from policysim.study.options_table import DEATHS, FOR_ALL, LOSS
 from policysim.study.sweep import evaluated_on
 
 TITLED = (*COLUMNS, "title")
@@ -42,6 +41,27 @@ class CellEntry(NamedTuple):
 def titled_cells(entries: Iterable[CellEntry], epsilon: float = math.nan) -> pd.DataFrame:
     """A table of cells, and the titles of its rows."""
     return pd.DataFrame(entries, columns=CellEntry._fields).assign(epsilon=epsilon)[list(TITLED)]
+
+
+def tables_behind_options(found: Results, tables: Mapping[str, pd.DataFrame], count: int) -> dict[str, pd.DataFrame]:
+    """Those of an answer that say something; deaths are counted among so many patients."""
+    epsilon = found.asked.epsilon
+    shares = bool(tables["rows"]["section"].eq("benefit").any())
+    places = int(tables["options"].loc[tables["options"]["row"] == LOSS, "format"].iloc[0].split()[1])
+    made = {
+        "policies": policies_table(found, count, places, shares=shares),
+        "method": method_table(found),
+        "ways": ways_table(found.tables["publishing"], epsilon, count, shares=shares),
+    }
+    if "price-list" in found.tables:
+        made["prices"] = prices_table(found.tables["price-list"], found, count, places, shares=shares)
+    if "beliefs" in found.tables:
+        made["observer"] = observer_table(found.tables["beliefs"], found.problem, epsilon)
+    if found.redraws is not None:
+        made["redrawn"] = redrawn_table(tables["certainty"], tables["best-for-all"], found.labels, epsilon)
+    if shares and "prevalence" in found.tables:
+        made["prevalences"] = prevalences_table(found.tables["prevalence"], epsilon)
+    return {name: table for name, table in made.items() if not table.empty}
 
 
 def policies_table(found: Results, count: int, places: int, *, shares: bool) -> pd.DataFrame:
@@ -178,19 +198,3 @@ def method_table(found: Results) -> pd.DataFrame:
         ("stake", "At stake for half of the patients, in utility, at most", half, "rounded"),
     ]
     return titled_cells(CellEntry(row, title, "value", value, style) for row, title, value, style in numbers)
-
-
-def where_it_fails(found: Results, chosen: str) -> tuple[float, float]:
-    """The least factor of the prevalence above 1 and the weight of a death beyond which one for all is better.
-
-    Of the policy that is chosen; NaN where nothing is known, or nothing fails.
-    """
-    prevalence, even = found.tables.get("prevalence"), found.tables["break-even"]
-    factor = weight = math.nan
-    if prevalence is not None:
-        mine = prevalence[(prevalence["policy"] == chosen) & (prevalence["factor"] > 1)]
-        failing = mine.loc[mine["benefit_kept"] < -NEGLIGIBLE, "factor"]
-        factor = float(failing.min()) if len(failing) else math.nan
-    if len(even) and even["policy"].iloc[0] == chosen:
-        weight = float(even["weight"].iloc[0])
-    return factor, weight

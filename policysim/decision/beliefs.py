@@ -9,6 +9,7 @@ somebody learns who knows every other one.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -29,8 +30,8 @@ from policysim.study.gain import EQUAL
 from policysim.study.labels import level_in_words
 from policysim.study.sweep import evaluated_on
 
-# Smaller changes of a belief are not said.
-LEAST_CHANGE = 1e-6
+# Smaller changes of a belief are not said; and of the strongest, these.
+LEAST_CHANGE, LEAST_OF_STRONGEST = 1e-6, 1e-3
 # So many flags that a class lacks are named one by one.
 MOST_LACKED = 3
 
@@ -292,3 +293,24 @@ def among(records: Records, levels: Mapping[str, str]) -> str:
     counted = absent if len(absent) > MOST_LACKED else []
     named = [level_in_words(records, name, level) for name, level in levels.items() if name not in counted]
     return ", ".join([*named, *([f"none of {len(counted)} other flags"] if counted else [])])
+
+
+def strongest_belief(table: pd.DataFrame | None, problem: DecisionProblem) -> pd.Series | None:
+    """The row of `hidden_beliefs` of what is given away most; None where hardly anything is."""
+    if table is None or table.empty:
+        return None
+    strongest = Beliefs.of(table, problem).strongest
+    if strongest.change < LEAST_OF_STRONGEST:
+        return None
+    return table[(table["feature"] == strongest.feature) & (table["level"] == strongest.level)].iloc[0]
+
+
+def patients_of_belief(problem: DecisionProblem, belief: pd.Series) -> tuple[FloatArray, FloatArray]:
+    """The prior of the class of patients that a belief is about, and of those among them who have the level, (n,)."""
+    codes, levels = problem.records.groups(belief["feature"])
+    classes = public_classes(problem.adjacency, problem.n_records)
+    leveled = problem.prior * (codes == levels.index(belief["level"]))
+    shares = np.bincount(classes, problem.prior)
+    before = np.bincount(classes, leveled) / np.where(shares > 0, shares, math.nan)
+    mine = classes == np.nanargmin(np.abs(before - belief["before"]) + np.abs(shares - belief["share"]))
+    return problem.prior * mine, leveled * mine

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Self
 
 import pandas as pd
@@ -24,6 +24,7 @@ from policysim.decision.prices import price_list
 from policysim.decision.publishing import publishing_table
 from policysim.decision.redraws import Redrawn, redrawn
 from policysim.decision.scenario_outcomes import loss_by_outcome, wrong_prior
+from policysim.question.formats import digits_of, enough
 from policysim.question.protocol import SILENT, Progress
 from policysim.question.words import ALL
 from policysim.study.declared import ModelledStudy, nearest_epsilon
@@ -37,6 +38,8 @@ from policysim.study.sweep import N_THREADS, REFERENCES, applies, at, evaluated_
 # the benefit.
 FRONTIER_AT = (1, 2, 4, 8)
 FRONTIER_TOLERANCE = 1e-2
+# Digits of an epsilon that is printed.
+MOST_DIGITS = 6
 # The policy that trusts the prior, and one that does not.
 ON_PREVALENCE = (Optimal.name, RandomizedResponse.name)
 
@@ -98,6 +101,17 @@ class Asked:
     def private(self) -> list[Policy]:
         """The policies that spend epsilon."""
         return [policy for policy in self.policies if policy.uses_epsilon]
+
+
+def printable(asked: Asked) -> Asked:
+    """The same at epsilons that are printed whole: rounded up where they have too many digits."""
+
+    def shown(epsilon: float) -> float:
+        whole = not 0 < epsilon < math.inf or digits_of(epsilon) <= MOST_DIGITS
+        return epsilon if whole else enough(epsilon, MOST_DIGITS)
+
+    epsilons = sorted({shown(each) for each in (asked.epsilon, *asked.epsilons)})
+    return replace(asked, epsilon=shown(asked.epsilon), epsilons=tuple(epsilons))
 
 
 @dataclass(frozen=True, eq=False)

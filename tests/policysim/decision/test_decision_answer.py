@@ -16,9 +16,9 @@ from small_studies import write_small_study
 import policysim as ps
 from envs import record_space
 from policies import AnyRecord, DecisionProblem, OneFeature, Sensitive
-from policysim.decision.decision_answer import answer_tables, printable
+from policysim.decision.decision_answer import answer_tables
 from policysim.decision.redraws import Redrawn
-from policysim.decision.results import Asked, results
+from policysim.decision.results import Asked, printable, results
 from policysim.output.screen import screen, slots
 from policysim.study.certainty import recommended, restated, safest_option, verdict
 from policysim.study.labels import Labels
