@@ -11,7 +11,7 @@ import pandas as pd
 
 from policies.problem import DecisionProblem
 from policies.reference import BestFixed, Greedy
-from policysim.decision.beliefs import Beliefs
+from policysim.decision.beliefs import moved_beliefs
 from policysim.decision.results import Results
 from policysim.question.words import ALL
 from policysim.study.cells import COLUMNS
@@ -20,8 +20,8 @@ from policysim.study.options_table import DEATHS, FOR_ALL, LOSS
 from policysim.study.sweep import evaluated_on
 
 TITLED = (*COLUMNS, "title")
-# A belief that moves by less is left out; prices that differ by less, as a share of the dearest, are the same.
-LEAST_MOVED, SAME_PRICE = 0.02, 1e-4
+# Prices that differ by less, as a share of the dearest, are the same.
+SAME_PRICE = 1e-4
 # The columns of other prevalences, by their factors.
 TIMES = {1 / 3: "third", 1 / 2: "half", 1.0: "as-assumed", 2.0: "twice", 3.0: "thrice"}
 
@@ -130,13 +130,11 @@ def _same(one: float, other: float, near: float) -> bool:
 def observer_table(beliefs: pd.DataFrame, problem: DecisionProblem, epsilon: float) -> pd.DataFrame:
     """What moves in an observer's mind, farthest first; of two levels of a feature one says the same as the other."""
     entries = []
-    for each in Beliefs.of(beliefs, problem).moved:
-        if each.change >= LEAST_MOVED:
-            name = level_in_words(problem.records, each.feature, each.level)
-            title = f"{name} (among {each.among})" if each.among else name
-            ends = {"low": each.least, "high": each.most}
-            entries.append(CellEntry(name, title, "before", math.nan, "span 0", each.before, each.before))
-            entries.append(CellEntry(name, title, "after", math.nan, "span 0", **ends))
+    for each in moved_beliefs(beliefs).to_dict("records"):
+        name = level_in_words(problem.records, each["feature"], each["level"])
+        title = f"{name} (among {each['among']})" if each["among"] else name
+        entries.append(CellEntry(name, title, "before", math.nan, "span 0", each["before"], each["before"]))
+        entries.append(CellEntry(name, title, "after", math.nan, "span 0", each["least"], each["most"]))
     return titled_cells(entries, epsilon)
 
 

@@ -51,7 +51,7 @@ def answer_tables(
     """
     found = _with_deaths_that_happen(found)
     problem, labels = found.problem, found.labels
-    belief = strongest_belief(found.tables.get("beliefs"), problem)
+    belief = strongest_belief(found.tables.get("beliefs"))
     tables = _judged(found, study, belief, named=named)
     tables["options"], tables["rows"], tables["differences"] = options(
         tables["comparison"],
