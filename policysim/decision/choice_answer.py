@@ -30,13 +30,14 @@ from policysim.question.formats import (
 )
 from policysim.question.words import capital, unused
 from policysim.study.basis import counted_illustrative
-from policysim.study.cells import COLUMNS
-from policysim.study.certainty import BETTER, UNTOLD, certainty
+from policysim.study.cells import as_cells
+from policysim.study.certainty import BETTER, certainty, verdict_on
 from policysim.study.declared import Study
 from policysim.study.gain import Gain
 from policysim.study.labels import Labels
 from policysim.study.options_table import BENEFIT, BETTER_IN, DEATHS, EACH, LOSS, ONE, RIGHT, decimals_of
 from policysim.study.search import SCANNED
+from policysim.study.sweep import can_die
 
 LIMIT = "any private choice"
 EPSILON, MORE = "epsilon", f"more {DEATHS}"
@@ -122,7 +123,7 @@ def decided(choices: Choices, certainty: pd.DataFrame, each: dict[str, Any] | No
     One treatment for all if one does it; else, of the policies that are better than the best treatment for all, the one
     that needs least. Where none is told to be, it is the best treatment for all, although it does not do it.
     """
-    if each is not None and each["allowed"] and _verdict_on(Greedy.name, certainty) == BETTER:
+    if each is not None and each["allowed"] and verdict_on(Greedy.name, certainty) == BETTER:
         return each
     if choices.for_all["allowed"].any():
         return choices.least
@@ -207,18 +208,12 @@ def _lines(choices: Choices, labels: Labels, each: dict[str, Any]) -> pd.DataFra
         everyone.assign(
             option=everyone["policy"].replace(BestFixed.name, ONE),
             section="all",
-            title=[_given(labels, actions) for actions in everyone["actions"]],
+            title=[labels.for_all(actions) for actions in everyone["actions"]],
         ),
         needs.assign(option=needs["policy"], section="policy", title=needs["policy"]),
         pd.DataFrame([{**each, "option": EACH, "section": "each", "title": EACH}]),
     ]
     return pd.concat(parts, ignore_index=True)
-
-
-def _given(labels: Labels, actions: tuple[str, ...]) -> str:
-    """What everybody gets; where contraindications differ, all that somebody gets."""
-    titles = " or ".join(labels.actions[name] for name in actions)
-    return titles if len(actions) == 1 else f"{titles}, as allowed,"
 
 
 def _remark(
@@ -234,16 +229,10 @@ def _remark(
         return hides if line["allowed"] else NOT_ENOUGH
     if not line["allowed"]:
         return NOWHERE if line["epsilon"] == math.inf else TOO_MUCH
-    verdict = _verdict_on(line["policy"], certainty)
+    verdict = verdict_on(line["policy"], certainty)
     if chosen is None or not (verdict == BETTER or choices.for_all["allowed"].any()):
         return verdict
     return LARGER if line["epsilon"] > chosen["epsilon"] else ""
-
-
-def _verdict_on(policy: str, certainty: pd.DataFrame) -> str:
-    """Whether a policy is worth more than the best treatment for all; what was not redrawn cannot be told."""
-    rows = certainty[(certainty["measure"] == "value") & (certainty["policy"] == policy)]
-    return str(next(iter(rows["verdict"]), UNTOLD))
 
 
 def _options(
@@ -263,7 +252,7 @@ def _options(
             more = shown - shown[lines["option"] == ONE].iloc[0]
             rows.append((MORE, "more", title, more, f"change {count} {places}"))
     rows.append((LOSS, "loss", "", lines["loss"], f"places {decimals_of(lines['loss'].dropna().to_numpy(np.float64))}"))
-    if Gain.of(problem).has_shares and _verdict_on(Greedy.name, certainty) == BETTER:
+    if Gain.of(problem).has_shares and verdict_on(Greedy.name, certainty) == BETTER:
         rows.append((BENEFIT, "kept", "", lines["benefit_kept"], "kept"))
     if (certainty["draws"] > 0).all():
         better = certainty[certainty["measure"] == "value"].set_index("policy")["better"].astype(np.float64)
@@ -271,12 +260,10 @@ def _options(
         rows.append((BETTER_IN, "better", "", names.map(better), "plain"))
     rows.append((RIGHT, "right", "", lines["guess_rate"], "right"))
     cells = [
-        pd.DataFrame({"option": lines["option"], "epsilon": lines["epsilon"], "value": value}).assign(
-            row=row, low=math.nan, high=math.nan, format=style
-        )
+        as_cells(lines[["option", "epsilon"]].assign(row=row, value=value, format=style))
         for row, _, _, value, style in rows
     ]
-    table = pd.concat(cells, ignore_index=True)[list(COLUMNS)].astype({"value": np.float64})
+    table = pd.concat(cells, ignore_index=True).astype({"value": np.float64})
     # Without privacy there is an ε, too; what is proven of all mechanisms is a bound.
     table.loc[(table["row"] == EPSILON) & (table["option"] == EACH), "format"] = "plain"
     bound = (table["row"] == EPSILON) & (table["option"] == LIMIT)
@@ -286,7 +273,7 @@ def _options(
 
 def _counted(problem: DecisionProblem, choices: Choices) -> tuple[list[str], int]:
     """The outcomes that are shown, deaths first; and among how many patients they are counted."""
-    names = [DEATHS] if problem.outcomes.get(DEATHS, np.zeros(1)).any() else []
+    names = [DEATHS] if can_die(problem) else []
     names += [name for name in choices.wish.at_most if name != DEATHS]
     columns = [f"expected_{name}" for name in names]
     return names, population([*choices.for_all[columns].to_numpy().ravel(), *choices.needs[columns].to_numpy().ravel()])
@@ -331,8 +318,7 @@ def _facts(
     # What there is none of is not said.
     rows = [row for row in rows if row[2]] + [*_asked_facts(choices), *_limit_facts(choices, tables["verdict"])]
     rows += _chosen_facts(choices, chosen, tables["verdict"])
-    found = pd.DataFrame(rows, columns=["row", "option", "value", "format"])
-    return found.assign(epsilon=math.nan, low=math.nan, high=math.nan)[list(COLUMNS)]
+    return as_cells(pd.DataFrame(rows, columns=["row", "option", "value", "format"]))
 
 
 def _asked_facts(choices: Choices) -> Iterator[Fact]:
@@ -413,6 +399,6 @@ def _names(choices: Choices, tables: Mapping[str, pd.DataFrame], labels: Labels)
         name = str(lines.loc[lines["chosen"], "title"].iloc[0])
         names |= {"chosen": name, "Chosen": capital(name)}
     if choices.least is not None and choices.least["policy"] in choices.mechanisms:
-        verdict = _verdict_on(choices.least["policy"], tables["certainty"])
+        verdict = verdict_on(choices.least["policy"], tables["certainty"])
         names |= {"least": choices.least["policy"], "verdict": capital(verdict)}
     return pd.DataFrame(names.items(), columns=["key", "text"])

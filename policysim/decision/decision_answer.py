@@ -30,7 +30,7 @@ from policysim.study.declared import ModelledStudy, ScenarioStudy
 from policysim.study.gain import Gain
 from policysim.study.labels import level_in_words
 from policysim.study.options_table import DEATHS, FOR_ALL, choose_columns, options, who_pays
-from policysim.study.sweep import REFERENCES
+from policysim.study.sweep import REFERENCES, can_die
 
 
 def answer_tables(
@@ -75,7 +75,7 @@ def answer_tables(
 
 def _with_deaths_that_happen(found: Results) -> Results:
     """The same, without deaths where nobody can die."""
-    if found.problem.outcomes.get(DEATHS, np.ones(1)).any():
+    if can_die(found.problem) or DEATHS not in found.problem.outcomes:
         return found
     columns = [f"{kind}_{DEATHS}" for kind in ("expected", "extra")]
     comparison = found.tables["comparison"].drop(columns=columns, errors="ignore")

@@ -17,8 +17,8 @@ from policysim.decision.scenario_outcomes import without_effect
 from policysim.question.formats import NEGLIGIBLE
 from policysim.question.words import ALL, KEEP, capital
 from policysim.study.basis import counted_illustrative, listed
-from policysim.study.cells import COLUMNS
-from policysim.study.certainty import BETTER, EQUAL, NOT_BETTER, UNTOLD, safest_option
+from policysim.study.cells import as_cells
+from policysim.study.certainty import BETTER, EQUAL, NOT_BETTER, UNTOLD, safest_option, verdict_on
 from policysim.study.declared import ModelledStudy, ScenarioStudy
 from policysim.study.labels import Labels, level_in_words
 from policysim.study.options_table import BELIEF, DEATHS, ONE, PRIVATE
@@ -72,7 +72,7 @@ def decision_facts(
     rows += [(name, math.nan, number, style) for name, number, style in single if number]
     facts = pd.DataFrame(rows, columns=["row", "epsilon", "value", "format"])
     span = facts["value"].where(facts["row"] == "before")
-    return facts.assign(option="", low=span, high=span)[list(COLUMNS)]
+    return as_cells(facts.assign(low=span, high=span))
 
 
 def decision_names(
@@ -83,15 +83,14 @@ def decision_names(
     warnings: Sequence[str],
 ) -> pd.DataFrame:
     """What words name, and what is said first."""
-    problem, labels, columns, judged = found.problem, found.labels, tables["columns"], tables["certainty"]
+    problem, labels, columns = found.problem, found.labels, tables["columns"]
     stated = columns[columns["stated"]].set_index("option")
     chosen, one = str(stated.loc[PRIVATE, "policy"]), str(stated.loc[ONE, "title"])
-    verdict = judged.loc[(judged["measure"] == "value") & (judged["policy"] == chosen), "verdict"].iloc[0]
     names = {
         "name": capital(labels.name.replace("-", " ").replace("_", " ")),
         "hidden": _hidden(problem, labels),
         "one": one,
-        "sure": SURE_WORDS[verdict],
+        "sure": SURE_WORDS[verdict_on(chosen, tables["certainty"])],
         "untold": f"Deaths are not counted; with {one}, an observer learns nothing.",
         **{f"treatment {action}": title for action, title in labels.actions.items()},
         "method": f"Hidden: {labels.hidden}. From: {labels.hidden_from}. Assumed public: {labels.public}.",

@@ -40,6 +40,7 @@ from policies.problem import DecisionProblem
 from policies.reference import BestFixed
 from policysim.question.protocol import SILENT, Progress
 from policysim.study.declared import CohortStudy, ModelledStudy, ScenarioStudy, require_scenario
+from policysim.study.options_table import FOR_ALL
 from policysim.study.stated_bounds import symptoms_of
 from policysim.study.sweep import applies, evaluated_on
 
@@ -53,8 +54,6 @@ ATTEMPTS = 1000
 REDRAWS = 200
 # Records that redraws are evaluated on: all, or about so many that are drawn.
 N_RECORDS = 10_000
-# What one treatment for all is called among the options.
-FOR_ALL = "for all: {}"
 
 
 @dataclass(frozen=True)
@@ -286,7 +285,7 @@ def _evaluated(
     """What each option is worth in each redraw of a sample, as `Redrawn` has it."""
     tables = {policy.name: sample.rows(policy, problem) for policy in policies if applies(policy, problem)}
     for place, action in enumerate(problem.actions):
-        tables[FOR_ALL.format(action)] = sample.rows(BestFixed(action=place), problem)
+        tables[f"{FOR_ALL}{action}"] = sample.rows(BestFixed(action=place), problem)
     # Each option's table in one row: what all give is then one product a draw.
     given = np.stack([table.ravel() for table in tables.values()])
     rows = []

@@ -32,7 +32,7 @@ from policysim.study.example_patients import ExampleRows, example_patients, exam
 from policysim.study.gain import Gain, break_even
 from policysim.study.labels import Labels
 from policysim.study.options_table import private_choices, trace
-from policysim.study.sweep import N_THREADS, REFERENCES, applies, at, evaluated_on
+from policysim.study.sweep import N_THREADS, REFERENCES, applies, at, can_die, evaluated_on
 
 # The frontier is drawn at the epsilon that is asked about times these, or what is nearest to them, and to so much of
 # the benefit.
@@ -211,10 +211,9 @@ def results(
 
 def _frontier(problem: DecisionProblem, asked: Asked, progress: Progress) -> pd.DataFrame | None:
     """The frontier at some of the epsilons, on the problem of the distinct rows where there is one."""
-    optimum, deaths = Optimal(asked.epsilon), problem.outcomes.get("deaths")
+    optimum = Optimal(asked.epsilon)
     finite = tuple(epsilon for epsilon in asked.epsilons if 0 < epsilon < math.inf)
-    counted = deaths is not None and bool(deaths.any())
-    if not (counted and finite and Gain.of(problem).has_shares and applies(optimum, problem)):
+    if not (can_die(problem) and finite and Gain.of(problem).has_shares and applies(optimum, problem)):
         return None
     wanted = sorted({nearest_epsilon(asked.epsilon * factor, finite) for factor in FRONTIER_AT})
     return frontier(evaluated_on(optimum, problem), epsilons=wanted, tolerance=FRONTIER_TOLERANCE, progress=progress)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from envs.records import RecordSpace
@@ -53,6 +53,11 @@ class Labels:
     hidden_features: tuple[str, ...] = ()
     levels: Mapping[tuple[str, str], str] = field(default_factory=dict)
     illness: tuple[str, ...] = ()
+
+    def for_all(self, actions: Sequence[str]) -> str:
+        """What everybody gets; where contraindications differ, all that somebody gets."""
+        titles = " or ".join(self.actions[name] for name in actions)
+        return titles if len(actions) == 1 else f"{titles}, as allowed,"
 
     @classmethod
     def of(cls, problem: DecisionProblem, name: str = "problem", title: str = "A problem of one's own") -> Labels:

@@ -106,7 +106,7 @@ def usable_policies(
     kept, left_out = [], []
     alone = len(policies) == 1
     for policy in policies:
-        if isinstance(policy, OptimalSafe) and not (alone or _can_die(problem)):
+        if isinstance(policy, OptimalSafe) and not (alone or can_die(problem)):
             continue
         try:
             policy.check(evaluated_on(policy, problem))
@@ -121,7 +121,8 @@ def usable_policies(
     return tuple(kept), tuple(left_out)
 
 
-def _can_die(problem: DecisionProblem) -> bool:
+def can_die(problem: DecisionProblem) -> bool:
+    """Whether deaths are counted, and a treatment may end in one."""
     return "deaths" in problem.outcomes and bool(problem.outcomes["deaths"].any())
 
 
