@@ -19,14 +19,13 @@ from numpy.typing import ArrayLike
 from envs.records import RecordSpace
 from policies.adjacency import public_classes
 from policies.arrays import FloatArray, probability_table
-from policies.distinct import distinct_rows
 from policies.policy import Policy
 from policies.problem import DecisionProblem, Records
 from policysim.question.formats import NEGLIGIBLE
 from policysim.question.words import level_name
 from policysim.study.gain import EQUAL
 from policysim.study.labels import level_in_words
-from policysim.study.sweep import evaluated_on
+from policysim.study.sweep import evaluated_on, rows_on
 
 # A belief that moves by less is left out; where no belief moves by more than this, nothing is said.
 LEAST_MOVED, LEAST_OF_STRONGEST = 0.02, 1e-3
@@ -178,10 +177,8 @@ def hidden_beliefs(problem: DecisionProblem, policy: Policy, features: Sequence[
         most (empty where nothing is public), and their share of all. A row for each level.
     """
     on = evaluated_on(policy, problem)
-    merged = None if on is problem else distinct_rows(problem)
-    given = [
-        problem.prior * (column if merged is None else column[merged.row]) for column in policy.probabilities(on).T
-    ]
+    row = rows_on(on, problem)
+    given = [problem.prior * column[row] for column in policy.probabilities(on).T]
     observer, rows = Observer(problem), []
     for name in (name for name in features if name not in observer.public):
         levels, before, after = observer.learns(given, name, NEGLIGIBLE)

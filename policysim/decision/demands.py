@@ -70,11 +70,6 @@ def expected_loss(problem: DecisionProblem, probabilities: FloatArray) -> float:
     return sum(float(np.sum(weighted * chosen)) for weighted, chosen in columns)
 
 
-def expected_deaths(problem: DecisionProblem, probabilities: FloatArray) -> float:
-    """Deaths per patient under a policy; p(a|x) is (n_records, n_actions)."""
-    return expected_outcome(problem, probabilities, "deaths")
-
-
 def expected_outcome(problem: DecisionProblem, probabilities: FloatArray, name: str) -> float:
     """An outcome per patient under a policy; p(a|x) is (n_records, n_actions)."""
     columns = zip(problem.outcomes[name].T, probabilities.T, strict=True)

@@ -10,7 +10,6 @@ import pandas as pd
 
 from envs.scenario import DEATH
 from policies.arrays import FloatArray
-from policies.distinct import distinct_rows
 from policies.policy import Policy
 from policies.problem import DecisionProblem
 from policies.reference import BestFixed
@@ -18,7 +17,7 @@ from policysim.decision.beliefs import patients_of_belief
 from policysim.question.formats import NEGLIGIBLE
 from policysim.study.declared import ModelledStudy
 from policysim.study.options_table import FOR_ALL
-from policysim.study.sweep import N_THREADS, at, evaluated_on
+from policysim.study.sweep import N_THREADS, at, evaluated_on, rows_on
 
 COSTS = "costs"
 
@@ -64,9 +63,14 @@ def option_details(
     # Outcomes times who they happen to, (outcomes, k m), and who is believed something of, (m,), on each problem.
     weights: dict[DecisionProblem, tuple[FloatArray, list[FloatArray]]] = {}
     for on in {evaluated_on(policy, problem) for _, policy in jobs}:
-        weighed = [[_summed(problem, on, problem.prior * each) for each in actions] for actions in outcomes.values()]
-        harms = np.array(weighed).reshape(len(weighed), on.n_actions * on.n_records)
-        weights[on] = harms, [_summed(problem, on, each) for each in believed]
+        row, size = rows_on(on, problem), on.n_records
+        harms = [
+            [np.bincount(row, problem.prior * each, size) for each in of_actions] for of_actions in outcomes.values()
+        ]
+        weights[on] = (
+            np.array(harms).reshape(len(outcomes), on.n_actions * size),
+            [np.bincount(row, each, size).astype(np.float64, copy=False) for each in believed],
+        )
 
     def look(job: tuple[str, Policy]) -> dict[str, float]:
         on = evaluated_on(job[1], problem)
@@ -83,12 +87,6 @@ def option_details(
         for epsilon in ([policy.epsilon] if policy.uses_epsilon else columns["epsilon"].unique())
     ]
     return pd.DataFrame(rows)
-
-
-def _summed(problem: DecisionProblem, on: DecisionProblem, values: FloatArray) -> FloatArray:
-    """Numbers of the records, (n,), summed over those that have one row in another problem, (m,)."""
-    found = None if on is problem else distinct_rows(problem)
-    return values if found is None else np.bincount(found.row, values, on.n_records).astype(np.float64, copy=False)
 
 
 def _after(table: FloatArray, patients: FloatArray, leveled: FloatArray) -> dict[str, float]:

@@ -34,7 +34,6 @@ from envs.treatment_response import ResponseModel, own_number
 from envs.utility import Utility
 from policies.adjacency import Adjacency, AnyRecord, Listed
 from policies.arrays import FloatArray, IntArray
-from policies.distinct import distinct_rows
 from policies.policy import Policy
 from policies.problem import DecisionProblem
 from policies.reference import BestFixed
@@ -42,7 +41,7 @@ from policysim.question.protocol import SILENT, Progress
 from policysim.study.declared import CohortStudy, ModelledStudy, ScenarioStudy, require_scenario
 from policysim.study.options_table import FOR_ALL
 from policysim.study.stated_bounds import symptoms_of
-from policysim.study.sweep import applies, evaluated_on
+from policysim.study.sweep import applies, evaluated_on, rows_on
 
 # Of numbers of treatments without an interval: the standard deviation of the logarithm by which odds, ratios and costs
 # are multiplied.
@@ -338,8 +337,7 @@ class _Sample:
     def rows(self, policy: Policy, problem: DecisionProblem) -> FloatArray:
         """What a policy that is made on all records gives to these, (m, k)."""
         on = evaluated_on(policy, problem)
-        merged = None if on is problem else distinct_rows(problem)
-        return policy.probabilities(on)[self.records if merged is None else merged.row[self.records]]
+        return policy.probabilities(on)[rows_on(on, problem)[self.records]]
 
     def problem(self, response: ResponseModel, utility: Utility) -> DecisionProblem:
         """The decision problem of these records, with what is counted of them, (m, k)."""
