@@ -14,12 +14,11 @@ from policies.reference import BestFixed, Greedy
 from policysim.decision.beliefs import moved_beliefs
 from policysim.decision.results import Results
 from policysim.question.words import ALL
-from policysim.study.cells import COLUMNS
+from policysim.study.cells import as_cells
 from policysim.study.labels import Labels, level_in_words
 from policysim.study.options_table import DEATHS, FOR_ALL, LOSS
 from policysim.study.sweep import evaluated_on
 
-TITLED = (*COLUMNS, "title")
 # Prices that differ by less, as a share of the dearest, are the same.
 SAME_PRICE = 1e-4
 # The columns of other prevalences, by their factors.
@@ -40,7 +39,7 @@ class CellEntry(NamedTuple):
 
 def titled_cells(entries: Iterable[CellEntry], epsilon: float = math.nan) -> pd.DataFrame:
     """A table of cells, and the titles of its rows."""
-    return pd.DataFrame(entries, columns=CellEntry._fields).assign(epsilon=epsilon)[list(TITLED)]
+    return as_cells(pd.DataFrame(entries, columns=CellEntry._fields).assign(epsilon=epsilon), "title")
 
 
 def tables_behind_options(found: Results, tables: Mapping[str, pd.DataFrame], count: int) -> dict[str, pd.DataFrame]:

@@ -78,7 +78,7 @@ class Wish:
     @property
     def scanned(self) -> bool:
         """Whether what is limited may rise and fall with epsilon, so that a grid of epsilons is looked at."""
-        return self.bounded or self.max_guess_rate is not None
+        return bool(self.at_most) or self.max_extra_deaths is not None or self.max_guess_rate is not None
 
     @property
     def most_guessed(self) -> float:
@@ -99,11 +99,6 @@ class Wish:
             max_extra_deaths=self.max_extra_deaths,
             at_most=self.at_most,
         )
-
-    @property
-    def bounded(self) -> bool:
-        """Whether outcomes are limited."""
-        return bool(self.at_most) or self.max_extra_deaths is not None
 
 
 @dataclass(frozen=True)

@@ -77,7 +77,7 @@ def redrawn_number(value: float, z: float, scale: Scale, interval: Interval | No
 
     Examples
     --------
-    >>> [round(moved(0.5, z, ODDS, (0.4, 0.7)), 3) for z in (-Z_OF_END, 0.0, Z_OF_END)]
+    >>> [round(redrawn_number(0.5, z, ODDS, (0.4, 0.7)), 3) for z in (-Z_OF_END, 0.0, Z_OF_END)]
     [0.4, 0.5, 0.7]
     """
     at = scale.of(value)

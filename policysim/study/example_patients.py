@@ -241,7 +241,7 @@ def loss_quantiles(problem: DecisionProblem, policies: Sequence[str | Policy], e
     --------
     >>> from policies import AnyRecord
     >>> problem = DecisionProblem([[0.0, 1.0], [3.0, 0.0]], [0.9, 0.1], AnyRecord())
-    >>> table = patient_losses(problem, ["uniform"], 1.0)
+    >>> table = loss_quantiles(problem, ["uniform"], 1.0)
     >>> table["loss"].value_counts().to_dict()
     {0.5: 45, 1.5: 5}
     """

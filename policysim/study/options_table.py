@@ -286,7 +286,7 @@ def decimals_of(losses: FloatArray) -> int:
 
     Examples
     --------
-    >>> places_of(np.array([0.0986, 0.0687, 0.0])), places_of(np.array([0.1047, 0.1028]))
+    >>> decimals_of(np.array([0.0986, 0.0687, 0.0])), decimals_of(np.array([0.1047, 0.1028]))
     (3, 3)
     """
     seen = losses[losses > NEGLIGIBLE]
