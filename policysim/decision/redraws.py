@@ -215,14 +215,11 @@ class Redrawn:
     options : DataFrame
         draw, option, value and `expected_OUTCOME`, of each outcome that is counted: a row for each draw and option,
         which is the name of a policy, or "for all: ACTION". Its table of probabilities is the same in every draw.
-    n_records : int
-        Records that each draw was evaluated on: all that are possible, or those that were drawn.
     drawn : mapping of str to int
         How many numbers (`Redraws`); those of a cohort's redraws are drawn "together".
     """
 
     options: pd.DataFrame
-    n_records: int
     drawn: Mapping[str, int]
 
 
@@ -254,14 +251,14 @@ def redrawn(
         redraws = (each.problem(study.utility, problem.adjacency) for each in study.cohort.redrawn())
         progress.expect(len(study.cohort.redraws.shares))
         options = _evaluated(everybody, problem, policies, redraws, progress)
-        return Redrawn(options, problem.n_records, {"together": study.cohort.n_numbers})
+        return Redrawn(options, {"together": study.cohort.n_numbers})
     scenario_study = require_scenario(study)
     patients, numbers = np.random.default_rng(study.seed).spawn(2)
     sample, draws = _Sample.of(problem, patients), Redraws(scenario_study)
     known = draws.draws(numbers)
     progress.expect(len(known))
     options = _evaluated(sample, problem, policies, _drawn(scenario_study, sample, draws, known), progress)
-    return Redrawn(options, len(sample.records), draws.drawn)
+    return Redrawn(options, draws.drawn)
 
 
 def _drawn(
