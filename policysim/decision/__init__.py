@@ -5,7 +5,9 @@ comparison       policies over epsilon, evaluated exactly: one tidy table
 beliefs          what a published treatment tells an observer about a feature
 demands, limit   the smallest epsilon that is good enough; what no mechanism can do, with the proof
 results          all that is computed of one decision: tables by name
-decision_answer  what is printed of it, as tables of cells: options, verdicts, names
+decision_answer  what is printed of it, as tables of cells: options and verdicts
+option_details   what the options give beside utility: outcomes that a model counts, one belief
+decision_facts   single numbers and names that its words need
 redraws          how far results depend on the model's uncertain numbers, drawn anew
 scenario_outcomes   what only a scenario tells: losses by outcome, prevalence, and what changes nothing
 prices           what hiding each feature costs
@@ -16,6 +18,7 @@ decision_drawings   the figures of a report
 decision_question    policies compared
 choose           which epsilon each policy needs, and what no mechanism can do
 choice_answer    what is chosen of it, and how sure that is, as tables of cells
+choice_facts     single numbers and names that its words need
 choice_record    what the decision record has beside: by whom, on what terms, who pays
 choice_question  which epsilon, which mechanism
 audit, audit_question   claimed and exact privacy loss, also of a table made elsewhere; the sensitivity alone

@@ -45,7 +45,14 @@ class SensitivityQuestion(Question):
         """Exactly, over all records."""
         study, problem = self.study, build_problem(self.study)
         found = problem.sensitivity
-        document = {"study": study.name, "adjacency": study.adjacency, **_sensitivity_document(problem)}
+        document: dict[str, Any] = {"study": study.name, "adjacency": study.adjacency}
+        document |= {"value": found.value, "range": found.range}
+        for name, witness in (("witness", found.witness), ("range_witness", found.range_witness)):
+            document[name] = {
+                "record": problem.records.describe(witness.record),
+                "neighbour": problem.records.describe(witness.neighbour),
+                "actions": [problem.actions[action] for action in witness.actions],
+            }
         texts = {
             "title": study.title,
             "hidden": hidden(study),
@@ -65,23 +72,6 @@ def witness_words(problem: DecisionProblem, witness: Witness) -> list[str]:
         lines.append(problem.records.describe(record))
         lines.append("    " + ", ".join(f"u({action}) = {utility:.6g}" for action, utility in utilities))
     return [*lines, f"action{'s' if len(actions) > 1 else ''} {', '.join(actions)}"]
-
-
-def _sensitivity_document(problem: DecisionProblem) -> dict[str, Any]:
-    found = problem.sensitivity
-    witnesses = {"witness": found.witness, "range_witness": found.range_witness}
-    return {
-        "value": found.value,
-        "range": found.range,
-        **{
-            name: {
-                "record": problem.records.describe(witness.record),
-                "neighbour": problem.records.describe(witness.neighbour),
-                "actions": [problem.actions[action] for action in witness.actions],
-            }
-            for name, witness in witnesses.items()
-        },
-    }
 
 
 @dataclass(frozen=True)

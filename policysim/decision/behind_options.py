@@ -11,18 +11,16 @@ import pandas as pd
 
 from policies.problem import DecisionProblem
 from policies.reference import BestFixed, Greedy
-from policysim.decision.beliefs import Beliefs
+from policysim.decision.beliefs import moved_beliefs
 from policysim.decision.results import Results
-from policysim.question.formats import NEGLIGIBLE
 from policysim.question.words import ALL
-from policysim.study.cells import COLUMNS
+from policysim.study.cells import as_cells
 from policysim.study.labels import Labels, level_in_words
-from policysim.study.options_table import DEATHS, FOR_ALL
+from policysim.study.options_table import DEATHS, FOR_ALL, LOSS
 from policysim.study.sweep import evaluated_on
 
-TITLED = (*COLUMNS, "title")
-# A belief that moves by less is left out; prices that differ by less, as a share of the dearest, are the same.
-LEAST_MOVED, SAME_PRICE = 0.02, 1e-4
+# Prices that differ by less, as a share of the dearest, are the same.
+SAME_PRICE = 1e-4
 # The columns of other prevalences, by their factors.
 TIMES = {1 / 3: "third", 1 / 2: "half", 1.0: "as-assumed", 2.0: "twice", 3.0: "thrice"}
 
@@ -41,7 +39,28 @@ class CellEntry(NamedTuple):
 
 def titled_cells(entries: Iterable[CellEntry], epsilon: float = math.nan) -> pd.DataFrame:
     """A table of cells, and the titles of its rows."""
-    return pd.DataFrame(entries, columns=CellEntry._fields).assign(epsilon=epsilon)[list(TITLED)]
+    return as_cells(pd.DataFrame(entries, columns=CellEntry._fields).assign(epsilon=epsilon), "title")
+
+
+def tables_behind_options(found: Results, tables: Mapping[str, pd.DataFrame], count: int) -> dict[str, pd.DataFrame]:
+    """Those of an answer that say something; deaths are counted among so many patients."""
+    epsilon = found.asked.epsilon
+    shares = bool(tables["rows"]["section"].eq("benefit").any())
+    places = int(tables["options"].loc[tables["options"]["row"] == LOSS, "format"].iloc[0].split()[1])
+    made = {
+        "policies": policies_table(found, count, places, shares=shares),
+        "method": method_table(found),
+        "ways": ways_table(found.tables["publishing"], epsilon, count, shares=shares),
+    }
+    if "price-list" in found.tables:
+        made["prices"] = prices_table(found.tables["price-list"], found, count, places, shares=shares)
+    if "beliefs" in found.tables:
+        made["observer"] = observer_table(found.tables["beliefs"], found.problem, epsilon)
+    if found.redraws is not None:
+        made["redrawn"] = redrawn_table(tables["certainty"], tables["best-for-all"], found.labels, epsilon)
+    if shares and "prevalence" in found.tables:
+        made["prevalences"] = prevalences_table(found.tables["prevalence"], epsilon)
+    return {name: table for name, table in made.items() if not table.empty}
 
 
 def policies_table(found: Results, count: int, places: int, *, shares: bool) -> pd.DataFrame:
@@ -110,13 +129,11 @@ def _same(one: float, other: float, near: float) -> bool:
 def observer_table(beliefs: pd.DataFrame, problem: DecisionProblem, epsilon: float) -> pd.DataFrame:
     """What moves in an observer's mind, farthest first; of two levels of a feature one says the same as the other."""
     entries = []
-    for each in Beliefs.of(beliefs, problem).moved:
-        if each.change >= LEAST_MOVED:
-            name = level_in_words(problem.records, each.feature, each.level)
-            title = f"{name} (among {each.among})" if each.among else name
-            ends = {"low": each.least, "high": each.most}
-            entries.append(CellEntry(name, title, "before", math.nan, "span 0", each.before, each.before))
-            entries.append(CellEntry(name, title, "after", math.nan, "span 0", **ends))
+    for each in moved_beliefs(beliefs).to_dict("records"):
+        name = level_in_words(problem.records, each["feature"], each["level"])
+        title = f"{name} (among {each['among']})" if each["among"] else name
+        entries.append(CellEntry(name, title, "before", math.nan, "span 0", each["before"], each["before"]))
+        entries.append(CellEntry(name, title, "after", math.nan, "span 0", each["least"], each["most"]))
     return titled_cells(entries, epsilon)
 
 
@@ -178,19 +195,3 @@ def method_table(found: Results) -> pd.DataFrame:
         ("stake", "At stake for half of the patients, in utility, at most", half, "rounded"),
     ]
     return titled_cells(CellEntry(row, title, "value", value, style) for row, title, value, style in numbers)
-
-
-def where_it_fails(found: Results, chosen: str) -> tuple[float, float]:
-    """The least factor of the prevalence above 1 and the weight of a death beyond which one for all is better.
-
-    Of the policy that is chosen; NaN where nothing is known, or nothing fails.
-    """
-    prevalence, even = found.tables.get("prevalence"), found.tables["break-even"]
-    factor = weight = math.nan
-    if prevalence is not None:
-        mine = prevalence[(prevalence["policy"] == chosen) & (prevalence["factor"] > 1)]
-        failing = mine.loc[mine["benefit_kept"] < -NEGLIGIBLE, "factor"]
-        factor = float(failing.min()) if len(failing) else math.nan
-    if len(even) and even["policy"].iloc[0] == chosen:
-        weight = float(even["weight"].iloc[0])
-    return factor, weight

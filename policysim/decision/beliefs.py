@@ -9,9 +9,8 @@ somebody learns who knows every other one.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -20,17 +19,16 @@ from numpy.typing import ArrayLike
 from envs.records import RecordSpace
 from policies.adjacency import public_classes
 from policies.arrays import FloatArray, probability_table
-from policies.distinct import distinct_rows
 from policies.policy import Policy
 from policies.problem import DecisionProblem, Records
 from policysim.question.formats import NEGLIGIBLE
 from policysim.question.words import level_name
 from policysim.study.gain import EQUAL
 from policysim.study.labels import level_in_words
-from policysim.study.sweep import evaluated_on
+from policysim.study.sweep import evaluated_on, rows_on
 
-# Smaller changes of a belief are not said.
-LEAST_CHANGE = 1e-6
+# A belief that moves by less is left out; where no belief moves by more than this, nothing is said.
+LEAST_MOVED, LEAST_OF_STRONGEST = 0.02, 1e-3
 # So many flags that a class lacks are named one by one.
 MOST_LACKED = 3
 
@@ -156,79 +154,6 @@ class Observer:
         return [", ".join(each) for each in zip(*parts, strict=True)] or [""] * len(self.shares)
 
 
-@dataclass(frozen=True)
-class BeliefRange:
-    """How far the treatments move an observer's belief in one level of a feature.
-
-    Attributes
-    ----------
-    feature, level, words : str
-        What it is about; the level in the words of the scenario.
-    before, least, most : float
-        The belief before, and after the treatments that make it least and most.
-    least_after, most_after : str
-        These treatments.
-    among : str
-        The patients, by what is public of them, whose belief moves most; empty where nothing is public.
-    share : float
-        Their share of all patients.
-    """
-
-    feature: str
-    level: str
-    words: str
-    before: float
-    least: float
-    least_after: str
-    most: float
-    most_after: str
-    among: str = ""
-    share: float = 1.0
-
-    @property
-    def change(self) -> float:
-        """The larger of the two changes; 0 for what rounding leaves of none."""
-        return round(max(self.before - self.least, self.most - self.before), EQUAL)
-
-
-@dataclass(frozen=True)
-class Beliefs:
-    """What the treatments tell about everything that is hidden, chosen by one policy: a range for each level.
-
-    Attributes
-    ----------
-    policy : str
-        By which treatments are chosen.
-    ranges : tuple of BeliefRange
-        Of each level, that of the class of patients in which it is widest.
-    """
-
-    policy: str
-    ranges: tuple[BeliefRange, ...]
-
-    @property
-    def strongest(self) -> BeliefRange:
-        """The level in which the belief moves most; of several, the one that is rarest before."""
-        return min(self.ranges, key=lambda each: (-each.change, round(each.before, EQUAL)))
-
-    @property
-    def moved(self) -> list[BeliefRange]:
-        """Those that a treatment moves, farthest first; of two levels the second, which says the same of the first."""
-        levels = [each.feature for each in self.ranges]
-        first = {each.feature: each for each in reversed(self.ranges)}
-        told = [each for each in self.ranges if levels.count(each.feature) != 2 or each is not first[each.feature]]
-        return sorted((each for each in told if each.change >= LEAST_CHANGE), key=lambda each: -each.change)
-
-    @classmethod
-    def of(cls, table: pd.DataFrame, problem: DecisionProblem) -> Beliefs:
-        """Those of a table of `hidden_beliefs`, with the levels in words."""
-        rows: list[Any] = table.drop(columns="policy").to_dict("records")
-        ranges = tuple(
-            BeliefRange(words=level_in_words(problem.records, row["feature"], row["level"]), **row) for row in rows
-        )
-        return cls(str(table["policy"].iloc[0]), ranges)
-
-
 def hidden_beliefs(problem: DecisionProblem, policy: Policy, features: Sequence[str]) -> pd.DataFrame:
     """How far the treatments that a policy chooses move a belief in each level of the hidden features.
 
@@ -252,10 +177,8 @@ def hidden_beliefs(problem: DecisionProblem, policy: Policy, features: Sequence[
         most (empty where nothing is public), and their share of all. A row for each level.
     """
     on = evaluated_on(policy, problem)
-    merged = None if on is problem else distinct_rows(problem)
-    given = [
-        problem.prior * (column if merged is None else column[merged.row]) for column in policy.probabilities(on).T
-    ]
+    row = rows_on(on, problem)
+    given = [problem.prior * column[row] for column in policy.probabilities(on).T]
     observer, rows = Observer(problem), []
     for name in (name for name in features if name not in observer.public):
         levels, before, after = observer.learns(given, name, NEGLIGIBLE)
@@ -292,3 +215,42 @@ def among(records: Records, levels: Mapping[str, str]) -> str:
     counted = absent if len(absent) > MOST_LACKED else []
     named = [level_in_words(records, name, level) for name, level in levels.items() if name not in counted]
     return ", ".join([*named, *([f"none of {len(counted)} other flags"] if counted else [])])
+
+
+def moved_beliefs(table: pd.DataFrame) -> pd.DataFrame:
+    """The rows of `hidden_beliefs` that a treatment moves, farthest first, with `change`, the larger of the two.
+
+    Of two levels of a feature the second, which says the same as the first.
+    """
+    of_feature = table.groupby("feature")["level"]
+    told = _with_changes(table)[(of_feature.transform("size") != 2) | (of_feature.cumcount() > 0)]
+    return told[told["change"] >= LEAST_MOVED].sort_values("change", ascending=False, kind="stable")
+
+
+def strongest_belief(table: pd.DataFrame | None) -> pd.Series | None:
+    """The row of `hidden_beliefs` in which the belief moves most, with `change`; of several, the one rarest before.
+
+    None where hardly any belief moves.
+    """
+    if table is None or table.empty:
+        return None
+    changes = _with_changes(table).assign(rarity=table["before"].round(EQUAL))
+    strongest = changes.sort_values(["change", "rarity"], ascending=[False, True], kind="stable").iloc[0]
+    return strongest if strongest["change"] >= LEAST_OF_STRONGEST else None
+
+
+def _with_changes(table: pd.DataFrame) -> pd.DataFrame:
+    """With the larger of the two changes; 0 for what rounding leaves of none."""
+    change = np.maximum(table["before"] - table["least"], table["most"] - table["before"])
+    return table.assign(change=change.round(EQUAL))
+
+
+def patients_of_belief(problem: DecisionProblem, belief: pd.Series) -> tuple[FloatArray, FloatArray]:
+    """The prior of the class of patients that a belief is about, and of those among them who have the level, (n,)."""
+    codes, levels = problem.records.groups(belief["feature"])
+    classes = public_classes(problem.adjacency, problem.n_records)
+    leveled = problem.prior * (codes == levels.index(belief["level"]))
+    shares = np.bincount(classes, problem.prior)
+    before = np.bincount(classes, leveled) / np.where(shares > 0, shares, math.nan)
+    mine = classes == np.nanargmin(np.abs(before - belief["before"]) + np.abs(shares - belief["share"]))
+    return problem.prior * mine, leveled * mine

@@ -7,7 +7,7 @@ give their order, "certainty" the verdicts, "verdict" which finding holds, and "
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -15,28 +15,16 @@ import pandas as pd
 
 from policies.problem import DecisionProblem
 from policies.reference import BestFixed, Greedy
+from policysim.decision.choice_facts import ACCEPTED_PER, MOST_DIGITS, choice_facts, choice_names
 from policysim.decision.choose import Choices, Verdict, row_of, rows_of
-from policysim.decision.prices import uses_hidden
-from policysim.question.formats import (
-    DIGITS,
-    LEAST_EVENTS,
-    MOST_COUNTED,
-    apart,
-    digits_of,
-    enough,
-    not_above,
-    population,
-    steady,
-)
-from policysim.question.words import capital, unused
-from policysim.study.basis import counted_illustrative
-from policysim.study.cells import COLUMNS
-from policysim.study.certainty import BETTER, UNTOLD, certainty
+from policysim.question.formats import LEAST_EVENTS, MOST_COUNTED, apart, digits_of, population
+from policysim.study.cells import as_cells
+from policysim.study.certainty import BETTER, certainty, verdict_on
 from policysim.study.declared import Study
 from policysim.study.gain import Gain
 from policysim.study.labels import Labels
 from policysim.study.options_table import BENEFIT, BETTER_IN, DEATHS, EACH, LOSS, ONE, RIGHT, decimals_of
-from policysim.study.search import SCANNED
+from policysim.study.sweep import can_die
 
 LIMIT = "any private choice"
 EPSILON, MORE = "epsilon", f"more {DEATHS}"
@@ -45,14 +33,6 @@ CHOSEN, NOT_ENOUGH, TOO_MUCH, NOWHERE = "chosen", "not enough", "more than allow
 LARGER, SEEN, UNPROVEN = "larger ε", "hides nothing", "not proven"
 # So many policies are shown, those that need least.
 MOST_POLICIES = 6
-# Deaths that are accepted are counted per so many patients; significant digits of what would have to be accepted.
-ACCEPTED_PER, ACCEPTED_DIGITS = 100_000, 3
-# Digits of the exact privacy loss.
-SPENT_DIGITS = 5
-# Larger odds are no protection that anybody could feel.
-MOST_ODDS = 1e6
-# Digits of a bound and of what is allowed: two could be equal.
-MOST_DIGITS = 6
 
 
 def choice_tables(
@@ -106,12 +86,10 @@ def choice_tables(
         "verdict": pd.DataFrame(holds.items(), columns=["key", "holds"]),
         "lines": lines[["option", "title", "section", "epsilon", "chosen", "remark"]],
     }
-    tables["options"], tables["columns"] = _options(problem, choices, lines, sure, labels)
-    tables["facts"] = _facts(problem, choices, chosen, tables, study)
-    tables["names"] = _names(choices, tables, labels)
-    if not uses_hidden(problem):
-        said = pd.DataFrame({"key": ["unused"], "text": [unused()]})
-        tables["names"] = pd.concat([tables["names"], said], ignore_index=True)
+    tables["options"], tables["columns"], count = _options(problem, choices, lines, sure, labels)
+    draws = int(sure["draws"].max())
+    tables["facts"] = choice_facts(problem, choices, chosen, holds, study=study, draws=draws, patients=count)
+    tables["names"] = choice_names(problem, choices, tables, labels)
     return tables
 
 
@@ -122,7 +100,7 @@ def decided(choices: Choices, certainty: pd.DataFrame, each: dict[str, Any] | No
     One treatment for all if one does it; else, of the policies that are better than the best treatment for all, the one
     that needs least. Where none is told to be, it is the best treatment for all, although it does not do it.
     """
-    if each is not None and each["allowed"] and _verdict_on(Greedy.name, certainty) == BETTER:
+    if each is not None and each["allowed"] and verdict_on(Greedy.name, certainty) == BETTER:
         return each
     if choices.for_all["allowed"].any():
         return choices.least
@@ -162,7 +140,7 @@ def choice_verdict(
     copied = chosen is not None and chosen["policy"] == Greedy.name
     found, meets = chosen is not None and not copied, bool(choices.for_all["allowed"].any()) and not copied
     private = chosen is not None and chosen["policy"] in choices.mechanisms
-    more = more_deaths(choices, chosen) if private else math.nan
+    more = choices.more_deaths(chosen) if chosen is not None and private else math.nan
     # NaN, where deaths are not counted, is not more.
     costs = more * population([more]) >= LEAST_EVENTS
     redrawn = bool((certainty["draws"] > 0).all())
@@ -185,14 +163,6 @@ def choice_verdict(
     }
 
 
-def more_deaths(choices: Choices, row: Mapping[str, Any] | None) -> float:
-    """Deaths per patient of an option beyond the safest treatment for all; NaN where none are counted."""
-    expected = f"expected_{DEATHS}"
-    if row is None or expected not in row:
-        return math.nan
-    return float(row[expected] - choices.for_all[expected].min())
-
-
 def _lines(choices: Choices, labels: Labels, each: dict[str, Any]) -> pd.DataFrame:
     """The options in their order: option, title, section, and of each what `Choices` knows of it."""
     for_all, needs = choices.for_all, choices.needs[:MOST_POLICIES]
@@ -207,18 +177,12 @@ def _lines(choices: Choices, labels: Labels, each: dict[str, Any]) -> pd.DataFra
         everyone.assign(
             option=everyone["policy"].replace(BestFixed.name, ONE),
             section="all",
-            title=[_given(labels, actions) for actions in everyone["actions"]],
+            title=[labels.for_all(actions) for actions in everyone["actions"]],
         ),
         needs.assign(option=needs["policy"], section="policy", title=needs["policy"]),
         pd.DataFrame([{**each, "option": EACH, "section": "each", "title": EACH}]),
     ]
     return pd.concat(parts, ignore_index=True)
-
-
-def _given(labels: Labels, actions: tuple[str, ...]) -> str:
-    """What everybody gets; where contraindications differ, all that somebody gets."""
-    titles = " or ".join(labels.actions[name] for name in actions)
-    return titles if len(actions) == 1 else f"{titles}, as allowed,"
 
 
 def _remark(
@@ -234,23 +198,21 @@ def _remark(
         return hides if line["allowed"] else NOT_ENOUGH
     if not line["allowed"]:
         return NOWHERE if line["epsilon"] == math.inf else TOO_MUCH
-    verdict = _verdict_on(line["policy"], certainty)
+    verdict = verdict_on(line["policy"], certainty)
     if chosen is None or not (verdict == BETTER or choices.for_all["allowed"].any()):
         return verdict
     return LARGER if line["epsilon"] > chosen["epsilon"] else ""
 
 
-def _verdict_on(policy: str, certainty: pd.DataFrame) -> str:
-    """Whether a policy is worth more than the best treatment for all; what was not redrawn cannot be told."""
-    rows = certainty[(certainty["measure"] == "value") & (certainty["policy"] == policy)]
-    return str(next(iter(rows["verdict"]), UNTOLD))
-
-
 def _options(
     problem: DecisionProblem, choices: Choices, lines: pd.DataFrame, certainty: pd.DataFrame, labels: Labels
-) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """The cells of the table, one precision a column; and its columns: row, section, title."""
-    counted, count = _counted(problem, choices)
+) -> tuple[pd.DataFrame, pd.DataFrame, int]:
+    """The cells of the table, one precision a column; its columns: row, section, title; and who are counted among."""
+    # The outcomes that are shown, deaths first.
+    counted = [DEATHS] if can_die(problem) else []
+    counted += [name for name in choices.wish.at_most if name != DEATHS]
+    columns = [f"expected_{name}" for name in counted]
+    count = population([*choices.for_all[columns].to_numpy().ravel(), *choices.needs[columns].to_numpy().ravel()])
     rows = [(EPSILON, EPSILON, "", lines["epsilon"], "least")]
     for name in counted:
         rates = lines[f"expected_{name}"]
@@ -263,7 +225,7 @@ def _options(
             more = shown - shown[lines["option"] == ONE].iloc[0]
             rows.append((MORE, "more", title, more, f"change {count} {places}"))
     rows.append((LOSS, "loss", "", lines["loss"], f"places {decimals_of(lines['loss'].dropna().to_numpy(np.float64))}"))
-    if Gain.of(problem).has_shares and _verdict_on(Greedy.name, certainty) == BETTER:
+    if Gain.of(problem).has_shares and verdict_on(Greedy.name, certainty) == BETTER:
         rows.append((BENEFIT, "kept", "", lines["benefit_kept"], "kept"))
     if (certainty["draws"] > 0).all():
         better = certainty[certainty["measure"] == "value"].set_index("policy")["better"].astype(np.float64)
@@ -271,25 +233,15 @@ def _options(
         rows.append((BETTER_IN, "better", "", names.map(better), "plain"))
     rows.append((RIGHT, "right", "", lines["guess_rate"], "right"))
     cells = [
-        pd.DataFrame({"option": lines["option"], "epsilon": lines["epsilon"], "value": value}).assign(
-            row=row, low=math.nan, high=math.nan, format=style
-        )
+        as_cells(lines[["option", "epsilon"]].assign(row=row, value=value, format=style))
         for row, _, _, value, style in rows
     ]
-    table = pd.concat(cells, ignore_index=True)[list(COLUMNS)].astype({"value": np.float64})
+    table = pd.concat(cells, ignore_index=True).astype({"value": np.float64})
     # Without privacy there is an ε, too; what is proven of all mechanisms is a bound.
     table.loc[(table["row"] == EPSILON) & (table["option"] == EACH), "format"] = "plain"
     bound = (table["row"] == EPSILON) & (table["option"] == LIMIT)
     table.loc[bound, ["value", "format"]] = _bound(choices)
-    return table, pd.DataFrame([row[:3] for row in rows], columns=["row", "section", "title"])
-
-
-def _counted(problem: DecisionProblem, choices: Choices) -> tuple[list[str], int]:
-    """The outcomes that are shown, deaths first; and among how many patients they are counted."""
-    names = [DEATHS] if problem.outcomes.get(DEATHS, np.zeros(1)).any() else []
-    names += [name for name in choices.wish.at_most if name != DEATHS]
-    columns = [f"expected_{name}" for name in names]
-    return names, population([*choices.for_all[columns].to_numpy().ravel(), *choices.needs[columns].to_numpy().ravel()])
+    return table, pd.DataFrame([row[:3] for row in rows], columns=["row", "section", "title"]), count
 
 
 def _bound(choices: Choices) -> tuple[float, str]:
@@ -302,117 +254,3 @@ def _bound(choices: Choices) -> tuple[float, str]:
     if choices.attains(first):
         return first, "least"
     return choices.limit, f"above {min(digits_of(first), MOST_DIGITS)}"
-
-
-Fact = tuple[str, str, float, str]
-
-
-def _facts(
-    problem: DecisionProblem,
-    choices: Choices,
-    chosen: Mapping[str, Any] | None,
-    tables: Mapping[str, pd.DataFrame],
-    study: Study | None,
-) -> pd.DataFrame:
-    """Single numbers that words need, as cells; of what does not apply there is none."""
-    sensitivity = problem.sensitivity
-    rows: list[Fact] = [
-        ("hundred", "", 100, "plain"),
-        ("blind", "", 0.5, "right"),
-        ("patients", "", _counted(problem, choices)[1], "counted 1 0"),
-        ("records", "", problem.n_records, "counted 1 0"),
-        ("sensitivity", "", sensitivity.value, "up 3"),
-        ("range", "", sensitivity.range, "up 3"),
-        ("accepted per", "", ACCEPTED_PER, "plain"),
-        ("draws", "", int(tables["certainty"]["draws"].max()), "plain"),
-    ]
-    illustrative, total = counted_illustrative(study)
-    rows += [("illustrative", "", illustrative, "plain"), ("numbers", "", total, "plain")]
-    # What there is none of is not said.
-    rows = [row for row in rows if row[2]] + [*_asked_facts(choices), *_limit_facts(choices, tables["verdict"])]
-    rows += _chosen_facts(choices, chosen, tables["verdict"])
-    found = pd.DataFrame(rows, columns=["row", "option", "value", "format"])
-    return found.assign(epsilon=math.nan, low=math.nan, high=math.nan)[list(COLUMNS)]
-
-
-def _asked_facts(choices: Choices) -> Iterator[Fact]:
-    """The demands of a wish."""
-    wish, least = choices.wish, choices.least
-    asked = {
-        "keep": (wish.keep, 100),
-        "max loss": (wish.max_loss, 1),
-        "max extra deaths": (wish.max_extra_deaths, ACCEPTED_PER),
-        "max guess": (wish.max_guess, 100),
-        "max guess rate": (wish.max_guess_rate, 100),
-    }
-    for name, (most, scale) in asked.items():
-        if most is not None:
-            yield name, "", scale * most, "plain"
-    for name, bound in wish.at_most.items():
-        if not isinstance(bound, str):
-            yield "at most", name, bound, "plain"
-    if wish.max_epsilon < math.inf:
-        yield "allowed", "", wish.max_epsilon, f"down {max(3, digits_of(least['epsilon']) if least else 0)}"
-    if wish.scanned and len(choices.needs):
-        yield "step", "", SCANNED - 1, "percent"
-
-
-def _limit_facts(choices: Choices, verdict: pd.DataFrame) -> Iterator[Fact]:
-    """What is proven of all mechanisms."""
-    holds, allowed = verdict.set_index("key")["holds"], choices.wish.max_epsilon
-    for each in choices.least_possible:
-        yield "least possible", each.outcome, each.alone, f"down {MOST_DIGITS}"
-    if holds["limit"]:
-        yield "limit", "", choices.limit, f"down {min(digits_of(float(choices.needs['epsilon'].min())), MOST_DIGITS)}"
-    if holds["cannot"] and choices.limit_proven and allowed < choices.limit < math.inf:
-        # In as many digits as tell it from what is allowed.
-        told = (digits for digits in range(DIGITS, MOST_DIGITS) if not_above(choices.limit, digits) > allowed)
-        yield "takes more", "", choices.limit, f"down {next(told, MOST_DIGITS)}"
-
-
-def _chosen_facts(choices: Choices, chosen: Mapping[str, Any] | None, verdict: pd.DataFrame) -> Iterator[Fact]:
-    """What is chosen, and what needs least."""
-    if chosen is None:
-        return
-    yield "lost", "", chosen["loss"], "rounded"
-    if chosen["policy"] == Greedy.name or choices.least is None:
-        return
-    epsilon = chosen["epsilon"]
-    yield "least epsilon", "", choices.least["epsilon"], "least"
-    yield "epsilon", "", epsilon, "least"
-    yield "spent", "", enough(steady(chosen["epsilon_spent"]), SPENT_DIGITS), "plain"
-    yield "right at most", "", chosen["right_guesses"], "right"
-    if 0 < epsilon < math.log(MOST_ODDS):
-        yield "odds", "", math.exp(epsilon), "up 3"
-    if verdict.set_index("key").loc["costs deaths", "holds"]:
-        more = more_deaths(choices, chosen)
-        yield "more deaths", "", more, f"about {population([more])}"
-        yield "among", "", population([more]), "counted 1 0"
-        yield "to accept", "", enough(more * ACCEPTED_PER, ACCEPTED_DIGITS), "plain"
-
-
-def _names(choices: Choices, tables: Mapping[str, pd.DataFrame], labels: Labels) -> pd.DataFrame:
-    """What words name: each a text by its key."""
-    lines, wish = tables["lines"], choices.wish
-    of_all = lines[lines["section"] == "all"]
-    cells = tables["options"]
-    deaths = cells[(cells["row"] == DEATHS) & cells["option"].isin(of_all["option"])].sort_values("value")
-    safest = of_all["option"].iloc[0] if deaths.empty else deaths["option"].iloc[0]
-    names = {
-        "title": labels.title,
-        "model": labels.disclaimer,
-        "hidden": labels.hidden,
-        "one": of_all["title"].iloc[0],
-        "safest": of_all.loc[of_all["option"] == safest, "title"].iloc[0],
-        **({"never": "never"} if choices.limit_proven and choices.limit == math.inf else {}),
-        **{
-            f"as for all {name}": name.replace("_", " ") for name, most in wish.at_most.items() if isinstance(most, str)
-        },
-    }
-    if lines["chosen"].any():
-        name = str(lines.loc[lines["chosen"], "title"].iloc[0])
-        names |= {"chosen": name, "Chosen": capital(name)}
-    if choices.least is not None and choices.least["policy"] in choices.mechanisms:
-        verdict = _verdict_on(choices.least["policy"], tables["certainty"])
-        names |= {"least": choices.least["policy"], "verdict": capital(verdict)}
-    return pd.DataFrame(names.items(), columns=["key", "text"])

@@ -18,7 +18,7 @@ from policysim.decision.comparison import compare_problem
 from policysim.question.formats import NEGLIGIBLE, population
 from policysim.question.words import ALL, level_name
 from policysim.study.basis import OUTSIDE, basis, hidden, in_words
-from policysim.study.cells import COLUMNS
+from policysim.study.cells import as_cells
 from policysim.study.declared import Study
 from policysim.study.options_table import DEATHS, EACH
 
@@ -95,8 +95,7 @@ def record_tables(
         names["who"], paid = _who_pays(study, problem, choices, policy)
         names["paid"] = "more deaths" if DEATHS in problem.outcomes else "units of utility lost"
         facts += paid
-    cells = pd.DataFrame(facts, columns=["row", "value", "format"])
-    cells = cells.assign(option="", epsilon=math.nan, low=math.nan, high=math.nan)[list(COLUMNS)]
+    cells = as_cells(pd.DataFrame(facts, columns=["row", "value", "format"]))
     added = pd.DataFrame(names.items(), columns=["key", "text"])
     known = tables["names"][~tables["names"]["key"].isin(names)]
     return {

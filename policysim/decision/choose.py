@@ -24,7 +24,7 @@ from policysim.question.protocol import SILENT, Progress
 from policysim.question.words import guesses
 from policysim.study.checks import checked_tables, guess_rate_of
 from policysim.study.gain import Gain
-from policysim.study.options_table import FOR_ALL
+from policysim.study.options_table import DEATHS, FOR_ALL
 from policysim.study.search import SCAN_TO, SCANNED, TOLERANCE, Curve, UnreachableError, fewest_digits
 from policysim.study.sweep import evaluate_each, evaluated_on, prepare
 
@@ -78,7 +78,7 @@ class Wish:
     @property
     def scanned(self) -> bool:
         """Whether what is limited may rise and fall with epsilon, so that a grid of epsilons is looked at."""
-        return self.bounded or self.max_guess_rate is not None
+        return bool(self.at_most) or self.max_extra_deaths is not None or self.max_guess_rate is not None
 
     @property
     def most_guessed(self) -> float:
@@ -99,11 +99,6 @@ class Wish:
             max_extra_deaths=self.max_extra_deaths,
             at_most=self.at_most,
         )
-
-    @property
-    def bounded(self) -> bool:
-        """Whether outcomes are limited."""
-        return bool(self.at_most) or self.max_extra_deaths is not None
 
 
 @dataclass(frozen=True)
@@ -161,6 +156,11 @@ class Choices:
         """
         enough = sorted(rows_of(self.for_all[self.for_all["allowed"]]), key=lambda row: -float(row["value"]))
         return next(iter([*enough, *rows_of(self.needs[self.needs["allowed"]])]), None)
+
+    def more_deaths(self, row: Mapping[str, Any]) -> float:
+        """Deaths per patient of a row beyond the safest treatment for all; NaN where none are counted."""
+        expected = f"expected_{DEATHS}"
+        return float(row[expected] - self.for_all[expected].min()) if expected in row else math.nan
 
     def attains(self, epsilon: float) -> bool:
         """Whether no mechanism meets the demand at the next smaller number of as many digits as an epsilon."""

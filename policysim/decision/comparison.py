@@ -12,7 +12,6 @@ from scipy import sparse
 
 from policies.arrays import FloatArray, blocks
 from policies.catalogue import DEFAULT_POLICIES, make_policy
-from policies.distinct import distinct_rows
 from policies.optimal.optimum import Optimal
 from policies.optimal.value_limit import achievable_value
 from policies.policy import Policy
@@ -33,6 +32,7 @@ from policysim.study.sweep import (
     evaluate_each,
     evaluated_on,
     prepare,
+    rows_on,
     tabulate,
     usable_policies,
 )
@@ -173,8 +173,7 @@ class Evaluator:
         tables, n_cells = (on.utilities, *on.outcomes.values()), self.groups.membership.shape[1]
         if on not in self._weights:
             # The patients of each record (of distinct rows: with each row), in blocks: a row for each cell and kind.
-            found = None if on is self.problem else distinct_rows(self.problem)
-            row = np.arange(on.n_records) if found is None else found.row
+            row = rows_on(on, self.problem)
             places = self.groups.cells * self._n_kinds + self._kinds
             patients = sparse.coo_array((self.problem.prior, (places, row)), (n_cells * self._n_kinds, on.n_records))
             self._weights[on] = [patients.tocsc()[:, rows] for rows in blocks(on.n_records)]

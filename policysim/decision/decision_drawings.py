@@ -11,7 +11,6 @@ from policies.randomized_response import RandomizedResponse
 from policies.reference import BestFixed, Greedy
 from policysim import figures
 from policysim.decision.results import Results
-from policysim.decision.scenario_outcomes import titled
 from policysim.figures.curves import lines_seen
 from policysim.figures.looks import is_level
 from policysim.question.answer import Drawing
@@ -48,7 +47,8 @@ def drawings_of_decision(found: Results, options: Mapping[str, pd.DataFrame]) ->
     at_epsilon = seen[seen["epsilon"] == epsilon]
     drawn = [frontier_drawing(seen, epsilon, count)]
     if "losses-by-outcome" in tables:
-        drawn.append(parts_drawing(titled(written(tables["losses-by-outcome"]), found.labels.outcomes)))
+        parts = written(tables["losses-by-outcome"])
+        drawn.append(parts_drawing(parts.assign(outcome=parts["outcome"].replace(dict(found.labels.outcomes)))))
     if shares and "frontier" in tables:
         drawn.append(harm_drawing(written(tables["frontier"]), seen, count))
     chosen = [columns["policy"].get(option, "") for option in (ONE, PRIVATE, EXPONENTIAL)]

@@ -11,9 +11,9 @@ import pandas as pd
 from policies.catalogue import CATALOGUE, DEFAULT_POLICIES
 from policies.policy import Policy
 from policies.problem import DecisionProblem
-from policysim.decision.decision_answer import answer_tables, printable
+from policysim.decision.decision_answer import answer_tables
 from policysim.decision.prices import uses_hidden
-from policysim.decision.results import Asked, Results, results
+from policysim.decision.results import Asked, Results, printable, results
 from policysim.question.answer import PAGE, Answer
 from policysim.question.formats import in_digits, written
 from policysim.question.protocol import ONLY_OVER_DAYS, ONLY_WHERE_COUNTED, SILENT, Progress, StudyQuestion

@@ -62,24 +62,12 @@ class Demand:
         nothing_else = self.at_most and policy == Optimal(policy.epsilon)
         return Optimal(policy.epsilon, at_most=dict(self.at_most)) if nothing_else else policy
 
-    def may_fall(self, policy: Policy) -> bool:
-        """Whether a policy that meets the demand may miss it at a larger epsilon: outcomes rise and fall with it.
-
-        What is searched as the optimum within the bounds never does: a larger epsilon allows more.
-        """
-        return bool(self.at_most) and policy != self.within(Optimal(policy.epsilon))
-
 
 def expected_loss(problem: DecisionProblem, probabilities: FloatArray) -> float:
     """V(greedy) - V of a policy, summed from what each record loses; p(a|x) is (n_records, n_actions)."""
     # np.sum adds pairwise: its error stays far below ROUNDING at any number of records.
     columns = zip(weighted_regrets(problem), probabilities.T, strict=True)
     return sum(float(np.sum(weighted * chosen)) for weighted, chosen in columns)
-
-
-def expected_deaths(problem: DecisionProblem, probabilities: FloatArray) -> float:
-    """Deaths per patient under a policy; p(a|x) is (n_records, n_actions)."""
-    return expected_outcome(problem, probabilities, "deaths")
 
 
 def expected_outcome(problem: DecisionProblem, probabilities: FloatArray, name: str) -> float:
@@ -134,7 +122,8 @@ def demand_curve(problem: DecisionProblem, demand: Demand, policy: Policy) -> Cu
             return INFEASIBLE
 
     curve = Curve(template.name, margin)
-    if demand.may_fall(template):
+    # Outcomes may rise again at a larger epsilon, but under the optimum within the bounds: more is allowed there.
+    if demand.at_most and template != demand.within(Optimal(template.epsilon)):
         curve.scan()
     return curve
 

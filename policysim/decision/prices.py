@@ -17,7 +17,7 @@ from policies.privacy_loss import privacy_loss_of_logs
 from policies.problem import DecisionProblem
 from policies.reference import BestFixed
 from policies.sensitivity import score_range
-from policysim.decision.demands import expected_deaths
+from policysim.decision.demands import expected_outcome
 from policysim.question.protocol import SILENT, Progress
 from policysim.study.gain import Gain, excess
 
@@ -51,7 +51,8 @@ def price_list(problem: DecisionProblem, epsilon: float, progress: Progress = SI
     space = problem.records
     assert isinstance(space, RecordSpace)
     gain, counted = Gain.of(problem), "deaths" in problem.outcomes
-    for_all = np.asarray(expected_deaths(problem, BestFixed().probabilities(problem)) if counted else math.nan)
+    fixed = BestFixed().probabilities(problem)
+    for_all = np.asarray(expected_outcome(problem, fixed, "deaths") if counted else math.nan)
     unused, public = unused_features(problem, space.names), _deciding(space, problem)
     axes = {name: axis for axis, name in enumerate(space.names) if name not in public}
     protections: dict[str, Adjacency] = {name: Sensitive(space.shape, (axis,)) for name, axis in axes.items()}
@@ -68,7 +69,7 @@ def price_list(problem: DecisionProblem, epsilon: float, progress: Progress = SI
             spent = privacy_loss_of_logs(table, adjacency).epsilon
             np.exp(table, out=table)
             value = problem.value(table)
-            deaths = np.asarray(expected_deaths(problem, table) if counted else math.nan)
+            deaths = np.asarray(expected_outcome(problem, table, "deaths") if counted else math.nan)
             price |= {
                 "value": value,
                 "loss": gain.best - value,

@@ -34,14 +34,14 @@ from envs.treatment_response import ResponseModel, own_number
 from envs.utility import Utility
 from policies.adjacency import Adjacency, AnyRecord, Listed
 from policies.arrays import FloatArray, IntArray
-from policies.distinct import distinct_rows
 from policies.policy import Policy
 from policies.problem import DecisionProblem
 from policies.reference import BestFixed
 from policysim.question.protocol import SILENT, Progress
 from policysim.study.declared import CohortStudy, ModelledStudy, ScenarioStudy, require_scenario
+from policysim.study.options_table import FOR_ALL
 from policysim.study.stated_bounds import symptoms_of
-from policysim.study.sweep import applies, evaluated_on
+from policysim.study.sweep import applies, evaluated_on, rows_on
 
 # Of numbers of treatments without an interval: the standard deviation of the logarithm by which odds, ratios and costs
 # are multiplied.
@@ -53,8 +53,6 @@ ATTEMPTS = 1000
 REDRAWS = 200
 # Records that redraws are evaluated on: all, or about so many that are drawn.
 N_RECORDS = 10_000
-# What one treatment for all is called among the options.
-FOR_ALL = "for all: {}"
 
 
 @dataclass(frozen=True)
@@ -79,7 +77,7 @@ def redrawn_number(value: float, z: float, scale: Scale, interval: Interval | No
 
     Examples
     --------
-    >>> [round(moved(0.5, z, ODDS, (0.4, 0.7)), 3) for z in (-Z_OF_END, 0.0, Z_OF_END)]
+    >>> [round(redrawn_number(0.5, z, ODDS, (0.4, 0.7)), 3) for z in (-Z_OF_END, 0.0, Z_OF_END)]
     [0.4, 0.5, 0.7]
     """
     at = scale.of(value)
@@ -217,14 +215,11 @@ class Redrawn:
     options : DataFrame
         draw, option, value and `expected_OUTCOME`, of each outcome that is counted: a row for each draw and option,
         which is the name of a policy, or "for all: ACTION". Its table of probabilities is the same in every draw.
-    n_records : int
-        Records that each draw was evaluated on: all that are possible, or those that were drawn.
     drawn : mapping of str to int
         How many numbers (`Redraws`); those of a cohort's redraws are drawn "together".
     """
 
     options: pd.DataFrame
-    n_records: int
     drawn: Mapping[str, int]
 
 
@@ -256,14 +251,14 @@ def redrawn(
         redraws = (each.problem(study.utility, problem.adjacency) for each in study.cohort.redrawn())
         progress.expect(len(study.cohort.redraws.shares))
         options = _evaluated(everybody, problem, policies, redraws, progress)
-        return Redrawn(options, problem.n_records, {"together": study.cohort.n_numbers})
+        return Redrawn(options, {"together": study.cohort.n_numbers})
     scenario_study = require_scenario(study)
     patients, numbers = np.random.default_rng(study.seed).spawn(2)
     sample, draws = _Sample.of(problem, patients), Redraws(scenario_study)
     known = draws.draws(numbers)
     progress.expect(len(known))
     options = _evaluated(sample, problem, policies, _drawn(scenario_study, sample, draws, known), progress)
-    return Redrawn(options, len(sample.records), draws.drawn)
+    return Redrawn(options, draws.drawn)
 
 
 def _drawn(
@@ -286,7 +281,7 @@ def _evaluated(
     """What each option is worth in each redraw of a sample, as `Redrawn` has it."""
     tables = {policy.name: sample.rows(policy, problem) for policy in policies if applies(policy, problem)}
     for place, action in enumerate(problem.actions):
-        tables[FOR_ALL.format(action)] = sample.rows(BestFixed(action=place), problem)
+        tables[f"{FOR_ALL}{action}"] = sample.rows(BestFixed(action=place), problem)
     # Each option's table in one row: what all give is then one product a draw.
     given = np.stack([table.ravel() for table in tables.values()])
     rows = []
@@ -339,8 +334,7 @@ class _Sample:
     def rows(self, policy: Policy, problem: DecisionProblem) -> FloatArray:
         """What a policy that is made on all records gives to these, (m, k)."""
         on = evaluated_on(policy, problem)
-        merged = None if on is problem else distinct_rows(problem)
-        return policy.probabilities(on)[self.records if merged is None else merged.row[self.records]]
+        return policy.probabilities(on)[rows_on(on, problem)[self.records]]
 
     def problem(self, response: ResponseModel, utility: Utility) -> DecisionProblem:
         """The decision problem of these records, with what is counted of them, (m, k)."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Self
 
 import pandas as pd
@@ -24,6 +24,7 @@ from policysim.decision.prices import price_list
 from policysim.decision.publishing import publishing_table
 from policysim.decision.redraws import Redrawn, redrawn
 from policysim.decision.scenario_outcomes import loss_by_outcome, wrong_prior
+from policysim.question.formats import digits_of, enough
 from policysim.question.protocol import SILENT, Progress
 from policysim.question.words import ALL
 from policysim.study.declared import ModelledStudy, nearest_epsilon
@@ -31,12 +32,14 @@ from policysim.study.example_patients import ExampleRows, example_patients, exam
 from policysim.study.gain import Gain, break_even
 from policysim.study.labels import Labels
 from policysim.study.options_table import private_choices, trace
-from policysim.study.sweep import N_THREADS, REFERENCES, applies, at, evaluated_on
+from policysim.study.sweep import N_THREADS, REFERENCES, applies, at, can_die, evaluated_on
 
 # The frontier is drawn at the epsilon that is asked about times these, or what is nearest to them, and to so much of
 # the benefit.
 FRONTIER_AT = (1, 2, 4, 8)
 FRONTIER_TOLERANCE = 1e-2
+# Digits of an epsilon that is printed.
+MOST_DIGITS = 6
 # The policy that trusts the prior, and one that does not.
 ON_PREVALENCE = (Optimal.name, RandomizedResponse.name)
 
@@ -98,6 +101,17 @@ class Asked:
     def private(self) -> list[Policy]:
         """The policies that spend epsilon."""
         return [policy for policy in self.policies if policy.uses_epsilon]
+
+
+def printable(asked: Asked) -> Asked:
+    """The same at epsilons that are printed whole: rounded up where they have too many digits."""
+
+    def shown(epsilon: float) -> float:
+        whole = not 0 < epsilon < math.inf or digits_of(epsilon) <= MOST_DIGITS
+        return epsilon if whole else enough(epsilon, MOST_DIGITS)
+
+    epsilons = sorted({shown(each) for each in (asked.epsilon, *asked.epsilons)})
+    return replace(asked, epsilon=shown(asked.epsilon), epsilons=tuple(epsilons))
 
 
 @dataclass(frozen=True, eq=False)
@@ -197,10 +211,9 @@ def results(
 
 def _frontier(problem: DecisionProblem, asked: Asked, progress: Progress) -> pd.DataFrame | None:
     """The frontier at some of the epsilons, on the problem of the distinct rows where there is one."""
-    optimum, deaths = Optimal(asked.epsilon), problem.outcomes.get("deaths")
+    optimum = Optimal(asked.epsilon)
     finite = tuple(epsilon for epsilon in asked.epsilons if 0 < epsilon < math.inf)
-    counted = deaths is not None and bool(deaths.any())
-    if not (counted and finite and Gain.of(problem).has_shares and applies(optimum, problem)):
+    if not (can_die(problem) and finite and Gain.of(problem).has_shares and applies(optimum, problem)):
         return None
     wanted = sorted({nearest_epsilon(asked.epsilon * factor, finite) for factor in FRONTIER_AT})
     return frontier(evaluated_on(optimum, problem), epsilons=wanted, tolerance=FRONTIER_TOLERANCE, progress=progress)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import pandas as pd
@@ -10,7 +10,7 @@ import pandas as pd
 from envs.cohort import admission_probability, matches
 from envs.scenario import DEATH, DEATHS, Rule, Scenario, TreatmentRule
 from policies.arrays import FloatArray
-from policies.distinct import distinct_rows, reweighted
+from policies.distinct import reweighted
 from policies.policy import Policy
 from policies.problem import DecisionProblem
 from policies.reference import Greedy
@@ -19,7 +19,7 @@ from policysim.question.words import in_a_row, unused
 from policysim.study.declared import Model, ModelledStudy, ScenarioStudy
 from policysim.study.gain import Gain
 from policysim.study.study_problem import FACTORS, at_prevalence, prevalent
-from policysim.study.sweep import evaluated_on
+from policysim.study.sweep import evaluated_on, rows_on
 
 COSTS = "costs of treatments"
 
@@ -61,11 +61,10 @@ def loss_by_outcome(study: ModelledStudy, problem: DecisionProblem, policies: Se
     def parts(policy: Policy) -> FloatArray:
         """The expected probability of each outcome, and at the end the expected cost, (n_outcomes + 1,)."""
         on = evaluated_on(policy, problem)
-        merged = None if on is problem else distinct_rows(problem)
-        found = np.zeros(len(grids))
+        row, found = rows_on(on, problem), np.zeros(len(grids))
         for action, column in enumerate(policy.probabilities(on).T):
             # The share of all patients that are a record and get the action.
-            mass = problem.prior * (column if merged is None else column[merged.row])
+            mass = problem.prior * column[row]
             by_feature = mass.reshape(study.space.shape)
             for place, chances in enumerate(grids):
                 grid = chances[action]
@@ -89,11 +88,6 @@ def loss_by_outcome(study: ModelledStudy, problem: DecisionProblem, policies: Se
             )
         )
     return pd.concat(frames, ignore_index=True)
-
-
-def titled(table: pd.DataFrame, titles: Mapping[str, str]) -> pd.DataFrame:
-    """A table whose outcomes are called what people call them."""
-    return table.assign(outcome=table["outcome"].replace(dict(titles)))
 
 
 def wrong_prior(study: ModelledStudy, problem: DecisionProblem, policies: Sequence[Policy]) -> pd.DataFrame:

@@ -11,7 +11,7 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Mapping
 from html import escape, unescape
-from typing import Self
+from typing import Any, Self
 
 import pandas as pd
 from jinja2 import BaseLoader, Environment, StrictUndefined, nodes
@@ -21,6 +21,12 @@ from policysim.question.formats import plain, six_digits, table_text
 
 # The columns of a table of cells; `epsilon` is NaN for what no epsilon changes.
 COLUMNS = ("row", "option", "epsilon", "value", "low", "high", "format")
+
+
+def as_cells(table: pd.DataFrame, *more: str) -> pd.DataFrame:
+    """A table of cells, and more of its columns; what it lacks has no option, no epsilon, no value or no ends."""
+    lacked: dict[str, Any] = {"option": "", "epsilon": math.nan, "value": math.nan, "low": math.nan, "high": math.nan}
+    return table.assign(**{name: value for name, value in lacked.items() if name not in table})[[*COLUMNS, *more]]
 
 
 class Shown(str):

@@ -13,7 +13,7 @@ import pandas as pd
 
 from policies.reference import BestFixed
 from policysim.question.words import ALL
-from policysim.study.cells import COLUMNS
+from policysim.study.cells import as_cells
 from policysim.study.options_table import BOUND, COPY, DEATHS, EACH, FOR_ALL, LEAST_MOVED, ONE, PRIVATE, RIGHT, moves_at
 
 # Better in so many of the redraws is better, in so few is not; between them it cannot be told.
@@ -112,6 +112,12 @@ def verdict_of_interval(low: float, high: float) -> str:
     return BETTER if low > 0 else NOT_BETTER if high < 0 else UNTOLD
 
 
+def verdict_on(policy: str, certainty: pd.DataFrame) -> str:
+    """Whether a policy is worth more than the best treatment for all; what was not redrawn cannot be told."""
+    rows = certainty[(certainty["measure"] == "value") & (certainty["policy"] == policy)]
+    return str(next(iter(rows["verdict"]), UNTOLD))
+
+
 def best_for_all(redrawn: pd.DataFrame) -> pd.DataFrame:
     """In how many redraws each treatment is the best one for all, most first: cells; of equal ones the first counts."""
     of_all = redrawn[redrawn["option"].str.startswith(FOR_ALL)]
@@ -121,7 +127,7 @@ def best_for_all(redrawn: pd.DataFrame) -> pd.DataFrame:
     order = np.argsort(-counts, kind="stable")
     names = [str(wide.columns[place]).removeprefix(FOR_ALL) for place in order]
     cells = pd.DataFrame({"row": names, "value": counts[order].astype(np.float64)})
-    return cells.assign(option="", epsilon=np.nan, low=np.nan, high=np.nan, format="plain")[list(COLUMNS)]
+    return as_cells(cells.assign(format="plain"))
 
 
 def _rounding(wide: pd.DataFrame) -> pd.Series:

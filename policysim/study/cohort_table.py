@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import starmap
 from pathlib import Path
 from typing import NamedTuple
 
@@ -188,7 +187,12 @@ def read_cohort(
         if len(known) < 2:
             raise DataError(f"{table.name}: {name}: needs at least two levels, got only {known[0]!r}")
     actions = tuple(levels.pop(columns.treatment))
-    space = RecordSpace(tuple(starmap(_feature, levels.items())))
+    # Levels 0 and 1 say what is absent and present.
+    features = [
+        Feature(name, flag=True) if sorted(known) == list(FLAG) else Feature(name, tuple(known))
+        for name, known in levels.items()
+    ]
+    space = RecordSpace(tuple(features))
     stated = _tabulated(table, columns, space, actions)
     cohort = Cohort(table, space, actions, stated, _allowed(table, stated.rows[0]))
     cohort.require_hidden(hidden)
@@ -266,11 +270,6 @@ def problem_from_frame(
     if sensitive:
         adjacency = Sensitive(cohort.space.shape, tuple(map(cohort.space.axis, sensitive)))
     return cohort.problem(Utility(dict(weights), dict(costs or {})), adjacency or AnyRecord())
-
-
-def _feature(name: str, levels: Sequence[str]) -> Feature:
-    """Levels 0 and 1 say what is absent and present."""
-    return Feature(name, flag=True) if sorted(levels) == list(FLAG) else Feature(name, tuple(levels))
 
 
 def _require_columns(table: DataTable, columns: CohortColumns, *more: str) -> None:

@@ -13,13 +13,12 @@ import pandas as pd
 from envs.records import RecordSpace
 from policies.arrays import FloatArray, blocks
 from policies.catalogue import make_policy
-from policies.distinct import distinct_rows
 from policies.optimal.optimum import Optimal
 from policies.policy import Policy
 from policies.problem import DecisionProblem
 from policysim.question.protocol import SILENT, Progress
 from policysim.question.words import in_a_row
-from policysim.study.sweep import applies, asked_for, at, evaluate_each, evaluated_on, prepare
+from policysim.study.sweep import applies, asked_for, at, evaluate_each, evaluated_on, prepare, rows_on
 
 AGE = "age"
 # Years: the patient of the project's first example, and a young adult.
@@ -92,9 +91,8 @@ class ExampleRows:
 
     def keep(self, policy: Policy, probabilities: FloatArray) -> None:
         """Keep the rows of a policy's table, which is one of the problem of `evaluated_on`."""
-        on, found = evaluated_on(policy, self._problem), distinct_rows(self._problem)
-        places = self._records if found is None or on is self._problem else found.row[self._records]
-        self._kept[policy] = probabilities[places]
+        row = rows_on(evaluated_on(policy, self._problem), self._problem)
+        self._kept[policy] = probabilities[row[self._records]]
 
     def of(self, policy: Policy) -> FloatArray:
         """The rows of a policy, (n_examples, n_actions); computed where they were not kept."""
@@ -243,7 +241,7 @@ def loss_quantiles(problem: DecisionProblem, policies: Sequence[str | Policy], e
     --------
     >>> from policies import AnyRecord
     >>> problem = DecisionProblem([[0.0, 1.0], [3.0, 0.0]], [0.9, 0.1], AnyRecord())
-    >>> table = patient_losses(problem, ["uniform"], 1.0)
+    >>> table = loss_quantiles(problem, ["uniform"], 1.0)
     >>> table["loss"].value_counts().to_dict()
     {0.5: 45, 1.5: 5}
     """

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from envs.records import RecordSpace
 from policies.adjacency import Sensitive
@@ -36,8 +36,6 @@ class Labels:
         The title of each action; its name where it has none.
     outcomes : mapping of str to str
         The title of each outcome of the problem.
-    levels : mapping of (str, str) to str
-        Words for a level of a feature, where it has some.
     illness : tuple of str
         The flags that make a patient ill.
     """
@@ -51,8 +49,12 @@ class Labels:
     hidden_from: str = "whoever sees the treatment"
     public: str = ASSUMED_PUBLIC
     hidden_features: tuple[str, ...] = ()
-    levels: Mapping[tuple[str, str], str] = field(default_factory=dict)
     illness: tuple[str, ...] = ()
+
+    def for_all(self, actions: Sequence[str]) -> str:
+        """What everybody gets; where contraindications differ, all that somebody gets."""
+        titles = " or ".join(self.actions[name] for name in actions)
+        return titles if len(actions) == 1 else f"{titles}, as allowed,"
 
     @classmethod
     def of(cls, problem: DecisionProblem, name: str = "problem", title: str = "A problem of one's own") -> Labels:
@@ -91,11 +93,6 @@ def labels_of(study: Study, problem: DecisionProblem) -> Labels:
         hidden_from=study.hidden_from,
         public=said.public,
         hidden_features=tuple(study.sensitive or study.space.names),
-        levels={
-            (feature.name, str(level)): words
-            for feature in study.space.features
-            for level, words in zip(feature.levels, feature.words, strict=False)
-        },
         illness=study.illness,
     )
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -15,7 +14,7 @@ from policies.randomized_response import RandomizedResponse
 from policies.reference import BestFixed, Greedy
 from policysim.question.formats import NEGLIGIBLE, apart, population
 from policysim.question.words import ALL
-from policysim.study.cells import COLUMNS
+from policysim.study.cells import as_cells
 from policysim.study.gain import best_first
 from policysim.study.labels import Labels
 from policysim.study.sweep import REFERENCES
@@ -136,8 +135,7 @@ def _given_to_all(everyone: pd.DataFrame, labels: Labels) -> str:
     """The title of the best treatment for all; where contraindications differ, of all that somebody gets."""
     row = everyone[everyone["policy"] == BestFixed.name].iloc[0]
     shares = {name: row[f"p_{name}"] for name in labels.actions if row[f"p_{name}"] > 0}
-    titles = [labels.actions[name] for name in sorted(shares, key=lambda name: -shares[name])]
-    return titles[0] if len(titles) == 1 else f"{' or '.join(titles)}, as allowed,"
+    return labels.for_all(sorted(shares, key=lambda name: -shares[name]))
 
 
 def _fewest_deaths(everyone: pd.DataFrame, able: pd.DataFrame, epsilon: float, shown: set[str]) -> str:
@@ -166,18 +164,6 @@ def trace(epsilons: Sequence[float], epsilon: float) -> list[float]:
     if len(finite) <= len(TRACE):
         return finite
     return sorted({min(finite, key=lambda each: abs(math.log(each / (epsilon * factor)))) for factor in TRACE})
-
-
-class _Row(NamedTuple):
-    """A row before it is long: its key, title, section and format, and its numbers, one for each column and epsilon."""
-
-    key: str
-    title: str
-    section: str
-    style: str
-    value: FloatArray
-    low: FloatArray | None = None
-    high: FloatArray | None = None
 
 
 def options(
@@ -240,30 +226,36 @@ def options(
     counted = _counted(moves, weights)
     count = population(numbers[f"expected_{name}"][stated].max() for name in counted) if counted else HUNDRED
 
-    rows = []
+    rows: list[tuple[str, str, str]] = []
+    cells: list[pd.DataFrame] = []
+
+    def add(key: str, title: str, section: str, style: str, **values: FloatArray) -> None:
+        rows.append((key, title, section))
+        cells.append(as_cells(columns[["option", "epsilon"]].assign(row=key, format=style, **values)))
+
     for name in counted:
         rates = numbers[f"expected_{name}"]
         style = f"counted {count} {apart(rates[stated], count)}"
-        rows.append(_Row(name, labels.outcomes.get(name, name.replace("_", " ")), "count", style, rates))
+        add(name, labels.outcomes.get(name, name.replace("_", " ")), "count", style, value=rates)
     loss = given["loss"].to_numpy(dtype=np.float64)
-    rows.append(_Row(LOSS, "units of utility lost", "loss", f"places {decimals_of(loss[stated])}", loss))
+    add(LOSS, "units of utility lost", "loss", f"places {decimals_of(loss[stated])}", value=loss)
     better = _better_in(columns, certainty, best_for_all)
     if np.isfinite(better).any():
-        rows.append(_Row(BETTER_IN, "better than one for all", "better", "plain", better))
+        add(BETTER_IN, "better than one for all", "better", "plain", value=better)
     if beliefs is not None:
         ends = beliefs.set_index(["policy", "epsilon"]).loc[published.index]
         places = _places_of_share(float(beliefs["before"].iloc[0]))
         low, high = (ends[end].to_numpy(dtype=np.float64) for end in ("low", "high"))
-        rows.append(_Row(BELIEF, "belief", "belief", f"span {places}", np.full(len(low), math.nan), low, high))
-    rows.append(_Row(RIGHT, "right guesses", "right", "right", published["guess_rate"].to_numpy(dtype=np.float64)))
+        add(BELIEF, "belief", "belief", f"span {places}", low=low, high=high)
+    add(RIGHT, "right guesses", "right", "right", value=published["guess_rate"].to_numpy(dtype=np.float64))
     kept = given["benefit_kept"].to_numpy(dtype=np.float64)
     if _each_is_better(certainty) and np.isfinite(kept).any():
-        rows.append(_Row(BENEFIT, "benefit kept", "benefit", "kept", kept))
+        add(BENEFIT, "benefit kept", "benefit", "kept", value=kept)
 
-    table = pd.concat([_cells(each, columns) for each in rows], ignore_index=True)
+    table = pd.concat(cells, ignore_index=True)
     differences = _differences(table, [*counted, LOSS], count)
     moved = moves_at(differences, epsilon)
-    described = [(each.key, each.title, each.section, count, moved.get(each.key, 0)) for each in rows]
+    described = [(*row, count, moved.get(row[0], 0)) for row in rows]
     return (
         # What is known at one epsilon only is no cell at others.
         table[table["row"].ne(BETTER_IN) | table["epsilon"].eq(epsilon)].reset_index(drop=True),
@@ -294,7 +286,7 @@ def decimals_of(losses: FloatArray) -> int:
 
     Examples
     --------
-    >>> places_of(np.array([0.0986, 0.0687, 0.0])), places_of(np.array([0.1047, 0.1028]))
+    >>> decimals_of(np.array([0.0986, 0.0687, 0.0])), decimals_of(np.array([0.1047, 0.1028]))
     (3, 3)
     """
     seen = losses[losses > NEGLIGIBLE]
@@ -323,22 +315,6 @@ def _each_is_better(certainty: pd.DataFrame) -> bool:
     return bool((each["verdict"] == "better").any())
 
 
-def _cells(row: _Row, columns: pd.DataFrame) -> pd.DataFrame:
-    missing = np.full(len(columns), math.nan)
-    return pd.DataFrame(
-        {
-            "row": row.key,
-            "option": columns["option"].to_numpy(),
-            "epsilon": columns["epsilon"].to_numpy(),
-            "value": row.value,
-            "low": missing if row.low is None else row.low,
-            "high": missing if row.high is None else row.high,
-            "format": row.style,
-        },
-        columns=list(COLUMNS),
-    )
-
-
 def _differences(table: pd.DataFrame, rows: Sequence[str], count: int) -> pd.DataFrame:
     """A private choice minus one for all, in some rows at every epsilon: of the numbers as they are printed.
 
@@ -354,9 +330,7 @@ def _differences(table: pd.DataFrame, rows: Sequence[str], count: int) -> pd.Dat
     joined = pd.concat(found, ignore_index=True)
     # What is no more than the rounding of such a difference is none.
     value = joined["value"].where(joined["value"].abs() > NEGLIGIBLE, 0.0)
-    return joined.assign(option=PRIVATE, value=value, low=math.nan, high=math.nan, format=f"about {count}")[
-        list(COLUMNS)
-    ]
+    return as_cells(joined.assign(option=PRIVATE, value=value, format=f"about {count}"))
 
 
 def who_pays(
@@ -389,4 +363,4 @@ def who_pays(
             ("others", epsilon, others, f"change {count} 0", name),
         ]
     found = pd.DataFrame(rows, columns=["row", "epsilon", "value", "format", "name"])
-    return found.assign(option=PRIVATE, low=math.nan, high=math.nan)[[*COLUMNS, "name"]]
+    return as_cells(found.assign(option=PRIVATE), "name")

@@ -36,7 +36,6 @@ from policysim.study.stated_bounds import symptoms_of
 
 if TYPE_CHECKING:
     from policysim.logs.load_log import Log
-    from policysim.logs.outcome_models import OutcomeModel
 
 # The true prevalence as a multiple of the assumed one.
 FACTORS = {"⅓": 1 / 3, "½": 1 / 2, "1": 1.0, "2": 2.0, "3": 3.0}
@@ -171,7 +170,9 @@ def fit_problem(log: Log, rows: NDArray[np.bool_], study: LoggedStudy, adjacency
     covariates = indicators(log.space, log.records[rows])
     model = fit_to_log(source.outcome_model, covariates, data.of(rows), seed=study.seed)
     assumed = smoothed_prior(log.space, log.records[rows], None if data.counts is None else data.counts[rows])
-    scores = _scores(model, log.space, data.n_actions)
+    scores = np.empty((log.space.size, data.n_actions), order="F")
+    for block in blocks(log.space.size):
+        scores[block] = model.predict(indicators(log.space, np.arange(block.start, block.stop)))
     if source.propensity == ESTIMATE:  # a model that is too simple still has the arms' levels right
         scores += mean_residuals(data.of(rows), model.predict(covariates))
     return DecisionProblem(
@@ -210,13 +211,6 @@ def smoothed_prior(space: RecordSpace, records: IntArray, each: IntArray | None 
     mass = patients_by_code(records, each, space.size) + np.sqrt(n) * expected.ravel()
     prior: FloatArray = mass / mass.sum()
     return prior
-
-
-def _scores(model: OutcomeModel, space: RecordSpace, n_actions: int) -> FloatArray:
-    table = np.empty((space.size, n_actions), order="F")
-    for rows in blocks(space.size):
-        table[rows] = model.predict(indicators(space, np.arange(rows.start, rows.stop)))
-    return table
 
 
 def prevalent(study: ModelledStudy) -> FloatArray:

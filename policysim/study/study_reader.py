@@ -182,7 +182,10 @@ def _read(table: TomlTable, path: Path, name: str) -> Study:
 def _read_logged(table: TomlTable, path: Path, name: str) -> Study:
     if "scenario" in table:
         table.fail("a study has a scenario or a table data, not both", "scenario")
-    _refuse_bounds(table)
+    # Of a log, no expectations are known that could be kept within bounds.
+    for place, key in ((table["compare"], "at_most"), (table, "capacity")):
+        if key in place:
+            place.fail("only goes with a scenario: of a log only estimates are known, which keep no bound", key)
     log = log_source.read_data(table["data"], path.parent)
     # Mistakes in the features are noted already; without any there is nothing to compare names with.
     features = list(log.features) or None
@@ -370,13 +373,6 @@ def _read_bounds(
         limited = f"every treatment is limited, and the shares sum to {places:g}, which is below 1"
         table.fail(f"cannot serve everybody: {limited}", "capacity")
     return at_most, capacity
-
-
-def _refuse_bounds(table: TomlTable) -> None:
-    """Of a log, no expectations are known that could be kept within bounds."""
-    for place, key in ((table["compare"], "at_most"), (table, "capacity")):
-        if key in place:
-            place.fail("only goes with a scenario: of a log only estimates are known, which keep no bound", key)
 
 
 def _read_utility(table: TomlTable, scenario: Scenario | None) -> Utility:

@@ -20,7 +20,7 @@ import pandas as pd
 
 from policies.arrays import FloatArray, IntArray
 from policies.catalogue import CATALOGUE, WITHOUT_DEATHS, make_policy
-from policies.distinct import once_each
+from policies.distinct import distinct_rows, once_each
 from policies.optimal.bounds import InfeasibleError
 from policies.optimal.optimum import Optimal, OptimalSafe
 from policies.policy import NotApplicableError, Policy
@@ -106,7 +106,7 @@ def usable_policies(
     kept, left_out = [], []
     alone = len(policies) == 1
     for policy in policies:
-        if isinstance(policy, OptimalSafe) and not (alone or _can_die(problem)):
+        if isinstance(policy, OptimalSafe) and not (alone or can_die(problem)):
             continue
         try:
             policy.check(evaluated_on(policy, problem))
@@ -121,7 +121,8 @@ def usable_policies(
     return tuple(kept), tuple(left_out)
 
 
-def _can_die(problem: DecisionProblem) -> bool:
+def can_die(problem: DecisionProblem) -> bool:
+    """Whether deaths are counted, and a treatment may end in one."""
     return "deaths" in problem.outcomes and bool(problem.outcomes["deaths"].any())
 
 
@@ -136,6 +137,12 @@ def evaluated_on(policy: Policy, problem: DecisionProblem) -> DecisionProblem:
     What is not built in is evaluated on every record: what it declares of itself is not trusted.
     """
     return once_each(policy, problem) if type(policy) in CATALOGUE.built_in.values() else problem
+
+
+def rows_on(on: DecisionProblem, problem: DecisionProblem) -> IntArray:
+    """The row of each record in the problem that a policy is evaluated on (`evaluated_on`), (n_records,)."""
+    found = None if on is problem else distinct_rows(problem)
+    return np.arange(problem.n_records) if found is None else found.row
 
 
 def prepare(problem: DecisionProblem) -> None:

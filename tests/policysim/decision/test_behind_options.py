@@ -9,7 +9,8 @@ from decisions import results_of
 from small_studies import STUDY, write_small_study
 
 import policysim as ps
-from policysim.decision.behind_options import LEAST_MOVED, TIMES, prices_table, titled_cells
+from policysim.decision.behind_options import TIMES, prices_table, titled_cells
+from policysim.decision.beliefs import LEAST_MOVED
 from policysim.decision.decision_answer import answer_tables
 
 

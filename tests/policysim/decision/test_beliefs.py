@@ -18,9 +18,10 @@ from envs.records import Feature, RecordSpace, record_space
 from envs.scenario_reader import load_scenario
 from policies import AnyRecord, DecisionProblem, OneFeature, Sensitive
 from policies.adjacency import Listed, public_classes
-from policysim.decision.beliefs import BeliefRange, Beliefs, among, hidden_beliefs
+from policysim.decision.beliefs import among, hidden_beliefs, moved_beliefs, strongest_belief
 from policysim.decision.decision_question import DecisionQuestion
 from policysim.question.protocol import SILENT
+from policysim.study.labels import level_in_words
 
 
 @pytest.fixture(scope="module")
@@ -216,14 +217,14 @@ def test_of_a_study_the_class_that_learns_most_is_told_and_no_belief_moves_beyon
     problem = ps.build_problem(study)
     for name in ("optimal", "randomized-response"):
         policy = ps.make_policy(name, epsilon=study.epsilon)
-        found = Beliefs.of(hidden_beliefs(problem, policy, study.sensitive), problem)
+        found = hidden_beliefs(problem, policy, study.sensitive)
         table = policy.probabilities(problem)
         loss = ps.privacy_loss(table, problem.adjacency).epsilon
         assert loss <= study.epsilon + 1e-9
         for feature in study.sensitive:
             rows = ps.beliefs(problem, table, feature).dropna()
             assert largest_move(rows) <= loss + 1e-9
-            for each in (each for each in found.ranges if each.feature == feature):
+            for each in found[found["feature"] == feature].itertuples():
                 of_level = rows[rows["level"] == each.level]
                 farthest = (of_level["after"] - of_level["before"]).abs().max()
                 assert max(each.before - each.least, each.most - each.before) == pytest.approx(farthest, abs=2e-9)
@@ -293,18 +294,16 @@ def test_the_ranges_of_a_study_are_those_of_each_hidden_feature(study, sensitive
     problem = ps.build_problem(asked)
     policy = ps.make_policy("randomized-response", epsilon=study.epsilon)
     told = hidden_beliefs(problem, policy, asked.sensitive or asked.space.names)
-    found = Beliefs.of(told, problem)
     expected = ranges_by_hand(asked, problem, "randomized-response")
-    assert [(each.feature, each.level) for each in found.ranges] == list(expected)
-    for each in found.ranges:
+    assert list(zip(told["feature"], told["level"], strict=True)) == list(expected)
+    for each in told.itertuples():
         assert (each.before, each.least, each.most) == pytest.approx(expected[each.feature, each.level], rel=1e-12)
     far = max(max(before - least, most - before) for before, least, most in expected.values())
-    assert found.strongest.change == pytest.approx(far, abs=1e-9)
-    words = {(each.feature, each.level): each.words for each in found.ranges}
-    assert (words["infected", "0"], words["infected", "1"]) == ("not infected", "infected")
-    assert words["smoker", "0"] == "never smoked"
+    assert strongest_belief(told)["change"] == pytest.approx(far, abs=1e-9)
+    words = [level_in_words(problem.records, *pair) for pair in (("infected", "0"), ("infected", "1"), ("smoker", "0"))]
+    assert words == ["not infected", "infected", "never smoked"]
     assert told["policy"].unique().tolist() == ["randomized-response"]
-    named = {each.among for each in found.ranges}
+    named = set(told["among"])
     assert told["among"].any() == bool(sensitive)
     assert all("age" in among and "fever" in among for among in named) if sensitive else named == {""}
 
@@ -317,17 +316,18 @@ def test_many_flags_that_a_class_lacks_are_counted():
 
 
 def test_of_two_levels_one_is_told_and_what_does_not_move_is_not():
-    belief = {"least_after": "a", "most_after": "b"}
-    ranges = (
-        BeliefRange("ill", "0", "not ill", 0.9, 0.8, "b", 0.95, "a"),
-        BeliefRange("ill", "1", "ill", 0.1, 0.05, most=0.2, **belief),
-        BeliefRange("blood_type", "A", "blood type A", 0.5, 0.5, most=0.5, **belief),
-        BeliefRange("blood_type", "B", "blood type B", 0.5, 0.5, most=0.5, **belief),
-        *(BeliefRange("age", level, f"age {level}", 1 / 3, 0.3, most=0.34, **belief) for level in ("1", "2", "3")),
-    )
-    found = Beliefs("exponential", ranges)
-    assert [each.words for each in found.moved] == ["ill", "age 1", "age 2", "age 3"]
-    assert found.strongest.words == "ill"
+    rows = [
+        ("ill", "0", 0.9, 0.8, 0.95),
+        ("ill", "1", 0.1, 0.05, 0.2),
+        ("blood_type", "A", 0.5, 0.5, 0.5),
+        ("blood_type", "B", 0.5, 0.5, 0.5),
+        *(("age", level, 1 / 3, 0.3, 0.34) for level in ("1", "2", "3")),
+    ]
+    table = pd.DataFrame(rows, columns=["feature", "level", "before", "least", "most"])
+    moved = moved_beliefs(table)
+    expected = [("ill", "1"), ("age", "1"), ("age", "2"), ("age", "3")]
+    assert list(zip(moved["feature"], moved["level"], strict=True)) == expected
+    assert strongest_belief(table)[["feature", "level"]].tolist() == ["ill", "1"]
 
 
 @pytest.mark.parametrize(
@@ -372,10 +372,6 @@ def test_covid_beliefs_are_those_of_sums_over_all_records(covid, covid_problem):
         with np.errstate(invalid="ignore"):
             after = (sick @ table) / (covid_problem.prior @ table)
         told = hidden_beliefs(covid_problem, ps.make_policy(name, epsilon=1.0), covid.space.names)
-        found = next(
-            each
-            for each in Beliefs.of(told, covid_problem).ranges
-            if (each.feature, each.level) == ("covid_positive", "1")
-        )
+        found = told.set_index(["feature", "level"]).loc["covid_positive", "1"]
         assert (found.least, found.most) == pytest.approx((np.nanmin(after), np.nanmax(after)), rel=1e-9)
         assert (found.least, found.most) == pytest.approx(ends, abs=6e-4)

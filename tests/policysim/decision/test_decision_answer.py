@@ -16,9 +16,9 @@ from small_studies import write_small_study
 import policysim as ps
 from envs import record_space
 from policies import AnyRecord, DecisionProblem, OneFeature, Sensitive
-from policysim.decision.decision_answer import answer_tables, printable
+from policysim.decision.decision_answer import answer_tables
 from policysim.decision.redraws import Redrawn
-from policysim.decision.results import Asked, results
+from policysim.decision.results import Asked, printable, results
 from policysim.output.screen import screen, slots
 from policysim.study.certainty import recommended, restated, safest_option, verdict
 from policysim.study.labels import Labels
@@ -203,7 +203,7 @@ def test_no_option_is_recommended_against_its_verdict(case):
     # Many redraws of one problem: to compute its results takes longest.
     for _ in range(3):
         drawn = random_redraws(found, rng)
-        changed = answer_tables(replace(found, redraws=Redrawn(drawn, problem.n_records, {"stated": 1})))
+        changed = answer_tables(replace(found, redraws=Redrawn(drawn, {"stated": 1})))
         private = changed["columns"].query("stated").set_index("option")["policy"]["private choice"]
         holds = verdict(changed)
         wide = drawn.pivot(index="draw", columns="option", values="value")
@@ -255,7 +255,7 @@ def test_a_planted_study_of_each_verdict_has_its_words(gains, said):
         for option in options
     ]
     drawn = pd.DataFrame(rows, columns=["draw", "option", "value"])
-    changed = answer_tables(replace(found, redraws=Redrawn(drawn, 12, {"stated": 1})))
+    changed = answer_tables(replace(found, redraws=Redrawn(drawn, {"stated": 1})))
     private = changed["columns"].query("stated").set_index("option")["policy"]["private choice"]
     assert verdict_on(changed, private) == said
     holds = verdict(changed)

@@ -1,0 +1,169 @@
+"""What the words about a choice name: single numbers, as cells, and names, each a text by its key."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import pandas as pd
+
+from policies.problem import DecisionProblem
+from policies.reference import Greedy
+from policysim.decision.choose import Choices
+from policysim.decision.prices import uses_hidden
+from policysim.question.formats import DIGITS, digits_of, enough, not_above, population, steady
+from policysim.question.words import capital, unused
+from policysim.study.basis import counted_illustrative
+from policysim.study.cells import as_cells
+from policysim.study.certainty import verdict_on
+from policysim.study.declared import Study
+from policysim.study.labels import Labels
+from policysim.study.options_table import DEATHS
+from policysim.study.search import SCANNED
+
+# Deaths that are accepted are counted per so many patients; significant digits of what would have to be accepted.
+ACCEPTED_PER, ACCEPTED_DIGITS = 100_000, 3
+# Digits of the exact privacy loss.
+SPENT_DIGITS = 5
+# Larger odds are no protection that anybody could feel.
+MOST_ODDS = 1e6
+# Digits of a bound and of what is allowed: two could be equal.
+MOST_DIGITS = 6
+
+Fact = tuple[str, str, float, str]
+
+
+def choice_facts(
+    problem: DecisionProblem,
+    choices: Choices,
+    chosen: Mapping[str, Any] | None,
+    holds: Mapping[str, bool],
+    *,
+    study: Study | None,
+    draws: int,
+    patients: int,
+) -> pd.DataFrame:
+    """Single numbers that words need, as cells; of what does not apply there is none.
+
+    Parameters
+    ----------
+    problem : DecisionProblem
+        What is to be decided.
+    choices : Choices
+        What was found.
+    chosen : dict or None
+        Its row that is chosen.
+    holds : mapping of str to bool
+        From `choice_verdict`.
+    study : Study or None
+        What the problem was made from.
+    draws : int
+        How many redraws there are.
+    patients : int
+        Among how many outcomes are counted.
+    """
+    sensitivity = problem.sensitivity
+    rows: list[Fact] = [
+        ("hundred", "", 100, "plain"),
+        ("blind", "", 0.5, "right"),
+        ("patients", "", patients, "counted 1 0"),
+        ("records", "", problem.n_records, "counted 1 0"),
+        ("sensitivity", "", sensitivity.value, "up 3"),
+        ("range", "", sensitivity.range, "up 3"),
+        ("accepted per", "", ACCEPTED_PER, "plain"),
+        ("draws", "", draws, "plain"),
+    ]
+    illustrative, total = counted_illustrative(study)
+    rows += [("illustrative", "", illustrative, "plain"), ("numbers", "", total, "plain")]
+    # What there is none of is not said.
+    rows = [row for row in rows if row[2]] + [*_asked_facts(choices), *_limit_facts(choices, holds)]
+    rows += _chosen_facts(choices, chosen, holds)
+    return as_cells(pd.DataFrame(rows, columns=["row", "option", "value", "format"]))
+
+
+def _asked_facts(choices: Choices) -> Iterator[Fact]:
+    """The demands of a wish."""
+    wish, least = choices.wish, choices.least
+    asked = {
+        "keep": (wish.keep, 100),
+        "max loss": (wish.max_loss, 1),
+        "max extra deaths": (wish.max_extra_deaths, ACCEPTED_PER),
+        "max guess": (wish.max_guess, 100),
+        "max guess rate": (wish.max_guess_rate, 100),
+    }
+    for name, (most, scale) in asked.items():
+        if most is not None:
+            yield name, "", scale * most, "plain"
+    for name, bound in wish.at_most.items():
+        if not isinstance(bound, str):
+            yield "at most", name, bound, "plain"
+    if wish.max_epsilon < math.inf:
+        yield "allowed", "", wish.max_epsilon, f"down {max(3, digits_of(least['epsilon']) if least else 0)}"
+    if wish.scanned and len(choices.needs):
+        yield "step", "", SCANNED - 1, "percent"
+
+
+def _limit_facts(choices: Choices, holds: Mapping[str, bool]) -> Iterator[Fact]:
+    """What is proven of all mechanisms."""
+    allowed = choices.wish.max_epsilon
+    for each in choices.least_possible:
+        yield "least possible", each.outcome, each.alone, f"down {MOST_DIGITS}"
+    if holds["limit"]:
+        yield "limit", "", choices.limit, f"down {min(digits_of(float(choices.needs['epsilon'].min())), MOST_DIGITS)}"
+    if holds["cannot"] and choices.limit_proven and allowed < choices.limit < math.inf:
+        # In as many digits as tell it from what is allowed.
+        told = (digits for digits in range(DIGITS, MOST_DIGITS) if not_above(choices.limit, digits) > allowed)
+        yield "takes more", "", choices.limit, f"down {next(told, MOST_DIGITS)}"
+
+
+def _chosen_facts(choices: Choices, chosen: Mapping[str, Any] | None, holds: Mapping[str, bool]) -> Iterator[Fact]:
+    """What is chosen, and what needs least."""
+    if chosen is None:
+        return
+    yield "lost", "", chosen["loss"], "rounded"
+    if chosen["policy"] == Greedy.name or choices.least is None:
+        return
+    epsilon = chosen["epsilon"]
+    yield "least epsilon", "", choices.least["epsilon"], "least"
+    yield "epsilon", "", epsilon, "least"
+    yield "spent", "", enough(steady(chosen["epsilon_spent"]), SPENT_DIGITS), "plain"
+    yield "right at most", "", chosen["right_guesses"], "right"
+    if 0 < epsilon < math.log(MOST_ODDS):
+        yield "odds", "", math.exp(epsilon), "up 3"
+    if holds["costs deaths"]:
+        more = choices.more_deaths(chosen)
+        yield "more deaths", "", more, f"about {population([more])}"
+        yield "among", "", population([more]), "counted 1 0"
+        yield "to accept", "", enough(more * ACCEPTED_PER, ACCEPTED_DIGITS), "plain"
+
+
+def choice_names(
+    problem: DecisionProblem, choices: Choices, tables: Mapping[str, pd.DataFrame], labels: Labels
+) -> pd.DataFrame:
+    """What words name: each a text by its key."""
+    lines, wish = tables["lines"], choices.wish
+    of_all = lines[lines["section"] == "all"]
+    cells = tables["options"]
+    deaths = cells[(cells["row"] == DEATHS) & cells["option"].isin(of_all["option"])].sort_values("value")
+    safest = of_all["option"].iloc[0] if deaths.empty else deaths["option"].iloc[0]
+    names = {
+        "title": labels.title,
+        "model": labels.disclaimer,
+        "hidden": labels.hidden,
+        "one": of_all["title"].iloc[0],
+        "safest": of_all.loc[of_all["option"] == safest, "title"].iloc[0],
+        **({"never": "never"} if choices.limit_proven and choices.limit == math.inf else {}),
+        **{
+            f"as for all {name}": name.replace("_", " ") for name, most in wish.at_most.items() if isinstance(most, str)
+        },
+    }
+    if lines["chosen"].any():
+        name = str(lines.loc[lines["chosen"], "title"].iloc[0])
+        names |= {"chosen": name, "Chosen": capital(name)}
+    if choices.least is not None and choices.least["policy"] in choices.mechanisms:
+        verdict = verdict_on(choices.least["policy"], tables["certainty"])
+        names |= {"least": choices.least["policy"], "verdict": capital(verdict)}
+    if not uses_hidden(problem):
+        names["unused"] = unused()
+    return pd.DataFrame(names.items(), columns=["key", "text"])
