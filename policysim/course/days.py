@@ -270,12 +270,12 @@ def _at_horizon(
     in_order = [*_for_all(stay, totals), *done[ONCE], *_trees([done[total][1] for total in totals], done[ONCE])]
     in_order += chain.from_iterable(done[template] for template in templates)
     bounded = (replace(each, limit=stay.limits[each.total]) for each in in_order if each.total is not None)
-    # Where stays end by themselves, it is not known who is still there on a day.
-    public = question.length_public
+    # Of the whole course alone; and where stays end by themselves, it is not known who is still there on a day.
+    by_day = horizon == question.horizon and not question.length_public
     return {
         "comparison": tabulate(bounded, COLUMNS_OF_LIMITS),
         "courses": pd.concat([courses_of(plans[total], horizon, total) for total in totals], ignore_index=True),
-        "published": pd.DataFrame() if public else published_by_day(plans[stated], stay.evaluator, study.space.names),
+        "published": published_by_day(plans[stated], stay.evaluator, study.space.names) if by_day else pd.DataFrame(),
     }
 
 

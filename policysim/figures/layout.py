@@ -290,7 +290,7 @@ def spread_out(wanted: FloatArray, heights: FloatArray, low: float, high: float)
 
     Examples
     --------
-    >>> spread(np.array([0.0, 0.0, 5.0]), np.ones(3), -10.0, 10.0).tolist()
+    >>> spread_out(np.array([0.0, 0.0, 5.0]), np.ones(3), -10.0, 10.0).tolist()
     [-0.5, 0.5, 5.0]
     """
     below = np.cumsum(heights) - heights / 2

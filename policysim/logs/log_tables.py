@@ -108,7 +108,7 @@ def joined_columns(columns: Sequence[pd.Series]) -> pd.Series:
 
     Examples
     --------
-    >>> joined([pd.Series([1, 0, 1.0]), pd.Series(["high", "none", None])]).tolist()
+    >>> joined_columns([pd.Series([1, 0, 1.0]), pd.Series(["high", "none", None])]).tolist()
     ['1, high', '0, none', None]
     """
     gaps = np.zeros(len(columns[0]), dtype=np.bool_)

@@ -128,7 +128,7 @@ def differences(name: str, old: TextRows, new: TextRows) -> Iterator[Disagreemen
     --------
     >>> old, new = (TextRows(("policy", "loss"), rows) for rows in ((("a", "2"), ("b", "1")), (("b", "1"), ("a", "3"))))
     >>> list(differences("t.csv", old, new))
-    [Difference(file='t.csv', row=1, key={'policy': 'a'}, column='loss', old='2', new='3')]
+    [Disagreement(file='t.csv', row=1, key={'policy': 'a'}, column='loss', old='2', new='3')]
     """
     if old.columns != new.columns:
         yield Disagreement(name, 0, {}, "columns", ", ".join(old.columns), ", ".join(new.columns))
@@ -203,7 +203,7 @@ def statements(file: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> lis
     Examples
     --------
     >>> statements("m.json", {"study": {"name": "ward"}, "epsilon": 2.0}, {"study": {"name": "ward"}, "epsilon": 1.0})
-    [Difference(file='m.json', row=0, key={}, column='epsilon', old='2.0', new='1.0')]
+    [Disagreement(file='m.json', row=0, key={}, column='epsilon', old='2.0', new='1.0')]
     """
     return [Disagreement(file, 0, {}, *found) for found in _unequal("", old, new)]
 
