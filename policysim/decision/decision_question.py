@@ -71,6 +71,10 @@ class DecisionQuestion(StudyQuestion):
             prices=options.get("price_list", False),
         )
 
+    def with_given(self, given: Sequence[str]) -> Self:
+        """Without columns for policies that are the study's own."""
+        return self if "policies" in given else replace(self, listed=())
+
     def answer(self, progress: Progress) -> Answer:
         """Evaluate, search, redraw and draw."""
         if self.prices and isinstance(self.study, CohortStudy):

@@ -106,7 +106,7 @@ def question_of(manifest: Manifest, ask: Ask) -> StudyQuestion:
     except UsageError as error:
         raise InputFileError(f"{manifest.path.as_posix()}: question: {error}") from None
     _check_data(manifest, question)
-    return question
+    return question.with_given(manifest.given)
 
 
 def _find_study(manifest: Manifest) -> Path:

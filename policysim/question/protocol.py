@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, ClassVar, Self
@@ -124,6 +124,10 @@ class StudyQuestion(Question):
 
     def with_work_of(self, folder: Path) -> Self:
         """The same question, which may take what was searched for from a report: it is computed, not believed."""
+        return self
+
+    def with_given(self, given: Sequence[str]) -> Self:
+        """The same question, of which only these options were asked for in place of the study's."""
         return self
 
     @classmethod

@@ -11,7 +11,9 @@ import pytest
 from small_studies import STUDY, write_small_study
 
 from policysim.cli.main import main
+from policysim.cli.reproduce_command import ask
 from policysim.output import reproduction
+from policysim.output.manifest import read_manifest
 
 
 @pytest.fixture
@@ -423,3 +425,15 @@ def test_what_is_no_file_of_text_is_not_waited_for(run, report, name):
     code, out, err = run("reproduce", report / "manifest.json")
     assert (code, out) == (2, "")
     assert err.endswith(f"{name}: is no file of text\n")
+
+
+@pytest.mark.usefixtures("blank_drawings")
+@pytest.mark.parametrize("asked", [(), ("optimal", "randomized-response")])
+def test_only_policies_that_were_asked_for_have_columns_when_it_is_asked_again(run, tmp_path, asked):
+    study = write_small_study(tmp_path)
+    options = ("--policy", ",".join(asked)) if asked else ()
+    assert run("compare", study, *options, "--epsilon", "1,2", "--out", tmp_path / "out")[0] == 0
+    question = reproduction.question_of(read_manifest(tmp_path / "out" / "manifest.json"), ask)
+    assert question.listed == asked
+    assert set(question.study.policies) >= set(asked)
+    assert run("reproduce", tmp_path / "out" / "manifest.json")[0] == 0
