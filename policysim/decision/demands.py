@@ -147,9 +147,9 @@ def least_epsilons(
     Returns
     -------
     DataFrame
-        policy, better_from, keeps_from: beyond rounding (`Gain.beaten_from`), and rounded up as `fewest_digits` does. 0
-        where every epsilon above 0 will do, inf where none reaches it; keeps_from is NaN where shares of the benefit
-        say little (`Gain.has_shares`).
+        policy, better_from, keeps_from: beyond rounding (`Gain.beaten_from`), the least of two digits. 0 where every
+        epsilon above 0 will do, inf where none reaches it; keeps_from is NaN where shares of the benefit say little
+        (`Gain.has_shares`).
     """
     gain = Gain.of(problem)
     worst = float(problem.prior @ problem.utilities.min(axis=1))

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 
 from scipy.optimize import brentq
 
-from policysim.question.formats import DIGITS, enough
+from policysim.question.formats import DIGITS, enough, not_above
 
 # Relative accuracy of the epsilon that is found, and the range that is searched: calibration by sensitivity can need
 # thousands where the utilities have a long tail.
@@ -80,18 +80,27 @@ class Curve:
         return self.between(needed, near=near)[1]
 
     def least_reaching(self, needed: float) -> float:
-        """The same, rounded up to the fewest digits at which it still holds (`fewest_digits`).
+        """The least decimal of two digits with a measure >= needed, of a measure that rises.
 
-        0 where every epsilon above 0 will do; inf where none does, and NaN where what is needed is.
+        0 where every epsilon above 0 will do; inf where none does, and NaN where what is needed is. Where the measure
+        falls again a decimal may have more digits (`fewest_digits`).
         """
         if not math.isfinite(needed):
             return needed
         try:
-            found = self.first_reaching(needed)
+            low, high = self._bracket(needed, 1.0)
         except UnreachableError:
             return math.inf
         # The search ends here where every epsilon above 0 will do.
-        return fewest_digits(found, lambda decimal: self(decimal) >= needed) if found > STEP * LOWEST else 0.0
+        if high <= STEP * LOWEST:
+            return 0.0
+        high = fewest_digits(high, lambda decimal: self(decimal) >= needed)
+        while True:
+            middle = math.sqrt(low * high)
+            between = [at for at in (enough(middle, DIGITS), not_above(middle, DIGITS)) if low < at < high]
+            if not between:
+                return high
+            low, high = (low, between[0]) if self(between[0]) >= needed else (between[0], high)
 
     def scan(self) -> None:
         """Evaluate a grid of epsilons: a measure that may fall as epsilon rises is not to be searched by steps alone.
@@ -107,9 +116,26 @@ class Curve:
         (0, 0) if every epsilon does. UnreachableError if none does. Where no epsilon is known, the search begins at
         `near`, if it is positive and finite. A measure that wavers by more than its slope may leave them further apart.
         """
+        low, high = self._bracket(needed, near)
+        if low < LOWEST:
+            return low, high
+        # exp(log(low)) may differ from low in the last digit, where a measure that is flat may have crossed already.
+        first, last = math.log(low), math.log(high)
+        ends = {first: low, last: high}
+        root = brentq(lambda log: self(ends.get(log, math.exp(log))) - needed, first, last, xtol=TOLERANCE / 4)
+        # The root is known to within TOLERANCE / 4: step to the sides. A measure that wavers leaves the bracket.
+        for side in (-TOLERANCE / 2, 0.0, TOLERANCE / 2):
+            epsilon = math.exp(root + side)
+            if self(epsilon) >= needed:
+                high = min(high, epsilon)
+                break
+            low = max(low, epsilon)
+        return low, high
+
+    def _bracket(self, needed: float, near: float) -> tuple[float, float]:
+        """Two of the epsilons that are known, or of steps from `near`, between which the demand begins to be met."""
         if self(0.0) >= needed:
             return 0.0, 0.0
-        # The demand begins to be met between two of the known, or of steps from `near`.
         finite = [epsilon for epsilon in self._known if 0 < epsilon < math.inf]
         high = min((epsilon for epsilon in finite if self(epsilon) >= needed), default=math.nan)
         low = max((epsilon for epsilon in finite if not epsilon >= high and self(epsilon) < needed), default=math.nan)
@@ -123,17 +149,4 @@ class Curve:
             low = high / STEP
             while self(low) >= needed and low >= LOWEST:
                 low, high = low / STEP, low
-        if low < LOWEST:
-            return (low if self(low) < needed else 0.0), high
-        # exp(log(low)) may differ from low in the last digit, where a measure that is flat may have crossed already.
-        first, last = math.log(low), math.log(high)
-        ends = {first: low, last: high}
-        root = brentq(lambda log: self(ends.get(log, math.exp(log))) - needed, first, last, xtol=TOLERANCE / 4)
-        # The root is known to within TOLERANCE / 4: step to the sides. A measure that wavers leaves the bracket.
-        for side in (-TOLERANCE / 2, 0.0, TOLERANCE / 2):
-            epsilon = math.exp(root + side)
-            if self(epsilon) >= needed:
-                high = min(high, epsilon)
-                break
-            low = max(low, epsilon)
-        return low, high
+        return (low if self(low) < needed else 0.0), high

@@ -4,6 +4,8 @@ import math
 
 import numpy as np
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 import policysim as ps
 from policysim.study.search import Curve
@@ -101,3 +103,26 @@ def test_a_curve_can_start_from_values_that_are_known_already():
     assert found == pytest.approx(0.7, rel=1e-4)
     assert math.tanh(found) >= math.tanh(0.7)
     assert all(0.5 < epsilon < 1 for epsilon in calls)
+
+
+DECIMALS = [float(f"{digits}e{power}") for power in range(-8, 10) for digits in range(10, 100)]
+
+
+@given(
+    st.floats(1e-5, 1e8),
+    st.lists(st.sampled_from([float(each) for each in np.geomspace(0.05, 20, 24)]), max_size=24),
+)
+@example(1.3, [1.3])
+@example(1.2999999, [0.05, 20.0])
+@example(0.1, [])
+def test_the_least_of_two_digits_is_the_first_of_all_such_decimals_that_reaches(threshold, known):
+    measure = {epsilon: float(epsilon >= threshold) for epsilon in known}
+    found = Curve("step", lambda epsilon: float(epsilon >= threshold), measure).least_reaching(1.0)
+    assert found == next(decimal for decimal in DECIMALS if decimal >= threshold)
+
+
+def test_where_all_reach_or_none_does_no_decimal_is_named():
+    assert Curve("all", lambda _: 1.0).least_reaching(1.0) == 0
+    assert Curve("all above 0", lambda epsilon: float(epsilon > 0)).least_reaching(1.0) == 0
+    assert Curve("none", lambda _: 0.0).least_reaching(1.0) == math.inf
+    assert math.isnan(Curve("not asked", lambda _: 0.0).least_reaching(math.nan))
