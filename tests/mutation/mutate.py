@@ -47,21 +47,34 @@ OTHER = {
     ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Div, ast.Div: ast.Mult, ast.Pow: ast.Mult, ast.FloorDiv: ast.Div,
     ast.And: ast.Or, ast.Or: ast.And, ast.BitAnd: ast.BitOr, ast.BitOr: ast.BitAnd,
 }  # fmt: skip
+# The other end, of what Python and NumPy call so.
+OTHER_END = {
+    "min": "max", "max": "min", "minimum": "maximum", "maximum": "minimum", "argmin": "argmax", "argmax": "argmin",
+    "any": "all", "all": "any",
+}  # fmt: skip
 
 
 def changes(node):
     """The changes that a node allows, in words; none of what only types or messages say."""
-    if isinstance(node, ast.Compare) and len(node.ops) == 1 and type(node.ops[0]) in OTHER:
-        return ["comparison"]
-    if isinstance(node, ast.BinOp | ast.BoolOp) and type(node.op) in OTHER:
-        return ["operator"]
-    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not | ast.USub):
-        return ["without the sign"]
-    if isinstance(node, ast.Constant) and type(node.value) in (bool, int, float) and node.value + 1 != node.value:
-        return ["constant"]
-    if isinstance(node, ast.Return) and node.value is not None and not isinstance(node.value, ast.Constant):
-        return ["return None"]
-    return ["condition"] if isinstance(node, ast.If | ast.IfExp) else []
+    allowed = {
+        "comparison": isinstance(node, ast.Compare) and len(node.ops) == 1 and type(node.ops[0]) in OTHER,
+        "operator": isinstance(node, ast.BinOp | ast.BoolOp) and type(node.op) in OTHER,
+        "other end": name_of(node) in OTHER_END,
+        "without the sign": isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not | ast.USub),
+        "constant": isinstance(node, ast.Constant)
+        and type(node.value) in (bool, int, float)
+        and node.value + 1 != node.value,
+        "return None": isinstance(node, ast.Return)
+        and node.value is not None
+        and not isinstance(node.value, ast.Constant),
+        "condition": isinstance(node, ast.If | ast.IfExp),
+    }
+    return [how for how, holds in allowed.items() if holds]
+
+
+def name_of(node):
+    """What a name or an attribute is called; of anything else None."""
+    return getattr(node, "id", None) if isinstance(node, ast.Name) else getattr(node, "attr", None)
 
 
 def change(node, how):
@@ -70,6 +83,8 @@ def change(node, how):
         node.ops = [OTHER[type(node.ops[0])]()]
     elif how == "operator":
         node.op = OTHER[type(node.op)]()
+    elif how == "other end":
+        setattr(node, "id" if isinstance(node, ast.Name) else "attr", OTHER_END[name_of(node)])
     elif how == "without the sign":
         node.op = ast.UAdd() if isinstance(node.op, ast.USub) else ast.Not()
         node.operand = node.operand if isinstance(node.op, ast.UAdd) else ast.UnaryOp(ast.Not(), node.operand)
