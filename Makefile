@@ -2,8 +2,8 @@
 # make fuzz: hostile inputs to the readers and to whole commands.
 # make snapshots: the screens that the tests compare.
 # make docs: the site, into docs/_build. make benchmark: all that is measured side by side, into benchmarks/RESULTS.md.
-# make oracles: what peers find, as files that tests read; they need older packages and large ones, in an environment
-# of their own.
+# make oracles: what peers find, as files that tests read; they need older packages and large ones, in environments of
+# their own.
 # All else shares one virtual environment.
 PYTHON ?= python3
 VENV := .venv
@@ -45,6 +45,9 @@ oracles:
 	.oracles/bin/python -m pip install --quiet --disable-pip-version-check --requirement tests/oracles/requirements.txt --editable .
 	.oracles/bin/python tests/oracles/write_fixtures.py
 	PYTHONPATH=examples .oracles/bin/python tests/oracles/write_learning.py
+	$(PYTHON) -m venv .oracles/d3rlpy
+	.oracles/d3rlpy/bin/python -m pip install --quiet --disable-pip-version-check --requirement tests/oracles/requirements-d3rlpy.txt
+	.oracles/d3rlpy/bin/python tests/oracles/write_d3rlpy.py
 
 # -n: every reference must lead somewhere; -W: a warning is an error.
 docs: $(VENV)/.installed-docs

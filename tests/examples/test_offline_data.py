@@ -1,4 +1,4 @@
-"""The data set to learn from offline: its rows, its exact values, and what Minari reads of it (`make oracles`)."""
+"""The data set to learn from offline: its rows and exact values, what Minari and d3rlpy read of it (`make oracles`)."""
 
 import json
 from pathlib import Path
@@ -43,6 +43,13 @@ def test_minari_reads_the_rows_that_are_written(document, tmp_path, capsys):
     returns = rows["rewards"].sum() / document["episodes"]
     low, high = (document["exact_values"][name] for name in ("uniform", "optimum"))
     assert document["normalized"] == pytest.approx((returns - low) / (high - low))
+    # d3rlpy was given the same rows, and learned from them to choose treatments that there are.
+    peer = json.loads((ROOT / "tests" / "oracles" / "d3rlpy.json").read_text(encoding="utf-8"))["found"]
+    assert peer["lengths"] == np.diff(ends, prepend=0).tolist()
+    totals = np.add.reduceat(rows["rewards"], np.append(0, ends[:-1]))
+    assert peer["returns"] == pytest.approx(totals, rel=1e-12)
+    assert (peer["features"], peer["actions"]) == (rows["observations"].shape[1], rows["behaviour"].shape[1])
+    assert set(peer["chosen"]) <= set(range(peer["actions"]))
 
 
 @pytest.mark.usefixtures("document")

@@ -1,27 +1,10 @@
-"""What lifelines and econml find, as files that tests read: `make oracles` runs this in an environment of its own.
-
-Each file keeps the command and the versions that wrote it, what was given, and what was found.
-"""
-
-import json
-import platform
-from importlib.metadata import version
-from pathlib import Path
+"""What lifelines and econml find, as files that tests read: `make oracles` runs this in an environment of its own."""
 
 import numpy as np
 from econml.dr import LinearDRLearner
+from fixture_file import write
 from lifelines import KaplanMeierFitter
 from sklearn.linear_model import LinearRegression, LogisticRegression
-
-HERE = Path(__file__).parent
-COMMAND = "make oracles"
-
-
-def write(name, packages, given, found):
-    """One file, the same bytes for the same numbers."""
-    versions = {"python": platform.python_version(), **{package: version(package) for package in packages}}
-    document = {"command": COMMAND, "versions": versions, "given": given, "found": found}
-    (HERE / f"{name}.json").write_text(json.dumps(document) + "\n", encoding="utf-8")
 
 
 def kaplan_meier():

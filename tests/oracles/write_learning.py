@@ -1,7 +1,4 @@
-"""What libraries of reinforcement learning make of the environment, as files that tests read: part of `make oracles`.
-
-Each file keeps the command and the versions that wrote it, what was given, and what was found.
-"""
+"""What libraries of reinforcement learning make of the environment, as files for tests: part of `make oracles`."""
 
 import json
 import os
@@ -10,10 +7,10 @@ from tempfile import TemporaryDirectory
 import minari
 import numpy as np
 import offline_data
+from fixture_file import STAYS, write
 from sb3_contrib import MaskablePPO
 from stable_baselines3 import PPO
 from stable_baselines3.common.vec_env import DummyVecEnv, VecMonitor, VecNormalize
-from write_fixtures import write
 
 from envs.sb3 import TreatmentVecEnv
 from envs.treatment import TreatmentEnv
@@ -67,7 +64,7 @@ def minari_data_set():
         setattr(offline_data, name, value)
     with TemporaryDirectory() as folder:
         os.environ["MINARI_DATASETS_PATH"] = folder
-        offline_data.main(folder)
+        offline_data.main(str(STAYS))  # d3rlpy reads them, too
         read = minari.load_dataset(offline_data.NAME)
         returns = np.array([episode.rewards.sum() for episode in read])
         found = {
