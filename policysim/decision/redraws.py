@@ -17,7 +17,6 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 from scipy.special import expit, logit
-from scipy.stats import norm
 
 from envs.scenario import (
     COST,
@@ -38,6 +37,7 @@ from policies.policy import Policy
 from policies.problem import DecisionProblem
 from policies.reference import BestFixed
 from policysim.question.protocol import SILENT, Progress
+from policysim.study.checks import Z
 from policysim.study.declared import CohortStudy, ModelledStudy, ScenarioStudy, require_scenario
 from policysim.study.options_table import FOR_ALL
 from policysim.study.stated_bounds import symptoms_of
@@ -46,8 +46,6 @@ from policysim.study.sweep import applies, evaluated_on, rows_on
 # Of numbers of treatments without an interval: the standard deviation of the logarithm by which odds, ratios and costs
 # are multiplied.
 SPREAD = 0.3
-# Between the number and an end of its interval are so many standard deviations.
-Z_OF_END = float(norm.ppf(0.975))
 # So often a number is drawn again that rules would take out of [0, 1].
 ATTEMPTS = 1000
 REDRAWS = 200
@@ -77,7 +75,7 @@ def redrawn_number(value: float, z: float, scale: Scale, interval: Interval | No
 
     Examples
     --------
-    >>> [round(redrawn_number(0.5, z, ODDS, (0.4, 0.7)), 3) for z in (-Z_OF_END, 0.0, Z_OF_END)]
+    >>> [round(redrawn_number(0.5, z, ODDS, (0.4, 0.7)), 3) for z in (-Z, 0.0, Z)]
     [0.4, 0.5, 0.7]
     """
     at = scale.of(value)
@@ -87,7 +85,7 @@ def redrawn_number(value: float, z: float, scale: Scale, interval: Interval | No
         return scale.back(at + SPREAD * z)
     below, above = at - scale.of(interval[0]), scale.of(interval[1]) - at
     far = [below if math.isfinite(below) else above, above if math.isfinite(above) else below]
-    width = far[z > 0] / Z_OF_END
+    width = far[z > 0] / Z
     return scale.back(at + width * z) if math.isfinite(width) else value
 
 

@@ -61,7 +61,7 @@ def test_what_has_no_place_on_its_scale_stays(value, scale, interval, expected):
 
 def test_an_end_without_a_place_counts_as_far_as_the_other():
     # 0 has no logarithm: below, the number is divided by what it is multiplied with above.
-    assert redrawn_number(0.1, -redraws.Z_OF_END, LOGARITHM, (0.0, 0.2)) == pytest.approx(0.05)
+    assert redrawn_number(0.1, -redraws.Z, LOGARITHM, (0.0, 0.2)) == pytest.approx(0.05)
 
 
 def test_numbers_with_an_interval_come_from_it_and_others_by_the_default_spread(language):
