@@ -17,7 +17,7 @@ from policysim.output.choice_slots import choice_slots
 from policysim.question.answer import Page
 from policysim.question.screen_lines import WIDEST, line_width
 from policysim.study.cells import Cells, Label, Shown, environment, only_cells, only_text
-from policysim.study.certainty import BETTER, VERDICTS, recommended, verdict, verdict_of
+from policysim.study.certainty import BETTER, VERDICTS, recommended, verdict_of
 from policysim.study.options_table import BENEFIT, BOUND, COPY, EACH, EXPONENTIAL, LOSS, PRIVATE, trace
 from policysim.study.six_lines import TableWords, filled_words, six_lines, words_of
 
@@ -94,8 +94,8 @@ def slots(tables: Mapping[str, pd.DataFrame], kind: str, cell: Cells | None = No
         "epsilon": epsilon,
         "trace": trace(sorted(columns["epsilon"].dropna().unique()), epsilon),
     }
-    found = _trial_slots(tables, found) if kind == "trial" else _options_slots(tables, found, kind)
     holds, words = VERDICTS[kind](tables), words_of(kind)
+    found = _trial_slots(tables, found) if kind == "trial" else _options_slots(tables, found, kind, holds)
     found["heading"] = filled_words(words.titles["heading"], found)
     found["finding"] = filled_words(words.titles[f"recommend {recommended(holds)}"], found)
     return {**found, "findings": six_lines(kind, holds, found)}
@@ -126,7 +126,9 @@ def _section(words: TableWords, table: pd.DataFrame, found: Mapping[str, Any]) -
     )
 
 
-def _options_slots(tables: Mapping[str, pd.DataFrame], common: dict[str, Any], kind: str) -> dict[str, Any]:
+def _options_slots(
+    tables: Mapping[str, pd.DataFrame], common: dict[str, Any], kind: str, holds: Mapping[str, bool]
+) -> dict[str, Any]:
     """Options as columns, what is counted of them as rows."""
     cell, names, epsilon, columns = common["cell"], common["names"], common["epsilon"], tables["columns"]
     facts = tables["facts"]["row"]
@@ -161,8 +163,7 @@ def _options_slots(tables: Mapping[str, pd.DataFrame], common: dict[str, Any], k
     titles = words_of(kind).titles
     # Where a verdict turns that is for a private choice: at another prevalence, and at another weight of a death.
     known = {"prevalence": "times" in names, "weight": "most a death may weigh" in set(facts)}
-    told = verdict(tables)["private choice better"]
-    unless = [name for name, there in known.items() if there and told]
+    unless = [name for name, there in known.items() if there and holds["private choice better"]]
     doubts = [filled_words(titles[name], found) for name in unless]
     found |= {"doubt": doubts[:1], "doubts": doubts[1:]}
     for row in rows:
