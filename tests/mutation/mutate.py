@@ -36,7 +36,7 @@ MOST_FILES = 12
 REWRITTEN = "ignore::pytest.PytestAssertRewriteWarning"
 # The modules, and their tests beside their examples, the quickest first; of a package, after those that name a module.
 TESTED = {
-    "policies": ("test_every_policy.py",),
+    "policies": ("test_every_policy.py", "test_museum.py", "test_notebooks.py"),
     "policies.catalogue": ("test_every_policy.py", "test_plugins.py"),
     "policysim.release.ledger": ("test_release_museum.py", "test_repetitions.py", "test_ledger.py"),
     "policysim.question.formats": ("test_formats.py", "test_texts_of_numbers.py"),

@@ -120,6 +120,7 @@ def test_every_policy_shows_what_it_promises(name, epsilon):
     assert number(found.row("privacy loss at most")[0]) == policy.guarantee
     assert found.row("epsilon") == [cell(epsilon) if policy.uses_epsilon else "has none"]
     assert found.row("depends on the prior") == ["yes" if policy.uses_prior else "no"]
+    assert name != "exponential" or found.row("base_measure") == ["default"]
 
 
 def test_a_policy_of_ones_own_is_shown_with_its_parameters():
