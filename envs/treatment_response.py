@@ -197,7 +197,7 @@ class ResponseModel:
         axes = tuple(axis for axis, length in enumerate(target.shape) if length == 1)
         weight = prior(self.scenario).reshape(self._space.shape)
         mass = weight.sum(axis=axes, keepdims=True)
-        risk = self._relative_risk(DEATH) * hazard_ratio(self.scenario, self.scenario.actions[0], DEATH)
+        risk = self._relative_risks[DEATH] * hazard_ratio(self.scenario, self.scenario.actions[0], DEATH)
 
         def excess(scale: FloatArray, group: IntArray) -> FloatArray:
             """Mean death in some groups at their scales, less the target."""
@@ -221,7 +221,7 @@ class ResponseModel:
             if not found.success.all():
                 raise ValueError("no severity gives the probability of death that the rules state: is the baseline 0?")
             solved[group] = found.x
-        severity: FloatArray = solved.reshape(target.shape) * self._relative_risk(DEATH)
+        severity: FloatArray = solved.reshape(target.shape) * self._relative_risks[DEATH]
         return severity
 
     def with_scenario(self, scenario: Scenario) -> ResponseModel:
@@ -242,7 +242,7 @@ class ResponseModel:
         if outcome == DEATH:
             return self._death(self.severity * ratio)
         event = self.scenario.events[outcome]
-        scale = self._relative_risk(outcome) / self._days * ratio
+        scale = self._relative_risks[outcome] / self._days * ratio
         acute = matches(self._space, event.acute)
         return Hazard.of(scale, acute, (event.baseline, event.baseline), self._added(event.hazard))
 
@@ -324,13 +324,16 @@ class ResponseModel:
         """What each transient flag adds to a hazard."""
         return np.array([hazard.get(name, 0.0) for name in self.scenario.transient])
 
-    def _relative_risk(self, outcome: str) -> FloatArray:
-        """R of an event or of death."""
-        model = self.scenario.death if outcome == DEATH else self.scenario.events[outcome]
-        risk = np.ones((1,) * len(self._space.shape))
-        for name, factors in model.relative_risk.items():
-            risk = risk * self._space.along(name, factors)
-        return risk
+    @cached_property
+    def _relative_risks(self) -> dict[str, FloatArray]:
+        """R of each event and of death."""
+        scenario, found = self.scenario, {}
+        stated = {DEATH: scenario.death.relative_risk, **{n: e.relative_risk for n, e in scenario.events.items()}}
+        for outcome, factors in stated.items():
+            found[outcome] = np.ones((1,) * len(self._space.shape))
+            for name, each in factors.items():
+                found[outcome] = found[outcome] * self._space.along(name, each)
+        return found
 
 
 class Course:
