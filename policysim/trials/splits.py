@@ -143,6 +143,29 @@ class Measured(NamedTuple):
     guess_rate: float
 
 
+class _Group(NamedTuple):
+    """Some patients, and what no policy changes there: means over them, and how many got each arm, (k,)."""
+
+    rows: IntArray
+    counts: IntArray | None
+    scores: FloatArray
+    arms: FloatArray
+    sizes: FloatArray
+
+
+class _Given(NamedTuple):
+    """What a policy gives each row: p(a|x), (n_rows, k); and, (n_rows,), its value, its score and its weight.
+
+    `beyond` is the weight of how far it gives the row's own arm more, or less, than one arm for all does.
+    """
+
+    table: FloatArray
+    values: FloatArray
+    scores: FloatArray
+    weights: FloatArray
+    beyond: FloatArray
+
+
 class Measure:
     """Measures policies on one split, group by group.
 
@@ -156,67 +179,76 @@ class Measure:
         for problem in split.problems:
             prepare(problem)
         self._split, self._counts = split, split.log.data.counts
-        self._groups = [groups.rows(place) for place in range(len(groups))]
-        self._greedy, self._uniform, self._one = (split.evaluate(each()).table for each in (Greedy, Uniform, BestFixed))
+        greedy, uniform, self._one = (split.evaluate(each()).table for each in (Greedy, Uniform, BestFixed))
         self.chosen = averaged(self._one, self._counts)
+        self._greedy, self._value_of_one = self._given(greedy), row_values(self._one, split.values)
+        self._over_uniform = minus(self._greedy.values, row_values(uniform, split.values))
+        self._gain = minus(self._greedy.values, self._value_of_one)
+        self._binary = split.log.data.is_binary
+        self._groups = [self._group(groups.rows(place)) for place in range(len(groups))]
+        self._fixed = [self._without_policy(group) for group in self._groups]
 
     def __call__(self, policy: Policy) -> Measured:
         """Make the policy outside of each fold and measure it there."""
         table, *worst = self._split.evaluate(policy)
-        return Measured(
-            [self._estimates(table, rows) for rows in self._groups],
-            [self._means(table, rows) for rows in self._groups],
-            *worst,
-        )
+        given = self._given(table)
+        loss, apart = minus(self._greedy.values, given.values), minus(given.values, self._value_of_one)
+        estimates, means = [], []
+        for group, (gains, of_greedy) in zip(self._groups, self._fixed, strict=True):
+            rows, each = group.rows, group.counts
+            estimates.append(
+                gains
+                | {
+                    "value": moments(given.values[rows], each),
+                    "loss": moments(loss[rows], each),
+                    "normalized_loss": ratio_of_means(loss[rows], self._over_uniform[rows], each),
+                    "difference": moments(apart[rows], each, self._one_more(given, group)),
+                    "benefit_kept": ratio_of_means(apart[rows], self._gain[rows], each),
+                }
+            )
+            shares, by_lot, follows = _drawn_by_lot(given, group)
+            weights = given.weights[rows]
+            chosen = {f"p_{name}": share for name, share in zip(self._split.log.data.names, shares, strict=True)}
+            ess = ImportanceWeights(weights, weights, each).ess
+            means.append(of_greedy | chosen | {BY_LOT: by_lot, FOLLOWS: follows, "ess": ess})
+        return Measured(estimates, means, *worst)
 
-    def _estimates(self, table: FloatArray, rows: IntArray) -> dict[str, Moments]:
-        each = None if self._counts is None else self._counts[rows]
-        values = self._split.values[rows]
-        mine, greedy, uniform, one = (
-            row_values(chosen[rows], values) for chosen in (table, self._greedy, self._uniform, self._one)
-        )
-        loss, whole, apart, gain = minus(greedy, mine), minus(greedy, uniform), minus(mine, one), minus(greedy, one)
-        unseen = [self._one_more(chosen - self._one, rows) for chosen in (table, self._greedy)]
-        return {
-            "value": moments(mine, each),
-            "loss": moments(loss, each),
-            "normalized_loss": ratio_of_means(loss, whole, each),
-            GAIN_OVER_UNIFORM: moments(whole, each),
-            "difference": moments(apart, each, unseen[0]),
-            GAIN: moments(gain, each, unseen[1]),
-            "benefit_kept": ratio_of_means(apart, gain, each),
+    def _given(self, table: FloatArray) -> _Given:
+        split, data = self._split, self._split.log.data
+        weights, beyond = (data.of_taken(each) / data.propensities for each in (table, np.abs(table - self._one)))
+        return _Given(table, row_values(table, split.values), row_values(table, split.scores), weights, beyond)
+
+    def _group(self, rows: IntArray) -> _Group:
+        split, each = self._split, None if self._counts is None else self._counts[rows]
+        sizes = np.bincount(split.log.data.actions[rows], each, split.log.data.n_actions).astype(np.float64)
+        return _Group(rows, each, averaged(split.scores[rows], each), averaged(split.values[rows], each), sizes)
+
+    def _without_policy(self, group: _Group) -> tuple[dict[str, Moments], dict[str, float]]:
+        """What greedy gains over uniform and over one arm for all, and what it would be worth by lot."""
+        _, by_lot, follows = _drawn_by_lot(self._greedy, group)
+        gains = {
+            GAIN_OVER_UNIFORM: moments(self._over_uniform[group.rows], group.counts),
+            GAIN: moments(self._gain[group.rows], group.counts, self._one_more(self._greedy, group)),
         }
+        return gains, {GREEDY_BY_LOT: by_lot, GREEDY_FOLLOWS: follows}
 
-    def _one_more(self, apart: FloatArray, rows: IntArray) -> float:
+    def _one_more(self, given: _Given, group: _Group) -> float:
         """What one more success and one more failure of each arm add to the variance of a difference, of 0 and 1.
 
         Of a rare outcome an arm may have none, and then no variance (Agresti & Caffo 2000, Simple and effective
         confidence intervals for proportions and differences of proportions).
         """
-        data = self._split.log.data
-        if not data.is_binary or not rows.size:
+        if not self._binary or not group.rows.size:
             return 0.0
-        each = np.ones(data.n_rows) if self._counts is None else self._counts
-        weights = np.abs(data.of_taken(apart)) / data.propensities
-        sums, sizes = (
-            np.bincount(data.actions[rows], (own * each)[rows], data.n_actions)
-            for own in (weights, np.ones(data.n_rows))
-        )
-        return float(
-            (np.divide(sums, sizes, out=np.zeros(len(sums)), where=sizes > 0) ** 2).sum() / each[rows].sum() ** 2
-        )
+        beyond = given.beyond[group.rows] * (1 if group.counts is None else group.counts)
+        actions = self._split.log.data.actions[group.rows]
+        sums = np.bincount(actions, beyond, len(group.sizes))
+        means = np.divide(sums, group.sizes, out=np.zeros(len(sums)), where=group.sizes > 0)
+        return float((means**2).sum() / group.sizes.sum() ** 2)
 
-    def _means(self, table: FloatArray, rows: IntArray) -> dict[str, float]:
-        split, data = self._split, self._split.log.data
-        chosen, scores, each = table[rows], split.scores[rows], None if self._counts is None else self._counts[rows]
-        weights = data.of_taken(table)[rows] / data.propensities[rows]
-        shares, arms = averaged(chosen, each), averaged(split.values[rows], each)
-        of_greedy = averaged(self._greedy[rows], each)
-        return {
-            FOLLOWS: float(averaged(((chosen - shares) * scores).sum(axis=1), each)),
-            GREEDY_FOLLOWS: float(averaged(((self._greedy[rows] - of_greedy) * scores).sum(axis=1), each)),
-            **{f"p_{name}": float(mine) for name, mine in zip(data.names, shares, strict=True)},
-            BY_LOT: float(shares @ arms),
-            GREEDY_BY_LOT: float(of_greedy @ arms),
-            "ess": ImportanceWeights(weights, weights, each).ess,
-        }
+
+def _drawn_by_lot(given: _Given, group: _Group) -> tuple[list[float], float, float]:
+    """The shares of the arms, what drawing with them is worth, and what following the patients adds by the scores."""
+    shares = averaged(given.table[group.rows], group.counts)
+    follows = averaged(given.scores[group.rows], group.counts) - shares @ group.scores
+    return shares.tolist(), float(shares @ group.arms), float(follows)
