@@ -9,6 +9,7 @@ import pytest
 
 from policies import AnyRecord, privacy_loss
 from policies.local import KAry, TwoCoin, Unary, channel_from
+from policies.local.channel import codes
 
 CHANNELS = [
     TwoCoin(),
@@ -122,6 +123,8 @@ def test_extreme_epsilons_stay_finite():
         (lambda: channel_from("laplace", {}), "one of two-coin, k-ary, unary, got 'laplace'"),
         (lambda: channel_from("k-ary", {"epsilon": 1.0}), "needs the parameters epsilon, n_values, got epsilon"),
         (lambda: channel_from("two-coin", {"first": 2, "second": 0.5}), "first must be in"),
+        (lambda: codes([0, 3], 3), r"from 0 to 2, got values\[1\]=3 \(1 outside, in rows 1\)"),
+        (lambda: codes([2, -1], 3), r"from 0 to 2, got values\[1\]=-1 \(1 outside, in rows 1\)"),
     ],
 )
 def test_parameters_outside_their_range_are_named(make, message):
