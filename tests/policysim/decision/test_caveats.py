@@ -162,16 +162,6 @@ def test_no_share_of_a_tiny_gain_is_printed_anywhere(tmp_path):
         assert "benefit" not in f"{drawings[0].description} {drawings[0].seen}".casefold()
 
 
-def test_the_wrong_prior_is_the_right_one_at_factor_one(study, problem):
-    made = [study.policy(name, study.epsilon) for name in ("optimal", "randomized-response")]
-    table = wrong_prior(study, problem, made)
-    assert list(table["factor"].unique()) == list(FACTORS.values())
-    compared = ps.compare(problem, policies=["optimal", "randomized-response"], epsilons=[study.epsilon])
-    right = table[table["factor"] == 1].set_index("policy")["benefit_kept"]
-    for name, kept in zip(compared["policy"], compared["benefit_kept"], strict=True):
-        assert right[name] == pytest.approx(kept, rel=1e-9)
-
-
 def test_the_wrong_prior_changes_the_prevalence_and_nothing_else(study, problem):
     frame = study.scenario.space.decode(np.arange(problem.n_records))
     ill = frame["infected"].to_numpy() == 1
@@ -197,16 +187,6 @@ def test_redrawn_effects_stay_probabilities_and_combinations_follow_their_parts(
     for flag in ("fever", "pneumonia", "stomach"):
         one, two, both = (response.probability(flag)[-1, a] / response.probability(flag)[-1, 0] for a in (1, 2, 3))
         assert both == pytest.approx(one * two)
-
-
-def test_the_spread_of_redrawn_odds_is_the_stated_one(covid):
-    rng = np.random.default_rng(5)
-    draws = Redraws(covid)
-    clears = [draws.draw(rng)[0].treatments["a2"].clears["fever"] for _ in range(4000)]
-    logits = np.log(clears) - np.log1p(-np.array(clears))
-    # Standard errors: 0.3/sqrt(4000) of the mean, 0.3/sqrt(8000) of the standard deviation; five of each.
-    assert logits.mean() == pytest.approx(np.log(0.7 / 0.3), abs=5 * 0.3 / 4000**0.5)
-    assert logits.std() == pytest.approx(0.3, abs=5 * 0.3 / 8000**0.5)
 
 
 def test_what_cannot_be_used_has_no_redraws_and_the_others_have(study, problem, monkeypatch):

@@ -86,18 +86,6 @@ def test_where_no_mechanism_can_an_independent_checker_accepts_the_proof(problem
         proven_bound(json.dumps({**choices.certificate, "allowed": greedy - best + 1e-6}))
 
 
-def test_a_demand_on_deaths_alone_is_bounded_by_the_policy_that_saves_most(problem):
-    deaths = problem.outcomes["deaths"]
-    savers = ps.DecisionProblem(-deaths, problem.prior, problem.adjacency)
-    # Between the fewest deaths that one action for all allows and the fewest that are possible at all.
-    allowed = (problem.prior @ deaths).min() / 2 + problem.prior @ deaths.min(axis=1) / 2
-    demand = make_demand(problem, max_extra_deaths=allowed - problem.prior @ deaths[:, problem.best_fixed_action])
-    found = Limit(problem, demand).last_impossible()
-    for epsilon, enough in ((found * 0.999, False), (found * 1.001, True)):
-        best = -savers.value(ps.make_policy("optimal", epsilon=epsilon).probabilities(savers))
-        assert (best <= demand.at_most["deaths"]) == enough
-
-
 def test_two_demands_that_can_be_met_alone_may_exclude_each_other():
     # Action 0 is worth most, action 1 saves lives; blind, each demand alone is met by one action for all.
     problem = ps.DecisionProblem(
@@ -109,17 +97,6 @@ def test_two_demands_that_can_be_met_alone_may_exclude_each_other():
     both = Limit(problem, make_demand(problem, max_loss=0.5, max_extra_deaths=-0.08))
     assert both.last_impossible() == math.inf
     assert proven_bound(json.dumps(both.certificate(1.0))) > both.certificate(1.0)["allowed"]
-
-
-def test_both_demands_together_need_at_least_what_each_needs(problem):
-    one, other = make_demand(problem, keep=0.7), make_demand(problem, max_extra_deaths=0.001)
-    both = make_demand(problem, keep=0.7, max_extra_deaths=0.001)
-    needs = [Limit(problem, demand).last_impossible() for demand in (one, other, both)]
-    assert needs[2] >= max(needs[:2]) * (1 - 1e-4)
-    policy = ps.make_policy(
-        "optimal", epsilon=ps.smallest_epsilon(problem, "optimal", keep=0.7, max_extra_deaths=0.001)
-    )
-    assert policy.epsilon >= needs[2] * (1 - 1e-4)
 
 
 def rising_and_falling():
@@ -200,13 +177,6 @@ def run(capsys, *arguments):
 @pytest.fixture
 def study(tmp_path):
     return str(write_small_study(tmp_path / "study"))
-
-
-def test_the_help_of_out_names_both_files(capsys):
-    with pytest.raises(SystemExit):
-        main(["choose", "--help"])
-    words = " ".join(capsys.readouterr().out.split())
-    assert "where a certificate or the decision record is written (default: reports/STUDY)" in words
 
 
 def test_the_command_writes_a_certificate_where_no_mechanism_can(capsys, study, tmp_path):
@@ -297,19 +267,6 @@ def test_bounds_that_nobody_can_keep_are_named_with_what_is_possible(capsys, stu
     proof = (tmp_path / "out" / "certificate.json").read_text()
     assert json.loads(proof)["demanded"]["deaths"] == pytest.approx(0.001)
     assert proven_bound(proof) > json.loads(proof)["allowed"]
-
-
-def test_the_least_epsilon_of_the_covid_study(covid_problem):
-    choices = choose(covid_problem, Wish(keep=0.8), ["randomized-response", "optimal"])
-    for row in rows_of(choices.needs):
-        # By definition: enough at the epsilon that is printed, not enough at the next smaller one of two digits.
-        for epsilon, enough in ((row["epsilon"], True), (round(row["epsilon"] - 0.1, 1), False)):
-            policy = ps.make_policy(row["policy"], epsilon=epsilon)
-            kept = covid_problem.value(policy.probabilities(covid_problem))
-            assert (kept >= make_demand(covid_problem, keep=0.8).value) == enough
-    first = choices.needs["epsilon"].iloc[0]
-    assert first - 0.1 <= choices.limit <= first
-    assert choices.attains(first)
 
 
 def test_deaths_that_fall_and_rise_with_epsilon_are_found_where_they_are_few():

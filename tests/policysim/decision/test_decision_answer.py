@@ -111,7 +111,7 @@ def test_an_answer_restated_at_its_own_epsilon_is_the_same(case):
 def test_who_pays_and_what_hides_follow_epsilon():
     problem = problem_of(AnyRecord(), records=SPACE, outcomes=DEATHS)
     tables = answer(problem, by=["age", "sex"])
-    for epsilon in (0.5, 1.0, 2.0):
+    for epsilon in (0.5, 2.0):
         other = answer(problem, by=["age", "sex"], epsilon=epsilon)
         pd.testing.assert_frame_equal(
             other["who"][["row", "epsilon", "value", "name"]], tables["who"][["row", "epsilon", "value", "name"]]
@@ -195,13 +195,13 @@ def _chances(better):
 
 
 @given(studies())
-@settings(max_examples=15, phases=[Phase.generate])
+@settings(max_examples=6, phases=[Phase.generate])
 def test_no_option_is_recommended_against_its_verdict(case):
     problem, rng = case
     names = ["exponential"] if isinstance(problem.adjacency, OneFeature) else ["exponential", "optimal"]
     found = computed(problem, names)
     # Many redraws of one problem: to compute its results takes longest.
-    for _ in range(3):
+    for _ in range(5):
         drawn = random_redraws(found, rng)
         changed = answer_tables(replace(found, redraws=Redrawn(drawn, {"stated": 1})))
         private = changed["columns"].query("stated").set_index("option")["policy"]["private choice"]
@@ -267,6 +267,6 @@ def test_a_planted_study_of_each_verdict_has_its_words(gains, said):
 
 def test_under_one_feature_the_belief_is_said_to_be_beyond_epsilon():
     asked = {"records": SPACE, "outcomes": DEATHS}
-    said = " ".join(screen(answer(problem_of(OneFeature(SPACE.shape), **asked)), "decision").split())
+    said = " ".join(screen(answer(problem_of(OneFeature(SPACE.shape), **asked), ["exponential"]), "decision").split())
     assert "of somebody who knows only the prior, which ε does not bound, from" in said
-    assert "does not bound" not in screen(answer(problem_of(AnyRecord(), **asked)), "decision")
+    assert "does not bound" not in screen(answer(problem_of(AnyRecord(), **asked), ["exponential"]), "decision")
