@@ -275,7 +275,8 @@ def test_a_study_of_built_in_policies_imports_no_other_package(monkeypatch, draw
 
     monkeypatch.setattr("policies.catalogue.entry_points", fail)
     monkeypatch.setattr(CATALOGUE, "_plugins", None)
-    assert main(["compare", study, *policies, "--epsilon", "0.5,1", "--format", "svg", "--out", str(tmp_path / "out")]) == 0
+    options = ("--epsilon", "0.5,1", "--format", "svg", "--out", str(tmp_path / "out"))
+    assert main(["compare", study, *policies, *options]) == 0
     assert main(["choose", study, "--keep", "0.5", "--decision-record", "--out", str(tmp_path / "record")]) == 0
 
 
