@@ -29,7 +29,6 @@ UTILITIES, PRIOR = RNG.normal(size=(12, 3)), RNG.dirichlet(np.ones(12))
 DEATHS = {"deaths": RNG.random((12, 3)) / 100}
 MASK = np.ones((12, 3), dtype=bool)
 MASK[:4, 2] = False
-CONSTANT = np.tile([2.0, 1.0, 0.0], (12, 1))
 THREE = ("exponential", "randomized-response", "optimal")
 
 
@@ -47,20 +46,16 @@ def answer(problem, policies=THREE, by=(), *, epsilon=1.0, **kwargs):
 
 
 CASES = {
-    "bare": lambda: answer(problem_of(AnyRecord())),
-    "outcomes without deaths": lambda: answer(problem_of(AnyRecord(), outcomes={"falls": DEATHS["deaths"]})),
     "features and groups": lambda: answer(problem_of(AnyRecord(), records=SPACE, outcomes=DEATHS), by=["age", "sex"]),
     "one-feature": lambda: answer(problem_of(OneFeature(SPACE.shape), records=SPACE, outcomes=DEATHS), by=["age"]),
     "sensitive": lambda: answer(problem_of(Sensitive(SPACE.shape, (2,)), records=SPACE, outcomes=DEATHS), by=["age"]),
     "masks": lambda: answer(
         problem_of(Sensitive(SPACE.shape, (1, 2)), records=SPACE, outcomes=DEATHS, admissible=MASK), by=["age"]
     ),
-    "only one policy": lambda: answer(problem_of(AnyRecord()), ["exponential"]),
     "only one for all": lambda: answer(problem_of(AnyRecord()), ["best-fixed"]),
     "policies by name": lambda: answer(
         problem_of(AnyRecord(), outcomes=DEATHS), ["permute-and-flip", "optimal-safe", "optimal"], named=True
     ),
-    "nothing to gain": lambda: answer(problem_of(AnyRecord(), CONSTANT, records=SPACE)),
     "at zero": lambda: answer(problem_of(AnyRecord()), epsilon=0.0),
     "at infinity": lambda: answer(problem_of(AnyRecord()), epsilon=math.inf),
 }

@@ -228,12 +228,3 @@ def test_of_hard_data_each_figure_stays_whole(hard, size):
 def test_lines_that_end_at_the_same_place_share_a_name():
     (axes,) = figures.benefit_vs_harm(*traded(["exponential"])).axes
     assert [text.get_text() for text in axes.texts] == ["ε = 1", "ε = 5, 10"]
-
-
-@pytest.mark.parametrize("hard", ["names", "hard actions"])
-def test_letters_of_other_scripts_are_drawn_without_warnings_and_kept_in_the_page(hard):
-    """Warnings are errors in tests."""
-    figure = HARD[hard]("column")
-    assert figures.to_png(figure) and figures.to_pdf(figure)
-    svg = figures.to_svg(figure)
-    assert "<b>" not in svg

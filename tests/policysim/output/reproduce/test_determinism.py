@@ -22,7 +22,7 @@ splits.REPEATS = 2
 evidence.LOOKS = (20,)
 study, trial, out = sys.argv[2:]
 codes = [
-    main(["compare", trial, "--epsilon", "1,4", "--format", "svg", "--out", out + "/trial"]),
+    main(["compare", trial, "--epsilon", "1,4", "--format", "svg", "--figures", "frontier", "--out", out + "/trial"]),
     main(["compare", "common-disease", "--format", "svg", "--out", out + "/source"]),
     main(["compare", study, "--epsilon", "1,4", "--format", "svg,png", "--out", out + "/scenario"]),
     main(["compare", study, "--horizon", "2", "--policy", "exponential", "--format", "svg", "--out", out + "/days"]),
