@@ -213,23 +213,6 @@ def test_redraws_do_not_depend_on_the_adjacency_but_by_the_policies(study, probl
     assert drawn(one_feature, other, names) == drawn(study, problem, names)
 
 
-def test_a_problem_with_another_adjacency_or_prior_shares_its_tables(problem):
-    other = problem.with_adjacency(ps.OneFeature((2,) * 5))
-    assert other.utilities is problem.utilities
-    assert other.sensitivity != problem.sensitivity
-    with pytest.raises(ValueError, match="the adjacency is over 4 records"):
-        problem.with_adjacency(ps.OneFeature((2, 2)))
-    with pytest.raises(ValueError, match="prior must sum to 1"):
-        problem.with_prior(problem.prior * 2)
-
-
-def test_effects_of_a_response_are_those_of_its_treatments(study):
-    response = ResponseModel(study.scenario)
-    nothing = {name: replace(t, clears={}, side_effects={}) for name, t in study.scenario.treatments.items()}
-    other = response.with_scenario(replace(study.scenario, treatments=nothing))
-    np.testing.assert_allclose(other.death, np.broadcast_to(response.death[:, :1], other.death.shape), rtol=1e-12)
-
-
 def test_each_option_has_a_row_in_every_redraw_with_what_is_counted(study, problem, monkeypatch):
     """By hand: the tables of all records, made for the numbers as stated, on the whole problem of each redraw."""
     monkeypatch.setattr("policysim.decision.redraws.REDRAWS", 3)

@@ -144,19 +144,6 @@ def test_a_study_without_redraws_says_so(small):
     assert not {"best-for-all", "redrawn"} & set(tables)
 
 
-def test_outcomes_of_a_scenario_are_its_own_and_not_their_sum(small):
-    study, tables = small
-    assert "expected_symptoms" not in tables["comparison"]
-    everyone = tables["comparison"].query("group == 'all'")
-    # Utility is what the outcomes cost.
-    rows = everyone[everyone["policy"].isin(["best-fixed", "greedy", "optimal"])]
-    weights = {"infected": 0.1, "fever": 0.2, "cough": 0.3, "deaths": 10.0, "costs": 1.0}
-    weights |= {name: study.utility.weights[name] for name in ("infected", "fever", "cough")}
-    weights["deaths"] = study.utility.weights["death"]
-    cost = sum(weight * rows[f"expected_{name}"] for name, weight in weights.items())
-    assert cost.to_numpy() == pytest.approx(-rows["value"].to_numpy(), rel=1e-9)
-
-
 @st.composite
 def studies(draw):
     """A small random problem, and random redraws of what its options are worth."""
