@@ -44,11 +44,16 @@ def test_each_policy_gets_its_least_epsilon_and_the_limit_is_one_of_them():
     assert least["right_guesses"] == pytest.approx(1 / (1 + math.exp(-2.2)), rel=1e-12)
 
 
-@pytest.mark.parametrize("wish", [Wish(keep=0.0), Wish(keep=0.0, max_guess=0.5), Wish(max_loss=1.0)], ids=str)
+@pytest.mark.parametrize(
+    "wish",
+    [Wish(keep=0.0, max_guess=0.5), Wish(keep=0.0, max_guess_rate=0.5), Wish(max_loss=1.0)],
+    ids=str,
+)
 def test_one_treatment_for_all_that_is_enough_needs_less_than_any_mechanism(wish):
     choices = choose(SYMMETRIC, wish, ["randomized-response"])
     least = choices.least
-    assert (least["policy"], least["epsilon"], least["right_guesses"]) == ("best-fixed", 0.0, 0.5)
+    assert (least["policy"], least["epsilon"]) == ("best-fixed", 0.0)
+    assert least["right_guesses"] == least["guess_rate"] == 0.5
     assert least["benefit_kept"] == 0
     # Either action is fatal to one of two with probability 0.1.
     assert least["expected_deaths"] == pytest.approx(0.05)
@@ -69,21 +74,6 @@ def test_a_limit_on_guesses_is_a_limit_on_epsilon():
     assert choices.verdict is Verdict.CANNOT
     assert choices.least is None
     assert not choices.needs["allowed"].any()
-
-
-def test_where_no_mechanism_can_an_independent_checker_accepts_the_proof(problem):
-    wish = Wish(keep=0.9, max_guess=0.6)
-    choices = choose(problem, wish, ["optimal", "randomized-response"])
-    assert choices.verdict is Verdict.CANNOT
-    demand = make_demand(problem, keep=0.9)
-    greedy, best = (
-        problem.value(ps.make_policy(name, epsilon=wish.max_epsilon).probabilities(problem))
-        for name in ("greedy", "optimal")
-    )
-    assert demand.loss < proven_bound(json.dumps(choices.certificate)) <= greedy - best + 1e-12
-    assert choices.certificate["allowed"] == demand.loss
-    with pytest.raises(ValueError, match="nothing is proven"):
-        proven_bound(json.dumps({**choices.certificate, "allowed": greedy - best + 1e-6}))
 
 
 def test_two_demands_that_can_be_met_alone_may_exclude_each_other():
@@ -154,11 +144,6 @@ def test_a_guess_rate_joins_a_limit_on_every_guess():
     assert row["epsilon"] <= math.log(99)
     (row,) = rows_of(choose(problem, Wish(keep=0.7, max_guess=0.99, max_guess_rate=0.7), ["exponential"]).needs)
     assert row["allowed"]
-
-
-def test_one_treatment_for_all_leaves_nothing_to_guess():
-    choices = choose(SYMMETRIC, Wish(keep=0.0, max_guess_rate=0.5), ["randomized-response"])
-    assert (choices.least["policy"], choices.least["guess_rate"]) == ("best-fixed", 0.5)
 
 
 def test_a_guess_rate_that_takes_too_long_is_refused_where_it_is_asked_for(monkeypatch):

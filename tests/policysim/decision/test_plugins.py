@@ -5,16 +5,14 @@ of the installed package is put before the others in this process, which saves t
 """
 
 import json
-import math
 import sys
-from importlib.metadata import EntryPoint
 
 import pandas as pd
 import pytest
 from small_studies import write_small_study
 from toy_package import COIN, install, run, unpack
 
-from policies.catalogue import CATALOGUE, Catalogue, PluginError, _loaded
+from policies.catalogue import CATALOGUE, Catalogue
 from policies.literature import Work
 from policies.policy import Look, Policy
 from policies.reference import Uniform
@@ -327,10 +325,3 @@ def test_a_package_may_look_into_the_catalogue_while_it_is_imported(monkeypatch)
     assert len(catalogue) == 2
     assert "nothing" not in catalogue
     assert catalogue.versions(["uniform", "mine"]) == {"?": "?"}
-
-
-def test_an_entry_point_is_refused_with_the_reason():
-    with pytest.raises(PluginError, match="ModuleNotFoundError"):
-        _loaded(EntryPoint("x", "nowhere_at_all:Mine", "policysim.policies"))
-    assert _loaded(EntryPoint("x", "policies.reference:Uniform", "policysim.policies")) is Uniform
-    assert Uniform().guarantee == 0 < math.inf

@@ -395,10 +395,3 @@ def test_deaths_are_drawn_only_where_they_differ_and_else_another_harm(compariso
         assert len(figures.frontier(none.assign(expected_symptoms=0.0)).axes) == 1
         some = none.assign(expected_stroke=none["loss"])
         assert figures.harm_of(some) == "expected_stroke"
-
-
-@pytest.mark.parametrize("size", figures.SIZES)
-def test_groups_with_long_names_leave_room_for_the_dots(at_one, size):
-    long = at_one.replace({"old": "o" * 120, "exponential": "e" * 120})
-    figure = figures.loss_by_group(long, size=size)
-    assert min(axes.get_position().width for axes in figure.axes) > 0.1

@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import math
 import os
 import shutil
 
@@ -71,16 +70,6 @@ def test_a_changed_number_is_named_with_its_row_and_column(run, report):
 
 
 @pytest.mark.usefixtures("made_again")
-def test_rows_in_another_order_agree(run, report):
-    path = report / "comparison.csv"
-    header, *rows = path.read_text(encoding="utf-8").splitlines()
-    path.write_text("\n".join([header, *reversed(rows), ""]), encoding="utf-8")
-    code, out, _ = run("reproduce", report / "manifest.json")
-    assert code == 0
-    assert "comparison.csv: changed after that run" in out
-
-
-@pytest.mark.usefixtures("made_again")
 def test_twenty_differences_are_shown_and_the_rest_counted(run, report):
     path = report / "comparison.csv"
     table = pd.read_csv(path, dtype=str, keep_default_na=False)
@@ -95,15 +84,6 @@ def test_twenty_differences_are_shown_and_the_rest_counted(run, report):
     assert f"  and {total - 20} more\n" in out
     _, out, _ = run("reproduce", report / "manifest.json", "--json")
     assert len(json.loads(out)["differences"]) == total
-
-
-@pytest.mark.usefixtures("made_again")
-def test_a_digit_less_is_no_difference_but_the_edit_is_told(run, report):
-    path = report / "comparison.csv"
-    path.write_text(path.read_text(encoding="utf-8").replace("\n", "\r\n"), encoding="utf-8", newline="")
-    code, out, _ = run("reproduce", report / "manifest.json")
-    assert code == 0
-    assert "comparison.csv: changed after that run" in out
 
 
 @pytest.mark.usefixtures("made_again")
@@ -376,16 +356,6 @@ def test_over_days_other_options_are_refused(run, course, tmp_path, options, wor
     code, out, err = run("reproduce", folder / "manifest.json")
     assert (code, out, len(err.splitlines())) == (2, "", 1)
     assert f"manifest.json: question: {words}" in err
-
-
-def test_the_answer_of_a_course_is_its_six_lines(course):
-    table = pd.read_csv(course / "comparison.csv")
-    overall = table[(table["group"] == "all") & (table["horizon"] == 2)]
-    manifest = json.loads((course / "manifest.json").read_text(encoding="utf-8"))
-    (most,) = overall["most_kept"].unique()
-    assert len(manifest["answer"]) == 6
-    assert f"keeps more than {math.ceil(100 * most)}\u00a0% of the benefit" in manifest["answer"][-1]
-    assert manifest["headline"]["finding"].startswith("At a total ε = 3 over 2 days (guesses right at most ")
 
 
 def test_a_study_that_gives_other_numbers_is_told_with_its_reason(run, course, tmp_path):
