@@ -12,6 +12,9 @@ import pytest
 HERE = Path(__file__).parent
 REPORTS = HERE.parents[1] / "reports"
 PAGES = sorted(REPORTS.glob("*/report.html"))
+# One of each kind, for what depends on how pages of a kind are made: of a scenario, a trial, a cohort, a course of days
+# of either, a source and a script.
+KINDS = ("covid", "actg175", "warfarin", "covid-14-days", "ist-14-days", "sock-groups", "learning-on-private-columns")
 WIDTHS = (400, 1400)
 # Set by .ci/run: there a missing browser must not pass as a skip.
 REQUIRED = "POLICYSIM_BROWSER_REQUIRED"
@@ -108,20 +111,37 @@ def open_page(browser):
 
 
 def pytest_generate_tests(metafunc):
-    """Tests that ask for a report get every committed one, and those that ask for a width both, if they name none."""
-    if "report" in metafunc.fixturenames:
-        metafunc.parametrize("report", PAGES, ids=lambda path: path.parent.name, scope="module")
+    """Tests that ask for a report get every committed one, or one of each kind.
+
+    Those that ask for a width get both, if they name none.
+    """
     own = [mark.args[0] for mark in metafunc.definition.iter_markers("parametrize")]
+    if "report" in metafunc.fixturenames:
+        few = "of_each_kind" in metafunc.fixturenames
+        pages = [page for page in PAGES if page.parent.name in KINDS] if few else PAGES
+        metafunc.parametrize("report", pages, ids=lambda path: path.parent.name, scope="module")
     if "width" in metafunc.fixturenames and "width" not in own:
         metafunc.parametrize("width", WIDTHS, scope="module")
 
 
+@pytest.fixture
+def of_each_kind():
+    """A test that uses this gets one report of each kind."""
+
+
 @pytest.fixture(scope="module")
-def visit(open_page, report, width):
-    """A report at a width with all that unfolds unfolded, opened once for all tests that only look at it."""
-    with open_page(report, width) as visit:
+def unfolded(open_page, report):
+    """A report with all that unfolds unfolded, opened once for all tests that only look at it."""
+    with open_page(report, WIDTHS[0]) as visit:
         visit.page.evaluate("document.querySelectorAll('details').forEach(details => { details.open = true; })")
         yield visit
+
+
+@pytest.fixture(scope="module")
+def visit(unfolded, width):
+    """It at a width."""
+    unfolded.resize(width)
+    return unfolded
 
 
 @pytest.fixture(scope="module")

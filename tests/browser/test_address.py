@@ -7,7 +7,7 @@ from urllib.parse import quote
 from mutants import NUMBERS, TEXTS
 
 REPORT = Path(__file__).parents[2] / "reports" / "covid" / "report.html"
-ADDRESSES = 400
+ADDRESSES = 150
 
 
 def addresses(rng, known, count):

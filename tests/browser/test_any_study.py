@@ -1,6 +1,7 @@
 """Pages of studies that no committed report is about: long names, an infinite ε; on screens and on paper."""
 
 import pytest
+from drawings import draw_only
 from small_studies import SCENARIO, STUDY, write_small_study
 
 from policysim.cli.main import main
@@ -18,7 +19,9 @@ def long_names(tmp_path_factory):
     scenario = scenario.replace("smoker", f"smoker_{LONG}")
     study = STUDY.replace("A small study", 2 * LONG).replace('"infected"]', f'"smoker_{LONG}"]')
     path = write_small_study(folder, study.replace("[0.5, 1.0, 4.0]", "[0.5, 1.0, 5000.0, inf]"), scenario)
-    assert main(["compare", str(path), "--out", str(folder / "out"), "--format", "svg"]) == 0
+    with pytest.MonkeyPatch.context() as patch:
+        draw_only(patch, "frontier", "loss-by-group")
+        assert main(["compare", str(path), "--out", str(folder / "out"), "--format", "svg"]) == 0
     return folder / "out" / "report.html"
 
 

@@ -1,31 +1,12 @@
 """Every committed report, on a telephone and on a wide screen: it opens in peace and can be read."""
 
 from itertools import pairwise
-from pathlib import Path
 
 import pytest
 
-REPORTS = Path(__file__).parents[2] / "reports"
-PAGES = sorted(REPORTS.glob("*/report.html"))
 MOST_BYTES = 300_000
-# Sheets of A4 that each committed report takes at most.
-MOST_SHEETS = {
-    "actg175": 6,
-    "adult-age-sex": 4,
-    "common-disease": 3,
-    "covid": 6,
-    "covid-14-days": 4,
-    "ist": 7,
-    "ist-14-days": 7,
-    "learning-on-private-columns": 5,
-    "marital-status": 3,
-    "randomise-or-decide": 3,
-    "sock-groups": 4,
-    "stroke": 8,
-    "stroke-calibration": 6,
-    "warfarin": 7,
-    "warfarin-known-doses": 7,
-}
+# Sheets of A4 that a report takes at most.
+MOST_SHEETS = 8
 
 
 def nothing(found):
@@ -38,14 +19,10 @@ def test_a_report_is_at_most_300_000_bytes(report):
     assert report.stat().st_size <= MOST_BYTES
 
 
-def test_every_committed_report_has_a_limit_on_paper_and_every_limit_a_report():
-    assert {page.parent.name for page in PAGES} == set(MOST_SHEETS)
-
-
-@pytest.mark.parametrize("name", MOST_SHEETS)
-def test_a_report_is_short_on_paper(open_page, name):
-    with open_page(REPORTS / name / "report.html", 1000) as visit:
-        assert 1 <= visit.sheets() <= MOST_SHEETS[name]
+@pytest.mark.usefixtures("of_each_kind")
+def test_a_report_is_short_on_paper(open_page, report):
+    with open_page(report, 1000) as visit:
+        assert 1 <= visit.sheets() <= MOST_SHEETS
 
 
 def test_a_page_opens_without_an_error_and_asks_for_nothing_but_itself(visit, report):
@@ -60,7 +37,10 @@ def test_a_page_names_no_address_but_its_own_parts_and_files_beside_it(visit, re
                .map(name => element.getAttribute(name)).filter(value => value !== null))"""
     )
     # The gallery is not beside a report, but above it; other reports of the same patients are beside its folder.
-    above = {"../index.html", *(f"../{page.parent.name}/report.html" for page in PAGES)}
+    above = {
+        "../index.html",
+        *(f"../{page.parent.name}/report.html" for page in report.parents[1].glob("*/report.html")),
+    }
     beside = [address for address in addresses if not address.startswith("#") and address not in above]
     nothing([address for address in beside if "/" in address or not (report.parent / address).is_file()])
     addresses = [address for address in addresses if address.startswith("#")]
@@ -95,6 +75,7 @@ def test_labels_of_a_figure_are_large_enough_to_read(labels):
     nothing(labels["small"])
 
 
+@pytest.mark.usefixtures("of_each_kind")
 # At one width: of what axe looks at, only the boxes that scroll depend on it, and the narrow page has more of them.
 @pytest.mark.parametrize("width", [400], scope="module")
 def test_axe_finds_nothing_serious(visit):

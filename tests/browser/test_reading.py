@@ -1,10 +1,11 @@
-"""Every committed report without a script and on paper: all of it is still there."""
+"""A report of each kind without a script and on paper: all of it is still there."""
 
 import pytest
 
 # A4 (210 mm) less margins of 10 mm at 96 px an inch.
 PAPER = 718
 WIDE = 1400
+pytestmark = pytest.mark.usefixtures("of_each_kind")
 
 
 @pytest.fixture(scope="module")

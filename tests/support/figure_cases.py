@@ -1,8 +1,13 @@
 """Every figure, with the fixtures of tests/policysim/figures/conftest.py that it is drawn from."""
 
+from itertools import combinations
+
 import pytest
+from svg_boxes import overlap, text_boxes, text_sizes
 
 from policysim import figures
+
+LEAST = 6.0
 
 # Each figure with the tables that it is drawn from here.
 CASES = [
@@ -20,4 +25,15 @@ CASES = [
     (figures.publishing, "published"),
 ]
 every_figure = pytest.mark.parametrize(("draw", "name"), CASES, ids=[f"{draw.__name__}-{name}" for draw, name in CASES])
+
+
+def wrong(figure):
+    """What is too small, cut off, or on something else."""
+    svg = figures.to_svg(figure)
+    boxes, (right, bottom) = text_boxes(svg), (72 * side for side in figure.get_size_inches())
+    small = [words for words, size in text_sizes(svg) if size < LEAST]
+    cut = [words for words, (x0, x1, y0, y1) in boxes if x0 < 0 or x1 > right or y0 < 0 or y1 > bottom]
+    return small, cut, [(one, other) for (one, a), (other, b) in combinations(boxes, 2) if overlap(a, b)]
+
+
 every_size = pytest.mark.parametrize("size", figures.SIZES)

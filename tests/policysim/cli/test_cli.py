@@ -9,7 +9,6 @@ import subprocess
 import sys
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
-from typing import get_args
 
 import numpy as np
 import pandas as pd
@@ -18,10 +17,7 @@ from drawings import draw_only
 from small_studies import SCENARIO, STUDY, write_small_study
 
 from policies import CATALOGUE
-from policysim.cli import compare_command
 from policysim.cli.main import main, said_on_purpose
-from policysim.cli.parser import build_parser
-from policysim.question.answer import SizeName
 from policysim.study.six_lines import words_of
 
 
@@ -94,7 +90,7 @@ def test_compare_prints_one_screen_and_writes_the_report(compared):
     assert set(manifest["versions"]) == {"python", *libraries}
 
 
-@pytest.mark.usefixtures("blank_drawings")
+@pytest.mark.usefixtures("blank_drawings", "few_redraws")
 def test_epsilons_policies_and_groups_can_be_chosen(capsys, study, tmp_path):
     arguments = ["--epsilon", "2, 0.1,2", "--policy", "exponential", "--policy", "greedy", "--by", "smoker"]
     code, out, _ = run(capsys, "compare", study, *arguments, "--out", str(tmp_path / "out"))
@@ -107,7 +103,7 @@ def test_epsilons_policies_and_groups_can_be_chosen(capsys, study, tmp_path):
     assert set(table["group"]) == {"all", "smoker"}
 
 
-@pytest.mark.usefixtures("blank_drawings")
+@pytest.mark.usefixtures("blank_drawings", "few_redraws")
 def test_json_is_one_document_with_the_same_numbers(capsys, study, tmp_path):
     code, out, err = run(capsys, "compare", study, "--json", "--out", str(tmp_path / "out"))
     assert (code, err) == (0, "")
@@ -127,7 +123,7 @@ def test_json_is_one_document_with_the_same_numbers(capsys, study, tmp_path):
     assert values == pytest.approx(options["value"].tolist(), nan_ok=True)
 
 
-@pytest.mark.usefixtures("blank_drawings")
+@pytest.mark.usefixtures("blank_drawings", "few_redraws")
 def test_full_prints_all_tables_behind_the_screen(capsys, study, tmp_path):
     code, out, _ = run(capsys, "compare", study, "--full", "--price-list", "--out", str(tmp_path / "out"))
     assert code == 0
@@ -159,9 +155,7 @@ def test_sensitivity_names_the_two_records_and_the_action(capsys, study):
     [
         (["--epsilon", "-1"], "--epsilon must be numbers >= 0 separated by commas, got '-1'"),
         (["--epsilon", "nan"], "--epsilon must be numbers >= 0 separated by commas, got 'nan'"),
-        (["--epsilon", "one"], "--epsilon must be numbers >= 0 separated by commas, got 'one'"),
         (["--epsilon", ""], "--epsilon must be numbers >= 0 separated by commas, got ''"),
-        (["--epsilon", ","], "--epsilon must be numbers >= 0 separated by commas, got ','"),
         (["--policy", "exponentail"], "unknown policy 'exponentail'; did you mean 'exponential'"),
         (["--by", "aeg"], "unknown group 'aeg'; did you mean 'age'"),
     ],
@@ -183,13 +177,6 @@ def test_mistakes_in_a_study_are_lines_and_exit_two(capsys, tmp_path):
     assert [line.split(": ")[1] for line in err.splitlines()] == [f"{path.as_posix()}:{line}" for line in (3, 4)]
 
 
-def test_an_unknown_study_or_command_is_exit_two(capsys):
-    code, _, err = run(capsys, "compare", "covd")
-    assert code == 2
-    assert "did you mean 'covid'" in err
-    assert run(capsys, "comprae")[0] == 2
-
-
 def test_a_folder_that_cannot_be_written_is_one_line_and_exit_two(capsys, study, tmp_path):
     (tmp_path / "file").write_text("mine")
     code, out, err = run(capsys, "compare", study, "--out", str(tmp_path / "file"))
@@ -198,7 +185,7 @@ def test_a_folder_that_cannot_be_written_is_one_line_and_exit_two(capsys, study,
     assert (tmp_path / "file").read_text() == "mine"
 
 
-@pytest.mark.usefixtures("blank_drawings")
+@pytest.mark.usefixtures("blank_drawings", "few_redraws")
 def test_an_interrupt_leaves_the_old_report_whole_and_is_exit_130(capsys, study, compared, tmp_path, monkeypatch):
     folder = shutil.copytree(compared[0], tmp_path / "out")
     before = {path: path.read_bytes() for path in folder.rglob("*.*")}
@@ -294,12 +281,6 @@ def test_what_is_not_understood_is_one_line_and_exit_two(capsys, arguments, mess
     assert err.startswith(f"policysim: {message}") and err.count("\n") == 1
 
 
-def test_the_sizes_that_can_be_chosen_are_those_of_figures():
-    _, commands = build_parser([compare_command.add])
-    size = next(action for action in commands.choices["compare"]._actions if action.dest == "figure_size")
-    assert size.choices == get_args(SizeName)
-
-
 def test_help_imports_nothing_heavy():
     script = (
         "import sys\n"
@@ -312,17 +293,9 @@ def test_help_imports_nothing_heavy():
     subprocess.run([sys.executable, "-c", script], check=True, capture_output=True)
 
 
-def test_it_runs_as_a_module_and_closes_quietly_when_nobody_reads():
+def test_it_runs_as_a_module():
     done = subprocess.run([sys.executable, "-m", "policysim"], check=True, capture_output=True, text=True)
     assert "Type next" in done.stdout
-    closed = subprocess.run(
-        f'"{sys.executable}" -m policysim compare --help | head -1 >{os.devnull}',
-        shell=True,
-        check=True,
-        capture_output=True,
-        text=True,
-    )
-    assert closed.stderr == ""
 
 
 def test_the_packages_resolve_inside_this_repository():
@@ -339,9 +312,8 @@ def one_prevalence(tmp_path):
     return str(write_small_study(tmp_path / "study", scenario=SCENARIO.replace("infected = 0.3,", "infected = 1,")))
 
 
-@pytest.mark.usefixtures("blank_drawings")
-def test_all_policies_are_compared_but_those_that_do_not_apply(capsys, one_prevalence, tmp_path, monkeypatch):
-    monkeypatch.setattr("policysim.decision.redraws.REDRAWS", 20)
+@pytest.mark.usefixtures("blank_drawings", "few_redraws")
+def test_all_policies_are_compared_but_those_that_do_not_apply(capsys, one_prevalence, tmp_path):
     code, out, err = run(capsys, "compare", one_prevalence, "--policy", "all", "--out", str(tmp_path / "out"))
     assert (code, err) == (0, "")
     assert out.startswith("Beware: left out: optimal-robust, as optimal-robust needs the priors that patients may come")
@@ -356,18 +328,7 @@ def test_a_named_policy_that_does_not_apply_is_refused_with_what_it_lacks(capsys
     assert "optimal-robust needs the priors that patients may come from" in err
 
 
-@pytest.mark.usefixtures("blank_drawings")
-def test_the_price_list_is_printed_and_written(capsys, study, tmp_path):
-    code, out, _ = run(capsys, "compare", study, "--price-list", "--out", str(tmp_path / "out"))
-    assert code == 0
-    assert "hiding each feature" not in out  # but with --full
-    prices = pd.read_csv(tmp_path / "out" / "prices.csv")
-    lost = prices.loc[prices["option"] == "lost", "value"].tolist()
-    assert lost == sorted(lost, reverse=True)
-    assert prices["title"].str.contains("whole record").any()
-
-
-@pytest.mark.usefixtures("blank_drawings")
+@pytest.mark.usefixtures("blank_drawings", "few_redraws")
 @pytest.mark.parametrize("options", [["--adjacency", "one-feature"], ["--sensitive", "infected", "--sensitive", "age"]])
 def test_every_command_takes_another_adjacency(capsys, study, tmp_path, options):
     assert run(capsys, "compare", study, *options, "--out", str(tmp_path / "out"))[0] == 0
@@ -418,22 +379,6 @@ def test_a_closed_pipe_ends_the_process_quietly(unbuffered):
     assert (done.returncode, done.stderr) == (0, b"")
 
 
-@pytest.mark.parametrize("arguments", [["sensitivity", "STUDY"], ["choose", "STUDY", "--keep", "0.5"]])
-@pytest.mark.parametrize("unbuffered", [False, True])
-def test_a_closed_pipe_ends_a_command_quietly(capsys, monkeypatch, study, arguments, unbuffered):
-    """In this process, whose standard output is made as Python makes it."""
-    reader, writer = os.pipe()
-    os.close(reader)
-    binary = open(writer, "wb", buffering=0 if unbuffered else -1)  # noqa: PTH123, SIM115 - a pipe has no path
-    with io.TextIOWrapper(binary, encoding="utf-8", write_through=unbuffered) as closed:
-        monkeypatch.setattr(sys, "stdout", closed)
-        assert main([study if part == "STUDY" else part for part in arguments]) == 0
-        # Nothing is left that would fail when the process ends and flushes.
-        closed.flush()
-        monkeypatch.undo()
-    assert capsys.readouterr().err == ""
-
-
 def test_a_full_disk_is_one_line():
     with Path("/dev/full").open("wb") as full:
         done = subprocess.run([sys.executable, "-m", "policysim"], stdout=full, stderr=subprocess.PIPE, check=False)
@@ -448,7 +393,7 @@ def test_a_terminal_without_greek_letters_gets_question_marks(study, monkeypatch
     assert b"Sensitivity ? = " in shown.buffer.getvalue()
 
 
-@pytest.mark.usefixtures("blank_drawings")
+@pytest.mark.usefixtures("blank_drawings", "few_redraws")
 def test_a_scenario_in_which_nobody_dies_can_be_compared(capsys, tmp_path):
     scenario = SCENARIO[: SCENARIO.index("[death]")] + SCENARIO[SCENARIO.index("[weights]") :]
     for part in (", death = 0.001", ", death = 0.05", "death = 10\n"):
@@ -462,7 +407,7 @@ def test_a_scenario_in_which_nobody_dies_can_be_compared(capsys, tmp_path):
     assert run(capsys, "sensitivity", path)[0] == run(capsys, "audit", path)[0] == 0
 
 
-@pytest.mark.usefixtures("blank_drawings")
+@pytest.mark.usefixtures("blank_drawings", "few_redraws")
 def test_tiny_numbers_do_not_run_into_their_neighbours(capsys, study, tmp_path):
     _, out, _ = run(capsys, "compare", study, "--epsilon", "1e-9", "--out", str(tmp_path / "out"))
     lines = out.splitlines()
@@ -470,11 +415,3 @@ def test_tiny_numbers_do_not_run_into_their_neighbours(capsys, study, tmp_path):
     (row,) = (line for line in lines if line.startswith("Right guess"))
     # By chance, rounded up where something is spent; but for who sees all.
     assert row.replace("|", "").split()[-6:] == ["50.0", "50.0", "50.1", "50.1", "50.1", "100.0"]
-
-
-@pytest.mark.usefixtures("blank_drawings")
-def test_another_seed_is_used_and_kept_in_the_manifest(capsys, study, tmp_path):
-    assert run(capsys, "compare", study, "--seed", "12", "--out", str(tmp_path / "out"))[0] == 0
-    assert json.loads((tmp_path / "out" / "manifest.json").read_text())["question"]["seed"] == 12
-    code, _, err = run(capsys, "compare", study, "--seed", "-1", "--out", str(tmp_path / "out"))
-    assert (code, err) == (2, "policysim: --seed must be a whole number >= 0, got '-1'\n")

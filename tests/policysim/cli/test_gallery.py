@@ -186,15 +186,15 @@ def test_a_headline_that_is_none_is_refused(tmp_path, capsys, changes, words):
 
 def test_make_runs_each_command_into_its_folder_and_writes_the_page(tmp_path, capsys):
     folder = tmp_path / "reports"
-    shutil.copytree(REPORTS / "marital-status", folder / "marital-status")
-    before = (folder / "marital-status" / "comparison.csv").read_bytes()
-    (folder / "marital-status" / "comparison.csv").unlink()
+    shutil.copytree(REPORTS / "common-disease", folder / "common-disease")
+    before = (folder / "common-disease" / "comparison.csv").read_bytes()
+    (folder / "common-disease" / "comparison.csv").unlink()
     assert main([str(folder), "--make"]) == 0
     assert capsys.readouterr() == ("", "")
     # To the last digit but one: this may be another processor than that of the report.
-    assert same_numbers(before, (folder / "marital-status" / "comparison.csv").read_bytes())
+    assert same_numbers(before, (folder / "common-disease" / "comparison.csv").read_bytes())
     for name in ("README.md", "index.html"):
-        assert "marital-status/report.html" in (folder / name).read_text(encoding="utf-8")
+        assert "common-disease/report.html" in (folder / name).read_text(encoding="utf-8")
 
 
 def test_make_takes_the_study_as_it_is_now_and_the_options_that_were_given(tmp_path, monkeypatch):

@@ -162,16 +162,6 @@ def test_no_share_of_a_tiny_gain_is_printed_anywhere(tmp_path):
         assert "benefit" not in f"{drawings[0].description} {drawings[0].seen}".casefold()
 
 
-def test_the_wrong_prior_is_the_right_one_at_factor_one(study, problem):
-    made = [study.policy(name, study.epsilon) for name in ("optimal", "randomized-response")]
-    table = wrong_prior(study, problem, made)
-    assert list(table["factor"].unique()) == list(FACTORS.values())
-    compared = ps.compare(problem, policies=["optimal", "randomized-response"], epsilons=[study.epsilon])
-    right = table[table["factor"] == 1].set_index("policy")["benefit_kept"]
-    for name, kept in zip(compared["policy"], compared["benefit_kept"], strict=True):
-        assert right[name] == pytest.approx(kept, rel=1e-9)
-
-
 def test_the_wrong_prior_changes_the_prevalence_and_nothing_else(study, problem):
     frame = study.scenario.space.decode(np.arange(problem.n_records))
     ill = frame["infected"].to_numpy() == 1
@@ -199,16 +189,6 @@ def test_redrawn_effects_stay_probabilities_and_combinations_follow_their_parts(
         assert both == pytest.approx(one * two)
 
 
-def test_the_spread_of_redrawn_odds_is_the_stated_one(covid):
-    rng = np.random.default_rng(5)
-    draws = Redraws(covid)
-    clears = [draws.draw(rng)[0].treatments["a2"].clears["fever"] for _ in range(4000)]
-    logits = np.log(clears) - np.log1p(-np.array(clears))
-    # Standard errors: 0.3/sqrt(4000) of the mean, 0.3/sqrt(8000) of the standard deviation; five of each.
-    assert logits.mean() == pytest.approx(np.log(0.7 / 0.3), abs=5 * 0.3 / 4000**0.5)
-    assert logits.std() == pytest.approx(0.3, abs=5 * 0.3 / 8000**0.5)
-
-
 def test_what_cannot_be_used_has_no_redraws_and_the_others_have(study, problem, monkeypatch):
     monkeypatch.setattr("policysim.decision.redraws.REDRAWS", 3)
     names = ("best-fixed", "optimal", "optimal-safe", "optimal-robust")
@@ -231,23 +211,6 @@ def test_redraws_do_not_depend_on_the_adjacency_but_by_the_policies(study, probl
     one_feature = replace(study, adjacency="one-feature")
     names = ("best-fixed", "randomized-response")
     assert drawn(one_feature, other, names) == drawn(study, problem, names)
-
-
-def test_a_problem_with_another_adjacency_or_prior_shares_its_tables(problem):
-    other = problem.with_adjacency(ps.OneFeature((2,) * 5))
-    assert other.utilities is problem.utilities
-    assert other.sensitivity != problem.sensitivity
-    with pytest.raises(ValueError, match="the adjacency is over 4 records"):
-        problem.with_adjacency(ps.OneFeature((2, 2)))
-    with pytest.raises(ValueError, match="prior must sum to 1"):
-        problem.with_prior(problem.prior * 2)
-
-
-def test_effects_of_a_response_are_those_of_its_treatments(study):
-    response = ResponseModel(study.scenario)
-    nothing = {name: replace(t, clears={}, side_effects={}) for name, t in study.scenario.treatments.items()}
-    other = response.with_scenario(replace(study.scenario, treatments=nothing))
-    np.testing.assert_allclose(other.death, np.broadcast_to(response.death[:, :1], other.death.shape), rtol=1e-12)
 
 
 def test_each_option_has_a_row_in_every_redraw_with_what_is_counted(study, problem, monkeypatch):

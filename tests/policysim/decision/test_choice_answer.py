@@ -86,13 +86,9 @@ def test_the_first_that_is_told_to_be_better_is_chosen_and_not_the_first_that_do
     ]
 
 
+@pytest.mark.usefixtures("few_redraws")
 def test_where_nothing_can_be_told_one_treatment_for_all_is_named_and_why(capsys):
-    assert main(["choose", "stroke", "--keep", "50%", "--json"]) == 0
-    document = json.loads(capsys.readouterr().out)
-    assert (document["chosen"], document["verdict"], document["possible"]) == ("one for all", "can", True)
-    assert {"one for all", "untold", "limit"} == set(document["holds"])
-    assert next(row["verdict"] for row in document["certainty"] if row["policy"] == "optimal") == "cannot be told"
-    assert main(["choose", "stroke", "--keep", "50%"]) == 0
+    assert main(["choose", "stroke", "--keep", "50%", "--policy", "optimal"]) == 0
     printed = capsys.readouterr().out
     assert "Aspirin for all: whoever sees it learns nothing." in printed
     assert "Cannot be told: it loses less utility in " in printed
@@ -139,7 +135,7 @@ def wishes_with_redraws(draw):
 
 
 @given(wishes_with_redraws())
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 def test_nothing_is_chosen_against_its_verdict(case):
     problem, choices, chances, drawn, accepted = case
     sure = certainty(drawn, "best-fixed")
@@ -191,21 +187,20 @@ def test_no_share_of_a_tiny_gain_is_a_cell_and_what_is_not_used_has_no_price():
     assert "Model      The model does not use what is hidden" in screen(tables, "choice")
 
 
+@pytest.mark.usefixtures("few_redraws")
 @pytest.mark.parametrize(
     "wish",
     [
         Wish(keep=0.8025, max_guess_rate=0.99),
         Wish(max_loss=0.2, max_guess=0.999),
-        Wish(keep=0.2, max_extra_deaths=0.0001, at_most={"symptoms": "one for all", "deaths": 0.01}),
-        Wish(at_most={"deaths": 0.001}),
+        Wish(keep=0.2, max_extra_deaths=0.0001, at_most={"symptoms": "one for all", "deaths": 0.001}),
         Wish(keep=0.9, max_guess=0.55),
     ],
     ids=str,
 )
 def test_a_screen_of_every_wish(wish, ward):
     study, problem = ward
-    policies = [study.policy(name) for name in study.with_choices(policies=["all"]).policies]
-    choices = choose(problem, wish, [policy for policy in policies if policy.uses_epsilon])
+    choices = choose(problem, wish, [*POLICIES, "exponential-tight", "permute-and-flip", "randomized-features"])
     tables = answer_of_choices(study, problem, choices, record=None).options
     text = screen(tables, "choice")
     lines = text.splitlines()
@@ -218,6 +213,7 @@ def test_a_screen_of_every_wish(wish, ward):
     assert ("guesses right, whatever the mechanism (ε ≤ " in asked) == (wish.max_guess is not None)
 
 
+@pytest.mark.usefixtures("few_redraws")
 def test_the_command_answers_first_with_the_epsilon_beside_its_guess_rate(capsys, tmp_path):
     study = str(write_small_study(tmp_path / "study"))
     options = ("choose", study, "--keep", "80%", "--max-guess-rate", "99%")

@@ -44,11 +44,16 @@ def test_each_policy_gets_its_least_epsilon_and_the_limit_is_one_of_them():
     assert least["right_guesses"] == pytest.approx(1 / (1 + math.exp(-2.2)), rel=1e-12)
 
 
-@pytest.mark.parametrize("wish", [Wish(keep=0.0), Wish(keep=0.0, max_guess=0.5), Wish(max_loss=1.0)], ids=str)
+@pytest.mark.parametrize(
+    "wish",
+    [Wish(keep=0.0, max_guess=0.5), Wish(keep=0.0, max_guess_rate=0.5), Wish(max_loss=1.0)],
+    ids=str,
+)
 def test_one_treatment_for_all_that_is_enough_needs_less_than_any_mechanism(wish):
     choices = choose(SYMMETRIC, wish, ["randomized-response"])
     least = choices.least
-    assert (least["policy"], least["epsilon"], least["right_guesses"]) == ("best-fixed", 0.0, 0.5)
+    assert (least["policy"], least["epsilon"]) == ("best-fixed", 0.0)
+    assert least["right_guesses"] == least["guess_rate"] == 0.5
     assert least["benefit_kept"] == 0
     # Either action is fatal to one of two with probability 0.1.
     assert least["expected_deaths"] == pytest.approx(0.05)
@@ -71,33 +76,6 @@ def test_a_limit_on_guesses_is_a_limit_on_epsilon():
     assert not choices.needs["allowed"].any()
 
 
-def test_where_no_mechanism_can_an_independent_checker_accepts_the_proof(problem):
-    wish = Wish(keep=0.9, max_guess=0.6)
-    choices = choose(problem, wish, ["optimal", "randomized-response"])
-    assert choices.verdict is Verdict.CANNOT
-    demand = make_demand(problem, keep=0.9)
-    greedy, best = (
-        problem.value(ps.make_policy(name, epsilon=wish.max_epsilon).probabilities(problem))
-        for name in ("greedy", "optimal")
-    )
-    assert demand.loss < proven_bound(json.dumps(choices.certificate)) <= greedy - best + 1e-12
-    assert choices.certificate["allowed"] == demand.loss
-    with pytest.raises(ValueError, match="nothing is proven"):
-        proven_bound(json.dumps({**choices.certificate, "allowed": greedy - best + 1e-6}))
-
-
-def test_a_demand_on_deaths_alone_is_bounded_by_the_policy_that_saves_most(problem):
-    deaths = problem.outcomes["deaths"]
-    savers = ps.DecisionProblem(-deaths, problem.prior, problem.adjacency)
-    # Between the fewest deaths that one action for all allows and the fewest that are possible at all.
-    allowed = (problem.prior @ deaths).min() / 2 + problem.prior @ deaths.min(axis=1) / 2
-    demand = make_demand(problem, max_extra_deaths=allowed - problem.prior @ deaths[:, problem.best_fixed_action])
-    found = Limit(problem, demand).last_impossible()
-    for epsilon, enough in ((found * 0.999, False), (found * 1.001, True)):
-        best = -savers.value(ps.make_policy("optimal", epsilon=epsilon).probabilities(savers))
-        assert (best <= demand.at_most["deaths"]) == enough
-
-
 def test_two_demands_that_can_be_met_alone_may_exclude_each_other():
     # Action 0 is worth most, action 1 saves lives; blind, each demand alone is met by one action for all.
     problem = ps.DecisionProblem(
@@ -109,17 +87,6 @@ def test_two_demands_that_can_be_met_alone_may_exclude_each_other():
     both = Limit(problem, make_demand(problem, max_loss=0.5, max_extra_deaths=-0.08))
     assert both.last_impossible() == math.inf
     assert proven_bound(json.dumps(both.certificate(1.0))) > both.certificate(1.0)["allowed"]
-
-
-def test_both_demands_together_need_at_least_what_each_needs(problem):
-    one, other = make_demand(problem, keep=0.7), make_demand(problem, max_extra_deaths=0.001)
-    both = make_demand(problem, keep=0.7, max_extra_deaths=0.001)
-    needs = [Limit(problem, demand).last_impossible() for demand in (one, other, both)]
-    assert needs[2] >= max(needs[:2]) * (1 - 1e-4)
-    policy = ps.make_policy(
-        "optimal", epsilon=ps.smallest_epsilon(problem, "optimal", keep=0.7, max_extra_deaths=0.001)
-    )
-    assert policy.epsilon >= needs[2] * (1 - 1e-4)
 
 
 def rising_and_falling():
@@ -179,11 +146,6 @@ def test_a_guess_rate_joins_a_limit_on_every_guess():
     assert row["allowed"]
 
 
-def test_one_treatment_for_all_leaves_nothing_to_guess():
-    choices = choose(SYMMETRIC, Wish(keep=0.0, max_guess_rate=0.5), ["randomized-response"])
-    assert (choices.least["policy"], choices.least["guess_rate"]) == ("best-fixed", 0.5)
-
-
 def test_a_guess_rate_that_takes_too_long_is_refused_where_it_is_asked_for(monkeypatch):
     monkeypatch.setattr(sys.modules["policies.privacy_loss"], "MOST_STEPS", 1)
     assert choose(SYMMETRIC, Wish(keep=0.8), ["optimal"]).needs["guess_rate"].isna().all()
@@ -200,13 +162,6 @@ def run(capsys, *arguments):
 @pytest.fixture
 def study(tmp_path):
     return str(write_small_study(tmp_path / "study"))
-
-
-def test_the_help_of_out_names_both_files(capsys):
-    with pytest.raises(SystemExit):
-        main(["choose", "--help"])
-    words = " ".join(capsys.readouterr().out.split())
-    assert "where a certificate or the decision record is written (default: reports/STUDY)" in words
 
 
 def test_the_command_writes_a_certificate_where_no_mechanism_can(capsys, study, tmp_path):
@@ -241,7 +196,6 @@ def test_more_than_is_possible_without_privacy_is_proven_at_every_epsilon(capsys
     [
         ([], "choose needs at least one of --keep, --max-loss, --max-extra-deaths and --at-most"),
         (["--keep", "most"], "--keep must be a number, got 'most'"),
-        (["--keep", "80"], "--keep must be at most 1 or 100%, got '80'"),
         (["--keep", "0.8", "--policy", "greedy"], "greedy has no ε to choose"),
         (["--keep", "nan"], "--keep must be a number, got 'nan'"),
         (["--keep", "0.8", "--max-guess", "40%"], "--max-guess must be between 50% (blind) and 100%, got '40%'"),
@@ -253,14 +207,11 @@ def test_more_than_is_possible_without_privacy_is_proven_at_every_epsilon(capsys
         (["--keep", "0.8", "--policy", "optimum"], "unknown policy 'optimum'; did you mean 'optimal'"),
         (["--keep", "0.8", "--accept", "deaths=1"], "--accept only goes with --decision-record"),
         (["--keep", "0.8", "--institution", "us"], "--institution only goes with --decision-record"),
-        (["--keep", "0.8", "--valid-until", "2026-01-01"], "--valid-until only goes with --decision-record"),
         ([*RECORD, "--accept", "12"], "--accept must be deaths=N, N of 100,000 patients, got '12'"),
         ([*RECORD, "--accept", "strokes=1"], "--accept must be deaths=N, N of 100,000 patients, got 'strokes=1'"),
-        ([*RECORD, "--accept", "deaths=few"], "--accept must be deaths=N with a number N >= 0, got 'few'"),
         ([*RECORD, "--accept", "deaths=-1"], "--accept must be deaths=N with a number N >= 0, got '-1'"),
         ([*RECORD, "--accept", "deaths=inf"], "--accept must be deaths=N with a number N >= 0, got 'inf'"),
         ([*RECORD, "--date", "1.3.2026"], "--date must be a date such as 2026-03-31, got '1.3.2026'"),
-        ([*RECORD, "--date", "20260301"], "--date must be a date such as 2026-03-31, got '20260301'"),
         ([*RECORD, "--date", "2026-02-30"], "--date must be a date such as 2026-03-31, got '2026-02-30'"),
         (
             [*RECORD, "--date", "2026-03-01", "--valid-until", "2026-02-28"],
@@ -271,9 +222,7 @@ def test_more_than_is_possible_without_privacy_is_proven_at_every_epsilon(capsys
             "--at-most: unknown outcome 'deths'; did you mean 'deaths'? known: deaths, symptoms",
         ),
         (["--at-most", "deaths"], "--at-most must be OUTCOME=NUMBER per patient, or OUTCOME=one-for-all, got 'deaths'"),
-        (["--at-most", "deaths=-1"], "--at-most must be OUTCOME=NUMBER per patient, or OUTCOME=one-for-all, got"),
         (["--at-most", "deaths=inf"], "--at-most must be OUTCOME=NUMBER per patient, or OUTCOME=one-for-all, got"),
-        (["--at-most", "deaths=1,deaths=2"], "--at-most names 'deaths' twice"),
         (["--at-most", "deaths=1", "--at-most", "deaths=1"], "--at-most names 'deaths' twice"),
         ([*RECORD, "--institution", " "], "--institution must not be empty: leave it out for a line to write on"),
     ],
@@ -297,19 +246,6 @@ def test_bounds_that_nobody_can_keep_are_named_with_what_is_possible(capsys, stu
     proof = (tmp_path / "out" / "certificate.json").read_text()
     assert json.loads(proof)["demanded"]["deaths"] == pytest.approx(0.001)
     assert proven_bound(proof) > json.loads(proof)["allowed"]
-
-
-def test_the_least_epsilon_of_the_covid_study(covid_problem):
-    choices = choose(covid_problem, Wish(keep=0.8), ["randomized-response", "optimal"])
-    for row in rows_of(choices.needs):
-        # By definition: enough at the epsilon that is printed, not enough at the next smaller one of two digits.
-        for epsilon, enough in ((row["epsilon"], True), (round(row["epsilon"] - 0.1, 1), False)):
-            policy = ps.make_policy(row["policy"], epsilon=epsilon)
-            kept = covid_problem.value(policy.probabilities(covid_problem))
-            assert (kept >= make_demand(covid_problem, keep=0.8).value) == enough
-    first = choices.needs["epsilon"].iloc[0]
-    assert first - 0.1 <= choices.limit <= first
-    assert choices.attains(first)
 
 
 def test_deaths_that_fall_and_rise_with_epsilon_are_found_where_they_are_few():

@@ -6,8 +6,10 @@ import sys
 import numpy as np
 import pandas as pd
 import pytest
+from small_studies import DEPENDENT, STUDY, write_small_study
 
 import policysim as ps
+from envs import ResponseModel, record_space, sample_patients
 from policies import CATALOGUE
 from policysim.study.sweep import EPSILONS
 
@@ -15,8 +17,6 @@ from policysim.study.sweep import EPSILONS
 @pytest.fixture(scope="module")
 def problem():
     """Twelve random records with features, so that groups can be recomputed by hand."""
-    from envs import record_space  # noqa: PLC0415
-
     space = record_space({"age": ["young", "middle", "old"], "sex": [0, 1], "ill": [0, 1]})
     rng = np.random.default_rng(5)
     prior = rng.random(12)
@@ -82,24 +82,6 @@ def test_the_table_is_tidy(table):
     assert len(overall) == len(POLICIES) * 3
 
 
-def test_groups_make_up_the_whole(table):
-    keys = ["policy", "epsilon"]
-    overall = table[table["group"] == "all"].set_index(keys)["value"]
-    for feature in ("age", "sex"):
-        part = table[table["group"] == feature]
-        total = (part["value"] * part["share"]).groupby([part[key] for key in keys]).sum()
-        np.testing.assert_allclose(total.sort_index(), overall.sort_index(), rtol=1e-12)
-
-
-def test_references_anchor_the_scale(table):
-    overall = table[table["group"] == "all"].set_index(["policy", "epsilon"])
-    assert overall.loc[("greedy", 0.5), "benefit_kept"] == pytest.approx(1)
-    assert overall.loc[("best-fixed", 0.5), "benefit_kept"] == 0
-    assert overall.loc[("uniform", 0.5), "normalized_loss"] == pytest.approx(1)
-    assert overall.loc[("greedy", 0.5), "epsilon_spent"] == math.inf
-    assert overall.loc[("exponential", 0.0), "value"] == pytest.approx(overall.loc[("uniform", 0.0), "value"])
-
-
 def test_the_bound_from_theory_is_shown_and_holds(problem, table):
     rows = table[(table["policy"] == "exponential") & (table["group"] == "all") & (table["epsilon"] == 0.5)]
     bound = 2 * ps.sensitivity(problem.utilities, problem.adjacency).value / 0.5 * math.log(3)
@@ -110,8 +92,6 @@ def test_the_bound_from_theory_is_shown_and_holds(problem, table):
 
 
 def test_a_group_without_patients_and_one_without_anything_to_gain_have_no_ratio():
-    from envs import record_space  # noqa: PLC0415
-
     space = record_space({"age": ["young", "old"], "ill": [0, 1]})
     problem = ps.DecisionProblem(
         [[1.0, 0.0], [1.0, 0.0], [0.0, 1.0], [0.0, 1.0]], [0.5, 0.5, 0.0, 0.0], ps.AnyRecord(), records=space
@@ -166,17 +146,21 @@ def test_what_does_not_exist_is_refused(problem, arguments, message):
         ps.compare(problem, **{"policies": ["uniform"], **arguments})
 
 
-@pytest.mark.parametrize("name", sorted(CATALOGUE))
-def test_simulated_patients_agree_with_the_exact_value(covid, covid_problem, name):
-    from envs import ResponseModel, sample_patients  # noqa: PLC0415
+@pytest.fixture(scope="module")
+def simulated(tmp_path_factory):
+    """A study in which the treatment's effects depend on the patient, and an event happens."""
+    return ps.load_study(write_small_study(tmp_path_factory.mktemp("simulated"), STUDY, DEPENDENT))
 
-    n_patients = 10**5
-    records = sample_patients(covid_problem.prior, n_patients, np.random.default_rng(11))
+
+@pytest.mark.parametrize("name", sorted(CATALOGUE))
+def test_simulated_patients_agree_with_the_exact_value(simulated, name):
+    problem, n_patients = ps.build_problem(simulated), 10**5
+    records = sample_patients(problem.prior, n_patients, np.random.default_rng(11))
     policy = ps.make_policy(name, epsilon=3.0)
-    actions = policy.sample(covid_problem, records, np.random.default_rng(12))
-    outcomes = ResponseModel(covid.scenario).sample(records, actions, np.random.default_rng(13))
-    rewards = covid.utility.realized(covid.scenario, outcomes, actions)
-    exact = covid_problem.value(policy.probabilities(covid_problem))
+    actions = policy.sample(problem, records, np.random.default_rng(12))
+    outcomes = ResponseModel(simulated.scenario).sample(records, actions, np.random.default_rng(13))
+    rewards = simulated.utility.realized(simulated.scenario, outcomes, actions, records)
+    exact = problem.value(policy.probabilities(problem))
     standard_error = rewards.std(ddof=1) / math.sqrt(n_patients)
     assert abs(rewards.mean() - exact) <= 4 * standard_error
 
@@ -216,15 +200,6 @@ def test_arrays_series_and_generators_serve_as_lists(problem):
 def test_a_name_in_place_of_a_list_is_refused(problem):
     with pytest.raises(ValueError, match="policies and by must be lists, got policies='exponential'"):
         ps.compare(problem, policies="exponential")
-
-
-def test_nothing_to_gain_but_rounding_is_nothing_to_gain():
-    rng = np.random.default_rng(1)
-    prior = rng.dirichlet(np.ones(7))
-    problem = ps.DecisionProblem(np.repeat(rng.normal(size=(7, 1)), 3, axis=1), prior, ps.AnyRecord())
-    table = ps.compare(problem, policies=["uniform", "exponential"], epsilons=[1.0])
-    assert table["normalized_loss"].isna().all()
-    assert table["benefit_kept"].isna().all()
 
 
 @pytest.mark.parametrize("wrong", ["any-record", ps.AnyRecord, None])

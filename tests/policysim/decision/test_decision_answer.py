@@ -29,7 +29,6 @@ UTILITIES, PRIOR = RNG.normal(size=(12, 3)), RNG.dirichlet(np.ones(12))
 DEATHS = {"deaths": RNG.random((12, 3)) / 100}
 MASK = np.ones((12, 3), dtype=bool)
 MASK[:4, 2] = False
-CONSTANT = np.tile([2.0, 1.0, 0.0], (12, 1))
 THREE = ("exponential", "randomized-response", "optimal")
 
 
@@ -47,20 +46,16 @@ def answer(problem, policies=THREE, by=(), *, epsilon=1.0, **kwargs):
 
 
 CASES = {
-    "bare": lambda: answer(problem_of(AnyRecord())),
-    "outcomes without deaths": lambda: answer(problem_of(AnyRecord(), outcomes={"falls": DEATHS["deaths"]})),
     "features and groups": lambda: answer(problem_of(AnyRecord(), records=SPACE, outcomes=DEATHS), by=["age", "sex"]),
     "one-feature": lambda: answer(problem_of(OneFeature(SPACE.shape), records=SPACE, outcomes=DEATHS), by=["age"]),
     "sensitive": lambda: answer(problem_of(Sensitive(SPACE.shape, (2,)), records=SPACE, outcomes=DEATHS), by=["age"]),
     "masks": lambda: answer(
         problem_of(Sensitive(SPACE.shape, (1, 2)), records=SPACE, outcomes=DEATHS, admissible=MASK), by=["age"]
     ),
-    "only one policy": lambda: answer(problem_of(AnyRecord()), ["exponential"]),
     "only one for all": lambda: answer(problem_of(AnyRecord()), ["best-fixed"]),
     "policies by name": lambda: answer(
         problem_of(AnyRecord(), outcomes=DEATHS), ["permute-and-flip", "optimal-safe", "optimal"], named=True
     ),
-    "nothing to gain": lambda: answer(problem_of(AnyRecord(), CONSTANT, records=SPACE)),
     "at zero": lambda: answer(problem_of(AnyRecord()), epsilon=0.0),
     "at infinity": lambda: answer(problem_of(AnyRecord()), epsilon=math.inf),
 }
@@ -111,7 +106,7 @@ def test_an_answer_restated_at_its_own_epsilon_is_the_same(case):
 def test_who_pays_and_what_hides_follow_epsilon():
     problem = problem_of(AnyRecord(), records=SPACE, outcomes=DEATHS)
     tables = answer(problem, by=["age", "sex"])
-    for epsilon in (0.5, 1.0, 2.0):
+    for epsilon in (0.5, 2.0):
         other = answer(problem, by=["age", "sex"], epsilon=epsilon)
         pd.testing.assert_frame_equal(
             other["who"][["row", "epsilon", "value", "name"]], tables["who"][["row", "epsilon", "value", "name"]]
@@ -149,19 +144,6 @@ def test_a_study_without_redraws_says_so(small):
     assert not {"best-for-all", "redrawn"} & set(tables)
 
 
-def test_outcomes_of_a_scenario_are_its_own_and_not_their_sum(small):
-    study, tables = small
-    assert "expected_symptoms" not in tables["comparison"]
-    everyone = tables["comparison"].query("group == 'all'")
-    # Utility is what the outcomes cost.
-    rows = everyone[everyone["policy"].isin(["best-fixed", "greedy", "optimal"])]
-    weights = {"infected": 0.1, "fever": 0.2, "cough": 0.3, "deaths": 10.0, "costs": 1.0}
-    weights |= {name: study.utility.weights[name] for name in ("infected", "fever", "cough")}
-    weights["deaths"] = study.utility.weights["death"]
-    cost = sum(weight * rows[f"expected_{name}"] for name, weight in weights.items())
-    assert cost.to_numpy() == pytest.approx(-rows["value"].to_numpy(), rel=1e-9)
-
-
 @st.composite
 def studies(draw):
     """A small random problem, and random redraws of what its options are worth."""
@@ -195,13 +177,13 @@ def _chances(better):
 
 
 @given(studies())
-@settings(max_examples=15, phases=[Phase.generate])
+@settings(max_examples=6, phases=[Phase.generate])
 def test_no_option_is_recommended_against_its_verdict(case):
     problem, rng = case
     names = ["exponential"] if isinstance(problem.adjacency, OneFeature) else ["exponential", "optimal"]
     found = computed(problem, names)
     # Many redraws of one problem: to compute its results takes longest.
-    for _ in range(3):
+    for _ in range(5):
         drawn = random_redraws(found, rng)
         changed = answer_tables(replace(found, redraws=Redrawn(drawn, {"stated": 1})))
         private = changed["columns"].query("stated").set_index("option")["policy"]["private choice"]
@@ -267,6 +249,6 @@ def test_a_planted_study_of_each_verdict_has_its_words(gains, said):
 
 def test_under_one_feature_the_belief_is_said_to_be_beyond_epsilon():
     asked = {"records": SPACE, "outcomes": DEATHS}
-    said = " ".join(screen(answer(problem_of(OneFeature(SPACE.shape), **asked)), "decision").split())
+    said = " ".join(screen(answer(problem_of(OneFeature(SPACE.shape), **asked), ["exponential"]), "decision").split())
     assert "of somebody who knows only the prior, which ε does not bound, from" in said
-    assert "does not bound" not in screen(answer(problem_of(AnyRecord(), **asked)), "decision")
+    assert "does not bound" not in screen(answer(problem_of(AnyRecord(), **asked), ["exponential"]), "decision")

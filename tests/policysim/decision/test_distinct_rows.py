@@ -12,7 +12,6 @@ from policies import CATALOGUE, Policy
 from policies.distinct import distinct_rows, once_each
 from policies.privacy_loss import privacy_loss_of_logs
 from policysim.decision.choose import Wish, choose, rows_of
-from policysim.decision.scenario_outcomes import wrong_prior
 from policysim.study.example_patients import ExamplePatient, example_probabilities, loss_quantiles
 
 EPSILONS = [0.0, 0.5, 3.0]
@@ -120,15 +119,3 @@ def test_covid_is_the_same_on_its_rows(covid_problem):
         assert on.value(table) == pytest.approx(covid_problem.value(whole), rel=1e-12)
         spent = privacy_loss_of_logs(whole_logs, covid_problem.adjacency).epsilon
         assert privacy_loss_of_logs(logs, on.adjacency).epsilon == pytest.approx(spent, rel=1e-12)
-
-
-def test_a_wrong_prior_is_that_of_all_records(covid, covid_problem):
-    table = wrong_prior(covid, covid_problem, [ps.make_policy("optimal", epsilon=covid.epsilon)])
-    policy = ps.make_policy("optimal", epsilon=covid.epsilon)
-    chosen = policy.probabilities(covid_problem)
-    codes, _ = covid.scenario.space.groups("covid_positive")
-    ill = codes == 1
-    assumed = covid_problem.prior[ill].sum()
-    row = table.iloc[-1]
-    prior = covid_problem.prior * np.where(ill, row["prevalence"] / assumed, (1 - row["prevalence"]) / (1 - assumed))
-    assert row["value"] == pytest.approx(float((prior[:, None] * chosen * covid_problem.utilities).sum()), rel=1e-9)

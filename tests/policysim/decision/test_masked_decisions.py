@@ -255,29 +255,3 @@ def test_a_policy_that_ignores_the_mask_is_caught(problem):
     assert honest.exact == 0
     # Were it hidden who is old, a treatment that only the young get would give that away.
     assert ps.privacy_loss(make_policy("uniform").probabilities(problem), AnyRecord()).epsilon == math.inf
-
-
-def test_a_treatment_that_nobody_may_get_might_as_well_not_be_there(tmp_path):
-    plain = ps.build_problem(ps.load_study(write_small_study(tmp_path)))
-    mask = np.tile([True, False, True], (plain.n_records, 1))
-    left = [0, 2]
-    given = {"prior": plain.prior, "adjacency": plain.adjacency, "records": plain.records}
-    masked_out = DecisionProblem(
-        plain.utilities, **given, actions=plain.actions, outcomes=plain.outcomes, admissible=mask
-    )
-    without = DecisionProblem(
-        plain.utilities[:, left],
-        **given,
-        actions=[plain.actions[action] for action in left],
-        outcomes={name: table[:, left] for name, table in plain.outcomes.items()},
-    )
-    options = {"policies": ["best-fixed", "exponential-tight", "optimal-safe", "optimal"], "epsilons": [0.5, 2.0]}
-    tables = [ps.compare(each, **options, by=["age"]) for each in (masked_out, without)]
-    assert (tables[0].pop("p_syrup") == 0).all()
-    names = [{each.actions[action] for action in each.best_fixed_actions} for each in (masked_out, without)]
-    assert names[0] == names[1]
-    for name, column in tables[1].items():
-        if column.dtype == float:
-            np.testing.assert_allclose(tables[0][name], column, rtol=1e-9, atol=1e-12, err_msg=name)
-        else:
-            assert (tables[0][name] == column).all()

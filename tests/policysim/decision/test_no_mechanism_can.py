@@ -133,21 +133,6 @@ def test_deaths_alone_and_beside_utility_are_proven_in_the_same_way():
             assert (problem.prior @ (table * costs)).sum() <= proof["allowed"] * (1 + 1e-14)
 
 
-@pytest.mark.parametrize(
-    ("adjacency", "tight"),
-    [(Sensitive((2, 3), (0,)), True), (Sensitive((2, 3), (0, 1)), True), (OneFeature((2, 3)), False)],
-    ids=str,
-)
-def test_other_adjacencies_have_a_limit_that_is_proven_or_lower(adjacency, tight):
-    rng = np.random.default_rng(9)
-    problem = ps.DecisionProblem(rng.normal(size=(6, 3)), rng.dirichlet(np.ones(6)), adjacency)
-    choices = choose(problem, Wish(keep=0.9), ["optimal"])
-    assert choices.limit_proven
-    assert 0 < choices.limit <= choices.least["epsilon"]
-    assert not tight or choices.limit > ps.smallest_epsilon(problem, "optimal", keep=0.9) * (1 - 2e-4)
-    assert not tight or choices.attains(choices.least["epsilon"])
-
-
 def by_programme(problem, pairs, epsilon, costs=None, kept=()):
     """The least loss of an epsilon-private policy, by the whole linear programme over pairs of neighbours.
 
@@ -316,6 +301,7 @@ def test_where_there_is_no_certificate_nothing_is_proven(monkeypatch):
     assert set(ps.compare(one, policies=["optimal"], epsilons=[1.0])["policy"]) == {"optimal-achievable"}
 
 
+@pytest.mark.usefixtures("few_redraws")
 @pytest.mark.parametrize("adjacency", ["any-record", "one-feature"])
 def test_screen_page_and_figure_claim_nothing_without_a_proof(adjacency, tmp_path, monkeypatch, draw_only):
     # The figure that marks the limit.

@@ -68,13 +68,6 @@ def test_deaths_have_one_colour_that_no_policy_has(comparison, parts):
     assert DEATH not in {CATALOGUE[name].look.colour for name in CATALOGUE} | set(COLOURS)
 
 
-def test_the_size_changes_the_look_and_not_the_numbers(comparison):
-    one, other = (lines_of(figures.frontier(comparison, size=size).axes[0]) for size in ("page", "slide"))
-    assert {name: list(line.get_ydata()) for name, line in one.items()} == {
-        name: list(line.get_ydata()) for name, line in other.items()
-    }
-
-
 def test_a_refused_percentage_gives_way_to_the_difference_with_its_interval(logged):
     figure = figures.frontier(logged)
     (axes,) = figure.axes
@@ -316,10 +309,6 @@ def test_patients_who_lose_the_same_are_one_level_piece():
     assert words_of(axes.get_yticklabels())[0] == "none"
 
 
-def test_where_nobody_loses_anything_there_is_a_figure_too(losses):
-    figures.to_png(figures.patient_losses(losses.assign(loss=0.0)))
-
-
 def test_the_course_is_drawn_at_the_longest_horizon_and_over_horizons(course):
     first, *others = figures.value_over_days(course, policies=["best-schedule", "exponential"]).axes
     rows = course[(course["policy"] == "exponential") & (course["total_epsilon"] > 0)]
@@ -406,14 +395,3 @@ def test_deaths_are_drawn_only_where_they_differ_and_else_another_harm(compariso
         assert len(figures.frontier(none.assign(expected_symptoms=0.0)).axes) == 1
         some = none.assign(expected_stroke=none["loss"])
         assert figures.harm_of(some) == "expected_stroke"
-
-
-def test_no_privacy_is_an_infinite_epsilon_in_a_title(at_one):
-    assert "ε = ∞" in figures.loss_by_group(at_one.assign(epsilon=np.inf)).get_suptitle()
-
-
-@pytest.mark.parametrize("size", figures.SIZES)
-def test_groups_with_long_names_leave_room_for_the_dots(at_one, size):
-    long = at_one.replace({"old": "o" * 120, "exponential": "e" * 120})
-    figure = figures.loss_by_group(long, size=size)
-    assert min(axes.get_position().width for axes in figure.axes) > 0.1

@@ -2,10 +2,27 @@
 
 import pytest
 
+from policysim.sources.documents import Candidates
 from policysim.sources.source_question import load_source_study
 from policysim.study.study_reader import FOLDER
 
 NAMES = ("adult-age-sex", "common-disease", "marital-status", "sock-groups")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def each_long_loss_once():
+    """The exact loss over hundreds of candidates takes seconds, and many tests of this folder need the same one."""
+    kept, exact = {}, Candidates.loss
+
+    def loss(document, epsilon, adjacency, candidates=0):
+        key = (document.people, document.sensitivity, document.divisor, epsilon, adjacency, candidates)
+        if candidates < 100 or key not in kept:
+            kept[key] = exact(document, epsilon, adjacency, candidates)
+        return kept[key]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Candidates, "loss", loss)
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -49,11 +49,6 @@ def test_it_is_registered_whichever_is_imported_first(code):
     assert in_a_fresh_process(f"{code}; print({ID!r} in gymnasium.registry)") == "True"
 
 
-def test_importing_policysim_imports_nothing_heavy():
-    code = "import sys, policysim; print({'gymnasium', 'numpy', 'pandas', 'matplotlib'} & set(sys.modules))"
-    assert in_a_fresh_process(code) == "set()"
-
-
 def test_gymnasium_looks_as_if_it_had_been_imported_without_us():
     code = """
 import sys

@@ -10,7 +10,7 @@ import subprocess
 import pytest
 from drawings import draw_only
 from parts_work import log_rows, write_parts
-from small_studies import STUDY, write_small_study
+from small_studies import write_small_study
 
 from policysim.cli.main import main
 from policysim.cli.reproduce_command import ask
@@ -18,11 +18,9 @@ from policysim.files.workers import Workers
 from policysim.output.manifest import read_manifest
 from policysim.output.reproduction import question_of
 
-PUBLIC = STUDY.replace('adjacency = "any-record"', 'public = ["age"]')
 
-
-def scenario(folder, text=STUDY):
-    return write_small_study(folder, text).rename(folder / "study.toml")
+def scenario(folder):
+    return write_small_study(folder).rename(folder / "study.toml")
 
 
 def one_file(folder):
@@ -35,8 +33,6 @@ def one_file(folder):
 SHORT = ["--policy", "uniform,exponential", "--epsilon", "1,inf"]
 QUESTIONS = {
     "scenario": (scenario, [*SHORT, "--price-list"]),
-    "public": (lambda folder: scenario(folder, PUBLIC), SHORT),
-    "bounds": (scenario, ["--policy", "optimal-safe", "--epsilon", "2", "--at-most", "deaths=one-for-all"]),
     "days": (scenario, ["--horizon", "2", "--total-epsilon", "3", "--delta", "1e-6", "--policy", "optimal-daily"]),
     "log": (one_file, SHORT),
     "counted": (one_file, [*SHORT, "--workers", "1"]),
@@ -51,9 +47,10 @@ def report(request, tmp_path_factory):
     write, options = QUESTIONS[request.param]
     folder = tmp_path_factory.mktemp("reports") / "ward"
     folder.mkdir()
-    study = write(folder) if write else "marital-status"
+    study = write(folder) if write else "common-disease"
     with pytest.MonkeyPatch.context() as patch:
         draw_only(patch)
+        patch.setattr("policysim.decision.redraws.REDRAWS", 20)
         assert main(["compare", str(study), *options, "--out", str(folder)]) == 0
     return folder
 
@@ -77,7 +74,7 @@ def refused(monkeypatch):
         monkeypatch.setattr(place, name, refuse)
 
 
-@pytest.mark.usefixtures("blank_drawings", "refused")
+@pytest.mark.usefixtures("blank_drawings", "few_redraws", "refused")
 def test_it_opens_no_socket_starts_no_process_and_writes_nothing(report, capsys):
     before = {path: path.stat().st_mtime_ns for path in report.parent.rglob("*")}
     code = main(["reproduce", str(report / "manifest.json")])

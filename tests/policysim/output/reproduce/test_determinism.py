@@ -17,13 +17,14 @@ import sys
 from policysim.study import sweep
 sweep.N_THREADS = int(sys.argv[1])
 from policysim.cli.main import main
-from policysim.trials import splits
+from policysim.trials import evidence, splits
 splits.REPEATS = 2
+evidence.LOOKS = (20,)
 study, trial, out = sys.argv[2:]
 codes = [
-    main(["compare", trial, "--epsilon", "1,4", "--format", "svg", "--out", out + "/trial"]),
-    main(["compare", "marital-status", "--format", "svg", "--out", out + "/source"]),
-    main(["compare", study, "--epsilon", "1,4", "--out", out + "/scenario"]),
+    main(["compare", trial, "--epsilon", "1,4", "--format", "svg", "--figures", "frontier", "--out", out + "/trial"]),
+    main(["compare", "common-disease", "--format", "svg", "--out", out + "/source"]),
+    main(["compare", study, "--epsilon", "1,4", "--format", "svg,png", "--out", out + "/scenario"]),
     main(["compare", study, "--horizon", "2", "--policy", "exponential", "--format", "svg", "--out", out + "/days"]),
 ]
 sys.exit(max(codes))

@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import math
 import os
 import shutil
 
@@ -71,16 +70,6 @@ def test_a_changed_number_is_named_with_its_row_and_column(run, report):
 
 
 @pytest.mark.usefixtures("made_again")
-def test_rows_in_another_order_agree(run, report):
-    path = report / "comparison.csv"
-    header, *rows = path.read_text(encoding="utf-8").splitlines()
-    path.write_text("\n".join([header, *reversed(rows), ""]), encoding="utf-8")
-    code, out, _ = run("reproduce", report / "manifest.json")
-    assert code == 0
-    assert "comparison.csv: changed after that run" in out
-
-
-@pytest.mark.usefixtures("made_again")
 def test_twenty_differences_are_shown_and_the_rest_counted(run, report):
     path = report / "comparison.csv"
     table = pd.read_csv(path, dtype=str, keep_default_na=False)
@@ -95,15 +84,6 @@ def test_twenty_differences_are_shown_and_the_rest_counted(run, report):
     assert f"  and {total - 20} more\n" in out
     _, out, _ = run("reproduce", report / "manifest.json", "--json")
     assert len(json.loads(out)["differences"]) == total
-
-
-@pytest.mark.usefixtures("made_again")
-def test_a_digit_less_is_no_difference_but_the_edit_is_told(run, report):
-    path = report / "comparison.csv"
-    path.write_text(path.read_text(encoding="utf-8").replace("\n", "\r\n"), encoding="utf-8", newline="")
-    code, out, _ = run("reproduce", report / "manifest.json")
-    assert code == 0
-    assert "comparison.csv: changed after that run" in out
 
 
 @pytest.mark.usefixtures("made_again")
@@ -275,23 +255,8 @@ def test_the_command_line_of_a_manifest_is_for_people_and_nothing_is_taken_from_
 
 
 @pytest.mark.usefixtures("blank_drawings")
-def test_a_built_in_study_can_be_run_again_wherever_its_report_went(run, tmp_path):
-    folder = tmp_path / "elsewhere"
-    assert run("compare", "marital-status", "--out", folder)[0] == 0
-    code, out, err = run("reproduce", folder / "manifest.json")
-    assert (code, err) == (0, "")
-    # The page shows the study's name, which is not that of the folder.
-    assert "The same bytes: report.html and 4 figure files." in out
-    names = [path.relative_to(folder).as_posix() for path in sorted(folder.rglob("*.csv"))]
-    assert len(names) > 1
-    assert f"in {len(names)} files agree" in out
-    assert all(name in out for name in names)
-
-
-@pytest.mark.usefixtures("blank_drawings")
-@pytest.mark.parametrize("title", ['title = "A small study"\n', ""])
-def test_an_untouched_report_of_a_study_that_names_other_files_agrees_wherever_it_is(run, tmp_path, title):
-    text = STUDY.replace('title = "A small study"\n', title).replace('"scenario.toml"', '"../shared/scenario.toml"')
+def test_an_untouched_report_of_a_study_that_names_other_files_agrees_wherever_it_is(run, tmp_path):
+    text = STUDY.replace('title = "A small study"\n', "").replace('"scenario.toml"', '"../shared/scenario.toml"')
     study = write_small_study(tmp_path / "studies", text.replace("any-record", "one-feature"))
     for place in (tmp_path, tmp_path / "reports"):
         (place / "shared").mkdir(parents=True)
@@ -312,7 +277,7 @@ def test_an_untouched_report_of_a_study_that_names_other_files_agrees_wherever_i
     assert "shared/scenario.toml: cannot be read: No such file or directory" in err
 
 
-@pytest.mark.usefixtures("blank_drawings")
+@pytest.mark.usefixtures("blank_drawings", "few_redraws")
 def test_a_report_of_an_own_study_can_be_run_again_wherever_it_went(run, tmp_path):
     study = write_small_study(tmp_path / "mine" / "deep", STUDY.replace('"scenario.toml"', '"wards/scenario.toml"'))
     (study.parent / "wards").mkdir()
@@ -393,16 +358,6 @@ def test_over_days_other_options_are_refused(run, course, tmp_path, options, wor
     assert f"manifest.json: question: {words}" in err
 
 
-def test_the_answer_of_a_course_is_its_six_lines(course):
-    table = pd.read_csv(course / "comparison.csv")
-    overall = table[(table["group"] == "all") & (table["horizon"] == 2)]
-    manifest = json.loads((course / "manifest.json").read_text(encoding="utf-8"))
-    (most,) = overall["most_kept"].unique()
-    assert len(manifest["answer"]) == 6
-    assert f"keeps more than {math.ceil(100 * most)}\u00a0% of the benefit" in manifest["answer"][-1]
-    assert manifest["headline"]["finding"].startswith("At a total ε = 3 over 2 days (guesses right at most ")
-
-
 def test_a_study_that_gives_other_numbers_is_told_with_its_reason(run, course, tmp_path):
     folder = shutil.copytree(course, tmp_path / "ward")
     path = folder / "scenario.toml"
@@ -427,7 +382,7 @@ def test_what_is_no_file_of_text_is_not_waited_for(run, report, name):
     assert err.endswith(f"{name}: is no file of text\n")
 
 
-@pytest.mark.usefixtures("blank_drawings")
+@pytest.mark.usefixtures("blank_drawings", "few_redraws")
 @pytest.mark.parametrize("asked", [(), ("optimal", "randomized-response")])
 def test_only_policies_that_were_asked_for_have_columns_when_it_is_asked_again(run, tmp_path, asked):
     study = write_small_study(tmp_path)
