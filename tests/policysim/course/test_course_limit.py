@@ -151,8 +151,9 @@ def test_no_mechanism_that_hides_the_course_exceeds_its_limit(seed, epsilon):
     assert limits[0] <= ps.plan(mdp).value + 1e-8 * size
     free = mdp.initial @ Schedules(mdp, (1, 1, 1)).values(list(product(range(2), repeat=3)))
     values = [free.max(), ps.plan(mdp).value]
-    for epsilon, value in zip((0.0, 50.0), values, strict=True):
-        limit = ps.course_limit(mdp, epsilon=epsilon, days=2 if epsilon else 3, hides="course")
+    for extreme, value in zip((0.0, 50.0), values, strict=True):
+        days = 2 if extreme else 3
+        limit = ps.course_limit(mdp, epsilon=extreme, days=days, hides="course")
         assert value - 1e-9 * size <= limit <= value + 1e-4 * size
 
 

@@ -78,26 +78,6 @@ def test_every_number_equals_its_definition(mdp, table, name, epsilon):
     assert (row["group"], row["level"]) == ("all", "all")
 
 
-def test_the_total_of_the_daily_losses_bounds_what_the_whole_course_reveals(mdp):
-    # The observer sees the actions of all days. p(a1, a2, a3 | first state), by following every path.
-    moves, *_ = arrays()
-    tables = daily_tables(mdp, make_policy("exponential-tight", epsilon=1.0))
-    seen = np.zeros((4, 3, 3, 3))
-    for first in range(4):
-        mass = np.eye(4)[first]
-        for a in range(3):
-            one = (mass * tables[0][:, a]) @ moves[:, a]
-            for b in range(3):
-                two = (one * tables[1][:, b]) @ moves[:, b]
-                for c in range(3):
-                    seen[first, a, b, c] = two @ tables[2][:, c]
-    # A day ends the process with the same probability in all states, which reveals nothing.
-    flat = seen.reshape(4, -1)
-    exact = max(np.log(x / y).max() for x in flat for y in flat)
-    row = ps.compare(mdp, policies=["exponential-tight"], epsilons=[1], continuation="optimal").iloc[0]
-    assert 0 < exact <= row["total_epsilon"] <= 3
-
-
 def test_groups_of_the_first_state_and_outcomes_are_counted_along_the_course():
     moves, rewards, initial, last = arrays(3)
     rng = np.random.default_rng(8)
@@ -270,27 +250,6 @@ def test_a_policy_that_never_ends_says_so_by_its_value():
     # a0 is the only action that is admissible everywhere, and it never ends
     assert only["benefit_kept"].isna().all()
     assert only.loc["uniform", "value"] == pytest.approx(-2)
-
-
-def test_a_sure_walk_over_the_lake_is_worth_its_whole_value_to_greedy():
-    mdp = TabularMDP.from_env(gymnasium.make("FrozenLake-v1", is_slippery=False))
-    row = ps.compare(mdp, policies=["greedy"], epsilons=[1]).iloc[0]
-    assert row["value"] == 1
-    assert row["epsilon_spent"] == np.inf
-
-
-def test_advance_is_called_for_each_policy_and_epsilon(mdp):
-    calls = []
-    names = ["greedy", "best-fixed", "exponential"]
-    ps.compare(mdp, policies=names, epsilons=[1, 2, 3], advance=lambda: calls.append(1))
-    assert len(calls) == 5
-
-
-def test_more_epsilon_is_never_worth_less_and_everything_tends_to_the_best(mdp):
-    table = ps.compare(mdp, policies=["exponential", "randomized-response"], epsilons=[0, 200, 1e6])
-    for _, rows in table.groupby("policy"):
-        assert rows["value"].iloc[-1] == pytest.approx(plan(mdp).value)
-        assert rows["epsilon_spent"].iloc[0] == 0
 
 
 @pytest.mark.parametrize(
