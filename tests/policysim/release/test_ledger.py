@@ -228,34 +228,6 @@ def test_a_read_only_ledger_or_folder_stops_the_release_in_one_line(capsys, data
     assert names(data.parent) == {data.name}
 
 
-@pytest.mark.parametrize("step", ["lock", "write"])
-def test_a_ledger_that_cannot_be_written_in_the_end_stops_the_release(capsys, data, out, monkeypatch, step):
-    fsync, calls = os.fsync, []
-
-    def full(handle):
-        calls.append(handle)
-        if len(calls) == 3:  # the data, the note, the ledger
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        fsync(handle)
-
-    def unlockable(*_):
-        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
-
-    if step == "write":
-        monkeypatch.setattr(os, "fsync", full)
-    else:
-        monkeypatch.setattr(module.fcntl, "flock", unlockable)
-    code, _, err = run(capsys, data, *OPTIONS, "--out", out)
-    reason = "No space left on device" if step == "write" else "No locks available"
-    assert (code, err) == (
-        2,
-        f"policysim: cannot {step} {ledger_path(data)}, which lists the releases: {reason}; "
-        "--ledger names another place\n",
-    )
-    assert names(out.parent) == set()
-    assert names(data.parent) == {data.name}
-
-
 @pytest.mark.parametrize("broken", [KeyboardInterrupt, OSError(errno.ENOSPC, "No space left on device")])
 def test_what_cannot_take_its_name_leaves_what_was_there_but_is_counted(capsys, data, out, monkeypatch, broken):
     assert run(capsys, data, *OPTIONS, "--out", out)[0] == 0

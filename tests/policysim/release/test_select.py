@@ -503,14 +503,6 @@ def test_too_many_candidates_for_the_exact_analysis_are_released_without_it(caps
     assert f"at most {most} candidates, got {most + 1}; exponential has no such limit" in err
 
 
-def test_as_many_candidates_as_can_be_analysed_are(capsys, files):
-    (files / "many.csv").write_text("industry,people\n" + "".join(f"{i},{i}\n" for i in range(64)), encoding="utf-8")
-    found = analysed(capsys, "many.csv", "--score", "people", "--epsilon", "1", "--mechanism", "report-noisy-max")
-    (group,) = found["analysis_not_private"]["groups"]
-    assert sum(row["probability"] for row in group["candidates"]) == pytest.approx(1)
-    assert group["not_available"] is None
-
-
 def test_groups_from_private_rows_are_warned_about_where_they_are_not_public(capsys):
     options = ("socks.csv", "--column", "behaviour", "--by", "sock", "--candidates", "Violent,NonViolent")
     options = (*options, "--epsilon", "1", "--json")
@@ -530,9 +522,3 @@ def test_groups_from_private_rows_are_warned_about_where_they_are_not_public(cap
         "hidden": "what one person's value is",
         "public": ["the candidates", "everybody's group", "the groups and their sizes", "the choice of ε"],
     }
-
-
-def test_groups_of_a_file_of_counts_are_no_private_rows(capsys, files):
-    (files / "wards.csv").write_text("name,people,ward\na,4,x\nb,2,x\na,1,y\n", encoding="utf-8")
-    options = ("wards.csv", "--score", "people", "--column", "name", "--by", "ward", "--epsilon", "1")
-    assert document(capsys, *options, "--adjacency", "add-or-remove-one")["release"]["warnings"] == []
