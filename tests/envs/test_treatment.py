@@ -11,7 +11,7 @@ from pathlib import Path
 import gymnasium
 import numpy as np
 import pytest
-from brute_force import ByHand, scenario
+from brute_force import scenario
 from gymnasium.error import ResetNeeded
 from gymnasium.utils.env_checker import check_env, data_equivalence
 
@@ -168,22 +168,6 @@ def test_values_that_the_user_gives_replace_only_those_that_they_name(covid):
     assert changed.weights == {**default.weights, "fever": 3.0}
     assert changed.costs == default.costs
     assert utility_of(covid, None) == utility_of(covid, {}) == default
-
-
-def test_mean_rewards_of_two_days_are_those_of_every_path(chain_path):
-    env, by_hand = TreatmentEnv(chain_path, horizon=2), ByHand(envs.load_scenario(chain_path), 2)
-    start = {"infected": 1, "fever": 1, "old": "yes"}
-    rewards, onward = by_hand.rewards(), by_hand.matrices()
-    record = by_hand.scenario.space.record(start)
-    wanted = rewards[record, 1] + onward[1, record] @ rewards[:, 2]
-    returns = []
-    env.reset(seed=5)
-    for _ in range(4_000):
-        env.reset(options={"record": start})
-        _, total, over, *_ = env.step(1)
-        returns.append(total if over else total + env.step(2)[1])
-    # Five standard errors of the mean.
-    assert abs(np.mean(returns) - wanted) <= 5 * np.std(returns) / np.sqrt(len(returns))
 
 
 # Random numbers.

@@ -171,15 +171,3 @@ def test_bad_rows_of_frames_are_counted_from_0(log_table):
     log_table.loc[2, "propensity"] = 2
     with pytest.raises(DataError, match=r"^table: row 2: propensity: must be a probability > 0 and <= 1, got 2.0$"):
         read_log(log_table)
-
-
-def test_propensities_are_estimated_from_the_covariates():
-    rng = np.random.default_rng(5)
-    n = 20_000
-    sick = rng.integers(0, 2, n)
-    taken = (rng.random(n) < np.where(sick == 1, 0.8, 0.3)).astype(int)
-    table = pd.DataFrame({"action": taken, "reward": 0.0, "sick": sick, "ward": rng.choice(["a", "b"], n)})
-    log = read_log(table, propensity="estimate")
-    truth = np.where(taken == 1, np.where(sick == 1, 0.8, 0.3), np.where(sick == 1, 0.2, 0.7))
-    # Each of four shares is estimated from 8,000 rows or more: standard errors up to 0.0056; five folds each.
-    assert np.abs(log.propensity - truth).max() < 6 * 0.0056
