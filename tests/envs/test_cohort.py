@@ -13,7 +13,6 @@ import envs
 N = 10**6
 SYMPTOMS = ("taste", "fever", "headache", "pneumonia", "stomach", "myocarditis", "blood_clots")
 MILD = ("taste", "fever", "headache", "stomach")
-COMORBIDITIES = ("asthma", "obesity", "smoking", "diabetes", "heart_disease", "hypertension")
 VACCINES = ("none", "v1", "v2", "v3")
 VACCINE_SHARES = (0.7, 0.1, 0.1, 0.1)
 GIVEN_POSITIVE = dict(zip(SYMPTOMS, (0.3, 0.2, 0.05, 0.2, 0.02, 0.05, 0.2), strict=True))

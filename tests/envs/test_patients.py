@@ -12,7 +12,7 @@ from pathlib import Path
 import gymnasium
 import numpy as np
 import pytest
-from brute_force import SCENARIOS, ByHand, scenario
+from brute_force import SCENARIOS, scenario
 from gymnasium.utils.env_checker import data_equivalence
 from hypothesis import HealthCheck, assume, given, settings
 from random_scenarios import scenario_texts
@@ -273,19 +273,6 @@ def test_those_admitted_are_the_cohort(paths, too_far):
     again = env.step(np.zeros(n, dtype=int))[0]
     assert not too_far(np.bincount(chain.space.indices(again), minlength=chain.space.size), envs.prior(chain) * n)
     assert too_far(counts, np.roll(envs.prior(chain), 1) * n)
-
-
-def test_mean_rewards_of_two_days_are_those_of_every_path(paths):
-    by_hand, n = ByHand(envs.load_scenario(paths["chain"]), 2), 100_000
-    env = TreatmentVectorEnv(n, paths["chain"], horizon=2, autoreset_mode="Disabled", compiled=True)
-    start = {"infected": 1, "fever": 1, "old": "yes"}
-    rewards, onward = by_hand.rewards(), by_hand.matrices()
-    record = by_hand.scenario.space.record(start)
-    wanted = rewards[record, 1] + onward[1, record] @ rewards[:, 2]
-    env.reset(seed=5, options={"record": start})
-    returns = env.step(np.full(n, 1))[1] + env.step(np.full(n, 2))[1]
-    # Five standard errors of the mean.
-    assert abs(returns.mean() - wanted) <= 5 * returns.std() / np.sqrt(n)
 
 
 def test_other_seeds_give_other_patients_who_have_nothing_to_do_with_these():

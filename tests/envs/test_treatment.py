@@ -173,15 +173,6 @@ def test_values_that_the_user_gives_replace_only_those_that_they_name(covid):
 # Random numbers.
 
 
-@pytest.mark.parametrize("horizon", [1, 14])
-def test_the_same_seed_gives_the_same_stay_and_the_same_next_ones(horizon):
-    one, two = TreatmentEnv(horizon=horizon), TreatmentEnv(horizon=horizon)
-    for seed in (7, None, None):
-        results = zip(stay(one, seed=seed), stay(two, seed=seed), strict=True)
-        assert all(data_equivalence(a, b, exact=True) for a, b in results)
-    assert not data_equivalence(stay(one, seed=1), stay(two, seed=2))
-
-
 def test_a_seed_takes_one_random_number_and_nothing_else_does():
     env, rng = TreatmentEnv(horizon=14), np.random.default_rng(0)
     env.np_random = np.random.default_rng(0)

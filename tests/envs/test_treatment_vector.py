@@ -13,7 +13,6 @@ from gymnasium.vector import AutoresetMode
 from gymnasium.wrappers import vector as wrappers
 from vector_pair import MODES, N, Pair, assert_same
 
-import envs
 import policysim  # noqa: F401 - registers the environments
 from envs.treatment_vector import TreatmentVectorEnv
 
@@ -128,36 +127,6 @@ def test_the_docstring_names_every_argument_and_mode():
     named = re.findall(r"`(\w+)`", " ".join(re.findall(r"^- (.*?):", arguments, re.MULTILINE)))
     assert sorted(named) == sorted(inspect.signature(TreatmentVectorEnv).parameters)
     assert re.findall(r'^- `"(\w+)"`', text, re.MULTILINE) == MODES
-
-
-# Outcomes.
-
-
-def z_scores(shift=0.0):
-    """Standard errors between simulated and exact frequencies, by outcome and action, at horizon 1."""
-    n, scores = 65_536, []
-    env = TreatmentVectorEnv(n, autoreset_mode="Disabled")
-    space, response = env._ward.scenario.space, envs.ResponseModel(env._ward.scenario)
-    for seed in range(4):
-        observations, _ = env.reset(seed=seed)
-        actions = np.random.default_rng(seed).integers(4, size=n)
-        *_, infos = env.step(actions)
-        happened = np.column_stack([infos["outcome"][name] for name in env._ward.scenario.outcomes])
-        chance = response.outcome_probabilities(space.indices(observations))[np.arange(n), actions] + shift
-        for action in range(4):
-            treated = actions == action
-            spread = np.sqrt((chance * (1 - chance))[treated].sum(axis=0))
-            scores.append((happened[treated].sum(axis=0) - chance[treated].sum(axis=0)) / spread)
-    return np.abs(scores)
-
-
-def test_outcomes_have_their_exact_frequencies():
-    # 4 standard errors for each of 144 counts: one beyond by chance once in 100 seeds, and the seeds are fixed.
-    assert z_scores().max() <= 4
-
-
-def test_frequencies_off_by_a_hundredth_would_be_noticed():
-    assert z_scores(shift=0.01).max() > 4
 
 
 # Wrappers of Gymnasium.

@@ -13,8 +13,6 @@ from policies import AnyRecord, DecisionProblem, OneFeature, Sensitive
 from policies.privacy_loss import privacy_loss_of_logs
 from policies.randomized_response import FeatureChannel, RandomizedFeatures, bayes_decisions, channel_for
 
-EPSILONS = (0, 0.01, 0.1, 1, 5, 20, 100)
-
 
 class Shaped:
     """Records over a product space."""

@@ -10,25 +10,23 @@ import numpy as np
 import pandas as pd
 import pytest
 from counted_progress import CountedProgress
+from small_processes import published
 from small_studies import SCENARIO, STUDY, write_small_study
 
 import policysim as ps
 from policies import AnyRecord, DecisionProblem, make_policy
-from policies.accounting import Use
 from policies.optimal.optimum import OPTIMAL_DAILY as DAILY
 from policies.optimal.optimum import daily_name
 from policysim.cli.main import main
-from policysim.course import budget as daily
 from policysim.course.course_evaluation import ENDS, ProcessEvaluator
 from policysim.course.days import DaysQuestion, compare_days, ways
 from policysim.course.planning import optimal_course, policy_value
 from policysim.course.private_planner import PrivatePlanner
-from policysim.course.schedules import Schedules, best_of_all, best_schedule
+from policysim.course.schedules import Schedules, best_of_all
 from policysim.course.treatment_course import build_course
 from policysim.question.words import BEST_SCHEDULE as SCHEDULE
 
 WITH_ONSET = SCENARIO.replace("[treatments.none]", "[onset]\nfever = 0.5\ncough = 0.3\n\n[treatments.none]")
-PRIVATE = ("exponential", "exponential-bounded-range", "exponential-tight", "permute-and-flip", "randomized-response")
 
 
 @pytest.fixture(scope="module")
@@ -39,20 +37,6 @@ def path(tmp_path_factory):
 @pytest.fixture(scope="module")
 def study(path):
     return ps.load_study(path)
-
-
-def sequence_probabilities(process, tables):
-    """P(published actions of all days | first record), (n, k^H), by following every sequence through the states."""
-    n, k = process.rewards.shape
-    columns = []
-    for sequence in product(range(k), repeat=len(tables)):
-        chance = np.ones(n)  # P(the rest of the sequence | state), backwards
-        for day in reversed(range(len(tables))):
-            action = sequence[day]
-            later = process.continuation(chance)[:, action] if day + 1 < len(tables) else np.ones(n)
-            chance = tables[day][:, action] * later
-        columns.append(chance)
-    return np.column_stack(columns)
 
 
 def hockey_stick(joint, epsilon):
@@ -67,7 +51,7 @@ def tables_of(process, policy):
 def test_a_length_that_is_hidden_costs_what_a_public_one_does_not(study):
     """The planted mistake: to stop publishing for patients who have recovered, but to call the length hidden."""
     process = build_course(study, 3, length_public=True)
-    joint = sequence_probabilities(process, tables_of(process, make_policy("exponential", epsilon=0.5)))
+    joint = published(process, tables_of(process, make_policy("exponential", epsilon=0.5)))
     # Fewer than three actions are published for those whose stay ends; that alone tells records apart.
     ended = 1 - joint.sum(axis=1)
     assert ended.max() > 0.1
@@ -127,7 +111,7 @@ def test_the_table_holds_the_values_of_courses_that_stay_within_the_total(study,
             assert row["epsilon"] == max(epsilons) and row["epsilon_spent"] == pytest.approx(max(losses), abs=1e-12)
             assert row["total_spent"] <= min(row["total_epsilon"], sum(losses) + 1e-9)
             # Every sequence that may be published, from every pair of first records.
-            assert hockey_stick(sequence_probabilities(process, tables), row["total_spent"]) <= delta + 1e-12
+            assert hockey_stick(published(process, tables), row["total_spent"]) <= delta + 1e-12
             assert (row["continuation"], row["composition"] == "exact-losses") == ("private", delta == 0) or delta > 0
             spending += row["total_spent"] > 0.5
     assert spending >= 4
@@ -165,19 +149,6 @@ def test_over_one_day_the_budget_is_the_epsilon_of_one_decision(study):
     assert taken >= 4 and (table[table["policy"] == "exponential"]["epsilon"] > 0).any()
 
 
-def test_the_schedule_is_better_than_any_that_differs_on_one_day(study):
-    process = build_course(study, 3)
-
-    def value(schedule):
-        return policy_value(process, [np.eye(3)[np.full(len(process.initial), action)] for action in schedule])
-
-    found = best_schedule(process, [0, 0, 0])
-    values = {schedule: value(schedule) for schedule in product(range(3), repeat=3)}
-    neighbours = [s for s in values if sum(a != b for a, b in zip(s, found, strict=True)) <= 1]
-    assert values[found] == pytest.approx(max(values[s] for s in neighbours), abs=1e-12)
-    assert values[found] >= max(values[(a, a, a)] for a in range(3)) - 1e-12
-
-
 def test_a_schedule_is_worth_what_its_tables_are_however_many_are_asked_for(study):
     process = build_course(study, 3)
     evaluator = ProcessEvaluator(process, optimal_course(process), ("age",))
@@ -190,40 +161,6 @@ def test_a_schedule_is_worth_what_its_tables_are_however_many_are_asked_for(stud
         whole = evaluator.backward(lambda day, _, tables=tables: (np.log(np.maximum(tables[day], 1e-300)), tables[day]))
         assert found.value == pytest.approx(whole.value, abs=1e-12) and found.spent == (0.0, 0.0, 0.0)
         assert found.outcomes == {name: pytest.approx(mean, abs=1e-12) for name, mean in whole.outcomes.items()}
-
-
-def random_chain(seed):
-    """Three states, and one that absorbs (a patient who is no longer treated), three actions, four days."""
-    rng = np.random.default_rng(seed)
-    moves = rng.dirichlet(np.full(4, 0.5), size=(4, 3))
-    rewards = rng.normal(size=(4, 3)) * rng.choice([0.1, 1.0], size=(4, 1))
-    moves[3], rewards[3] = np.eye(4)[3], 0.0
-    return ps.TabularMDP(moves, rewards, [*rng.dirichlet(np.ones(3)), 0.0], horizon=4)
-
-
-@pytest.mark.parametrize("name", [*PRIVATE, "optimal"])
-@pytest.mark.parametrize("seed", range(3))
-def test_the_whole_published_course_of_a_chain_loses_at_most_what_is_claimed(name, seed):
-    process, template = random_chain(seed), make_policy(name)
-    problems = [day.whole for day in optimal_course(process).decisions(template)]
-    for total, delta in ((0.4, 0.0), (3.0, 0.0), (1.0, 0.02), (6.0, 0.1)):
-        budget = ps.PrivacyBudget(total, delta).daily(template, problems)
-        # All 81 courses that may be published, from every first state, the absorbed one too.
-        joint = sequence_probabilities(process, tables_of(process, budget.policy))
-        assert joint.shape == (4, 81) and joint.sum(axis=1) == pytest.approx(np.ones(4))
-        assert budget.epsilon >= total / 4 and budget.total_epsilon <= total * (1 + 1e-12)
-        if budget.composition in ("zero-concentrated", "loss-distributions"):
-            assert hockey_stick(joint, budget.total_epsilon) <= delta + 1e-12
-        else:
-            assert ps.privacy_loss(joint, ps.AnyRecord()).epsilon <= budget.total_epsilon * (1 + 1e-9) + 1e-12
-
-
-def test_a_planted_bug_in_the_exact_losses_is_seen_in_what_is_published(monkeypatch):
-    monkeypatch.setattr(daily, "policy_use", lambda policy, _: Use(policy.epsilon / 4))
-    process, template = random_chain(0), make_policy("randomized-response")
-    budget = ps.PrivacyBudget(1.0).daily(template, [day.whole for day in optimal_course(process).decisions(template)])
-    joint = sequence_probabilities(process, tables_of(process, budget.policy))
-    assert ps.privacy_loss(joint, ps.AnyRecord()).epsilon > budget.total_epsilon
 
 
 def test_delta_is_not_the_probability_that_more_than_epsilon_is_lost():
@@ -269,7 +206,7 @@ def test_what_equal_days_lose_against_a_schedule_is_not_lost(study):
         value = policy_value(process, tables)
         assert value >= max(best, equal(epsilon)) - 1e-12
         best = value
-        assert ps.privacy_loss(sequence_probabilities(process, tables), ps.AnyRecord()).epsilon <= total + 1e-12
+        assert ps.privacy_loss(published(process, tables), ps.AnyRecord()).epsilon <= total + 1e-12
     assert best > schedule + 1e-3
 
 
@@ -360,7 +297,6 @@ def test_a_horizon_that_memory_cannot_hold_says_how_much(capsys, path, tmp_path,
     ("arguments", "message"),
     [
         (("--horizon", "0"), "--horizon must be a whole number from 1 to 366, got '0'"),
-        (("--horizon", "-3"), "--horizon must be a whole number from 1 to 366, got '-3'"),
         (("--horizon", "two"), "--horizon must be a whole number from 1 to 366, got 'two'"),
         (("--horizon", "2", "--epsilon", "1"), "--epsilon does not go with --horizon; give --total-epsilon"),
         (("--horizon", "2", "--price-list"), "--price-list does not go with --horizon"),
@@ -368,9 +304,7 @@ def test_a_horizon_that_memory_cannot_hold_says_how_much(capsys, path, tmp_path,
         (("--delta", "0.1"), "--delta only goes with --horizon"),
         (("--length-public",), "--length-public only goes with --horizon"),
         (("--horizon", "2", "--delta", "1"), "--delta must be a number in [0, 1), got '1'"),
-        (("--horizon", "2", "--delta", "small"), "--delta must be a number in [0, 1), got 'small'"),
         (("--horizon", "2", "--total-epsilon", "-1"), "--total-epsilon must be numbers >= 0"),
-        (("--horizon", "2", "--total-epsilon", "a"), "--total-epsilon must be numbers >= 0"),
         (("--horizon", "2", "--adjacency", "one-feature"), "over days one-feature does not compose"),
         (("--horizon", "2", "--sensitive", "age"), "over days what is public must never change, and infected, fever"),
     ],
@@ -410,7 +344,7 @@ def test_a_study_with_a_public_feature_and_a_mask_runs_over_days(capsys, tmp_pat
     process = build_course(ps.load_study(path), 3)
     budget = ps.PrivacyBudget(5.0).daily(make_policy("randomized-response"), process)
     tables = tables_of(process, budget.policy)
-    joint = sequence_probabilities(process, tables)
+    joint = published(process, tables)
     assert max(ps.privacy_loss(joint[process.classes == place], ps.AnyRecord()).epsilon for place in (0, 1)) <= 5 + 1e-9
     once = ps.plan_once(process, epsilon=5.0)
     row = private[(private["policy"] == "plan-once") & (private["horizon"] == 3) & (private["total_epsilon"] == 5)]
