@@ -1,11 +1,10 @@
 """One private choice of a schedule: its value by brute force and a full programme, its loss by enumeration."""
 
-import math
 from itertools import product
 
 import numpy as np
 import pytest
-from scipy import optimize, sparse
+from full_programme import full_value
 from small_processes import expected_by_paths, random_arrays
 from small_studies import SCENARIO, write_small_study
 
@@ -37,20 +36,8 @@ def schedule_values(process, schedule):
 
 
 def full_programme(table, prior, epsilon):
-    """The largest value of any table p(j|x) with p(j|x) <= e^epsilon p(j|x') for all pairs: a variable each."""
-    n, m = table.shape
-    pairs = [(x, y) for x, y in product(range(n), repeat=2) if x != y]
-    rows = sparse.vstack(
-        [
-            sparse.kron(np.eye(n)[[x]] - math.exp(epsilon) * np.eye(n)[[y]], sparse.eye_array(m), format="csr")
-            for x, y in pairs
-        ]
-    )
-    sums = sparse.kron(sparse.eye_array(n), np.ones((1, m)))
-    found = optimize.linprog(
-        -(prior[:, None] * table).ravel(), A_ub=rows, b_ub=np.zeros(rows.shape[0]), A_eq=sums, b_eq=np.ones(n)
-    )
-    return -found.fun
+    """The largest value of any table p(j|x) with p(j|x) <= e^epsilon p(j|x') for all pairs."""
+    return full_value(ps.DecisionProblem(table, prior, ps.AnyRecord()), epsilon)
 
 
 def published(process, plan):
@@ -224,16 +211,6 @@ def test_merged_records_are_worth_what_each_of_them_is(study, public):
     assert np.array_equal(merged.continuation(values)[state], process.continuation(values[state]))
     plan, of_all = ps.plan(merged), ps.plan(process)
     assert np.array_equal(plan.values[0][state], of_all.values[0])
-
-
-def test_merged_records_are_those_that_are_alike():
-    study = ps.load_study("covid")
-    process = ps.build_course(study, 2)
-    merged = process.merged()
-    assert len(merged.initial) < 0.6 * len(process.initial)
-    state, values = merged.first_records.state, np.random.default_rng(2).normal(size=len(merged.initial))
-    assert np.array_equal(merged.rewards[state], process.rewards)
-    assert np.array_equal(merged.continuation_of(values, 2)[state], process.continuation_of(values[state], 2))
 
 
 def test_one_action_at_a_time_is_the_column_of_all(study):

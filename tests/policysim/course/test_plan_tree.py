@@ -128,7 +128,7 @@ def test_prices_bound_the_value_of_all_other_weights_and_meet_their_own():
 
 
 def test_public_classes_have_trees_of_their_own(tmp_path):
-    process = ps.build_course(ps.load_study(write_small_study(tmp_path, scenario=SCENARIO)), 3).with_public(["age"])
+    process = ps.build_course(ps.load_study(write_small_study(tmp_path, scenario=SCENARIO)), 2).with_public(["age"])
     plan = ps.plan_tree(process, epsilon=3.0, courses=6)
     assert plan.courses.shape[0] == 2 and plan.weights.shape == plan.courses.shape[:2]
     assert plan.epsilon_spent <= 3.0 + SLACK
@@ -138,7 +138,7 @@ def test_public_classes_have_trees_of_their_own(tmp_path):
     assert process.initial @ plan.counted("deaths") < process.initial @ free
     states = [np.flatnonzero(plan.family.classes == kind) for kind in range(2)]
     for own in states:
-        courses = np.random.default_rng(1).choice(own, size=(50, 3))
+        courses = np.random.default_rng(1).choice(own, size=(50, 2))
         chances = plan.probabilities(courses)
         assert chances.sum(axis=1) == pytest.approx(np.ones(50), abs=SLACK)
         used = chances.max(axis=0) > 0

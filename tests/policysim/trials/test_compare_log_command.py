@@ -45,34 +45,6 @@ def compare(folder, capsys, *options):
     return code, capsys.readouterr()
 
 
-def test_an_arm_that_no_patient_got_is_refused_in_one_line_and_nothing_is_written(folder, capsys):
-    text = """\
-[data]
-file = "trial.csv"
-treatment = "arm"
-propensity = "equal"
-outcome = { success = 1.0 }
-range = [0, 1]
-
-[data.treatments]
-0 = "none"
-1 = "pill"
-2 = "drip"
-
-[data.features]
-sex = { levels = [0, 1] }
-"""
-    (folder / "trial.toml").write_text(text, encoding="utf-8")
-    code, printed = compare(folder, capsys)
-    assert code == 3
-    assert printed.err == (
-        "policysim: each treatment needs at least 10 patients with an outcome, drip has 0: leave it out of "
-        "[data.treatments] and of the log.\n"
-    )
-    assert printed.out == ""
-    assert not (folder / "out").exists()
-
-
 def page_of(folder):
     return " ".join((folder / "out" / "report.html").read_text(encoding="utf-8").split())
 
@@ -123,41 +95,6 @@ def test_a_censored_outcome_is_named_and_its_censoring_counted(folder, capsys):
     evaluated = " ".join(capsys.readouterr().out.split())
     assert "The outcome: well after a year (free of ill at days = 365)." in evaluated
     assert "Censored, that is followed for less than days = 365 without the event" in evaluated
-
-
-@pytest.mark.parametrize("command", [["compare", "covid"], ["evaluate", "log.csv", "--policy", "uniform"]])
-def test_nothing_but_select_chooses_from_a_log_privately(command, capsys):
-    assert main([*command, "--learn-epsilon", "1"]) == 2
-    (line,) = capsys.readouterr().err.splitlines()
-    assert "unknown option '--learn-epsilon'" in line
-
-
-def test_an_outcome_that_is_none_is_asked_for_and_refused_with_its_line(folder, capsys):
-    rng = np.random.default_rng(1)
-    data = pd.read_csv(folder / "trial.csv").drop(columns="success")
-    data = data.assign(time=rng.integers(1, 900, 240), status=rng.integers(1, 3, 240), age=rng.integers(40, 80, 240))
-    data.to_csv(folder / "trial.csv", index=False)
-    assert main(["init", str(folder / "trial.csv")]) == 2
-    assert "--time time --event status" in capsys.readouterr().err
-    assert main(["init", str(folder / "trial.csv"), "--outcome", "status"]) == 0
-    capsys.readouterr()
-    text = (folder / "trial.toml").read_text(encoding="utf-8")
-    line, row = next((i, row) for i, row in enumerate(text.splitlines(), 1) if row.startswith("outcome = "))
-    text = "".join(f"{kept}\n" for kept in text.splitlines() if not kept.startswith("range = "))
-    text = text.replace(row, "outcome = {}")
-    (folder / "trial.toml").write_text(text, encoding="utf-8")
-    code, printed = compare(folder, capsys)
-    assert code == 2
-    assert printed.err.startswith(
-        f"policysim: {(folder / 'trial.toml').as_posix()}:{line}: data.outcome: needs a column"
-    )
-    for column, why in (("time", "time of follow-up"), ("age", "age")):
-        filled = text.replace("outcome = {}", f"outcome = {{ {column} = 1.0 }}\nrange = [0, 1000]")
-        (folder / "trial.toml").write_text(filled, encoding="utf-8")
-        code, printed = compare(folder, capsys)
-        assert code == 2 and why in printed.err and printed.err.count("\n") == 1
-        assert f"trial.toml:{line}" in printed.err or "data.features" in printed.err
-    assert not (folder / "out").exists()
 
 
 @pytest.fixture
