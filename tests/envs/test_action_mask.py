@@ -1,6 +1,5 @@
 """Contraindications in the environments: what the mask says, what is refused, and that all of it is exact."""
 
-import itertools
 from pathlib import Path
 
 import gymnasium
@@ -57,21 +56,6 @@ def test_the_mask_of_a_step_is_that_of_the_record_it_returns(language, by_hand):
             observation, _, over, _, info = env.step(action)
             values = records[language.space.indices(observation[None, :-1])[0]]
             assert info["action_mask"].tolist() == [by_hand.allowed(values, name) for name in language.actions]
-
-
-def test_exactly_the_contraindicated_treatments_are_refused_before_anything_is_drawn(language, by_hand):
-    env, refused = TreatmentEnv(LANGUAGE), 0
-    for values, (action, name) in itertools.product(by_hand.records(), enumerate(language.actions)):
-        env.reset(seed=1, options={"record": values})
-        if by_hand.allowed(values, name):
-            env.step(action)
-            continue
-        refused += 1
-        before = env._patients._begin
-        with pytest.raises(ValueError, match=f"action must be allowed: {name} is contraindicated for this patient"):
-            env.step(action)
-        assert env._patients._begin == before
-    assert refused == (~envs.ResponseModel(language).admissible).sum() > 0
 
 
 @pytest.mark.parametrize(
@@ -131,14 +115,6 @@ def test_the_vector_environment_is_that_of_single_ones_bit_by_bit(mode, horizon)
     assert over > N
 
 
-def test_whoever_is_no_longer_treated_is_not_refused_anything():
-    many = TreatmentVectorEnv(2, LANGUAGE, autoreset_mode="Disabled")
-    many.reset(options={"record": {"pregnancy": 1}})
-    many.step([0, 0])
-    *_, infos = many.step([1, 3])
-    assert not any(happened.any() for happened in infos["outcome"].values() if happened is not infos["_outcome"])
-
-
 @pytest.mark.parametrize("horizon", [1, 6])
 def test_gymnasiums_checker_has_nothing_to_say(horizon):
     env = gymnasium.make(ID, scenario=LANGUAGE, horizon=horizon).unwrapped
@@ -195,27 +171,26 @@ def test_a_scenario_without_contraindications_has_no_mask():
     assert envs.ResponseModel(envs.load_scenario("covid")).admissible is None
 
 
-def test_a_million_patients_have_the_exact_frequencies_and_rewards(language):
+def test_patients_have_the_exact_frequencies_and_rewards(language):
     response = envs.ResponseModel(language)
     utilities = expected_utilities(response, envs.default_utility(language))
-    n, rng, worst = 250_000, np.random.default_rng(1), 0.0
+    n, rng, worst = 100_000, np.random.default_rng(1), 0.0
     env = TreatmentVectorEnv(n, LANGUAGE, autoreset_mode="Disabled")
-    for seed in range(4):
-        observations, info = env.reset(seed=seed)
-        records, actions = language.space.indices(observations), allowed_draw(info["action_mask"], rng)
-        assert response.admissible[records, actions].all()
-        _, rewards, *_, info = env.step(actions)
-        happened = np.column_stack([info["outcome"][name] for name in language.outcomes]).astype(float)
-        chances = response.outcome_probabilities(np.arange(language.space.size))[records, actions]
-        wanted = np.column_stack([chances, utilities[records, actions]])
-        apart = np.column_stack([happened, rewards]) - wanted
-        for action in range(4):
-            some = apart[actions == action]
-            worst = max(worst, np.abs(some.mean(axis=0) / (some.std(axis=0) / np.sqrt(len(some)))).max())
-        # What came and what was paid are the same.
-        utility = envs.default_utility(language).realized(language, happened, actions, records)
-        assert np.abs(utility - rewards).max() <= 1e-12
-    # Of 112 means, one is 4 standard errors off once in 140 seeds, and the seeds are fixed.
+    observations, info = env.reset(seed=0)
+    records, actions = language.space.indices(observations), allowed_draw(info["action_mask"], rng)
+    assert response.admissible[records, actions].all()
+    _, rewards, *_, info = env.step(actions)
+    happened = np.column_stack([info["outcome"][name] for name in language.outcomes]).astype(float)
+    chances = response.outcome_probabilities(np.arange(language.space.size))[records, actions]
+    wanted = np.column_stack([chances, utilities[records, actions]])
+    apart = np.column_stack([happened, rewards]) - wanted
+    for action in range(4):
+        some = apart[actions == action]
+        worst = max(worst, np.abs(some.mean(axis=0) / (some.std(axis=0) / np.sqrt(len(some)))).max())
+    # What came and what was paid are the same.
+    utility = envs.default_utility(language).realized(language, happened, actions, records)
+    assert np.abs(utility - rewards).max() <= 1e-12
+    # Of 28 means, one is 4 standard errors off once in 560 seeds, and the seed is fixed.
     assert 1 < worst <= 4
 
 

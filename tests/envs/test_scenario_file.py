@@ -187,14 +187,10 @@ def test_one_mistake_gives_one_line(small_path, tmp_path, case):
     assert found == [place + case["message"]]
 
 
-@pytest.mark.parametrize("case", mistakes("alone"))
-def test_what_follows_from_a_mistake_is_not_listed_as_another(small_path, tmp_path, case):
-    found, place = refusal_of(case, small_path, tmp_path / "s.toml")
-    assert [row.startswith(f"{place}{case['key']}: ") for row in found] == [True], found
-
-
-@pytest.mark.parametrize("case", mistakes("unusable"))
-def test_a_value_that_cannot_be_used_is_refused(small_path, tmp_path, case):
+@pytest.mark.parametrize("case", [*mistakes("alone"), *mistakes("unusable")])
+def test_a_value_that_cannot_be_used_is_refused_and_what_follows_from_it_is_not_listed_as_another(
+    small_path, tmp_path, case
+):
     found, place = refusal_of(case, small_path, tmp_path / "s.toml")
     assert [row.startswith(f"{place}{case['key']}: ") for row in found] == [True], found
 

@@ -88,33 +88,3 @@ def test_other_weights_and_costs_shift_expected_utilities(covid, covid_response,
     shift = expected_utilities(covid_response, heavier) - covid_utilities
     wanted = -0.5 * covid_response.probability("fever") - np.array([0, 1, 0, 0])
     assert np.abs(shift - wanted).max() <= 1e-12
-
-
-def test_expected_utilities_agree_with_a_million_simulated_patients(
-    covid, covid_prior, covid_patients, covid_response, covid_utilities
-):
-    n = len(covid_patients)
-    rng = np.random.default_rng(31)
-    actions = rng.integers(0, 4, n)
-    outcomes = covid_response.sample(covid_patients, actions, rng)
-    worth = envs.default_utility(covid).realized(covid, outcomes, actions)
-    # Patients, actions and outcomes all drawn: the mean is that of the prior and an even choice.
-    standard_error = worth.std() / np.sqrt(n)
-    assert abs(worth.mean() - covid_prior @ covid_utilities.mean(axis=1)) <= 4 * standard_error
-    # Given patient and action, what is left is noise of mean zero; each action by itself, and the sick by themselves.
-    noise = worth - covid_utilities[covid_patients, actions]
-    positive = covid.space.groups("covid_positive")[0][covid_patients] == 1
-    for chosen in [*(actions == action for action in range(4)), positive, ~positive]:
-        part = noise[chosen]
-        assert abs(part.mean()) <= 4 * part.std() / np.sqrt(len(part))
-
-
-def test_a_wrong_weight_would_be_noticed_by_the_simulation(covid, covid_patients, covid_response, covid_utilities):
-    # 10 less for each of 4 deaths in 1,000 is .04; four standard errors are 4 * 100 * sqrt(.004 / 10^6) = .025.
-    n = len(covid_patients)
-    rng = np.random.default_rng(32)
-    actions = rng.integers(0, 4, n)
-    outcomes = covid_response.sample(covid_patients, actions, rng)
-    wrong = envs.Utility({**WEIGHTS, "death": 90.0}, dict(zip(covid.actions, COSTS, strict=True)))
-    noise = wrong.realized(covid, outcomes, actions) - covid_utilities[covid_patients, actions]
-    assert abs(noise.mean()) > 4 * noise.std() / np.sqrt(n)

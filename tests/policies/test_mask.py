@@ -174,13 +174,6 @@ def test_no_draw_is_forbidden_and_draws_follow_the_table(name):
     assert (np.abs(counts / 20_000 - table) <= 5 * error + 1e-12).all()
 
 
-def test_ten_million_draws_hold_nothing_forbidden():
-    problem, rng = example(4), np.random.default_rng(6)
-    records = rng.integers(12, size=10_000_000)
-    drawn = make_policy("optimal", epsilon=0.1).sample(problem, records, rng)
-    assert MASK[records, drawn].all()
-
-
 def pairs_of(adjacency, n_records):
     """Who is a neighbour of whom, from the cliques."""
     found = set()

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import chi2
 
-from policies import AnyRecord, DecisionProblem, Sampler, make_policy
+from policies import Sampler
 from policies import sampler as kernel
 from policies.sampler import N, whole_weights
 
@@ -256,16 +256,6 @@ def test_neighbouring_words_are_not_related():
         counts = np.bincount(4 * first + second, minlength=16)
         expected = len(first) / 16
         assert ((counts - expected) ** 2 / expected).sum() <= chi2.ppf(1 - 1e-6, 15)
-
-
-def test_a_policy_draws_through_the_same_thresholds():
-    problem = DecisionProblem([[0.0, 1.0], [1.0, 0.0]], [0.5, 0.5], AnyRecord())
-    policy, records = make_policy("optimal", epsilon=1.0), np.arange(1000) % 2
-    drawn = policy.sample(problem, records, np.random.default_rng(3))
-    np.testing.assert_array_equal(
-        drawn, Sampler(policy.probabilities(problem)).draw(records, np.random.default_rng(3), compiled=True)
-    )
-    assert drawn.dtype == np.intp
 
 
 def test_memory_does_not_grow_with_the_choices_but_for_one_byte_each():

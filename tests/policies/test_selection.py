@@ -14,8 +14,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.integrate import quad
-from scipy.stats import chi2, chisquare
+from scipy.stats import chisquare
 
 from policies import AnyRecord, DecisionProblem, make_policy, selection_release
 from policies.selection import MECHANISMS, MOST_CANDIDATES, select
@@ -31,7 +30,6 @@ from policies.selection_release import (
 )
 
 DISEASES = (24, 8, 28, 5)
-MARITAL = (14976, 10683, 4443, 1025, 993, 418, 23)
 FREE = [name for name in MECHANISMS if name != "exponential-monotone"]
 
 
@@ -77,28 +75,11 @@ def test_the_probabilities_are_those_of_the_sources_to_eight_digits(scores, epsi
     assert select(scores, epsilon=epsilon).probabilities.round(8).tolist() == list(expected)
 
 
-def test_the_table_of_diseases_at_epsilon_1_is_that_of_the_source_to_two_digits():
-    assert [f"{p:.1e}" for p in select(DISEASES, epsilon=1).probabilities] == [
-        "1.2e-01",
-        "4.0e-05",
-        "8.8e-01",
-        "8.9e-06",
-    ]
-
-
 def test_the_weights_of_diseases_are_those_of_the_source_to_all_its_digits():
     weights = np.exp(np.array(DISEASES) / select(DISEASES, epsilon=0.1).scale)
     expected = [3.320116922736548, 1.4918246976412703, 4.055199966844675, 1.2840254166877414]
     np.testing.assert_allclose(weights, expected, rtol=4e-16)
     np.testing.assert_allclose(weights / weights.sum(), select(DISEASES, epsilon=0.1).probabilities, rtol=1e-15)
-
-
-def test_one_run_of_the_marital_source_is_not_far_from_what_is_expected_of_200_draws():
-    # 176 / 23 / 1 / 0 for the first three and the rest together. With P(rest) = 0.0021 the last two are pooled.
-    p = select(np.array(MARITAL) / 1000, epsilon=1).probabilities
-    expected = 200 * np.array([p[0], p[1], p[2:].sum()])
-    statistic = float(((np.array([176, 23, 1]) - expected) ** 2 / expected).sum())
-    assert statistic < chi2.ppf(0.999, 2)
 
 
 @pytest.mark.parametrize("share", [("replace-one", 0.001), ("add-or-remove-one", 0.0005)])
@@ -131,24 +112,6 @@ def by_permutations(heads):
             wins[position] += reached * heads[position]
             reached *= 1 - heads[position]
     return [win / len(orders) for win in wins]
-
-
-def test_permute_and_flip_agrees_with_all_permutations():
-    chosen = select((2.0, 0.5, -1.0, 2.0), epsilon=1.5, sensitivity=0.7, mechanism="permute-and-flip")
-    heads = [math.exp((u - 2) * 1.5 / (2 * 0.7)) for u in (2.0, 0.5, -1.0, 2.0)]
-    np.testing.assert_allclose(chosen.probabilities, by_permutations(heads), rtol=1e-13)
-
-
-def test_report_noisy_max_agrees_with_numerical_integration():
-    z = np.array((1.0, 3.0, 0.0)) * 0.8 / 2
-    chosen = select((1.0, 3.0, 0.0), epsilon=0.8, mechanism="report-noisy-max")
-
-    def density(x, r):
-        below = [math.exp(x - v) / 2 if x < v else 1 - math.exp(v - x) / 2 for j, v in enumerate(z) if j != r]
-        return math.exp(-abs(x - z[r])) / 2 * math.prod(below)
-
-    expected = [quad(density, -40, 40, args=(r,), points=list(z), epsabs=1e-12)[0] for r in range(3)]
-    np.testing.assert_allclose(chosen.probabilities, expected, atol=1e-10)
 
 
 @pytest.mark.parametrize("mechanism", FREE)
@@ -616,12 +579,7 @@ def test_a_selection_cannot_be_changed():
         ({"scores": [math.inf]}, r"scores\[0\]=inf"),
         ({"scores": ["many"]}, "scores must be numbers"),
         ({"epsilon": -1}, "epsilon must be >= 0, got epsilon=-1"),
-        ({"epsilon": math.nan}, "epsilon must be >= 0"),
-        ({"epsilon": "1"}, "epsilon must be >= 0"),
         ({"sensitivity": 0}, "sensitivity must be > 0 and finite, got sensitivity=0"),
-        ({"sensitivity": math.inf}, "sensitivity must be > 0 and finite"),
-        ({"sensitivity": -1}, "sensitivity must be > 0 and finite, got sensitivity=-1"),
-        ({"sensitivity": "1"}, "sensitivity must be > 0 and finite, got sensitivity='1'"),
         ({"sensitivity": 10**400}, "sensitivity must be > 0 and finite as a float, got a whole number beyond"),
         ({"epsilon": 10**400}, "epsilon must be >= 0 as a float, got a whole number beyond"),
         ({"scores": [10**400, 1]}, "scores must be finite as floats, got a whole number beyond"),
@@ -630,7 +588,6 @@ def test_a_selection_cannot_be_changed():
         ({"candidates": 5}, "candidates must be 2 distinct names, got candidates=5"),
         ({"candidates": (["a"], ["b"])}, r"candidates must be 2 distinct names, got candidates=\(\['a'\]"),
         ({"mechanism": "laplace"}, "mechanism must be one of exponential, .*got mechanism='laplace'"),
-        ({"candidates": ("a",)}, r"candidates must be 2 distinct names, got candidates=\('a',\)"),
         ({"candidates": ("a", "a")}, "candidates must be 2 distinct names"),
     ],
 )

@@ -1,8 +1,9 @@
-"""The covid study at full size, built once for all tests of this folder."""
+"""The covid study at full size, built once for all tests of this folder; and propensities from few trees."""
 
 import pytest
 
 import policysim as ps
+from policysim.logs import treatments
 
 
 @pytest.fixture(scope="session")
@@ -13,3 +14,9 @@ def covid():
 @pytest.fixture(scope="session")
 def covid_problem(covid):
     return ps.build_problem(covid)
+
+
+@pytest.fixture
+def few_trees(monkeypatch):
+    """Estimated propensities that hardly look at boosted trees, to be quick."""
+    monkeypatch.setitem(treatments.CLASSIFYING_TREES, "max_iter", 2)

@@ -119,6 +119,19 @@ class WithOutcomes:
         return self._groups[feature]
 
 
+def published(process, tables):
+    """P(published actions of all days | first state), (n, k^H), by following every sequence through the states."""
+    n, k = process.rewards.shape
+    joint = []
+    for sequence in product(range(k), repeat=len(tables)):
+        chance = np.ones(n)  # P(the rest of the sequence | state), backwards
+        for day in reversed(range(len(tables))):
+            later = process.continuation(chance)[:, sequence[day]] if day + 1 < len(tables) else np.ones(n)
+            chance = tables[day][:, sequence[day]] * later
+        joint.append(chance)
+    return np.column_stack(joint)
+
+
 def loss_of(table):
     """The exact loss of p(a|s) between any two states."""
     return privacy_loss(table, AnyRecord()).epsilon

@@ -106,13 +106,9 @@ def test_extreme_epsilons_stay_finite():
     ("make", "message"),
     [
         (lambda: KAry(1, 1.0), "n_values must be a whole number >= 2, got n_values=1"),
-        (lambda: KAry(2.5, 1.0), "n_values must be a whole number >= 2, got n_values=2.5"),
         (lambda: Unary(1, 1.0), "n_values must be a whole number >= 2, got n_values=1"),
         (lambda: KAry(4, 0.0), "epsilon must be > 0 and finite, got epsilon=0.0"),
-        (lambda: KAry(4, -1.0), "epsilon must be > 0 and finite, got epsilon=-1.0"),
         (lambda: KAry(4, math.inf), "epsilon must be > 0 and finite, got epsilon=inf"),
-        (lambda: KAry(4, math.nan), "epsilon must be > 0 and finite, got epsilon=nan"),
-        (lambda: Unary(4, "1"), "epsilon must be > 0 and finite, got epsilon='1'"),
         (lambda: Unary(4, 1.0, optimized=1), "optimized must be True or False, got optimized=1"),
         (lambda: TwoCoin(1.5), r"first must be in \[0, 1\], got first=1.5"),
         (lambda: TwoCoin(0.5, math.nan), r"second must be in \[0, 1\], got second=nan"),

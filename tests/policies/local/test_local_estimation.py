@@ -75,15 +75,6 @@ def test_simulated_counts_have_the_channels_moments(channel, counts):
     assert (np.abs(np.cov(drawn.T) - covariance) <= 4.5 * error).all()
 
 
-@pytest.mark.parametrize(("channel", "counts"), CASES, ids=repr)
-def test_the_mean_over_2000_repetitions_is_within_four_standard_errors(channel, counts):
-    n, runs = sum(counts), 2000
-    drawn = channel.simulate_counts(np.array(counts), runs=runs, rng=np.random.default_rng(2))
-    shares = np.array([estimate(row, channel, n=n).shares for row in drawn])
-    error = np.sqrt(variances(np.array(counts) / n, channel, n) / runs)
-    assert (np.abs(shares.mean(axis=0) - np.array(counts) / n) <= 4 * error).all()
-
-
 @pytest.mark.parametrize("sampled", [False, True])
 @pytest.mark.parametrize("channel", [TwoCoin(), TwoCoin(0.3, 0.8), KAry(4, 0.5), KAry(4, 4.0), Unary(4, 1.0)], ids=repr)
 def test_intervals_cover_94_to_96_percent(channel, sampled):

@@ -5,31 +5,28 @@ import math
 import re
 from dataclasses import replace
 from itertools import product
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 from counted_progress import CountedProgress
+from small_processes import published
 from small_studies import SCENARIO, STUDY, write_small_study
 
 import policysim as ps
 from policies import AnyRecord, DecisionProblem, make_policy
-from policies.accounting import Use
 from policies.optimal.optimum import OPTIMAL_DAILY as DAILY
 from policies.optimal.optimum import daily_name
 from policysim.cli.main import main
-from policysim.course import budget as daily
 from policysim.course.course_evaluation import ENDS, ProcessEvaluator
 from policysim.course.days import DaysQuestion, compare_days, ways
 from policysim.course.planning import optimal_course, policy_value
 from policysim.course.private_planner import PrivatePlanner
-from policysim.course.schedules import Schedules, best_of_all, best_schedule
+from policysim.course.schedules import Schedules, best_of_all
 from policysim.course.treatment_course import build_course
 from policysim.question.words import BEST_SCHEDULE as SCHEDULE
 
 WITH_ONSET = SCENARIO.replace("[treatments.none]", "[onset]\nfever = 0.5\ncough = 0.3\n\n[treatments.none]")
-PRIVATE = ("exponential", "exponential-bounded-range", "exponential-tight", "permute-and-flip", "randomized-response")
 
 
 @pytest.fixture(scope="module")
@@ -42,20 +39,6 @@ def study(path):
     return ps.load_study(path)
 
 
-def sequence_probabilities(process, tables):
-    """P(published actions of all days | first record), (n, k^H), by following every sequence through the states."""
-    n, k = process.rewards.shape
-    columns = []
-    for sequence in product(range(k), repeat=len(tables)):
-        chance = np.ones(n)  # P(the rest of the sequence | state), backwards
-        for day in reversed(range(len(tables))):
-            action = sequence[day]
-            later = process.continuation(chance)[:, action] if day + 1 < len(tables) else np.ones(n)
-            chance = tables[day][:, action] * later
-        columns.append(chance)
-    return np.column_stack(columns)
-
-
 def hockey_stick(joint, epsilon):
     """The largest delta over all pairs of first records at a total epsilon."""
     return max(np.maximum(row - math.exp(epsilon) * joint, 0).sum(axis=1).max() for row in joint)
@@ -65,31 +48,10 @@ def tables_of(process, policy):
     return [day.tables(policy)[1] for day in optimal_course(process).decisions(policy)]
 
 
-@pytest.mark.parametrize("name", [*PRIVATE, "optimal"])
-def test_all_days_together_stay_within_the_total_by_basic_composition(study, name):
-    process = build_course(study, 3)
-    joint = sequence_probabilities(process, tables_of(process, make_policy(name, epsilon=0.5)))
-    assert joint.sum(axis=1) == pytest.approx(np.ones(len(joint)))
-    # Any two records, also one who comes in already absorbed: all are hidden from the first day on.
-    assert ps.privacy_loss(joint, ps.AnyRecord()).epsilon <= 3 * 0.5 + 1e-12
-
-
-@pytest.mark.parametrize("name", [*PRIVATE, "optimal"])
-@pytest.mark.parametrize("total", [0.5, 3.0])
-def test_all_days_together_stay_within_the_budget_that_was_used(study, name, total):
-    delta = 0.05
-    process = build_course(study, 3)
-    template = make_policy(name)
-    problems = [day.whole for day in optimal_course(process).decisions(template)]
-    budget = ps.PrivacyBudget(total, delta).daily(template, problems)
-    joint = sequence_probabilities(process, tables_of(process, budget.policy))
-    assert hockey_stick(joint, total) <= delta + 1e-12
-
-
 def test_a_length_that_is_hidden_costs_what_a_public_one_does_not(study):
     """The planted mistake: to stop publishing for patients who have recovered, but to call the length hidden."""
     process = build_course(study, 3, length_public=True)
-    joint = sequence_probabilities(process, tables_of(process, make_policy("exponential", epsilon=0.5)))
+    joint = published(process, tables_of(process, make_policy("exponential", epsilon=0.5)))
     # Fewer than three actions are published for those whose stay ends; that alone tells records apart.
     ended = 1 - joint.sum(axis=1)
     assert ended.max() > 0.1
@@ -113,14 +75,22 @@ def planned(study, horizon, name, totals, delta=0.0):
         yield found, [table[merged.first_records.state] for table in reversed(tables)]
 
 
-@pytest.mark.parametrize("delta", [0.0, 1e-2])
-def test_the_table_holds_the_values_of_courses_that_stay_within_the_total(study, delta):
-    totals, names = (1.0, 4.0), ("exponential", "randomized-response", "optimal")
-    progress = CountedProgress()
-    study = replace(study, policies=("greedy", "uniform", *names))
-    table = compare_days(study, DaysQuestion(3, totals, delta, length_public=False), progress)["comparison"]
+TOTALS, NAMES = (0.5, 1.0, 4.0), ("exponential", "randomized-response", "optimal")
+
+
+@pytest.fixture(scope="module", params=[0.0, 1e-2])
+def compared(request, study):
+    """A delta, and what is compared over days at it."""
+    delta, progress = request.param, CountedProgress()
+    study = replace(study, policies=("greedy", "uniform", *NAMES))
+    table = compare_days(study, DaysQuestion(3, TOTALS, delta, length_public=False), progress)["comparison"]
     assert progress.done == progress.expected > 0
-    assert DaysQuestion(3, totals, delta, False).horizons == (1, 2, 3) == tuple(table["horizon"].unique())
+    assert DaysQuestion(3, TOTALS, delta, False).horizons == (1, 2, 3) == tuple(table["horizon"].unique())
+    return delta, table
+
+
+def test_the_table_holds_the_values_of_courses_that_stay_within_the_total(study, compared):
+    delta, table = compared
     assert set(table["group"]) == {"all", "age", "infected"}
     # What each row hides, and what is bounded beside it.
     nothing = table["policy"] == "greedy"
@@ -132,16 +102,16 @@ def test_the_table_holds_the_values_of_courses_that_stay_within_the_total(study,
     overall = table[(table["group"] == "all") & (table["horizon"] == 3)]
     process = build_course(study, 3)
     spending = 0
-    for name in names:
+    for name in NAMES:
         rows = overall[overall["policy"] == daily_name(name)].to_dict("records")
-        for row, (found, tables) in zip(rows, planned(study, 3, name, totals, delta), strict=True):
+        for row, (found, tables) in zip(rows, planned(study, 3, name, TOTALS, delta), strict=True):
             assert row["value"] == pytest.approx(policy_value(process, tables), abs=1e-12)
             epsilons = [policy.epsilon if policy.uses_epsilon else 0.0 for policy in found.policies]
             losses = [ps.privacy_loss(each, ps.AnyRecord()).epsilon for each in tables]
             assert row["epsilon"] == max(epsilons) and row["epsilon_spent"] == pytest.approx(max(losses), abs=1e-12)
             assert row["total_spent"] <= min(row["total_epsilon"], sum(losses) + 1e-9)
             # Every sequence that may be published, from every pair of first records.
-            assert hockey_stick(sequence_probabilities(process, tables), row["total_spent"]) <= delta + 1e-12
+            assert hockey_stick(published(process, tables), row["total_spent"]) <= delta + 1e-12
             assert (row["continuation"], row["composition"] == "exact-losses") == ("private", delta == 0) or delta > 0
             spending += row["total_spent"] > 0.5
     assert spending >= 4
@@ -179,35 +149,6 @@ def test_over_one_day_the_budget_is_the_epsilon_of_one_decision(study):
     assert taken >= 4 and (table[table["policy"] == "exponential"]["epsilon"] > 0).any()
 
 
-def test_the_schedule_is_better_than_any_that_differs_on_one_day(study):
-    process = build_course(study, 3)
-
-    def value(schedule):
-        return policy_value(process, [np.eye(3)[np.full(len(process.initial), action)] for action in schedule])
-
-    found = best_schedule(process, [0, 0, 0])
-    values = {schedule: value(schedule) for schedule in product(range(3), repeat=3)}
-    neighbours = [s for s in values if sum(a != b for a, b in zip(s, found, strict=True)) <= 1]
-    assert values[found] == pytest.approx(max(values[s] for s in neighbours), abs=1e-12)
-    assert values[found] >= max(values[(a, a, a)] for a in range(3)) - 1e-12
-
-
-def test_what_is_spent_is_the_sum_of_the_exact_losses_where_that_is_less(study):
-    totals = (4.0, 8.0)
-    table = compare_days(replace(study, by=(), policies=("exponential",)), DaysQuestion(2, totals, 0.0, False))[
-        "comparison"
-    ]
-    rows = table[(table["horizon"] == 2) & (table["policy"] == "exponential")].to_dict("records")
-    claimed = []
-    for row, (found, tables) in zip(rows, planned(study, 2, "exponential", totals), strict=True):
-        losses = [ps.privacy_loss(each, ps.AnyRecord()).epsilon for each in tables]
-        assert row["total_spent"] == pytest.approx(sum(losses), rel=1e-9, abs=1e-12)
-        assert row["composition"] == "exact-losses" and row["total_spent"] <= row["total_epsilon"]
-        claimed.append(sum(policy.epsilon for policy in found.policies if policy.uses_epsilon))
-    # The claimed losses would be more than the total, the exact ones fill it.
-    assert claimed[-1] > 1.1 * totals[-1] and rows[-1]["total_spent"] > 0.98 * totals[-1]
-
-
 def test_a_schedule_is_worth_what_its_tables_are_however_many_are_asked_for(study):
     process = build_course(study, 3)
     evaluator = ProcessEvaluator(process, optimal_course(process), ("age",))
@@ -222,40 +163,6 @@ def test_a_schedule_is_worth_what_its_tables_are_however_many_are_asked_for(stud
         assert found.outcomes == {name: pytest.approx(mean, abs=1e-12) for name, mean in whole.outcomes.items()}
 
 
-def random_chain(seed):
-    """Three states, and one that absorbs (a patient who is no longer treated), three actions, four days."""
-    rng = np.random.default_rng(seed)
-    moves = rng.dirichlet(np.full(4, 0.5), size=(4, 3))
-    rewards = rng.normal(size=(4, 3)) * rng.choice([0.1, 1.0], size=(4, 1))
-    moves[3], rewards[3] = np.eye(4)[3], 0.0
-    return ps.TabularMDP(moves, rewards, [*rng.dirichlet(np.ones(3)), 0.0], horizon=4)
-
-
-@pytest.mark.parametrize("name", [*PRIVATE, "optimal"])
-@pytest.mark.parametrize("seed", range(3))
-def test_the_whole_published_course_of_a_chain_loses_at_most_what_is_claimed(name, seed):
-    process, template = random_chain(seed), make_policy(name)
-    problems = [day.whole for day in optimal_course(process).decisions(template)]
-    for total, delta in ((0.4, 0.0), (3.0, 0.0), (1.0, 0.02), (6.0, 0.1)):
-        budget = ps.PrivacyBudget(total, delta).daily(template, problems)
-        # All 81 courses that may be published, from every first state, the absorbed one too.
-        joint = sequence_probabilities(process, tables_of(process, budget.policy))
-        assert joint.shape == (4, 81) and joint.sum(axis=1) == pytest.approx(np.ones(4))
-        assert budget.epsilon >= total / 4 and budget.total_epsilon <= total * (1 + 1e-12)
-        if budget.composition in ("zero-concentrated", "loss-distributions"):
-            assert hockey_stick(joint, budget.total_epsilon) <= delta + 1e-12
-        else:
-            assert ps.privacy_loss(joint, ps.AnyRecord()).epsilon <= budget.total_epsilon * (1 + 1e-9) + 1e-12
-
-
-def test_a_planted_bug_in_the_exact_losses_is_seen_in_what_is_published(monkeypatch):
-    monkeypatch.setattr(daily, "policy_use", lambda policy, _: Use(policy.epsilon / 4))
-    process, template = random_chain(0), make_policy("randomized-response")
-    budget = ps.PrivacyBudget(1.0).daily(template, [day.whole for day in optimal_course(process).decisions(template)])
-    joint = sequence_probabilities(process, tables_of(process, budget.policy))
-    assert ps.privacy_loss(joint, ps.AnyRecord()).epsilon > budget.total_epsilon
-
-
 def test_delta_is_not_the_probability_that_more_than_epsilon_is_lost():
     """What the words say: the probability of losing more than epsilon can be several times delta."""
     joint = np.array([[1.1, 0.9], [1.0, 1.0]]) / 2  # loss log 1.1 with probability 0.55
@@ -265,32 +172,20 @@ def test_delta_is_not_the_probability_that_more_than_epsilon_is_lost():
     assert exceeded == pytest.approx(0.55) and exceeded > 8 * delta > 0
 
 
-@pytest.mark.parametrize("delta", [0.0, 1e-3])
-def test_a_larger_total_never_keeps_less(study, delta):
-    totals = (0.05, 0.7, 2.0, 5.0, 12.0)
-    names = ("exponential", "exponential-tight", "randomized-response", "optimal")
-    table = compare_days(replace(study, policies=names), DaysQuestion(3, totals, delta, length_public=False))[
-        "comparison"
-    ]
-    assert set(table["policy"]) == {
-        "best-schedule",
-        "plan-once",
-        "plan-tree",
-        "exponential",
-        "exponential-tight",
-        "randomized-response",
-        DAILY,
-    }
+def test_a_larger_total_never_keeps_less(compared):
+    table = compared[1]
+    table = table[table["policy"] != "greedy"]
+    assert set(table["policy"]) == {SCHEDULE, "plan-once", "plan-tree", "uniform", *NAMES[:2], DAILY}
     overall = table[table["group"] == "all"]
     schedules = overall[overall["policy"] == SCHEDULE].groupby("horizon")["value"].first()
     for (_, horizon), rows in overall.groupby(["policy", "horizon"]):
-        assert rows["total_epsilon"].tolist() == list(totals)
+        assert rows["total_epsilon"].tolist() == list(TOTALS)
         assert (rows["value"].diff().dropna() >= 0).all()
         assert (rows["total_spent"] <= rows["total_epsilon"]).all()
-        assert rows["value"].iloc[0] >= schedules[horizon] - 1e-12 or rows["policy"].iloc[0] == "plan-once"
+        assert rows["value"].iloc[0] >= schedules[horizon] - 1e-12 or rows["policy"].iloc[0] in ("plan-once", "uniform")
         assert (rows["value"] <= rows["unbeatable"]).all()
     for _, rows in ways(table).groupby(["way", "horizon"]):
-        assert rows["total_epsilon"].tolist() == list(totals) and (rows["value"].diff().dropna() >= 0).all()
+        assert rows["total_epsilon"].tolist() == list(TOTALS) and (rows["value"].diff().dropna() >= 0).all()
 
 
 def test_what_equal_days_lose_against_a_schedule_is_not_lost(study):
@@ -302,21 +197,16 @@ def test_what_equal_days_lose_against_a_schedule_is_not_lost(study):
     def equal(epsilon):
         return policy_value(process, tables_of(process, replace(template, epsilon=epsilon)))
 
-    table = compare_days(replace(study, by=(), policies=("optimal",)), DaysQuestion(5, totals, 0.0, False))[
-        "comparison"
-    ]
-    longest = table[table["horizon"] == 5]
-    schedule = longest.loc[longest["policy"] == SCHEDULE, "value"].iloc[0]
-    rows = longest[longest["policy"] == DAILY].to_dict("records")
+    held = best_of_all(Schedules.of(process, held=1))
+    schedule = policy_value(process, [np.eye(3)[np.full(len(process.initial), action)] for action in held])
     largest = [ps.PrivacyBudget(total).daily(template, problems).epsilon for total in totals]
     assert equal(largest[0]) < equal(largest[1]) < schedule
     best = schedule
-    for row, epsilon, (_, tables) in zip(rows, largest, planned(study, 5, "optimal", totals), strict=True):
-        assert row["value"] == pytest.approx(policy_value(process, tables), abs=1e-12)
-        assert row["value"] >= max(best, equal(epsilon)) - 1e-12
-        best = row["value"]
-        exact = ps.privacy_loss(sequence_probabilities(process, tables), ps.AnyRecord()).epsilon
-        assert exact <= row["total_spent"] + 1e-12 <= row["total_epsilon"] + 2e-12
+    for total, epsilon, (_, tables) in zip(totals, largest, planned(study, 5, "optimal", totals), strict=True):
+        value = policy_value(process, tables)
+        assert value >= max(best, equal(epsilon)) - 1e-12
+        best = value
+        assert ps.privacy_loss(published(process, tables), ps.AnyRecord()).epsilon <= total + 1e-12
     assert best > schedule + 1e-3
 
 
@@ -327,32 +217,23 @@ def run(capsys, *arguments):
 
 
 def test_the_command_writes_the_same_report_again(capsys, path, tmp_path, draw_only):
-    out = tmp_path / "out"
-    arguments = ("compare", str(path), "--horizon", "3", "--total-epsilon", "1,4", "--delta", "1e-6", "--out", str(out))
-    code, text, err = run(capsys, *arguments)
-    assert (code, err) == (0, "")
+    draw_only("course")
+    runs = []
+    for out in (tmp_path / "out", tmp_path / "other"):
+        asked = ("--horizon", "2", "--total-epsilon", "1,4", "--delta", "1e-6", "--policy", "exponential")
+        code, text, err = run(capsys, "compare", str(path), *asked, "--out", str(out))
+        assert (code, err) == (0, "")
+        runs.append({file.relative_to(out).as_posix(): file.read_bytes() for file in out.rglob("*.*")})
     lines = text.splitlines()[:-1]
     assert len(lines) <= 26 and max(map(len, lines)) <= 100
-    for words in ("over 3 days", "total ε of 1", "δ = 1e−06", "best schedule"):
+    for words in ("over 2 days", "total ε of 1", "δ = 1e−06", "best schedule"):
         assert words in text
-    first = {file.relative_to(out): file.read_bytes() for file in out.rglob("*.*")}
-    assert {"comparison.csv", "report.html", "manifest.json", "figures/course.svg", "figures/course.png"} <= {
-        name.as_posix() for name in first
-    }
-    page = first[next(name for name in first if name.name == "report.html")].decode()
-    addresses = set(re.findall(r"https?://[\w.]+", page))
+    first, again = runs
+    assert {"comparison.csv", "report.html", "manifest.json", "figures/course.svg", "figures/course.png"} <= set(first)
+    addresses = set(re.findall(r"https?://[\w.]+", first["report.html"].decode()))
     assert addresses <= {"http://www.w3.org", "http://purl.org", "http://creativecommons.org"}
-    # The page of several totals: its words are the same in another run, and so is every number.
-    draw_only()
-    other = tmp_path / "other"
-    assert run(capsys, *arguments[:-1], str(other))[0] == 0
-    again = {file.relative_to(other): file.read_bytes() for file in other.rglob("*.*")}
     assert set(again) == set(first)
-    assert [name for name in first if name.suffix == ".csv" and first[name] != again[name]] == []
-    # The one style, and its digest, have rules of the drawings.
-    drawn = "<svg.*?</svg>|<style>.*?</style>|<meta http-equiv=.*?>"
-    words = [re.sub(drawn, "", text, flags=re.DOTALL) for text in (page, again[Path("report.html")].decode())]
-    assert words[0] == words[1]
+    assert [name for name in first if first[name] != again[name]] == []
 
 
 def days_command(path, out, *options):
@@ -392,17 +273,8 @@ def test_the_optimum_of_each_day_has_a_name_of_its_own(capsys, path, tmp_path):
 
 
 @pytest.mark.usefixtures("blank_drawings")
-def test_a_study_that_is_shared_with_the_question_about_one_decision_may_list_optimal(capsys, tmp_path):
-    listed = STUDY.replace('"exponential", "randomized-response"]', '"optimal"]')
-    path = write_small_study(tmp_path / "study", study=listed, scenario=WITH_ONSET)
-    code, _, err = run(capsys, *days_command(path, tmp_path / "out"))
-    assert (code, err) == (0, "")
-    assert DAILY in set(pd.read_csv(tmp_path / "out" / "comparison.csv")["policy"])
-
-
-@pytest.mark.usefixtures("blank_drawings")
 def test_the_command_prints_one_document(capsys, path, tmp_path):
-    arguments = ("--horizon", "2", "--length-public", "--json", "--out", str(tmp_path / "out"))
+    arguments = ("--horizon", "2", "--length-public", "--policy", "uniform", "--json", "--out", str(tmp_path / "out"))
     code, text, _ = run(capsys, "compare", str(path), *arguments)
     document = json.loads(text)
     assert code == 0
@@ -425,7 +297,6 @@ def test_a_horizon_that_memory_cannot_hold_says_how_much(capsys, path, tmp_path,
     ("arguments", "message"),
     [
         (("--horizon", "0"), "--horizon must be a whole number from 1 to 366, got '0'"),
-        (("--horizon", "-3"), "--horizon must be a whole number from 1 to 366, got '-3'"),
         (("--horizon", "two"), "--horizon must be a whole number from 1 to 366, got 'two'"),
         (("--horizon", "2", "--epsilon", "1"), "--epsilon does not go with --horizon; give --total-epsilon"),
         (("--horizon", "2", "--price-list"), "--price-list does not go with --horizon"),
@@ -433,9 +304,7 @@ def test_a_horizon_that_memory_cannot_hold_says_how_much(capsys, path, tmp_path,
         (("--delta", "0.1"), "--delta only goes with --horizon"),
         (("--length-public",), "--length-public only goes with --horizon"),
         (("--horizon", "2", "--delta", "1"), "--delta must be a number in [0, 1), got '1'"),
-        (("--horizon", "2", "--delta", "small"), "--delta must be a number in [0, 1), got 'small'"),
         (("--horizon", "2", "--total-epsilon", "-1"), "--total-epsilon must be numbers >= 0"),
-        (("--horizon", "2", "--total-epsilon", "a"), "--total-epsilon must be numbers >= 0"),
         (("--horizon", "2", "--adjacency", "one-feature"), "over days one-feature does not compose"),
         (("--horizon", "2", "--sensitive", "age"), "over days what is public must never change, and infected, fever"),
     ],
@@ -454,11 +323,10 @@ FORBIDDEN = WITH_ONSET.replace("[treatments.pill]", '[treatments.pill]\ncontrain
 
 
 @pytest.mark.usefixtures("blank_drawings")
-@pytest.mark.parametrize("scenario", [WITH_ONSET, FORBIDDEN], ids=["all allowed", "contraindicated"])
-def test_a_study_with_a_public_feature_runs_over_days(capsys, tmp_path, scenario):
-    path = write_small_study(tmp_path / "study", study=PUBLIC, scenario=scenario)
+def test_a_study_with_a_public_feature_and_a_mask_runs_over_days(capsys, tmp_path):
+    path = write_small_study(tmp_path / "study", study=PUBLIC, scenario=FORBIDDEN)
     code, text, err = run(
-        capsys, "compare", str(path), "--horizon", "3", "--total-epsilon", "1,5", "--out", str(tmp_path / "out")
+        capsys, "compare", str(path), "--horizon", "3", "--total-epsilon", "5", "--out", str(tmp_path / "out")
     )
     assert (code, err) == (0, "")
     assert "learns little of all but age" in text
@@ -467,15 +335,16 @@ def test_a_study_with_a_public_feature_runs_over_days(capsys, tmp_path, scenario
     assert manifest["public"] == ["age"]
     assert manifest["question"]["sensitive"] == ["infected", "fever", "cough", "smoker"]
     table = pd.read_csv(tmp_path / "out" / "comparison.csv")
+    # On one decision the study lists "optimal".
+    assert DAILY in set(table["policy"])
     private = table[(table["group"] == "all") & ~table["policy"].isin(["greedy"])]
     assert (private["total_spent"] <= private["total_epsilon"] + 1e-12).all()
     assert (private["value"] <= private["unbeatable"]).all()
     # The daily rows are worth what their tables are, and lose no more than is claimed within a class, by enumeration.
     process = build_course(ps.load_study(path), 3)
-    assert (process.admissible is None) == (scenario == WITH_ONSET)
     budget = ps.PrivacyBudget(5.0).daily(make_policy("randomized-response"), process)
     tables = tables_of(process, budget.policy)
-    joint = sequence_probabilities(process, tables)
+    joint = published(process, tables)
     assert max(ps.privacy_loss(joint[process.classes == place], ps.AnyRecord()).epsilon for place in (0, 1)) <= 5 + 1e-9
     once = ps.plan_once(process, epsilon=5.0)
     row = private[(private["policy"] == "plan-once") & (private["horizon"] == 3) & (private["total_epsilon"] == 5)]
@@ -484,8 +353,7 @@ def test_a_study_with_a_public_feature_runs_over_days(capsys, tmp_path, scenario
         simulated = ("--policy", name, "--horizon", "3", "--patients", "4000")
         code, text, err = run(capsys, "simulate", str(path), *simulated)
         assert (code, err) == (0, "")
-    if scenario == FORBIDDEN:
-        # Nobody who is old ever gets the pill, no longer treated or not, by no schedule and on no day.
-        old = process.classes == 1
-        assert all((table[old, 2] == 0).all() for table in tables)
-        assert (once.schedules[1] != 2).all() and (once.schedules[0] == 2).any()
+    # Nobody who is old ever gets the pill, no longer treated or not, by no schedule and on no day.
+    old = process.classes == 1
+    assert all((table[old, 2] == 0).all() for table in tables)
+    assert (once.schedules[1] != 2).all() and (once.schedules[0] == 2).any()

@@ -55,11 +55,10 @@ def test_the_process_of_four_states_keeps_what_its_full_programme_does(epsilon, 
     assert plan.value <= best_of_all_courses(process, epsilon) + SLACK <= plan.upper_bound + 1e-9
 
 
-@pytest.mark.parametrize(("epsilon", "least"), [(5.0, 0.9335), (10.0, 0.9985)])
-def test_the_ward_keeps_what_is_known_and_no_two_courses_go_that_stand_in_for_each_other(epsilon, least):
+def test_the_ward_keeps_what_is_known_and_no_two_courses_go_that_stand_in_for_each_other():
     # At epsilon 10 all 27 courses gain, and 16 are kept.
     process = ps.build_course(ps.load_study("examples/ward/study.toml"), 3)
-    assert share_of(process, ps.plan_tree(process, epsilon=epsilon).value) >= least
+    assert share_of(process, ps.plan_tree(process, epsilon=10.0).value) >= 0.9985
 
 
 @pytest.mark.parametrize("epsilon", [0.0, 1.0, 3.0, 6.0])
@@ -89,14 +88,13 @@ def test_actions_that_are_held_are_reacted_to_after_they_end():
 
 
 # Of seeds 5 and 6 the best constant action is the best plan.
-@pytest.mark.parametrize("seed", [0, 1, 2, 3, 4, 7])
-def test_random_processes_keep_what_the_full_programme_does(seed):
+@pytest.mark.parametrize(("seed", "epsilon"), [(0, 0.5), (1, 2.0), (2, 5.0), (3, 0.5), (4, 2.0), (7, 5.0)])
+def test_random_processes_keep_what_the_full_programme_does(seed, epsilon):
     process = small(seed)
-    for epsilon in (0.5, 2.0, 5.0):
-        most = best_of_all_courses(process, epsilon)
-        plan = ps.plan_tree(process, epsilon=epsilon)
-        assert share_of(process, most) - 0.01 <= share_of(process, plan.value)
-        assert plan.value <= most + 1e-8 <= plan.upper_bound + 2e-8
+    most = best_of_all_courses(process, epsilon)
+    plan = ps.plan_tree(process, epsilon=epsilon)
+    assert share_of(process, most) - 0.01 <= share_of(process, plan.value)
+    assert plan.value <= most + 1e-8 <= plan.upper_bound + 2e-8
 
 
 def test_a_tree_that_forgets_what_was_spent_loses_more():
@@ -130,7 +128,7 @@ def test_prices_bound_the_value_of_all_other_weights_and_meet_their_own():
 
 
 def test_public_classes_have_trees_of_their_own(tmp_path):
-    process = ps.build_course(ps.load_study(write_small_study(tmp_path, scenario=SCENARIO)), 3).with_public(["age"])
+    process = ps.build_course(ps.load_study(write_small_study(tmp_path, scenario=SCENARIO)), 2).with_public(["age"])
     plan = ps.plan_tree(process, epsilon=3.0, courses=6)
     assert plan.courses.shape[0] == 2 and plan.weights.shape == plan.courses.shape[:2]
     assert plan.epsilon_spent <= 3.0 + SLACK
@@ -140,7 +138,7 @@ def test_public_classes_have_trees_of_their_own(tmp_path):
     assert process.initial @ plan.counted("deaths") < process.initial @ free
     states = [np.flatnonzero(plan.family.classes == kind) for kind in range(2)]
     for own in states:
-        courses = np.random.default_rng(1).choice(own, size=(50, 3))
+        courses = np.random.default_rng(1).choice(own, size=(50, 2))
         chances = plan.probabilities(courses)
         assert chances.sum(axis=1) == pytest.approx(np.ones(50), abs=SLACK)
         used = chances.max(axis=0) > 0
@@ -159,12 +157,12 @@ def test_what_some_states_must_not_get_is_published_for_nobody():
 def test_one_start_can_be_reacted_to_later():
     rng = np.random.default_rng(5)
     moves, rewards, _, _ = random_arrays(rng)
-    process = ps.TabularMDP(moves, rewards, np.eye(4)[0], horizon=3)
+    process = ps.TabularMDP(moves, rewards, np.eye(4)[0], horizon=2)
     plan = ps.plan_tree(process, epsilon=5.0)
     with pytest.warns(UserWarning, match="cannot react"):
         once = ps.plan_once(process, epsilon=5.0)
     assert plan.value > once.value + 0.01
-    assert plan.value <= ps.course_limit(process, epsilon=5.0, days=3, hides="course")
+    assert plan.value <= ps.course_limit(process, epsilon=5.0, days=2, hides="course")
 
 
 @pytest.mark.parametrize(

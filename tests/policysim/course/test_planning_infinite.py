@@ -85,11 +85,6 @@ def test_the_value_of_a_policy_with_loops_is_its_limit_or_says_that_there_is_non
     assert (total[values == np.inf] > 1e6).all()
 
 
-def test_frozen_lake():
-    mdp = TabularMDP.from_env(gymnasium.make("FrozenLake-v1"))
-    assert plan(mdp).value == pytest.approx(14 / 17, abs=1e-12)
-
-
 def test_walls_on_the_way_do_not_stop_a_sure_walk_over_the_lake():
     # Every state on the way is worth 1, and so is bumping into a wall there: the largest Q-value says nothing.
     mdp = TabularMDP.from_env(gymnasium.make("FrozenLake-v1", is_slippery=False))

@@ -78,26 +78,6 @@ def test_every_number_equals_its_definition(mdp, table, name, epsilon):
     assert (row["group"], row["level"]) == ("all", "all")
 
 
-def test_the_total_of_the_daily_losses_bounds_what_the_whole_course_reveals(mdp):
-    # The observer sees the actions of all days. p(a1, a2, a3 | first state), by following every path.
-    moves, *_ = arrays()
-    tables = daily_tables(mdp, make_policy("exponential-tight", epsilon=1.0))
-    seen = np.zeros((4, 3, 3, 3))
-    for first in range(4):
-        mass = np.eye(4)[first]
-        for a in range(3):
-            one = (mass * tables[0][:, a]) @ moves[:, a]
-            for b in range(3):
-                two = (one * tables[1][:, b]) @ moves[:, b]
-                for c in range(3):
-                    seen[first, a, b, c] = two @ tables[2][:, c]
-    # A day ends the process with the same probability in all states, which reveals nothing.
-    flat = seen.reshape(4, -1)
-    exact = max(np.log(x / y).max() for x in flat for y in flat)
-    row = ps.compare(mdp, policies=["exponential-tight"], epsilons=[1], continuation="optimal").iloc[0]
-    assert 0 < exact <= row["total_epsilon"] <= 3
-
-
 def test_groups_of_the_first_state_and_outcomes_are_counted_along_the_course():
     moves, rewards, initial, last = arrays(3)
     rng = np.random.default_rng(8)
@@ -228,13 +208,9 @@ def test_without_a_horizon_the_optimum_of_each_decision_is_refused_in_one_line()
 
 def test_the_optimum_of_each_decision_is_no_limit_for_the_course():
     """Why it is called so: on this chain, one that is compared with it is worth more over the course."""
-    worth = []
-    for seed in range(40):
-        names = ["optimal-daily", "randomized-response", "best-fixed"]
-        found = ps.compare(process(seed), policies=names, epsilons=[1], continuation="optimal")
-        values = found.set_index("policy")["value"]
-        worth.append(values.drop("optimal-daily").max() - values["optimal-daily"])
-    assert max(worth) > 1e-6
+    names = ["optimal-daily", "randomized-response", "best-fixed"]
+    found = ps.compare(process(12), policies=names, epsilons=[1], continuation="optimal").set_index("policy")["value"]
+    assert found.drop("optimal-daily").max() > found["optimal-daily"] + 1e-2
 
 
 def test_without_an_action_for_all_there_is_no_benefit_to_keep():
@@ -270,27 +246,6 @@ def test_a_policy_that_never_ends_says_so_by_its_value():
     # a0 is the only action that is admissible everywhere, and it never ends
     assert only["benefit_kept"].isna().all()
     assert only.loc["uniform", "value"] == pytest.approx(-2)
-
-
-def test_a_sure_walk_over_the_lake_is_worth_its_whole_value_to_greedy():
-    mdp = TabularMDP.from_env(gymnasium.make("FrozenLake-v1", is_slippery=False))
-    row = ps.compare(mdp, policies=["greedy"], epsilons=[1]).iloc[0]
-    assert row["value"] == 1
-    assert row["epsilon_spent"] == np.inf
-
-
-def test_advance_is_called_for_each_policy_and_epsilon(mdp):
-    calls = []
-    names = ["greedy", "best-fixed", "exponential"]
-    ps.compare(mdp, policies=names, epsilons=[1, 2, 3], advance=lambda: calls.append(1))
-    assert len(calls) == 5
-
-
-def test_more_epsilon_is_never_worth_less_and_everything_tends_to_the_best(mdp):
-    table = ps.compare(mdp, policies=["exponential", "randomized-response"], epsilons=[0, 200, 1e6])
-    for _, rows in table.groupby("policy"):
-        assert rows["value"].iloc[-1] == pytest.approx(plan(mdp).value)
-        assert rows["epsilon_spent"].iloc[0] == 0
 
 
 @pytest.mark.parametrize(
@@ -358,9 +313,6 @@ def test_taxi_under_its_own_continuation():
     ]
     # An independent review: -61 in place of -172.
     assert [round(value) for value in both] == [-61, -172]
-    # What equal days spend together buys more on some days than on others.
-    within = ps.compare(mdp, policies=["exponential-tight"], total_epsilons=[200]).iloc[0]
-    assert within["value"] > -30 and within["total_spent"] <= 200 and within["epsilon"] > 2
 
 
 # What is hidden.
@@ -511,20 +463,6 @@ def chain_of_days(seed, horizon=4, **options):
     rewards = rng.normal(size=(4, 3))
     moves[3], rewards[3] = np.eye(4)[3], 0.0
     return TabularMDP(moves, rewards, [*rng.dirichlet(np.ones(3)), 0.0], horizon=horizon, **options)
-
-
-@pytest.mark.parametrize("name", ["exponential", "exponential-tight", "randomized-response", "optimal"])
-@pytest.mark.parametrize("delta", [0.0, 0.02])
-def test_all_that_is_published_stays_within_the_total_and_is_worth_what_the_table_says(name, delta):
-    mdp, totals = chain_of_days(0 if delta else 1), (0.3, 1.0, 4.0)
-    best = 0.0
-    for total, found in zip(totals, planner_of(mdp).within(make_policy(name), totals, delta), strict=True):
-        tables, value = replayed(mdp, found)
-        assert found.value == pytest.approx(value, rel=1e-12)
-        assert total_spent(found, delta) <= total * (1 + 1e-9)
-        assert worst_divergence(published(mdp, tables), total_spent(found, delta)) <= delta + 1e-12
-        best = max(best, value)
-        assert value == best or total == totals[0]
 
 
 def test_a_table_that_claims_half_its_loss_is_seen_in_what_is_published(monkeypatch):

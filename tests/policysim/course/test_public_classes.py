@@ -5,7 +5,7 @@ from itertools import product
 
 import numpy as np
 import pytest
-from small_processes import expected_by_paths
+from small_processes import expected_by_paths, published
 
 import policysim as ps
 from policies import make_policy
@@ -76,19 +76,6 @@ def alone(process, place):
 
 def shares(process):
     return [float(process.initial[members(place)].sum()) for place in (0, 1)]
-
-
-def published(process, tables):
-    """P(published actions of all days | first state), (n, k^H), by following every sequence through the states."""
-    n, k = process.rewards.shape
-    joint = []
-    for sequence in product(range(k), repeat=len(tables)):
-        chance = np.ones(n)
-        for day in reversed(range(len(tables))):
-            later = process.continuation(chance)[:, sequence[day]] if day + 1 < len(tables) else np.ones(n)
-            chance = tables[day][:, sequence[day]] * later
-        joint.append(chance)
-    return np.column_stack(joint)
 
 
 def loss(joint):

@@ -29,10 +29,9 @@ def path(tmp_path_factory):
     return write_small_study(tmp_path_factory.mktemp("simulation"), study=study, scenario=WITH_ONSET)
 
 
-@pytest.mark.parametrize(("name", "days"), [("exponential", 3), ("greedy", 2)])
-def test_a_billion_patients_have_the_exact_value_of_several_days(covid, name, days):
-    policy = make_policy(name, epsilon=1.0)
-    process = build_course(covid, days)
+def test_a_billion_patients_have_the_exact_value_of_several_days(covid):
+    policy = make_policy("exponential", epsilon=1.0)
+    process = build_course(covid, 2)
     course = optimal_course(process)
     tables = [day.tables(policy)[1] for day in course.decisions(policy)]
     found = simulate(covid, tables, patients=10**9, exact=policy_value(process, tables), seed=5).agreement
@@ -43,9 +42,8 @@ def test_a_billion_patients_have_the_exact_value_of_several_days(covid, name, da
     assert not wrong.agrees
 
 
-@pytest.mark.parametrize("name", ["greedy", "exponential", "uniform"])
-def test_a_billion_patients_have_the_exact_value_of_one_decision(covid, covid_problem, name):
-    table = make_policy(name, epsilon=1.0).probabilities(covid_problem)
+def test_a_billion_patients_have_the_exact_value_of_one_decision(covid, covid_problem):
+    table = make_policy("exponential", epsilon=1.0).probabilities(covid_problem)
     found = simulate(covid, [table], patients=10**9, exact=covid_problem.value(table), seed=6)
     assert found.agreement.errors_apart <= 4
     assert sum(found.treatments.values()) == found.agreement.patients == 10**9
@@ -78,7 +76,7 @@ ROWS = 200_000
 OWN = {
     "dependent": (DEPENDENT, STUDY),
     "onset": (WITH_ONSET, STUDY),
-    "public": (WITH_ONSET, STUDY.replace('adjacency = "any-record"', 'public = ["age", "smoker"]')),
+    "public": (WITH_ONSET, STUDY.replace('adjacency = "any-record"', 'public = ["age"]')),
 }
 
 
@@ -157,7 +155,7 @@ def test_the_command_says_that_they_agree(capsys, path):
     assert f"death {document['outcomes']['death']:,}" in " ".join(out.split())
 
 
-@pytest.mark.parametrize("patients", ["1e9", "1_000_000_000", "1000000000", "1_000e6"])
+@pytest.mark.parametrize("patients", ["1000000000", "1_000e6"])
 def test_a_billion_can_be_said_in_several_ways(capsys, path, patients):
     code, out, err = run(capsys, "simulate", str(path), "--patients", patients, "--policy", "uniform")
     assert (code, err) == (0, "") and "1,000,000,000 simulated patients, 1 day, uniform." in out
@@ -193,7 +191,7 @@ def test_a_plan_of_the_whole_course_is_simulated(capsys, path, way, plan):
         "--patients",
         "20000",
         "--horizon",
-        "3",
+        "2",
         "--policy",
         way,
         "--epsilon",
@@ -201,10 +199,10 @@ def test_a_plan_of_the_whole_course_is_simulated(capsys, path, way, plan):
     )
     code, out, err = run(capsys, *arguments)
     assert (code, err) == (0, "")
-    assert f"20,000 simulated patients, 3 days, {way} at ε = 2 in all." in out and "they agree" in out
+    assert f"20,000 simulated patients, 2 days, {way} at ε = 2 in all." in out and "they agree" in out
     document = json.loads(run(capsys, *arguments, "--json")[1])
     assert document["policy"] == way
-    course = ps.build_course(ps.load_study(path), 3)
+    course = ps.build_course(ps.load_study(path), 2)
     assert document["exact"] == pytest.approx(plan(course, epsilon=2.0).value, abs=1e-12)
 
 

@@ -99,7 +99,9 @@ def test_most_of_covids_stays_last_one_day_as_the_docs_say():
     course = ps.build_course(ps.load_study("covid"), 14, length_public=True)
     n, k = course.rewards.shape
     ill = prior(ps.load_scenario("covid"), {"covid_positive": 1, "fever": 1, "age": ["60-79", "80+"]})
-    best, none = np.eye(k)[ps.plan(course).actions[0]], np.eye(1, k).repeat(n, axis=0)
+    merged = course.merged()
+    best = np.eye(k)[ps.plan(merged).actions[0][merged.first_records.state]]
+    none = np.eye(1, k).repeat(n, axis=0)
     shares = [
         1 - course.push(who, given).sum()
         for who, given in [(course.initial, best), (course.initial, none), (ill, best)]

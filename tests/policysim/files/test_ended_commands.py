@@ -62,13 +62,12 @@ def check(tmp_path, statuses, out, *, refuses, number):
     return seen
 
 
-@pytest.mark.parametrize(("number", "earlier"), [(KILL, True), (KILL, False), (TERM, True)])
-def test_a_comparison_that_is_ended_at_any_step_leaves_the_old_report_or_the_new_one(template, capsys, number, earlier):
+@pytest.mark.parametrize("number", [KILL, TERM])
+def test_a_comparison_that_is_ended_at_any_step_leaves_the_old_report_or_the_new_one(template, capsys, number):
     write_small_study(template)
     tmp_path = template.parent
     asked = ["compare", "small.toml", "--out", "out"]
-    if earlier:
-        assert main([*asked, "--epsilon", "0.5,2"]) == 0
+    assert main([*asked, "--epsilon", "0.5,2"]) == 0
     statuses = ends(template, tmp_path, number, asked)
 
     def refuses(folder):
@@ -86,29 +85,25 @@ def test_a_comparison_that_is_ended_at_any_step_leaves_the_old_report_or_the_new
         )
 
 
-@pytest.mark.parametrize("number", [KILL, TERM])
-def test_a_gallery_that_is_ended_at_any_step_leaves_the_old_pages_or_the_new_ones(tmp_path, template, number):
+def test_a_gallery_that_is_killed_at_any_step_leaves_the_old_pages_or_the_new_ones(tmp_path, template):
     write_small_study(template)
     main(["compare", "small.toml", "--out", "reports/one"])
     assert gallery.main(["reports"]) == 0
     main(["compare", "small.toml", "--out", "reports/two"])
-    statuses = ends(template, tmp_path, number, ["gallery", "reports"])
-    seen = check(tmp_path, statuses, "reports", refuses=lambda at: unfinished(at / "reports" / "files"), number=number)
+    statuses = ends(template, tmp_path, KILL, ["gallery", "reports"])
+    seen = check(tmp_path, statuses, "reports", refuses=lambda at: unfinished(at / "reports" / "files"), number=KILL)
     assert seen["old"] > 3
 
 
-@pytest.mark.parametrize("number", [KILL, TERM])
-def test_a_log_that_is_ended_at_any_step_is_never_taken_for_that_of_another_study(tmp_path, template, number):
+def test_a_log_that_is_killed_at_any_step_is_never_taken_for_that_of_another_study(tmp_path, template):
     write_small_study(template)
     other = template / "other.toml"
     other.write_text((template / "small.toml").read_text().replace("seed = 3", "seed = 4"))
     asked = ["simulate", "other.toml", "--patients", "20", "--log", "log/log.csv"]
     assert main([*asked[:1], "small.toml", *asked[2:]]) == 0
-    statuses = ends(template, tmp_path, number, asked)
-    seen = check(tmp_path, statuses, "log", refuses=lambda at: unfinished(at / "log" / "log.csv"), number=number)
-    assert seen["old"] > 3
-    if number == KILL:
-        assert seen["refused"] > 0
+    statuses = ends(template, tmp_path, KILL, asked)
+    seen = check(tmp_path, statuses, "log", refuses=lambda at: unfinished(at / "log" / "log.csv"), number=KILL)
+    assert seen["old"] > 3 and seen["refused"] > 0
     for _, folder, _ in each(tmp_path, statuses):
         if unfinished(folder / "log" / "log.csv"):
             with pytest.raises(ValueError, match="was ended while its files took their places; simulate it again"):

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from envs.toml_reader import UNSEEN
-from policysim.cli.main import COMMANDS, main
+from policysim.cli.main import main
 from policysim.files.terminal import complain, say
 from policysim.files.whole_folders import json_text
 
@@ -78,16 +78,15 @@ def run(arguments, *, closed):
     return done.returncode, done.stdout or "", done.stderr or ""
 
 
-@pytest.mark.parametrize("closed", [("stdout",), ("stdout", "stderr")], ids=" ".join)
-@pytest.mark.parametrize("arguments", [[], ["--version"], *([verb, "--help"] for verb in COMMANDS)], ids=" ".join)
-def test_nothing_is_said_where_nobody_reads_it(arguments, closed):
-    assert run(arguments, closed=closed) == (0, "", "")
+@pytest.mark.parametrize("arguments", [[], ["--version"], ["compare", "--help"]], ids=" ".join)
+def test_nothing_is_said_where_nobody_reads_it(arguments):
+    assert run(arguments, closed=("stdout",)) == (0, "", "")
 
 
 @pytest.mark.parametrize(
     ("arguments", "code"),
-    [(["sensitivity", WARD], 0), (["sensitivity", WARD, "--json"], 0), (["compare", "nowhere"], 2)],
-    ids=["screen", "json", "error"],
+    [(["simulate", WARD, "--patients", "20"], 0), (["compare", "nowhere"], 2)],
+    ids=["screen", "error"],
 )
 def test_a_command_ends_with_its_own_code_whoever_reads(arguments, code):
     assert run(arguments, closed=("stdout", "stderr")) == (code, "", "")
@@ -96,15 +95,16 @@ def test_a_command_ends_with_its_own_code_whoever_reads(arguments, code):
     assert run(arguments, closed=("stderr",))[0] == code
 
 
-@pytest.mark.parametrize("closing", [">&-", "2>&-", ">&- 2>&-", "<&- >&- 2>&-"])
+@pytest.mark.parametrize("closing", [">&-", "<&- >&- 2>&-"])
 def test_streams_that_were_never_open_end_nothing(closing, tmp_path):
-    script = f'"$0" -m policysim choose "$1" --keep 20% --out "$2" {closing}'
+    log = tmp_path / "log.csv"
+    script = f'"$0" -m policysim simulate "$1" --patients 20 --log "$2" {closing}'
     done = subprocess.run(
-        ["sh", "-c", script, sys.executable, WARD, str(tmp_path)], capture_output=True, check=False, cwd=ROOT
+        ["sh", "-c", script, sys.executable, WARD, str(log)], capture_output=True, check=False, cwd=ROOT
     )
     assert (done.returncode, done.stderr) == (0, b"")
     # No file took the number of a stream, and what is printed.
-    assert all(b"utility" not in path.read_bytes()[:20] for path in tmp_path.rglob("*.json"))
+    assert len(log.read_text().splitlines()) == 21
 
 
 def test_a_full_disk_is_told(capsys, monkeypatch):

@@ -49,24 +49,6 @@ def test_a_file_in_the_place_of_a_folder_keeps_all_files_and_folders_as_they_wer
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == {"a.txt": b"old A", "file": b""}
 
 
-@pytest.mark.parametrize("broken", [KeyboardInterrupt, OSError(28, "No space left on device")])
-def test_a_failure_before_the_last_file_changes_none(tmp_path, monkeypatch, broken):
-    write_files(tmp_path, {"a.txt": b"old A", "b.txt": b"old B"})
-    calls = []
-
-    def fail_on_the_second(_):
-        calls.append(1)
-        if len(calls) == 2:
-            raise broken
-
-    monkeypatch.setattr("policysim.files.whole_folders.os.fsync", fail_on_the_second)
-    with pytest.raises((KeyboardInterrupt, OutputError)):
-        write_files(tmp_path, {"a.txt": b"new A", "b.txt": b"new B"})
-    assert (tmp_path / "a.txt").read_bytes() == b"old A"
-    assert (tmp_path / "b.txt").read_bytes() == b"old B"
-    assert len(list(tmp_path.iterdir())) == 2
-
-
 def test_a_file_in_the_way_is_named(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(OutputError, match=r"cannot write to .*file: File exists"):
@@ -176,18 +158,6 @@ def test_a_signal_that_is_ignored_stays_so(tmp_path):
         assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
     finally:
         signal.signal(signal.SIGHUP, before)
-
-
-def test_a_folder_beside_of_a_run_that_lives_stays_and_of_a_killed_one_goes(tmp_path):
-    with subprocess.Popen([sys.executable, "-c", KILLED, str(tmp_path)], stdout=subprocess.PIPE, text=True) as child:
-        assert child.stdout.readline() == "ready\n"
-        for left in (1, 0):
-            with folder_beside(tmp_path / "files"):
-                assert len(list(tmp_path.iterdir())) == left + 1
-            if left:
-                child.kill()
-                child.wait()
-    assert list(tmp_path.iterdir()) == []
 
 
 class Terminal(io.StringIO):

@@ -28,9 +28,7 @@ def trial(small_trial):
 
 CASES = [
     ("p", 0, "p: must be a probability > 0 and <= 1, got "),
-    ("p", -0.5, "p: must be a probability > 0 and <= 1, got "),
     ("p", 1.5, "p: must be a probability > 0 and <= 1, got "),
-    ("p", np.inf, "p: must be a probability > 0 and <= 1, got "),
     ("p", None, "p: must be a probability > 0 and <= 1, is missing"),
     ("p", "half", "p: must be a probability > 0 and <= 1, got 'half'"),
     ("arm", 2, "arm: must be one of the treatments 0, 1, got "),
@@ -38,10 +36,8 @@ CASES = [
     ("arm", None, "arm: must be one of the treatments 0, 1, is missing"),
     ("success", "yes", "success: must be a finite number within ±1e+50, got 'yes'"),
     ("success", np.inf, "success: must be a finite number within ±1e+50, got "),
-    ("success", -np.inf, "success: must be a finite number within ±1e+50, got "),
     ("success", None, 'success: is missing: missing = "exclude" or "worst" takes such rows'),
     ("success", 1.5, "success: must be within [0, 1], or declare the range, got "),
-    ("success", -0.5, "success: must be within [0, 1], or declare the range, got "),
     ("age", "old", "age: must be a finite number, got 'old'"),
     ("age", np.inf, "age: must be a finite number, got "),
     ("age", None, "age: must be a finite number, is missing"),

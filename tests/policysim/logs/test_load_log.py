@@ -161,38 +161,6 @@ def test_a_table_of_actions_may_have_a_column_for_each(load, section, small_tria
     assert log.data.propensities.tolist() == [0.25, 0.5, 0.5, 0.5, 0.5, 1]
 
 
-def test_simulated_logs_are_read_with_their_propensities(load):
-    rng = np.random.default_rng(3)
-    n = 200
-    exported = pd.DataFrame(
-        {
-            "action": pd.Categorical.from_codes(rng.integers(0, 4, n), ["a0", "a1", "a2", "a3"]),
-            "reward": -rng.exponential(3, n),
-            "propensity": rng.uniform(0.01, 1, n),
-            "covid_positive": rng.integers(0, 2, n).astype(np.int8),
-            "age": pd.Categorical.from_codes(rng.integers(0, 3, n), ["0-19", "20-39", "40-59"]),
-        }
-    )
-    text = """
-    [data]
-    file = "log.parquet"
-    treatment = "action"
-    propensity = "propensity"
-    outcome = { reward = 1.0 }
-    range = [-130, 0]
-    [data.features]
-    covid_positive = { levels = [0, 1] }
-    age = { levels = ["0-19", "20-39", "40-59", "60-79"] }
-    """
-    log = load(text, log__parquet=exported)
-    assert np.array_equal(log.data.rewards, exported.reward)
-    assert np.array_equal(log.data.propensities, exported.propensity)
-    assert log.data.names == ("a0", "a1", "a2", "a3")
-    back = log.space.decode(log.records)
-    assert (back.age == exported.age.astype(str)).all()
-    assert (back.covid_positive == exported.covid_positive).all()
-
-
 def test_columns_that_are_not_there_are_all_named(load, section, small_trial):
     text = section.replace('"arm"', '"arms"').replace("success", "succes").replace("sex =", "gender =")
     with pytest.raises(DataError, match="unknown column 'gender'"):

@@ -105,18 +105,13 @@ def test_a_range_is_checked_if_it_is_declared(log_table):
         ({"missing": "worse"}, "missing must be one of refuse, exclude, worst, got missing='worse'"),
         ({"missing": "worst"}, "needs the lowest possible reward"),
         ({"range": (1, 1)}, r"range must be \(low, high\)"),
-        ({"range": (0, np.inf)}, r"range must be \(low, high\)"),
         ({"treatments": {"0": "a", "1": "a"}}, "distinct values and names"),
         ({"treatments": {"0": "a", "0.0": "b"}}, "distinct values and names"),
         ({"outcome": {}}, "outcome must be columns and finite weights"),
-        ({"outcome": {"reward": np.nan}}, "outcome must be columns and finite weights"),
         ({"outcome": "rewards"}, "table: unknown column 'rewards'; did you mean 'reward'"),
-        ({"id": "pidnum"}, "table: unknown column 'pidnum'; did you mean 'pid'"),
         ({"outcome": {"reward": "1"}}, "outcome must be columns and finite weights"),
-        ({"outcome": {"reward": True}}, "outcome must be columns and finite weights"),
         ({"outcome": "action"}, "the column 'action' cannot be both the treatment and the outcome"),
         ({"outcome": {"propensity": 1.0}}, "the column 'propensity' cannot be both the propensity and the outcome"),
-        ({"propensity": "action"}, "the column 'action' cannot be both the propensity and the treatment"),
         ({"id": "action"}, "the column 'action' cannot be both the "),
         ({"table": 3}, "table must be a path, a pandas DataFrame or a NumPy array, got int"),
         ({"table": "nowhere.csv"}, "nowhere.csv: cannot be read"),
@@ -171,15 +166,3 @@ def test_bad_rows_of_frames_are_counted_from_0(log_table):
     log_table.loc[2, "propensity"] = 2
     with pytest.raises(DataError, match=r"^table: row 2: propensity: must be a probability > 0 and <= 1, got 2.0$"):
         read_log(log_table)
-
-
-def test_propensities_are_estimated_from_the_covariates():
-    rng = np.random.default_rng(5)
-    n = 20_000
-    sick = rng.integers(0, 2, n)
-    taken = (rng.random(n) < np.where(sick == 1, 0.8, 0.3)).astype(int)
-    table = pd.DataFrame({"action": taken, "reward": 0.0, "sick": sick, "ward": rng.choice(["a", "b"], n)})
-    log = read_log(table, propensity="estimate")
-    truth = np.where(taken == 1, np.where(sick == 1, 0.8, 0.3), np.where(sick == 1, 0.2, 0.7))
-    # Each of four shares is estimated from 8,000 rows or more: standard errors up to 0.0056; five folds each.
-    assert np.abs(log.propensity - truth).max() < 6 * 0.0056

@@ -102,9 +102,7 @@ def test_the_ledger_is_for_its_owner_only_and_a_link_to_it_stays_one(capsys, dat
         ("{", "not valid JSON"),
         ("[" * 100_000, "not valid JSON"),
         ("\udcff", "not valid JSON"),
-        ("[]", "it must be an object, got []"),
         ('{"format": 1, "releases": []}', "format must be 2, got 1"),
-        ("{}", "format must be 2, got None"),
         ('{"format": 2, "releases": {}}', "releases must be a list, got a table"),
         ('{"format": 2}', "releases must be a list, got None"),
     ],
@@ -127,9 +125,7 @@ def test_what_is_no_ledger_is_refused_in_one_line(capsys, data, out, text, reaso
     ("key", "value", "reason"),
     [
         ("epsilon", -1, "epsilon of release 2 must be a finite number >= 0, got -1"),
-        ("epsilon", "much", "epsilon of release 2 must be a finite number >= 0, got 'much'"),
         ("epsilon", math.inf, "epsilon of release 2 must be a finite number >= 0, got inf"),
-        ("epsilon", math.nan, "epsilon of release 2 must be a finite number >= 0, got nan"),
         ("sha256", [], "sha256 of release 2 must be SHA-256 digests, got []"),
         ("sha256", "0" * 64, f"sha256 of release 2 must be SHA-256 digests, got '{'0' * 64}'"),
         ("sha256", ["A" * 64], f"sha256 of release 2 must be SHA-256 digests, got ['{'A' * 64}']"),
@@ -224,34 +220,6 @@ def test_a_read_only_ledger_or_folder_stops_the_release_in_one_line(capsys, data
     monkeypatch.setattr(os, "open", refuse)
     code, _, err = run(capsys, data, *OPTIONS, "--out", out)
     assert (code, err) == (2, said.format("Read-only file system"))
-    assert names(out.parent) == set()
-    assert names(data.parent) == {data.name}
-
-
-@pytest.mark.parametrize("step", ["lock", "write"])
-def test_a_ledger_that_cannot_be_written_in_the_end_stops_the_release(capsys, data, out, monkeypatch, step):
-    fsync, calls = os.fsync, []
-
-    def full(handle):
-        calls.append(handle)
-        if len(calls) == 3:  # the data, the note, the ledger
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        fsync(handle)
-
-    def unlockable(*_):
-        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
-
-    if step == "write":
-        monkeypatch.setattr(os, "fsync", full)
-    else:
-        monkeypatch.setattr(module.fcntl, "flock", unlockable)
-    code, _, err = run(capsys, data, *OPTIONS, "--out", out)
-    reason = "No space left on device" if step == "write" else "No locks available"
-    assert (code, err) == (
-        2,
-        f"policysim: cannot {step} {ledger_path(data)}, which lists the releases: {reason}; "
-        "--ledger names another place\n",
-    )
     assert names(out.parent) == set()
     assert names(data.parent) == {data.name}
 

@@ -7,7 +7,6 @@ import random
 from collections import Counter
 from fractions import Fraction
 
-import numpy as np
 import pytest
 from private_files import counted, people, run, write_part, write_parts, write_people
 from scipy.stats import chisquare
@@ -276,17 +275,6 @@ def test_tables_fit_their_exact_distribution():
     expected = [runs * chance(noise) for noise in grid]
     rest = runs - sum(observed), runs - sum(expected)
     assert chisquare([*observed, rest[0]], [*expected, rest[1]]).pvalue > 1e-3
-
-
-def test_opendp_draws_the_same_distribution():
-    dp = pytest.importorskip("opendp.prelude")
-    dp.enable_features("contrib")
-    space = dp.atom_domain(T=int), dp.absolute_distance(T=int)
-    measurement = dp.m.make_laplace(*space, scale=2.0)
-    assert measurement.map(1) == pytest.approx(float(TablePlan({"a": ("0", "1")}, 1.0).rate), rel=1e-9)
-    theirs = [measurement(0) for _ in range(4_000)]
-    mine = [noise for (noise,) in outputs((0,), TablePlan({"a": ("0", "1")}, 1.0), 4_000, 3).elements()]
-    assert np.std(theirs) == pytest.approx(np.std(mine), rel=0.1)
 
 
 def test_the_rate_is_a_fraction_of_what_is_written():

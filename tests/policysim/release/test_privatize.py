@@ -156,18 +156,9 @@ def test_two_releases_differ(capsys, data, tmp_path):
         (("--column", "sex"), "privatize needs --epsilon"),
         (("--column", "sex", "--epsilon", "1"), "privatize needs --out FILE"),
         (("--column", "sex", "--epsilon", "0", "--out", "o.csv"), "--epsilon must be a finite number > 0, got '0'"),
-        (("--column", "sex", "--epsilon", "-1", "--out", "o.csv"), "--epsilon must be a finite number > 0, got '-1'"),
         (
             ("--column", "sex", "--epsilon", "inf", "--out", "o.csv"),
             "--epsilon must be a finite number > 0, got 'inf'",
-        ),
-        (
-            ("--column", "sex", "--epsilon", "nan", "--out", "o.csv"),
-            "--epsilon must be a finite number > 0, got 'nan'",
-        ),
-        (
-            ("--column", "sex", "--epsilon", "1,2", "--out", "o.csv"),
-            "--epsilon must be a finite number > 0, got '1,2'",
         ),
         (("--column", "sex", "--column", "sex"), "--column sex is given twice"),
         (("--column", "sex", "--levels", "age=1,2"), "--levels must be COLUMN=A,B of a column named with --column"),
@@ -177,10 +168,6 @@ def test_two_releases_differ(capsys, data, tmp_path):
         (
             ("--column", "sex", "--levels", "sex=1", "--epsilon", "1", "--out", "o.csv"),
             "sex: needs at least two levels, got 1.",
-        ),
-        (
-            ("--column", "sex", "--levels", "sex=", "--epsilon", "1", "--out", "o.csv"),
-            "sex: needs at least two levels, got none.",
         ),
         (
             ("--column", "sex", "--levels", "sex=0,1,0", "--epsilon", "1", "--out", "o.csv"),
@@ -198,7 +185,6 @@ def test_two_releases_differ(capsys, data, tmp_path):
             ("--column", "sex", "--epsilon", "1e-300", "--out", "o.csv"),
             "epsilon=1e-300 is too small to be kept to exactly with random words of 63 bits.",
         ),
-        (("--column", "sex", "--epsilon", "1", "--out", ""), "--out must end in .csv or .parquet, got ''"),
         (
             ("--column", "sex", "--epsilon", "1", "--out", "o.xlsx"),
             "--out must end in .csv or .parquet, got 'o.xlsx'",
@@ -209,8 +195,6 @@ def test_two_releases_differ(capsys, data, tmp_path):
             ("--column", "sex", "--epsilon", "1", "--out", "o.csv", "--seed", "1", "--ledger", "l.json"),
             "--ledger does not go with --seed: a simulation is no release, and is not counted",
         ),
-        (("--estimate", "--separately"), "--separately does not go with --estimate"),
-        (("--estimate", "--column", "sex"), "--column does not go with --estimate"),
     ],
 )
 def test_a_bad_option_is_one_line_and_exit_two(capsys, tmp_path, monkeypatch, options, message):

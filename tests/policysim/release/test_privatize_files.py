@@ -204,21 +204,20 @@ def test_folders_for_the_output_are_made_and_its_rights_follow_the_umask(capsys,
 
 
 @pytest.mark.parametrize("ending", [".csv", ".parquet"])
-@pytest.mark.parametrize("place", ["policysim.release.privatize_table.privatize", "policysim.release.ledger.os.fsync"])
-def test_an_interrupted_run_leaves_what_was_there(capsys, tmp_path, monkeypatch, ending, place):
+def test_a_run_that_is_interrupted_while_it_draws_leaves_what_was_there(capsys, tmp_path, monkeypatch, ending):
     monkeypatch.setattr(columns_file, "CSV_BLOCK", 200)
     monkeypatch.setattr(columns_file, "BATCH_ROWS", 7)
     data, out = write_people(tmp_path / f"data{ending}"), tmp_path / f"out{ending}"
     options = (*COLUMNS, *DECLARED, "--epsilon", 1, "--out", out)
     with monkeypatch.context() as patch:
-        patch.setattr(place, _interrupt_at_the_second())
+        patch.setattr("policysim.release.privatize_table.privatize", _interrupt_at_the_second())
         assert run(capsys, data, *options)[0] == 130
         assert list(tmp_path.iterdir()) == [data]
     assert run(capsys, data, *options)[0] == 0
     before = {path: path.read_bytes() for path in tmp_path.iterdir()}
     assert len(before) == 4
     with monkeypatch.context() as patch:
-        patch.setattr(place, _interrupt_at_the_second())
+        patch.setattr("policysim.release.privatize_table.privatize", _interrupt_at_the_second())
         assert run(capsys, data, *options, "--again")[0] == 130
     assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
 
@@ -241,6 +240,6 @@ def _interrupt_at_the_second():
         calls.append(1)
         if len(calls) == 2:
             raise KeyboardInterrupt
-        return privatize(*arguments, **options) if options else None
+        return privatize(*arguments, **options)
 
     return interrupt

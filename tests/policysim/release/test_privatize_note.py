@@ -65,18 +65,6 @@ def test_a_budget_that_is_not_split_would_be_noticed():
     assert loss(document) > 2.9
 
 
-def test_the_note_does_not_depend_on_the_private_values(tmp_path):
-    notes = []
-    for name, cells in {"one": "0", "two": "1"}.items():
-        data = tmp_path / f"{name}.csv"
-        data.write_text("id,sex\n" + f"7,{cells}\n" * 30)
-        out = tmp_path / name / "out.csv"
-        out.parent.mkdir()
-        privatize_files(open_source(data), out, make_plan({"sex": ("0", "1")}, 1.0))
-        notes.append(note_path(out).read_bytes())
-    assert notes[0] == notes[1]
-
-
 @pytest.mark.parametrize("ending", [".csv", ".parquet"])
 def test_neither_file_nor_note_shows_the_seed_or_the_true_counts(capsys, tmp_path, ending):
     data, out = write_people(tmp_path / f"data{ending}", 60), tmp_path / f"out{ending}"
@@ -144,15 +132,12 @@ def changed(document, path, value):
         (("epsilon",), 2.0, "channels must be "),
         (("epsilon",), -1, "epsilon must be > 0 and finite, got epsilon=-1.0."),
         (("epsilon",), 1e-300, "epsilon=1e-300 is too small to be kept to exactly with random words of 63 bits."),
-        (("epsilon",), True, "epsilon must be a number, got True"),
         (("epsilon",), "1", "epsilon must be a number, got '1'"),
         (("rows",), 0, "rows must be a whole number > 0, got 0"),
-        (("rows",), 60.0, "rows must be a whole number > 0, got 60.0"),
         (("drawn",), "by hand", "drawn must be 'simulation"),
         (("columns",), "age_band", "columns must be a list of objects, got 'age_band'"),
         (("columns", 0, "levels"), "ab", "the levels of a column must be a list of texts, got 'ab'"),
         (("columns", 0, "levels"), ["young"], "age_band: needs at least two levels, got young."),
-        (("columns", 0, "levels"), ["young", "young"], "age_band: its levels must differ"),
         (("columns", 0, "levels"), ["a", "b", "c"], "channels must be "),
         (("columns", 1, "name"), "age_band", "columns must be "),
         (("columns", 0, "levels_from"), "hearsay", "columns must be "),

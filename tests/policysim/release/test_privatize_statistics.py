@@ -9,7 +9,6 @@ from scipy.stats import chisquare
 from policysim.release.privatize import privatize_files
 from policysim.release.privatize_note import make_plan
 from policysim.release.privatize_source import open_source
-from policysim.release.privatize_table import read_private
 
 LEVELS = {"age": ("young", "middle", "old"), "sex": ("0", "1")}
 COUNTS = {("young", "0"): 9000, ("young", "1"): 6000, ("middle", "0"): 0, ("middle", "1"): 3000, ("old", "1"): 6000}
@@ -42,15 +41,6 @@ def z_scores(table, true, k, epsilon):
     shares = np.array([true.get(label, 0) for label in table.labels]) / N
     variance = q * (1 - q) / (N * (p - q) ** 2) + shares * (1 - p - q) / (N * (p - q))
     return (table.estimate.shares - shares) / np.sqrt(variance)
-
-
-@pytest.mark.parametrize("epsilon", [0.5, 2.0])
-def test_joint_estimates_are_within_four_standard_errors(data, tmp_path, epsilon):
-    out = tmp_path / "out.csv"
-    _, (table,) = privatize_files(open_source(data), out, make_plan(LEVELS, epsilon), seed=11)
-    # Six values: beyond 4 in one of 2,600 seeds; this one is fixed.
-    assert np.abs(z_scores(table, COUNTS, 6, epsilon)).max() < 4
-    assert (read_private(out)[1][0].estimate.shares == table.estimate.shares).all()
 
 
 def test_separate_estimates_are_within_four_standard_errors(data, tmp_path):

@@ -426,11 +426,8 @@ def test_candidates_from_private_rows_are_warned_about(capsys):
     ("options", "code", "message"),
     [
         (["--epsilon", "-1"], 2, "--epsilon must be a number >= 0, got '-1'"),
-        (["--epsilon", "much"], 2, "--epsilon must be a number >= 0, got 'much'"),
-        (["--epsilon", "nan"], 2, "--epsilon must be a number >= 0, got 'nan'"),
         (["--epsilon", "inf"], 2, "--epsilon must be a number >= 0, got 'inf'"),
         (["--sensitivity", "0"], 2, "--sensitivity must be a number > 0, got '0'"),
-        (["--sensitivity", "one"], 2, "--sensitivity must be a number"),
         (["--mechanism", "exponentail"], 2, "unknown mechanism 'exponentail'; did you mean 'exponential'?"),
         (["--adjacency", "replace"], 2, "unknown adjacency 'replace'; did you mean 'replace-one'?"),
         (["--mechanism", "exponential-monotone"], 2, "exponential-monotone needs scores that only rise"),
@@ -440,7 +437,6 @@ def test_candidates_from_private_rows_are_warned_about(capsys):
         (["--by", "people"], 2, "--column, --score and --by must name different columns"),
         (["--seed", "-1"], 2, "--seed must be a whole number >= 0, got '-1'"),
         (["--candidates", ""], 2, "--candidates must be names separated by commas, got ''"),
-        (["--candidates", "HIV,,Flu"], 2, "--candidates must be names separated by commas"),
         (["--candidates", 'HIV,"Flu'], 2, "--candidates 'HIV,\"Flu': unexpected end of data"),
         (["--candidates", "HIV,HIV"], 2, "--candidates names 'HIV' twice"),
         (["--column", "desease"], 3, "diseases.csv: unknown column 'desease'; did you mean 'disease'? known: "),
@@ -503,14 +499,6 @@ def test_too_many_candidates_for_the_exact_analysis_are_released_without_it(caps
     assert f"at most {most} candidates, got {most + 1}; exponential has no such limit" in err
 
 
-def test_as_many_candidates_as_can_be_analysed_are(capsys, files):
-    (files / "many.csv").write_text("industry,people\n" + "".join(f"{i},{i}\n" for i in range(64)), encoding="utf-8")
-    found = analysed(capsys, "many.csv", "--score", "people", "--epsilon", "1", "--mechanism", "report-noisy-max")
-    (group,) = found["analysis_not_private"]["groups"]
-    assert sum(row["probability"] for row in group["candidates"]) == pytest.approx(1)
-    assert group["not_available"] is None
-
-
 def test_groups_from_private_rows_are_warned_about_where_they_are_not_public(capsys):
     options = ("socks.csv", "--column", "behaviour", "--by", "sock", "--candidates", "Violent,NonViolent")
     options = (*options, "--epsilon", "1", "--json")
@@ -530,9 +518,3 @@ def test_groups_from_private_rows_are_warned_about_where_they_are_not_public(cap
         "hidden": "what one person's value is",
         "public": ["the candidates", "everybody's group", "the groups and their sizes", "the choice of ε"],
     }
-
-
-def test_groups_of_a_file_of_counts_are_no_private_rows(capsys, files):
-    (files / "wards.csv").write_text("name,people,ward\na,4,x\nb,2,x\na,1,y\n", encoding="utf-8")
-    options = ("wards.csv", "--score", "people", "--column", "name", "--by", "ward", "--epsilon", "1")
-    assert document(capsys, *options, "--adjacency", "add-or-remove-one")["release"]["warnings"] == []

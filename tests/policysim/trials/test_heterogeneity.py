@@ -12,10 +12,10 @@ from policysim.trials.evidence import LOOKS, _ridge, heterogeneity
 
 
 def test_without_any_effect_signs_are_seldom_told():
-    trials = (make_trial(300, 0.0, seed) for seed in range(60))
+    trials = (make_trial(300, 0.0, seed) for seed in range(24))
     found = [heterogeneity(trial.log, trial.study).iloc[0] for trial in trials]
-    # Twice the median is at most 5 % in 5 % of logs, and mostly in far fewer: of 60 more than 9 have probability 1e-3.
-    assert sum(each["signs"] for each in found) <= 9
+    # Twice the median is at most 5 % in 5 % of logs, and mostly in far fewer: of 24 more than 5 have probability 1e-3.
+    assert sum(each["signs"] for each in found) <= 5
     assert all(each["splits"] in LOOKS and each["p_low"] <= each["p_high"] for each in found)
     assert all(each["signs"] == 0 for each in found if each["p"] > 0.05)
 
@@ -29,7 +29,7 @@ def test_a_strong_effect_is_found_with_a_slope_near_1():
 
 def test_another_seed_tells_the_same_though_single_splits_do_not():
     trial = make_trial(700, 0.13, seed=9)
-    found = [heterogeneity(trial.log, replace(trial.study, seed=seed)).iloc[0] for seed in range(12)]
+    found = [heterogeneity(trial.log, replace(trial.study, seed=seed)).iloc[0] for seed in range(6)]
     assert len({each["signs"] for each in found}) == 1
     # By single splits it would depend on the seed.
     assert any(each["p_low"] < 0.05 < each["p_high"] for each in found)

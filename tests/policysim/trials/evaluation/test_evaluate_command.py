@@ -1,14 +1,11 @@
 """`policysim evaluate` as a user meets it."""
 
 import json
-import re
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from policysim.cli.main import ADD
-from policysim.cli.parser import build_parser
 from policysim.files.probability_table import read_probability_table
 from policysim.question.protocol import Progress
 from policysim.study.study_reader import load_study
@@ -264,24 +261,6 @@ def test_without_propensities_it_says_what_the_command_offers(run, study, unifor
     assert f"policysim init {path}" in err and "propensity=" not in err
 
 
-def test_the_commands_stand_in_the_order_of_use():
-    text = build_parser(ADD)[0].format_help()
-    names = [
-        "init",
-        "compare",
-        "choose",
-        "audit",
-        "simulate",
-        "reproduce",
-        "sensitivity",
-        "evaluate",
-        "privatize",
-        "select",
-    ]
-    places = [text.index(f"    {name}") for name in names]
-    assert places == sorted(places)
-
-
 def test_another_estimator_is_one_entry(run, study, logs, monkeypatch):
     """What is halved is not worth knowing; but all that is said of an estimator comes from its entry."""
     half = Estimator("half of IPS", lambda log, _, weights, __: weights * log.rewards / 2, doubt="It halves everything")
@@ -298,10 +277,3 @@ def test_another_estimator_is_one_entry(run, study, logs, monkeypatch):
     assert halved["estimate"]["value"] == pytest.approx(whole["estimate"]["value"] / 2)
     assert halved["best_single_arm"]["value"] == pytest.approx(whole["best_single_arm"]["value"] / 2, abs=1e-12)
     assert run("evaluate", logs["uniform"].path, *options, "--estimator", "magic")[2].endswith("half\n")
-
-
-def test_the_help_names_every_estimator(run, capsys):
-    with pytest.raises(SystemExit):
-        run("evaluate", "--help")
-    text = capsys.readouterr().out
-    assert all(re.search(rf"\b{name}\b", text) for name in ESTIMATORS)

@@ -5,10 +5,7 @@ import pandas as pd
 import pytest
 
 import policysim as ps
-from policysim.course.simulated_log import simulate_log
-from policysim.study.checks import Agreement
-from policysim.trials.evaluate_log import evaluate_policy, read_log_file
-from policysim.trials.outside_policy import catalogue_policy
+from policysim.trials.evaluate_log import read_log_file
 
 TARGETS = {"greedy": (), "best-fixed": (), "optimal": ("--epsilon", "1"), "exponential": ("--epsilon", "10")}
 ESTIMATORS = ("ips", "snips", "dr")
@@ -53,30 +50,11 @@ def test_ips_is_the_mean_of_weighted_rewards(study, problem, logs, evaluated):
     assert found["estimate"]["standard_error"] == pytest.approx(terms.std() / np.sqrt(len(log)), rel=1e-9)
 
 
-def test_the_exact_value_of_covid_is_recovered(covid, covid_problem, tmp_path):
-    path, logging = tmp_path / "log.parquet", ps.make_policy("exponential", epsilon=5.0)
-    table = logging.probabilities(covid_problem)
-    simulate_log(covid, table, path, patients=20_000, exact=covid_problem.value(table), seed=11)
-    target = catalogue_policy(ps.make_policy("optimal", epsilon=2.0), covid)
-    log = read_log_file(path, target.actions)
-    assert not any(name.startswith("outcome") or name == "patient" for name in log.predictors)
-    for estimator in ESTIMATORS:
-        found = evaluate_policy(log, target, estimator=estimator, outcome_model="linear", clip=None, seed=0)
-        # Once in 1.7 million, and the seed is fixed.
-        assert found.agreement.errors_apart <= 5
-        wrong = Agreement(
-            20_000, found.agreement.exact - 0.5, found.agreement.standard_error, found.agreement.exact, 103
-        )
-        assert not wrong.agrees
-
-
-@pytest.mark.parametrize("estimator", ESTIMATORS)
-def test_a_log_of_other_utilities_is_exit_code_four(study, uniform_log, tmp_path, run, estimator):
+def test_a_log_of_other_utilities_is_exit_code_four(study, uniform_log, tmp_path, run):
     log = uniform_log.copy()
     log["reward"] -= 0.5  # as if something had been left out of the utility
     log.to_csv(tmp_path / "log.csv", index=False)
-    options = ("--policy", "greedy", "--study", study, "--estimator", estimator)
-    code, out, err = run("evaluate", tmp_path / "log.csv", *options)
+    code, out, err = run("evaluate", tmp_path / "log.csv", "--policy", "greedy", "--study", study)
     assert (code, err) == (4, "")
     assert "they DISAGREE" in out and "Other patients, utilities or propensities" in out
 

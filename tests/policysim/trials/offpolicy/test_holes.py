@@ -6,7 +6,6 @@ import pytest
 from scipy.stats import binom
 
 from policysim.logs.log_frame import LoggedData
-from policysim.logs.treatments import estimate_propensities
 from policysim.trials.evaluate_log import evaluate_log
 from policysim.trials.holes import ALARM, find_holes
 
@@ -105,12 +104,9 @@ def test_an_end_of_numbers_is_doubted_as_often_as_promised():
     assert doubted <= 11
 
 
-@pytest.mark.parametrize("known", [True, False])
-def test_estimated_propensities_do_not_hide_a_hole(known):
+def test_a_hole_is_said_first_of_a_policy_that_goes_there_and_of_no_other():
     log, frame, _ = draw("by age", 3, "age ≥ 21 %")
-    covariates = np.column_stack([frame["age"], frame["lab"], frame["sex"]])
-    propensity = log.propensities if known else estimate_propensities(covariates, np.arange(N), log.actions, log.names)
-    table = frame.assign(action=np.array(log.names)[log.actions], reward=log.rewards, propensity=propensity)
+    table = frame.assign(action=np.array(log.names)[log.actions], reward=log.rewards, propensity=log.propensities)
     said = evaluate_log(table, np.tile([0, 0, 1.0], (N, 1))).warnings
     assert said[0].startswith("no overlap, age ≥ 68") and "nobody got c (0 of " in said[0]
     # Of a policy that never gives c nothing is said.
