@@ -18,10 +18,10 @@ from policies.policy import NotApplicableError
 from policies.problem import DecisionProblem
 from policies.proof import float_below, floor_of
 from policysim.course.course_proof import CourseProof, PricedCut, proven
-from policysim.course.course_tree import Node, inner_nodes
+from policysim.course.course_tree import inner_nodes
 from policysim.course.planning import DailyDecisions, optimal_course, q_table
 from policysim.course.process import Process, one_start
-from policysim.course.schedules import Schedule, Schedules, sketch_of
+from policysim.course.schedules import Schedules, sketch_of
 from policysim.course.tree_weights import climb, even_weights, lowest_cuts, priced_tree
 
 BOUNDS_NOTHING = (
@@ -183,7 +183,9 @@ def _class_limit(process: Process, epsilon: float, days: int) -> ProvenLimit:
         starts = [weights for weights, share in zip(found.tried, shares, strict=True) if share > 0]
     if small:
         trees = [price(dict(zip(pool, weights, strict=True))).root for weights in starts]
-        cuts = [PricedCut(share, _prices(tree)) for share, tree in zip(shares[shares > 0], trees, strict=True)]
+        # The prices of each prefix of a tree, but of whole courses.
+        prices = [{prefix: node.slopes for prefix, node in inner_nodes(tree)} for tree in trees]
+        cuts = [PricedCut(share, each) for share, each in zip(shares[shares > 0], prices, strict=True)]
         limit = proven(process, CourseProof(epsilon, family.open, days, values, cuts))
         return ProvenLimit(best if limit is None else min(best, -float_below(-limit)), RATIONALS)
     table = found.cuts + _rounding(process)
@@ -206,11 +208,6 @@ def _rounding(process: Process) -> float:
     n, k = process.rewards.shape
     days = process.horizon or 1
     return float(2.0**-49 * (n + 64) * (k + days) * days * np.abs(process.rewards).max())
-
-
-def _prices(root: Node) -> dict[Schedule, FloatArray]:
-    """The prices of each prefix of a tree, but of whole courses."""
-    return {prefix: node.slopes for prefix, node in inner_nodes(root)}
 
 
 def first_day_limit(course: DailyDecisions, initial: FloatArray, epsilon: float, delta: float = 0.0) -> float:

@@ -60,8 +60,11 @@ class Split:
     scores: FloatArray
     values: FloatArray
 
-    def evaluate(self, policy: Policy) -> HeldOut:
-        """Make the policy for each fold from all others: nobody is treated by a version that was made with them."""
+    def evaluate(self, policy: Policy) -> tuple[FloatArray, float, float]:
+        """Make the policy for each fold from all others: nobody is treated by a version that was made with them.
+
+        p(a|x) of each patient, (n_rows, n_actions), and of all versions the largest loss and guess rate (or NaN).
+        """
         table = np.empty_like(self.scores)
         losses, rates = [], []
         for fold, problem in enumerate(self.problems):
@@ -70,15 +73,7 @@ class Split:
             table[rows] = mine[self.log.records[rows]]
             losses.append(spent)
             rates.append(guess_rate_of(mine, problem, spent))
-        return HeldOut(table, float(np.max(losses)), float(np.max(rates)))
-
-
-class HeldOut(NamedTuple):
-    """p(a|x) of each patient, (n_rows, n_actions), and of all versions the largest loss and guess rate (or NaN)."""
-
-    table: FloatArray
-    epsilon_spent: float
-    guess_rate: float
+        return table, float(np.max(losses)), float(np.max(rates))
 
 
 def split_log(log: Log, study: LoggedStudy, progress: Progress = SILENT) -> Iterator[Split]:
@@ -178,15 +173,25 @@ class Measure:
     def __init__(self, split: Split, groups: Groups) -> None:
         for problem in split.problems:
             prepare(problem)
-        self._split, self._counts = split, split.log.data.counts
-        greedy, uniform, self._one = (split.evaluate(each()).table for each in (Greedy, Uniform, BestFixed))
-        self.chosen = averaged(self._one, self._counts)
+        self._split = split
+        greedy, uniform, self._one = (split.evaluate(each())[0] for each in (Greedy, Uniform, BestFixed))
+        self.chosen = averaged(self._one, split.log.data.counts)
         self._greedy, self._value_of_one = self._given(greedy), row_values(self._one, split.values)
         self._over_uniform = minus(self._greedy.values, row_values(uniform, split.values))
         self._gain = minus(self._greedy.values, self._value_of_one)
-        self._binary = split.log.data.is_binary
-        self._groups = [self._group(groups.rows(place)) for place in range(len(groups))]
-        self._fixed = [self._without_policy(group) for group in self._groups]
+        self._groups = []
+        data, self._binary = split.log.data, split.log.data.is_binary
+        for rows in map(groups.rows, range(len(groups))):
+            each = None if data.counts is None else data.counts[rows]
+            sizes = np.bincount(data.actions[rows], each, data.n_actions).astype(np.float64)
+            group = _Group(rows, each, averaged(split.scores[rows], each), averaged(split.values[rows], each), sizes)
+            # No policy changes what greedy gains over uniform and over one arm, and what it would be worth by lot.
+            gains = {
+                GAIN_OVER_UNIFORM: moments(self._over_uniform[rows], each),
+                GAIN: moments(self._gain[rows], each, self._one_more(self._greedy, group)),
+            }
+            _, by_lot, follows = _drawn_by_lot(self._greedy, group)
+            self._groups.append((group, gains, {GREEDY_BY_LOT: by_lot, GREEDY_FOLLOWS: follows}))
 
     def __call__(self, policy: Policy) -> Measured:
         """Make the policy outside of each fold and measure it there."""
@@ -194,7 +199,7 @@ class Measure:
         given = self._given(table)
         loss, apart = minus(self._greedy.values, given.values), minus(given.values, self._value_of_one)
         estimates, means = [], []
-        for group, (gains, of_greedy) in zip(self._groups, self._fixed, strict=True):
+        for group, gains, of_greedy in self._groups:
             rows, each = group.rows, group.counts
             estimates.append(
                 gains
@@ -217,20 +222,6 @@ class Measure:
         split, data = self._split, self._split.log.data
         weights, beyond = (data.of_taken(each) / data.propensities for each in (table, np.abs(table - self._one)))
         return _Given(table, row_values(table, split.values), row_values(table, split.scores), weights, beyond)
-
-    def _group(self, rows: IntArray) -> _Group:
-        split, each = self._split, None if self._counts is None else self._counts[rows]
-        sizes = np.bincount(split.log.data.actions[rows], each, split.log.data.n_actions).astype(np.float64)
-        return _Group(rows, each, averaged(split.scores[rows], each), averaged(split.values[rows], each), sizes)
-
-    def _without_policy(self, group: _Group) -> tuple[dict[str, Moments], dict[str, float]]:
-        """What greedy gains over uniform and over one arm for all, and what it would be worth by lot."""
-        _, by_lot, follows = _drawn_by_lot(self._greedy, group)
-        gains = {
-            GAIN_OVER_UNIFORM: moments(self._over_uniform[group.rows], group.counts),
-            GAIN: moments(self._gain[group.rows], group.counts, self._one_more(self._greedy, group)),
-        }
-        return gains, {GREEDY_BY_LOT: by_lot, GREEDY_FOLLOWS: follows}
 
     def _one_more(self, given: _Given, group: _Group) -> float:
         """What one more success and one more failure of each arm add to the variance of a difference, of 0 and 1.

@@ -62,7 +62,7 @@ def test_a_value_is_the_doubly_robust_formula_written_as_a_loop(trial):
         chosen = policy.probabilities(problem)[trial.log.records[row]]
         q, a = problem.utilities[trial.log.records[row]], data.actions[row]
         expected = sum(chosen[j] * q[j] for j in range(3)) + chosen[a] / (1 / 3) * (data.rewards[row] - q[a])
-        assert found.table[row] @ split.values[row] == pytest.approx(expected)
+        assert found[0][row] @ split.values[row] == pytest.approx(expected)
 
 
 def test_the_table_has_the_columns_of_compare_and_intervals(trial, table):
