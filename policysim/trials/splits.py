@@ -139,7 +139,7 @@ class Measured(NamedTuple):
 
 
 class _Group(NamedTuple):
-    """Some patients, and what no policy changes there: means over them, and how many got each arm, (k,)."""
+    """Some patients: their scores, (n, k), the mean value of each arm to them, and how many got it, (k,)."""
 
     rows: IntArray
     counts: IntArray | None
@@ -149,14 +149,13 @@ class _Group(NamedTuple):
 
 
 class _Given(NamedTuple):
-    """What a policy gives each row: p(a|x), (n_rows, k); and, (n_rows,), its value, its score and its weight.
+    """What a policy gives each row: p(a|x), (n_rows, k); and, (n_rows,), its value and its weight.
 
     `beyond` is the weight of how far it gives the row's own arm more, or less, than one arm for all does.
     """
 
     table: FloatArray
     values: FloatArray
-    scores: FloatArray
     weights: FloatArray
     beyond: FloatArray
 
@@ -184,7 +183,7 @@ class Measure:
         for rows in map(groups.rows, range(len(groups))):
             each = None if data.counts is None else data.counts[rows]
             sizes = np.bincount(data.actions[rows], each, data.n_actions).astype(np.float64)
-            group = _Group(rows, each, averaged(split.scores[rows], each), averaged(split.values[rows], each), sizes)
+            group = _Group(rows, each, split.scores[rows], averaged(split.values[rows], each), sizes)
             # No policy changes what greedy gains over uniform and over one arm, and what it would be worth by lot.
             gains = {
                 GAIN_OVER_UNIFORM: moments(self._over_uniform[rows], each),
@@ -219,9 +218,9 @@ class Measure:
         return Measured(estimates, means, *worst)
 
     def _given(self, table: FloatArray) -> _Given:
-        split, data = self._split, self._split.log.data
+        data = self._split.log.data
         weights, beyond = (data.of_taken(each) / data.propensities for each in (table, np.abs(table - self._one)))
-        return _Given(table, row_values(table, split.values), row_values(table, split.scores), weights, beyond)
+        return _Given(table, row_values(table, self._split.values), weights, beyond)
 
     def _one_more(self, given: _Given, group: _Group) -> float:
         """What one more success and one more failure of each arm add to the variance of a difference, of 0 and 1.
@@ -240,6 +239,8 @@ class Measure:
 
 def _drawn_by_lot(given: _Given, group: _Group) -> tuple[list[float], float, float]:
     """The shares of the arms, what drawing with them is worth, and what following the patients adds by the scores."""
-    shares = averaged(given.table[group.rows], group.counts)
-    follows = averaged(given.scores[group.rows], group.counts) - shares @ group.scores
+    chosen = given.table[group.rows]
+    shares = averaged(chosen, group.counts)
+    # Shares are taken off before anything is added up: what does not follow the patients is 0, whatever the scores.
+    follows = averaged(row_values(chosen - shares, group.scores), group.counts)
     return shares.tolist(), float(shares @ group.arms), float(follows)
