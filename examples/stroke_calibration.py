@@ -46,8 +46,7 @@ from policysim.figures.card import Curves
 from policysim.figures.described import LOOKS, Described
 from policysim.question.answer import Headline
 from policysim.question.protocol import Progress
-from policysim.sources.chances import SingleRun
-from policysim.sources.engine import Section, SourceFindings, SourceRow
+from policysim.sources.engine import Section, SingleRun, SourceFindings, SourceRow
 from policysim.study.declared import ScenarioStudy
 from policysim.study.study_problem import build_problem
 from policysim.study.study_reader import load_study

@@ -41,8 +41,7 @@ from policysim.figures.card import Curves
 from policysim.figures.described import LOOKS, Described
 from policysim.question.answer import Headline
 from policysim.question.protocol import Progress
-from policysim.sources.chances import SingleRun
-from policysim.sources.engine import Section, SourceFindings, SourceRow
+from policysim.sources.engine import Section, SingleRun, SourceFindings, SourceRow
 
 WEIGHTS = {"overdosed": 1.0, "underdosed": 1.0}
 EPSILON, EPSILONS = 1.0, (0.5, 1.0, 2.0, 3.0, 5.0)

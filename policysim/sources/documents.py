@@ -6,24 +6,24 @@ k-ary response on two columns and what the coins of another report cost (adult-a
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from functools import cache, cached_property
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache, cached_property, reduce
 from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 from scipy.optimize import brentq, minimize_scalar
+from scipy.signal import fftconvolve
+from scipy.stats import binom, binomtest
 
 from envs.toml_reader import TomlTable
-from policies.arrays import FloatArray
+from policies.arrays import FloatArray, IntArray
 from policies.local import METHODS, KAry, TwoCoin, error_bands, expected_errors
 from policies.local.estimation import estimate, shares_of, variances
+from policies.selection import select
 from policysim.question.formats import of_100, percent_1, rounded, rounded_up
 from policysim.question.words import guesses
-from policysim.sources import chances
-from policysim.sources.chances import ADD_OR_REMOVE, REPLACE_ONE, Choice, Larger, SingleRun, binomial_run, loss_at
-from policysim.sources.engine import Document
-from policysim.sources.printed import Quote
+from policysim.sources.engine import Document, Quote, SingleRun
 
 NOTABLE = 0.01
 # The claim that the study file has as numbers.
@@ -34,6 +34,124 @@ NUMBERS = (2, 7, 100, 1000)
 ITS_METHOD = "clipped"
 # Simulated runs behind a band, in the table and in a figure.
 RUNS, FIGURE_RUNS = 100_000, 20_000
+CONFIDENCE = 0.95
+# Probabilities that differ by less are equal but for rounding (the factor of scipy.stats.binomtest).
+EQUAL = 1 + 1e-7
+MOST_CANDIDATES = 500
+REPLACE_ONE, ADD_OR_REMOVE = "replace-one", "add-or-remove-one"
+
+# From counts (k,) to the probabilities of the candidates (k,).
+Choice = Callable[[IntArray], FloatArray]
+
+
+def binomial_run(seen: int, *parts: tuple[int, float]) -> SingleRun:
+    """`seen` of independent draws: each part has so many, with one probability.
+
+    The counts of two parts are convolved by FFT, whose error of about 1e-17 is far below the tails that count.
+
+    Examples
+    --------
+    >>> found = binomial_run(40, (100, 0.5))
+    >>> found.band, round(found.chance, 4)
+    ((40.0, 60.0), 0.0569)
+    """
+    chances = reduce(fftconvolve, [binom.pmf(np.arange(n + 1), n, p) for n, p in parts]).clip(min=0)
+    tail, below = (1 - CONFIDENCE) / 2, np.cumsum(chances)
+    low, high = (float(np.searchsorted(below, level)) for level in (tail, 1 - tail))
+    unlikely = chances <= chances[seen] * EQUAL
+    return SingleRun(float(np.arange(len(chances)) @ chances), (low, high), min(1.0, float(chances[unlikely].sum())))
+
+
+def neighbouring_tables(counts: IntArray, adjacency: str) -> list[IntArray]:
+    """The tables that one person makes of this one: by another value, or by coming or going."""
+    one = np.eye(len(counts), dtype=np.intp)
+    taken, values = np.flatnonzero(counts), range(len(counts))
+    if adjacency == REPLACE_ONE:
+        return [counts - one[i] + one[j] for i in taken for j in values if j != i]
+    return [*(counts + one[j] for j in values), *(counts - one[i] for i in taken)]
+
+
+def loss_at(counts: IntArray, choice: Choice, adjacency: str) -> float:
+    """max over the neighbours of one table, and over candidates, of |log p - log p'|."""
+    here = np.log(choice(counts))
+    return max(float(np.abs(np.log(choice(other)) - here).max()) for other in neighbouring_tables(counts, adjacency))
+
+
+def largest_loss(people: int, candidates: int, choice: Choice, adjacency: str) -> float:
+    """The exact privacy loss over all tables of this many people, for a choice that grows with exp(count / s).
+
+    It is attained where everybody has one value: the person who leaves it for another one then changes that other
+    candidate's weight while the sum of all weights moves as much as it can, the other way.
+    """
+    return loss_at(people * np.eye(candidates, dtype=np.intp)[0], choice, adjacency)
+
+
+class Larger(NamedTuple):
+    """All that a source tells of a table.
+
+    With the largest count L and the others c_j, the mechanism is right with probability
+    1 / (1 + sum_j exp(-epsilon (L - c_j) / 2)). Given how many candidates there are (m, public) and the count of the
+    runner-up, the sum is convex in the other counts: it is largest where as many as possible of them equal the
+    runner-up, and least where one does and the rest are equal. So the probabilities that are possible are exact.
+    """
+
+    people: int  # all
+    largest: int  # those of the largest candidate
+    epsilon: float
+    runs: int  # draws
+    right: int  # those of the largest candidate
+    where: str = ""  # where the source has this
+
+    @property
+    def others(self) -> int:
+        """People outside the largest candidate."""
+        return self.people - self.largest
+
+
+def chance_range(larger: Larger, candidates: int, gap: int) -> tuple[float, float] | None:
+    """The least and the largest probability of the right answer, over all tables; None if there is no such table.
+
+    Of `candidates` in all (>= 3), whose runner-up has `gap` people fewer than the largest.
+    """
+    runner_up, rest = larger.largest - gap, larger.others - (larger.largest - gap)
+    if not 0 <= rest <= (candidates - 2) * runner_up:
+        return None
+    whole, left = divmod(larger.others, runner_up)
+    most = np.zeros(candidates - 1)
+    most[:whole] = runner_up
+    most[whole : whole + 1] = left
+    equal, more = divmod(rest, candidates - 2)
+    least = np.array([runner_up, *[equal + 1] * more, *[equal] * (candidates - 2 - more)])
+    first, second = (
+        1 / (1 + np.exp(-larger.epsilon / 2 * (larger.largest - counts)).sum()) for counts in (most, least)
+    )
+    return float(first), float(second)
+
+
+def agreeing_gaps(larger: Larger, candidates: int) -> tuple[int, int] | None:
+    """The least and the largest gap to the runner-up that agree with what was drawn; None if no table does.
+
+    They do within the exact 95 % interval of the share that was drawn (Clopper & Pearson 1934).
+    """
+    interval = binomtest(larger.right, larger.runs).proportion_ci(CONFIDENCE)
+    ranges = {gap: chance_range(larger, candidates, gap) for gap in range(larger.largest)}
+    gaps = [
+        gap for gap, range_ in ranges.items() if range_ and range_[1] >= interval.low and range_[0] <= interval.high
+    ]
+    return (gaps[0], gaps[-1]) if gaps else None
+
+
+def fewest_candidates(larger: Larger) -> int:
+    """With fewer of them, no table agrees with what was drawn: the others would be too close.
+
+    ValueError if no table of up to 500 candidates does.
+    """
+    for candidates in range(3, MOST_CANDIDATES + 1):
+        if agreeing_gaps(larger, candidates) is not None:
+            return candidates
+    raise ValueError(
+        f"no table of up to {MOST_CANDIDATES} candidates agrees with {larger.right} right of {larger.runs} draws"
+    )
 
 
 class Candidates(Document):
@@ -42,10 +160,15 @@ class Candidates(Document):
     sensitivity: float
     divisor: float = 1
 
-    def choice(self, epsilon: float, *, corrected: bool = False, **how: Any) -> Choice:
-        """The mechanism, with the declared sensitivity or the true one."""
-        sensitivity = 1 / self.divisor if corrected else self.sensitivity
-        return chances.choice(self.divisor, epsilon=epsilon, sensitivity=sensitivity, **how)
+    def choice(self, epsilon: float, sensitivity: float = 0, *, corrected: bool = False, **how: Any) -> Choice:
+        """The mechanism, with the declared sensitivity, the true one, or another."""
+        assumed = 1 / self.divisor if corrected else sensitivity or self.sensitivity
+
+        def probabilities(counts: IntArray) -> FloatArray:
+            scores = counts / (self.divisor or counts.sum())
+            return select(scores, epsilon=epsilon, sensitivity=assumed, **how).probabilities
+
+        return probabilities
 
     def probabilities(self, epsilon: float, *, times: int = 1, **how: Any) -> FloatArray:
         """Of each candidate, (k,), if all counts are so many times as large."""
@@ -57,7 +180,7 @@ class Candidates(Document):
 
     def loss(self, epsilon: float, adjacency: str, candidates: int = 0) -> float:
         """Of the source's mechanism, over all tables of as many people, and of as many candidates unless told."""
-        return chances.largest_loss(self.people, candidates or len(self.counts), self.choice(epsilon), adjacency)
+        return largest_loss(self.people, candidates or len(self.counts), self.choice(epsilon), adjacency)
 
     def ours(self, kind: str, quote: Quote) -> Mapping[str, float | SingleRun]:
         """All people; scores; weights before they are divided by their sum; probabilities; or draws by them."""
@@ -94,7 +217,7 @@ class CommonDisease(Candidates):
         once, k, name = self.choice(1.0), len(self.counts), self.commonest
         used_once = loss_at(self.table, once, REPLACE_ONE)
         used_twice = loss_at(self.table, lambda counts: np.outer(once(counts), once(counts)).ravel(), REPLACE_ONE)
-        fewest = chances.fewest_candidates(self.larger)
+        fewest = fewest_candidates(self.larger)
         short = [quote for quote in self.quotes["probabilities"] if quote.epsilon > 0 and quote.where == "table"]
         return {
             "k": k,
@@ -109,7 +232,7 @@ class CommonDisease(Candidates):
             "cost": self.larger.runs * self.larger.epsilon,
             "fewest": fewest,
             "twice": 2 * fewest,
-            "gaps": chances.agreeing_gaps(self.larger, 2 * fewest),
+            "gaps": agreeing_gaps(self.larger, 2 * fewest),
             "reliability": self.reliability,
             "stars": [{"epsilon": q.epsilon, "value": float(q.printed[name])} for q in short if name in q.printed],
             "holds": {
@@ -162,7 +285,7 @@ class Outcome(NamedTuple):
     def loss(self) -> list[float]:
         """The exact one if one person's value is replaced, over all tables of the group's size."""
         groups = zip(self.n, self.choices, strict=True)
-        return [chances.largest_loss(n, 2, private, REPLACE_ONE) for n, private in groups]
+        return [largest_loss(n, 2, private, REPLACE_ONE) for n, private in groups]
 
     @property
     def signed(self) -> str:
@@ -206,8 +329,7 @@ class SockGroups(Candidates):
         n = [int(counts.sum()) for counts in tables]
         claimed = [(epsilon or self.split["epsilon"]) * (own / sum(n) if split else 1) for own in n]
         by = [{"declared": self.sensitivity, "true": 1 / own, "unknown": 0.5}[delta] for own in n]
-        terms = zip(claimed, by, strict=True)
-        choices = [chances.choice(self.divisor, epsilon=given, sensitivity=moved) for given, moved in terms]
+        choices = [self.choice(given, moved) for given, moved in zip(claimed, by, strict=True)]
         rare = [float(private(counts)[0]) for private, counts in zip(choices, tables, strict=True)]
         return Outcome(n, claimed, choices, rare)
 

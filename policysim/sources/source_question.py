@@ -74,6 +74,7 @@ def answer_about_source(study: Subject, findings: SourceFindings, script: str = 
     A study's file is kept beside its report; a script is where it can be run.
     """
     table = findings.table
+    figures = table.to_dict(orient="records")
     # A column of numbers and words is not written as numbers are.
     table["ours"] = table["ours"].map(lambda ours: in_digits(ours) if isinstance(ours, float) else ours)
     values = {
@@ -83,20 +84,20 @@ def answer_about_source(study: Subject, findings: SourceFindings, script: str = 
         "random": any(row.low is not None for row in findings.rows),
         "number": people,
     }
-    figures = [(section.title, section.drawing) for section in findings.sections if section.drawing]
+    shown = [(section.title, section.drawing) for section in findings.sections if section.drawing]
     drawings = [
         Drawing(each.name, each.figure, title, each.description, tidy(each.table if each.shown is None else each.shown))
-        for title, each in figures
+        for title, each in shown
     ]
     return Answer(
         screen=Page(
             "source-screen.txt", {**values, "unexpected": [row for row in findings.rows if row.agreement in UNEXPECTED]}
         ),
-        document={"lead": findings.lead, "figures": findings.table.to_dict(orient="records")},
+        document={"lead": findings.lead, "figures": figures},
         headline=findings.headline,
         # The manifest quotes the first two sentences.
         sentences=re.split(r"(?<=\.) (?=[A-Z(])", " ".join(findings.lead))[:2],
-        tables={"comparison": table, **{f"figures/{each.name}": each.table for _, each in figures}},
+        tables={"comparison": table, **{f"figures/{each.name}": each.table for _, each in shown}},
         drawings=[*drawings, card(findings.card)],
         pages={"report.html": Page("source.html", values)},
         depends={**study.identity, "question": {"seed": study.seed}, "analysis": study.analysis},

@@ -11,17 +11,27 @@ from hypothesis import strategies as st
 from scipy.stats import binom, binomtest
 
 from policies.selection import select
-from policysim.sources.chances import (
+from policysim.sources.documents import (
     ADD_OR_REMOVE,
     REPLACE_ONE,
-    SingleRun,
     binomial_run,
     largest_loss,
     loss_at,
     neighbouring_tables,
 )
-from policysim.sources.engine import AGREES, DIFFERS, INSIDE, OUTSIDE, PLAUSIBLE, WRONG, SourceRow
-from policysim.sources.printed import as_printed, printed_number, rounds_to
+from policysim.sources.engine import (
+    AGREES,
+    DIFFERS,
+    INSIDE,
+    OUTSIDE,
+    PLAUSIBLE,
+    WRONG,
+    SingleRun,
+    SourceRow,
+    as_printed,
+    printed_number,
+    rounds_to,
+)
 
 
 @pytest.mark.parametrize(

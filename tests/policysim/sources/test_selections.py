@@ -8,8 +8,15 @@ import pytest
 from scipy.stats import binom, binomtest
 
 from policies.selection import select
-from policysim.sources import chances
-from policysim.sources.chances import ADD_OR_REMOVE, REPLACE_ONE, Larger, agreeing_gaps, chance_range, fewest_candidates
+from policysim.sources import documents
+from policysim.sources.documents import (
+    ADD_OR_REMOVE,
+    REPLACE_ONE,
+    Larger,
+    agreeing_gaps,
+    chance_range,
+    fewest_candidates,
+)
 from policysim.sources.engine import AGREES, DIFFERS, INSIDE, OUTSIDE, PLAUSIBLE, WRONG
 
 
@@ -258,7 +265,7 @@ def test_a_wrong_calibration_is_caught(edited, monkeypatch):
         assert verdicts.count(DIFFERS) >= 8
         # The half forgotten.
         with monkeypatch.context() as patch:
-            patch.setattr(chances, "select", lambda scores, **kwargs: select(scores, **{**kwargs, "monotone": True}))
+            patch.setattr(documents, "select", lambda scores, **kwargs: select(scores, **{**kwargs, "monotone": True}))
             rows = edited(name).findings().rows
             assert DIFFERS in {row.agreement for row in rows if row.figure.startswith("P(")}
 
