@@ -1,8 +1,8 @@
 """The command line: from arguments to a question. Imports nothing heavy until a command is run: --help is immediate.
 
 main            the entry point, and what becomes of errors
-parser          argparse, with refusals of one line
-options         options that several commands have, the study that they choose, and what an option's text means
+options         argparse, with refusals of one line; options that several commands have, the study that they choose, and
+                what an option's text means
 gallery         the page of all reports
 
 A command is a module with its options (`add`) and the question that they ask (`run`): audit_command, choose_command,

@@ -5,8 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from policysim.cli.options import add_policies, add_study, chosen_study, epsilons, names
-from policysim.cli.parser import Commands
+from policysim.cli.options import Commands, add_policies, add_study, chosen_study, epsilons, names
 
 
 def add(commands: Commands) -> None:

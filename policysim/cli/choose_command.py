@@ -8,6 +8,7 @@ from argparse import ArgumentTypeError
 from typing import TYPE_CHECKING
 
 from policysim.cli.options import (
+    Commands,
     add_bounds,
     add_policies,
     add_study,
@@ -18,7 +19,6 @@ from policysim.cli.options import (
     number,
     share,
 )
-from policysim.cli.parser import Commands
 
 if TYPE_CHECKING:
     from policysim.decision.choice_record import Adoption

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from policysim.cli.options import (
+    Commands,
     add_bounds,
     add_policies,
     add_study,
@@ -23,7 +24,6 @@ from policysim.cli.options import (
     number,
     whole,
 )
-from policysim.cli.parser import Commands
 from policysim.question import MOST_DAYS
 
 if TYPE_CHECKING:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from policysim.cli.options import (
+    Commands,
     add_json,
     add_seed,
     add_workers,
@@ -16,7 +17,6 @@ from policysim.cli.options import (
     number,
     one_epsilon,
 )
-from policysim.cli.parser import Commands
 
 if TYPE_CHECKING:
     from policysim.study.declared import LoggedStudy

@@ -22,7 +22,7 @@ from urllib.parse import quote, unquote
 
 from envs.toml_reader import InputFileError, shown
 from policysim.cli.main import exit_code
-from policysim.cli.parser import Parser
+from policysim.cli.options import Parser
 from policysim.cli.reproduce_command import ask
 from policysim.files.terminal import complain, open_streams
 from policysim.files.whole_folders import progress_bar, write_files

@@ -9,8 +9,7 @@ import tomllib
 from dataclasses import fields
 from pathlib import Path
 
-from policysim.cli.options import add_json, names, number
-from policysim.cli.parser import Commands
+from policysim.cli.options import Commands, add_json, names, number
 
 COLUMNS = {
     "outcome": "the outcome: numbers, such as 0 and 1",

@@ -23,7 +23,7 @@ from policysim.cli import (
     sensitivity_command,
     simulate_command,
 )
-from policysim.cli.parser import build_parser, parse
+from policysim.cli.options import build_parser, parse
 from policysim.files.terminal import complain, open_streams, say, warn
 from policysim.question import EXIT_BUG, EXIT_CHECK, EXIT_DATA, EXIT_INTERRUPTED, EXIT_USAGE, OutputError
 from policysim.question.extras import MissingExtraError

@@ -10,12 +10,21 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from policysim.cli.options import add_json, add_ledger, add_seed, as_usage, names, number, rows_file, rows_folder
-from policysim.cli.parser import Commands
+from policysim.cli.options import (
+    Commands,
+    add_json,
+    add_ledger,
+    add_seed,
+    as_usage,
+    names,
+    number,
+    rows_file,
+    rows_folder,
+)
 
 if TYPE_CHECKING:
+    from policysim.release.privatize import Table
     from policysim.release.privatize_note import Note
-    from policysim.release.privatize_table import Table
 
 VALUES, TABLE = FORMS = ("values", "table")
 OF_VALUES, OF_TABLE = ("separately", "true"), ("by", "adjacency", "no-negative")
@@ -86,8 +95,8 @@ def run(chosen: argparse.Namespace) -> int:
     from policysim.files.whole_folders import print_json, progress_bar
     from policysim.output.screen import printed
     from policysim.release.noisy_table import table_screen
+    from policysim.release.privatize import private_document, private_screen, read_private
     from policysim.release.privatize_source import open_source
-    from policysim.release.privatize_table import private_document, private_screen, read_private
 
     if chosen.estimate:
         _refuse(chosen, ("as", *SHARED, *OF_VALUES, *OF_TABLE), "--estimate: the note says what was done")

@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from policysim.cli.compare_command import kind_and_study
-from policysim.cli.options import add_json, as_usage
-from policysim.cli.parser import Commands
+from policysim.cli.options import Commands, add_json, as_usage
 
 if TYPE_CHECKING:
     from policysim.question.protocol import StudyQuestion

@@ -7,8 +7,7 @@ import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from policysim.cli.options import add_json, add_ledger, add_seed, as_usage, names, number
-from policysim.cli.parser import Commands
+from policysim.cli.options import Commands, add_json, add_ledger, add_seed, as_usage, names, number
 
 if TYPE_CHECKING:
     from policysim.release.ledger import Release
@@ -86,8 +85,7 @@ def run(chosen: argparse.Namespace) -> int:
     from policysim.question import EXIT_CHECK
     from policysim.release.counts_file import read_counts
     from policysim.release.ledger import digests, ledger_path, release_once
-    from policysim.release.select_private import choices_by_group
-    from policysim.release.select_screen import analysis_document, release_document, select_screen
+    from policysim.release.select_private import analysis_document, choices_by_group, release_document, select_screen
 
     terms, before = _terms(chosen), stamp(chosen.counts)
     sha256 = digests([chosen.counts])

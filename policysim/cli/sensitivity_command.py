@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from policysim.cli.options import add_study, chosen_study
-from policysim.cli.parser import Commands
+from policysim.cli.options import Commands, add_study, chosen_study
 
 
 def add(commands: Commands) -> None:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import argparse
 
 from policysim.cli.compare_command import horizon
-from policysim.cli.options import add_study, as_usage, chosen_study, one_epsilon, rows_file, whole
-from policysim.cli.parser import Commands
+from policysim.cli.options import Commands, add_study, as_usage, chosen_study, one_epsilon, rows_file, whole
 
 # A hundred times the world's; beyond that, the sampler of binomial numbers begins to feel rounding.
 MOST_PATIENTS = 10**12

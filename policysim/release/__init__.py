@@ -1,12 +1,11 @@
 """What leaves the house: columns of a file randomised row by row, noisy counts, and one private choice from counts.
 
 ledger           what was released before from the same rows, and the one transaction in which anything is released
-privatize        columns of a file, or of a folder, privatised; where they may come out
+privatize        columns of a file, or of a folder, privatised; where they may come out; true counts estimated from
+                 them, and what people see of both
 privatize_source what is privatised, a file or the files of a folder; values as positions among their levels
 privatize_note   what is done to which columns, and the note beside a private file, with all that others need
-privatize_table  reports counted, true counts estimated from them, and what people see of both
 noisy_table      counts of columns with noise: the table, its note, what is printed
 counts_file      how many people there are for each candidate
-select_private   a private choice for each group, what it costs, and how good it is
-select_screen    what may be published, and apart from it what may not
+select_private   a private choice for each group, what it costs, how good it is; what may be published, and what may not
 """

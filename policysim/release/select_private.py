@@ -1,9 +1,14 @@
-"""What `policysim select` computes: a private choice for each group of people, what it costs, and how good it is."""
+"""What `policysim select` computes and says: a private choice for each group, what it costs, and how good it is.
+
+It says what may be published, and apart from it what may not.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -11,13 +16,18 @@ from envs.toml_reader import unknown
 from policies.arrays import FloatArray, IntArray
 from policies.exponential import Exponential
 from policies.noisy_max import PermuteAndFlip
-from policies.selection import EXPONENTIAL_MONOTONE, MECHANISMS, Selection, select
+from policies.selection import EXPONENTIAL_MONOTONE, MECHANISMS, MOST_CANDIDATES, Selection, select
 from policysim.files.bad_rows import DataError
+from policysim.question.answer import Page
+from policysim.question.screen_lines import cells, line_width
 from policysim.release.counts_file import Counts
 from policysim.release.ledger import ADD_OR_REMOVE, ADJACENCIES, REPLACE
 
 # Rounding that a privacy loss may show above what is claimed.
 TOLERANCE = 1e-9
+COLUMNS = (40, 14, 8, 16)
+MOST_ROWS = 20
+NOT_A_RELEASE = " Analysis of the private data, not a release: publish nothing below this line "
 
 
 @dataclass(frozen=True)
@@ -78,16 +88,8 @@ class Terms:
         return self.rising and self.mechanism != Exponential.name
 
 
-@dataclass(frozen=True)
-class ScoreSensitivity:
-    """By how much one person moves a score (`value`), and a difference of two scores (`range`), at most."""
-
-    value: float
-    range: float
-
-
-def true_sensitivity(adjacency: str, proportions: bool, n_people: int, n_candidates: int) -> ScoreSensitivity:
-    """The sensitivity of counts or proportions, over all data sets.
+def true_sensitivity(adjacency: str, proportions: bool, n_people: int, n_candidates: int) -> tuple[float, float]:
+    """By how much one person moves a count or proportion, and a difference of two (range), at most, over all data sets.
 
     Notes
     -----
@@ -105,14 +107,14 @@ def true_sensitivity(adjacency: str, proportions: bool, n_people: int, n_candida
     Examples
     --------
     >>> true_sensitivity("replace-one", True, 100, 2)
-    ScoreSensitivity(value=0.01, range=0.02)
+    (0.01, 0.02)
     >>> true_sensitivity("add-or-remove-one", True, 100, 2)
-    ScoreSensitivity(value=0.5, range=1.0)
+    (0.5, 1.0)
     """
     value, spread = (1.0, 2.0) if adjacency == REPLACE else (1.0, 1.0)
     if proportions:
         value, spread = (1 / n_people, 2 / n_people) if adjacency == REPLACE else (0.5, 1.0)
-    return ScoreSensitivity(value, spread if n_candidates > 1 else 0.0)
+    return value, spread if n_candidates > 1 else 0.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,8 +131,8 @@ class GroupChoice:
         Whether scores are shown as shares.
     sensitivity : float
         The one in use, in the unit of the score.
-    true : ScoreSensitivity
-        The true one.
+    true_sensitivity, true_range : float
+        What is true, from `true_sensitivity`.
     selection : Selection
         The mechanism. It runs on counts, which are whole, in either case: a share is a count in another unit.
     """
@@ -139,7 +141,8 @@ class GroupChoice:
     counts: IntArray
     proportions: bool
     sensitivity: float
-    true: ScoreSensitivity
+    true_sensitivity: float
+    true_range: float
     selection: Selection
 
     @property
@@ -154,7 +157,7 @@ class GroupChoice:
         For counts this is the exact loss over data sets of all sizes: large ones come as close as one likes.
         """
         calibrated = (1 if self.selection.monotone else 2) * self.sensitivity
-        return self.true.range * self.epsilon / calibrated
+        return self.true_range * self.epsilon / calibrated
 
     @property
     def holds(self) -> bool:
@@ -184,8 +187,8 @@ def choices_by_group(counts: Counts, terms: Terms) -> list[GroupChoice]:
         # Under add-or-remove-one, that nobody is there is not to be told either.
         if n == 0 and (terms.proportions or (total == 0 and terms.adjacency == REPLACE)):
             raise DataError(f"{counts.source}: {group + ' has no people' if group else 'counts no people'}")
-        true = true_sensitivity(terms.adjacency, terms.proportions, n, len(people))
-        declared = true.value if terms.sensitivity is None else terms.sensitivity
+        true, spread = true_sensitivity(terms.adjacency, terms.proportions, n, len(people))
+        declared = true if terms.sensitivity is None else terms.sensitivity
         # 1/n times n is 1, also where floating point disagrees.
         unit = 1.0 if terms.sensitivity is None and terms.adjacency == REPLACE else declared * n
         selection = select(
@@ -196,5 +199,168 @@ def choices_by_group(counts: Counts, terms: Terms) -> list[GroupChoice]:
             monotone=terms.monotone,
             candidates=counts.candidates,
         )
-        found.append(GroupChoice(group, np.array(people, dtype=np.intp), terms.proportions, declared, true, selection))
+        found.append(
+            GroupChoice(group, np.array(people, dtype=np.intp), terms.proportions, declared, true, spread, selection)
+        )
     return found
+
+
+def release_document(
+    counts: Counts, terms: Terms, found: list[GroupChoice], draw: Callable[[Selection], Any]
+) -> dict[str, Any]:
+    """What may be published: the draws, what they claim and what they cost. Nothing else depends on the counts."""
+    hidden, public, grouped = "whether one person is there", ["the candidates"], any(choice.group for choice in found)
+    if terms.adjacency == REPLACE:
+        hidden = "what one person's value is"
+        public += ["everybody's group", "the groups and their sizes"] if grouped else ["the number of people"]
+    elif grouped:
+        public += ["the names of the groups"]
+    if terms.adjacency != REPLACE and terms.proportions:
+        public += ["that no group is empty" if grouped else "that somebody is there"]
+    return {
+        "column": counts.column,
+        "epsilon": terms.epsilon,
+        "mechanism": terms.mechanism,
+        "adjacency": terms.adjacency,
+        "assumptions": {"hidden": hidden, "public": [*public, "the choice of ε"]},
+        "score": "proportion" if terms.proportions else "count",
+        "choices": [
+            {
+                "group": choice.group or None,
+                "candidate": draw(choice.selection),
+                "epsilon": choice.epsilon,
+                "sensitivity": choice.sensitivity,
+                "true_sensitivity": choice.true_sensitivity,
+                "privacy_loss": choice.loss,
+                "claim_holds": choice.holds,
+            }
+            for choice in found
+        ],
+        "privacy_loss": max(choice.loss for choice in found),
+        "warnings": _warnings(counts, terms, found),
+    }
+
+
+def _warnings(counts: Counts, terms: Terms, found: list[GroupChoice]) -> list[str]:
+    """What the user must know before publishing, one line each."""
+    lines = []
+    if counts.from_private_rows:
+        lines.append(
+            f"the candidates are taken from the private rows of {counts.source}, so a rare one reveals that somebody "
+            "has it; list all possible ones with --candidates"
+        )
+    if counts.groups_from_private_rows and terms.adjacency != REPLACE:
+        lines.append(
+            f"the names of the groups are taken from the private rows of {counts.source}, so a rare one reveals that "
+            "somebody is in it; list all possible ones with --groups"
+        )
+    for choice in found:
+        if not choice.holds:
+            where = f" for {choice.group}" if choice.group else ""
+            lines.append(
+                f"the claim of ε = {choice.epsilon:.6g} does not hold{where}: the declared sensitivity "
+                f"{choice.sensitivity:.6g} is less than the mechanism needs (true: {choice.true_sensitivity:.6g}); "
+                f"the privacy loss is up to {choice.loss:.6g}"
+            )
+    return lines
+
+
+def analysis_document(found: Sequence[GroupChoice]) -> dict[str, Any]:
+    """What must not be published; null where there are too many candidates for it."""
+    groups = []
+    for choice in found:
+        selection, n = choice.selection, len(choice.counts)
+        chances: list[float | None] = [None] * n
+        right = rank = reason = None
+        if selection.analysable:
+            probabilities = selection.probabilities
+            right, rank = float(probabilities[choice.ranks == 1].sum()), float(probabilities @ choice.ranks)
+            chances = probabilities.tolist()
+        else:
+            reason = (
+                f"The exact analysis of {selection.mechanism} is not available for so many candidates: {n:,}, and at "
+                f"most {MOST_CANDIDATES[selection.mechanism]:,} can be analysed. {Exponential.name} has no such limit."
+            )
+        columns = (selection.candidates, choice.counts.tolist(), choice.scores.tolist(), choice.ranks.tolist(), chances)
+        names = ("candidate", "count", "score", "rank", "probability")
+        groups.append(
+            {
+                "group": choice.group or None,
+                "people": int(choice.counts.sum()),
+                "candidates": [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)],
+                "probability_right": right,
+                "expected_rank": rank,
+                "not_available": reason,
+            }
+        )
+    return {"note": "computed from the private data; not a release", "groups": groups}
+
+
+def select_screen(drawn: dict[str, Any], seed: int | None, analysis: dict[str, Any] | None = None) -> Page:
+    """The choices as a screen.
+
+    Parameters
+    ----------
+    drawn : dict
+        From `release_document`.
+    seed : int or None
+        The seed of a simulation; None for a release.
+    analysis : dict, optional
+        From `analysis_document`, to be shown below a line.
+    """
+    numbers = ("epsilon", "privacy_loss", "sensitivity", "true_sensitivity")
+    choices = [
+        {
+            "group": "" if choice["group"] is None else f"{choice['group']}: ",
+            "where": "" if choice["group"] is None else f" in {choice['group']}",
+            "candidate": str(choice["candidate"]),
+            **{name: f"{choice[name]:.6g}" for name in numbers},
+            "held": ["held"] if choice["claim_holds"] else [],
+            "broken": [] if choice["claim_holds"] else ["broken"],
+        }
+        for choice in drawn["choices"]
+    ]
+    alike = len({tuple(choice[name] for name in numbers) for choice in choices}) == 1
+    whole = all(choice["epsilon"] == drawn["epsilon"] for choice in drawn["choices"])
+    most = f"{2 * max(drawn['epsilon'], drawn['privacy_loss']):.6g}"
+    texts = {
+        "kind": "Release" if seed is None else f"Simulation with seed {seed}, not a release",
+        **{name: drawn[name] for name in ("mechanism", "column", "score", "adjacency")},
+        "hidden": drawn["assumptions"]["hidden"],
+        "public": ", ".join(drawn["assumptions"]["public"]),
+        "choices": choices,
+        "costs": [{**choices[0], "group": ""}] if alike else choices,
+        "of_two": [most] if len(choices) > 1 and whole and drawn["adjacency"] == REPLACE else [],
+        "analysis": [NOT_A_RELEASE.center(line_width(), "─")] if analysis else [],
+        "groups": [_analysis(group, drawn["score"]) for group in analysis["groups"]] if analysis else [],
+    }
+    return Page("select-screen.txt", texts)
+
+
+def _analysis(group: dict[str, Any], score: str) -> dict[str, Any]:
+    """What is known of a group: its best candidates, and how probably the right one is chosen."""
+    title = "" if group["group"] is None else f"{group['group']}: "
+    rows = [cells([f"{title}candidate", score, "rank", "probability"], COLUMNS)]
+    best_first = sorted(group["candidates"], key=lambda row: row["rank"])
+    for row in best_first[:MOST_ROWS]:
+        name, value = str(row["candidate"]), f"{row['score']:.6f}" if score == "proportion" else f"{row['count']:,}"
+        short = name if len(name) < COLUMNS[0] else name[: COLUMNS[0] - 2] + "…"
+        chance = "-" if row["probability"] is None else _chance(row["probability"])
+        rows.append(cells([short, value, str(row["rank"]), chance], COLUMNS))
+    known = not group["not_available"]
+    best = [str(row["candidate"]) for row in best_first if row["rank"] == 1]
+    return {
+        "rows": rows,
+        "more": [f"{len(best_first) - MOST_ROWS:,}"] if len(best_first) > MOST_ROWS else [],
+        "not_available": group["not_available"] or "",
+        "known": [_chance(group["probability_right"])] if known else [],
+        "right": best if len(best) == 1 else [],
+        "several": [str(len(best))] if len(best) > 1 else [],
+        "expected_rank": f"{group['expected_rank']:.4g}" if known else "",
+        "candidates": str(len(best_first)),
+    }
+
+
+def _chance(chance: float) -> str:
+    """As many digits as the largest table of the literature shows, and two more below them."""
+    return f"{chance:.8f}" if chance >= 1e-4 or chance == 0 else f"{chance:.2e}"

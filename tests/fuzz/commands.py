@@ -30,7 +30,7 @@ from inputs import (
 from mutants import NUMBERS, TEXTS
 
 from policysim.cli.main import ADD
-from policysim.cli.parser import build_parser
+from policysim.cli.options import build_parser
 
 # The options of each command, as argparse knows them.
 OPTIONS = {

@@ -27,7 +27,7 @@ from readers import TARGETS
 
 from envs.toml_reader import UNSEEN, InputFileError
 from policysim.cli import main as command_line
-from policysim.cli.parser import parse
+from policysim.cli.options import parse
 from policysim.question import OutputError
 from policysim.question.answer import Drawing
 from policysim.question.extras import MissingExtraError

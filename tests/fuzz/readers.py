@@ -43,9 +43,9 @@ from policysim.output.manifest import read_manifest
 from policysim.output.screen import printed
 from policysim.release.counts_file import read_counts
 from policysim.release.ledger import read_ledger
+from policysim.release.privatize import private_document, private_screen, read_private
 from policysim.release.privatize_note import is_release
 from policysim.release.privatize_source import levels_in, open_source
-from policysim.release.privatize_table import private_document, private_screen, read_private
 from policysim.sources.source_question import load_source_study
 from policysim.study.declared import LoggedStudy
 from policysim.study.question_options import KEYS, read_options

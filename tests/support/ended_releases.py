@@ -24,11 +24,11 @@ from policysim.course import simulated_log
 from policysim.decision import decision_question
 from policysim.output import deliver
 from policysim.question.answer import Drawing
-from policysim.release import privatize, privatize_table, select_screen
+from policysim.release import privatize, select_private
 from policysim.study import checks
 
 # Loaded before the forks, once.
-LOADED = (privatize, privatize_table, select_screen, simulated_log, decision_question, checks)
+LOADED = (privatize, select_private, simulated_log, decision_question, checks)
 STEPS = [(os, name) for name in ("mkdir", "fsync", "replace", "rename", "link", "unlink", "rmdir")] + [(fcntl, "flock")]
 # Of a report: files of each kind, and enough of them.
 FEW = ("comparison.csv", "figures/frontier.svg", "manifest.json")

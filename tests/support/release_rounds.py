@@ -17,7 +17,7 @@ from private_files import COLUMNS, DECLARED, write_people
 
 from policysim.cli.main import main
 from policysim.release.ledger import ledger_path
-from policysim.release.privatize_table import read_private
+from policysim.release.privatize import read_private
 
 PROCESSES = 8
 

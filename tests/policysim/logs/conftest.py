@@ -8,7 +8,7 @@ import pytest
 
 from envs.toml_reader import TomlKey, open_toml
 from policysim.cli import init_command
-from policysim.cli.parser import parse
+from policysim.cli.options import parse
 from policysim.logs.load_log import load_log
 from policysim.logs.log_source import KEYS, read_data
 

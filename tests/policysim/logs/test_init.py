@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, given, settings
 from policies.catalogue import CATALOGUE
 from policysim.cli import init_command
 from policysim.cli.main import main
-from policysim.cli.parser import parse
+from policysim.cli.options import parse
 from policysim.files.bad_rows import DataError
 from policysim.logs.guess_features import MOST_RECORDS
 from policysim.logs.load_log import load_log

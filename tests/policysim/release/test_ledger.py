@@ -29,7 +29,7 @@ from policysim.release.ledger import (
     release_once,
     total,
 )
-from policysim.release.privatize_table import read_private
+from policysim.release.privatize import read_private
 
 OPTIONS = (*COLUMNS, *DECLARED, "--epsilon", 1)
 ENTRY = {

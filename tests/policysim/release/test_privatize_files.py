@@ -15,10 +15,9 @@ from private_files import COLUMNS, DECLARED, LEVELS, fails, read_rows, run, writ
 from policysim.files import columns_file
 from policysim.files.columns_file import open_columns
 from policysim.question.protocol import Progress
-from policysim.release.privatize import privatize_files
+from policysim.release.privatize import privatize_files, read_private
 from policysim.release.privatize_note import make_plan
 from policysim.release.privatize_source import levels_in, open_source
-from policysim.release.privatize_table import read_private
 
 CELLS = st.text(alphabet="ab0 ,\"\n\r\t;'NAé\u2028", max_size=6)
 
@@ -210,14 +209,14 @@ def test_a_run_that_is_interrupted_while_it_draws_leaves_what_was_there(capsys, 
     data, out = write_people(tmp_path / f"data{ending}"), tmp_path / f"out{ending}"
     options = (*COLUMNS, *DECLARED, "--epsilon", 1, "--out", out)
     with monkeypatch.context() as patch:
-        patch.setattr("policysim.release.privatize_table.privatize", _interrupt_at_the_second())
+        patch.setattr("policysim.release.privatize.privatize", _interrupt_at_the_second())
         assert run(capsys, data, *options)[0] == 130
         assert list(tmp_path.iterdir()) == [data]
     assert run(capsys, data, *options)[0] == 0
     before = {path: path.read_bytes() for path in tmp_path.iterdir()}
     assert len(before) == 4
     with monkeypatch.context() as patch:
-        patch.setattr("policysim.release.privatize_table.privatize", _interrupt_at_the_second())
+        patch.setattr("policysim.release.privatize.privatize", _interrupt_at_the_second())
         assert run(capsys, data, *options, "--again")[0] == 130
     assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
 

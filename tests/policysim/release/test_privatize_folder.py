@@ -7,10 +7,9 @@ from private_files import COLUMNS, DECLARED, LEVELS, people, read_rows, run, wri
 
 from policysim.release import privatize as module
 from policysim.release.ledger import ledger_path
-from policysim.release.privatize import privatize_files
+from policysim.release.privatize import privatize_files, read_private
 from policysim.release.privatize_note import make_plan, note_path
 from policysim.release.privatize_source import open_source
-from policysim.release.privatize_table import read_private
 
 PLAN = make_plan(LEVELS, 1.0)
 OPTIONS = (*COLUMNS, *DECLARED, "--epsilon", 1)
