@@ -91,11 +91,12 @@ def add(commands: Commands) -> None:
 
 def run(chosen: argparse.Namespace) -> int:
     """Make a private file, or with --estimate, read one."""
-    from policysim.files.terminal import say
+    from policysim.files.terminal import complain, say
     from policysim.files.whole_folders import print_json, progress_bar
     from policysim.output.screen import printed
     from policysim.release.noisy_table import table_screen
     from policysim.release.privatize import private_document, private_screen, read_private
+    from policysim.release.privatize_note import note_path
     from policysim.release.privatize_source import open_source
 
     if chosen.estimate:
@@ -109,6 +110,12 @@ def run(chosen: argparse.Namespace) -> int:
     else:
         _refuse(chosen, OF_TABLE, "a copy of the rows, only with --as table")
         document, screen = private_document(*_privatized(chosen), true=chosen.true), private_screen
+    beside = note_path(chosen.data)
+    if not chosen.estimate and beside.exists():
+        complain(
+            f"warning: {beside.name} stands beside {chosen.data.name}: its columns may already have been randomised, "
+            "and nothing here corrects for that or adds its epsilon"
+        )
     if chosen.json:
         print_json(document)
     else:
@@ -187,7 +194,7 @@ def _counted(chosen: argparse.Namespace) -> dict[str, Any]:
         )
     source = open_source(chosen.data)
     with progress_bar(source.unit) as progress:
-        document = release_table(
+        return release_table(
             source,
             Path(chosen.out),
             plan,
@@ -195,21 +202,6 @@ def _counted(chosen: argparse.Namespace) -> dict[str, Any]:
             ledger=chosen.ledger,
             again=chosen.again,
             progress=progress,
-        )
-    _warn_of_note(source.path)
-    return document
-
-
-def _warn_of_note(data: Path) -> None:
-    """Say so where the data may be private already."""
-    from policysim.files.terminal import complain
-    from policysim.release.privatize_note import note_path
-
-    note = note_path(data)
-    if note.exists():
-        complain(
-            f"warning: {note.name} stands beside {data.name}: its columns may already have been randomised, and "
-            "nothing here corrects for that or adds its epsilon"
         )
 
 
@@ -241,7 +233,6 @@ def _privatized(chosen: argparse.Namespace) -> tuple[Path, Note, list[Table]]:
         note, tables = privatize_files(
             source, out, randomization, seed=chosen.seed, ledger=chosen.ledger, again=chosen.again, progress=progress
         )
-    _warn_of_note(source.path)
     return out, note, tables
 
 

@@ -156,7 +156,7 @@ def check_release(ledger: Path, release: Release, *, again: bool) -> None:
     """Refuse what `release_once` would refuse, before anything is computed; the same errors."""
     ledger = Path(os.path.realpath(ledger))
     with uninterrupted() as signals, _locked(ledger, signals):
-        _refuse_repetition(ledger, read_ledger(ledger), release, again=again)
+        _admit(ledger, read_ledger(ledger), release, again=again)
 
 
 def release_once(
@@ -198,8 +198,7 @@ def release_once(
         raise DataError(f"{release.data}: its privacy loss must be finite to be counted, got {release.epsilon}")
     with uninterrupted(f"{ledger.as_posix()} lists the release") as signals, _locked(ledger, signals):
         releases = read_ledger(ledger)
-        _refuse_repetition(ledger, releases, release, again=again)
-        earlier = _earlier(_same(releases, release), release)
+        earlier = _admit(ledger, releases, release, again=again)
         moves = prepare(earlier)
         _write(ledger, [*releases, release])
         appear(moves)
@@ -253,12 +252,13 @@ def _earlier(same: Sequence[Release], release: Release) -> Earlier | None:
     return Earlier(len(same), total(losses[:-1]), total(losses))
 
 
-def _refuse_repetition(ledger: Path, releases: Sequence[Release], release: Release, *, again: bool) -> None:
+def _admit(ledger: Path, releases: Sequence[Release], release: Release, *, again: bool) -> Earlier | None:
+    """What earlier releases add to this one, unless it repeats one of them and may not: RepeatedReleaseError."""
     same = _same(releases, release)
     repeated = [each for each in same if (each.what, each.question) == (release.what, release.question)]
     earlier = _earlier(same, release)
     if again or not repeated or earlier is None:
-        return
+        return earlier
     last, cost = repeated[-1], f"adds its epsilon, {enough(earlier.epsilon_in_all, 6):g} in all with this one"
     if earlier.epsilon_in_all == math.inf:
         cost = "leaves no privacy to a column that one of them randomises and another one leaves as it is"
