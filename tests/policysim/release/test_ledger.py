@@ -98,13 +98,12 @@ def test_the_ledger_is_for_its_owner_only_and_a_link_to_it_stays_one(capsys, dat
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("", "not valid JSON"),
         ("{", "not valid JSON"),
         ("[" * 100_000, "not valid JSON"),
         ("\udcff", "not valid JSON"),
         ('{"format": 1, "releases": []}', "format must be 2, got 1"),
         ('{"format": 2, "releases": {}}', "releases must be a list, got a table"),
-        ('{"format": 2}', "releases must be a list, got None"),
+        ("[]", "it must be an object, got []"),
     ],
 )
 def test_what_is_no_ledger_is_refused_in_one_line(capsys, data, out, text, reason):

@@ -160,10 +160,7 @@ def test_whether_there_are_rows_is_public_only_where_their_number_is(capsys, tmp
         ((*SEX, "--true"), "--true does not go with --as table"),
         ((*SEX, "--adjacency", "any-record"), "--adjacency must be one of replace-one, add-or-remove-one"),
         (("--column", "sex", "--levels", "sex=0"), "sex: needs at least two levels, got 0"),
-        (("--column", "sex", "--levels", "sex=0,0"), "sex: its levels must differ"),
         (("--column", "noised_count", "--levels", "noised_count=0,1"), "must be another than noised_count"),
-        ((*SEX, "--seed", "1", "--ledger", "x.json"), "--ledger does not go with --seed"),
-        (("--levels", "sex=0,1"), "privatize needs --column NAME"),
     ],
 )
 def test_wrong_questions_end_with_2_and_write_nothing(capsys, one, options, words):

@@ -8,9 +8,9 @@ import pytest
 from private_files import COLUMNS, DECLARED, counted, people, read_rows, run, write_people
 
 
-@pytest.fixture(params=[".csv", ".parquet"])
-def data(request, tmp_path):
-    return write_people(tmp_path / f"data{request.param}")
+@pytest.fixture
+def data(tmp_path):
+    return write_people(tmp_path / "data.csv")
 
 
 @pytest.fixture
@@ -18,7 +18,9 @@ def out(data):
     return data.with_name(f"private{data.suffix}")
 
 
-def test_the_columns_are_replaced_and_everything_else_is_as_it_was(capsys, data, out):
+@pytest.mark.parametrize("ending", [".csv", ".parquet"])
+def test_the_columns_are_replaced_and_everything_else_is_as_it_was(capsys, tmp_path, ending):
+    data, out = write_people(tmp_path / f"data{ending}"), tmp_path / f"private{ending}"
     code, printed, err = run(capsys, data, *COLUMNS, "--epsilon", 1, *DECLARED, "--out", out)
     assert (code, err) == (0, counted(data))
     header, rows = read_rows(out)
@@ -33,6 +35,11 @@ def test_the_columns_are_replaced_and_everything_else_is_as_it_was(capsys, data,
     assert "! NOT privatised, unchanged: person, note." in words
     assert "SIMULATION" not in printed
     assert "NOT PRIVATE" not in printed
+    warning = "do not sort by a column that is to be hidden."
+    assert f"Rows keep their order, which is public: {warning}" in words
+    guarantee = json.loads(Path(f"{out}.privacy.json").read_text())["guarantee"]
+    assert "the number of rows and their order." in guarantee
+    assert f"The rows keep their order: {warning}" in guarantee
     # A folder's name may be as long as it likes.
     assert max(len(line) for line in printed.splitlines() if str(out.parent) not in line) <= 100
 
@@ -61,21 +68,9 @@ def test_a_private_file_can_be_estimated_again_from_its_note(capsys, data, out):
     assert json.loads(document)["file"] == out.as_posix()
 
 
-def test_rows_keep_their_order_and_screen_and_note_say_so(capsys, data, out):
-    _, printed, _ = run(capsys, data, *COLUMNS, "--epsilon", 1, *DECLARED, "--out", out)
-    assert [row[0] for row in read_rows(out)[1]] == [row[0] for row in people(60)]
-    warning = "do not sort by a column that is to be hidden."
-    assert f"Rows keep their order, which is public: {warning}" in " ".join(printed.split())
-    guarantee = json.loads(Path(f"{out}.privacy.json").read_text())["guarantee"]
-    assert "the number of rows and their order." in guarantee
-    assert f"The rows keep their order: {warning}" in guarantee
-
-
-@pytest.mark.parametrize("legible", [True, False])
-def test_a_file_that_is_private_already_is_warned_about(capsys, data, out, legible):
+def test_a_file_that_is_private_already_is_warned_about_whatever_its_note(capsys, data, out):
     run(capsys, data, *COLUMNS, "--epsilon", 2, *DECLARED, "--out", out)
-    if not legible:
-        Path(f"{out}.privacy.json").write_text("{")
+    Path(f"{out}.privacy.json").write_text("{")
     again = out.with_name(f"again{out.suffix}")
     code, _, err = run(capsys, out, "--column", "sex", "--levels", "sex=0,1", "--epsilon", 1, "--out", again)
     assert code == 0
@@ -125,10 +120,10 @@ def test_levels_can_be_taken_from_the_rows_but_not_without_a_warning(capsys, dat
     assert "The levels of age_band were taken from the private rows" in again
 
 
-def test_a_seed_makes_a_simulation_that_is_marked_and_repeatable(capsys, data, tmp_path):
-    written = []
+def test_a_seed_makes_a_simulation_that_is_marked_and_repeatable(capsys, tmp_path):
+    data, written = write_people(tmp_path / "data.parquet"), []
     for name in ("one", "two"):
-        out = tmp_path / f"{name}{data.suffix}"
+        out = tmp_path / f"{name}.parquet"
         _, printed, _ = run(capsys, data, *COLUMNS, "--epsilon", 1, *DECLARED, "--out", out, "--seed", 5)
         assert "SIMULATION, not a release" in printed
         assert "simulation, not a release" in Path(f"{out}.privacy.json").read_text()
@@ -141,7 +136,7 @@ def test_a_seed_makes_a_simulation_that_is_marked_and_repeatable(capsys, data, t
 def test_two_releases_differ(capsys, data, tmp_path):
     written = []
     for name in ("one", "two"):
-        out = tmp_path / f"{name}{data.suffix}"
+        out = tmp_path / f"{name}.csv"
         run(capsys, data, *COLUMNS, "--epsilon", 1, *DECLARED, "--out", out, "--again")
         assert "release: drawn from the operating system" in Path(f"{out}.privacy.json").read_text()
         written.append(read_rows(out))
@@ -176,10 +171,6 @@ def test_two_releases_differ(capsys, data, tmp_path):
         (
             ("--column", "sex", "--levels", "sex=0,,1", "--epsilon", "1", "--out", "o.csv"),
             "sex: a level must not be empty text, which means a missing value.",
-        ),
-        (
-            ("--column", "sex", "--epsilon", "1", "--out", "o.csv", "--seed", "-1"),
-            "--seed must be a whole number >= 0, got '-1'",
         ),
         (
             ("--column", "sex", "--epsilon", "1e-300", "--out", "o.csv"),

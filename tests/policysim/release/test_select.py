@@ -224,18 +224,6 @@ def test_a_group_that_one_person_makes_is_hidden_if_the_groups_are_declared(tmp_
     assert worst_ratio(*laws[1]) == math.inf
 
 
-def test_groups_and_candidates_are_sorted_however_the_rows_are(capsys, files):
-    options = ("--column", "name", "--by", "ward", "--epsilon", "1", "--seed", "1", "--adjacency", "add-or-remove-one")
-    texts = []
-    for rows in (["y,b", "x,a", "x,b"], ["x,b", "y,b", "x,a"]):
-        (files / "wards.csv").write_text("\n".join(["ward,name", *rows, ""]), encoding="utf-8")
-        texts.append(run(capsys, "wards.csv", *options, "--analysis", "--json"))
-    assert texts[0] == texts[1]
-    groups = json.loads(texts[0][1])["analysis_not_private"]["groups"]
-    assert [group["group"] for group in groups] == ["x", "y"]
-    assert [row["candidate"] for row in groups[0]["candidates"]] == ["a", "b"]
-
-
 def test_declared_groups_may_be_empty_and_no_others_are_there(capsys, files):
     options = ("socks.csv", "--column", "behaviour", "--by", "sock", "--candidates", "Violent,NonViolent")
     options = (*options, "--epsilon", "1", "--adjacency", "add-or-remove-one")
@@ -431,13 +419,10 @@ def test_candidates_from_private_rows_are_warned_about(capsys):
         (["--adjacency", "replace"], 2, "unknown adjacency 'replace'; did you mean 'replace-one'?"),
         (["--mechanism", "exponential-monotone"], 2, "exponential-monotone needs scores that only rise"),
         (["--groups", "a,b"], 2, "--groups only goes with --by"),
-        (["--by", "ward", "--groups", "a,,b"], 2, "--groups must be names separated by commas, got 'a,,b'"),
         (["--split-by-share"], 2, "--split-by-share only goes with --by"),
         (["--by", "people"], 2, "--column, --score and --by must name different columns"),
-        (["--seed", "-1"], 2, "--seed must be a whole number >= 0, got '-1'"),
         (["--candidates", ""], 2, "--candidates must be names separated by commas, got ''"),
         (["--candidates", 'HIV,"Flu'], 2, "--candidates 'HIV,\"Flu': unexpected end of data"),
-        (["--candidates", "HIV,HIV"], 2, "--candidates names 'HIV' twice"),
         (["--column", "desease"], 3, "diseases.csv: unknown column 'desease'; did you mean 'disease'? known: "),
     ],
 )
