@@ -101,6 +101,9 @@ def test_epsilons_policies_and_groups_can_be_chosen(capsys, study, tmp_path):
     # What stands among the options anyway is there, too.
     assert set(table["policy"]) == {"exponential", "greedy", "best-fixed", "uniform", "randomized-response"}
     assert set(table["group"]) == {"all", "smoker"}
+    # However often an option stands there, the manifest says it in one way.
+    command = "policysim compare study.toml --epsilon 2,0.1,2 --policy exponential,greedy --by smoker"
+    assert json.loads((tmp_path / "out" / "manifest.json").read_text())["command"] == command
 
 
 @pytest.mark.usefixtures("blank_drawings", "few_redraws")
@@ -155,7 +158,6 @@ def test_sensitivity_names_the_two_records_and_the_action(capsys, study):
     [
         (["--epsilon", "-1"], "--epsilon must be numbers >= 0 separated by commas, got '-1'"),
         (["--epsilon", "nan"], "--epsilon must be numbers >= 0 separated by commas, got 'nan'"),
-        (["--epsilon", ""], "--epsilon must be numbers >= 0 separated by commas, got ''"),
         (["--policy", "exponentail"], "unknown policy 'exponentail'; did you mean 'exponential'"),
         (["--by", "aeg"], "unknown group 'aeg'; did you mean 'age'"),
     ],
@@ -209,8 +211,6 @@ BUG = "policysim: this is a bug in policysim, please report it: "
     [
         (lambda: {}["surprise"], "KeyError: 'surprise'"),
         (lambda: np.zeros(3).reshape(2, 2), "ValueError: cannot reshape array of size 3 into shape (2,2)"),
-        (lambda: pd.concat([]), "ValueError: No objects to concatenate"),
-        (lambda: os.strerror("2"), "TypeError: 'str' object cannot be interpreted as an integer"),
     ],
 )
 def test_a_bug_shows_its_traceback_and_asks_to_be_reported(capsys, study, monkeypatch, broken, words):
@@ -271,7 +271,6 @@ def test_only_what_we_say_on_purpose_is_about_data(code, module, on_purpose):
             ("audit", "--table", "p.csv", "--epsilon", "1,2"),
             "--epsilon must be one number >= 0 with --table, got '1,2'",
         ),
-        (("audit", "--actions", "a,a"), "--actions names 'a' twice"),
         (("compare", "--delta", "0"), "--delta only goes with --horizon"),
     ],
 )
@@ -291,11 +290,6 @@ def test_help_imports_nothing_heavy():
         "assert not heavy, heavy\n"
     )
     subprocess.run([sys.executable, "-c", script], check=True, capture_output=True)
-
-
-def test_it_runs_as_a_module():
-    done = subprocess.run([sys.executable, "-m", "policysim"], check=True, capture_output=True, text=True)
-    assert "Type next" in done.stdout
 
 
 def test_the_packages_resolve_inside_this_repository():
@@ -331,12 +325,13 @@ def test_a_named_policy_that_does_not_apply_is_refused_with_what_it_lacks(capsys
 @pytest.mark.usefixtures("blank_drawings", "few_redraws")
 @pytest.mark.parametrize("options", [["--adjacency", "one-feature"], ["--sensitive", "infected", "--sensitive", "age"]])
 def test_every_command_takes_another_adjacency(capsys, study, tmp_path, options):
-    assert run(capsys, "compare", study, *options, "--out", str(tmp_path / "out"))[0] == 0
+    few = ("--policy", "exponential", "--epsilon", "1")
+    assert run(capsys, "compare", study, *options, *few, "--out", str(tmp_path / "out"))[0] == 0
     manifest = json.loads((tmp_path / "out" / "manifest.json").read_text())
     assert manifest["question"]["adjacency"] == ("one-feature" if "one-feature" in options else "sensitive")
     assert run(capsys, "sensitivity", study, *options)[0] == 0
-    assert run(capsys, "choose", study, "--keep", "0.5", *options)[0] == 0
-    assert run(capsys, "audit", study, *options)[0] == 0
+    assert run(capsys, "choose", study, "--keep", "0.5", *options, *few[:2])[0] == 0
+    assert run(capsys, "audit", study, *options, *few)[0] == 0
 
 
 def test_the_audit_of_a_study_holds_and_names_two_records(capsys, one_prevalence):

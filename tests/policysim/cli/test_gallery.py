@@ -144,7 +144,7 @@ def test_nothing_that_a_manifest_says_becomes_markup(tmp_path):
     assert len(re.findall(r"(?<!\\)\|", row)) == 3
 
 
-@pytest.mark.parametrize("key", ["seen", "finding", "number", "about"])
+@pytest.mark.parametrize("key", ["seen", "number"])
 def test_a_manifest_with_what_nobody_sees_is_refused(tmp_path, key):
     write_report(tmp_path, "covid", **headed(**{key: "a\x1b[2Jb"}))
     with pytest.raises(InputFileError, match=rf"^\S+/covid/manifest.json: .*: headline.{key} holds U\+001B"):
@@ -172,7 +172,6 @@ def test_patients_come_before_source_documents_and_days_are_told_apart(tmp_path)
     ("changes", "words"),
     [
         ({"headline": None}, "headline must be a table of finding, number, about, seen"),
-        ({"headline": ["It costs little"]}, "headline must be a table"),
         (headed(number=3), "headline must be a table"),
     ],
 )
