@@ -2,6 +2,8 @@
 
 Three are about private selection by the exponential mechanism (common-disease, marital-status, sock-groups), one about
 k-ary response on two columns and what the coins of another report cost (adult-age-sex).
+Before them stand exact probabilities: what a single run may show, and what a private choice from counts gives and
+reveals.
 """
 
 from __future__ import annotations
