@@ -15,9 +15,9 @@ from policysim.decision.audit import Finding, audit, audit_document, audit_table
 from policysim.question import EXIT_CHECK
 from policysim.question.answer import Answer, Page
 from policysim.question.protocol import Progress, Question, UsageError
-from policysim.question.screen_lines import cells
-from policysim.study.basis import hidden
+from policysim.question.words import cells
 from policysim.study.declared import Study
+from policysim.study.labels import hidden
 from policysim.study.study_problem import build_problem
 
 if TYPE_CHECKING:

@@ -17,7 +17,19 @@ from policies.policy import Policy
 from policies.privacy_loss import guess_rate_within
 from policies.problem import DecisionProblem
 from policies.reference import BestFixed
-from policysim.decision.demands import Demand, demand_curve, expected_loss, expected_outcome, make_demand
+from policysim.decision.demands import (
+    SCAN_TO,
+    SCANNED,
+    TOLERANCE,
+    Curve,
+    Demand,
+    UnreachableError,
+    demand_curve,
+    expected_loss,
+    expected_outcome,
+    fewest_digits,
+    make_demand,
+)
 from policysim.decision.limit import LeastPossible, Limit
 from policysim.question.formats import next_below, steady
 from policysim.question.protocol import SILENT, Progress
@@ -25,7 +37,6 @@ from policysim.question.words import guesses
 from policysim.study.checks import checked_tables, guess_rate_of
 from policysim.study.gain import Gain
 from policysim.study.options_table import DEATHS, FOR_ALL
-from policysim.study.search import SCAN_TO, SCANNED, TOLERANCE, Curve, UnreachableError, fewest_digits
 from policysim.study.sweep import evaluate_each, evaluated_on, prepare
 
 

@@ -30,7 +30,7 @@ from policysim.question import OutputError, formats
 from policysim.question.answer import CARD, MANIFEST, PAGE, Answer, Drawing, Headline, Page, SizeName
 from policysim.question.formats import to_csv, unmarked
 from policysim.question.protocol import SILENT, Progress, Question, UsageError
-from policysim.question.screen_lines import WIDEST
+from policysim.question.words import WIDEST
 from policysim.study.cells import COLUMNS
 
 if TYPE_CHECKING:

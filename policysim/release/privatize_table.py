@@ -16,7 +16,7 @@ from policysim.files.bad_rows import BadRows, DataError
 from policysim.question.answer import Page
 from policysim.question.formats import enough
 from policysim.question.protocol import SILENT, Progress
-from policysim.question.screen_lines import cells
+from policysim.question.words import cells
 from policysim.release.privatize_note import UNDONE, Note, Part, note_document, note_path, read_note
 from policysim.release.privatize_source import Codes, open_source
 

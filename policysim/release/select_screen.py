@@ -8,7 +8,7 @@ from typing import Any
 from policies.exponential import Exponential
 from policies.selection import MOST_CANDIDATES, Selection
 from policysim.question.answer import Page
-from policysim.question.screen_lines import cells, line_width
+from policysim.question.words import cells, line_width
 from policysim.release.counts_file import Counts
 from policysim.release.ledger import REPLACE
 from policysim.release.select_private import GroupChoice, Terms
