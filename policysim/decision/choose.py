@@ -279,9 +279,11 @@ def _least(problem: DecisionProblem, demand: Demand, policy: Policy, wish: Wish,
     most = max_epsilon if least <= max_epsilon else math.inf
     epsilon = fewest_digits(least, lambda decimal: decimal <= most and curve(decimal) >= 0)
     logs, table, spent = checked_tables(replace(template, epsilon=epsilon), on)
-    if demand.loss == 0 and _loses(on, logs):
-        # What is lost is too small for a float, and is not nothing.
-        return nowhere
+    if demand.loss == 0:
+        worse = on.utilities < on.utilities.max(axis=1, keepdims=True)
+        if (worse & (logs > -np.inf) & (on.prior[:, None] > 0)).any():
+            # What is lost is too small for a float, and is not nothing.
+            return nowhere
     row = row_of(on, name, table, epsilon, spent)
     return {**row, "allowed": epsilon <= max_epsilon and not row["guess_rate"] > wish.most_guessed}
 
@@ -316,12 +318,6 @@ def _just_above(limit: float, curve: Curve) -> float:
         raise UnreachableError("no private policy meets the demand.")
     epsilon = limit * (1 + TOLERANCE)
     return epsilon if limit > 0 and curve(epsilon) >= 0 else math.nan
-
-
-def _loses(problem: DecisionProblem, logs: FloatArray) -> bool:
-    """Whether a policy ever gives less than the best; log p(a|x) is (n_records, n_actions)."""
-    worse = problem.utilities < problem.utilities.max(axis=1, keepdims=True)
-    return bool((worse & (logs > -np.inf) & (problem.prior[:, None] > 0)).any())
 
 
 def row_of(problem: DecisionProblem, name: str, table: FloatArray, epsilon: float, spent: float) -> dict[str, Any]:

@@ -56,13 +56,18 @@ def answer_tables(
     problem, labels = found.problem, found.labels
     belief = strongest_belief(found.tables.get("beliefs"))
     tables = _judged(found, study, belief, named=named)
+    best_in = math.nan
+    if "best-for-all" in tables:
+        # In how many redraws the treatment that is best for all, as stated, is so.
+        best = problem.actions[int(np.argmax(problem.fixed_values))]
+        best_in = float(tables["best-for-all"].set_index("row")["value"][best])
     tables["options"], tables["rows"], tables["differences"] = options(
         tables["comparison"],
         tables["columns"],
         replace(labels, outcomes={**labels.outcomes, COSTS: "units of cost"}),
         found.asked.epsilon,
         certainty=tables["certainty"],
-        best_for_all=_best_in(tables, problem),
+        best_for_all=best_in,
         beliefs=tables.get("beliefs"),
         # What one of each outcome costs in utility.
         weights=None if study is None else {**study.weights, DEATHS: study.death_weight, COSTS: 1.0},
@@ -146,14 +151,6 @@ def _for_all(problem: DecisionProblem, comparison: pd.DataFrame) -> pd.DataFrame
     return pd.DataFrame(rows)
 
 
-def _best_in(tables: Mapping[str, pd.DataFrame], problem: DecisionProblem) -> float:
-    """In how many redraws the treatment that is best for all, as stated, is so; NaN where nothing was redrawn."""
-    if "best-for-all" not in tables:
-        return math.nan
-    counts = tables["best-for-all"].set_index("row")["value"]
-    return float(counts[problem.actions[int(np.argmax(problem.fixed_values))]])
-
-
 COSTS = "costs"
 
 
@@ -211,8 +208,15 @@ def option_details(
         on = evaluated_on(job[1], problem)
         table, (harms, patients) = job[1].probabilities(on), weights[on]
         means = (harms @ np.ravel(table.T)).tolist()
-        expected = {f"expected_{name}": mean for name, mean in zip(outcomes, means, strict=True)}
-        return {**expected, **(_after(table, *patients) if patients else {})}
+        numbers = {f"expected_{name}": mean for name, mean in zip(outcomes, means, strict=True)}
+        if patients:
+            # The belief in the level after each treatment that is given to some of these patients.
+            everyone, leveled = patients
+            given = everyone @ table
+            told = given > NEGLIGIBLE * everyone.sum()
+            after = (leveled @ table)[told] / given[told]
+            numbers |= {"low": float(after.min()), "high": float(after.max())}
+        return numbers
 
     with ThreadPoolExecutor(N_THREADS) as pool:
         found = zip(jobs, pool.map(look, jobs), strict=True)
@@ -222,11 +226,3 @@ def option_details(
         for epsilon in ([policy.epsilon] if policy.uses_epsilon else columns["epsilon"].unique())
     ]
     return pd.DataFrame(rows)
-
-
-def _after(table: FloatArray, patients: FloatArray, leveled: FloatArray) -> dict[str, float]:
-    """The least and the largest belief in a level after a treatment, of patients of whom some have it, (m,) each."""
-    given = patients @ table
-    told = given > NEGLIGIBLE * patients.sum()
-    after = (leveled @ table)[told] / given[told]
-    return {"low": float(after.min()), "high": float(after.max())}

@@ -87,9 +87,23 @@ class DecisionQuestion(StudyQuestion):
         found = results(problem, labels_of(study, problem), asked, study=study, progress=progress)
         warnings = [*_warnings(found), *(f"left out: {reason}" for reason in left_out)]
         options = answer_tables(found, study=study, named=bool(self.listed), warnings=warnings)
+        sensitivity = problem.sensitivity
+        neighbours = (sensitivity.witness.record, sensitivity.witness.neighbour)
         return replace(
             answer_of(found, options),
-            depends=_depends(study, problem, priced=self.prices),
+            depends={
+                **study.identity,
+                "question": {**study.choices, "price_list": self.prices},
+                "records": problem.n_records,
+                "actions": list(problem.actions),
+                **study.stated,
+                "sensitivity": {
+                    "value": float(in_digits(sensitivity.value)),
+                    "range": float(in_digits(sensitivity.range)),
+                    "neighbours": [problem.records.describe(record) for record in neighbours],
+                    "action": problem.actions[sensitivity.witness.action],
+                },
+            },
             packages=CATALOGUE.versions(study.policies),
             files=study.files,
             related=study.related,
@@ -144,21 +158,3 @@ def _warnings(found: Results) -> list[str]:
     broken = broken_bounds(found.problem, asked.at_most, asked.capacity, overall)
     said = [] if uses_hidden(found.problem) else [unused()]
     return [*said, *(f"{policy}: {', '.join(words)}." for policy, words in broken.items())]
-
-
-def _depends(study: ModelledStudy, problem: DecisionProblem, *, priced: bool) -> dict[str, Any]:
-    found = problem.sensitivity
-    neighbours = [problem.records.describe(r) for r in (found.witness.record, found.witness.neighbour)]
-    return {
-        **study.identity,
-        "question": {**study.choices, "price_list": priced},
-        "records": problem.n_records,
-        "actions": list(problem.actions),
-        **study.stated,
-        "sensitivity": {
-            "value": float(in_digits(found.value)),
-            "range": float(in_digits(found.range)),
-            "neighbours": neighbours,
-            "action": problem.actions[found.witness.action],
-        },
-    }

@@ -171,13 +171,11 @@ def _draw_losses(made: Canvas, axes: Axes, rows: pd.DataFrame, colours: Mapping[
     notes = (BAND if has_band(rows, "loss") else "", shaded, note)
     title, best = "Utility lost per patient", "against the best for each"
     made.name(axes, title, axes.get_xlabel(), best, alone=title, notes=notes)
-    if rows["benefit_kept"].notna().any():
-        _benefit_axis(axes, rows[rows["benefit_kept"].notna()])
-
-
-def _benefit_axis(axes: Axes, rows: pd.DataFrame) -> None:
-    """At the right of utility lost: the benefit kept, which falls by 1 where as much is lost as there is to gain."""
-    most = rows.iloc[int(rows["loss"].to_numpy().argmax())]
+    told = rows[rows["benefit_kept"].notna()]
+    if told.empty:
+        return
+    # The benefit kept falls by 1 where as much is lost as there is to gain.
+    most = told.iloc[int(told["loss"].to_numpy().argmax())]
     whole = float(most["loss"]) / (1 - float(most["benefit_kept"])) if most["loss"] > NEGLIGIBLE else 1.0
 
     def kept(lost: Any) -> Any:

@@ -81,6 +81,8 @@ def answer_page(
     rules = "\n".join(f".{name}{{{rule}}}" for rule, name in styles.items())
     style = "\n".join([colours, _own("options.css"), _own("answer.css"), rules])
     script = _own("answer.js")
+    # JSON that ends no script.
+    strings = json.dumps(moving(tables, kind, cell), ensure_ascii=False).replace("<", "\\u003c")
     return (
         page_engine()
         .get_template("answer.html")
@@ -91,7 +93,7 @@ def answer_page(
             policy=Own(content_policy(style, script)),
             # Within a tag a number is not marked.
             summary=Label(found["finding"]),
-            moving=Own(_json(moving(tables, kind, cell))),
+            moving=Own(strings),
             parts={name: f"{kind}-{name}.html" for name in ("about", "options", "notes")},
             first_figure=figures[:1],
             figures=figures[1:],
@@ -228,11 +230,6 @@ def moving(tables: Mapping[str, pd.DataFrame], kind: str, cell: Cells) -> dict[s
 
 def _own(name: str) -> str:
     return (TEMPLATES / name).read_text(encoding="utf-8")
-
-
-def _json(value: object) -> str:
-    """JSON that ends no script."""
-    return json.dumps(value, ensure_ascii=False).replace("<", "\\u003c")
 
 
 def content_policy(style: str, script: str = "") -> Markup:

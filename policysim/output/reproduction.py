@@ -59,7 +59,15 @@ class ReproduceQuestion(Question):
         found = reproduce(self.manifest, self.ask, progress)
         return Answer(
             screen=Page("reproduction-screen.txt", reproduction_texts(found)),
-            document=reproduction_document(found),
+            document={
+                "manifest": found.manifest.path.as_posix(),
+                "question": found.manifest.question,
+                "agree": not found.differences,
+                "numbers": found.n_numbers,
+                "differences": [asdict(difference) for difference in found.differences],
+                "remarks": [asdict(remark) for remark in found.remarks],
+                "same": list(found.same),
+            },
             exit_code=EXIT_CHECK if found.differences else 0,
         )
 
@@ -91,19 +99,6 @@ def difference_words(difference: Disagreement) -> str:
     place = f"{difference.file}{row}{f' ({key})' if key else ''}"
     old, new = (short(text[:MOST_LETTERS]) or "–" for text in (difference.old, difference.new))
     return one_line(f"{place}: {difference.column} {old}; now {new}")
-
-
-def reproduction_document(found: Reproduction) -> dict[str, Any]:
-    """The same for --json, with all differences."""
-    return {
-        "manifest": found.manifest.path.as_posix(),
-        "question": found.manifest.question,
-        "agree": not found.differences,
-        "numbers": found.n_numbers,
-        "differences": [asdict(difference) for difference in found.differences],
-        "remarks": [asdict(remark) for remark in found.remarks],
-        "same": list(found.same),
-    }
 
 
 def _in_words(value: Any) -> str:

@@ -18,7 +18,7 @@ from policysim.question.words import WIDEST, line_width
 from policysim.study.cells import Cells, Label, Shown, environment, only_cells, only_text
 from policysim.study.certainty import BETTER, VERDICTS, recommended, verdict_of
 from policysim.study.options_table import BENEFIT, BOUND, COPY, EACH, EXPONENTIAL, LOSS, PRIVATE, trace
-from policysim.study.six_lines import TableWords, filled_words, six_lines, words_of
+from policysim.study.six_lines import filled_words, six_lines, words_of
 
 TEMPLATES = Path(__file__).parent / "templates"
 # The titles of rows have at least so much room.
@@ -102,27 +102,33 @@ def slots(tables: Mapping[str, pd.DataFrame], kind: str, cell: Cells | None = No
 
 def sections(tables: Mapping[str, pd.DataFrame], kind: str, found: Mapping[str, Any]) -> list[SimpleNamespace]:
     """The tables behind the options, as far as there are such, in their order; `found` are the slots."""
-    return [_section(each, tables[each.name], found) for each in words_of(kind).tables if each.name in tables]
-
-
-def _section(words: TableWords, table: pd.DataFrame, found: Mapping[str, Any]) -> SimpleNamespace:
-    """A table behind the options: a row for each of its rows, and those columns that it has."""
-    options, title = set(table["option"]), filled_words(words.title, found)
-    rows = table.drop_duplicates("row")[["row", "title", "epsilon"]]
-    return SimpleNamespace(
-        name=Label(words.name),
-        title=title,
-        subject=Label(title),
-        head=filled_words(words.head, found),
-        columns=[
-            SimpleNamespace(key=key, title=filled_words(title, found))
-            for key, title in words.columns.items()
-            if key in options
-        ],
-        rows=[SimpleNamespace(key=row, title=Label(title), epsilon=at) for row, title, at in rows.to_numpy().tolist()],
-        note=filled_words(words.note, found),
-        shown=words.shown,
-    )
+    listed = []
+    for words in words_of(kind).tables:
+        if words.name not in tables:
+            continue
+        table, title = tables[words.name], filled_words(words.title, found)
+        options, rows = set(table["option"]), table.drop_duplicates("row")[["row", "title", "epsilon"]]
+        listed.append(
+            SimpleNamespace(
+                name=Label(words.name),
+                title=title,
+                subject=Label(title),
+                head=filled_words(words.head, found),
+                # Those columns that it has.
+                columns=[
+                    SimpleNamespace(key=key, title=filled_words(text, found))
+                    for key, text in words.columns.items()
+                    if key in options
+                ],
+                rows=[
+                    SimpleNamespace(key=row, title=Label(text), epsilon=at)
+                    for row, text, at in rows.to_numpy().tolist()
+                ],
+                note=filled_words(words.note, found),
+                shown=words.shown,
+            )
+        )
+    return listed
 
 
 def _options_slots(
@@ -338,13 +344,12 @@ def aligned(text: str) -> str:
     room = WIDEST - sum(widths[1:]) - gap * (len(widths) - 1)
     # A table that is far too wide for a screen is printed as wide as it is.
     room = widths[0] if room < LEAST_ROOM else room
-    return "\n".join([*(_aligned(row, room, widths[1:], gap) for row in rows), ""])
-
-
-def _aligned(row: Sequence[str], first: int, widths: Sequence[int], gap: int) -> str:
-    title = row[0] if len(row[0]) <= first else f"{row[0][: first - 1]}…"
-    cells = (f"{cell:>{width}}" for cell, width in zip(row[1:], widths, strict=True))
-    return (" " * gap).join([f"{title:<{first}}", *cells]).rstrip()
+    found = []
+    for first, *others in rows:
+        title = first if len(first) <= room else f"{first[: room - 1]}…"
+        cells = (f"{cell:>{width}}" for cell, width in zip(others, widths[1:], strict=True))
+        found.append((" " * gap).join([f"{title:<{room}}", *cells]).rstrip())
+    return "\n".join([*found, ""])
 
 
 # Facts that a sentence needs, by the name of the slot that is a list of one where there is such a fact.

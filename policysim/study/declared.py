@@ -229,11 +229,14 @@ class Study:
 
     def _repr_html_(self) -> str:
         """What a notebook shows: the question, what is hidden from whom, and what is compared."""
+        # By the shorter of the two lists that the study may give.
+        hidden: list[tuple[str, object]] = [("hidden features", ", ".join(self.sensitive))] if self.sensitive else []
+        apart = [("public features", ", ".join(self.public))] if self.public else hidden
         rows: list[tuple[str, object]] = [
             ("title", self.title),
             ("records", self.space.size),
             ("adjacency", self.adjacency),
-            *self._apart(),
+            *apart,
             ("hidden from", self.hidden_from),
             ("ε", self.epsilon),
             ("ε of the curve", ", ".join(f"{epsilon:g}" for epsilon in self.epsilons)),
@@ -243,12 +246,6 @@ class Study:
             ("SHA-256", self.digest),
         ]
         return html_table(f"study {self.name}", rows)
-
-    def _apart(self) -> list[tuple[str, object]]:
-        """Which features are hidden or public, by the shorter of the two lists that the study may give."""
-        if self.public:
-            return [("public features", ", ".join(self.public))]
-        return [("hidden features", ", ".join(self.sensitive))] if self.sensitive else []
 
     def _features(self, names: Sequence[str], kind: str) -> tuple[str, ...]:
         for name in names:
