@@ -104,7 +104,13 @@ class AuditQuestion(Question):
             "actions": str(problem.n_actions),
             **audit_texts(found),
         }
-        return _answer(Page("audit-study.txt", texts), {"study": study.name, **study.hiding}, found)
+        about: dict[str, object] = {
+            "study": study.name,
+            "adjacency": study.adjacency,
+            "sensitive": list(study.sensitive),
+            **({"public": list(study.public)} if study.public else {}),
+        }
+        return _answer(Page("audit-study.txt", texts), about, found)
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from policysim.question.answer import PAGE, Answer
 from policysim.question.formats import in_digits, written
 from policysim.question.protocol import ONLY_OVER_DAYS, ONLY_WHERE_COUNTED, SILENT, Progress, StudyQuestion
 from policysim.question.words import ALL, unused
-from policysim.study.declared import OPTIONS, CohortStudy, ModelledStudy, Study, nearest_epsilon, require_model
+from policysim.study.declared import OPTIONS, CohortStudy, ModelledStudy, Study, nearest_epsilon, require_scenario
 from policysim.study.labels import Labels, labels_of
 from policysim.study.stated_bounds import broken_bounds, fault_of_bound
 from policysim.study.study_problem import build_problem
@@ -58,7 +58,8 @@ class DecisionQuestion(StudyQuestion):
     @classmethod
     def of(cls, study: Study, options: Mapping[str, Any]) -> Self:
         """ValueError also for a bound that is none."""
-        chosen = require_model(study).with_options(options)
+        modelled = study if isinstance(study, ModelledStudy) else require_scenario(study)
+        chosen = modelled.with_options(options)
         at_most, policies = options.get("at_most", {}), tuple(options.get("policies", ()))
         for outcome, most in at_most.items():
             if fault := fault_of_bound(outcome, most, chosen.outcomes):

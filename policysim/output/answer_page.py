@@ -23,10 +23,9 @@ from markupsafe import Markup
 from policysim.output.screen import TEMPLATES, page_engine, page_part, sections, slots
 from policysim.question.answer import MANIFEST, Answer, Drawing, Page
 from policysim.question.formats import six_digits
-from policysim.study.cells import Cells, Label
+from policysim.study.cells import Cells, Label, Sketch, filled_words, words_of
 from policysim.study.certainty import RESTATED
 from policysim.study.options_table import BENEFIT, EXPONENTIAL, LOSS, PRIVATE
-from policysim.study.six_lines import Sketch, filled_words, words_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -15,10 +15,19 @@ from jinja2 import Environment, FileSystemLoader
 
 from policysim.question.answer import Page
 from policysim.question.words import WIDEST, line_width
-from policysim.study.cells import Cells, Label, Shown, environment, only_cells, only_text
+from policysim.study.cells import (
+    Cells,
+    Label,
+    Shown,
+    environment,
+    filled_words,
+    only_cells,
+    only_text,
+    six_lines,
+    words_of,
+)
 from policysim.study.certainty import BETTER, VERDICTS, recommended, verdict_of
 from policysim.study.options_table import BENEFIT, BOUND, COPY, EACH, EXPONENTIAL, LOSS, PRIVATE, trace
-from policysim.study.six_lines import filled_words, six_lines, words_of
 
 TEMPLATES = Path(__file__).parent / "templates"
 # The titles of rows have at least so much room.

@@ -132,12 +132,6 @@ class Study:
         return {"study": {"name": self.name, "title": self.title, "sha256": self.digest}}
 
     @property
-    def hiding(self) -> dict[str, Any]:
-        """Which records must look alike, for a manifest."""
-        public = {"public": list(self.public)} if self.public else {}
-        return {"adjacency": self.adjacency, "sensitive": list(self.sensitive), **public}
-
-    @property
     def choices(self) -> dict[str, Any]:
         """What was chosen to be hidden and compared, by `OPTIONS`, for a manifest."""
         return {
@@ -482,11 +476,6 @@ def require_scenario(study: Study) -> ScenarioStudy:
         return study
     made_of = "cohort" if isinstance(study, CohortStudy) else "log"
     raise ValueError(f"{study.name} is a study of a {made_of}: this needs the model of a scenario")
-
-
-def require_model(study: Study) -> ModelledStudy:
-    """The same study; ValueError if its patients are those of a log."""
-    return study if isinstance(study, ModelledStudy) else require_scenario(study)
 
 
 def build_adjacency(study: Study) -> Adjacency:

@@ -14,9 +14,8 @@ from envs.scenario import DEATH, EFFECTS, HAZARD_RATIO, ILLUSTRATIVE, DeathModel
 from policies.adjacency import Sensitive
 from policies.problem import DecisionProblem, Records
 from policysim.question.words import ASSUMED_PUBLIC, level_name
-from policysim.study.cells import Label
+from policysim.study.cells import Label, filled_words
 from policysim.study.declared import CohortStudy, LoggedStudy, ScenarioStudy, Study, require_scenario
-from policysim.study.six_lines import filled_words
 
 # What is counted in the problem of a scenario and is no outcome of its own.
 COUNTED = {"deaths": "deaths", "symptoms": "symptoms"}
