@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath, PureWindowsPath
-from typing import Any, NoReturn, get_args
+from typing import Any, NoReturn, TypeAlias, get_args
 
 from envs.toml_reader import InputFileError, dotted, is_number, one_line, shown, unknown, unseen
 from policysim.files.whole_folders import FILES, unfinished
@@ -193,14 +193,6 @@ INFINITY = "inf"  # as JSON files have it
 MOST_ENTRIES, MOST_BITS = 1_000, 128
 
 
-@dataclass(frozen=True)
-class Option:
-    """One option: what its value must be, in words, and whether a value is that."""
-
-    wanted: str
-    fits: Callable[[Any], bool]
-
-
 def _texts(value: Any) -> bool:
     return isinstance(value, list) and all(isinstance(item, str) for item in value)
 
@@ -213,23 +205,23 @@ def _bounds(value: Any) -> bool:
     return isinstance(value, dict) and all(isinstance(most, str) or is_number(most, 0) for most in value.values())
 
 
-_TEXTS = Option("a list of texts", _texts)
-_EPSILONS = Option(f'a list of numbers >= 0 or "{INFINITY}"', _epsilons)
-_FLAG = Option("true or false", lambda value: isinstance(value, bool))
-KEYS = {
-    "adjacency": Option("text", lambda value: isinstance(value, str)),
+# Of each option, what its value must be, in words, and whether a value is that.
+Option: TypeAlias = tuple[str, Callable[[Any], bool]]
+_TEXTS: Option = ("a list of texts", _texts)
+_EPSILONS: Option = (f'a list of numbers >= 0 or "{INFINITY}"', _epsilons)
+_FLAG: Option = ("true or false", lambda value: isinstance(value, bool))
+KEYS: dict[str, Option] = {
+    "adjacency": ("text", lambda value: isinstance(value, str)),
     "sensitive": _TEXTS,
     "epsilons": _EPSILONS,
-    "policies": Option("a list of at least one text", lambda value: _texts(value) and value != []),
+    "policies": ("a list of at least one text", lambda value: _texts(value) and value != []),
     "by": _TEXTS,
-    "seed": Option("a whole number >= 0", lambda value: type(value) is int and value >= 0),
-    "at_most": Option("a table of outcomes and the most of each, a number >= 0 or text", _bounds),
+    "seed": ("a whole number >= 0", lambda value: type(value) is int and value >= 0),
+    "at_most": ("a table of outcomes and the most of each, a number >= 0 or text", _bounds),
     "price_list": _FLAG,
-    "horizon": Option(
-        f"a whole number from 1 to {MOST_DAYS}", lambda value: type(value) is int and 1 <= value <= MOST_DAYS
-    ),
+    "horizon": (f"a whole number from 1 to {MOST_DAYS}", lambda value: type(value) is int and 1 <= value <= MOST_DAYS),
     "total_epsilons": _EPSILONS,
-    "delta": Option("a number in [0, 1)", lambda value: is_number(value, 0, math.nextafter(1, 0))),
+    "delta": ("a number in [0, 1)", lambda value: is_number(value, 0, math.nextafter(1, 0))),
     "length_public": _FLAG,
     "counted": _FLAG,
 }
@@ -254,8 +246,9 @@ def read_options(values: dict[str, Any], takes: Sequence[str]) -> dict[str, Any]
     for name, value in values.items():
         if name not in takes:
             raise ValueError(unknown("key", name[:80], takes))
-        if not KEYS[name].fits(value):
-            raise ValueError(f"{name} must be {KEYS[name].wanted}, got {shown(value)}")
+        wanted, fits = KEYS[name]
+        if not fits(value):
+            raise ValueError(f"{name} must be {wanted}, got {shown(value)}")
         if isinstance(value, list) and len(value) > MOST_ENTRIES:
             raise ValueError(f"{name} must have at most {MOST_ENTRIES:,} entries, got {len(value):,}")
         if isinstance(value, int) and value.bit_length() > MOST_BITS:
