@@ -267,44 +267,44 @@ def _who(tables: Mapping[str, pd.DataFrame], epsilon: float) -> Label:
 
 
 def _heads(title: Shown, heads: Sequence[SimpleNamespace], widths: Sequence[int], room: int) -> list[SimpleNamespace]:
-    """The lines of the heads of columns: two, or three where the titles of rows would have too little room."""
-    for count in (2, 3):
-        wrapped = [_wrapped(head.title, count) for head in heads]
-        needed = [max(width, *map(len, lines)) + 1 for width, lines in zip(widths, wrapped, strict=True)]
-        # The bar has a column of its own.
-        if sum(needed) + 2 <= room:
-            break
+    """The lines of the heads of columns; the bar has a column of its own."""
+    wrapped = _wrapped([head.title for head in heads], widths, room - 2)
     return [
         SimpleNamespace(
             title=title if place == 0 else Label(),
             hiding=[lines[place] for head, lines in zip(heads, wrapped, strict=True) if head.key not in SEEN],
             seen=[lines[place] for head, lines in zip(heads, wrapped, strict=True) if head.key in SEEN],
         )
-        for place in range(count)
+        for place in range(len(wrapped[0]))
     ]
 
 
 def _with_heads(found: dict[str, Any]) -> dict[str, Any]:
-    """The same with the lines of the heads of columns, where options are rows: two, or three where room is short."""
+    """The same with the lines of the heads of columns, where options are rows."""
     lines = found["lines"]
     widths = [max(len(line.cells[place]) for line in lines) for place in range(len(found["columns"]))]
     # Titles of rows, and remarks.
     room = WIDEST - max(len(line.title) for line in lines) - max(len(line.remark) for line in lines) - 1
-    for count in (2, 3):
-        wrapped = [_wrapped(column.title, count) for column in found["columns"]]
-        if sum(max(width, *map(len, of)) + 1 for width, of in zip(widths, wrapped, strict=True)) <= room:
-            break
-    titles = (found["title"]["options"], *(Label() for _ in range(count - 1)))
+    wrapped = _wrapped([column.title for column in found["columns"]], widths, room)
+    titles = (found["title"]["options"], *(Label() for _ in wrapped[0][1:]))
     heads = [SimpleNamespace(title=title, texts=texts) for title, *texts in zip(titles, *wrapped, strict=True)]
     return {**found, "heads": heads}
 
 
-def _wrapped(title: str, count: int) -> list[Label]:
-    """A title in so many lines, the longest as short as it can be; the last ones are filled first."""
-    words = title.split(" ")
-    cuts = itertools.combinations_with_replacement(range(len(words)), count - 1)
-    parts = [[" ".join(words[a:b]) for a, b in itertools.pairwise((0, *cut, len(words)))] for cut in cuts]
-    return [Label(part) for part in min(parts, key=lambda lines: max(map(len, lines)))]
+def _wrapped(titles: Sequence[str], widths: Sequence[int], room: int) -> list[list[Label]]:
+    """Titles of columns, each in two lines, or in three where the titles of rows would have too little room.
+
+    The longest line is as short as it can be, and the last ones are filled first.
+    """
+    for count in (2, 3):
+        wrapped = []
+        for words in (title.split(" ") for title in titles):
+            cuts = itertools.combinations_with_replacement(range(len(words)), count - 1)
+            parts = [[" ".join(words[a:b]) for a, b in itertools.pairwise((0, *cut, len(words)))] for cut in cuts]
+            wrapped.append([Label(part) for part in min(parts, key=lambda lines: max(map(len, lines)))])
+        if sum(max(width, *map(len, lines)) + 1 for width, lines in zip(widths, wrapped, strict=True)) <= room:
+            break
+    return wrapped
 
 
 def _rows(tables: Mapping[str, pd.DataFrame], epsilon: float) -> list[SimpleNamespace]:
