@@ -16,7 +16,7 @@ from policysim.decision.prices import uses_hidden
 from policysim.decision.results import Asked, Results, printable, results
 from policysim.question.answer import PAGE, Answer
 from policysim.question.formats import in_digits, written
-from policysim.question.protocol import ONLY_OVER_DAYS, ONLY_WHERE_COUNTED, SILENT, Progress, StudyQuestion
+from policysim.question.protocol import ONLY_OVER_DAYS, ONLY_WHERE_COUNTED, Progress, StudyQuestion
 from policysim.question.words import ALL, unused
 from policysim.study.declared import OPTIONS, CohortStudy, ModelledStudy, Study, nearest_epsilon, require_scenario
 from policysim.study.labels import Labels, labels_of
@@ -116,7 +116,6 @@ def answer_of_problem(
     *,
     epsilons: Sequence[float] | float | None = None,
     policies: Sequence[str | Policy] | None = None,
-    progress: Progress = SILENT,
 ) -> Answer:
     """What a comparison on a problem of one's own finds: its tables and drawings.
 
@@ -127,7 +126,7 @@ def answer_of_problem(
     usable, _ = usable_policies(first, problem, named=policies is not None)
     kept = tuple(each for each in templates if each.name in usable)
     asked = printable(Asked(kept, nearest_epsilon(1.0, values), values))
-    found = results(problem, Labels.of(problem), asked, progress=progress)
+    found = results(problem, Labels.of(problem), asked)
     return answer_of(found, answer_tables(found, named=policies is not None, warnings=_warnings(found)))
 
 
