@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
 
@@ -33,7 +32,7 @@ from policysim.study.declared import ModelledStudy, ScenarioStudy
 from policysim.study.gain import Gain
 from policysim.study.labels import level_in_words
 from policysim.study.options_table import DEATHS, FOR_ALL, choose_columns, options, who_pays
-from policysim.study.sweep import N_THREADS, REFERENCES, at, can_die, evaluated_on, rows_on
+from policysim.study.sweep import REFERENCES, at_each, can_die, evaluate_each, evaluated_on, rows_on
 
 
 def answer_tables(
@@ -190,15 +189,13 @@ def option_details(
             jobs.append((name, BestFixed(action=problem.actions.index(name.removeprefix(FOR_ALL)))))
         else:
             epsilons = columns.loc[(columns["policy"] == name) | (columns["published"] == name), "epsilon"].unique()
-            jobs += [(name, policy) for policy in dict.fromkeys(at(policies[name], each) for each in epsilons)]
+            jobs += [(name, policy) for policy in at_each(policies[name], epsilons)]
     believed = () if belief is None else patients_of_belief(problem, belief)
     # Outcomes times who they happen to, (outcomes, k m), and who is believed something of, (m,), on each problem.
     weights: dict[DecisionProblem, tuple[FloatArray, list[FloatArray]]] = {}
     for on in {evaluated_on(policy, problem) for _, policy in jobs}:
         row, size = rows_on(on, problem), on.n_records
-        harms = [
-            [np.bincount(row, problem.prior * each, size) for each in of_actions] for of_actions in outcomes.values()
-        ]
+        harms = [[np.bincount(row, problem.prior * each, size) for each in of] for of in outcomes.values()]
         weights[on] = (
             np.array(harms).reshape(len(outcomes), on.n_actions * size),
             [np.bincount(row, each, size).astype(np.float64, copy=False) for each in believed],
@@ -218,11 +215,9 @@ def option_details(
             numbers |= {"low": float(after.min()), "high": float(after.max())}
         return numbers
 
-    with ThreadPoolExecutor(N_THREADS) as pool:
-        found = zip(jobs, pool.map(look, jobs), strict=True)
     rows = [
         {"policy": name, "epsilon": epsilon, **numbers}
-        for (name, policy), numbers in found
+        for (name, policy), numbers in evaluate_each(jobs, look).items()
         for epsilon in ([policy.epsilon] if policy.uses_epsilon else columns["epsilon"].unique())
     ]
     return pd.DataFrame(rows)
