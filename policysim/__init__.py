@@ -416,8 +416,11 @@ def smallest_epsilon(
     """
     from policies.catalogue import make_policy  # noqa: PLC0415
     from policies.problem import DecisionProblem  # noqa: PLC0415
-    from policysim.decision.demands import demand_curve, make_demand  # noqa: PLC0415
-    from policysim.study.search import Curve  # noqa: PLC0415
+    from policysim.decision.demands import (  # noqa: PLC0415
+        Curve,
+        demand_curve,
+        make_demand,
+    )
 
     demands = {"max_loss": max_loss, "keep": keep, "max_extra_deaths": max_extra_deaths}
     if isinstance(problem, DecisionProblem):

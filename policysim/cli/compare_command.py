@@ -115,9 +115,9 @@ def run(chosen: argparse.Namespace) -> int:
     from dataclasses import replace
 
     from policysim.output.deliver import DEFAULT, FigureFiles, deliver
+    from policysim.output.manifest import KEYS
     from policysim.question.protocol import UsageError, refuse
-    from policysim.study.question_options import KEYS
-    from policysim.study.six_lines import words_of
+    from policysim.study.cells import words_of
     from policysim.study.study_reader import study_path
 
     given = {RENAMED.get(name, name): value for name, value in vars(chosen).items()}

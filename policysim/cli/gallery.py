@@ -27,12 +27,11 @@ from policysim.cli.reproduce_command import ask
 from policysim.files.terminal import complain, open_streams
 from policysim.files.whole_folders import progress_bar, write_files
 from policysim.output.deliver import deliver, page_text
-from policysim.output.manifest import Manifest, read_manifest
+from policysim.output.manifest import Manifest, read_manifest, read_options
 from policysim.output.screen import printed
 from policysim.question import EXIT_INTERRUPTED, EXIT_USAGE, OutputError
 from policysim.question.answer import CARD, MANIFEST, Page
 from policysim.question.formats import days
-from policysim.study.question_options import read_options
 from policysim.study.study_reader import EXPERIMENTS, STUDY, study_names, study_path
 
 README, INDEX = "README.md", "index.html"

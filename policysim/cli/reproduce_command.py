@@ -28,14 +28,14 @@ def add(commands: Commands) -> None:
 def run(chosen: argparse.Namespace) -> int:
     """Ask; exit code 4 if anything but a page or figure does not agree."""
     from policysim.output.deliver import deliver
-    from policysim.output.reproduce_question import ReproduceQuestion
+    from policysim.output.reproduction import ReproduceQuestion
 
     return deliver(ReproduceQuestion(chosen.manifest, ask), as_json=chosen.json)
 
 
 def ask(path: Path, name: str, options: dict[str, Any]) -> StudyQuestion:
     """The question of a manifest; UsageError for an option that it does not take, or that cannot be chosen."""
-    from policysim.study.question_options import read_options
+    from policysim.output.manifest import read_options
 
     kind, study = kind_and_study(path, options, name)
     with as_usage():

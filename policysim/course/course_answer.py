@@ -21,11 +21,10 @@ from policysim.course.days import DAILY, EQUAL, ONCE, TREE, DaysQuestion, ways
 from policysim.course.treatment_course import public_over_days
 from policysim.question.formats import NEGLIGIBLE
 from policysim.question.words import ALL, BEST_SCHEDULE, capital
-from policysim.study.basis import basis, counted_illustrative, listed
 from policysim.study.cells import COLUMNS
 from policysim.study.certainty import as_stated, safest_option
 from policysim.study.declared import ScenarioStudy
-from policysim.study.labels import COUNTED, Labels, level_in_words
+from policysim.study.labels import COUNTED, Labels, basis, counted_illustrative, level_in_words, listed
 from policysim.study.options_table import (
     BENEFIT,
     BOUND,

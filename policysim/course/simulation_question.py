@@ -21,9 +21,9 @@ from policysim.question.answer import Answer, Page
 from policysim.question.formats import days, decimals
 from policysim.question.protocol import Progress, Question, UsageError
 from policysim.question.words import PLAN_ONCE, PLAN_TREE
-from policysim.study.basis import basis
 from policysim.study.checks import MOST_ERRORS
 from policysim.study.declared import ScenarioStudy
+from policysim.study.labels import basis
 from policysim.study.study_problem import build_problem
 
 # Decimals of the means, and more where the standard error has more.

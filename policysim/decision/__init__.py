@@ -1,12 +1,10 @@
 """One decision for each patient: what choosing privately costs, and which mechanism to choose.
 
-columns          the columns of a comparison, one function each
-comparison       policies over epsilon, evaluated exactly: one tidy table
+comparison       policies over epsilon, evaluated exactly: one tidy table, and its columns, one function each
 beliefs          what a published treatment tells an observer about a feature
-demands, limit   the smallest epsilon that is good enough; what no mechanism can do, with the proof
+demands, limit   the smallest epsilon that is good enough, and its search; what no mechanism can do, with the proof
 results          all that is computed of one decision: tables by name
-decision_answer  what is printed of it, as tables of cells: options and verdicts
-option_details   what the options give beside utility: outcomes that a model counts, one belief
+decision_answer  what is printed of it, as tables of cells: options, what they give beside utility, and verdicts
 decision_facts   single numbers and names that its words need
 redraws          how far results depend on the model's uncertain numbers, drawn anew
 scenario_outcomes   what only a scenario tells: losses by outcome, prevalence, and what changes nothing

@@ -15,9 +15,9 @@ from policysim.decision.audit import Finding, audit, audit_document, audit_table
 from policysim.question import EXIT_CHECK
 from policysim.question.answer import Answer, Page
 from policysim.question.protocol import Progress, Question, UsageError
-from policysim.question.screen_lines import cells
-from policysim.study.basis import hidden
+from policysim.question.words import cells
 from policysim.study.declared import Study
+from policysim.study.labels import hidden
 from policysim.study.study_problem import build_problem
 
 if TYPE_CHECKING:
@@ -104,7 +104,13 @@ class AuditQuestion(Question):
             "actions": str(problem.n_actions),
             **audit_texts(found),
         }
-        return _answer(Page("audit-study.txt", texts), {"study": study.name, **study.hiding}, found)
+        about: dict[str, object] = {
+            "study": study.name,
+            "adjacency": study.adjacency,
+            "sensitive": list(study.sensitive),
+            **({"public": list(study.public)} if study.public else {}),
+        }
+        return _answer(Page("audit-study.txt", texts), about, found)
 
 
 @dataclass(frozen=True)

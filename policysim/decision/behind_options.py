@@ -106,7 +106,11 @@ def prices_table(prices: pd.DataFrame, found: Results, count: int, places: int, 
     groups: list[tuple[list[str], Mapping[Hashable, Any]]] = []
     for price in prices.to_dict("records"):
         name = str(price["hides"]).replace("_", " ")
-        if groups and all(_same(groups[-1][1][each], price[each], least) for each, least in near.items()):
+        # Prices that are the same but for what nobody sees, or both missing, share a row.
+        if groups and all(
+            np.isclose(groups[-1][1][each], price[each], rtol=0, atol=least, equal_nan=True)
+            for each, least in near.items()
+        ):
             groups[-1][0].append(name)
         else:
             groups.append(([name], price))
@@ -119,11 +123,6 @@ def prices_table(prices: pd.DataFrame, found: Results, count: int, places: int, 
         if counted:
             entries.append(CellEntry(names[0], title, DEATHS, of["extra_deaths"], f"change {count} 1"))
     return titled_cells(entries, found.asked.epsilon)
-
-
-def _same(one: float, other: float, near: float) -> bool:
-    """Whether two prices are the same but for what nobody sees, or are both missing."""
-    return abs(one - other) <= near or (math.isnan(one) and math.isnan(other))
 
 
 def observer_table(beliefs: pd.DataFrame, problem: DecisionProblem, epsilon: float) -> pd.DataFrame:

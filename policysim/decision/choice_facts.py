@@ -11,16 +11,15 @@ import pandas as pd
 from policies.problem import DecisionProblem
 from policies.reference import Greedy
 from policysim.decision.choose import Choices
+from policysim.decision.demands import SCANNED
 from policysim.decision.prices import uses_hidden
 from policysim.question.formats import DIGITS, digits_of, enough, not_above, population, steady
 from policysim.question.words import capital, unused
-from policysim.study.basis import counted_illustrative
 from policysim.study.cells import as_cells
 from policysim.study.certainty import verdict_on
 from policysim.study.declared import Study
-from policysim.study.labels import Labels
+from policysim.study.labels import Labels, counted_illustrative
 from policysim.study.options_table import DEATHS
-from policysim.study.search import SCANNED
 
 # Deaths that are accepted are counted per so many patients; significant digits of what would have to be accepted.
 ACCEPTED_PER, ACCEPTED_DIGITS = 100_000, 3

@@ -17,9 +17,9 @@ from policysim.decision.choose import Choices
 from policysim.decision.comparison import compare_problem
 from policysim.question.formats import NEGLIGIBLE, population
 from policysim.question.words import ALL, level_name
-from policysim.study.basis import OUTSIDE, basis, hidden, in_words
 from policysim.study.cells import as_cells
 from policysim.study.declared import Study
+from policysim.study.labels import OUTSIDE, basis, hidden, in_words
 from policysim.study.options_table import DEATHS, EACH
 
 PRIOR = ("The prior is trusted: with other patients the price differs, at the same ε.",)

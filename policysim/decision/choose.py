@@ -17,7 +17,19 @@ from policies.policy import Policy
 from policies.privacy_loss import guess_rate_within
 from policies.problem import DecisionProblem
 from policies.reference import BestFixed
-from policysim.decision.demands import Demand, demand_curve, expected_loss, expected_outcome, make_demand
+from policysim.decision.demands import (
+    SCAN_TO,
+    SCANNED,
+    TOLERANCE,
+    Curve,
+    Demand,
+    UnreachableError,
+    demand_curve,
+    expected_loss,
+    expected_outcome,
+    fewest_digits,
+    make_demand,
+)
 from policysim.decision.limit import LeastPossible, Limit
 from policysim.question.formats import next_below, steady
 from policysim.question.protocol import SILENT, Progress
@@ -25,7 +37,6 @@ from policysim.question.words import guesses
 from policysim.study.checks import checked_tables, guess_rate_of
 from policysim.study.gain import Gain
 from policysim.study.options_table import DEATHS, FOR_ALL
-from policysim.study.search import SCAN_TO, SCANNED, TOLERANCE, Curve, UnreachableError, fewest_digits
 from policysim.study.sweep import evaluate_each, evaluated_on, prepare
 
 
@@ -268,9 +279,11 @@ def _least(problem: DecisionProblem, demand: Demand, policy: Policy, wish: Wish,
     most = max_epsilon if least <= max_epsilon else math.inf
     epsilon = fewest_digits(least, lambda decimal: decimal <= most and curve(decimal) >= 0)
     logs, table, spent = checked_tables(replace(template, epsilon=epsilon), on)
-    if demand.loss == 0 and _loses(on, logs):
-        # What is lost is too small for a float, and is not nothing.
-        return nowhere
+    if demand.loss == 0:
+        worse = on.utilities < on.utilities.max(axis=1, keepdims=True)
+        if (worse & (logs > -np.inf) & (on.prior[:, None] > 0)).any():
+            # What is lost is too small for a float, and is not nothing.
+            return nowhere
     row = row_of(on, name, table, epsilon, spent)
     return {**row, "allowed": epsilon <= max_epsilon and not row["guess_rate"] > wish.most_guessed}
 
@@ -305,12 +318,6 @@ def _just_above(limit: float, curve: Curve) -> float:
         raise UnreachableError("no private policy meets the demand.")
     epsilon = limit * (1 + TOLERANCE)
     return epsilon if limit > 0 and curve(epsilon) >= 0 else math.nan
-
-
-def _loses(problem: DecisionProblem, logs: FloatArray) -> bool:
-    """Whether a policy ever gives less than the best; log p(a|x) is (n_records, n_actions)."""
-    worse = problem.utilities < problem.utilities.max(axis=1, keepdims=True)
-    return bool((worse & (logs > -np.inf) & (problem.prior[:, None] > 0)).any())
 
 
 def row_of(problem: DecisionProblem, name: str, table: FloatArray, epsilon: float, spent: float) -> dict[str, Any]:

@@ -14,23 +14,25 @@ from functools import partial
 import numpy as np
 import pandas as pd
 
-from envs.scenario import SYMPTOMS
+from envs.scenario import DEATH, SYMPTOMS
+from policies.arrays import FloatArray
 from policies.exponential import Exponential
+from policies.policy import Policy
 from policies.problem import DecisionProblem
 from policies.randomized_response import RandomizedResponse
 from policies.reference import BestFixed
 from policysim.decision.behind_options import tables_behind_options
-from policysim.decision.beliefs import strongest_belief
+from policysim.decision.beliefs import patients_of_belief, strongest_belief
 from policysim.decision.decision_facts import decision_facts, decision_names
-from policysim.decision.option_details import COSTS, modelled_outcomes, option_details
 from policysim.decision.results import Results
+from policysim.question.formats import NEGLIGIBLE
 from policysim.question.words import ALL
 from policysim.study.certainty import as_stated, best_for_all, certainty
 from policysim.study.declared import ModelledStudy, ScenarioStudy
 from policysim.study.gain import Gain
 from policysim.study.labels import level_in_words
 from policysim.study.options_table import DEATHS, FOR_ALL, choose_columns, options, who_pays
-from policysim.study.sweep import REFERENCES, can_die
+from policysim.study.sweep import REFERENCES, at_each, can_die, evaluate_each, evaluated_on, rows_on
 
 
 def answer_tables(
@@ -53,13 +55,18 @@ def answer_tables(
     problem, labels = found.problem, found.labels
     belief = strongest_belief(found.tables.get("beliefs"))
     tables = _judged(found, study, belief, named=named)
+    best_in = math.nan
+    if "best-for-all" in tables:
+        # In how many redraws the treatment that is best for all, as stated, is so.
+        best = problem.actions[int(np.argmax(problem.fixed_values))]
+        best_in = float(tables["best-for-all"].set_index("row")["value"][best])
     tables["options"], tables["rows"], tables["differences"] = options(
         tables["comparison"],
         tables["columns"],
         replace(labels, outcomes={**labels.outcomes, COSTS: "units of cost"}),
         found.asked.epsilon,
         certainty=tables["certainty"],
-        best_for_all=_best_in(tables, problem),
+        best_for_all=best_in,
         beliefs=tables.get("beliefs"),
         # What one of each outcome costs in utility.
         weights=None if study is None else {**study.weights, DEATHS: study.death_weight, COSTS: 1.0},
@@ -143,9 +150,74 @@ def _for_all(problem: DecisionProblem, comparison: pd.DataFrame) -> pd.DataFrame
     return pd.DataFrame(rows)
 
 
-def _best_in(tables: Mapping[str, pd.DataFrame], problem: DecisionProblem) -> float:
-    """In how many redraws the treatment that is best for all, as stated, is so; NaN where nothing was redrawn."""
-    if "best-for-all" not in tables:
-        return math.nan
-    counts = tables["best-for-all"].set_index("row")["value"]
-    return float(counts[problem.actions[int(np.argmax(problem.fixed_values))]])
+COSTS = "costs"
+
+
+def modelled_outcomes(study: ModelledStudy, problem: DecisionProblem) -> dict[str, list[FloatArray]]:
+    """What else a model counts: outcomes that weigh something, and costs; for each action, over its features."""
+    model, counted = study.model, {DEATH, *problem.outcomes}
+    weighed = [name for name, weight in study.weights.items() if weight and name not in counted]
+    found = {name: [model.chance(name, action) for action in range(problem.n_actions)] for name in weighed}
+    costs = model.costs(study.utility.costs)
+    found |= {COSTS: costs} if any(np.any(cost) for cost in costs) else {}
+    return {name: [np.broadcast_to(grid, study.space.shape).ravel() for grid in each] for name, each in found.items()}
+
+
+def option_details(
+    problem: DecisionProblem,
+    columns: pd.DataFrame,
+    policies: Mapping[str, Policy],
+    outcomes: Mapping[str, list[FloatArray]],
+    belief: pd.Series | None,
+) -> pd.DataFrame:
+    """policy, epsilon, expected_OUTCOME, low, high: what the options give, and one belief after they are seen.
+
+    Parameters
+    ----------
+    columns : DataFrame
+        From `choose_columns`: the policies, at which epsilons.
+    policies : mapping of str to Policy
+        Of these, by name; one treatment for all needs none.
+    outcomes : mapping of str to list of array, (n_records,)
+        Of each action.
+    belief : Series or None
+        A row of `hidden_beliefs`. Of those who agree in what is public it is the class in which it moves most.
+    """
+    jobs: list[tuple[str, Policy]] = []
+    for name in dict.fromkeys([*columns["policy"], *columns["published"]]):
+        if name.startswith(FOR_ALL):
+            jobs.append((name, BestFixed(action=problem.actions.index(name.removeprefix(FOR_ALL)))))
+        else:
+            epsilons = columns.loc[(columns["policy"] == name) | (columns["published"] == name), "epsilon"].unique()
+            jobs += [(name, policy) for policy in at_each(policies[name], epsilons)]
+    believed = () if belief is None else patients_of_belief(problem, belief)
+    # Outcomes times who they happen to, (outcomes, k m), and who is believed something of, (m,), on each problem.
+    weights: dict[DecisionProblem, tuple[FloatArray, list[FloatArray]]] = {}
+    for on in {evaluated_on(policy, problem) for _, policy in jobs}:
+        row, size = rows_on(on, problem), on.n_records
+        harms = [[np.bincount(row, problem.prior * each, size) for each in of] for of in outcomes.values()]
+        weights[on] = (
+            np.array(harms).reshape(len(outcomes), on.n_actions * size),
+            [np.bincount(row, each, size).astype(np.float64, copy=False) for each in believed],
+        )
+
+    def look(job: tuple[str, Policy]) -> dict[str, float]:
+        on = evaluated_on(job[1], problem)
+        table, (harms, patients) = job[1].probabilities(on), weights[on]
+        means = (harms @ np.ravel(table.T)).tolist()
+        numbers = {f"expected_{name}": mean for name, mean in zip(outcomes, means, strict=True)}
+        if patients:
+            # The belief in the level after each treatment that is given to some of these patients.
+            everyone, leveled = patients
+            given = everyone @ table
+            told = given > NEGLIGIBLE * everyone.sum()
+            after = (leveled @ table)[told] / given[told]
+            numbers |= {"low": float(after.min()), "high": float(after.max())}
+        return numbers
+
+    rows = [
+        {"policy": name, "epsilon": epsilon, **numbers}
+        for (name, policy), numbers in evaluate_each(jobs, look).items()
+        for epsilon in ([policy.epsilon] if policy.uses_epsilon else columns["epsilon"].unique())
+    ]
+    return pd.DataFrame(rows)

@@ -16,7 +16,7 @@ from policysim.figures.looks import is_level
 from policysim.question.answer import Drawing
 from policysim.question.formats import NEGLIGIBLE, counted, percent, plain, population, rounded, written
 from policysim.question.words import ALL, NOISY_VALUES, group_name
-from policysim.study.basis import in_words
+from policysim.study.labels import in_words
 from policysim.study.options_table import EXPONENTIAL, ONE, PRIVATE
 
 # So many prices, the dearest, are told to readers who cannot see the bars.

@@ -16,11 +16,10 @@ from policysim.decision.results import Results
 from policysim.decision.scenario_outcomes import without_effect
 from policysim.question.formats import NEGLIGIBLE
 from policysim.question.words import ALL, KEEP, capital
-from policysim.study.basis import counted_illustrative, listed
 from policysim.study.cells import as_cells
 from policysim.study.certainty import BETTER, EQUAL, NOT_BETTER, UNTOLD, safest_option, verdict_on
 from policysim.study.declared import ModelledStudy, ScenarioStudy
-from policysim.study.labels import Labels, level_in_words
+from policysim.study.labels import Labels, counted_illustrative, level_in_words, listed
 from policysim.study.options_table import BELIEF, DEATHS, ONE, PRIVATE
 
 # Whether it is certain that a private choice is better than one for all, by the verdict.

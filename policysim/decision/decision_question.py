@@ -16,9 +16,9 @@ from policysim.decision.prices import uses_hidden
 from policysim.decision.results import Asked, Results, printable, results
 from policysim.question.answer import PAGE, Answer
 from policysim.question.formats import in_digits, written
-from policysim.question.protocol import ONLY_OVER_DAYS, ONLY_WHERE_COUNTED, SILENT, Progress, StudyQuestion
+from policysim.question.protocol import ONLY_OVER_DAYS, ONLY_WHERE_COUNTED, Progress, StudyQuestion
 from policysim.question.words import ALL, unused
-from policysim.study.declared import OPTIONS, CohortStudy, ModelledStudy, Study, nearest_epsilon, require_model
+from policysim.study.declared import OPTIONS, CohortStudy, ModelledStudy, Study, nearest_epsilon, require_scenario
 from policysim.study.labels import Labels, labels_of
 from policysim.study.stated_bounds import broken_bounds, fault_of_bound
 from policysim.study.study_problem import build_problem
@@ -58,7 +58,8 @@ class DecisionQuestion(StudyQuestion):
     @classmethod
     def of(cls, study: Study, options: Mapping[str, Any]) -> Self:
         """ValueError also for a bound that is none."""
-        chosen = require_model(study).with_options(options)
+        modelled = study if isinstance(study, ModelledStudy) else require_scenario(study)
+        chosen = modelled.with_options(options)
         at_most, policies = options.get("at_most", {}), tuple(options.get("policies", ()))
         for outcome, most in at_most.items():
             if fault := fault_of_bound(outcome, most, chosen.outcomes):
@@ -87,9 +88,23 @@ class DecisionQuestion(StudyQuestion):
         found = results(problem, labels_of(study, problem), asked, study=study, progress=progress)
         warnings = [*_warnings(found), *(f"left out: {reason}" for reason in left_out)]
         options = answer_tables(found, study=study, named=bool(self.listed), warnings=warnings)
+        sensitivity = problem.sensitivity
+        neighbours = (sensitivity.witness.record, sensitivity.witness.neighbour)
         return replace(
             answer_of(found, options),
-            depends=_depends(study, problem, priced=self.prices),
+            depends={
+                **study.identity,
+                "question": {**study.choices, "price_list": self.prices},
+                "records": problem.n_records,
+                "actions": list(problem.actions),
+                **study.stated,
+                "sensitivity": {
+                    "value": float(in_digits(sensitivity.value)),
+                    "range": float(in_digits(sensitivity.range)),
+                    "neighbours": [problem.records.describe(record) for record in neighbours],
+                    "action": problem.actions[sensitivity.witness.action],
+                },
+            },
             packages=CATALOGUE.versions(study.policies),
             files=study.files,
             related=study.related,
@@ -101,7 +116,6 @@ def answer_of_problem(
     *,
     epsilons: Sequence[float] | float | None = None,
     policies: Sequence[str | Policy] | None = None,
-    progress: Progress = SILENT,
 ) -> Answer:
     """What a comparison on a problem of one's own finds: its tables and drawings.
 
@@ -112,7 +126,7 @@ def answer_of_problem(
     usable, _ = usable_policies(first, problem, named=policies is not None)
     kept = tuple(each for each in templates if each.name in usable)
     asked = printable(Asked(kept, nearest_epsilon(1.0, values), values))
-    found = results(problem, Labels.of(problem), asked, progress=progress)
+    found = results(problem, Labels.of(problem), asked)
     return answer_of(found, answer_tables(found, named=policies is not None, warnings=_warnings(found)))
 
 
@@ -144,21 +158,3 @@ def _warnings(found: Results) -> list[str]:
     broken = broken_bounds(found.problem, asked.at_most, asked.capacity, overall)
     said = [] if uses_hidden(found.problem) else [unused()]
     return [*said, *(f"{policy}: {', '.join(words)}." for policy, words in broken.items())]
-
-
-def _depends(study: ModelledStudy, problem: DecisionProblem, *, priced: bool) -> dict[str, Any]:
-    found = problem.sensitivity
-    neighbours = [problem.records.describe(r) for r in (found.witness.record, found.witness.neighbour)]
-    return {
-        **study.identity,
-        "question": {**study.choices, "price_list": priced},
-        "records": problem.n_records,
-        "actions": list(problem.actions),
-        **study.stated,
-        "sensitivity": {
-            "value": float(in_digits(found.value)),
-            "range": float(in_digits(found.range)),
-            "neighbours": neighbours,
-            "action": problem.actions[found.witness.action],
-        },
-    }

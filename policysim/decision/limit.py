@@ -26,8 +26,7 @@ from policies.optimal.value_limit import value_limit
 from policies.policy import NotApplicableError
 from policies.problem import DecisionProblem
 from policies.proof import LOST, MAX_ENTRIES, Certificate, float_below
-from policysim.decision.demands import Demand
-from policysim.study.search import HIGHEST, Curve, UnreachableError
+from policysim.decision.demands import HIGHEST, Curve, Demand, UnreachableError
 from policysim.study.sweep import evaluated_on
 
 

@@ -6,7 +6,6 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import product
 from numbers import Integral
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -158,7 +157,7 @@ def publishing_table(
     private = _private_policies(problem, values) if choices is None else list(choices.values())
     table = _compared(problem, values, (*references, *private), known)
     choices = private_choices(table, private) if choices is None else choices
-    compared = _by_policy(table)
+    compared = table.set_index(["policy", "epsilon"]).to_dict("index")
     copies = _noisy_values(problem, values, patients)
     common = commonest_share(problem)
     rows = []
@@ -215,10 +214,6 @@ def _compared(
     return pd.concat(there, ignore_index=True)
 
 
-def _by_policy(compared: pd.DataFrame) -> dict[tuple[str, float], dict[Any, Any]]:
-    return {(str(row["policy"]), float(row["epsilon"])): row for row in compared.to_dict("records")}
-
-
 def _noisy_values(
     problem: DecisionProblem, epsilons: Sequence[float], patients: int
 ) -> dict[tuple[str, float], tuple[str, tuple[float, float, float, float]]]:
@@ -239,7 +234,7 @@ def _noisy_values(
     )
     private = _private_policies(truth, epsilons)
     table = _compared(truth, epsilons, (RandomizedResponse.name, *private))
-    compared, truest = _by_policy(table), private_choices(table, private)
+    compared, truest = table.set_index(["policy", "epsilon"]).to_dict("index"), private_choices(table, private)
     given: FloatArray = patients * np.bincount(problem.best_actions, problem.prior, k).astype(np.float64)
     # Where all may get all, k-ary response looks at the given treatment alone, also at one that nobody is given.
     alone = DecisionProblem(np.eye(k), np.full(k, 1 / k), AnyRecord()) if problem.admissible is None else truth

@@ -253,20 +253,13 @@ def redrawn(
     scenario_study = require_scenario(study)
     patients, numbers = np.random.default_rng(study.seed).spawn(2)
     sample, draws = _Sample.of(problem, patients), Redraws(scenario_study)
-    known = draws.draws(numbers)
+    known, response = draws.draws(numbers), scenario_study.model
+    redraws = (
+        sample.problem(ResponseModel(scenario) if draws.rescales else response.with_scenario(scenario), utility)
+        for scenario, utility in known
+    )
     progress.expect(len(known))
-    options = _evaluated(sample, problem, policies, _drawn(scenario_study, sample, draws, known), progress)
-    return Redrawn(options, draws.drawn)
-
-
-def _drawn(
-    study: ScenarioStudy, sample: _Sample, draws: Redraws, known: Sequence[tuple[Scenario, Utility]]
-) -> Iterator[DecisionProblem]:
-    """The records of a sample under numbers of the scenario that are drawn."""
-    response = study.model
-    for scenario, utility in known:
-        model = ResponseModel(scenario) if draws.rescales else response.with_scenario(scenario)
-        yield sample.problem(model, utility)
+    return Redrawn(_evaluated(sample, problem, policies, redraws, progress), draws.drawn)
 
 
 def _evaluated(
@@ -313,7 +306,13 @@ class _Sample:
         possible = np.flatnonzero(problem.prior)
         shares = problem.prior[possible]
         if len(possible) > N_RECORDS:
-            chances = shares * _stakes(problem, possible)
+            # What lies between treatments in utility and in each outcome, relative to its mean.
+            stakes = np.ones(len(possible))
+            for table in (problem.utilities, *problem.outcomes.values()):
+                between = np.ptp(table[possible], axis=1)
+                mean = shares @ between
+                stakes += between / mean if mean > 0 else 0.0
+            chances = shares * stakes
             ends = np.cumsum(chances)
             steps = (np.arange(N_RECORDS) + rng.random()) / N_RECORDS * ends[-1]
             # The last step may round up to the whole sum.
@@ -354,13 +353,3 @@ class _Sample:
             outcomes=outcomes,
             admissible=self.admissible,
         )
-
-
-def _stakes(problem: DecisionProblem, records: IntArray) -> FloatArray:
-    """1 plus what lies between treatments in utility and each outcome, relative to its mean, (m,) of each record."""
-    stakes = np.ones(len(records))
-    for table in (problem.utilities, *problem.outcomes.values()):
-        between = np.ptp(table[records], axis=1)
-        mean = problem.prior[records] @ between
-        stakes += between / mean if mean > 0 else 0.0
-    return stakes

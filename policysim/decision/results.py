@@ -97,11 +97,6 @@ class Asked:
             study.published_patients,
         )
 
-    @property
-    def private(self) -> list[Policy]:
-        """The policies that spend epsilon."""
-        return [policy for policy in self.policies if policy.uses_epsilon]
-
 
 def printable(asked: Asked) -> Asked:
     """The same at epsilons that are printed whole: rounded up where they have too many digits."""
@@ -177,7 +172,7 @@ def results(
     )
     at_epsilon = comparison[comparison["epsilon"] == asked.epsilon]
     overall = at_epsilon[at_epsilon["group"] == ALL]
-    private = [policy for policy in asked.private if applies(policy, problem)]
+    private = [policy for policy in asked.policies if policy.uses_epsilon and applies(policy, problem)]
     usable = sorted((each for each in compared if applies(each, problem)), key=lambda each: not each.uses_epsilon)
     told_apart = [at(policy, asked.epsilon) for policy in (*private, BestFixed())]
     tables = {"comparison": comparison}

@@ -1,7 +1,7 @@
 """Figures: each a function from a tidy table to a matplotlib Figure, for a page, a column of a journal, or a slide.
 
-benefit     what is lost and what harm is done, over epsilon and against each other
-parts       what the benefit is made of, and what hiding each feature costs
+benefit     what is lost and what harm is done, over epsilon and against each other; what the benefit is made of, and
+            what hiding each feature costs
 patients    who bears the loss: groups, all patients in a row, single ones; forest plots of trials
 over_days   courses of treatment
 noised_copies   what a reader of what is published can know
@@ -16,13 +16,12 @@ A new figure is a function here, from a table to a Figure, on a `looks.canvas`; 
 the section of the page) in the question whose answer it belongs to.
 """
 
-from policysim.figures.benefit import benefit_vs_harm, frontier, harm_of
+from policysim.figures.benefit import benefit_parts, benefit_vs_harm, frontier, gained_by_outcome, harm_of, price_bars
 from policysim.figures.curves import over_epsilon, telling
 from policysim.figures.lettering import set_epsilon_axis
 from policysim.figures.looks import SIZES, label, looks
 from policysim.figures.noised_copies import publishing
 from policysim.figures.over_days import published_over_days, value_over_days, ways_over_days
-from policysim.figures.parts import benefit_parts, gained_by_outcome, price_bars
 from policysim.figures.patients import action_probabilities, flat_features, forest, loss_by_group, patient_losses
 from policysim.figures.writing import to_pdf, to_png, to_svg
 

@@ -253,16 +253,13 @@ def lines_seen(
     *,
     epsilon: float,
     names: Sequence[str] | None = None,
-    by: str = "policy",
-    along: str = "epsilon",
-    along_words: str = "ε",
 ) -> str:
     """Where each line of a panel begins, where it is at one epsilon, where it ends, and its top between if it has one.
 
     Parameters
     ----------
     rows : DataFrame
-        What is drawn: `by`, `along`, `column`.
+        What is drawn: policy, epsilon, `column`.
     column : str
         The numbers.
     write : callable
@@ -270,9 +267,7 @@ def lines_seen(
     epsilon : float
         The place between the ends that is told, if it is between them: the nearest one of the rows.
     names : sequence of str, optional
-        The lines that are drawn; all by default.
-    by, along, along_words : str, optional
-        The columns of the lines' names and of the horizontal axis, and what the latter is called.
+        The policies that are drawn; all by default.
 
     Returns
     -------
@@ -282,38 +277,32 @@ def lines_seen(
     some = rows[rows[column].notna()]
     room = FLAT * float(some[column].max() - some[column].min()) if len(some) else 0.0
     said = []
-    for name in names_of(some, by) if names is None else names:
-        line = some[some[by] == name].sort_values(along)
-        points = [(float(x), float(y)) for x, y in zip(line[along], line[column], strict=True)]
-        if by == "policy" and is_level(name):
+    for name in names_of(some, "policy") if names is None else names:
+        line = some[some["policy"] == name].sort_values("epsilon")
+        points = [(float(x), float(y)) for x, y in zip(line["epsilon"], line[column], strict=True)]
+        if is_level(name):
             points = [(x, points[0][1]) for x, _ in points]
         if points:
-            said.append(f"{name} {_of_line(points, lambda x: f'{along_words} = {plain(x)}', write, epsilon, room)}")
+            said.append(f"{name} {_of_line(points, write, epsilon, room)}")
     return "; ".join(said)
 
 
-def _of_line(
-    points: Sequence[tuple[float, float]],
-    at: Callable[[float], str],
-    write: Callable[[float], str],
-    epsilon: float,
-    room: float,
-) -> str:
+def _of_line(points: Sequence[tuple[float, float]], write: Callable[[float], str], epsilon: float, room: float) -> str:
     (x0, first), (x1, last) = points[0], points[-1]
     low, high = (which(points, key=lambda point: point[1]) for which in (min, max))
     if high[1] - low[1] <= room:
-        return f"is at {write(first)} {'throughout' if len(points) > 1 else f'at {at(x0)}'}"
+        return f"is at {write(first)} {'throughout' if len(points) > 1 else f'at ε = {plain(x0)}'}"
     between = [
         point for point in points[1:-1] if point[0] == min((x for x, _ in points), key=lambda x: abs(x - epsilon))
     ]
-    through = "".join(f" over {write(y)} at {at(x)}" for x, y in between)
+    through = "".join(f" over {write(y)} at ε = {plain(x)}" for x, y in between)
     verb = "rises" if last > first + room else "falls" if last < first - room else "goes"
     turn = ""
     if high[1] > max(first, last) + room:
-        turn = f", with a top of {write(high[1])} at {at(high[0])}"
+        turn = f", with a top of {write(high[1])} at ε = {plain(high[0])}"
     elif low[1] < min(first, last) - room:
-        turn = f", with a low of {write(low[1])} at {at(low[0])}"
-    return f"{verb} from {write(first)} at {at(x0)}{through} to {write(last)} at {at(x1)}{turn}"
+        turn = f", with a low of {write(low[1])} at ε = {plain(low[0])}"
+    return f"{verb} from {write(first)} at ε = {plain(x0)}{through} to {write(last)} at ε = {plain(x1)}{turn}"
 
 
 def choices_seen(choices: pd.DataFrame, epsilon: float) -> str:

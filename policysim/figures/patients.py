@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Unpack
 
 import numpy as np
@@ -83,18 +82,6 @@ WIDE = 5
 GOES_ON = "An arrow at the edge: the interval goes on; its ends are among the numbers."
 
 
-@dataclass(frozen=True)
-class Multiples:
-    """What is drawn in small multiples: the rows of the groups, from above, and what their dots show."""
-
-    column: str
-    title: str
-    axis: str
-    notes: tuple[str, ...]
-    colours: Mapping[str, Look]
-    edges: tuple[float, float] | None = None  # of the axis, if it does not show all intervals whole
-
-
 def loss_by_group(table: pd.DataFrame, *, policies: Sequence[str] | None = None, **paper: Unpack[Paper]) -> Figure:
     """The utility loss per patient of each group, a panel for each policy; the groups that lose most stand above.
 
@@ -136,8 +123,8 @@ def loss_by_group(table: pd.DataFrame, *, policies: Sequence[str] | None = None,
         same = f"Not drawn, as all lose what everyone loses, to within {percent(FLAT)} of the largest loss: {told}."
     notes = ("Dashed: everyone. Large: the group that loses most.", same, undrawn(every, names, policies))
     title = f"Who bears the loss, at ε = {tick(table['epsilon'].iloc[0])}"
-    about = Multiples("loss", title, LOST, notes, looks(names_of(table, "policy")))
-    return _multiples(kept, names, order, about, paper)
+    colours = looks(names_of(table, "policy"))
+    return _multiples(kept, names, order, "loss", paper, title=title, axis=LOST, notes=notes, colours=colours)
 
 
 def flat_features(rows: pd.DataFrame) -> list[str]:
@@ -192,8 +179,9 @@ def forest(table: pd.DataFrame, *, policies: Sequence[str] | None = None, **pape
     edges = reach(rows, "difference")
     notes = (BAND, GOES_ON if edges else "", undrawn(every, names, policies))
     title = f"Against one treatment for all, at ε = {tick(table['epsilon'].iloc[0])}"
-    about = Multiples("difference", title, axis, notes, looks(names_of(table, "policy")), edges)
-    return _multiples(rows, names, order, about, paper)
+    colours = looks(names_of(table, "policy"))
+    about: dict[str, Any] = {"title": title, "axis": axis, "notes": notes, "colours": colours, "edges": edges}
+    return _multiples(rows, names, order, "difference", paper, **about)
 
 
 def worst_groups(rows: pd.DataFrame) -> dict[str, tuple[str, str]]:
@@ -216,10 +204,17 @@ def _multiples(
     rows: pd.DataFrame,
     names: Sequence[str],
     order: Sequence[tuple[str, str]],
-    about: Multiples,
+    column: str,
     paper: Paper,
+    *,
+    title: str,
+    axis: str,
+    notes: Sequence[str],
+    colours: Mapping[str, Look],
+    edges: tuple[float, float] | None = None,
 ) -> Figure:
-    colours, size = about.colours, size_of(**paper)
+    """A panel for each policy, a row for each group from above; edges are the axis's if it does not show all whole."""
+    size = size_of(**paper)
     down = -(-len(names) // ACROSS[size])
     across = -(-len(names) // down)
     shares = {(group, level): share for group, level, share in rows[["group", "level", "share"]].to_numpy().tolist()}
@@ -242,18 +237,18 @@ def _multiples(
         places = {key: place for place, key in enumerate(order)}
         for place, (axes, name) in enumerate(zip(panels, names, strict=True)):
             look = as_dot(name, colours[name])
-            _panel(axes, rows[rows["policy"] == name], places, look, about)
+            _panel(axes, rows[rows["policy"] == name], places, look, column, edges=edges)
             axes.xaxis.set_major_locator(MaxNLocator(2 if made.narrow else 4, min_n_ticks=2))
             axes.set_title(label(name), loc="left", fontsize="medium", gid=look["gid"])
             axes.tick_params(labelbottom=bool(made.given) or place + across >= len(names), length=0, axis="x")
-        if about.edges:
-            panels[0].set_xlim(about.edges)
+        if edges:
+            panels[0].set_xlim(edges)
         for axes in panels if made.given else ():
-            axes.set_xlabel(about.axis)
+            axes.set_xlabel(axis)
         panels[0].set_yticks(range(len(labels)), labels=labels, linespacing=LINE_SPACING)
-        made.head(about.title)
+        made.head(title)
         missing = f"{left_out} more groups are in the table, and not drawn." if left_out else ""
-        said = made.below(about.axis, *about.notes, missing).split("\n")
+        said = made.below(axis, *notes, missing).split("\n")
         font = FontProperties(size=made.font, family=rcParams["font.family"])
         words = "\n".join(wrapped(line, 0.95 * made.width, font) for line in said)
         if not made.given:
@@ -280,7 +275,9 @@ def _panel(
     rows: pd.DataFrame,
     places: Mapping[tuple[str, str], int],
     look: dict[str, Any],
-    about: Multiples,
+    column: str,
+    *,
+    edges: tuple[float, float] | None,
 ) -> None:
     """The dots of one policy, a row for each group."""
     keys = list(zip(rows["group"], rows["level"], strict=True))
@@ -288,29 +285,29 @@ def _panel(
     heights = [places[key] for key in keys if key in places]
     for stripe in range(0, len(places), 2):
         axes.axhspan(stripe - 0.5, stripe + 0.5, color="#F3F3F3", linewidth=0, zorder=0)
-    banded = has_band(shown, about.column)
-    everyone = rows.loc[rows["group"] == ALL, about.column]
+    banded = has_band(shown, column)
+    everyone = rows.loc[rows["group"] == ALL, column]
     if not banded and len(everyone):
         line = {"color": look["color"], "gid": look["gid"], "linestyle": "dashed", "linewidth": thin()}
         axes.axvline(float(everyone.iloc[0]), **line, zorder=1)
     if banded:
-        low, high = (shown[f"{about.column}_{end}"].to_numpy() for end in ("low", "high"))
-        if about.edges:
+        low, high = (shown[f"{column}_{end}"].to_numpy() for end in ("low", "high"))
+        if edges:
             # A mark at the edge for each interval that goes on beyond it.
-            beyond = (low < about.edges[0], high > about.edges[1])
-            for edge, marker, goes_on in zip(about.edges, (CARETLEFT, CARETRIGHT), beyond, strict=True):
+            beyond = (low < edges[0], high > edges[1])
+            for edge, marker, goes_on in zip(edges, (CARETLEFT, CARETRIGHT), beyond, strict=True):
                 arrows = np.array(heights)[goes_on]
                 if len(arrows):
                     drawn = {**look, "marker": marker, "clip_on": False}
                     axes.plot([edge] * len(arrows), arrows, label="_goes on", **drawn)
-            low, high = np.maximum(low, about.edges[0]), np.minimum(high, about.edges[1])
+            low, high = np.maximum(low, edges[0]), np.minimum(high, edges[1])
         axes.hlines(heights, low, high, color=look["color"], gid=look["gid"], linewidth=thin())
     axes.axvline(0, color=GREY, linewidth=thin(), zorder=1)
-    axes.plot(shown[about.column], heights, label=str(rows["policy"].iloc[0]), **look)
+    axes.plot(shown[column], heights, label=str(rows["policy"].iloc[0]), **look)
     worst = {} if banded else worst_groups(rows)
     for name, key in worst.items():
         if key in places:
-            at = float(shown.loc[[key == other for other in keys if other in places], about.column].iloc[0])
+            at = float(shown.loc[[key == other for other in keys if other in places], column].iloc[0])
             large = 1.7 * float(rcParams["lines.markersize"])
             axes.plot(at, places[key], **{**look, "markersize": large}, label=f"_worst under {name}")
     axes.set_ylim(max(len(places), 1) - 0.5, -0.5)

@@ -23,10 +23,9 @@ from markupsafe import Markup
 from policysim.output.screen import TEMPLATES, page_engine, page_part, sections, slots
 from policysim.question.answer import MANIFEST, Answer, Drawing, Page
 from policysim.question.formats import six_digits
-from policysim.study.cells import Cells, Label
+from policysim.study.cells import Cells, Label, Sketch, filled_words, words_of
 from policysim.study.certainty import RESTATED
 from policysim.study.options_table import BENEFIT, EXPONENTIAL, LOSS, PRIVATE
-from policysim.study.six_lines import Sketch, filled_words, words_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -81,6 +80,8 @@ def answer_page(
     rules = "\n".join(f".{name}{{{rule}}}" for rule, name in styles.items())
     style = "\n".join([colours, _own("options.css"), _own("answer.css"), rules])
     script = _own("answer.js")
+    # JSON that ends no script.
+    strings = json.dumps(moving(tables, kind, cell), ensure_ascii=False).replace("<", "\\u003c")
     return (
         page_engine()
         .get_template("answer.html")
@@ -91,7 +92,7 @@ def answer_page(
             policy=Own(content_policy(style, script)),
             # Within a tag a number is not marked.
             summary=Label(found["finding"]),
-            moving=Own(_json(moving(tables, kind, cell))),
+            moving=Own(strings),
             parts={name: f"{kind}-{name}.html" for name in ("about", "options", "notes")},
             first_figure=figures[:1],
             figures=figures[1:],
@@ -228,11 +229,6 @@ def moving(tables: Mapping[str, pd.DataFrame], kind: str, cell: Cells) -> dict[s
 
 def _own(name: str) -> str:
     return (TEMPLATES / name).read_text(encoding="utf-8")
-
-
-def _json(value: object) -> str:
-    """JSON that ends no script."""
-    return json.dumps(value, ensure_ascii=False).replace("<", "\\u003c")
 
 
 def content_policy(style: str, script: str = "") -> Markup:

@@ -30,7 +30,7 @@ from policysim.question import OutputError, formats
 from policysim.question.answer import CARD, MANIFEST, PAGE, Answer, Drawing, Headline, Page, SizeName
 from policysim.question.formats import to_csv, unmarked
 from policysim.question.protocol import SILENT, Progress, Question, UsageError
-from policysim.question.screen_lines import WIDEST
+from policysim.question.words import WIDEST
 from policysim.study.cells import COLUMNS
 
 if TYPE_CHECKING:
@@ -296,7 +296,9 @@ def deliver(
         document = answer.document
         if answer.is_report:
             document = {name: table.to_dict(orient="records") for name, table in written_tables(answer).items()}
-        print_json({**manifest, **document, **{_key(label): path for label, path in paths.items()}})
+        # "Decision record" -> "decision_record"
+        beside = {label.lower().replace(" ", "_"): path for label, path in paths.items()}
+        print_json({**manifest, **document, **beside})
     else:
         say("\n".join(_printed(answer, paths, full=full)) + "\n")
     return answer.exit_code
@@ -322,8 +324,3 @@ def write_answer(folder: Path, answer: Answer, files: Mapping[str, bytes]) -> No
         if path.exists() and not (folder / MANIFEST).exists() and path.read_bytes() != content:
             raise OutputError(f"{path} is there already, and is not the one that the report keeps: name another folder")
     write_files(folder, files)
-
-
-def _key(label: str) -> str:
-    """Of a path in the JSON document: "Decision record" -> "decision_record"."""
-    return label.lower().replace(" ", "_")

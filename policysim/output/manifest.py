@@ -1,17 +1,22 @@
-"""A manifest.json read and checked: it may be a stranger's, and all that is taken from it is a question and digests."""
+"""A manifest.json read and checked: it may be a stranger's, and all that is taken from it is a question and digests.
+
+The options of a question change its numbers: a manifest keeps them by name, each with a value of one type.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath, PureWindowsPath
-from typing import Any, NoReturn, get_args
+from typing import Any, NoReturn, TypeAlias, get_args
 
-from envs.toml_reader import InputFileError, dotted, one_line, unseen
+from envs.toml_reader import InputFileError, dotted, is_number, one_line, shown, unknown, unseen
 from policysim.files.whole_folders import FILES, unfinished
 from policysim.output.deliver import FORMAT, FORMATS, FigureFiles
 from policysim.output.differences import read_text
+from policysim.question import MOST_DAYS
 from policysim.question.answer import MANIFEST, SizeName
 
 # A thousand times what is usual: a larger file is no manifest, and is not read.
@@ -33,7 +38,7 @@ class Manifest:
     name, study_digest : str
         The study, and the SHA-256 of its file.
     question : mapping
-        The options that were asked for (`policysim.study.question_options.KEYS`), not yet checked.
+        The options that were asked for (`KEYS`), not yet checked.
     figures : FigureFiles
         Which files the figures have.
     command : str
@@ -181,3 +186,74 @@ def _digests(document: dict[str, Any], key: str, path: Path) -> dict[str, str]:
 def _stays_below(name: str) -> bool:
     place = PureWindowsPath(name)  # which knows both kinds of separators
     return not place.anchor and ".." not in place.parts and name.isprintable()
+
+
+INFINITY = "inf"  # as JSON files have it
+# A manifest may be a stranger's: longer lists, and larger numbers, would only take time.
+MOST_ENTRIES, MOST_BITS = 1_000, 128
+
+
+def _texts(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(item, str) for item in value)
+
+
+def _epsilons(value: Any) -> bool:
+    return isinstance(value, list) and value != [] and all(item == INFINITY or is_number(item, 0) for item in value)
+
+
+def _bounds(value: Any) -> bool:
+    return isinstance(value, dict) and all(isinstance(most, str) or is_number(most, 0) for most in value.values())
+
+
+# Of each option, what its value must be, in words, and whether a value is that.
+Option: TypeAlias = tuple[str, Callable[[Any], bool]]
+_TEXTS: Option = ("a list of texts", _texts)
+_EPSILONS: Option = (f'a list of numbers >= 0 or "{INFINITY}"', _epsilons)
+_FLAG: Option = ("true or false", lambda value: isinstance(value, bool))
+KEYS: dict[str, Option] = {
+    "adjacency": ("text", lambda value: isinstance(value, str)),
+    "sensitive": _TEXTS,
+    "epsilons": _EPSILONS,
+    "policies": ("a list of at least one text", lambda value: _texts(value) and value != []),
+    "by": _TEXTS,
+    "seed": ("a whole number >= 0", lambda value: type(value) is int and value >= 0),
+    "at_most": ("a table of outcomes and the most of each, a number >= 0 or text", _bounds),
+    "price_list": _FLAG,
+    "horizon": (f"a whole number from 1 to {MOST_DAYS}", lambda value: type(value) is int and 1 <= value <= MOST_DAYS),
+    "total_epsilons": _EPSILONS,
+    "delta": ("a number in [0, 1)", lambda value: is_number(value, 0, math.nextafter(1, 0))),
+    "length_public": _FLAG,
+    "counted": _FLAG,
+}
+
+
+def read_options(values: dict[str, Any], takes: Sequence[str]) -> dict[str, Any]:
+    """The options of a question that takes these; infinity is a number again.
+
+    Raises
+    ------
+    ValueError
+        Names the first key that the question does not take, or whose value is of another type.
+
+    Examples
+    --------
+    >>> read_options({"epsilons": [1, "inf"]}, ["epsilons"])
+    {'epsilons': [1, inf]}
+    >>> read_options({"workers": 4}, ["by", "seed"])
+    Traceback (most recent call last):
+    ValueError: unknown key 'workers'; known: by, seed
+    """
+    for name, value in values.items():
+        if name not in takes:
+            raise ValueError(unknown("key", name[:80], takes))
+        wanted, fits = KEYS[name]
+        if not fits(value):
+            raise ValueError(f"{name} must be {wanted}, got {shown(value)}")
+        if isinstance(value, list) and len(value) > MOST_ENTRIES:
+            raise ValueError(f"{name} must have at most {MOST_ENTRIES:,} entries, got {len(value):,}")
+        if isinstance(value, int) and value.bit_length() > MOST_BITS:
+            raise ValueError(f"{name} must be below 2^{MOST_BITS}, got a number of {value.bit_length():,} bits")
+    return {
+        name: [math.inf if item == INFINITY else item for item in value] if KEYS[name] is _EPSILONS else value
+        for name, value in values.items()
+    }

@@ -13,13 +13,21 @@ from typing import Any
 import pandas as pd
 from jinja2 import Environment, FileSystemLoader
 
-from policysim.output.choice_slots import choice_slots
 from policysim.question.answer import Page
-from policysim.question.screen_lines import WIDEST, line_width
-from policysim.study.cells import Cells, Label, Shown, environment, only_cells, only_text
+from policysim.question.words import WIDEST, line_width
+from policysim.study.cells import (
+    Cells,
+    Label,
+    Shown,
+    environment,
+    filled_words,
+    only_cells,
+    only_text,
+    six_lines,
+    words_of,
+)
 from policysim.study.certainty import BETTER, VERDICTS, recommended, verdict_of
 from policysim.study.options_table import BENEFIT, BOUND, COPY, EACH, EXPONENTIAL, LOSS, PRIVATE, trace
-from policysim.study.six_lines import TableWords, filled_words, six_lines, words_of
 
 TEMPLATES = Path(__file__).parent / "templates"
 # The titles of rows have at least so much room.
@@ -103,27 +111,33 @@ def slots(tables: Mapping[str, pd.DataFrame], kind: str, cell: Cells | None = No
 
 def sections(tables: Mapping[str, pd.DataFrame], kind: str, found: Mapping[str, Any]) -> list[SimpleNamespace]:
     """The tables behind the options, as far as there are such, in their order; `found` are the slots."""
-    return [_section(each, tables[each.name], found) for each in words_of(kind).tables if each.name in tables]
-
-
-def _section(words: TableWords, table: pd.DataFrame, found: Mapping[str, Any]) -> SimpleNamespace:
-    """A table behind the options: a row for each of its rows, and those columns that it has."""
-    options, title = set(table["option"]), filled_words(words.title, found)
-    rows = table.drop_duplicates("row")[["row", "title", "epsilon"]]
-    return SimpleNamespace(
-        name=Label(words.name),
-        title=title,
-        subject=Label(title),
-        head=filled_words(words.head, found),
-        columns=[
-            SimpleNamespace(key=key, title=filled_words(title, found))
-            for key, title in words.columns.items()
-            if key in options
-        ],
-        rows=[SimpleNamespace(key=row, title=Label(title), epsilon=at) for row, title, at in rows.to_numpy().tolist()],
-        note=filled_words(words.note, found),
-        shown=words.shown,
-    )
+    listed = []
+    for words in words_of(kind).tables:
+        if words.name not in tables:
+            continue
+        table, title = tables[words.name], filled_words(words.title, found)
+        options, rows = set(table["option"]), table.drop_duplicates("row")[["row", "title", "epsilon"]]
+        listed.append(
+            SimpleNamespace(
+                name=Label(words.name),
+                title=title,
+                subject=Label(title),
+                head=filled_words(words.head, found),
+                # Those columns that it has.
+                columns=[
+                    SimpleNamespace(key=key, title=filled_words(text, found))
+                    for key, text in words.columns.items()
+                    if key in options
+                ],
+                rows=[
+                    SimpleNamespace(key=row, title=Label(text), epsilon=at)
+                    for row, text, at in rows.to_numpy().tolist()
+                ],
+                note=filled_words(words.note, found),
+                shown=words.shown,
+            )
+        )
+    return listed
 
 
 def _options_slots(
@@ -253,44 +267,44 @@ def _who(tables: Mapping[str, pd.DataFrame], epsilon: float) -> Label:
 
 
 def _heads(title: Shown, heads: Sequence[SimpleNamespace], widths: Sequence[int], room: int) -> list[SimpleNamespace]:
-    """The lines of the heads of columns: two, or three where the titles of rows would have too little room."""
-    for count in (2, 3):
-        wrapped = [_wrapped(head.title, count) for head in heads]
-        needed = [max(width, *map(len, lines)) + 1 for width, lines in zip(widths, wrapped, strict=True)]
-        # The bar has a column of its own.
-        if sum(needed) + 2 <= room:
-            break
+    """The lines of the heads of columns; the bar has a column of its own."""
+    wrapped = _wrapped([head.title for head in heads], widths, room - 2)
     return [
         SimpleNamespace(
             title=title if place == 0 else Label(),
             hiding=[lines[place] for head, lines in zip(heads, wrapped, strict=True) if head.key not in SEEN],
             seen=[lines[place] for head, lines in zip(heads, wrapped, strict=True) if head.key in SEEN],
         )
-        for place in range(count)
+        for place in range(len(wrapped[0]))
     ]
 
 
 def _with_heads(found: dict[str, Any]) -> dict[str, Any]:
-    """The same with the lines of the heads of columns, where options are rows: two, or three where room is short."""
+    """The same with the lines of the heads of columns, where options are rows."""
     lines = found["lines"]
     widths = [max(len(line.cells[place]) for line in lines) for place in range(len(found["columns"]))]
     # Titles of rows, and remarks.
     room = WIDEST - max(len(line.title) for line in lines) - max(len(line.remark) for line in lines) - 1
-    for count in (2, 3):
-        wrapped = [_wrapped(column.title, count) for column in found["columns"]]
-        if sum(max(width, *map(len, of)) + 1 for width, of in zip(widths, wrapped, strict=True)) <= room:
-            break
-    titles = (found["title"]["options"], *(Label() for _ in range(count - 1)))
+    wrapped = _wrapped([column.title for column in found["columns"]], widths, room)
+    titles = (found["title"]["options"], *(Label() for _ in wrapped[0][1:]))
     heads = [SimpleNamespace(title=title, texts=texts) for title, *texts in zip(titles, *wrapped, strict=True)]
     return {**found, "heads": heads}
 
 
-def _wrapped(title: str, count: int) -> list[Label]:
-    """A title in so many lines, the longest as short as it can be; the last ones are filled first."""
-    words = title.split(" ")
-    cuts = itertools.combinations_with_replacement(range(len(words)), count - 1)
-    parts = [[" ".join(words[a:b]) for a, b in itertools.pairwise((0, *cut, len(words)))] for cut in cuts]
-    return [Label(part) for part in min(parts, key=lambda lines: max(map(len, lines)))]
+def _wrapped(titles: Sequence[str], widths: Sequence[int], room: int) -> list[list[Label]]:
+    """Titles of columns, each in two lines, or in three where the titles of rows would have too little room.
+
+    The longest line is as short as it can be, and the last ones are filled first.
+    """
+    for count in (2, 3):
+        wrapped = []
+        for words in (title.split(" ") for title in titles):
+            cuts = itertools.combinations_with_replacement(range(len(words)), count - 1)
+            parts = [[" ".join(words[a:b]) for a, b in itertools.pairwise((0, *cut, len(words)))] for cut in cuts]
+            wrapped.append([Label(part) for part in min(parts, key=lambda lines: max(map(len, lines)))])
+        if sum(max(width, *map(len, lines)) + 1 for width, lines in zip(widths, wrapped, strict=True)) <= room:
+            break
+    return wrapped
 
 
 def _rows(tables: Mapping[str, pd.DataFrame], epsilon: float) -> list[SimpleNamespace]:
@@ -339,10 +353,97 @@ def aligned(text: str) -> str:
     room = WIDEST - sum(widths[1:]) - gap * (len(widths) - 1)
     # A table that is far too wide for a screen is printed as wide as it is.
     room = widths[0] if room < LEAST_ROOM else room
-    return "\n".join([*(_aligned(row, room, widths[1:], gap) for row in rows), ""])
+    found = []
+    for first, *others in rows:
+        title = first if len(first) <= room else f"{first[: room - 1]}…"
+        cells = (f"{cell:>{width}}" for cell, width in zip(others, widths[1:], strict=True))
+        found.append((" " * gap).join([f"{title:<{room}}", *cells]).rstrip())
+    return "\n".join([*found, ""])
 
 
-def _aligned(row: Sequence[str], first: int, widths: Sequence[int], gap: int) -> str:
-    title = row[0] if len(row[0]) <= first else f"{row[0][: first - 1]}…"
-    cells = (f"{cell:>{width}}" for cell, width in zip(row[1:], widths, strict=True))
-    return (" " * gap).join([f"{title:<{first}}", *cells]).rstrip()
+# Facts that a sentence needs, by the name of the slot that is a list of one where there is such a fact.
+CLAUSES = {
+    "keep": "keep",
+    "max_loss": "max loss",
+    "max_extra_deaths": "max extra deaths",
+    "max_guess": "max guess",
+    "max_guess_rate": "max guess rate",
+    "more_allowed": "takes more",
+    "illustrative": "illustrative",
+    "odds": "odds",
+    "lost": "lost",
+    "redrawn": "draws",
+    "scanned": "step",
+    "accepted": "accepted",
+    "who": "who share",
+}
+
+
+# What is decided, each a list of one where it is.
+DECIDED = ("private", "published", "one for all", "limit")
+
+
+def choice_slots(tables: Mapping[str, pd.DataFrame], common: dict[str, Any]) -> dict[str, Any]:
+    """Cells, names, and lists in their order.
+
+    Parameters
+    ----------
+    tables : mapping of str to DataFrame
+        From `policysim.decision.choice_answer.choice_tables`.
+    common : dict
+        "cell" and "names", of any answer.
+    """
+    cell, names, facts = common["cell"], common["names"], tables["facts"]
+    known = set(facts["row"])
+    holds = dict(tables["verdict"].itertuples(index=False, name=None))
+    lines, needed = tables["lines"], tables["lines"].set_index("option")["epsilon"]
+    nothing = float("nan")
+    found: dict[str, Any] = {
+        **common,
+        **{slot: [fact for fact in [fact] if fact in known] for slot, fact in CLAUSES.items()},
+        "hundred": cell("facts", "hundred"),
+        "model": [key for key in names if key == "model"],
+        "at_most": _named(facts.loc[facts["row"] == "at most", "option"]),
+        "least_possible": _named(facts.loc[facts["row"] == "least possible", "option"]),
+        "as_for_all": [SimpleNamespace(name=text) for key, text in names.items() if key.startswith("as for all ")],
+        "never": [name for name in names if name == "never"],
+        "unused": [name for key, name in names.items() if key == "unused"],
+        "is_hidden": ["hidden"] if holds["private"] or holds["one for all"] else [],
+        "is_undecided": [] if holds["private"] or holds["one for all"] or holds["published"] else ["undecided"],
+        **{f"is_{key.replace(' ', '_')}": [key] if holds[key] else [] for key in DECIDED},
+        "least_epsilon": needed.get(names.get("least", ""), nothing),
+        "chosen_epsilon": needed.get(names.get("chosen", ""), nothing),
+    }
+    titles = words_of("choice").titles
+    found["title"] = {name: filled_words(titles[name], found) for name in ("asked", "options")}
+    found["findings"] = six_lines("choice", holds, found)
+    found["columns"] = [
+        SimpleNamespace(
+            key=row, title=filled_words(titles[section], {**found, "row": SimpleNamespace(name=Label(title))})
+        )
+        for row, section, title in tables["columns"].itertuples(index=False, name=None)
+    ]
+    found["lines"] = [
+        SimpleNamespace(
+            title=filled_words(titles[str(line.section)], {**found, "row": SimpleNamespace(name=Label(line.title))}),
+            marks=[Label(line.remark)] if line.chosen else [],
+            remark=Label(line.remark),
+            # Of all mechanisms only the least ε is known.
+            cells=[
+                cell("options", column.key, line.option, line.epsilon)
+                if line.section != "limit" or column.key == "epsilon"
+                else Label()
+                for column in found["columns"]
+            ],
+        )
+        for line in lines.itertuples()
+    ]
+    texts = tables.get("texts", pd.DataFrame(columns=["section", "text"]))
+    for section in ("not guaranteed", "reference", "digest"):
+        found[section.replace(" ", "_")] = [Label(text) for text in texts.loc[texts["section"] == section, "text"]]
+    return found
+
+
+def _named(keys: pd.Series) -> list[SimpleNamespace]:
+    """Outcomes by their keys, with their names."""
+    return [SimpleNamespace(key=key, name=Label(key.replace("_", " "))) for key in keys]

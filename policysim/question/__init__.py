@@ -4,8 +4,7 @@ protocol   a question knows its study, the options that it refuses, and how to a
 answer     what comes out of it: sentences, tables, drawings with their data, pages, and what the manifest says
 extras     packages that only some questions need, and the extra to install for each
 formats    how a number becomes text, plain and in HTML
-words      names that tables share, and words that many parts say
-screen_lines   lines of text as wide as the terminal, and rows of a screen's tables
+words      names that tables share, words that many parts say, and how wide the lines of a screen are
 
 `policysim.output` makes screen, JSON document, page and folder of any answer.
 """

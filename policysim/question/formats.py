@@ -308,11 +308,6 @@ def six_digits(value: float) -> str:
     return "" if math.isnan(value) else f"{float(in_digits(value)):.6g}"
 
 
-def value_element(value: float, text: str) -> Markup:
-    """A number as an element of the page that says its value to six significant digits."""
-    return Markup('<data value="{}">{}</data>').format(six_digits(value), text)
-
-
 def unmarked(text: Markup) -> str:
     """The words of markup; unlike `Markup.striptags`, with the spaces that do not break."""
     return unescape(re.sub(r"<[^>]*>", "", text))

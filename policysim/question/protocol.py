@@ -106,7 +106,7 @@ class StudyQuestion(Question):
     study : object
         What it is asked of: has a `name`, and an `identity` for the manifest.
     takes : tuple of str
-        The options that change its numbers (`policysim.study.question_options.KEYS`).
+        The options that change its numbers (`policysim.output.manifest.KEYS`).
     kind : str
         Of its answer; "" of a source document, which has no findings.
     """

@@ -1,8 +1,9 @@
-"""Names that tables share, and words that many parts say."""
+"""Names that tables share, words that many parts say, and the lines of a screen that they stand in."""
 
 from __future__ import annotations
 
 import math
+import shutil
 from collections.abc import Iterable, Sequence
 
 # In tables: all patients; and in the place of a policy's name, the schedule for all, one private choice of a schedule,
@@ -67,3 +68,20 @@ def group_name(group: str, level: str) -> str:
 def attains(kept: float, most: float) -> bool:
     """Whether a policy keeps the most that any can; False where it is not proven (NaN) what that is."""
     return kept >= most - TIGHT
+
+
+# Characters of a line: as many as the terminal has, within these; the most where there is none.
+NARROWEST, WIDEST = 40, 100
+
+
+def line_width() -> int:
+    """Characters that a line has room for; the environment's COLUMNS says how wide a terminal is, if it is set."""
+    return max(NARROWEST, min(WIDEST, shutil.get_terminal_size((WIDEST, 24)).columns))
+
+
+def cells(values: list[str], widths: tuple[int, ...]) -> str:
+    """One line: the first value to the left of its column, the others to the right of theirs."""
+    first, *others = values
+    # A value that is too wide moves the line; it never runs into its neighbour.
+    padded = [f" {value}".rjust(width) for value, width in zip(others, widths[1:], strict=True)]
+    return (first.ljust(widths[0]) + "".join(padded)).rstrip()

@@ -30,7 +30,7 @@ from policysim.question import OutputError
 from policysim.question.answer import Page
 from policysim.question.formats import enough
 from policysim.question.protocol import SILENT, Progress
-from policysim.question.screen_lines import cells
+from policysim.question.words import cells
 from policysim.release.ledger import ADD_OR_REMOVE, ADJACENCIES, REPLACE, Earlier, require
 from policysim.release.privatize import check_place, release_files
 from policysim.release.privatize_note import DECLARED, FORMAT, RELEASE, SIMULATION, UNDONE, checked_levels, note_path

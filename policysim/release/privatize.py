@@ -25,7 +25,7 @@ from policysim.question import OutputError
 from policysim.question.answer import Page
 from policysim.question.formats import enough
 from policysim.question.protocol import SILENT, Progress
-from policysim.question.screen_lines import cells
+from policysim.question.words import cells
 from policysim.release.ledger import Earlier, Release, RepeatedReleaseError, appear, check_release, release_once
 from policysim.release.privatize_note import (
     UNDONE,

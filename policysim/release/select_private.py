@@ -19,7 +19,7 @@ from policies.noisy_max import PermuteAndFlip
 from policies.selection import EXPONENTIAL_MONOTONE, MECHANISMS, MOST_CANDIDATES, Selection, select
 from policysim.files.bad_rows import DataError
 from policysim.question.answer import Page
-from policysim.question.screen_lines import cells, line_width
+from policysim.question.words import cells, line_width
 from policysim.release.counts_file import Counts
 from policysim.release.ledger import ADD_OR_REMOVE, ADJACENCIES, REPLACE
 

@@ -71,12 +71,7 @@ class Agreement:
         seen among n patients has a probability below 15 / n, but for one in 3 million, and moves the mean by at most
         that times the spread.
         """
-        return self.errors_apart <= MOST_ERRORS or abs(self.mean - self.exact) <= self.unseen
-
-    @property
-    def unseen(self) -> float:
-        """How much of the mean outcomes may hold that are too rare to be seen among so many patients."""
-        return UNSEEN * self.spread / self.patients
+        return self.errors_apart <= MOST_ERRORS or abs(self.mean - self.exact) <= UNSEEN * self.spread / self.patients
 
 
 # Rounding that an exact loss may carry: logarithms of probabilities are exact to about 1e-15 of their size.

@@ -132,12 +132,6 @@ class Study:
         return {"study": {"name": self.name, "title": self.title, "sha256": self.digest}}
 
     @property
-    def hiding(self) -> dict[str, Any]:
-        """Which records must look alike, for a manifest."""
-        public = {"public": list(self.public)} if self.public else {}
-        return {"adjacency": self.adjacency, "sensitive": list(self.sensitive), **public}
-
-    @property
     def choices(self) -> dict[str, Any]:
         """What was chosen to be hidden and compared, by `OPTIONS`, for a manifest."""
         return {
@@ -229,11 +223,14 @@ class Study:
 
     def _repr_html_(self) -> str:
         """What a notebook shows: the question, what is hidden from whom, and what is compared."""
+        # By the shorter of the two lists that the study may give.
+        hidden: list[tuple[str, object]] = [("hidden features", ", ".join(self.sensitive))] if self.sensitive else []
+        apart = [("public features", ", ".join(self.public))] if self.public else hidden
         rows: list[tuple[str, object]] = [
             ("title", self.title),
             ("records", self.space.size),
             ("adjacency", self.adjacency),
-            *self._apart(),
+            *apart,
             ("hidden from", self.hidden_from),
             ("ε", self.epsilon),
             ("ε of the curve", ", ".join(f"{epsilon:g}" for epsilon in self.epsilons)),
@@ -243,12 +240,6 @@ class Study:
             ("SHA-256", self.digest),
         ]
         return html_table(f"study {self.name}", rows)
-
-    def _apart(self) -> list[tuple[str, object]]:
-        """Which features are hidden or public, by the shorter of the two lists that the study may give."""
-        if self.public:
-            return [("public features", ", ".join(self.public))]
-        return [("hidden features", ", ".join(self.sensitive))] if self.sensitive else []
 
     def _features(self, names: Sequence[str], kind: str) -> tuple[str, ...]:
         for name in names:
@@ -485,11 +476,6 @@ def require_scenario(study: Study) -> ScenarioStudy:
         return study
     made_of = "cohort" if isinstance(study, CohortStudy) else "log"
     raise ValueError(f"{study.name} is a study of a {made_of}: this needs the model of a scenario")
-
-
-def require_model(study: Study) -> ModelledStudy:
-    """The same study; ValueError if its patients are those of a log."""
-    return study if isinstance(study, ModelledStudy) else require_scenario(study)
 
 
 def build_adjacency(study: Study) -> Adjacency:

@@ -1,16 +1,21 @@
-"""What people call a problem and its parts: names that a table of results needs before a person can read it."""
+"""What people call a problem and its parts, and what the numbers of a study rest on, in words."""
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+
+import pandas as pd
 
 from envs.records import RecordSpace
+from envs.scenario import DEATH, EFFECTS, HAZARD_RATIO, ILLUSTRATIVE, DeathModel, EventModel, Scenario
 from policies.adjacency import Sensitive
 from policies.problem import DecisionProblem, Records
 from policysim.question.words import ASSUMED_PUBLIC, level_name
-from policysim.study.basis import basis, hidden
-from policysim.study.declared import ScenarioStudy, Study
+from policysim.study.cells import Label, filled_words
+from policysim.study.declared import CohortStudy, LoggedStudy, ScenarioStudy, Study, require_scenario
 
 # What is counted in the problem of a scenario and is no outcome of its own.
 COUNTED = {"deaths": "deaths", "symptoms": "symptoms"}
@@ -100,3 +105,112 @@ def labels_of(study: Study, problem: DecisionProblem) -> Labels:
 def level_in_words(records: Records, feature: str, level: str) -> str:
     """What a patient is called who has a level of a feature."""
     return records.feature(feature).in_words(level) if isinstance(records, RecordSpace) else level_name(feature, level)
+
+
+TEXTS = tomllib.loads(Path(__file__).with_name("basis.toml").read_text(encoding="utf-8"))
+# What ε does not cover, wherever a guarantee is stated.
+OUTSIDE = tuple(TEXTS["outside"])
+
+
+@dataclass(frozen=True)
+class Basis:
+    """Sentences about one kind of study.
+
+    Attributes
+    ----------
+    disclaimer : str
+        What every reader must know first.
+    utilities : str
+        Where the utilities come from, for a paper.
+    public : str
+        What is assumed to be public.
+    not_guaranteed : str
+        What does not hold because of the kind of study.
+    """
+
+    disclaimer: str
+    utilities: str
+    not_guaranteed: str
+    public: str = ASSUMED_PUBLIC
+
+
+def basis(study: Study) -> Basis:
+    """The sentences about a study."""
+    if isinstance(study, LoggedStudy):
+        kind, names = "log", {"model": study.log.outcome_model}
+    elif isinstance(study, CohortStudy):
+        files = ", ".join(path.name for path in study.paths)
+        source = study.source or TEXTS["no_source"]
+        kind, names = "cohort", {"source": source, "kinds": f"{study.space.size:,}", "files": files}
+    else:
+        scenario = require_scenario(study).scenario
+        kind = {ILLUSTRATIVE: "illustrative", "": "unnamed"}.get(scenario.source, "sourced")
+        names = {"name": scenario.name, "source": scenario.source}
+    return Basis(**{field: _said(text, names) for field, text in TEXTS[kind].items()})
+
+
+def _said(text: str, names: Mapping[str, str]) -> str:
+    return str(filled_words(text, {key: Label(name) for key, name in names.items()}))
+
+
+def numbers_by_part(scenario: Scenario) -> dict[str, tuple[int, str]]:
+    """How many medical numbers each part of a scenario states, and their source, by the part in words.
+
+    Shares of features and weights are not among them: who comes is a population's, and a weight is a choice.
+    """
+    found: dict[str, tuple[int, str]] = {}
+    for number, rule in enumerate(scenario.rules, start=1):
+        found[f"rule {number} of the patients"] = len(rule.targets), rule.source
+    for name, treatment in scenario.treatments.items():
+        count = sum(len(getattr(treatment, part)) for part in (*EFFECTS, HAZARD_RATIO)) + bool(treatment.cost)
+        found[f"treatment {name}"] = count, treatment.source or scenario.source
+        for number, of_treatment in enumerate(treatment.rules, start=1):
+            found[f"rule {number} of treatment {name}"] = len(of_treatment.changes), of_treatment.source
+    found["natural clearing"] = len(scenario.natural_clearing), scenario.source
+    found["onset"] = len(scenario.onset), scenario.source
+    for name, event in scenario.events.items():
+        found[scenario.outcome_title(name)] = _of_hazard(event), event.source or scenario.source
+    # The baseline of death is a reference, and only counts beside other numbers.
+    death = _of_hazard(scenario.death)
+    found[DEATH] = death if death > 1 else 0, scenario.death.source or scenario.source
+    return {part: (count, source) for part, (count, source) in found.items() if count}
+
+
+def _of_hazard(model: DeathModel | EventModel) -> int:
+    return 1 + len(model.hazard) + sum(map(len, model.relative_risk.values()))
+
+
+def counted_illustrative(study: Study | None) -> tuple[int, int]:
+    """How many of a scenario's medical numbers are illustrative, and how many there are; 0 of what is no scenario."""
+    parts = numbers_by_part(study.scenario).values() if isinstance(study, ScenarioStudy) else ()
+    return sum(number for number, source in parts if source == ILLUSTRATIVE), sum(number for number, _ in parts)
+
+
+def in_words(table: pd.DataFrame, records: Records) -> pd.DataFrame:
+    """A comparison as people read it: groups that the scenario has words for are called so, and have no level."""
+    called = {
+        (feature.name, str(level)): words
+        for feature in (records.features if isinstance(records, RecordSpace) else ())
+        for level, words in zip(feature.levels, feature.words, strict=False)
+    }
+    pairs = list(zip(table["group"], table["level"], strict=True))
+    return table.assign(
+        group=[called.get(pair, pair[0]) for pair in pairs], level=["" if pair in called else pair[1] for pair in pairs]
+    )
+
+
+def hidden(study: Study) -> str:
+    """What is hidden, in words."""
+    text = TEXTS["hidden"]["public" if study.public else study.adjacency]
+    return _said(text, {"sensitive": listed(study.sensitive), "public": listed(study.public)})
+
+
+def listed(features: Sequence[str]) -> str:
+    """Features in words, after commas.
+
+    Examples
+    --------
+    >>> listed(["age", "covid_positive"])
+    'age, covid positive'
+    """
+    return ", ".join(name.replace("_", " ") for name in features)

@@ -153,9 +153,8 @@ def _read(table: TomlTable, path: Path, name: str) -> Study:
         )
     name_of_scenario = table["scenario"]
     source = str(path.parent / name_of_scenario) if name_of_scenario.endswith(".toml") else name_of_scenario
-    scenario = _read_scenario(table, source)
+    scenario, utility = _read_scenario(table, source)
     shared = _read_shared(table, name, list(scenario.space.names) if scenario else None, DEFAULT_POLICIES)
-    utility = _read_utility(table["utility"], scenario)
     known = () if scenario is None else counted_outcomes(scenario)
     at_most, capacity = _read_bounds(table, known, scenario.actions if scenario else ())
     if scenario is not None:
@@ -295,17 +294,23 @@ def name_of_study(path: Path) -> str:
     return path.parent.resolve().name if path.name == STUDY else path.stem
 
 
-def _read_scenario(table: TomlTable, source: str) -> Scenario | None:
-    """From the built-in name, or the path of its file."""
+def _read_scenario(table: TomlTable, source: str) -> tuple[Scenario | None, Utility]:
+    """The scenario of a built-in name or of a file, and its utility with the study's own weights and costs."""
+    own = table["utility"]
     if not source:
         if "scenario" in table:
             table.fail('must be the name of a built-in scenario or of a file, such as "ward.toml", got ""', "scenario")
-        return None
+        return None, Utility({}, {})
     try:
-        return load_scenario(source)
+        scenario = load_scenario(source)
     except InputFileError as error:
         table.mistakes.merge(error, "scenario")
-        return None
+        return None, Utility({}, {})
+    default = default_utility(scenario)
+    own.names.update(outcomes=scenario.outcomes, actions=scenario.actions)
+    weights, costs = own["weights"], own["costs"]
+    own.close()
+    return scenario, Utility({**default.weights, **weights}, {**default.costs, **costs})
 
 
 def _kept_files(table: TomlTable, path: Path, redraws: StatedRedraws | None) -> dict[str, bytes]:
@@ -373,14 +378,3 @@ def _read_bounds(
         limited = f"every treatment is limited, and the shares sum to {places:g}, which is below 1"
         table.fail(f"cannot serve everybody: {limited}", "capacity")
     return at_most, capacity
-
-
-def _read_utility(table: TomlTable, scenario: Scenario | None) -> Utility:
-    """The scenario's utility with the study's own weights and costs in place of those they name."""
-    if scenario is None:
-        return Utility({}, {})
-    default = default_utility(scenario)
-    table.names.update(outcomes=scenario.outcomes, actions=scenario.actions)
-    weights, costs = table["weights"], table["costs"]
-    table.close()
-    return Utility({**default.weights, **weights}, {**default.costs, **costs})

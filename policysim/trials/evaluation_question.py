@@ -19,8 +19,7 @@ from policysim.question import EXIT_CHECK
 from policysim.question.answer import Answer, Page
 from policysim.question.formats import interval, percent, rounded, supported_digits, with_interval
 from policysim.question.protocol import Progress, Question
-from policysim.question.screen_lines import cells
-from policysim.question.words import NO_ADVICE
+from policysim.question.words import NO_ADVICE, cells
 from policysim.study.certainty import BETTER, NOT_BETTER, verdict_of_interval
 from policysim.study.checks import MOST_ERRORS, Agreement
 from policysim.study.declared import LoggedStudy

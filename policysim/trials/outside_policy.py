@@ -23,8 +23,8 @@ from policysim.files.data_table import DataTable, coded, codes_among
 from policysim.files.probability_table import PREFIX, ProbabilityTable
 from policysim.logs.log_frame import OUTCOME_PREFIX, LoggedData, summed
 from policysim.logs.log_source import NO_VALUE
-from policysim.study.basis import hidden
 from policysim.study.declared import ScenarioStudy
+from policysim.study.labels import hidden
 from policysim.study.study_problem import build_problem
 
 

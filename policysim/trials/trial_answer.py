@@ -26,14 +26,13 @@ from policysim.logs.log_source import ESTIMATE, lot_words, outcome_formula
 from policysim.logs.outcome_models import CHOSEN
 from policysim.question.formats import NEGLIGIBLE, written
 from policysim.question.words import ALL, capital
-from policysim.study.basis import basis, hidden
 from policysim.study.cells import COLUMNS
 from policysim.study.certainty import BETTER, UNTOLD, verdict_of_interval
 from policysim.study.checks import Z
 from policysim.study.declared import LoggedStudy
 from policysim.study.example_patients import example_patients, example_probabilities
 from policysim.study.gain import prove_loss
-from policysim.study.labels import level_in_words
+from policysim.study.labels import basis, hidden, level_in_words
 from policysim.study.options_table import EACH, EXPONENTIAL, PRIVATE, RIGHT, private_choices
 from policysim.trials.diagnostics import IMBALANCE, imbalance_by_chance
 from policysim.trials.evidence import LEAST_P, POWER

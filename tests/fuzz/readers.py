@@ -39,7 +39,7 @@ from policysim.logs.guess_features import guess_features
 from policysim.logs.guess_roles import InitAsked, Named, guess_roles
 from policysim.logs.load_log import load_log
 from policysim.logs.study_text import study_text
-from policysim.output.manifest import read_manifest
+from policysim.output.manifest import KEYS, read_manifest, read_options
 from policysim.output.screen import printed
 from policysim.release.counts_file import read_counts
 from policysim.release.ledger import read_ledger
@@ -48,7 +48,6 @@ from policysim.release.privatize_note import is_release
 from policysim.release.privatize_source import levels_in, open_source
 from policysim.sources.source_question import load_source_study
 from policysim.study.declared import LoggedStudy
-from policysim.study.question_options import KEYS, read_options
 from policysim.study.study_reader import load_study, study_of
 from policysim.trials.evaluate_log import read_log_file
 

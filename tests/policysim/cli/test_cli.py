@@ -18,7 +18,7 @@ from small_studies import SCENARIO, STUDY, write_small_study
 
 from policies import CATALOGUE
 from policysim.cli.main import main, said_on_purpose
-from policysim.study.six_lines import words_of
+from policysim.study.cells import words_of
 
 
 @pytest.fixture

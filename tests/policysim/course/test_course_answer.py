@@ -21,9 +21,8 @@ from policysim.course.days import DaysQuestion, compare_days, ways
 from policysim.output.report import Report
 from policysim.output.screen import TEMPLATES, screen
 from policysim.question.formats import table_text, written
-from policysim.study.cells import COLUMNS, Cells, faults_of
+from policysim.study.cells import COLUMNS, Cells, faults_of, words_of
 from policysim.study.certainty import course_verdict, recommended, restated
-from policysim.study.six_lines import words_of
 
 SIX = ["Safest", "Gain", "Cost", "Who pays", "Observer", "Certain?"]
 ONE, PRIVATE, DAILY, EXPONENTIAL, EACH = (

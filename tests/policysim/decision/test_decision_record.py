@@ -23,8 +23,8 @@ from policysim.decision.choice_record import Adoption
 from policysim.decision.choose import Wish, choose, rows_of
 from policysim.output.answer_page import SIGNATURES
 from policysim.output.deliver import folder_files
-from policysim.study.basis import OUTSIDE
 from policysim.study.declared import LoggedStudy
+from policysim.study.labels import OUTSIDE
 
 POLICIES = ["optimal", "randomized-response", "exponential"]
 

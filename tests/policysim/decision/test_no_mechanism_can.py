@@ -15,7 +15,7 @@ from small_studies import STUDY, write_small_study
 
 import policysim as ps
 import policysim.decision.choose
-import policysim.study.search
+import policysim.decision.demands
 from policies.adjacency import OneFeature, Sensitive
 from policies.arrays import ROUNDING
 from policies.optimal.certificate import optimal_certificate
@@ -56,7 +56,7 @@ def boundary(problem, guess):
 @pytest.mark.parametrize("part", range(4))
 def test_at_the_exact_boundary_nothing_false_is_said(part, monkeypatch):
     # The verdict is on what is allowed; how exactly the least epsilon is searched for does not matter to it.
-    for module in (policysim.study.search, policysim.decision.choose):
+    for module in (policysim.decision.demands, policysim.decision.choose):
         monkeypatch.setattr(module, "TOLERANCE", 0.5)
     said = dict.fromkeys(Verdict, 0)
     for seed in range(75 * part, 75 * part + 30):

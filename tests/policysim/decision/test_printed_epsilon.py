@@ -18,13 +18,13 @@ import policysim as ps
 from policies.privacy_loss import guess_rate
 from policysim.decision.choice_answer import LIMIT, choice_tables
 from policysim.decision.choose import Wish, choose, rows_of
+from policysim.decision.demands import LOWEST, STEP, fewest_digits
 from policysim.decision.limit import Limit
 from policysim.question.formats import decimal, digits_of, next_below
 from policysim.question.words import KEEP, guesses
 from policysim.study.cells import Cells
 from policysim.study.gain import Gain
 from policysim.study.labels import Labels
-from policysim.study.search import LOWEST, STEP, fewest_digits
 
 WARD = Path(__file__).parents[3] / "examples" / "ward" / "study.toml"
 POLICIES = ["optimal", "randomized-response", "exponential"]

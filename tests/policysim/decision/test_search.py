@@ -8,7 +8,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 import policysim as ps
-from policysim.study.search import Curve
+from policysim.decision.demands import Curve
 
 # Two records with opposite best actions; by symmetry every policy gives the right one the same probability p, so
 # benefit kept (over best-fixed, worth 1/2) is 2p - 1 and normalised loss 2(1 - p).

@@ -6,7 +6,7 @@ import pytest
 
 import policysim as ps
 from policysim.decision.scenario_outcomes import without_effect
-from policysim.study.basis import counted_illustrative, numbers_by_part
+from policysim.study.labels import counted_illustrative, numbers_by_part
 from policysim.study.study_reader import load_study
 
 SCENARIO = """

@@ -9,7 +9,7 @@ from small_studies import SCENARIO, STUDY, write_small_study
 import policysim as ps
 from policysim.cli.main import main
 from policysim.question.words import level_name
-from policysim.study.basis import OUTSIDE, basis, counted_illustrative, in_words
+from policysim.study.labels import OUTSIDE, basis, counted_illustrative, in_words
 
 SOURCE = 'source = "illustrative"\n'
 

@@ -13,8 +13,8 @@ from envs import InputFileError
 from policies import Sensitive
 from policysim.cli.main import main
 from policysim.study import study_reader
-from policysim.study.basis import hidden
 from policysim.study.declared import build_adjacency
+from policysim.study.labels import hidden
 from policysim.study.stated_bounds import hidden_contraindications, why_refused
 
 PUBLIC = STUDY.replace('adjacency = "any-record"', 'public = ["age", "smoker"]')

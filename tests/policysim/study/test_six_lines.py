@@ -2,8 +2,7 @@
 
 import pytest
 
-from policysim.study.cells import Label
-from policysim.study.six_lines import FOLDER, checked_words, six_lines, words_of
+from policysim.study.cells import FOLDER, Label, checked_words, six_lines, words_of
 
 LINES = ["Safest", "Gain", "Cost", "Who pays", "Observer", "Certain?"]
 

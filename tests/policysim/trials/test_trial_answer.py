@@ -23,9 +23,8 @@ from policysim.output.report import Report
 from policysim.output.screen import TEMPLATES, screen, slots
 from policysim.question.formats import plain, six_digits
 from policysim.question.protocol import SILENT
-from policysim.study.cells import COLUMNS, faults_of
+from policysim.study.cells import COLUMNS, faults_of, words_of
 from policysim.study.certainty import recommended, restated_trial, trial_verdict, verdict_of_interval
-from policysim.study.six_lines import words_of
 from policysim.study.study_problem import problem_of_log
 from policysim.trials import splits
 from policysim.trials.diagnostics import LogCaveats, log_caveats

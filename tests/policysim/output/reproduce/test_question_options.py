@@ -12,11 +12,10 @@ import policysim as ps
 from envs.toml_reader import UNSEEN, InputFileError
 from policysim.cli.reproduce_command import ask
 from policysim.files.whole_folders import json_text
-from policysim.output.manifest import read_manifest
+from policysim.output.manifest import KEYS, read_manifest, read_options
 from policysim.output.reproduction import question_of
 from policysim.question.protocol import StudyQuestion
 from policysim.study.declared import OPTIONS
-from policysim.study.question_options import KEYS, read_options
 
 FEATURES = ("age", "infected", "fever", "cough", "smoker")
 
