@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 
 from policies.arrays import FloatArray
 from policies.literature import DANTZIG_WOLFE_1960, GHOSH_2012, KAIROUZ_2016
-from policies.optimal.bounded_programme import programme_of
+from policies.optimal.bounded import programme_of
 from policies.optimal.bounds import ONE_FOR_ALL, bounds_on, checked_limits, checked_shares
 from policies.optimal.classes import class_logs, hiding_partitions
 from policies.optimal.robust import require_priors, robust_optimum
