@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from envs.backup import sum_over_flags
+from envs.backup import flags_read, sum_over_flags
 from envs.cohort import FloatArray
 from envs.crowd import CountArray, Crowd, CrowdCells, Tally
 from envs.records import IntArray
@@ -71,7 +71,8 @@ class CountedDays:
         ]
         if self._nights:
             self._anything = _over(_any_from_here_on([chance for _, chance in self._nights])[0], self._shape)
-        self._read = self._read_by_others()
+        grids = (grid for row in self._hazards for each in row for grid in (each.level, each.slope))
+        self._read = flags_read(self._presence, grids)
         # The combinations of the flags, numbered as in `sum_over_flags`, over the grid of cells.
         self._every = np.arange(2 ** len(self._flags)).reshape(*(2 for _ in self._flags), 1)
         self._weights = utility.weight_vector(scenario.outcomes)
@@ -192,12 +193,6 @@ class CountedDays:
                 present.pay(-self._weights[flag])
                 part.enter(where, present)
         return part, tuple(forgotten)
-
-    def _read_by_others(self) -> list[int]:
-        """The flags that a hazard reads in the morning, or the day of another flag."""
-        grids = [(-1, grid) for row in self._hazards for each in row for grid in (each.level, each.slope)]
-        grids += [(own, grid) for row in self._presence for own, grid in enumerate(row)]
-        return [flag for flag in self._flags if any(grid.shape[flag] > 1 for own, grid in grids if own != flag)]
 
 
 def _turn(crowd: Crowd, flag: int, appears: FloatArray, clears: FloatArray | None, rng: np.random.Generator) -> None:
