@@ -26,7 +26,7 @@ from policies.arrays import ROUNDING, FloatArray, IntArray, blocks, non_negative
 from policies.distinct import distinct_rows
 from policies.mask import same_masks
 from policies.optimal.bounds import Bound, InfeasibleError, bounds_on
-from policies.optimal.classes import by_order, of_groups, one_clique, order_codes
+from policies.optimal.classes import by_order, greedy_value, of_groups, one_clique, order_codes
 from policies.optimal.mixtures import KEPT, Column, Mixture, SomeRows, best_mixture
 from policies.optimal.oracles import (
     ByClass,
@@ -366,8 +366,7 @@ class BoundedProgramme:
 
     def value(self, loss: float) -> float:
         """The value of a policy, from its first row."""
-        greedy = float(self.problem.prior @ self.problem.utilities.max(axis=1))
-        return greedy - float(self.scales[0]) * loss
+        return greedy_value(self.problem) - float(self.scales[0]) * loss
 
     def multipliers(self, mixture: Mixture) -> dict[str, float]:
         """In units of utility per unit of what is bounded."""

@@ -25,7 +25,7 @@ import numpy as np
 from policies.adjacency import Listed, Partition
 from policies.arrays import FloatArray, IntArray
 from policies.optimal.ceilings import best_ceilings, ceiling_logs, class_weights, members_of
-from policies.optimal.classes import agreed_among, hiding_partitions, of_groups, renumbered, solve_cliques
+from policies.optimal.classes import agreed_among, greedy_value, hiding_partitions, of_groups, renumbered, solve_cliques
 from policies.optimal.mixtures import Column, Oracle
 from policies.optimal.whole_programme import private_logs, solve_full
 from policies.policy import NotApplicableError, one_hot_logs
@@ -238,7 +238,7 @@ class ByProgramme(TableOracle):
         utilities = weighted.utilities(np.arange(self.problem.n_records)).T
         problem = self.problem.with_utilities(utilities).with_prior(weighted.prior)
         found = solve_full(problem, self.epsilon)
-        greedy = float(problem.prior @ problem.utilities.max(axis=1))
+        greedy = greedy_value(problem)
         proven, least = greedy - found.bound, -greedy if weighted.floored else 0.0
         probabilities = np.exp(found.log_probabilities)
         expectations = np.array([row.expected(probabilities) for row in self.rows])

@@ -17,7 +17,7 @@ from scipy import sparse
 
 from policies.adjacency import Partition
 from policies.arrays import FloatArray, IntArray
-from policies.optimal.classes import class_logs, hiding_partitions
+from policies.optimal.classes import class_logs, greedy_value, hiding_partitions
 from policies.optimal.programmes import minimise
 from policies.policy import NotApplicableError
 from policies.problem import DecisionProblem
@@ -79,7 +79,7 @@ def solve_full(problem: DecisionProblem, epsilon: float) -> FullOptimum:
     partitions = hiding_partitions(problem.adjacency, problem.n_records)
     # What hides the whole record hides each feature: never worse than one action for all, and all but greedy at 18.
     logs = class_logs(problem, Partition((problem.n_records,), (0,)), epsilon)
-    greedy = float(problem.prior @ problem.utilities.max(axis=1))
+    greedy = greedy_value(problem)
     regrets = problem.prior[:, None] * (problem.utilities.max(axis=1)[:, None] - problem.utilities)
     scale = float(regrets.max()) / _LARGEST_REGRET
     if epsilon > _LARGEST_EPSILON or scale == 0:
