@@ -95,6 +95,14 @@ def sum_over_flags(kappa: FloatArray) -> FloatArray:
     return np.asarray(np.tensordot(kappa, np.indices((2,) * len(kappa)), 1), dtype=np.float64)
 
 
+def flags_read(presence: Sequence[Sequence[FloatArray]], hazards: Iterable[FloatArray]) -> list[int]:
+    """The flags that a hazard reads in the morning, or the day of another flag; the axes of flags come first."""
+    tables = [(-1, table) for table in hazards]
+    tables += [(flag, table) for row in presence for flag, table in enumerate(row)]
+    n_flags = len(presence[0])
+    return [flag for flag in range(n_flags) if any(table.shape[flag] > 1 for own, table in tables if own != flag)]
+
+
 def _along(matrices: Sequence[FloatArray], table: FloatArray) -> FloatArray:
     """Apply one square matrix along each group of flags of a table, (2^n_flags, n_fixed); a new table."""
     shape, done = table.shape, 1
@@ -115,22 +123,6 @@ Index = tuple[int | slice, ...]
 
 
 @dataclass(frozen=True)
-class _Danger:
-    """The danger of some evenings, of a hazard of death that some actions share.
-
-    Attributes
-    ----------
-    baseline : array, (n_fixed,)
-        exp(-level).
-    spared : list of array
-        exp(-slope kappa . y), for each way the read flags may be in the evening.
-    """
-
-    baseline: FloatArray
-    spared: list[FloatArray]
-
-
-@dataclass(frozen=True)
 class _Case:
     """What the transient flags that something reads are in the morning.
 
@@ -138,8 +130,9 @@ class _Case:
     ----------
     index : tuple
         Their levels, and all levels of the other transient flags: an index of a table inside.
-    dangers : list of _Danger
-        Of each different hazard.
+    spared : list of (array, list of array)
+        P(no death that evening) of each different hazard, which some actions share: exp(-level), (n_fixed,), times
+        exp(-slope kappa . y), for each way the read flags may be in the evening.
     chances : list of lists of array, (n_fixed,) or (1,)
         By action, the probability of each way the read flags may be in the evening.
     others : list of FlagDays
@@ -147,7 +140,7 @@ class _Case:
     """
 
     index: Index
-    dangers: list[_Danger]
+    spared: list[tuple[FloatArray, list[FloatArray]]]
     chances: list[list[FloatArray]]
     others: list[FlagDays]
 
@@ -216,13 +209,13 @@ class Backup:
             survivors: dict[int, list[FloatArray]] = {}
             for target, action in zip(targets, chosen, strict=True):
                 hazard = self._hazard_of[action]
-                danger = case.dangers[hazard]
+                baseline, of_flags = case.spared[hazard]
                 if hazard not in survivors:
-                    pairs = zip(self._indices, danger.spared, strict=True)
+                    pairs = zip(self._indices, of_flags, strict=True)
                     survivors[hazard] = [(evening[at] * spared).reshape(-1, self.n_fixed) for at, spared in pairs]
                 parts = zip(case.chances[action], survivors[hazard], strict=True)
                 mean = case.others[action].expected(np.asarray(sum(chance * part for chance, part in parts)))
-                mean *= danger.baseline
+                mean *= baseline
                 place = target[case.index]
                 place[...] = mean.reshape(place.shape)
         return result
@@ -246,9 +239,9 @@ class Backup:
         evening = np.zeros((*(2,) * self._n_flags, self.n_fixed))
         for case in self._cases:
             here = [flow[case.index].reshape(-1, self.n_fixed) for flow in flows]
-            for hazard, danger in enumerate(case.dangers):
+            for hazard, (baseline, of_flags) in enumerate(case.spared):
                 arriving = [
-                    (case.chances[action], case.others[action].pushed(flow * danger.baseline))
+                    (case.chances[action], case.others[action].pushed(flow * baseline))
                     for flow, action in zip(here, chosen, strict=True)
                     if self._hazard_of[action] == hazard
                 ]
@@ -256,7 +249,7 @@ class Backup:
                     mass = np.asarray(sum(chances[number] * part for chances, part in arriving))
                     place = evening[index]
                     flow = mass.reshape(place.shape)
-                    flow *= danger.spared[number]
+                    flow *= of_flags[number]
                     place += flow
         evening[self._recovered] = 0.0
         # The other way round than backwards: an onset still looks at the evening's record.
@@ -309,11 +302,7 @@ class Backup:
 
     @cached_property
     def _read(self) -> list[int]:
-        """The transient flags that a hazard reads in the morning, or the day of another flag."""
-        tables = [(-1, table) for pair in self._hazards for table in pair]
-        tables += [(flag, table) for row in self._presence for flag, table in enumerate(row)]
-        reading = [(own, flag) for own, table in tables for flag in range(self._n_flags) if table.shape[flag] > 1]
-        return sorted({flag for own, flag in reading if flag != own})
+        return flags_read(self._presence, (table for pair in self._hazards for table in pair))
 
     @cached_property
     def _indices(self) -> list[Index]:
@@ -333,16 +322,16 @@ class Backup:
 
     def _case(self, morning: Index) -> _Case:
         danger = sum_over_flags(self._kappa)[..., None]
-        dangers = []
+        hazards = []
         for level, slope in self._hazards:
             steep = _at(slope, morning)
             spared = [np.exp(-steep * danger[index]) if steep.any() else np.ones(1) for index in self._indices]
-            dangers.append(_Danger(np.exp(-_at(level, morning)), spared))
+            hazards.append((np.exp(-_at(level, morning)), spared))
         # (n_fixed or 1,) for a read flag, whose morning is known, (2, n_fixed or 1) for another.
         presence = [[_at(table, morning) for table in row] for row in self._presence]
         chances = [[self._chance(row, evening) for evening in self._indices] for row in presence]
         others = [[chance for flag, chance in enumerate(row) if flag not in self._read] for row in presence]
-        return _Case(morning, dangers, chances, [FlagDays.of(row) for row in others])
+        return _Case(morning, hazards, chances, [FlagDays.of(row) for row in others])
 
     def _chance(self, presence: Sequence[FloatArray], evening: Index) -> FloatArray:
         """P(the read flags in the evening), given P(present) of each flag."""

@@ -12,13 +12,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from itertools import groupby, product
+from itertools import product
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from envs.backup import sum_over_flags
+from envs.backup import flags_read, sum_over_flags
 from envs.cohort import FloatArray
 from envs.crowd import CountArray, Crowd, CrowdCells, Tally
 from envs.records import IntArray
@@ -26,7 +26,7 @@ from envs.scenario import DEATH
 from envs.treatment_response import Course, Hazard, forbidden, treatment_costs
 from envs.utility import Utility
 
-# An axis and a level, of each flag that something else reads in the morning.
+# A flag and its level, of each that something else reads in the morning.
 Morning = tuple[tuple[int, int], ...]
 
 
@@ -58,7 +58,8 @@ class CountedDays:
         read += [grid for row in hazards for each in row for grid in (each.level, each.slope)]
         self.cells = CrowdCells.of(space, [space.axis(flag) for flag in scenario.transient], read, tables)
         self._scenario, self._shape, over = scenario, self.cells.shape, self.cells.grid
-        self._axes = range(len(scenario.transient))
+        # The axis of a flag is its number.
+        self._flags = range(len(scenario.transient))
         self._forbidden, self._costs = [over(mask) for mask in masks], [over(cost) for cost in costs]
         self._presence = [[over(grid) for grid in row] for row in response.presence]
         self._hazards = [[Hazard(over(each.level), over(each.slope), each.kappa) for each in row] for row in hazards]
@@ -70,12 +71,12 @@ class CountedDays:
         ]
         if self._nights:
             self._anything = _over(_any_from_here_on([chance for _, chance in self._nights])[0], self._shape)
-        self._read = self._read_by_others()
+        grids = (grid for row in self._hazards for each in row for grid in (each.level, each.slope))
+        self._read = flags_read(self._presence, grids)
         # The combinations of the flags, numbered as in `sum_over_flags`, over the grid of cells.
-        lengths = [2 if axis in self._axes else 1 for axis in range(len(self._shape))]
-        self._every = np.arange(2 ** len(self._axes)).reshape(lengths)
+        self._every = np.arange(2 ** len(self._flags)).reshape(*(2 for _ in self._flags), 1)
         self._weights = utility.weight_vector(scenario.outcomes)
-        self._harm = sum_over_flags(self._weights[: len(self._axes)]).ravel()
+        self._harm = sum_over_flags(self._weights[: len(self._flags)]).ravel()
         self._dangers = [sum_over_flags(hazard.kappa).ravel() for hazard in self._hazards[0]]
 
     def day(self, treated: Iterable[tuple[int, Crowd]], tally: Tally, rng: np.random.Generator, *, last: bool) -> Crowd:
@@ -113,7 +114,7 @@ class CountedDays:
                     tally.end(self._survivors(part, morning, action, tally, rng, kept=False)[1])
                 else:
                     evening.enter(*self._survivors(part, morning, action, tally, rng, kept=True))
-        if self._axes:  # without flags nobody recovers
+        if self._flags:  # without flags nobody recovers
             tally.end(evening.taken(np.flatnonzero(_over(self._every, self._shape) == 0)))
         if self._nights and not last:
             self._night(evening, rng)
@@ -127,7 +128,7 @@ class CountedDays:
         Cells are records if they are kept; otherwise flags are forgotten that no hazard reads in the evening.
         """
         happened, cost = tally.happened[action], _at(self._costs[action], morning)
-        paid = any(cost.shape[axis] > 1 for axis in self._axes)
+        paid = any(cost.shape[flag] > 1 for flag in self._flags)
         if paid:
             # By flags, before they change; what is paid later needs no place in the cells until then.
             part = part.with_returns()
@@ -138,11 +139,11 @@ class CountedDays:
         left.pay(-self._harm[flags] - (0.0 if paid else _chances(cost, part.shape, where)))
         by_flags = np.zeros(self._harm.size, dtype=np.int64)
         np.add.at(by_flags, flags, left.counts)
-        for flag in range(len(self._axes)):
-            happened[flag] += by_flags.reshape([2] * len(self._axes)).take(1, axis=flag).sum()
-        for place, hazard in enumerate(self._hazards[action], len(self._axes)):
+        for flag in self._flags:
+            happened[flag] += by_flags.reshape([2 for _ in self._flags]).take(1, axis=flag).sum()
+        for place, hazard in enumerate(self._hazards[action], len(self._flags)):
             level, slope = (_chances(_at(grid, morning), part.shape, where) for grid in (hazard.level, hazard.slope))
-            danger = self._dangers[place - len(self._axes)][flags]
+            danger = self._dangers[place - len(self._flags)][flags]
             cells, struck = left.leave(np.arange(where.size), -np.expm1(-level - slope * danger), rng)
             happened[place] += struck.size
             struck.pay(-self._weights[place])
@@ -159,12 +160,12 @@ class CountedDays:
         where, quiet = evening.leave(where, self._anything[where], rng)
         changed = Crowd.empty(self._shape, quiet)
         chances = [_chances(onset, self._shape, where) for _, onset in self._nights]
-        for (axis, onset), own, any_more in zip(self._nights, chances, _any_from_here_on(chances), strict=True):
-            _turn(changed, axis, _at(onset, ((axis, 0),)), None, rng)
+        for (flag, onset), own, any_more in zip(self._nights, chances, _any_from_here_on(chances), strict=True):
+            _turn(changed, flag, _at(onset, ((flag, 0),)), None, rng)
             # The first that appears: its share of what is left, which is 1 for the last.
             here = np.flatnonzero((quiet.counts != 0) & (own > 0))
             cells, others = quiet.leave(here, own[here] / any_more[here], rng)
-            changed.enter(where[cells] + math.prod(self._shape[axis + 1 :]), others)
+            changed.enter(where[cells] + _step(self._shape, flag), others)
         arrived = changed.where
         evening.enter(arrived, changed.taken(arrived))
 
@@ -173,22 +174,19 @@ class CountedDays:
     ) -> tuple[Crowd, Morning]:
         """The same patients in the evening, and which flags are forgotten: counted, paid, and all as if absent."""
         steep = [hazard.kappa for hazard in self._hazards[action] if _at(hazard.slope, morning).any()]
-        needed = [kept or any(kappa[flag] > 0 for kappa in steep) for flag in range(len(self._axes))]
+        needed = [kept or any(kappa[flag] > 0 for kappa in steep) for flag in self._flags]
+        appears = [_at(grid, ((flag, 0),)).max() for flag, grid in enumerate(self._presence[action])]
         known, forgotten = dict(morning), []
-        appears = [_at(grid, ((axis, 0),)).max() for axis, grid in zip(self._axes, self._presence[action], strict=True)]
         # First those that can be forgotten, then those that seldom appear, last those that something reads in the
         # morning: so there are fewest cells.
-        for flag in sorted(
-            range(len(self._axes)), key=lambda flag: (needed[flag], self._axes[flag] in known, appears[flag])
-        ):
-            axis = self._axes[flag]
-            if axis in known:
-                part = _with_both_levels(part, axis, known[axis])
-            presence = _at(self._presence[action][flag], [place for place in morning if place[0] != axis])
-            _turn(part, axis, _at(presence, ((axis, 0),)), 1 - _at(presence, ((axis, 1),)), rng)
+        for flag in sorted(self._flags, key=lambda flag: (needed[flag], flag in known, appears[flag])):
+            if flag in known:
+                part = _with_both_levels(part, flag, known[flag])
+            presence = _at(self._presence[action][flag], [place for place in morning if place[0] != flag])
+            _turn(part, flag, _at(presence, ((flag, 0),)), 1 - _at(presence, ((flag, 1),)), rng)
             if not needed[flag]:
-                forgotten.append((axis, 0))
-                part, others = (part.of(_cells(part.shape, ((axis, level),))).with_returns() for level in (0, 1))
+                forgotten.append((flag, 0))
+                part, others = (part.of(_cells(part.shape, ((flag, level),))).with_returns() for level in (0, 1))
                 where = others.where
                 present = others.taken(where)
                 happened[flag] += present.size
@@ -196,22 +194,16 @@ class CountedDays:
                 part.enter(where, present)
         return part, tuple(forgotten)
 
-    def _read_by_others(self) -> list[int]:
-        """The axes of the flags that a hazard reads in the morning, or the day of another flag."""
-        grids = [(-1, grid) for row in self._hazards for each in row for grid in (each.level, each.slope)]
-        grids += [(own, grid) for row in self._presence for own, grid in zip(self._axes, row, strict=True)]
-        return [axis for axis in self._axes if any(grid.shape[axis] > 1 for own, grid in grids if own != axis)]
 
-
-def _turn(crowd: Crowd, axis: int, appears: FloatArray, clears: FloatArray | None, rng: np.random.Generator) -> None:
+def _turn(crowd: Crowd, flag: int, appears: FloatArray, clears: FloatArray | None, rng: np.random.Generator) -> None:
     """Draw what becomes of a flag: the chances that it appears where it is absent, and clears where it is present."""
-    step = math.prod(crowd.shape[axis + 1 :])
+    step = _step(crowd.shape, flag)
     moves = [(0, appears, step)] + ([] if clears is None else [(1, clears, -step)])
     moving = []
     for level, chance, to in moves:
         if chance.any():
-            here = np.zeros(crowd.counts.size, dtype=np.bool_).reshape(-1, 2, step)
-            here[:, level] = crowd.counts.reshape(here.shape)[:, level] != 0
+            here, index = np.zeros(crowd.shape, dtype=np.bool_), _cells(crowd.shape, ((flag, level),))
+            here[index] = crowd.counts.reshape(crowd.shape)[index] != 0
             cells = np.flatnonzero(here)
             cells, others = crowd.leave(cells, _chances(chance, crowd.shape, cells), rng)
             moving.append((cells + to, others))
@@ -231,24 +223,23 @@ def _any_from_here_on(chances: Sequence[FloatArray]) -> list[FloatArray]:
 def _chances(grid: FloatArray, shape: tuple[int, ...], where: IntArray) -> FloatArray:
     """Entries of some cells of a grid of this shape, in an array that broadcasts over it."""
     place: IntArray | int = 0
-    # Axes in a row that matter, or do not, are one.
-    axes, ahead = [axis for axis, length in enumerate(shape) if length > 1], 1
-    for matters, run in groupby(axes, key=lambda axis: grid.shape[axis] > 1):
-        size = math.prod(shape[axis] for axis in run)
-        ahead *= size
-        if matters:
-            behind = where.dtype.type(math.prod(shape) // ahead)
-            here = where // behind if behind > 1 else where
-            place = place * size + (here % size if ahead > size else here)
+    for axis, length in enumerate(grid.shape):
+        if length > 1:
+            place = place * length + where // _step(shape, axis) % length
     return grid.ravel().take(place)
 
 
-def _with_both_levels(crowd: Crowd, axis: int, level: int) -> Crowd:
+def _step(shape: tuple[int, ...], axis: int) -> int:
+    """How many cells on the next one along an axis is."""
+    return math.prod(shape[axis + 1 :])
+
+
+def _with_both_levels(crowd: Crowd, flag: int, level: int) -> Crowd:
     """The same patients, who all have one level of a flag, in a grid that has both."""
-    shape = tuple(2 if each == axis else length for each, length in enumerate(crowd.shape))
-    both, outer, inner = Crowd.empty(shape, crowd), math.prod(shape[:axis]), math.prod(shape[axis + 1 :])
-    both.counts.reshape(outer, 2, inner)[:, level] = crowd.counts.reshape(outer, inner)
-    both.returns.reshape(-1, outer, 2, inner)[:, :, level] = crowd.returns.reshape(-1, outer, inner)
+    shape = tuple(2 if axis == flag else length for axis, length in enumerate(crowd.shape))
+    both, index = Crowd.empty(shape, crowd), _cells(shape, ((flag, level),))
+    both.counts.reshape(shape)[index] = crowd.counts.reshape(crowd.shape)
+    both.returns.reshape(-1, *shape)[:, *index] = crowd.returns.reshape(-1, *crowd.shape)
     return both
 
 

@@ -1,7 +1,7 @@
 """The patients of an environment, and the random numbers that they take: what both environments are shells around.
 
-They are treated by NumPy (`envs.dynamics`), one alone by Python (`envs.kernel`), or by compiled code (that, by
-`envs.compiled`), in threads; nothing that happens depends on which, nor on the number of processors.
+They are treated by NumPy (`envs.dynamics`), one alone by Python (`envs.kernel`), or by that compiled, in threads;
+nothing that happens depends on which, nor on the number of processors.
 """
 
 from __future__ import annotations
@@ -146,9 +146,7 @@ class Patients:
 @lru_cache(maxsize=1)
 def _kernel() -> Any:
     """The compiled code of this process; tells whoever waits for it why."""
-    from envs import compiled  # noqa: PLC0415 - see there
-
-    code, delay = compiled.compiled_kernel()  # type: ignore[no-untyped-call]
+    code, delay = kernel.compiled_kernel()  # type: ignore[no-untyped-call]
     if delay:
         sys.stderr.write(f"policysim: {delay}\n")
     return code

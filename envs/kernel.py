@@ -1,6 +1,7 @@
 """Patients admitted, treated for a day and a night, and shown, one after the other: as `envs.dynamics`, bit by bit.
 
-`envs.compiled` compiles these functions for many patients. As they are written here they are faster than NumPy for one.
+As these functions are written here they are faster than NumPy for one patient. For many, `compiled_kernel` compiles
+them, which takes seconds, and is kept for the next time.
 """
 
 # What has been compiled is kept until this file changes, with its copy of POWERS: a change of those touches this file.
@@ -9,6 +10,11 @@
 # ruff: noqa: PLR0917
 
 from __future__ import annotations
+
+from contextlib import suppress
+from importlib import import_module
+from importlib.util import find_spec, module_from_spec
+from pathlib import Path
 
 import numpy as np
 
@@ -19,6 +25,9 @@ from envs.dynamics import POWERS
 ZERO, ONE = np.uint32(0), np.uint32(1)
 GOLDEN, FIRST, SECOND = (np.uint64(number) for number in (dynamics.GOLDEN, *dynamics.MULTIPLIERS))
 LOW, HALF = np.uint64(0xFFFFFFFF), np.uint64(32)
+# What is compiled into others, and what is called.
+WITHIN = "_number", "_admit", "_show", "_day", "_exp_of"
+CALLED = "admit", "show", "treat"
 
 
 # Random numbers wrap around, of which NumPy would warn.
@@ -147,3 +156,49 @@ def _exp_of(exponent):
     rest += step * 0.00390625
     series = 1.0 + rest * (1.0 + rest * (0.5 + rest * (1 / 6 + rest * (1 / 24 + rest * (1 / 120)))))
     return series * POWERS[np.uint32(step)]
+
+
+def compiled_kernel():
+    """Another copy of this module, whose functions are compiled when they are first called; why that takes a while."""
+    njit = import_module("numba").njit  # which takes a second to import
+    spec = find_spec(__name__)
+    kernel = module_from_spec(spec)
+    spec.loader.exec_module(kernel)
+    for name in WITHIN:
+        setattr(kernel, name, njit(inline="always")(getattr(kernel, name)))
+    kernel.dispatchers = {name: _enter(kernel, name, njit) for name in CALLED}
+    folder = kernel.dispatchers["treat"].stats.cache_path
+    wait = "compiling the patients' days, which takes some seconds,"
+    if folder is None:
+        return kernel, f"{wait} in this process, as nothing can be kept on the disk."
+    return kernel, "" if list(Path(folder).glob("kernel.treat*.nbi")) else f"{wait} once on this machine."
+
+
+def _enter(kernel, name, njit):
+    """A function of the kernel that is compiled in the first call, and then called without a look at its arguments.
+
+    These have the same types each time. The code is kept on the disk, if there is a folder for that, and room in it.
+    """
+    function = getattr(kernel, name)
+    function = getattr(function, "__wrapped__", function)
+    try:
+        dispatcher = njit(nogil=True, cache=True)(function)
+    except RuntimeError:
+        dispatcher = njit(nogil=True)(function)
+    else:
+        save = dispatcher._cache.save_overload
+
+        def save_if_possible(*given):
+            with suppress(OSError):
+                save(*given)
+
+        dispatcher._cache.save_overload = save_if_possible
+
+    def first(*given):
+        # Numba would take a number of Python's for one with a sign.
+        typed = zip(function.__code__.co_varnames, given, strict=False)
+        dispatcher(*(np.uint64(each) if argument == "begin" else each for argument, each in typed))
+        setattr(kernel, name, dispatcher.overloads[dispatcher.signatures[0]].entry_point)
+
+    setattr(kernel, name, first)
+    return dispatcher

@@ -5,6 +5,7 @@ Scenario files (`envs/scenarios/*.toml`, or your own) hold one each; `envs.scena
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -314,22 +315,27 @@ def numbers_of(scenario: Scenario) -> dict[str, float]:
 
 def with_numbers(scenario: Scenario, numbers: Mapping[str, float]) -> Scenario:
     """The same scenario with other numbers at some of the keys of `numbers_of`."""
+    made: Scenario = _with_numbers(scenario, numbers)
+    return made
+
+
+def _with_numbers(part: Any, numbers: Mapping[str, float]) -> Any:
+    """The same part of a scenario with other numbers at keys within it; names may have dots of their own."""
+    if "" in numbers:
+        return numbers[""]
+    within: dict[str, dict[str, float]] = defaultdict(dict)
     for key, number in numbers.items():
-        scenario = _with_number(scenario, key, number)
-    return scenario
-
-
-def _with_number(part: Any, key: str, number: float) -> Any:
-    """The same part of a scenario with another number at a key within it; names may have dots of their own."""
-    if not key:
-        return number
-    if isinstance(part, Mapping):
-        name = max((each for each in part if f"{key}.".startswith(f"{each}.")), key=len)
-        return {**part, name: _with_number(part[name], key[len(name) + 1 :], number)}
-    name, _, rest = key.partition(".")
-    if isinstance(part, tuple):
-        place = int(name)
-        return (*part[:place], _with_number(part[place], rest, number), *part[place + 1 :])
+        name = key.partition(".")[0]
+        if isinstance(part, Mapping):
+            name = max((each for each in part if f"{key}.".startswith(f"{each}.")), key=len)
+        within[name][key[len(name) + 1 :]] = number
     if isinstance(part, Rule | TreatmentRule):
-        return replace(part, changes={**part.changes, rest: (name, number)})
-    return replace(part, **{name: _with_number(getattr(part, name), rest, number)})
+        changes = {target: (step, number) for step, own in within.items() for target, number in own.items()}
+        return replace(part, changes={**part.changes, **changes})
+    if isinstance(part, tuple):
+        return tuple(
+            _with_numbers(each, within[str(place)]) if str(place) in within else each for place, each in enumerate(part)
+        )
+    values = part if isinstance(part, Mapping) else vars(part)
+    changed = {name: _with_numbers(values[name], own) for name, own in within.items()}
+    return {**part, **changed} if isinstance(part, Mapping) else replace(part, **changed)

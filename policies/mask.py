@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -50,7 +50,7 @@ def require_public(
     found = told_apart(mask, adjacency)
     if found is None:
         return
-    action, (allows, forbids) = actions[found.action], (describe(found.allows), describe(found.forbids))
+    allows, forbids, action = describe(found[0]), describe(found[1]), actions[found[2]]
     raise ValueError(
         f"admissible must be public: under {adjacency.name}, [{allows}] allows {action}, and its neighbour [{forbids}] "
         f"does not. If the first gets {action} with probability q, every epsilon-private policy gives it to the second "
@@ -59,21 +59,10 @@ def require_public(
     )
 
 
-class ToldApart(NamedTuple):
-    """Two neighbours of which one allows an action and the other does not."""
+def told_apart(mask: BoolArray, adjacency: Adjacency) -> tuple[int, int, int] | None:
+    """The first neighbours found of whom one allows an action and the other does not.
 
-    allows: int
-    forbids: int
-    action: int
-
-
-def told_apart(mask: BoolArray, adjacency: Adjacency) -> ToldApart | None:
-    """The first neighbours found that do not allow the same actions; None if all do.
-
-    Parameters
-    ----------
-    mask : array of bool, (n_records, n_actions)
-    adjacency : Adjacency
+    Who allows it, who does not, and the action; None if all neighbours allow the same.
     """
     for partition in adjacency.partitions(len(mask)):
         for action, column in enumerate(mask.T):
@@ -81,7 +70,7 @@ def told_apart(mask: BoolArray, adjacency: Adjacency) -> ToldApart | None:
             if widest > 0:
                 members = partition.members(clique)
                 allowed = column[members]
-                return ToldApart(int(members[allowed.argmax()]), int(members[allowed.argmin()]), action)
+                return int(members[allowed.argmax()]), int(members[allowed.argmin()]), action
     return None
 
 
@@ -116,39 +105,26 @@ def mask_classes(mask: BoolArray) -> IntArray:
     return codes
 
 
-class SameMask(NamedTuple):
-    """The records that allow the same actions.
+def same_masks(mask: BoolArray, adjacency: Adjacency) -> Iterator[tuple[IntArray, IntArray, Adjacency]]:
+    """The sets of records that allow the same actions; all neighbours of a record are in its set.
 
-    Attributes
-    ----------
-    rows, columns : array of int
-        The records, and the actions that they allow.
-    adjacency : Adjacency
-        Over the records in this order.
+    Of each the records, the actions that they allow, and the adjacency over the records in this order.
     """
-
-    rows: IntArray
-    columns: IntArray
-    adjacency: Adjacency
-
-
-def same_masks(mask: BoolArray, adjacency: Adjacency) -> Iterator[SameMask]:
-    """The sets of records that allow the same actions; all neighbours of a record are in its set."""
     codes = mask_classes(mask)
     for code in range(int(codes.max()) + 1):
         rows: IntArray = np.flatnonzero(codes == code)
         columns: IntArray = np.flatnonzero(mask[rows[0]])
         if len(rows) == len(mask):
-            yield SameMask(rows, columns, adjacency)
+            yield rows, columns, adjacency
         elif isinstance(adjacency, Sensitive):
             # Clique by clique: what is public is one feature, and the hidden features stay.
             cliques = adjacency.partitions(len(codes))[0].by_clique(np.arange(len(codes)))
             mine = cliques[codes[cliques[:, 0]] == code]
             hidden = [adjacency.shape[axis] for axis in adjacency.axes]
             grid = Sensitive((len(mine), *hidden), tuple(range(1, len(hidden) + 1)))
-            yield SameMask(mine.ravel(), columns, grid)
+            yield mine.ravel(), columns, grid
         else:
-            yield SameMask(rows, columns, _listed(rows, adjacency, len(mask)))
+            yield rows, columns, _listed(rows, adjacency, len(mask))
 
 
 def _listed(rows: IntArray, adjacency: Adjacency, n_records: int) -> Adjacency:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, fields
 from functools import cached_property, wraps
 from hashlib import sha256
 from threading import RLock
-from typing import Any, Concatenate, Generic, ParamSpec, Protocol, TypeGuard, TypeVar, runtime_checkable
+from typing import Any, Concatenate, Generic, ParamSpec, Protocol, TypeVar, runtime_checkable
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -105,11 +105,6 @@ class Chooser(Protocol):
         """p(a|x), (n_records, n_actions)."""
 
 
-def _is_frame(table: Any) -> TypeGuard[Any]:
-    """Whether a table names its columns and rows, as a DataFrame of pandas does, which is not imported."""
-    return hasattr(table, "columns") and hasattr(table, "index")
-
-
 def _indexed(index: Any) -> IndexedRecords | NumberedRecords:
     """The records of an index; numbers where that is all it has."""
     names = tuple("" if name is None else str(name) for name in index.names)
@@ -200,7 +195,8 @@ class DecisionProblem:
         admissible: ArrayLike | None = None,
     ) -> None:
         """Check the arrays and keep read-only, column-major views of them."""
-        if _is_frame(utilities):
+        # A DataFrame of pandas, which is not imported.
+        if hasattr(utilities, "columns") and hasattr(utilities, "index"):
             actions = [str(name) for name in utilities.columns] if actions is None else actions
             records = _indexed(utilities.index) if records is None else records
             prior, admissible = _in_order(prior, utilities, "prior"), _in_order(admissible, utilities, "admissible")

@@ -4,19 +4,45 @@ By Lagrange: at the right multipliers mu the optimum of the utilities u - mu . o
 column of its action), or a mixture of several optima at the same mu, is the best within the bounds, and no
 epsilon-private policy within the bounds has a higher value than the optimum there plus mu . bound. A mixture of tables
 of epsilon-private policies is epsilon-private. `policies.optimal.mixtures` finds the multipliers and the weights.
+
+The rows of that master programme are what a policy costs, term by term: the utility lost (None), an outcome by its
+name, or the share of an action by its position. Utilities are counted from the best action for each record, outcomes
+from the one that is best for all: what these have in common takes no digits, and one action for all keeps its own
+outcomes without rounding. The records are summed by the order of their actions at some prices of the terms.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from decimal import ROUND_CEILING, Context
+from functools import cached_property, reduce
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
+from scipy import sparse
 
-from policies.arrays import FloatArray, non_negative
-from policies.optimal.bounded_programme import programme_of
-from policies.optimal.bounds import bounds_on
-from policies.problem import DecisionProblem
+from policies.arrays import ROUNDING, FloatArray, IntArray, blocks, non_negative
+from policies.distinct import distinct_rows
+from policies.mask import same_masks
+from policies.optimal.bounds import Bound, InfeasibleError, bounds_on
+from policies.optimal.classes import by_order, greedy_value, of_groups, one_clique, order_codes
+from policies.optimal.mixtures import KEPT, Column, Mixture, SomeRows, best_mixture
+from policies.optimal.oracles import (
+    ByClass,
+    ByOrder,
+    ByProgramme,
+    Constant,
+    CostRow,
+    Joint,
+    MixtureParts,
+    OrderGroups,
+    Side,
+    TableOracle,
+    Weighted,
+    hiding_of,
+)
+from policies.problem import DecisionProblem, MaskClass, once_per_problem
 
 
 @dataclass(frozen=True)
@@ -118,3 +144,409 @@ def penalised_point(problem: DecisionProblem, epsilon: float, outcome: str, pena
     programme = programme_of(problem, epsilon, bounds)
     lost, harmed = programme.oracle.best(np.array([1.0, penalty]) * programme.scales)[0].expectations * programme.scales
     return programme.value(0.0) - float(lost), float(harmed) + bounds[0].limit - bounds[0].room
+
+
+Term: TypeAlias = str | int | None
+# The unit of utility is what there is to gain, but at least this share of what the utilities range over.
+_LEAST_GAIN = 1e-6
+TermColumns: TypeAlias = tuple[FloatArray, ...]
+
+
+class TermMeans(NamedTuple):
+    """Expectations of a term.
+
+    Attributes
+    ----------
+    to_all : array, (k,)
+        Its cost if everybody gets the same action.
+    spread : float
+        What it ranges over; of the utility, what one action for all loses, but for `_LEAST_GAIN`.
+    rounding : float
+        More than what rounding makes of its expectation; 0 for the utility.
+    """
+
+    to_all: FloatArray
+    spread: float
+    rounding: float
+
+
+@dataclass(frozen=True, eq=False)
+class CostTables:
+    """The terms as tables, over all records or over the distinct rows.
+
+    Attributes
+    ----------
+    utilities : array, (n, k)
+        Of these rows.
+    outcomes : mapping of str to array, (n, k)
+    prior : array, (n,)
+    fixed : int
+        The action from which outcomes are counted.
+    """
+
+    utilities: FloatArray
+    outcomes: dict[str, FloatArray]
+    prior: FloatArray
+    fixed: int
+    _columns_known: dict[Term, TermColumns] = field(default_factory=dict)
+    _means: dict[Term, TermMeans] = field(default_factory=dict)
+    _tables: dict[tuple[Term, ...], FloatArray] = field(default_factory=dict)
+
+    def columns(self, term: Term) -> TermColumns:
+        """The cost of each action for each record, k arrays (n,); a share costs the same for all, (1,)."""
+        if term not in self._columns_known:
+            self._columns_known[term] = tuple(self._columns(term, slice(None)))
+        return self._columns_known[term]
+
+    def _columns(self, term: Term, records: IntArray | slice) -> Iterator[FloatArray]:
+        """The same for some records, of any shape; made anew each time, so that nothing is kept."""
+        if isinstance(term, int):
+            yield from (np.full(1, float(action == term)) for action in range(self.utilities.shape[1]))
+        elif term is None:
+            own = [column[records] for column in self.utilities.T]
+            best = reduce(np.maximum, own)
+            yield from (best - column for column in own)
+        else:
+            outcome = self.outcomes[term]
+            of_fixed = outcome[:, self.fixed][records]
+            yield from (column[records] - of_fixed for column in outcome.T)
+
+    def side_by_side(self, terms: tuple[Term, ...]) -> FloatArray:
+        """The columns of several terms as one table, (n, k x terms), row-major: each action's terms in turn."""
+        if terms not in self._tables:
+            table = np.empty((len(self.prior), self.utilities.shape[1], len(terms)))
+            for place, term in enumerate(terms):
+                for rows in blocks(len(table)):
+                    for action, column in enumerate(self._columns(term, rows)):
+                        table[rows, action, place] = column
+            self._tables[terms] = table.reshape(len(table), -1)
+        return self._tables[terms]
+
+    def priced(self, prices: tuple[tuple[Term, float], ...], records: IntArray | None = None) -> FloatArray:
+        """The sum of the terms times their prices, (k, *shape of the records); of all, (k, n), by default."""
+        shape = self.prior.shape if records is None else records.shape
+        total = np.zeros((self.utilities.shape[1], *shape))
+        parts: Sequence[tuple[IntArray | slice, FloatArray]] = (
+            [(rows, total[:, rows]) for rows in blocks(len(self.prior))] if records is None else [(records, total)]
+        )
+        for some, sums in parts:
+            for term, price in prices:
+                if price:
+                    for action, cost in enumerate(self._columns(term, some)):
+                        sums[action] += price * cost
+        return total
+
+    def means(self, term: Term) -> TermMeans:
+        """Its expectations, computed once."""
+        if term in self._means:
+            return self._means[term]
+        columns = list(self._columns(term, slice(None)))
+        if isinstance(term, int):
+            found = TermMeans(np.array([float(column[0]) for column in columns]), 1.0, 10 * ROUNDING)
+        else:
+            to_all = np.array([float(np.sum(self.prior * column)) for column in columns])
+            low, high = reduce(np.minimum, columns), reduce(np.maximum, columns)
+            spread = float(np.sum(self.prior * (high - low)))
+            if term is None:
+                found = TermMeans(to_all, max(float(to_all[self.fixed]), _LEAST_GAIN * spread), 0.0)
+            else:
+                largest = reduce(np.maximum, map(np.abs, self.outcomes[term].T))
+                found = TermMeans(to_all, spread, 10 * ROUNDING * float(self.prior @ largest))
+        self._means[term] = found
+        return found
+
+
+@once_per_problem
+def cost_tables(problem: DecisionProblem, merged: bool) -> CostTables:
+    """The tables of a problem, over the distinct rows if `merged`."""
+    found = distinct_rows(problem) if merged else None
+    utilities, outcomes, prior = problem.utilities, dict(problem.outcomes), problem.prior
+    if found is not None:
+        utilities = np.asfortranarray(utilities[found.first])
+        outcomes = {name: np.asfortranarray(table[found.first]) for name, table in outcomes.items()}
+        prior = found.summed(prior)
+    return CostTables(utilities, outcomes, prior, problem.best_fixed_action)
+
+
+@once_per_problem
+def penalised_groups(problem: DecisionProblem, prices: tuple[tuple[Term, float], ...]) -> OrderGroups:
+    """The distinct rows by the order of their actions at these prices; the worths are those of each term.
+
+    At the price of utility alone the groups are those of `by_order`, in which the optimum itself is computed.
+    """
+    costs = cost_tables(problem, True)
+    if any(price for term, price in prices if term is not None):
+        utilities = costs.priced(prices)
+        np.negative(utilities, out=utilities)
+        codes, members = order_codes(utilities)
+        columns, sets = utilities[:, None, members], None
+    else:
+        found, groups = distinct_rows(problem), by_order(problem)
+        codes = groups.codes if found is None else groups.codes[found.first]
+        columns, sets = groups.columns, (groups.sets, groups.set_weights)
+    n_actions, _, count = columns.shape
+    terms = tuple(term for term, _ in prices)
+    tabled = [place for place, term in enumerate(terms) if not isinstance(term, int)]
+    # One pass over the rows: each is added to its group, all columns of all tables at once.
+    grouping = sparse.csc_array((costs.prior, codes, np.arange(len(codes) + 1)), shape=(count, len(codes)))
+    worths = np.zeros((count, n_actions, len(terms)))
+    sums = np.asarray(grouping @ costs.side_by_side(tuple(terms[place] for place in tabled)))
+    worths[:, :, tabled] = sums.reshape(count, n_actions, len(tabled))
+    for place, term in enumerate(terms):
+        if isinstance(term, int):
+            worths[:, term, place] = np.bincount(codes, costs.prior, minlength=count)
+    return OrderGroups(codes.astype(np.min_scalar_type(count)), columns, worths, sets)
+
+
+def powers_of_two(numbers: FloatArray) -> FloatArray:
+    """The power of two next to each number > 0; 0 stays 0."""
+    with np.errstate(divide="ignore"):
+        return np.where(numbers > 0, np.exp2(np.rint(np.log2(numbers))), 0.0)
+
+
+# Rounds up to six digits.
+_UP = Context(prec=6, rounding=ROUND_CEILING)
+
+
+class BoundedProgramme:
+    """The rows of the master programme: the utility lost against the best action for each, and what is bounded.
+
+    Rows are divided by powers of two, so that prices are changed to the units of the problem and back exactly.
+    """
+
+    def __init__(self, problem: DecisionProblem, epsilon: float, bounds: tuple[Bound, ...]) -> None:
+        self.problem, self.epsilon, self.bounds = problem, epsilon, bounds
+        partitions = hiding_of(problem, epsilon)
+        self._whole = len(partitions) == 1 and one_clique(partitions[0])
+        self._terms: tuple[Term, ...] = (None, *(b.name if b.action is None else b.action for b in bounds))
+        self._costs = cost_tables(problem, self._whole)
+        self._measure([self._costs.means(term) for term in self._terms])
+        self.oracle: TableOracle
+        if self._whole:
+            self.oracle = ByOrder(epsilon, self._groups, self._nearby)
+        elif len(partitions) == 1:
+            self.oracle = ByClass(epsilon, partitions[0], self._weighted, self._rows())
+        else:
+            self.oracle = ByProgramme(problem, epsilon, self._weighted, self._rows())
+
+    def _rows(self) -> list[CostRow]:
+        terms = zip(self._terms, self.scales, strict=True)
+        return [CostRow(self._costs.prior, self._costs.columns(term), scale) for term, scale in terms]
+
+    def _measure(self, means: Sequence[TermMeans]) -> None:
+        """The scales of the rows, and the limits, from what each term ranges over."""
+        self.means = means
+        spreads = powers_of_two(np.array([mean.spread for mean in means]))
+        self.scales = np.where(spreads > 0, spreads, 1.0)
+        self.limits = np.array([bound.room for bound in self.bounds]) / self.scales[1:]
+
+    @cached_property
+    def constants(self) -> list[Column]:
+        """One action for all: private at any epsilon."""
+        k, means = self.problem.n_actions, np.stack([mean.to_all for mean in self.means], axis=1) / self.scales
+        return [Column(row, Constant(action, k)) for action, row in enumerate(means)]
+
+    def solve(self) -> Mixture:
+        """The best mixture within the bounds; InfeasibleError if there is none."""
+        first, least = self.oracle.best(np.eye(len(self.scales))[0])
+        if (first.expectations[1:] <= self.limits).all():
+            # The optimum keeps the bounds: no multiplier is needed.
+            return Mixture(((1.0, first),), float(first.expectations[0]), least, np.eye(len(self.scales))[0])
+        margins = np.array([mean.rounding for mean in self.means[1:]]) / self.scales[1:]
+        found = best_mixture(self.oracle, [*self.constants, first], self.limits, margins)
+        if found is None:
+            raise InfeasibleError(self.what_is_possible())
+        return found
+
+    def table(self, parts: MixtureParts) -> FloatArray:
+        """log p(a|x) of a mixture of columns of the oracle, (n_records, n_actions)."""
+        logs = self.oracle.table(parts, len(self._costs.prior))
+        found = distinct_rows(self.problem) if self._whole else None
+        return logs if found is None else of_groups(logs, found.row)
+
+    def value(self, loss: float) -> float:
+        """The value of a policy, from its first row."""
+        return greedy_value(self.problem) - float(self.scales[0]) * loss
+
+    def multipliers(self, mixture: Mixture) -> dict[str, float]:
+        """In units of utility per unit of what is bounded."""
+        units = self.scales[0] / self.scales[1:]
+        return dict(zip((b.name for b in self.bounds), (mixture.prices[1:] * units).tolist(), strict=True))
+
+    def what_is_possible(self) -> str:
+        """Of each bound, the least that an epsilon-private policy can do, by itself and with the others kept."""
+        which = "this bound" if len(self.bounds) == 1 else "all of these bounds"
+        found = [f"{bound} (the least possible is {self._least(place)})" for place, bound in enumerate(self.bounds)]
+        return f"no policy keeps {which} at epsilon={self.epsilon:g}: {', '.join(found)}."
+
+    def _least(self, place: int) -> str:
+        rows = np.array([place, *(other for other in range(len(self.bounds)) if other != place)]) + 1
+        column, least = self.oracle.best(np.eye(len(self.scales))[rows[0]])
+        alone = self._in_words(place, float(column.expectations[rows[0]]))
+        if len(rows) == 1:
+            return alone
+        # As a loss it must not be negative.
+        shifts = np.where(np.arange(len(rows)) == 0, min(least, float(column.expectations[rows[0]])), 0.0)
+        oracle = SomeRows(self.oracle, rows, shifts, len(self.scales))
+        columns = [oracle.of(known) for known in [*self.constants, column]]
+        within = best_mixture(oracle, columns, self.limits[rows[1:] - 1])
+        if within is None:
+            return f"{alone}, and the others cannot be kept either"
+        return f"{alone}, or {self._in_words(place, within.value + float(shifts[0]))} with the others kept"
+
+    def _in_words(self, place: int, expectation: float) -> str:
+        """A number that can be asked for: six digits, rounded up, and 0 where it is rounding."""
+        bound, scale = self.bounds[place], float(self.scales[place + 1])
+        found = bound.limit - bound.room + (expectation - KEPT) * scale
+        return f"{float(_UP.create_decimal(found)):g}" if abs(found) > 2 * KEPT * scale else "0"
+
+    def _nearby(self, prices: FloatArray) -> FloatArray:
+        """Multipliers that are powers of two: the optimum at another epsilon asks for the same."""
+        units = self.scales[0] / self.scales[1:]
+        return np.concatenate([prices[:1], powers_of_two(prices[1:] * units) / units])
+
+    def _priced(self, prices: FloatArray) -> tuple[tuple[Term, float], ...]:
+        """The terms with their prices in the units of the problem."""
+        return tuple(zip(self._terms, (prices / self.scales).tolist(), strict=True))
+
+    def _groups(self, prices: FloatArray) -> OrderGroups:
+        priced = self._priced(prices)
+        unit = priced[0][1] or max(price for _, price in priced)
+        groups = penalised_groups(self.problem, tuple((term, price / unit) for term, price in priced))
+        sets = None if groups.sets is None else (groups.sets[0], groups.sets[1] * unit)
+        return groups._replace(worths=groups.worths / self.scales, sets=sets)
+
+    def _weighted(self, prices: FloatArray) -> Weighted:
+        priced = self._priced(prices)
+        if prices[1:].any():
+            return Weighted(lambda records: -self._costs.priced(priced, records), self._costs.prior, 1.0, floored=True)
+        # The optimum itself, to the last bit.
+        return Weighted(lambda records: self.problem.utilities.T[:, records], self._costs.prior, priced[0][1])
+
+
+def programme_of(problem: DecisionProblem, epsilon: float, bounds: tuple[Bound, ...]) -> BoundedProgramme:
+    """The master programme of a problem.
+
+    An action of capacity 0 is not allowed, unless some records allow no other: a price that keeps it from each single
+    patient would be larger than all numbers that matter.
+    """
+    never = {bound.action for bound in bounds if bound.action is not None and bound.limit == 0}
+    if never or problem.admissible is not None:
+        left = _classes(problem, frozenset(never))
+        if left is not None:
+            return MaskedProgramme(problem, epsilon, bounds, left)
+        if problem.admissible is not None:
+            return MaskedProgramme(problem, epsilon, bounds, problem.classes)
+    return BoundedProgramme(problem, epsilon, bounds)
+
+
+@once_per_problem
+def _classes(problem: DecisionProblem, never: frozenset[int]) -> tuple[MaskClass, ...] | None:
+    """The classes of a problem without some of its actions; None if that leaves nothing to some records."""
+    if not never:
+        return problem.classes
+    every = np.ones(problem.utilities.shape, dtype=np.bool_) if problem.admissible is None else problem.admissible
+    mask = every & ~np.isin(np.arange(problem.n_actions), list(never))
+    if not mask.any(axis=1).all():
+        return None
+    return tuple(MaskClass.of(problem, *found) for found in same_masks(mask, problem.adjacency))
+
+
+class MaskedProgramme(BoundedProgramme):
+    """The rows summed over the sets of records that allow the same actions, each of which has a programme of its own.
+
+    Outcomes are counted from the action that is best for all of a set.
+    """
+
+    def __init__(
+        self, problem: DecisionProblem, epsilon: float, bounds: tuple[Bound, ...], classes: tuple[MaskClass, ...]
+    ) -> None:
+        self.problem, self.epsilon, self._asked, self._classes = problem, epsilon, bounds, classes
+        # The action that is best for all of each set.
+        fixed = np.empty(problem.n_records, dtype=np.intp)
+        for part in classes:
+            fixed[part.rows] = part.columns[0 if part.problem is None else part.problem.best_fixed_action]
+        self.bounds = tuple(self._from_here(bound, fixed) for bound in bounds)
+        parts, spreads, roundings = [], np.zeros(len(bounds) + 1), np.zeros(len(bounds) + 1)
+        for part in classes:
+            if part.problem is None:
+                continue
+            # Its own rows are the first, outcomes, and shares of its own actions.
+            known = [place for place, bound in enumerate(bounds) if bound.action in (None, *part.columns)]
+            actions, share = part.columns.tolist(), _share(problem, part)
+            renumbered = (
+                bound if bound.action is None else replace(bound, action=actions.index(bound.action))
+                for bound in (bounds[place] for place in known)
+            )
+            own, rows = BoundedProgramme(part.problem, epsilon, tuple(renumbered)), np.array([0, *known])
+            rows[1:] += 1
+            spreads[rows] += [share * mean.spread for mean in own.means]
+            roundings[rows] += [share * mean.rounding for mean in own.means]
+            parts.append((part, own, rows, share))
+        self._measure([TermMeans(np.zeros(0), *of) for of in zip(spreads.tolist(), roundings.tolist(), strict=True)])
+        sides = [
+            Side(part, own.oracle, rows, share * own.scales / self.scales[rows], own.constants, own.table)
+            for part, own, rows, share in parts
+        ]
+        self._joint = Joint(sides, len(bounds) + 1, problem.n_actions, fixed)
+        self.oracle = self._joint
+
+    @cached_property
+    def constants(self) -> list[Column]:
+        """One action for all, as far as it is allowed."""
+        return self._joint.constants()
+
+    def table(self, parts: MixtureParts) -> FloatArray:
+        """log p(a|x) of a mixture of columns of the oracle, (n_records, n_actions)."""
+        return self._joint.table(parts, self.problem.n_records)
+
+    def value(self, loss: float) -> float:
+        """The value of a policy, from its first row."""
+        utilities, best = self.problem.utilities, np.empty(self.problem.n_records)
+        for part in self._classes:
+            best[part.rows] = utilities[np.ix_(part.rows, part.columns)].max(axis=1)
+        return float(self.problem.prior @ best) - float(self.scales[0]) * loss
+
+    def multipliers(self, mixture: Mixture) -> dict[str, float]:
+        """In units of utility per unit of what is bounded."""
+        prices = super().multipliers(mixture)
+        never = [bound for bound in self.bounds if bound.action is not None and not self._allows(bound.action)]
+        if never:
+            # What is left out costs so much that one of the others is better for every record: whoever gets it, even
+            # privately, may get that instead.
+            own = [0.0 if bound in never else prices[bound.name] for bound in self.bounds]
+            terms = (
+                (b.name if b.action is None else b.action, price) for b, price in zip(self.bounds, own, strict=True)
+            )
+            costs = cost_tables(self.problem, False).priced(((None, 1.0), *terms))
+            for bound in never:
+                worse = [(costs[part.columns] - costs[bound.action])[:, part.rows] for part in self._classes]
+                prices[bound.name] = max(0.0, *(float(each.max(axis=1).min()) for each in worse))
+        return prices
+
+    def what_is_possible(self) -> str:
+        """Of each bound, the least that an epsilon-private policy can do, by itself and with the others kept."""
+        if all(self._allows(bound.action) for bound in self.bounds if bound.action is not None):
+            return super().what_is_possible()
+        if self.problem.admissible is None:
+            return BoundedProgramme(self.problem, self.epsilon, self._asked).what_is_possible()
+        return MaskedProgramme(self.problem, self.epsilon, self._asked, self.problem.classes).what_is_possible()
+
+    def _allows(self, action: int) -> bool:
+        """Whether anybody may get an action that somebody allows."""
+        allowed = self.problem.admissible is None or self.problem.admissible[:, action].any()
+        return not allowed or any((part.columns == action).any() for part in self._classes)
+
+    def _from_here(self, bound: Bound, fixed: IntArray) -> Bound:
+        """The room beyond what the rows are counted from."""
+        if bound.action is not None:
+            none_else = [part for part in self._classes if part.problem is None and part.columns[0] == bound.action]
+            return replace(bound, room=bound.room - sum(_share(self.problem, part) for part in none_else))
+        outcome = self.problem.outcomes[bound.name]
+        before = self.problem.of_best_fixed(outcome) - np.take_along_axis(outcome, fixed[:, None], axis=1)[:, 0]
+        return replace(bound, room=bound.room + float(self.problem.prior @ before))
+
+
+def _share(problem: DecisionProblem, part: MaskClass) -> float:
+    """Of the patients; 1 exactly if it is all."""
+    return 1.0 if len(part.rows) == problem.n_records else float(problem.prior[part.rows].sum())

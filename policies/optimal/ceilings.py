@@ -250,7 +250,8 @@ class _Programmes:
         if found is None:
             # Still a private policy and a true bound, only not known to be the best ones.
             return self.constants(), np.zeros_like(self.weights)
-        return self._repaired(found.prices[None], found.point[None])
+        point, prices = found
+        return self._repaired(prices[None], point[None])
 
     def _repaired(self, prices: FloatArray, amounts: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Ceilings and v within their constraints, whatever the solver's rounding."""

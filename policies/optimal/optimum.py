@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 
 from policies.arrays import FloatArray
 from policies.literature import DANTZIG_WOLFE_1960, GHOSH_2012, KAIROUZ_2016
-from policies.optimal.bounded_programme import programme_of
+from policies.optimal.bounded import BoundedProgramme, programme_of
 from policies.optimal.bounds import ONE_FOR_ALL, bounds_on, checked_limits, checked_shares
 from policies.optimal.classes import class_logs, hiding_partitions
 from policies.optimal.robust import require_priors, robust_optimum
@@ -109,6 +109,9 @@ class Optimal(Policy):
         """Whether it has bounds to keep."""
         return bool(self.at_most or self.capacity)
 
+    def _programme(self, problem: DecisionProblem) -> BoundedProgramme:
+        return programme_of(problem, self.epsilon, bounds_on(problem, self.at_most, self.capacity))
+
     def check(self, problem: DecisionProblem) -> None:
         """NotApplicableError for one-feature with too many records, or for bounds that cannot be kept.
 
@@ -117,7 +120,7 @@ class Optimal(Policy):
         if len(hiding_partitions(problem.adjacency, problem.n_records)) > 1:
             require_fit(problem)
         if self.bounded:
-            programme = programme_of(problem, self.epsilon, bounds_on(problem, self.at_most, self.capacity))
+            programme = self._programme(problem)
             # Quick where one action for all keeps them.
             if not any((column.expectations[1:] <= programme.limits).all() for column in programme.constants):
                 programme.solve()
@@ -133,7 +136,7 @@ class Optimal(Policy):
             For bounds on what the problem does not have, or priors that are no distributions over its records.
         """
         if self.bounded:
-            programme = programme_of(problem, self.epsilon, bounds_on(problem, self.at_most, self.capacity))
+            programme = self._programme(problem)
             return programme.table(programme.solve().parts)
         if self.priors is not None:
             return robust_optimum(problem, self.epsilon, self.priors).log_probabilities

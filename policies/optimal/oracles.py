@@ -15,8 +15,8 @@ best of each set, and an oracle for all is made of those of the sets (`Joint`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple, Protocol
 
@@ -25,7 +25,7 @@ import numpy as np
 from policies.adjacency import Listed, Partition
 from policies.arrays import FloatArray, IntArray
 from policies.optimal.ceilings import best_ceilings, ceiling_logs, class_weights, members_of
-from policies.optimal.classes import agreed_among, hiding_partitions, of_groups, renumbered, solve_cliques
+from policies.optimal.classes import agreed_among, greedy_value, hiding_partitions, of_groups, renumbered, solve_cliques
 from policies.optimal.mixtures import Column, Oracle
 from policies.optimal.whole_programme import private_logs, solve_full
 from policies.policy import NotApplicableError, one_hot_logs
@@ -99,7 +99,7 @@ class Constant(NamedTuple):
 
 
 class _Recipe(NamedTuple):
-    """A row of log-probabilities for each group, (G, k)."""
+    """The recipe of `ByOrder`: a row of log-probabilities for each group, (G, k)."""
 
     groups: OrderGroups
     logs: FloatArray
@@ -214,13 +214,15 @@ class CostRow(NamedTuple):
 class ByProgramme(TableOracle):
     """A record has several cliques of neighbours: each answer is a whole programme, at an epsilon in (0, inf).
 
+    Its recipes are the tables themselves, log p(a|x), (n_records, n_actions).
+
     Attributes
     ----------
     problem : DecisionProblem
     epsilon : float
     weighted : callable
         From prices of the rows, (n_rows,), to `Weighted`.
-    rows : sequence of Row
+    rows : sequence of CostRow
     """
 
     problem: DecisionProblem
@@ -236,7 +238,7 @@ class ByProgramme(TableOracle):
         utilities = weighted.utilities(np.arange(self.problem.n_records)).T
         problem = self.problem.with_utilities(utilities).with_prior(weighted.prior)
         found = solve_full(problem, self.epsilon)
-        greedy = float(problem.prior @ problem.utilities.max(axis=1))
+        greedy = greedy_value(problem)
         proven, least = greedy - found.bound, -greedy if weighted.floored else 0.0
         probabilities = np.exp(found.log_probabilities)
         expectations = np.array([row.expected(probabilities) for row in self.rows])
@@ -244,14 +246,22 @@ class ByProgramme(TableOracle):
 
     def table(self, parts: MixtureParts, n_records: int) -> FloatArray:
         """log p(a|x) of a mixture, (n_records, n_actions)."""
-        recipes = [column.recipe for _, column in parts]
-        tables = [recipe.table(n_records) if isinstance(recipe, Constant) else recipe for recipe in recipes]
+        tables = [
+            (weight, column.recipe.table(n_records) if isinstance(column.recipe, Constant) else column.recipe)
+            for weight, column in parts
+        ]
         if len(tables) == 1:
-            return np.asfortranarray(tables[0])
-        mixed = np.zeros(())
-        for (weight, _), logs in zip(parts, tables, strict=True):
-            mixed = mixed + weight * np.exp(logs)
-        return private_logs(mixed, hiding_partitions(self.problem.adjacency, n_records), self.epsilon)
+            return np.asfortranarray(tables[0][1])
+        partitions = hiding_partitions(self.problem.adjacency, n_records)
+        return private_logs(_mixed(tables), partitions, self.epsilon)
+
+
+def _mixed(tables: Iterable[tuple[float, FloatArray]]) -> FloatArray:
+    """The probabilities of a mixture, from weights and log-probabilities."""
+    mixed = np.zeros(())
+    for weight, logs in tables:
+        mixed = mixed + weight * np.exp(logs)
+    return mixed
 
 
 # A class counts as solved at prices if what it may gain is no more than this share of its costs.
@@ -263,7 +273,7 @@ _BLOCK = 1 << 15
 
 @dataclass(frozen=True, eq=False)
 class _Answer:
-    """The optimum at some prices; N classes, k actions.
+    """The recipe of `ByClass`: the optimum at some prices; N classes, k actions.
 
     Attributes
     ----------
@@ -274,7 +284,7 @@ class _Answer:
         What each class adds at least to the weighted sum of the rows, for every private policy.
     ceilings : array, (N, k)
     made : array of int, (N,)
-        The answer in which each class was solved, whose orders its rows follow.
+        The number of the answer in which each class was solved: the orders at its prices are those of the class.
     """
 
     prices: FloatArray
@@ -284,72 +294,73 @@ class _Answer:
     made: IntArray
 
 
-@dataclass(frozen=True, eq=False)
 class ByClass(TableOracle):
-    """One partition of the records into classes, at a finite epsilon.
+    """One partition of the records into classes, at a finite epsilon. It remembers its answers.
 
-    Attributes
+    Parameters
     ----------
     epsilon : float
     partition : Partition
     weighted : callable
         From prices of the rows, (n_rows,), to `Weighted`.
-    rows : sequence of Row
+    rows : sequence of CostRow
     """
 
-    epsilon: float
-    partition: Partition
-    weighted: Callable[[FloatArray], Weighted]
-    rows: Sequence[CostRow]
-    _answers: list[_Answer] = field(default_factory=list)
     precision = 1e-12
+
+    def __init__(
+        self,
+        epsilon: float,
+        partition: Partition,
+        weighted: Callable[[FloatArray], Weighted],
+        rows: Sequence[CostRow],
+    ) -> None:
+        self._epsilon, self._partition, self._weighted, self._rows = epsilon, partition, weighted, rows
+        self._answers: list[_Answer] = []
 
     def best(self, prices: FloatArray) -> tuple[Column, float]:
         """The optimum, and what the weighted sum is at least for every private policy."""
         answer, left = self._settled(prices)
-        weighted = self.weighted(prices)
-        self._solve(answer, weighted, left)
+        self._solve(answer, self._weighted(prices), left)
         self._answers.append(answer)
-        return Column(answer.sums.sum(axis=0), len(self._answers) - 1), float(answer.least.sum())
+        return Column(answer.sums.sum(axis=0), answer), float(answer.least.sum())
 
     def table(self, parts: MixtureParts, n_records: int) -> FloatArray:
         """log p(a|x) of a mixture, (n_records, n_actions); its loss is at most epsilon up to rounding of the logs."""
         if len(parts) == 1:
             return self._logs(parts[0][1], n_records)
-        mixed = np.zeros(())
-        for weight, column in parts:
-            mixed = mixed + weight * np.exp(self._logs(column, n_records))
+        mixed = _mixed((weight, self._logs(column, n_records)) for weight, column in parts)
         with np.errstate(divide="ignore"):
             logs = np.asfortranarray(np.log(mixed))
-        members = self.partition.by_clique(np.arange(n_records))
+        members = self._partition.by_clique(np.arange(n_records))
         for column in logs.T:
             # What rounding of the sums might add to epsilon.
-            floors = self.partition.extremes(column)[1] - self.epsilon
+            floors = self._partition.extremes(column)[1] - self._epsilon
             column[members] = np.maximum(column[members], floors[:, None])
         return logs
 
     @cached_property
     def _cliques(self) -> IntArray:
-        cliques: IntArray = self.partition.by_clique(np.arange(len(self.rows[0].prior)))
+        cliques: IntArray = self._partition.by_clique(np.arange(len(self._rows[0].prior)))
         return cliques
 
     def _logs(self, column: Column, n_records: int) -> FloatArray:
         if isinstance(column.recipe, Constant):
             return column.recipe.table(n_records)
-        answer = self._answers[column.recipe]
+        answer: _Answer = column.recipe
         logs = np.empty((n_records, answer.ceilings.shape[1]), order="F")
         for made in np.unique(answer.made):
-            utilities = self.weighted(self._answers[made].prices).utilities
+            utilities = self._weighted(self._answers[made].prices).utilities
             for part in self._blocks(np.flatnonzero(answer.made == made)):
                 records = self._cliques[part]
-                rows = ceiling_logs(utilities(records), answer.ceilings[part], self.epsilon)
+                rows = ceiling_logs(utilities(records), answer.ceilings[part], self._epsilon)
                 for action, row in enumerate(rows):
                     logs[records, action] = row
         return logs
 
     def _settled(self, prices: FloatArray) -> tuple[_Answer, IntArray]:
         """An answer with what is known, and the classes that are left."""
-        n_classes, n_actions = len(self._cliques), len(self.rows[0].columns)
+        n_classes, n_actions = len(self._cliques), len(self._rows[0].columns)
         place = len(self._answers)
         # The nearest answers on both sides, where prices differ in the last row alone.
         line = [answer for answer in self._answers if (answer.prices[:-1] == prices[:-1]).all()]
@@ -358,7 +369,7 @@ class ByClass(TableOracle):
         if below is None or above is None:
             answer = _Answer(
                 prices,
-                np.zeros((n_classes, len(self.rows))),
+                np.zeros((n_classes, len(self._rows))),
                 np.zeros(n_classes),
                 np.zeros((n_classes, n_actions)),
                 np.full(n_classes, place),
@@ -382,30 +393,28 @@ class ByClass(TableOracle):
         answer.ceilings[left] = agreed[:, None] == np.arange(n_actions)
         for action in range(n_actions):
             which = left[agreed == action]
-            answer.sums[which] = self._sums(self._cliques[which], lambda _: 1.0, (action,))
+            answer.sums[which] = self._sums(self._cliques[which], {action: 1.0})
         start, contested = 0, left[agreed < 0]
-        for solved in solve_cliques(weighted.utilities, weighted.prior, self._cliques[contested], self.epsilon):
+        for solved in solve_cliques(weighted.utilities, weighted.prior, self._cliques[contested], self._epsilon):
             places = contested[start : start + len(solved.records)]
             start += len(places)
             answer.ceilings[places] = solved.solution.ceilings
             answer.least[places] += weighted.unit * solved.units * solved.solution.proven
-            chosen = np.exp(ceiling_logs(solved.columns, solved.solution.ceilings, self.epsilon))
-            answer.sums[places] = self._sums(solved.records, chosen.__getitem__, range(n_actions))
+            chosen = np.exp(ceiling_logs(solved.columns, solved.solution.ceilings, self._epsilon))
+            answer.sums[places] = self._sums(solved.records, dict(enumerate(chosen)))
 
     def _blocks(self, classes: IntArray) -> list[IntArray]:
         return np.array_split(classes, max(1, classes.size * self._cliques.shape[1] // _BLOCK))
 
-    def _sums(
-        self, cliques: IntArray, chosen: Callable[[int], FloatArray | float], actions: Iterable[int]
-    ) -> FloatArray:
-        """What classes add to each row, (N, n_rows), if these actions are chosen with these chances, (N, size)."""
-        sums = np.zeros((len(cliques), len(self.rows)))
-        for place, row in enumerate(self.rows):
+    def _sums(self, cliques: IntArray, chosen: Mapping[int, FloatArray | float]) -> FloatArray:
+        """What classes add to each row, (N, n_rows), if actions are chosen with these chances, (N, size)."""
+        sums = np.zeros((len(cliques), len(self._rows)))
+        for place, row in enumerate(self._rows):
             weights = _once(row.prior, cliques) / row.scale
-            for action in actions:
+            for action, chance in chosen.items():
                 column = row.columns[action]
                 cost = column if len(column) == 1 else column[cliques]
-                sums[:, place] += (weights * cost * chosen(action)).sum(axis=1)
+                sums[:, place] += (weights * cost * chance).sum(axis=1)
         return sums
 
 
@@ -451,7 +460,7 @@ class Side:
 
 @dataclass(frozen=True, eq=False)
 class Joint(TableOracle):
-    """The oracle for all sides together.
+    """The oracle for all sides together; its recipes are the columns of the sides, one each.
 
     Attributes
     ----------
@@ -515,12 +524,12 @@ class Joint(TableOracle):
         logs = one_hot_logs(self.only, self.n_actions)
         for place, side in enumerate(self.sides):
             # A side may have the same column in several parts.
-            weights: dict[int, float] = {}
-            columns = {id(column.recipe[place]): column.recipe[place] for _, column in parts}
-            for weight, column in parts:
-                key = id(column.recipe[place])
-                weights[key] = weights.get(key, 0.0) + weight
-            of_side = side.table([(weights[key], column) for key, column in columns.items()])
+            own: dict[int, tuple[float, Column]] = {}
+            for weight, together in parts:
+                column = together.recipe[place]
+                before, _ = own.get(id(column), (0.0, column))
+                own[id(column)] = before + weight, column
+            of_side = side.table(list(own.values()))
             logs[side.part.rows] = -np.inf
             for action, found in zip(side.part.columns, of_side.T, strict=True):
                 logs[side.part.rows, action] = found

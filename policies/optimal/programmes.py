@@ -188,21 +188,6 @@ class _Simplex:
 _OPTIONS = {"primal_feasibility_tolerance": 1e-9, "dual_feasibility_tolerance": 1e-9}
 
 
-@dataclass(frozen=True)
-class Minimum:
-    """What the solver found, within its tolerances.
-
-    Attributes
-    ----------
-    point : array, (n,)
-    prices : array, (m,)
-        The multipliers, >= 0, of the inequalities.
-    """
-
-    point: FloatArray
-    prices: FloatArray
-
-
 def minimise(
     costs: FloatArray,
     below: Any,
@@ -211,8 +196,10 @@ def minimise(
     *,
     equal: Any = None,
     methods: Sequence[Literal["highs-ds", "highs-ipm"]] = ("highs-ds",),
-) -> Minimum | None:
+) -> tuple[FloatArray, FloatArray] | None:
     """Minimise costs . z such that below z <= limits, equal z = 1 and 0 <= z <= uppers; None if that failed.
+
+    The point z, (n,), and the multipliers of the inequalities, (m,) and >= 0, within the tolerances of the solver.
 
     Parameters
     ----------
@@ -237,5 +224,5 @@ def minimise(
             options=_OPTIONS,
         )
         if result.x is not None:
-            return Minimum(result.x, np.maximum(-result.ineqlin.marginals, 0.0))
+            return result.x, np.maximum(-result.ineqlin.marginals, 0.0)
     return None

@@ -11,7 +11,7 @@ from policies.adjacency import Listed, OneFeature, Partition
 from policies.arrays import non_negative
 from policies.exponential import ExponentialBoundedRange
 from policies.optimal import whole_programme
-from policies.optimal.classes import hiding_partitions, one_clique, solve_classes, solve_orders
+from policies.optimal.classes import greedy_value, hiding_partitions, one_clique, solve_classes, solve_orders
 from policies.optimal.whole_programme import fits, solve_full
 from policies.policy import NotApplicableError
 from policies.problem import DecisionProblem, once_per_problem
@@ -84,7 +84,8 @@ def _exact_limit(problem: DecisionProblem, epsilon: float) -> ValueLimit | None:
     epsilon = non_negative(epsilon, "epsilon")
     partitions = hiding_partitions(problem.adjacency, problem.n_records)
     if np.isinf(epsilon):
-        return ValueLimit(_greedy_value(problem), _greedy_value(problem), exact=True)
+        greedy = greedy_value(problem)
+        return ValueLimit(greedy, greedy, exact=True)
     if len(partitions) == 1:
         return _class_limit(problem, partitions[0], epsilon)
     if isinstance(problem.adjacency, Listed) and (epsilon == 0 or not fits(problem)):
@@ -103,10 +104,6 @@ def _exact_limit(problem: DecisionProblem, epsilon: float) -> ValueLimit | None:
     return None
 
 
-def _greedy_value(problem: DecisionProblem) -> float:
-    return float(problem.prior @ problem.utilities.max(axis=1))
-
-
 def _class_limit(problem: DecisionProblem, partition: Partition, epsilon: float) -> ValueLimit:
     loss = proven = 0.0
     if one_clique(partition):
@@ -116,7 +113,7 @@ def _class_limit(problem: DecisionProblem, partition: Partition, epsilon: float)
         for solved in solve_classes(problem, partition, epsilon):
             loss += float(solved.units @ solved.solution.losses)
             proven += float(solved.units @ solved.solution.proven)
-    greedy = _greedy_value(problem)
+    greedy = greedy_value(problem)
     return ValueLimit(greedy - loss, greedy - min(loss, proven), loss - proven <= _tolerance(problem))
 
 

@@ -17,7 +17,7 @@ from scipy import sparse
 
 from policies.adjacency import Partition
 from policies.arrays import FloatArray, IntArray
-from policies.optimal.classes import class_logs, hiding_partitions
+from policies.optimal.classes import class_logs, greedy_value, hiding_partitions
 from policies.optimal.programmes import minimise
 from policies.policy import NotApplicableError
 from policies.problem import DecisionProblem
@@ -79,7 +79,7 @@ def solve_full(problem: DecisionProblem, epsilon: float) -> FullOptimum:
     partitions = hiding_partitions(problem.adjacency, problem.n_records)
     # What hides the whole record hides each feature: never worse than one action for all, and all but greedy at 18.
     logs = class_logs(problem, Partition((problem.n_records,), (0,)), epsilon)
-    greedy = float(problem.prior @ problem.utilities.max(axis=1))
+    greedy = greedy_value(problem)
     regrets = problem.prior[:, None] * (problem.utilities.max(axis=1)[:, None] - problem.utilities)
     scale = float(regrets.max()) / _LARGEST_REGRET
     if epsilon > _LARGEST_EPSILON or scale == 0:
@@ -106,10 +106,11 @@ def _solve(regrets: FloatArray, constraints: sparse.csr_array) -> tuple[FloatArr
     if found is None:
         # The uniform table is private, and a loss of 0 is always proven.
         return np.full(regrets.shape, 1 / n_actions), 0.0
-    table = np.maximum(found.point[: regrets.size].reshape(regrets.shape), 0.0)
+    point, multipliers = found
+    table = np.maximum(point[: regrets.size].reshape(regrets.shape), 0.0)
     # The Lagrangian bound: for any y >= 0, no table in the constraints loses less. Rows sum to 1, so the least of
     # regrets + A^T y over a row is at its smallest entry; ceilings lie in [0, 1].
-    prices = constraints.T @ found.prices
+    prices = constraints.T @ multipliers
     of_rows = (regrets + prices[: regrets.size].reshape(regrets.shape)).min(axis=1)
     bound = float(of_rows.sum() + np.minimum(prices[regrets.size :], 0.0).sum())
     return table / table.sum(axis=1)[:, None], bound

@@ -9,6 +9,7 @@ import pytest
 from brute_force import CHAIN, SCENARIOS, ByHand, scenario
 
 import envs
+from envs import crowd_days
 from envs.crowd import Crowd, CrowdCells, Tally
 from envs.crowd_days import CountedDays
 from envs.treatment_response import Course
@@ -128,7 +129,7 @@ def test_a_night_that_looks_at_what_has_just_appeared_would_be_noticed(chain, to
 
 
 def test_a_flag_that_is_forgotten_before_the_hazard_reads_it_would_be_noticed(chain, too_far, monkeypatch):
-    monkeypatch.setattr(CountedDays, "_read_by_others", lambda _: [])
+    monkeypatch.setattr(crowd_days, "flags_read", lambda *_: [])
     assert two_days_are_wrong(chain, too_far)
 
 

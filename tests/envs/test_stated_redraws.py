@@ -36,12 +36,22 @@ def test_each_number_can_be_set_by_its_key_and_nothing_else_moves(language):
         assert numbers_of(with_numbers(language, {key: other[key]})) == other
 
 
+def test_all_numbers_can_be_set_at_once(language):
+    others = {key: 0.001 * (place + 1) for place, key in enumerate(numbers_of(language))}
+    made = with_numbers(language, others)
+    assert numbers_of(made) == others
+    # Rules keep what they change besides, and everything else stays.
+    assert with_numbers(made, numbers_of(language)) == language
+    assert with_numbers(language, {}) == language
+
+
 def test_names_may_have_dots_of_their_own(tmp_path):
     path = tmp_path / "dots.toml"
-    path.write_text(LANGUAGE.replace("[treatments.none]", '[treatments."anti.viral"]\ncost = 0.5\n[treatments.none]'))
-    made = with_numbers(envs.load_scenario(path), {"treatments.anti.viral.cost": 0.25})
-    assert made.treatments["anti.viral"].cost == 0.25
-    assert made.treatments["antiviral"].cost == 0.03
+    own = "".join(f'[treatments."{name}"]\ncost = 0.5\n' for name in ("anti", "anti.viral"))
+    path.write_text(LANGUAGE.replace("[treatments.none]", f"{own}[treatments.none]"), encoding="utf-8")
+    made = with_numbers(envs.load_scenario(path), {"treatments.anti.viral.cost": 0.25, "treatments.anti.cost": 0.75})
+    costs = {name: treatment.cost for name, treatment in made.treatments.items()}
+    assert (costs["anti.viral"], costs["anti"], costs["antiviral"]) == (0.25, 0.75, 0.03)
 
 
 def test_the_numbers_of_the_file_are_those_of_the_draws(tmp_path):

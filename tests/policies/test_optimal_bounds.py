@@ -8,9 +8,8 @@ from proofs_by_hand import least_lost
 from policies import AnyRecord, DecisionProblem, OneFeature, Sensitive, make_policy
 from policies.adjacency import Listed
 from policies.distinct import once_each
-from policies.optimal import bounded_programme
-from policies.optimal.bounded import bounded_optimum, penalised_point
-from policies.optimal.bounded_programme import BoundedProgramme
+from policies.optimal import bounded
+from policies.optimal.bounded import BoundedProgramme, bounded_optimum, penalised_point
 from policies.optimal.bounds import ONE_FOR_ALL, InfeasibleError, bounds_on
 from policies.optimal.mixtures import Column, best_mixture
 from policies.optimal.optimum import Optimal, OptimalSafe
@@ -220,9 +219,9 @@ def test_a_penalty_takes_one_pass_over_the_records_for_all_epsilons(monkeypatch)
     problem = random_problem(np.random.default_rng(9), "any-record")
     passes = []
     monkeypatch.setattr(
-        bounded_programme,
+        bounded,
         "order_codes",
-        lambda rows, real=bounded_programme.order_codes: passes.append(1) or real(rows),
+        lambda rows, real=bounded.order_codes: passes.append(1) or real(rows),
     )
     for epsilon in (0.5, 1.0, 2.0):
         for penalty in (0.3, 3.0):
