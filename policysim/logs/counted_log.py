@@ -21,7 +21,7 @@ from policies.arrays import IntArray
 from policysim.files.bad_rows import BadRows, DataError, raise_bad_parts
 from policysim.files.columns_file import open_columns, row_places
 from policysim.files.data_table import DataTable
-from policysim.files.workers import Workers
+from policysim.files.many_files import Workers
 from policysim.logs.censoring import TimesToEvent
 from policysim.logs.kinds import OWN, Counted, Kinds, stand_ins, values_of
 from policysim.logs.load_log import (

@@ -20,8 +20,7 @@ from envs.records import RecordSpace
 from policies.arrays import FloatArray, IntArray
 from policysim.files.bad_rows import DataError
 from policysim.files.data_table import PANDAS_INDEX, DataTable
-from policysim.files.many_files import files_of
-from policysim.files.workers import Workers
+from policysim.files.many_files import Workers, files_of
 from policysim.logs.censoring import censoring_words
 from policysim.logs.counted_log import Counting, count_parts, open_log
 from policysim.logs.load_log import LogColumns
