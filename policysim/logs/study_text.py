@@ -11,9 +11,8 @@ from string import Template
 from policies.catalogue import WITHOUT_DEATHS
 from policysim.files.bad_rows import level_of
 from policysim.files.whole_folders import toml_list, toml_number, toml_string, toml_text
-from policysim.logs.column_names import words
-from policysim.logs.guess_features import Candidate, Features
-from policysim.logs.guess_roles import Roles
+from policysim.logs.column_summary import words
+from policysim.logs.guess_roles import Candidate, Features, Roles
 from policysim.logs.log_source import CHECK, JOINT
 
 CONTROLS = {"placebo", "control", "none", "untreated", "standard", "usual", "soc", "no", "observation", "obs"}

@@ -14,7 +14,7 @@ from policysim.cli.main import main
 from policysim.files.bad_rows import DataError
 from policysim.files.columns_file import check_distinct
 from policysim.files.data_table import read_table
-from policysim.logs.guess_columns import MOST_COLUMNS
+from policysim.logs.column_summary import MOST_COLUMNS
 from policysim.trials import splits
 
 N = 60
