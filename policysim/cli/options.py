@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from policysim.files.many_files import Workers
+    from policysim.files.workers import Workers
     from policysim.study.declared import Study
 
 ROWS = (".csv", ".parquet")
@@ -262,7 +262,7 @@ def add_workers(parser: argparse.ArgumentParser) -> None:
 
 def chosen_workers(chosen: argparse.Namespace) -> Workers | None:
     """Who works on files; None if nobody was asked for."""
-    from policysim.files.many_files import Workers, checked_address
+    from policysim.files.workers import Workers, checked_address
     from policysim.question.protocol import UsageError
 
     if chosen.workers is not None and chosen.cluster is not None:

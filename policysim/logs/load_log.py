@@ -18,7 +18,7 @@ from policysim.files.bad_rows import BadRows, DataError
 from policysim.files.data_table import DataTable, numbers, read_table
 from policysim.logs.censoring import CensoredArm, TimesToEvent, by_arm, read_times
 from policysim.logs.log_frame import PROPENSITY, LoggedData, patients_by_code
-from policysim.logs.log_source import ESTIMATE, SHARES, Binning, FollowUp, LogSource, is_column
+from policysim.logs.log_source import ESTIMATE, SHARES, Binning, LogColumns, LogSource, is_column
 from policysim.logs.log_tables import LogTables
 from policysim.logs.outcomes import check_outcomes
 from policysim.logs.treatments import (
@@ -112,7 +112,7 @@ def load_log(source: LogSource) -> Log:
     records = read_records(tables.features, source.features, bad)
     # First: a wrong column would only be told by values out of range.
     check_outcomes(source, tables)
-    decisions = read_decisions(tables, columns_of(source), bad)
+    decisions = read_decisions(tables, source, bad)
     cut = [name for name, binning in source.features.items() if binning.cuts]
     raw = pd.DataFrame({name: numbers(tables.features[name]) for name in cut}, index=range(len(records)))
     return log_of(source, records, decisions, raw)
@@ -165,19 +165,6 @@ def log_of(source: LogSource, records: IntArray, decisions: LoggedDecisions, raw
     )
 
 
-def columns_of(source: LogSource) -> LogColumns:
-    """What the columns of a study's log mean."""
-    return LogColumns(
-        treatment=source.treatment,
-        treatments=source.treatments,
-        propensity=source.propensity,
-        outcome=source.outcome,
-        utility_range=source.utility_range,
-        missing=source.missing,
-        follow_up=source.follow_up,
-    )
-
-
 def read_records(table: DataTable, features: Mapping[str, Binning], bad: BadRows) -> IntArray:
     """The record of each row, numbered as in the space of these features."""
     index = np.zeros(len(table), dtype=np.intp)
@@ -190,19 +177,6 @@ def read_records(table: DataTable, features: Mapping[str, Binning], bad: BadRows
 
 # For a standard error.
 FEWEST_ROWS = 2
-
-
-@dataclass(frozen=True)
-class LogColumns:
-    """What the columns of a log mean; see `LogSource`. No `utility_range`: none was declared."""
-
-    treatment: str
-    treatments: tuple[tuple[str, str], ...]
-    propensity: str | tuple[float, ...]
-    outcome: Mapping[str, float]
-    utility_range: tuple[float, float] | None
-    missing: str
-    follow_up: FollowUp | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -287,8 +261,7 @@ def read_decisions(tables: LogTables, columns: LogColumns, bad: BadRows) -> Logg
         [
             *([(table, columns.treatment)] if columns.treatment else []),
             *([(table, columns.propensity)] if is_column(columns.propensity) else []),
-            *((outcomes, column) for column in columns.outcome),
-            *((outcomes, column) for column in ((follow_up.time, follow_up.event) if follow_up else ())),
+            *((outcomes, column) for column in (*columns.outcome, *columns.later)),
         ]
     )
     if columns.treatment:

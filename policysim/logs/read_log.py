@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from envs.toml_reader import FINITE
 from policysim.files.bad_rows import BadRows, DataError, level_key
 from policysim.files.data_table import read_table, typed
-from policysim.logs.load_log import LogColumns, LoggedDecisions, read_decisions
+from policysim.logs.load_log import LoggedDecisions, read_decisions
 from policysim.logs.log_frame import (
     ACTION,
     COLUMNS,
@@ -34,6 +34,7 @@ from policysim.logs.log_source import (
     TABLE,
     THREE_TABLES,
     WORST,
+    LogColumns,
     is_column,
 )
 from policysim.logs.log_tables import LogTables
@@ -144,6 +145,7 @@ def read_log(
         outcome=_outcome(outcome),
         utility_range=limits,
         missing=missing,
+        features={},
     )
     _refuse_two_uses(tables, columns)
     decisions = read_decisions(tables, columns, BadRows())

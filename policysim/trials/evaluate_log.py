@@ -20,10 +20,10 @@ from envs.records import RecordSpace
 from policies.arrays import FloatArray, IntArray
 from policysim.files.bad_rows import DataError
 from policysim.files.data_table import PANDAS_INDEX, DataTable
-from policysim.files.many_files import Workers, files_of
+from policysim.files.many_files import files_of
+from policysim.files.workers import Workers
 from policysim.logs.censoring import censoring_words
-from policysim.logs.counted_log import Counting, count_parts, open_log
-from policysim.logs.load_log import LogColumns
+from policysim.logs.counted_log import count_parts, open_log
 from policysim.logs.log_frame import (
     ACTION,
     COLUMNS,
@@ -41,7 +41,7 @@ from policysim.logs.log_frame import (
     row_probabilities,
     summed,
 )
-from policysim.logs.log_source import EQUAL, ESTIMATE, REFUSE, Binning, outcome_words
+from policysim.logs.log_source import EQUAL, ESTIMATE, REFUSE, Binning, LogColumns, outcome_words
 from policysim.logs.outcome_models import check_outcome_model
 from policysim.logs.read_log import NoPropensityError, read_log
 from policysim.question.protocol import SILENT, Progress
@@ -309,9 +309,15 @@ def count_log_file(path: Path, policy: OutsidePolicy, workers: Workers, progress
     """
     features = {feature.name: Binning(feature.name, feature.levels) for feature in policy.features()}
     columns = LogColumns(
-        ACTION, tuple((name, name) for name in policy.actions), PROPENSITY, {REWARD: 1.0}, None, REFUSE
+        treatment=ACTION,
+        treatments=tuple((name, name) for name in policy.actions),
+        propensity=PROPENSITY,
+        outcome={REWARD: 1.0},
+        utility_range=None,
+        missing=REFUSE,
+        features=features,
     )
-    records, found = count_parts(Counting(features, columns), files_of(path), workers, progress)
+    records, found = count_parts(columns, files_of(path), workers, progress)
     space = RecordSpace(tuple(binning.feature for binning in features.values()))
     frame = space.decode(records)
     propensities = np.asarray(found.propensities)

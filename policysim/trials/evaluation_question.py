@@ -10,7 +10,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
-from policysim.files.many_files import Workers, is_many
+from policysim.files.many_files import is_many
+from policysim.files.workers import Workers
 from policysim.logs.counted_log import is_counted, require_countable_model
 from policysim.logs.log_source import EXCLUDE, WORST
 from policysim.logs.outcome_models import LINEAR

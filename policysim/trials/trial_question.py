@@ -14,7 +14,7 @@ import pandas as pd
 from policies.catalogue import CATALOGUE
 from policies.exponential import Exponential
 from policies.reference import Greedy
-from policysim.files.many_files import Workers
+from policysim.files.workers import Workers
 from policysim.logs.counted_log import is_counted, open_log, require_countable_model
 from policysim.logs.load_log import Log
 from policysim.logs.log_source import ESTIMATE

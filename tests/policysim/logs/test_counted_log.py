@@ -13,7 +13,8 @@ from parts_work import log_rows, write_parts
 
 from policysim.cli.main import main
 from policysim.files.bad_rows import DataError
-from policysim.files.many_files import Workers, files_of, is_many
+from policysim.files.many_files import files_of, is_many
+from policysim.files.workers import Workers
 from policysim.logs import counted_log, kinds
 from policysim.logs.counted_log import count_log, each_once, open_log, require_countable, require_countable_model
 from policysim.logs.kinds import Kinds

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from policysim.files.many_files import Workers
+from policysim.files.workers import Workers
 from policysim.logs.counted_log import count_log
 from policysim.logs.load_log import load_log
 from policysim.logs.log_frame import LoggedData

@@ -9,7 +9,7 @@ import pytest
 from parts_work import log_rows, write_parts
 
 from policysim.files.bad_rows import DataError
-from policysim.files.many_files import Workers
+from policysim.files.workers import Workers
 from policysim.logs import kinds
 from policysim.logs.counted_log import count_log
 from policysim.logs.kinds import N_SUMS, Counted, Kinds, limb_sums, stand_ins, without_last

@@ -18,7 +18,7 @@ from small_trials import ARMS, SPACE, make_trial
 
 import policysim as ps
 from policies.catalogue import mechanism_words
-from policysim.files.many_files import Workers
+from policysim.files.workers import Workers
 from policysim.output.report import Report
 from policysim.output.screen import TEMPLATES, screen, slots
 from policysim.question.formats import plain, six_digits

@@ -14,7 +14,7 @@ from small_studies import write_small_study
 
 from policysim.cli.main import main
 from policysim.cli.reproduce_command import ask
-from policysim.files.many_files import Workers
+from policysim.files.workers import Workers
 from policysim.output.manifest import read_manifest
 from policysim.output.reproduction import question_of
 
