@@ -6,8 +6,8 @@ What was decided for each patient of a log, how probably, and what came of it.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
 
 import numpy as np
 import pandas as pd
@@ -16,8 +16,8 @@ from envs.records import RecordSpace
 from policies.arrays import BoolArray, FloatArray, IntArray
 from policysim.files.bad_rows import BadRows, DataError
 from policysim.files.data_table import DataTable, numbers, read_table
-from policysim.logs.censoring import CensoredArm, TimesToEvent, by_arm, read_times
-from policysim.logs.log_frame import PROPENSITY, LoggedData, patients_by_code
+from policysim.logs.censoring import CENSORED, TimesToEvent, by_arm, read_times
+from policysim.logs.log_frame import FEWEST_ROWS, PROPENSITY, LoggedData, patients_by_code
 from policysim.logs.log_source import ESTIMATE, SHARES, Binning, LogColumns, LogSource, is_column
 from policysim.logs.log_tables import LogTables
 from policysim.logs.outcomes import check_outcomes
@@ -57,8 +57,8 @@ class Log:
         Each outcome of the rows that are used, those of weight 0 too; NaN where it is missing.
     raw : DataFrame, n_rows, optional
         The numbers of the features that are declared by cuts.
-    censored : tuple of CensoredArm
-        Where follow-up may end early, how much of it is missing in each arm.
+    censored : DataFrame
+        Where follow-up may end early, how much of it is missing in each arm: `censoring.CENSORED`.
     """
 
     data: LoggedData
@@ -68,7 +68,7 @@ class Log:
     n_read: int
     outcomes: Mapping[str, FloatArray]
     raw: pd.DataFrame | None = None
-    censored: tuple[CensoredArm, ...] = ()
+    censored: pd.DataFrame = field(default_factory=partial(pd.DataFrame, columns=CENSORED))
     n_untreated: int = 0
 
     def dealt(self, n_folds: int, rng: np.random.Generator) -> tuple[Log, IntArray]:
@@ -146,8 +146,7 @@ def log_of(source: LogSource, records: IntArray, decisions: LoggedDecisions, raw
         levels = zip(source.space.codes(occurring).T, source.space.shape, strict=True)
         patients = np.hstack([codes[:, None] == np.arange(size) for codes, size in levels]).astype(np.float64)
         propensities = estimate_propensities(patients, groups, actions, decisions.names, counts=counts, parts=parts)
-    rewards, observed = decisions.rewards[kept], None
-    censored: tuple[CensoredArm, ...] = ()
+    rewards, observed, censored = decisions.rewards[kept], None, pd.DataFrame(columns=CENSORED)
     outcomes = {name: column[kept] for name, column in decisions.outcomes.items()}
     if source.follow_up and decisions.times:
         rewards, observed, censored = by_arm(decisions.times.of(kept), source, actions, decisions.names, counts)
@@ -173,10 +172,6 @@ def read_records(table: DataTable, features: Mapping[str, Binning], bad: BadRows
         bad.add_values(table, codes < 0, name, table[name].array, binning.allowed)
         index = index * len(binning.feature.levels) + codes
     return index
-
-
-# For a standard error.
-FEWEST_ROWS = 2
 
 
 @dataclass(frozen=True, eq=False)

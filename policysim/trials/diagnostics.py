@@ -161,10 +161,10 @@ def log_caveats(log: Log, source: LogSource) -> LogCaveats:
             "intervals may cover less than they say."
         )
     others += [
-        f"Only {arm.followed:,} of {arm.patients:,} patients of {name} are followed to the horizon: what is said of it "
-        "rests on them."
-        for name, arm in zip(data.names, log.censored, strict=False)
-        if arm.followed < FEWEST_FOLLOWED and arm.censored
+        f"Only {followed:,} of {patients:,} patients of {name} are followed to the horizon: what is said of it rests "
+        "on them."
+        for name, patients, censored, followed in log.censored.itertuples(index=False)
+        if followed < FEWEST_FOLLOWED and censored
     ]
     allocation = _allocation(log, source.propensity) if lot_words(source.propensity) else []
     return LogCaveats([*allocation, *where_caveats(data, by_lot, log.covariates)], others)

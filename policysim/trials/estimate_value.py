@@ -81,7 +81,7 @@ def cross_fit(
     covariates : array, (n_rows, n_covariates)
         Finite numbers.
     outcome_model : str
-        See `fit_outcome_model` and, for "chosen", `outcome_models.chosen_model`.
+        See `outcome_models.fit_to_log`.
     folds : int
         K, >= 2 and at most the number of rows; the folds differ by at most one row.
     seed : int

@@ -253,7 +253,7 @@ def read_study_log(study: LoggedStudy, workers: Workers | None = None, progress:
         "missing_rule": study.log.missing,
         "estimated_propensities": study.log.propensity == ESTIMATE,
         "outcome": outcome_words(study.log),
-        "censoring": censoring_words(study.log.follow_up, log.censored, log.data.names),
+        "censoring": censoring_words(study.log.follow_up, log.censored),
     }
     return LogToEvaluate(table, log.data, frame, log.space.names, about, log.covariates)
 

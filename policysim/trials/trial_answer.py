@@ -344,7 +344,7 @@ def _facts(
         "unread": study.log.unread,
         "untreated": patients["without a treatment"],
         "missing": patients["without an outcome"],
-        "censored": sum(arm.censored for arm in log.censored),
+        "censored": log.censored["censored"].sum(),
         # Besides the arm with the best mean and the one after it.
         "more arms": int((arms["verdict"] != BETTER).sum()) - 1,
     }
