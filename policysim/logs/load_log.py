@@ -105,8 +105,8 @@ def load_log(source: LogSource) -> Log:
         For an outcome that cannot be one: an id, a column known before treatment, a time of follow-up; with the line of
         the study.
     """
-    tables = LogTables({role: read_table(path, header=source.header) for role, path in source.files.items()}, source.id)
-    tables = tables.with_joined(source.joined) if source.joined else tables
+    read = {role: read_table(path, header=source.header) for role, path in source.files.items()}
+    tables = LogTables(read, source.id).with_joined(source.joined)
     tables.require([(tables.features, name) for name in source.features])
     bad = BadRows()
     records = read_records(tables.features, source.features, bad)

@@ -333,6 +333,11 @@ class LoggedData:
         rows, folds = np.nonzero(counts)
         return replace(self.of(rows), counts=counts[rows, folds]), rows, folds
 
+    @property
+    def inverse_propensities(self) -> FloatArray:
+        """Of the patients of each row together, (n_rows,)."""
+        return 1 / self.propensities if self.counts is None else self.counts / self.propensities
+
     def by_action(self, rows: NDArray[np.bool_] | None = None) -> IntArray:
         """How many patients got each action, (k,), of all or of some rows."""
         actions, counts = self.actions, self.counts

@@ -125,8 +125,7 @@ def read_log(
     three = dict(zip(THREE_TABLES, (features, actions, outcomes), strict=True))
     tables = _tables(table, three, "" if id is None else str(id), header=header)
     together = as_list(treatment)
-    if together is not None:
-        tables = tables.with_joined([str(column) for column in together])
+    tables = tables.with_joined(list(map(str, together or ())))
     declared = tuple((str(value), str(name)) for value, name in (treatments or {}).items())
     if len({level_key(value) for value, _ in declared}) < len(declared) or len({n for _, n in declared}) < len(
         declared

@@ -204,7 +204,7 @@ def difference_from_one_arm(
         n_rows = data.by_action(mine)[arm]
         if n_rows < FEWEST_ROWS:
             warnings.append(f"too few rows got {data.names[arm]} ({n_rows}): the interval may be too narrow.")
-    caveats = overlap_caveats(data, averaged(shares, data.counts), importance_weights(data, shares).raw)
+    caveats = overlap_caveats(data, averaged(shares, data.counts), importance_weights(data, shares))
     warnings += [f"one arm for all: {each}" for each in caveats]
     value, *ends, _ = over_splits(found)
     return ArmDifference(value, (ends[0], ends[1]), "; ".join(told), tuple(warnings))
@@ -214,7 +214,7 @@ def arms_elsewhere(data: LoggedData, folds: IntArray, allowed: BoolArray, groups
     """For each row the arm that did best in the other folds of its group, by the weighted mean reward, (n_rows,)."""
     shape = int(groups.max()) + 1, int(folds.max()) + 1, data.n_actions
     cells = np.ravel_multi_index((groups, folds, data.actions), shape)
-    weights = 1 / data.propensities if data.counts is None else data.counts / data.propensities
+    weights = data.inverse_propensities
     rewards, total = (
         np.bincount(cells, each, math.prod(shape)).reshape(shape) for each in (weights * data.rewards, weights)
     )

@@ -19,7 +19,7 @@ from policysim.logs.load_log import Log
 from policysim.logs.log_frame import LoggedData, averaged
 from policysim.logs.log_source import ESTIMATE, LogSource, lot_words
 from policysim.logs.treatments import lot
-from policysim.trials.estimators import SMALLEST_ESS, importance_weights
+from policysim.trials.estimators import SMALLEST_ESS, effective_size, importance_weights
 from policysim.trials.holes import where_caveats
 
 POINTS = 41  # of each curve of propensities
@@ -59,7 +59,8 @@ def balance_of(log: Log, *, products: bool = False) -> pd.DataFrame:
     rows = [values[data.actions == arm] for arm in range(data.n_actions)]
     plain = [averaged(own, arm.counts) for own, arm in zip(rows, arms, strict=True) if len(own)]
     squares = [averaged(own**2, arm.counts) for own, arm in zip(rows, arms, strict=True) if len(own)]
-    weighted = [_weights(arm) @ own / _weights(arm).sum() for own, arm in zip(rows, arms, strict=True) if len(own)]
+    weights = [arm.inverse_propensities for arm in arms]
+    weighted = [each @ own / each.sum() for own, each in zip(rows, weights, strict=True) if len(own)]
     largest = np.zeros((2, len(names)))
     for i, j in combinations(range(len(plain)), 2):
         variance = (squares[i] - plain[i] ** 2 + squares[j] - plain[j] ** 2) / 2
@@ -93,7 +94,7 @@ def imbalance_by_chance(data: LoggedData) -> float:
     The standardised difference of arms i and j is then about normal with variance 1 / n_i + 1 / n_j, n the effective
     sample sizes of their weights: a simulation with a fixed seed.
     """
-    weights = [_weights(data.of(data.actions == arm)) for arm in range(data.n_actions)]
+    weights = [data.of(data.actions == arm).inverse_propensities for arm in range(data.n_actions)]
     sizes = np.array([each.sum() ** 2 / (each @ each) for each in weights if len(each)])
     draws = np.random.default_rng(0).normal(size=(20_000, len(sizes))) / np.sqrt(sizes)
     return float((np.ptp(draws, axis=1) > IMBALANCE).mean())
@@ -120,11 +121,6 @@ def propensities_of(data: LoggedData) -> pd.DataFrame:
         points = np.unique(np.quantile(own, ranks, weights=mine.counts, method="inverted_cdf"))
         rows += [(name, float(point), float(averaged(own <= point, mine.counts))) for point in points]
     return pd.DataFrame(rows if varies else [], columns=["line", "propensity", "value"])
-
-
-def _weights(data: LoggedData) -> FloatArray:
-    """Inverse propensities, of all the patients of each row."""
-    return 1 / data.propensities if data.counts is None else data.counts / data.propensities
 
 
 # A chance below which equal allocation is called doubtful; shared by all features that are looked at.
@@ -154,7 +150,7 @@ def log_caveats(log: Log, source: LogSource) -> LogCaveats:
     data = log.data
     by_lot = np.full((data.n_rows, data.n_actions), 1 / data.n_actions)
     others = [ESTIMATED] if source.propensity == ESTIMATE else []
-    ess = importance_weights(data, by_lot).ess
+    ess = effective_size(importance_weights(data, by_lot), data.counts)
     if ess < SMALLEST_ESS:
         others.append(
             f"The effective sample size of the log is {ess:,.0f} (treatment by lot): below {SMALLEST_ESS} the 95 % "

@@ -15,7 +15,7 @@ from scipy.special import stdtrit
 
 from policies.arrays import ROUNDING, FloatArray, IntArray
 from policysim.files.bad_rows import DataError
-from policysim.logs.log_frame import LoggedData, averaged, check_seed, one_of
+from policysim.logs.log_frame import LoggedData, averaged, check_seed, one_of, summed
 from policysim.logs.outcome_models import FEWEST_ROWS, OutcomeModel, check_outcome_model, fit_to_log
 from policysim.question.protocol import SILENT, Progress
 from policysim.study.checks import UPPER
@@ -24,6 +24,7 @@ from policysim.trials.estimators import (
     Moments,
     OffPolicyEstimate,
     doubly_robust,
+    effective_size,
     importance_weights,
     ips,
     moments,
@@ -204,7 +205,7 @@ def mean_of(
         return Moments(len(fitted.models), value, error), float(stdtrit(len(fitted.models) - 1, UPPER))
     rows = []
     for place, probabilities in enumerate(policies):
-        used = importance_weights(log, probabilities, clip).used
+        used = importance_weights(log, probabilities, clip)
         if not used.any() and (place == 0 or estimator == "snips"):
             raise DataError("no row of the log does anything that the evaluated policy would: it cannot be evaluated.")
         assert kind.contribution is not None
@@ -243,12 +244,15 @@ def estimate_value(
         policy would.
     """
     found, quantile = mean_of(estimator, log, [probabilities], fitted, clip)
-    weights = importance_weights(log, probabilities, clip)
+    weights, used = (importance_weights(log, probabilities, most) for most in (None, clip))
+    ess, total = effective_size(used, log.counts), float(summed(weights, log.counts))
+    # What clipping cut off.
+    clipped = 1 - float(summed(used, log.counts)) / total if clip is not None and total > 0 else 0.0
     # A product is ten times as fast as a mean over long columns.
     each = np.full(log.n_rows, 1 / log.n_rows) if log.counts is None else log.counts / log.n_patients
     shares = probabilities.T @ each
-    caveats, kind = overlap_caveats(log, shares, weights.raw), ESTIMATORS[estimator]
-    caveats += weight_caveats(weights) if kind.contribution else []
+    caveats, kind = overlap_caveats(log, shares, weights), ESTIMATORS[estimator]
+    caveats += weight_caveats(ess, log.n_patients, clip, clipped) if kind.contribution else []
     caveats += spread_caveats(found) + ([] if kind.contribution else [MODEL_BIAS])
     thin = [log.names[action] for action in fitted.thin if shares[action] > 0] if kind.folds and fitted else []
     if thin:
@@ -258,9 +262,9 @@ def estimate_value(
         value=found.mean,
         standard_error=found.standard_error,
         interval=(found.mean - reach, found.mean + reach),
-        ess=weights.ess,
-        largest_weight=weights.largest,
-        clipped_share=weights.clipped_share,
+        ess=ess,
+        largest_weight=float(weights.max()),
+        clipped_share=clipped,
         warnings=tuple(caveats),
         estimator=estimator,
         n_rows=log.n_patients,

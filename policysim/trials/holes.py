@@ -115,17 +115,12 @@ def find_holes(log: LoggedData, frame: pd.DataFrame) -> list[Hole]:
                 parts = [groups[large[at[place]]] for at in (one, other)] if pairs else [groups[place]]
                 where = " and ".join(name for name, _ in parts)
                 inside = np.logical_and.reduce([rows for _, rows in parts])
-                hole = Hole(action, where, int(given[pairs][place]), int(sizes[pairs][place]), inside)
-                if len(found) < TOLD and _is_new(hole, found):
-                    found.append(hole)
+                # Told are those of whose patients more than half are in none that was told before.
+                told = np.logical_or.reduce([np.zeros_like(inside), *(hole.rows for hole in found)])
+                if len(found) < TOLD and 2 * np.count_nonzero(inside & ~told) > np.count_nonzero(inside):
+                    found.append(Hole(action, where, int(given[pairs][place]), int(sizes[pairs][place]), inside))
         holes += found
     return holes
-
-
-def _is_new(hole: Hole, found: list[Hole]) -> bool:
-    """Whether more than half of its patients are in none of the holes that were found before."""
-    told = np.logical_or.reduce([np.zeros_like(hole.rows), *(known.rows for known in found)])
-    return bool(2 * np.count_nonzero(hole.rows & ~told) > np.count_nonzero(hole.rows))
 
 
 def _counts(some: FloatArray, members: FloatArray, large: IntArray) -> tuple[IntArray, IntArray]:

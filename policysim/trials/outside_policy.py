@@ -150,15 +150,9 @@ def _groups(first: DataTable, second: DataTable, keys: Sequence[str]) -> tuple[I
     """Rows of two tables numbered so that equal numbers are equal keys: 1, 1.0, true and "1" are the same value."""
     group: IntArray = np.zeros(len(first) + len(second), dtype=np.intp)
     for name in keys:
-        places: dict[object, int] = {}
-        codes = []
-        for table in (first, second):
-            positions, values = coded(table[name])
-            codes.append(
-                np.array([places.setdefault(value, len(places)) for value in values], dtype=np.intp)[positions]
-            )
+        codes, values = coded(pd.concat([first[name], second[name]]))
         # Numbered anew each time, so that the product never overflows.
-        group = np.asarray(pd.factorize(group * len(places) + np.concatenate(codes))[0], dtype=np.intp)
+        group = np.asarray(pd.factorize(group * len(values) + codes)[0], dtype=np.intp)
     return group[: len(first)], group[len(first) :]
 
 

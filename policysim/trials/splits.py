@@ -27,7 +27,7 @@ from policysim.study.declared import LoggedStudy, build_adjacency
 from policysim.study.study_problem import fit_problem, indicators
 from policysim.study.sweep import Groups, prepare
 from policysim.trials.estimate_value import cross_fit, row_values
-from policysim.trials.estimators import NOTHING, ImportanceWeights, Moments, minus, moments
+from policysim.trials.estimators import NOTHING, Moments, effective_size, minus, moments
 
 REPEATS = 20
 FOLDS = 5
@@ -211,9 +211,8 @@ class Measure:
                 }
             )
             shares, by_lot, follows = _drawn_by_lot(given, group)
-            weights = given.weights[rows]
             chosen = {f"p_{name}": share for name, share in zip(self._split.log.data.names, shares, strict=True)}
-            ess = ImportanceWeights(weights, weights, each).ess
+            ess = effective_size(given.weights[rows], each)
             means.append(of_greedy | chosen | {BY_LOT: by_lot, FOLLOWS: follows, "ess": ess})
         return Measured(estimates, means, *worst)
 
