@@ -32,9 +32,9 @@ JOINT = ", "
 
 EQUAL, SHARES, ESTIMATE = NO_COLUMN = ("equal", "arm shares", "estimate")
 REFUSE, EXCLUDE, WORST = MISSING_CHOICES = ("refuse", "exclude", "worst")
-# As policysim.logs.outcome_models.OUTCOME_MODELS, which takes a second to import; a test compares them.
+# See `policysim.logs.outcome_models`, which takes a second to import.
 OUTCOME_MODELS = ("linear", "logistic", "gradient-boosting", "constant", "chosen", "stacked")
-LOGISTIC = OUTCOME_MODELS[1]
+LINEAR, LOGISTIC, _, CONSTANT, CHOSEN, STACKED = OUTCOME_MODELS
 
 # What `policysim init` writes behind each guess.
 CHECK = "# CHECK"

@@ -21,14 +21,13 @@ from policies.arrays import ROUNDING, FloatArray, IntArray
 from policysim.files.bad_rows import BadRows
 from policysim.files.data_table import DataTable
 from policysim.logs.log_frame import REWARD, LoggedData, averaged, one_of
+from policysim.logs.log_source import CHOSEN, CONSTANT, LINEAR, LOGISTIC, OUTCOME_MODELS, STACKED
 from policysim.question.extras import optional
 
 # With fewer rows of an action there is nothing to fit but a mean.
 FEWEST_ROWS = 10
 # Ridge penalties, in rows: the best by leave-one-out error is taken (Golub, Heath & Wahba 1979).
 PENALTIES = (1.0, 10.0, 100.0, 1e3, 1e4, 1e5)
-OUTCOME_MODELS = ("linear", "logistic", "gradient-boosting", "constant", "chosen", "stacked")
-LINEAR, LOGISTIC, _, CONSTANT, CHOSEN, STACKED = OUTCOME_MODELS
 # Parts in which the rows of one fit are held out from each other, to choose among models or to stack them.
 FOLDS = 4
 # Products of more than about 40 covariates are too many.

@@ -48,9 +48,9 @@ from policysim.question.protocol import SILENT, Progress
 from policysim.study.checks import Agreement
 from policysim.study.declared import LoggedStudy, ScenarioStudy
 from policysim.trials.arms import ArmDifference, arm_means, difference_from_one_arm
+from policysim.trials.diagnostics import where_caveats
 from policysim.trials.estimate_value import ESTIMATORS, CrossFit, cross_fit, estimate_value
 from policysim.trials.estimators import OffPolicyEstimate
-from policysim.trials.holes import where_caveats
 from policysim.trials.outside_policy import OutsidePolicy, allowed_rows, require_allowed
 
 
@@ -165,7 +165,7 @@ def evaluate_log(
     allowed = allowed_rows(study, data.names, table)
     if study is not None and allowed is not None:
         require_allowed(study, allowed, policy, data, table)
-    rows = LogToEvaluate(table, data, known, tuple(known.columns), all_with_reward(data))
+    rows = LogToEvaluate(table, data, known, tuple(known.columns), all_with_reward(data), known)
     rows, _, fitted = cross_fitted(rows, estimator, outcome_model, folds=folds, seed=seed)
     return estimated(rows, policy, estimator, fitted, clip)
 
@@ -216,8 +216,8 @@ class LogToEvaluate:
         What --json says of the log: `rows_read`, how many of each arm are `missing` an outcome and the `missing_rule`,
         whether there are `estimated_propensities`, and in words the `outcome` where it is not a column alone, and the
         `censoring`.
-    looked_at : DataFrame or None
-        Where overlap is looked for if not in `known`: the same before numbers were cut into levels.
+    looked_at : DataFrame
+        Where overlap is looked for: the same as `known`, if possible before numbers were cut into levels.
     """
 
     table: DataTable
@@ -225,7 +225,7 @@ class LogToEvaluate:
     known: pd.DataFrame
     predictors: tuple[str, ...]
     about: Mapping[str, Any]
-    looked_at: pd.DataFrame | None = None
+    looked_at: pd.DataFrame
 
 
 @dataclass(frozen=True, eq=False)
@@ -294,7 +294,7 @@ def read_log_file(path: Path, actions: Sequence[str]) -> LogToEvaluate:
         with suppress(ValueError, TypeError):  # TypeError: of lists
             covariate_matrix(known[[name]])
             predictors.append(str(name))
-    return LogToEvaluate(table, data, known, tuple(predictors), all_with_reward(data))
+    return LogToEvaluate(table, data, known, tuple(predictors), all_with_reward(data), known)
 
 
 def count_log_file(path: Path, policy: OutsidePolicy, workers: Workers, progress: Progress = SILENT) -> LogToEvaluate:
@@ -323,7 +323,7 @@ def count_log_file(path: Path, policy: OutsidePolicy, workers: Workers, progress
     propensities = np.asarray(found.propensities)
     data = LoggedData(found.actions, found.rewards, propensities, found.names, counts=found.counts)
     table = LogRows(path.as_posix(), frame, counted=True)
-    return LogToEvaluate(table, data, frame, space.names, all_with_reward(data))
+    return LogToEvaluate(table, data, frame, space.names, all_with_reward(data), frame)
 
 
 @dataclass(frozen=True, eq=False)
@@ -427,8 +427,7 @@ def cross_fitted(
     folds, dealt = min(wanted, data.n_patients) if folds is None else folds, None
     if data.counts is not None:
         data, rows, dealt = data.dealt(folds, np.random.default_rng(seed))
-        looked_at = None if log.looked_at is None else log.looked_at.iloc[rows]
-        log = replace(log, data=data, known=log.known.iloc[rows], looked_at=looked_at)
+        log = replace(log, data=data, known=log.known.iloc[rows], looked_at=log.looked_at.iloc[rows])
     covariates = covariate_matrix(log.known[list(log.predictors)])
     options: dict[str, Any] = {"outcome_model": outcome_model, "folds": folds, "seed": seed, "progress": progress}
     return log, rows, cross_fit(data, covariates, dealt=dealt, **options)
@@ -439,5 +438,5 @@ def estimated(
 ) -> OffPolicyEstimate:
     """The value of a policy, (n_rows, k), with its warnings: first to which patients the log seems never to give it."""
     found = estimate_value(log.data, probabilities, estimator=estimator, fitted=fitted, clip=clip)
-    where = where_caveats(log.data, probabilities, log.known if log.looked_at is None else log.looked_at)
+    where = where_caveats(log.data, probabilities, log.looked_at)
     return replace(found, warnings=(*where, *found.warnings))

@@ -16,13 +16,11 @@ from policysim.logs.log_frame import LoggedData
 from policysim.logs.outcome_models import PENALTIES, fit_to_log
 from policysim.study.study_problem import smoothed_prior
 from policysim.trials.arms import arm_means, difference_from_one_arm
-from policysim.trials.diagnostics import balance_of, log_caveats, propensities_of
+from policysim.trials.diagnostics import balance_of, find_holes, log_caveats, propensities_of
 from policysim.trials.estimate_value import cross_fit, estimate_value
 from policysim.trials.estimators import moments
 from policysim.trials.evidence import confounding_needed
-from policysim.trials.holes import find_holes
-from policysim.trials.splits import ratio_of_means
-from policysim.trials.trial_columns import compare_log
+from policysim.trials.trial_columns import compare_log, ratio_of_means
 
 TIGHT = 1e-10
 

@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from policysim.trials.estimators import NEARLY_ALL, NOTHING, Moments, minus, moments, over_splits
-from policysim.trials.splits import ratio_of_means
+from policysim.trials.trial_columns import ratio_of_means
 
 
 def test_a_mean_has_the_t_interval_of_scipy():
