@@ -6,7 +6,6 @@ Kaplan and Meier's estimator, and from it one number for each patient that may b
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
@@ -115,34 +114,22 @@ def pseudo_outcomes(
 CENSORED = ["arm", "patients", "censored", "followed"]
 
 
-@dataclass(frozen=True, eq=False)
-class TimesToEvent:
-    """The columns of times and events, read.
+def read_times(
+    table: DataTable, follow_up: FollowUp, policy: str, bad: BadRows
+) -> tuple[FloatArray, BoolArray, BoolArray]:
+    """Read both columns; bad rows have a time that is no number >= 0, or an event other than 0 and 1.
 
-    Attributes
-    ----------
+    `policy` says what is done with rows in which one is missing: "refuse" (bad rows), "exclude" (their time is NaN), or
+    "worst" (they count as an event at once).
+
+    Returns
+    -------
     times : array, (n_rows,)
         NaN where the row has none.
     happened : array of bool, (n_rows,)
         Whether the time is that of the event.
     missing : array of bool, (n_rows,)
         Whether time or event is.
-    """
-
-    times: FloatArray
-    happened: BoolArray
-    missing: BoolArray
-
-    def of(self, rows: IntArray) -> TimesToEvent:
-        """The same of some rows."""
-        return TimesToEvent(self.times[rows], self.happened[rows], self.missing[rows])
-
-
-def read_times(table: DataTable, follow_up: FollowUp, policy: str, bad: BadRows) -> TimesToEvent:
-    """Read both columns; bad rows have a time that is no number >= 0, or an event other than 0 and 1.
-
-    `policy` says what is done with rows in which one is missing: "refuse" (bad rows), "exclude" (their time is NaN), or
-    "worst" (they count as an event at once).
     """
     columns = {name: numbers(table[name]) for name in (follow_up.time, follow_up.event)}
     gone = {name: missing(table[name], np.isnan(values)) for name, values in columns.items()}
@@ -158,16 +145,21 @@ def read_times(table: DataTable, follow_up: FollowUp, policy: str, bad: BadRows)
             bad.add(table, gone[name], name, lambda _, say=say: say)  # type: ignore[misc]
     absent = np.logical_or(*gone.values())
     if policy == WORST:
-        return TimesToEvent(np.where(absent, 0.0, times), absent | (events == 1), absent)
-    return TimesToEvent(np.where(absent, np.nan, times), ~absent & (events == 1), absent)
+        return np.where(absent, 0.0, times), absent | (events == 1), absent
+    return np.where(absent, np.nan, times), ~absent & (events == 1), absent
 
 
 def by_arm(
-    found: TimesToEvent, source: LogSource, actions: IntArray, names: Sequence[str], counts: IntArray | None = None
+    times: tuple[FloatArray, BoolArray],
+    source: LogSource,
+    actions: IntArray,
+    names: Sequence[str],
+    counts: IntArray | None = None,
 ) -> tuple[FloatArray, Observed, pd.DataFrame]:
     """The pseudo-outcomes of all rows, by the Kaplan-Meier estimators of their arms, and the censoring of each arm.
 
-    `counts` says how many patients each row stands for. The table of arms has the columns `CENSORED`.
+    `times` are those of all rows, and whether the event happened then; `counts` says how many patients each row stands
+    for. The table of arms has the columns `CENSORED`.
 
     Raises
     ------
@@ -181,19 +173,18 @@ def by_arm(
     arms, short = [], []
     for arm, name in enumerate(names):
         rows = np.flatnonzero(actions == arm)
-        times, happened = found.times[rows], found.happened[rows]
-        end = float(times.max(initial=0.0))
-        if len(rows) and end < follow_up.horizon and not happened[times == end].all():
+        until, ended = times[0][rows], times[1][rows]
+        end = float(until.max(initial=0.0))
+        if len(rows) and end < follow_up.horizon and not ended[until == end].all():
             short.append(
                 f"nobody of the arm {name} is followed to {follow_up.time} = {follow_up.horizon:g}, the longest to "
                 f"{end:g}: the horizon must be a time at which patients of every arm are still at risk"
             )
             continue
         each = None if counts is None else counts[rows]
-        rewards[rows], own = pseudo_outcomes(times, happened, follow_up.horizon, each)
+        rewards[rows], own = pseudo_outcomes(until, ended, follow_up.horizon, each)
         states[rows], weights[rows] = own.rewards, own.weights
-        censored = ~happened & (times < follow_up.horizon)
-        sets = (times >= 0, censored, own.rewards > 0)
+        sets = (until >= 0, ~ended & (until < follow_up.horizon), own.rewards > 0)
         arms.append((name, *(int(which.sum() if each is None else each[which].sum()) for which in sets)))
     if short:
         place = place_in_study(source, "horizon")

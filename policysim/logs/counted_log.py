@@ -22,12 +22,20 @@ from policysim.files.bad_rows import BadRows, DataError, raise_bad_parts
 from policysim.files.columns_file import open_columns, row_places
 from policysim.files.data_table import DataTable
 from policysim.files.workers import Workers
-from policysim.logs.censoring import TimesToEvent
 from policysim.logs.kinds import OWN, Counted, Kinds, stand_ins, values_of
 from policysim.logs.load_log import Log, LoggedDecisions, load_log, log_of, read_decisions, read_records
-from policysim.logs.log_source import ESTIMATE, SHARES, TABLE, LogColumns, LogSource, is_column
+from policysim.logs.log_source import (
+    CONSTANT,
+    ESTIMATE,
+    LINEAR,
+    LOGISTIC,
+    SHARES,
+    TABLE,
+    LogColumns,
+    LogSource,
+    is_column,
+)
 from policysim.logs.log_tables import LogTables
-from policysim.logs.outcome_models import CONSTANT, LINEAR, LOGISTIC
 from policysim.logs.outcomes import FEWEST_ROWS, check_outcomes
 from policysim.question.extras import optional
 from policysim.question.protocol import SILENT, Progress, UsageError
@@ -117,15 +125,14 @@ def count_parts(
         kinds = kinds[rows]
     numbers = kinds.view(np.float64)
     actions = kinds[:, 1].astype(np.intp)
-    missing = kinds[:, 4].astype(np.bool_)
     return kinds[:, 0].astype(np.intp), LoggedDecisions(
         actions=actions,
         names=tuple(name for _, name in columns.treatments),
         propensities=None if columns.propensity in (ESTIMATE, SHARES) else numbers[:, 2].copy(),
         rewards=values[:, 0].copy(),
-        missing=missing,
+        missing=kinds[:, 4].astype(np.bool_),
         outcomes={name: column.copy() for name, column in zip(columns.outcome, values.T[1:], strict=True)},
-        times=TimesToEvent(numbers[:, -2].copy(), kinds[:, -1] == 1, missing) if columns.later else None,
+        followed=(numbers[:, -2].copy(), kinds[:, -1] == 1) if columns.later else None,
         counts=counts,
     )
 
@@ -213,9 +220,9 @@ def _kinds(columns: LogColumns, table: DataTable, bad: BadRows) -> NDArray[np.in
     for place, values in zip(values_of(len(found.outcomes)), (found.rewards, *found.outcomes.values()), strict=True):
         # One pattern of bits for each number: + 0 makes −0 0, and there are many NaN.
         numbers[:, place] = np.where(np.isnan(values), np.nan, values + 0.0)
-    if found.times:
-        numbers[:, -2] = np.where(np.isnan(found.times.times), np.nan, found.times.times + 0.0)
-        kinds[:, -1] = found.times.happened
+    if found.followed:
+        times, kinds[:, -1] = found.followed
+        numbers[:, -2] = np.where(np.isnan(times), np.nan, times + 0.0)
     return kinds
 
 

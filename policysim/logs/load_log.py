@@ -16,7 +16,7 @@ from envs.records import RecordSpace
 from policies.arrays import BoolArray, FloatArray, IntArray
 from policysim.files.bad_rows import BadRows, DataError
 from policysim.files.data_table import DataTable, numbers, read_table
-from policysim.logs.censoring import CENSORED, TimesToEvent, by_arm, read_times
+from policysim.logs.censoring import CENSORED, by_arm, read_times
 from policysim.logs.log_frame import FEWEST_ROWS, PROPENSITY, LoggedData, patients_by_code
 from policysim.logs.log_source import ESTIMATE, SHARES, Binning, LogColumns, LogSource, is_column
 from policysim.logs.log_tables import LogTables
@@ -148,8 +148,9 @@ def log_of(source: LogSource, records: IntArray, decisions: LoggedDecisions, raw
         propensities = estimate_propensities(patients, groups, actions, decisions.names, counts=counts, parts=parts)
     rewards, observed, censored = decisions.rewards[kept], None, pd.DataFrame(columns=CENSORED)
     outcomes = {name: column[kept] for name, column in decisions.outcomes.items()}
-    if source.follow_up and decisions.times:
-        rewards, observed, censored = by_arm(decisions.times.of(kept), source, actions, decisions.names, counts)
+    if source.follow_up and decisions.followed:
+        followed = decisions.followed[0][kept], decisions.followed[1][kept]
+        rewards, observed, censored = by_arm(followed, source, actions, decisions.names, counts)
         outcomes = {source.follow_up.title: rewards, **outcomes}
     return Log(
         data=LoggedData(actions, rewards, propensities, decisions.names, observed, counts),
@@ -192,8 +193,9 @@ class LoggedDecisions:
         Whether an outcome is.
     outcomes : dict of str to array, (n_rows,)
         Each outcome; NaN where it is missing.
-    times : TimesToEvent or None
-        Where the outcome is to be free of an event: `rewards` are then 0, or NaN.
+    followed : two arrays, (n_rows,), or None
+        Where the outcome is to be free of an event: the time, and whether the event happened then. `rewards` are then
+        0, or NaN.
     counts : array of int, (n_rows,), or None
         How many patients each row stands for, where equal ones were counted; None: one each.
     """
@@ -204,7 +206,7 @@ class LoggedDecisions:
     rewards: FloatArray
     missing: BoolArray
     outcomes: dict[str, FloatArray]
-    times: TimesToEvent | None = None
+    followed: tuple[FloatArray, BoolArray] | None = None
     counts: IntArray | None = None
 
     def n_patients(self, rows: BoolArray) -> int:
@@ -273,9 +275,9 @@ def read_decisions(tables: LogTables, columns: LogColumns, bad: BadRows) -> Logg
         chances = lot(columns.propensity, len(names))
         propensities = None if chances is None else chances[codes]
     rewards, missing, values = read_rewards(outcomes, columns.outcome, columns.utility_range, columns.missing, bad)
-    times = read_times(outcomes, follow_up, columns.missing, bad) if follow_up else None
-    if times:
-        rewards, missing = np.where(np.isnan(times.times), np.nan, 0.0), times.missing
+    if follow_up:
+        times, happened, missing = read_times(outcomes, follow_up, columns.missing, bad)
+        rewards = np.where(np.isnan(times), np.nan, 0.0)
     of_actions, of_outcomes = tables.matched(bad)
     actions = codes[of_actions]
     return LoggedDecisions(
@@ -285,5 +287,5 @@ def read_decisions(tables: LogTables, columns: LogColumns, bad: BadRows) -> Logg
         rewards=np.where(actions < 0, np.nan, rewards[of_outcomes]),
         missing=missing[of_outcomes],
         outcomes={name: column[of_outcomes] for name, column in values.items()},
-        times=times.of(of_outcomes) if times else None,
+        followed=(times[of_outcomes], happened[of_outcomes]) if follow_up else None,
     )

@@ -105,18 +105,13 @@ def arms_of(log: Log, source: LogSource) -> pd.DataFrame:
     excluded = np.array(log.missing if source.missing == EXCLUDE else (0,) * log.data.n_actions)
     frames = []
     for name, values in shown.items():
-        known = np.isfinite(values)
-        without = log.data.by_action(~known)
-        data = log.data
-        observed = data.observed if np.array_equal(values, data.rewards) else None
-        own = replace(data, rewards=values, observed=None).of(known)
-        own = replace(own, observed=observed)
-        limits = (0.0, 1.0) if unit and source.outcome.get(name) else None
-        if np.array_equal(values, data.rewards):
-            limits = source.utility_range
-        means = arm_means(own, limits)
+        if np.array_equal(values, log.data.rewards):
+            means = arm_means(log.data, source.utility_range)
+        else:
+            own = replace(log.data, rewards=values, observed=None).of(np.isfinite(values))
+            means = arm_means(own, (0.0, 1.0) if unit and source.outcome.get(name) else None)
         means.insert(0, "outcome", name)
-        means.insert(3, "missing", excluded + without)
+        means.insert(3, "missing", excluded + log.data.by_action(~np.isfinite(values)))
         frames.append(means)
     return pd.concat(frames, ignore_index=True)
 

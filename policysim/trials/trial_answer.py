@@ -22,8 +22,7 @@ from policies.optimal.optimum import Optimal
 from policies.problem import DecisionProblem
 from policies.reference import Greedy
 from policysim.logs.load_log import Log
-from policysim.logs.log_source import ESTIMATE, lot_words, outcome_formula
-from policysim.logs.outcome_models import CHOSEN
+from policysim.logs.log_source import CHOSEN, ESTIMATE, lot_words, outcome_formula
 from policysim.question.formats import NEGLIGIBLE, written
 from policysim.question.words import ALL, capital
 from policysim.study.basis import basis, hidden

@@ -22,9 +22,9 @@ from policies.problem import DecisionProblem
 from policies.reference import BestFixed, Greedy, Uniform
 from policysim.files.bad_rows import DataError
 from policysim.logs.load_log import Log
-from policysim.logs.log_frame import averaged
-from policysim.logs.log_source import ESTIMATE
-from policysim.logs.outcome_models import STACKED, robust_values
+from policysim.logs.log_frame import LoggedData, averaged
+from policysim.logs.log_source import ESTIMATE, STACKED
+from policysim.logs.outcome_models import robust_values
 from policysim.question.protocol import SILENT, Progress
 from policysim.study.checks import checked_tables, guess_rate_of
 from policysim.study.declared import LoggedStudy, build_adjacency
@@ -144,25 +144,12 @@ class Measured(NamedTuple):
 
 
 class _Group(NamedTuple):
-    """Some patients: their scores, (n, k), the mean value of each arm to them, and how many got it, (k,)."""
+    """Some patients: which rows, what the log says of them, their scores, (n, k), the mean value of each arm, (k,)."""
 
     rows: IntArray
-    counts: IntArray | None
+    data: LoggedData
     scores: FloatArray
     arms: FloatArray
-    sizes: FloatArray
-
-
-class _Given(NamedTuple):
-    """What a policy gives each row: p(a|x), (n_rows, k); and, (n_rows,), its value and its weight.
-
-    `beyond` is the weight of how far it gives the row's own arm more, or less, than one arm for all does.
-    """
-
-    table: FloatArray
-    values: FloatArray
-    weights: FloatArray
-    beyond: FloatArray
 
 
 class Measure:
@@ -180,73 +167,70 @@ class Measure:
         self._split = split
         greedy, uniform, self._one = (split.evaluate(each())[0] for each in (Greedy, Uniform, BestFixed))
         self.chosen = averaged(self._one, split.log.data.counts)
-        self._greedy, self._value_of_one = self._given(greedy), row_values(self._one, split.values)
-        self._over_uniform = minus(self._greedy.values, row_values(uniform, split.values))
-        self._gain = minus(self._greedy.values, self._value_of_one)
+        self._value_of_greedy, self._value_of_one = (row_values(each, split.values) for each in (greedy, self._one))
+        self._over_uniform = minus(self._value_of_greedy, row_values(uniform, split.values))
+        self._gain = minus(self._value_of_greedy, self._value_of_one)
         self._groups = []
-        data, self._binary = split.log.data, split.log.data.is_binary
+        self._binary = split.log.data.is_binary
         for rows in map(groups.rows, range(len(groups))):
-            each = None if data.counts is None else data.counts[rows]
-            sizes = np.bincount(data.actions[rows], each, data.n_actions).astype(np.float64)
-            group = _Group(rows, each, split.scores[rows], averaged(split.values[rows], each), sizes)
+            data = split.log.data.of(rows)
+            group = _Group(rows, data, split.scores[rows], averaged(split.values[rows], data.counts))
             # No policy changes what greedy gains over uniform and over one arm, and what it would be worth by lot.
             gains = {
-                GAIN_OVER_UNIFORM: moments(self._over_uniform[rows], each),
-                GAIN: moments(self._gain[rows], each, self._one_more(self._greedy, group)),
+                GAIN_OVER_UNIFORM: moments(self._over_uniform[rows], data.counts),
+                GAIN: moments(self._gain[rows], data.counts, self._one_more(greedy, group)),
             }
-            _, by_lot, follows = _drawn_by_lot(self._greedy, group)
+            _, by_lot, follows = _drawn_by_lot(greedy, group)
             self._groups.append((group, gains, {GREEDY_BY_LOT: by_lot, GREEDY_FOLLOWS: follows}))
 
     def __call__(self, policy: Policy) -> Measured:
         """Make the policy outside of each fold and measure it there."""
         table, *worst = self._split.evaluate(policy)
-        given = self._given(table)
-        loss, apart = minus(self._greedy.values, given.values), minus(given.values, self._value_of_one)
+        data, values = self._split.log.data, row_values(table, self._split.values)
+        weights = data.of_taken(table) / data.propensities
+        loss, apart = minus(self._value_of_greedy, values), minus(values, self._value_of_one)
         estimates, means = [], []
         for group, gains, of_greedy in self._groups:
-            rows, each = group.rows, group.counts
+            rows, each = group.rows, group.data.counts
             estimates.append(
                 gains
                 | {
-                    "value": moments(given.values[rows], each),
+                    "value": moments(values[rows], each),
                     "loss": moments(loss[rows], each),
                     "normalized_loss": ratio_of_means(loss[rows], self._over_uniform[rows], each),
-                    "difference": moments(apart[rows], each, self._one_more(given, group)),
+                    "difference": moments(apart[rows], each, self._one_more(table, group)),
                     "benefit_kept": ratio_of_means(apart[rows], self._gain[rows], each),
                 }
             )
-            shares, by_lot, follows = _drawn_by_lot(given, group)
-            chosen = {f"p_{name}": share for name, share in zip(self._split.log.data.names, shares, strict=True)}
-            ess = effective_size(given.weights[rows], each)
+            shares, by_lot, follows = _drawn_by_lot(table, group)
+            chosen = {f"p_{name}": share for name, share in zip(data.names, shares, strict=True)}
+            ess = effective_size(weights[rows], each)
             means.append(of_greedy | chosen | {BY_LOT: by_lot, FOLLOWS: follows, "ess": ess})
         return Measured(estimates, means, *worst)
 
-    def _given(self, table: FloatArray) -> _Given:
-        data = self._split.log.data
-        weights, beyond = (data.of_taken(each) / data.propensities for each in (table, np.abs(table - self._one)))
-        return _Given(table, row_values(table, self._split.values), weights, beyond)
-
-    def _one_more(self, given: _Given, group: _Group) -> float:
+    def _one_more(self, table: FloatArray, group: _Group) -> float:
         """What one more success and one more failure of each arm add to the variance of a difference, of 0 and 1.
 
         Of a rare outcome an arm may have none, and then no variance (Agresti & Caffo 2000, Simple and effective
         confidence intervals for proportions and differences of proportions).
         """
-        if not self._binary or not group.rows.size:
+        data = group.data
+        if not self._binary or not data.n_rows:
             return 0.0
-        beyond = given.beyond[group.rows] * (1 if group.counts is None else group.counts)
-        actions = self._split.log.data.actions[group.rows]
-        sums = np.bincount(actions, beyond, len(group.sizes))
-        means = np.divide(sums, group.sizes, out=np.zeros(len(sums)), where=group.sizes > 0)
-        return float((means**2).sum() / group.sizes.sum() ** 2)
+        # The weight of how far the policy gives a row's own arm more, or less, than one arm for all does.
+        beyond = data.of_taken(np.abs(table[group.rows] - self._one[group.rows])) / data.propensities
+        sums = np.bincount(data.actions, beyond * (1 if data.counts is None else data.counts), data.n_actions)
+        sizes = data.by_action()
+        means = np.divide(sums, sizes, out=np.zeros(len(sums)), where=sizes > 0)
+        return float((means**2).sum() / data.n_patients**2)
 
 
-def _drawn_by_lot(given: _Given, group: _Group) -> tuple[list[float], float, float]:
+def _drawn_by_lot(table: FloatArray, group: _Group) -> tuple[list[float], float, float]:
     """The shares of the arms, what drawing with them is worth, and what following the patients adds by the scores."""
-    chosen = given.table[group.rows]
-    shares = averaged(chosen, group.counts)
+    chosen = table[group.rows]
+    shares = averaged(chosen, group.data.counts)
     # Shares are taken off before anything is added up: what does not follow the patients is 0, whatever the scores.
-    follows = averaged(row_values(chosen - shares, group.scores), group.counts)
+    follows = averaged(row_values(chosen - shares, group.scores), group.data.counts)
     return shares.tolist(), float(shares @ group.arms), float(follows)
 
 

@@ -6,7 +6,8 @@ import pytest
 
 from policysim.files.bad_rows import DataError
 from policysim.logs.log_frame import LoggedData, covariate_matrix, read_log_frame
-from policysim.logs.outcome_models import CONSTANT, OUTCOME_MODELS, PENALTIES, fit_to_log
+from policysim.logs.log_source import CONSTANT, OUTCOME_MODELS
+from policysim.logs.outcome_models import PENALTIES, fit_to_log
 from policysim.trials.estimate_value import cross_fit, direct_method
 from policysim.trials.evaluate_log import evaluate_log
 
