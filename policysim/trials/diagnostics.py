@@ -112,11 +112,9 @@ def propensities_of(data: LoggedData) -> pd.DataFrame:
     """
     rows: list[tuple[str, float, float]] = []
     varies = False
-    for arm, name in enumerate(data.names):
-        mine = data.of(data.actions == arm)
+    for arm in np.unique(data.actions):
+        mine, name = data.of(data.actions == arm), data.names[arm]
         own = mine.propensities
-        if not len(own):
-            continue
         varies |= bool(own.min() < own.max())
         ranks = np.linspace(0, 1, POINTS)
         points = np.unique(np.quantile(own, ranks, weights=mine.counts, method="inverted_cdf"))

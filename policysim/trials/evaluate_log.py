@@ -51,7 +51,7 @@ from policysim.trials.arms import ArmDifference, arm_means, difference_from_one_
 from policysim.trials.diagnostics import where_caveats
 from policysim.trials.estimate_value import ESTIMATORS, CrossFit, cross_fit, estimate_value
 from policysim.trials.estimators import OffPolicyEstimate
-from policysim.trials.outside_policy import OutsidePolicy, allowed_rows, require_allowed
+from policysim.trials.outside_policy import OutsidePolicy, require_allowed
 
 
 def evaluate_log(
@@ -162,9 +162,7 @@ def evaluate_log(
     data = read_log_frame(log, actions)
     policy = row_probabilities(probabilities, data.n_rows, data.names)
     table, known = DataTable("log", log), covariate_frame(log, covariates)
-    allowed = allowed_rows(study, data.names, table)
-    if study is not None and allowed is not None:
-        require_allowed(study, allowed, policy, data, table)
+    require_allowed(study, policy, data, table)
     rows = LogToEvaluate(table, data, known, tuple(known.columns), all_with_reward(data), known)
     rows, _, fitted = cross_fitted(rows, estimator, outcome_model, folds=folds, seed=seed)
     return estimated(rows, policy, estimator, fitted, clip)
@@ -383,9 +381,8 @@ def evaluate_policy(
     names = log.data.names + tuple(name for name in policy.actions if name not in log.data.names)
     log = replace(log, data=replace(log.data, names=names))
     probabilities = policy.probabilities(log.table)[:, [policy.actions.index(name) for name in names]]
-    contraindicated, mask = {}, allowed_rows(policy.study, names, log.table)
-    if policy.study is not None and mask is not None:
-        require_allowed(policy.study, mask, probabilities, log.data, log.table)
+    contraindicated, mask = {}, require_allowed(policy.study, probabilities, log.data, log.table)
+    if mask is not None:
         numbers = summed((~mask).astype(np.float64), log.data.counts).tolist()
         contraindicated = {name: int(number) for name, number in zip(names, numbers, strict=True) if number}
     log, rows, fitted = cross_fitted(log, estimator, outcome_model, seed=seed, progress=progress)

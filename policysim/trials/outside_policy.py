@@ -178,12 +178,18 @@ def allowed_rows(study: ScenarioStudy | None, actions: Sequence[str], table: Dat
 
 
 def require_allowed(
-    study: ScenarioStudy, allowed: BoolArray, probabilities: FloatArray, data: LoggedData, table: DataTable
-) -> None:
-    """DataError if a policy, (n_rows, n_actions), gives a row what it must not get: the first, and how many."""
+    study: ScenarioStudy | None, probabilities: FloatArray, data: LoggedData, table: DataTable
+) -> BoolArray | None:
+    """The `allowed_rows` of a log; DataError if a policy, (n_rows, n_actions), gives a row what it must not get.
+
+    It says the first, and how many.
+    """
+    allowed = allowed_rows(study, data.names, table)
+    if study is None or allowed is None:
+        return None
     given = (probabilities > 0) & ~allowed
     if not given.any():
-        return
+        return allowed
     action = int(given.any(axis=0).argmax())
     row = int(given[:, action].argmax())
     wrong, name = int(summed(given[:, action].astype(np.float64), data.counts)), data.names[action]
