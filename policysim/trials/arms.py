@@ -188,7 +188,7 @@ def difference_from_one_arm(
         np.add.at(one, (rows, chosen), 1.0 if dealt.counts is None else dealt.counts)
         one /= np.maximum(one.sum(axis=1, keepdims=True), 1)
         shares += one / SPLITS
-        found.append(mean_of(estimator, data, [probabilities, one], fitted, clip)[0])
+        found.append(mean_of(estimator, data, [probabilities, one], fitted, clip))
     told, warnings, names = [], [], np.array(data.names)
     for group in np.unique(groups):
         mine = groups == group

@@ -56,12 +56,6 @@ class Moments:
         """
         return max(float(stdtrit(self.n - 1, UPPER)), self.quantile) if self.n > 1 else np.nan
 
-    @property
-    def interval(self) -> tuple[float, float]:
-        """The 95 % interval; (NaN, NaN) for fewer than two numbers."""
-        reach = self.reach * self.standard_error
-        return self.mean - reach, self.mean + reach
-
 
 NOTHING = Moments(0, np.nan, np.nan)
 
