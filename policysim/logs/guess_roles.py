@@ -179,11 +179,13 @@ def guess_roles(columns: Sequence[ColumnSummary], asked: InitAsked) -> Roles:
     if treatment is None or outcome is None:
         raise AssertionError("what is not clear was asked")
     _check_outcome(outcome, time, treatment, asked.source)
+    again = measured_again(column.name for column in columns)
+    doubt = None if time else cannot_be_outcome(outcome, status_columns(columns), again)
     return Roles(
         treatment=treatment,
         joined=parts if len(parts) > 1 else (),
         outcome=outcome,
-        doubt="" if time else _doubt(outcome, columns),
+        doubt=doubt or "",
         time=time,
         horizon=_horizon(time, outcome, treatment, asked) if time else 0.0,
         id=own_id if own_id in by_name else "",
@@ -231,11 +233,15 @@ def _outcome(
     columns: Sequence[ColumnSummary], treatment: ColumnSummary | None, asked: InitAsked
 ) -> tuple[ColumnSummary | None, ColumnSummary | None]:
     """The time and the event, or None and the outcome, if names leave no doubt; else they are asked."""
-    open_to_it = [c for c in columns if c.name and not is_before(c.name) and not _doubt(c, columns)]
+    statuses, again = status_columns(columns), measured_again(column.name for column in columns)
+    open_to_it = [
+        column
+        for column in columns
+        if column.name and not is_before(column.name) and not cannot_be_outcome(column, statuses, again)
+    ]
     named = [column for column in open_to_it if is_all(column.name, ["benefit", "harm"])]
     possible = [column for column in open_to_it if not _unusable(column, treatment)]
     telling = [column for column in possible if column in named]
-    statuses = status_columns(columns)
     events = [column for column in columns if column.name in statuses]
     times = [c for c in columns if c.n_distinct > 2 and (is_time_to_event(c.name) or is_time(c.name))]
     followed = bool(times and events and all(column in events for column in telling))
@@ -262,12 +268,6 @@ def _outcome(
 
 def _listed(columns: Sequence[ColumnSummary]) -> str:
     return ", ".join(toml_text(column.name) for column in columns[:MOST_SHOWN]) + ", ..." * (len(columns) > MOST_SHOWN)
-
-
-def _doubt(column: ColumnSummary, columns: Sequence[ColumnSummary]) -> str:
-    """Why a column looks like no outcome; "" if it does not."""
-    again = measured_again(other.name for other in columns)
-    return cannot_be_outcome(column, status_columns(columns), again) or ""
 
 
 def _unusable(column: ColumnSummary, treatment: ColumnSummary | None) -> str:
@@ -381,8 +381,9 @@ def guess_features(roles: Roles, asked: InitAsked) -> Features:
         later, unclear = _later(column, roles, numbered, after)
         if named:
             later, unclear = "" if column.name in named else "not named", ""
-        if _useless(column) or later:
-            left_out[column.name] = _useless(column) or later
+        reason = _useless(column) or later
+        if reason:
+            left_out[column.name] = reason
             continue
         candidates.append(_candidate(column, roles.treatment))
         unclear = unclear or candidates[-1].few
