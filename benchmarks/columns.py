@@ -13,7 +13,7 @@ from side_by_side import machine, markdown, seconds
 from policysim.files.bad_rows import DataError
 from policysim.files.columns_file import open_columns
 from policysim.files.data_table import read_table
-from policysim.logs.guess_columns import read_columns
+from policysim.logs.column_summary import read_columns
 from policysim.logs.load_log import load_log
 from policysim.study.study_reader import load_study
 

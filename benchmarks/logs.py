@@ -26,7 +26,7 @@ from pyarrow import csv
 from side_by_side import machine, markdown
 
 from policysim.files.many_files import file_digest
-from policysim.logs.counted_log import Counting, columns_of, count_part
+from policysim.logs.counted_log import count_part
 from policysim.logs.kinds import Kinds
 from policysim.study.study_reader import load_study
 
@@ -127,8 +127,7 @@ def stages(ending: str = "parquet") -> list[dict[str, object]]:
         write(folder, 1_000_000, 1, ending)
         source = load_study(folder / "study.toml").log
         (part,) = source.parts
-        counting = Counting(source.features, columns_of(source), source.joined, source.header)
-        found, _ = count_part(counting, part)
+        found, _ = count_part(source, part)
 
         def add() -> None:
             total = Kinds(["cured"])
@@ -139,7 +138,7 @@ def stages(ending: str = "parquet") -> list[dict[str, object]]:
         return [
             {
                 "stage": f"read, check and count a file of {part.stat().st_size / 1e6:.1f} MB, where it is worked on",
-                "ms": _fastest(lambda: count_part(counting, part)),
+                "ms": _fastest(lambda: count_part(source, part)),
             },
             {
                 "stage": f"add {len(found.columns):,} kinds ({found.columns.nbytes / 1e6:.1f} MB) to the sum, "

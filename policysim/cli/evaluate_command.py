@@ -81,7 +81,7 @@ def add(commands: Commands) -> None:
 def run(chosen: argparse.Namespace) -> int:
     """Ask; exit code 4 if the estimate and a known exact value disagree."""
     from envs.toml_reader import unknown
-    from policysim.logs.outcome_models import OUTCOME_MODELS
+    from policysim.logs.log_source import OUTCOME_MODELS
     from policysim.output.deliver import deliver
     from policysim.question.protocol import UsageError
     from policysim.trials.estimate_value import ESTIMATORS, NEED_MODEL

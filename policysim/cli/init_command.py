@@ -53,9 +53,8 @@ def run(chosen: argparse.Namespace) -> int:
     from policysim.files.bad_rows import DataError
     from policysim.files.terminal import say
     from policysim.files.whole_folders import print_json, write_files
-    from policysim.logs.guess_columns import read_columns
-    from policysim.logs.guess_features import guess_features
-    from policysim.logs.guess_roles import InitAsked, Named, guess_roles
+    from policysim.logs.column_summary import read_columns
+    from policysim.logs.guess_roles import InitAsked, Named, guess_features, guess_roles
     from policysim.logs.study_text import study_text
     from policysim.question.protocol import UsageError
 

@@ -344,8 +344,7 @@ def add_workers(parser: argparse.ArgumentParser) -> None:
 
 def chosen_workers(chosen: argparse.Namespace) -> Workers | None:
     """Who works on files; None if nobody was asked for."""
-    from policysim.files.cluster import checked_address
-    from policysim.files.workers import Workers
+    from policysim.files.workers import Workers, checked_address
     from policysim.question.protocol import UsageError
 
     if chosen.workers is not None and chosen.cluster is not None:

@@ -11,9 +11,7 @@ kinds           the counts themselves, to which more are added, with exact sums 
 read_log        read_log: from files to a data frame for evaluate_log
 log_frame       such a data frame, read and checked: action, reward, propensity and covariates
 outcome_models  models of the reward, by name, from scikit-learn; the one that held-out rows choose
-column_summary, column_names  what a column holds, and what its name says (the words are in column_words.toml)
-guess_columns   the columns of a trial's file, and whether a row is a patient
-guess_roles     what policysim init takes them for, and what it asks
-guess_features  which can be features, and by which levels
+column_summary  the columns of a trial's file: what their names say (the words are in column_words.toml), what they hold
+guess_roles     what policysim init takes them for, and what it asks; which can be features, and by which levels
 study_text      the study file that it writes, of texts in study_text.toml
 """

@@ -6,9 +6,9 @@ Kaplan and Meier's estimator, and from it one number for each patient that may b
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
+import pandas as pd
 
 from envs.toml_reader import InputFileError, one_line
 from policies.arrays import BoolArray, FloatArray, IntArray
@@ -20,59 +20,38 @@ from policysim.logs.outcomes import place_in_study
 from policysim.question.formats import percent
 
 
-@dataclass(frozen=True, eq=False)
-class KaplanMeier:
+def kaplan_meier(
+    times: FloatArray, happened: BoolArray, counts: IntArray | None = None
+) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
     """The estimator of Kaplan & Meier (1958) of the time to an event, and that of the time to censoring.
 
     At equal times events come before censorings, so that a patient who is censored at t is known to be free at t.
 
-    Attributes
+    Parameters
     ----------
-    times : array, (m,)
+    times, happened : array, (n,)
+        Each time, and whether it is that of the event.
+    counts : array of int, (n,), optional
+        How many patients have it; one each by default.
+
+    Returns
+    -------
+    distinct : array, (m,)
         The distinct times, rising.
-    at_risk, events, censored : array, (m,)
-        How many patients were followed to each time or longer, and how many had the event or were censored at it.
+    free : array, (m,)
+        P(no event up to and at each time): the product of 1 - events / patients at risk.
+    followed : array, (m,)
+        P(not censored up to and at each time): the product of 1 - hazard.
+    hazard : array, (m,)
+        Of censoring at each time: censored / (at risk - events); 0 where nobody is left.
     """
-
-    times: FloatArray
-    at_risk: FloatArray
-    events: FloatArray
-    censored: FloatArray
-
-    @classmethod
-    def of(cls, times: FloatArray, happened: BoolArray, counts: IntArray | None = None) -> KaplanMeier:
-        """From times, (n,), whether each is that of the event, and how many patients have it (default: one)."""
-        distinct, place = np.unique(times, return_inverse=True)
-        events = patients_by_code(place[happened], None if counts is None else counts[happened], len(distinct))
-        every = patients_by_code(place, counts, len(distinct))
-        at_risk = every[::-1].cumsum()[::-1]
-        return cls(distinct, at_risk.astype(np.float64), events.astype(np.float64), (every - events).astype(np.float64))
-
-    @property
-    def free(self) -> FloatArray:
-        """P(no event up to and at each time), (m,): the product of 1 - events / at_risk."""
-        free: FloatArray = np.asarray(np.cumprod(1 - self.events / self.at_risk), dtype=np.float64)
-        return free
-
-    @property
-    def censoring_hazard(self) -> FloatArray:
-        """censored / (at_risk - events) at each time, (m,); 0 where nobody is left."""
-        left = self.at_risk - self.events
-        return np.divide(self.censored, left, out=np.zeros(len(left)), where=left > 0)
-
-    @property
-    def followed(self) -> FloatArray:
-        """P(not censored up to and at each time), (m,): the product of 1 - censored / (at_risk - events)."""
-        followed: FloatArray = np.asarray(np.cumprod(1 - self.censoring_hazard), dtype=np.float64)
-        return followed
-
-    def before(self, steps: FloatArray, times: FloatArray) -> FloatArray:
-        """A step function just before some times (its left limit); `steps` are its values from each of `.times` on."""
-        return np.append(1.0, steps)[np.searchsorted(self.times, times, side="left")]
-
-    def at(self, steps: FloatArray, times: FloatArray) -> FloatArray:
-        """A step function at some times."""
-        return np.append(1.0, steps)[np.searchsorted(self.times, times, side="right")]
+    distinct, place = np.unique(times, return_inverse=True)
+    events = patients_by_code(place[happened], None if counts is None else counts[happened], len(distinct))
+    every = patients_by_code(place, counts, len(distinct))
+    at_risk = every[::-1].cumsum()[::-1]
+    left = at_risk - events
+    hazard = np.divide(every - events, left, out=np.zeros(len(distinct)), where=left > 0)
+    return distinct, np.cumprod(1 - events / at_risk), np.cumprod(1 - hazard), hazard
 
 
 def pseudo_outcomes(
@@ -112,68 +91,45 @@ def pseudo_outcomes(
     mean of outcomes, a doubly robust estimate included, may take the mean of these numbers (Rubin & van der Laan 2007),
     if within the arm censoring has nothing to do with the time to the event, nor with what decides on the policy.
     """
-    found = KaplanMeier.of(times, happened, counts)
-    free, followed, hazard = found.free, found.followed, found.censoring_hazard
+    distinct, free, followed, hazard = kaplan_meier(times, happened, counts)
     known = (happened & (times <= horizon)) | (times >= horizon)
     is_free = known & ~(happened & (times <= horizon))
-    until = np.minimum(times, horizon)
-    weights = np.divide(1, found.before(followed, until), out=np.zeros(len(times)), where=known)
-    ahead = found.at(free, np.array([horizon])) if len(times) else np.ones(1)
-    early = (found.times < horizon) & (free > 0) & (followed > 0)
+    # G just before the time, and S at the horizon: both are 1 before the first of the times.
+    before = np.append(1.0, followed)[np.searchsorted(distinct, np.minimum(times, horizon), side="left")]
+    weights = np.divide(1, before, out=np.zeros(len(times)), where=known)
+    ahead = np.append(1.0, free)[np.searchsorted(distinct, horizon, side="right")]
+    early = (distinct < horizon) & (free > 0) & (followed > 0)
     # S(t) / S(v) / G(v), for each time before the horizon.
     gain = np.divide(ahead, free * followed, out=np.zeros(len(free)), where=early)
     compensator = np.append(0.0, np.cumsum(gain * hazard))
     # A patient is at risk of censoring at a time unless the event happens at it, or has happened.
-    exposed = np.searchsorted(found.times, times, side="right") - happened
-    own = np.where(happened, 0.0, gain[np.searchsorted(found.times, times)])
+    exposed = np.searchsorted(distinct, times, side="right") - happened
+    own = np.where(happened, 0.0, gain[np.searchsorted(distinct, times)])
     pseudo: FloatArray = weights * is_free + (own - compensator[exposed])
     return pseudo, Observed(is_free.astype(np.float64), weights)
 
 
-@dataclass(frozen=True)
-class CensoredArm:
-    """How much of an arm's follow-up is missing.
-
-    Attributes
-    ----------
-    patients, censored, followed : int
-        All; those whose follow-up ends before the horizon without the event; those who are seen at the horizon, free
-        of the event until then.
-    """
-
-    patients: int
-    censored: int
-    followed: int
+# Of an arm: all patients; those whose follow-up ends before the horizon without the event; those who are seen at the
+# horizon, free of the event until then.
+CENSORED = ["arm", "patients", "censored", "followed"]
 
 
-@dataclass(frozen=True, eq=False)
-class TimesToEvent:
-    """The columns of times and events, read.
+def read_times(
+    table: DataTable, follow_up: FollowUp, policy: str, bad: BadRows
+) -> tuple[FloatArray, BoolArray, BoolArray]:
+    """Read both columns; bad rows have a time that is no number >= 0, or an event other than 0 and 1.
 
-    Attributes
-    ----------
+    `policy` says what is done with rows in which one is missing: "refuse" (bad rows), "exclude" (their time is NaN), or
+    "worst" (they count as an event at once).
+
+    Returns
+    -------
     times : array, (n_rows,)
         NaN where the row has none.
     happened : array of bool, (n_rows,)
         Whether the time is that of the event.
     missing : array of bool, (n_rows,)
         Whether time or event is.
-    """
-
-    times: FloatArray
-    happened: BoolArray
-    missing: BoolArray
-
-    def of(self, rows: IntArray) -> TimesToEvent:
-        """The same of some rows."""
-        return TimesToEvent(self.times[rows], self.happened[rows], self.missing[rows])
-
-
-def read_times(table: DataTable, follow_up: FollowUp, policy: str, bad: BadRows) -> TimesToEvent:
-    """Read both columns; bad rows have a time that is no number >= 0, or an event other than 0 and 1.
-
-    `policy` says what is done with rows in which one is missing: "refuse" (bad rows), "exclude" (their time is NaN), or
-    "worst" (they count as an event at once).
     """
     columns = {name: numbers(table[name]) for name in (follow_up.time, follow_up.event)}
     gone = {name: missing(table[name], np.isnan(values)) for name, values in columns.items()}
@@ -189,16 +145,21 @@ def read_times(table: DataTable, follow_up: FollowUp, policy: str, bad: BadRows)
             bad.add(table, gone[name], name, lambda _, say=say: say)  # type: ignore[misc]
     absent = np.logical_or(*gone.values())
     if policy == WORST:
-        return TimesToEvent(np.where(absent, 0.0, times), absent | (events == 1), absent)
-    return TimesToEvent(np.where(absent, np.nan, times), ~absent & (events == 1), absent)
+        return np.where(absent, 0.0, times), absent | (events == 1), absent
+    return np.where(absent, np.nan, times), ~absent & (events == 1), absent
 
 
 def by_arm(
-    found: TimesToEvent, source: LogSource, actions: IntArray, names: Sequence[str], counts: IntArray | None = None
-) -> tuple[FloatArray, Observed, tuple[CensoredArm, ...]]:
+    times: tuple[FloatArray, BoolArray],
+    source: LogSource,
+    actions: IntArray,
+    names: Sequence[str],
+    counts: IntArray | None = None,
+) -> tuple[FloatArray, Observed, pd.DataFrame]:
     """The pseudo-outcomes of all rows, by the Kaplan-Meier estimators of their arms, and the censoring of each arm.
 
-    `counts` says how many patients each row stands for.
+    `times` are those of all rows, and whether the event happened then; `counts` says how many patients each row stands
+    for. The table of arms has the columns `CENSORED`.
 
     Raises
     ------
@@ -212,36 +173,35 @@ def by_arm(
     arms, short = [], []
     for arm, name in enumerate(names):
         rows = np.flatnonzero(actions == arm)
-        times, happened = found.times[rows], found.happened[rows]
-        end = float(times.max(initial=0.0))
-        if len(rows) and end < follow_up.horizon and not happened[times == end].all():
+        until, ended = times[0][rows], times[1][rows]
+        end = float(until.max(initial=0.0))
+        if len(rows) and end < follow_up.horizon and not ended[until == end].all():
             short.append(
                 f"nobody of the arm {name} is followed to {follow_up.time} = {follow_up.horizon:g}, the longest to "
                 f"{end:g}: the horizon must be a time at which patients of every arm are still at risk"
             )
             continue
         each = None if counts is None else counts[rows]
-        rewards[rows], own = pseudo_outcomes(times, happened, follow_up.horizon, each)
+        rewards[rows], own = pseudo_outcomes(until, ended, follow_up.horizon, each)
         states[rows], weights[rows] = own.rewards, own.weights
-        censored = ~happened & (times < follow_up.horizon)
-        sets = (times >= 0, censored, own.rewards > 0)
-        arms.append(CensoredArm(*(int(which.sum() if each is None else each[which].sum()) for which in sets)))
+        sets = (until >= 0, ~ended & (until < follow_up.horizon), own.rewards > 0)
+        arms.append((name, *(int(which.sum() if each is None else each[which].sum()) for which in sets)))
     if short:
         place = place_in_study(source, "horizon")
         raise InputFileError("\n".join(one_line(f"{place}data.horizon: {each}") for each in short))
-    return rewards, Observed(states, weights), tuple(arms)
+    return rewards, Observed(states, weights), pd.DataFrame(arms, columns=CENSORED)
 
 
-def censoring_words(follow_up: FollowUp | None, censored: Sequence[CensoredArm], names: Sequence[str]) -> str:
+def censoring_words(follow_up: FollowUp | None, censored: pd.DataFrame) -> str:
     """How many patients of each arm are not followed to the horizon, and what is done about it; "" without one."""
     if not follow_up:
         return ""
     horizon = f"{follow_up.time} = {follow_up.horizon:g}"
-    if not any(arm.censored for arm in censored):
+    if not censored["censored"].any():
         return f"Every patient is followed to {horizon} or to the event."
     arms = ", ".join(
-        f"{name} {arm.censored:,} of {arm.patients:,} ({percent(arm.censored / max(1, arm.patients))})"
-        for name, arm in zip(names, censored, strict=True)
+        f"{name} {number:,} of {patients:,} ({percent(number / max(1, patients))})"
+        for name, patients, number, _ in censored.itertuples(index=False)
     )
     return (
         f"Censored, that is followed for less than {horizon} without the event: {arms}. Inverse probability of "

@@ -8,7 +8,7 @@ the sums of such outcomes, alone, apart from which patients share a fold, which 
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -22,21 +22,20 @@ from policysim.files.bad_rows import BadRows, DataError, raise_bad_parts
 from policysim.files.columns_file import open_columns, row_places
 from policysim.files.data_table import DataTable
 from policysim.files.workers import Workers
-from policysim.logs.censoring import TimesToEvent
 from policysim.logs.kinds import OWN, Counted, Kinds, stand_ins, values_of
-from policysim.logs.load_log import (
-    Log,
+from policysim.logs.load_log import Log, LoggedDecisions, load_log, log_of, read_decisions, read_records
+from policysim.logs.log_source import (
+    CONSTANT,
+    ESTIMATE,
+    LINEAR,
+    LOGISTIC,
+    SHARES,
+    TABLE,
     LogColumns,
-    LoggedDecisions,
-    columns_of,
-    load_log,
-    log_of,
-    read_decisions,
-    read_records,
+    LogSource,
+    is_column,
 )
-from policysim.logs.log_source import ESTIMATE, SHARES, TABLE, Binning, LogSource, is_column
 from policysim.logs.log_tables import LogTables
-from policysim.logs.outcome_models import CONSTANT, LINEAR, LOGISTIC
 from policysim.logs.outcomes import FEWEST_ROWS, check_outcomes
 from policysim.question.extras import optional
 from policysim.question.protocol import SILENT, Progress, UsageError
@@ -54,42 +53,6 @@ MODEL = (
     "a log is counted where it is in many files, or with --workers or --cluster, and trees are grown on rows: use "
     f"{', '.join(COUNTED_MODELS[:-1])} or {COUNTED_MODELS[-1]}"
 )
-
-
-@dataclass(frozen=True)
-class Counting:
-    """What is counted: the features, and what the other columns mean; sent to whoever works on a part.
-
-    Attributes
-    ----------
-    features : mapping of str to Binning
-        The declared domain.
-    columns : Columns
-        Of one table; treatments are declared.
-    joined : tuple of str
-        The columns that make the treatment together.
-    header : bool
-        Whether CSV files begin with the names of their columns.
-    """
-
-    features: Mapping[str, Binning]
-    columns: LogColumns
-    joined: tuple[str, ...] = ()
-    header: bool = True
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The columns that are read."""
-        own = self.columns
-        chance = (own.propensity,) if is_column(own.propensity) else ()
-        taken = self.joined or (own.treatment,)
-        return tuple(dict.fromkeys((*self.features, *taken, *chance, *own.outcome, *self.later)))
-
-    @property
-    def later(self) -> tuple[str, ...]:
-        """The columns of the time to an event and of whether it happened, where that is the outcome."""
-        follow_up = self.columns.follow_up
-        return (follow_up.time, follow_up.event) if follow_up else ()
 
 
 def is_counted(source: LogSource, workers: Workers | None) -> bool:
@@ -133,18 +96,18 @@ def count_log(source: LogSource, workers: Workers, progress: Progress = SILENT) 
         For what cannot be counted, and as `Workers.map`.
     """
     require_countable(source)
-    counting = Counting(source.features, columns_of(source), source.joined, source.header)
-    records, decisions = count_parts(counting, source.parts, workers, progress)
+    # Sent to whoever works on a part, of whom none needs the names of all.
+    records, decisions = count_parts(replace(source, parts=()), source.parts, workers, progress)
     _check_outcomes(source, records, decisions)
     return log_of(source, records, decisions, None)
 
 
 def count_parts(
-    counting: Counting, parts: Sequence[Path], workers: Workers, progress: Progress = SILENT
+    columns: LogColumns, parts: Sequence[Path], workers: Workers, progress: Progress = SILENT
 ) -> tuple[IntArray, LoggedDecisions]:
     """The record of each kind of patient, and what was decided for it, in an order that depends on the kinds alone."""
-    total, bad = Kinds(tuple(counting.columns.outcome), counting.later), []
-    for found, told in workers.map(functools.partial(count_part, counting), parts, progress):
+    total, bad = Kinds(tuple(columns.outcome), columns.later), []
+    for found, told in workers.map(functools.partial(count_part, columns), parts, progress):
         bad += [told] if told[0] else []
         if not bad:
             total.add(found)
@@ -155,22 +118,21 @@ def count_parts(
             f"{_said(parts)}: a log of fewer than {FEWEST_PATIENTS} rows is not counted, got {counts.sum()}: read it "
             "as one file, without --workers and --cluster"
         )
-    places = values_of(len(counting.columns.outcome))
+    places = values_of(len(columns.outcome))
     values = kinds.view(np.float64)[:, places]
     if len(sums):
         rows, values, counts = stand_ins(kinds[:, places], counts, sums)
         kinds = kinds[rows]
     numbers = kinds.view(np.float64)
     actions = kinds[:, 1].astype(np.intp)
-    missing = kinds[:, 4].astype(np.bool_)
     return kinds[:, 0].astype(np.intp), LoggedDecisions(
         actions=actions,
-        names=tuple(name for _, name in counting.columns.treatments),
-        propensities=None if counting.columns.propensity in (ESTIMATE, SHARES) else numbers[:, 2].copy(),
+        names=tuple(name for _, name in columns.treatments),
+        propensities=None if columns.propensity in (ESTIMATE, SHARES) else numbers[:, 2].copy(),
         rewards=values[:, 0].copy(),
-        missing=missing,
-        outcomes={name: column.copy() for name, column in zip(counting.columns.outcome, values.T[1:], strict=True)},
-        times=TimesToEvent(numbers[:, -2].copy(), kinds[:, -1] == 1, missing) if counting.later else None,
+        missing=kinds[:, 4].astype(np.bool_),
+        outcomes={name: column.copy() for name, column in zip(columns.outcome, values.T[1:], strict=True)},
+        followed=(numbers[:, -2].copy(), kinds[:, -1] == 1) if columns.later else None,
         counts=counts,
     )
 
@@ -179,20 +141,20 @@ def _said(parts: Sequence[Path]) -> str:
     return parts[0].as_posix() + (f" and {len(parts) - 1:,} more files" if len(parts) > 1 else "")
 
 
-def count_part(counting: Counting, part: Path) -> tuple[Counted, tuple[int, list[str]]]:
+def count_part(columns: LogColumns, part: Path) -> tuple[Counted, tuple[int, list[str]]]:
     """The kinds of patients of one file and how many there are of each; how many bad rows, and the first in words.
 
     Memory does not grow with the file.
     """
     bad, before = BadRows(), 0
-    total = Kinds(tuple(counting.columns.outcome), counting.later)
-    for rows in _batches(counting, part):
+    total = Kinds(tuple(columns.outcome), columns.later)
+    for rows in _batches(columns, part):
         distinct, counts = each_once(rows)
-        kinds = _kinds(counting, DataTable(part.as_posix(), distinct.to_pandas(ignore_metadata=True)), BadRows())
+        kinds = _kinds(columns, DataTable(part.as_posix(), distinct.to_pandas(ignore_metadata=True)), BadRows())
         if kinds is None:  # now row by row
             frame = rows.to_pandas(ignore_metadata=True)
-            table = _PartTable(part.as_posix(), frame, part, counting.header, before)
-            _kinds(counting, table, bad)
+            table = _PartTable(part.as_posix(), frame, part, columns.header, before)
+            _kinds(columns, table, bad)
             # Where a bad row is stays known, but not the rows themselves.
             bad.tables = [replace(table, rows=frame[:0].copy()) if known is table else known for known in bad.tables]
         elif not bad.count:
@@ -225,40 +187,42 @@ class _PartTable(DataTable):
         return row_places(Path(self.name), [self.before + row for row in rows], header=self.header)
 
 
-def _batches(counting: Counting, part: Path) -> Iterator[pa.Table]:
+def _batches(columns: LogColumns, part: Path) -> Iterator[pa.Table]:
     """The columns that are read, some rows at a time."""
-    file = open_columns(part, header=counting.header)
+    file = open_columns(part, header=columns.header)
     own = {one_line(name): name for name in file.schema.names}
-    for name in counting.names:
+    chance = (columns.propensity,) if is_column(columns.propensity) else ()
+    taken = columns.joined or (columns.treatment,)
+    names = list(dict.fromkeys((*columns.features, *taken, *chance, *columns.outcome, *columns.later)))
+    for name in names:
         if name not in own:
             raise DataError(
                 f"{part.as_posix()}: has no column {name!r}, which each file of the log needs; it has {', '.join(own)}"
             )
-    for batch in file.batches([own[name] for name in counting.names]):
-        yield pa.Table.from_batches([batch]).rename_columns(list(counting.names))
+    for batch in file.batches([own[name] for name in names]):
+        yield pa.Table.from_batches([batch]).rename_columns(names)
 
 
-def _kinds(counting: Counting, table: DataTable, bad: BadRows) -> NDArray[np.int64] | None:
+def _kinds(columns: LogColumns, table: DataTable, bad: BadRows) -> NDArray[np.int64] | None:
     """The kind of each row, (n_rows, 5 + n_outcomes): whole numbers, and the bits of numbers; None if a row is bad."""
-    tables = LogTables({TABLE: table}, "")
-    tables = tables.with_joined(counting.joined) if counting.joined else tables
-    records = read_records(table, counting.features, bad)
+    tables = LogTables({TABLE: table}, "").with_joined(columns.joined)
+    records = read_records(table, columns.features, bad)
     try:
-        found = read_decisions(tables, counting.columns, bad)
+        found = read_decisions(tables, columns, bad)
     except DataError:
         if bad.count:
             return None  # told of all parts together
         raise
-    numbers = np.empty((len(table), N_OWN + len(found.outcomes) + len(counting.later)))
+    numbers = np.empty((len(table), N_OWN + len(found.outcomes) + len(columns.later)))
     kinds = numbers.view(np.int64)
     kinds[:, 0], kinds[:, 1], kinds[:, 4] = records, found.actions, found.missing
     numbers[:, 2] = 1.0 if found.propensities is None else found.propensities
     for place, values in zip(values_of(len(found.outcomes)), (found.rewards, *found.outcomes.values()), strict=True):
         # One pattern of bits for each number: + 0 makes −0 0, and there are many NaN.
         numbers[:, place] = np.where(np.isnan(values), np.nan, values + 0.0)
-    if found.times:
-        numbers[:, -2] = np.where(np.isnan(found.times.times), np.nan, found.times.times + 0.0)
-        kinds[:, -1] = found.times.happened
+    if found.followed:
+        times, kinds[:, -1] = found.followed
+        numbers[:, -2] = np.where(np.isnan(times), np.nan, times + 0.0)
     return kinds
 
 

@@ -1,21 +1,48 @@
-"""What each column of a trial is: as the user says, or as its name says beyond doubt; all else is asked."""
+"""What policysim init takes each column of a trial for: as the user says, or as its name says beyond doubt.
+
+All else is asked. First the roles: treatment, outcome, time and event, id. Then which of the other columns are
+features, by which levels or cuts; which came later, and of which that is asked.
+"""
 
 from __future__ import annotations
 
 import math
+import re
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 
 import numpy as np
 
 from envs.toml_reader import unknown
-from policysim.files.bad_rows import DataError
+from policies.arrays import IntArray
+from policysim.files.bad_rows import DataError, level_of
 from policysim.files.whole_folders import toml_text
-from policysim.logs import column_names as names
-from policysim.logs.column_summary import ROWS_EACH, ColumnSummary
-from policysim.logs.guess_columns import not_a_patient, repeats, together
-from policysim.logs.outcomes import cannot_be_outcome, measured_again, status_columns
+from policysim.logs.column_summary import (
+    ROWS_EACH,
+    TREATMENT_STEMS,
+    ColumnSummary,
+    is_after,
+    is_all,
+    is_before,
+    is_fixed,
+    is_id,
+    is_time,
+    is_time_to_event,
+    is_treatment,
+    not_a_patient,
+    repeats,
+    says,
+    together,
+)
+from policysim.logs.log_source import NO_VALUE, Binning
+from policysim.logs.outcomes import (
+    NumberedNames,
+    cannot_be_outcome,
+    decides_outcome,
+    measured_again,
+    status_columns,
+)
 from policysim.question.protocol import UsageError
 
 # More distinct values are no treatments.
@@ -115,7 +142,7 @@ class Roles:
     @property
     def harmful(self) -> bool:
         """Whether more of the outcome is worse, by its name."""
-        return names.says(self.outcome.name, "harm") and not names.says(self.outcome.name, "benefit")
+        return says(self.outcome.name, "harm") and not says(self.outcome.name, "benefit")
 
 
 def guess_roles(columns: Sequence[ColumnSummary], asked: InitAsked) -> Roles:
@@ -135,7 +162,7 @@ def guess_roles(columns: Sequence[ColumnSummary], asked: InitAsked) -> Roles:
     if wrong:
         all_the_same = f"if each row is a patient all the same, type it again with --id {NONE}"
         raise UsageError(f"{asked.source}: one row must be one patient, but {wrong}; {all_the_same}")
-    ids = [c.name for c in columns if names.is_id(c.name) and c.is_distinct and (c.is_whole or not c.is_numeric)]
+    ids = [c.name for c in columns if is_id(c.name) and c.is_distinct and (c.is_whole or not c.is_numeric)]
     own_id = named.id or next(iter(ids), "")
     left = [column for column in columns if column.name != own_id and column.name not in said]
     by_name = {column.name: column for column in columns if column.name}
@@ -152,11 +179,13 @@ def guess_roles(columns: Sequence[ColumnSummary], asked: InitAsked) -> Roles:
     if treatment is None or outcome is None:
         raise AssertionError("what is not clear was asked")
     _check_outcome(outcome, time, treatment, asked.source)
+    again = measured_again(column.name for column in columns)
+    doubt = None if time else cannot_be_outcome(outcome, status_columns(columns), again)
     return Roles(
         treatment=treatment,
         joined=parts if len(parts) > 1 else (),
         outcome=outcome,
-        doubt="" if time else _doubt(outcome, columns),
+        doubt=doubt or "",
         time=time,
         horizon=_horizon(time, outcome, treatment, asked) if time else 0.0,
         id=own_id if own_id in by_name else "",
@@ -185,9 +214,9 @@ def _named_columns(columns: Sequence[ColumnSummary], asked: InitAsked) -> dict[s
 
 def _treatment(columns: Sequence[ColumnSummary], asked: InitAsked) -> Sequence[ColumnSummary]:
     """The one column named like a treatment; else it is asked."""
-    known = [column for column in columns if names.is_fixed(column.name) or names.is_before(column.name)]
+    known = [column for column in columns if is_fixed(column.name) or is_before(column.name)]
     fitting = [c for c in columns if c.name and 2 <= c.n_distinct <= MOST_TREATMENTS and c not in known]
-    telling = [column for column in fitting if names.is_treatment(column.name)]
+    telling = [column for column in fitting if is_treatment(column.name)]
     possible = [column for column in fitting if column in telling or column.counts.min() >= ROWS_EACH]
     if not possible:
         must = f"it needs 2 to {MOST_TREATMENTS} distinct values, each of {ROWS_EACH} patients"
@@ -204,17 +233,21 @@ def _outcome(
     columns: Sequence[ColumnSummary], treatment: ColumnSummary | None, asked: InitAsked
 ) -> tuple[ColumnSummary | None, ColumnSummary | None]:
     """The time and the event, or None and the outcome, if names leave no doubt; else they are asked."""
-    open_to_it = [c for c in columns if c.name and not names.is_before(c.name) and not _doubt(c, columns)]
-    named = [column for column in open_to_it if names.is_all(column.name, ["benefit", "harm"])]
+    statuses, again = status_columns(columns), measured_again(column.name for column in columns)
+    open_to_it = [
+        column
+        for column in columns
+        if column.name and not is_before(column.name) and not cannot_be_outcome(column, statuses, again)
+    ]
+    named = [column for column in open_to_it if is_all(column.name, ["benefit", "harm"])]
     possible = [column for column in open_to_it if not _unusable(column, treatment)]
     telling = [column for column in possible if column in named]
-    statuses = status_columns(columns)
     events = [column for column in columns if column.name in statuses]
-    times = [c for c in columns if c.n_distinct > 2 and (names.is_time_to_event(c.name) or names.is_time(c.name))]
+    times = [c for c in columns if c.n_distinct > 2 and (is_time_to_event(c.name) or is_time(c.name))]
     followed = bool(times and events and all(column in events for column in telling))
     # 1 of "cens" may be either.
     clear = len(times) == len(events) == 1 and events[0].values == (0.0, 1.0)
-    if followed and clear and not names.says(events[0].name, "later"):
+    if followed and clear and not says(events[0].name, "later"):
         return times[0], events[0]
     if len(telling) == 1 and not followed:
         return None, telling[0]
@@ -235,12 +268,6 @@ def _outcome(
 
 def _listed(columns: Sequence[ColumnSummary]) -> str:
     return ", ".join(toml_text(column.name) for column in columns[:MOST_SHOWN]) + ", ..." * (len(columns) > MOST_SHOWN)
-
-
-def _doubt(column: ColumnSummary, columns: Sequence[ColumnSummary]) -> str:
-    """Why a column looks like no outcome; "" if it does not."""
-    again = measured_again(other.name for other in columns)
-    return cannot_be_outcome(column, status_columns(columns), again) or ""
 
 
 def _unusable(column: ColumnSummary, treatment: ColumnSummary | None) -> str:
@@ -291,3 +318,178 @@ def round_down(number: float) -> float:
     digits = 1 - math.floor(math.log10(number)) if number > 0 else 0
     # 0.57 * 100 is less than 57.
     return float(f"{math.floor(number * 10.0**digits * (1 + 1e-12)) / 10.0**digits:.12g}")
+
+
+# Patients of each arm with each level; levels of numbers are merged until there are so many.
+FEWEST_PATIENTS = 20
+# Numbers of more distinct values are cut at about their quartiles, and words of more are no levels.
+MOST_NUMBERS, MOST_WORDS = 5, 12
+# The size of a domain that is quickly computed.
+MOST_RECORDS = 100_000
+# Distinct rounded cuts are this part of the middle half's width apart, at most.
+STEPS = 3
+# Spreads are not rounded below this.
+TINY = 1e-200
+
+
+@dataclass(frozen=True, eq=False)
+class Candidate:
+    """A column as a feature: its declaration, how many patients have each level, and where those are few."""
+
+    binning: Binning
+    counts: Sequence[int]
+    few: str
+
+
+@dataclass(frozen=True, eq=False)
+class Features:
+    """Columns as features.
+
+    Attributes
+    ----------
+    chosen : sequence of Candidate
+        In the file's order, those that fit into the domain.
+    left_out : mapping of str to str
+        Columns that are no features, and why.
+    """
+
+    chosen: Sequence[Candidate]
+    left_out: Mapping[str, str]
+
+    @property
+    def n_records(self) -> int:
+        """The size of the declared domain."""
+        return math.prod(len(candidate.counts) for candidate in self.chosen)
+
+
+def guess_features(roles: Roles, asked: InitAsked) -> Features:
+    """Declare a feature for each remaining column that can be one, or for those that the user names.
+
+    Raises
+    ------
+    UsageError
+        A line for each column of which is not clear that it was known before treatment, or of which levels have too
+        few patients; with the command that takes the others. Nothing is asked where the user names the features.
+    """
+    named = asked.named.features
+    numbered = NumberedNames([*(column.name for column in roles.rest), roles.outcome.name])
+    after = [c for c in roles.rest if is_after(c.name) or numbered.start_of(c.name)]
+    left_out: dict[str, str] = {}
+    candidates: list[Candidate] = []
+    doubts: list[str] = []
+    for column in roles.rest:
+        later, unclear = _later(column, roles, numbered, after)
+        if named:
+            later, unclear = "" if column.name in named else "not named", ""
+        reason = _useless(column) or later
+        if reason:
+            left_out[column.name] = reason
+            continue
+        candidates.append(_candidate(column, roles.treatment))
+        unclear = unclear or candidates[-1].few
+        if unclear and not named:
+            asked.ask(f"shall {toml_text(column.name)} be a feature? {unclear}")
+            doubts.append(column.name)
+    names_of = [candidate.binning.name for candidate in candidates]
+    asked.answers["features"] = [name for name in names_of if name not in doubts] or doubts
+    asked.raise_if_any()
+    chosen: list[Candidate] = []
+    for candidate in candidates:
+        if math.prod(len(one.counts) for one in (*chosen, candidate)) <= MOST_RECORDS:
+            chosen.append(candidate)
+        else:
+            left_out[candidate.binning.name] = f"for no more than {MOST_RECORDS:,} records"
+    return Features(chosen, left_out)
+
+
+def _useless(column: ColumnSummary) -> str:
+    """Why a column can be no feature, whenever it was known; "" if it can."""
+    if not column.name or column.n_distinct < 2:
+        return "the same value in all rows" if column.name else "the column has no name"
+    if column.numbers_rows or (is_id(column.name) and column.n_distinct > MOST_WORDS):
+        return "numbers the rows, or is named like an id"
+    if not column.is_numeric and column.n_distinct > MOST_WORDS:
+        return f"{column.n_distinct:,} distinct values, not all of them usual numbers"
+    return ""
+
+
+def _later(
+    column: ColumnSummary, roles: Roles, numbered: NumberedNames, after: Sequence[ColumnSummary]
+) -> tuple[str, str]:
+    """Why a column was known only after treatment, or tells it; and why that may be, but is not clear."""
+    name, treatment, outcome = column.name, roles.treatment, roles.outcome
+    reveals = column.n_distinct <= MOST_TREATMENTS and (treatment.decides(column) or column.decides(treatment))
+    if reveals or is_fixed(name) or is_before(name):
+        return "one of it and the treatment decides the other" if reveals else "", ""
+    clear = {
+        "its number makes it a later measurement": numbered.start_of(name) is not None,
+        "named after the treatment": any(stem in name.lower() for stem in TREATMENT_STEMS),
+        "named like an outcome or a time after treatment": is_after(name),
+        "decides the outcome": decides_outcome(column, outcome),
+    }
+    number, of_outcome = (max(map(int, re.findall(r"\d{2,9}", text)), default=0) for text in (name, outcome.name))
+    told = (_tells_gaps(column, other) or _tells_gaps(other, column) for other in (outcome, *after))
+    unclear = {
+        "its number may make it a later measurement than another's": numbered.earlier_measurement(name) is not None,
+        "its number may make it as late as the outcome": number >= of_outcome > 0,
+        "what it is, or where it is missing, goes with gaps in something later, or with what that was": any(told),
+    }
+    reason, doubt = (next((why for why, holds in reasons.items() if holds), "") for reasons in (clear, unclear))
+    return reason, doubt
+
+
+def _tells_gaps(column: ColumnSummary, other: ColumnSummary) -> bool:
+    """Whether another is missing where this one is, or by what it was, in enough rows."""
+    gaps = other.codes < 0
+    few = min(np.count_nonzero(gaps), np.count_nonzero(~gaps)) < ROWS_EACH
+    two = column.n_distinct == 2 and not column.n_missing and len(np.unique(column.codes * 2 + gaps)) == 2
+    return not few and (two or np.array_equal(gaps, column.codes < 0))
+
+
+def _candidate(column: ColumnSummary, treatment: ColumnSummary) -> Candidate:
+    """A column by levels; or by cuts, that leave enough patients of each arm between them if any do."""
+    cuts: list[float] = []
+    if column.is_numeric:
+        whole = list(map(float, column.values[1:]))
+        first = whole if column.n_distinct <= MOST_NUMBERS else round_cuts(column)
+        cuts = list(first)
+        # The bin with the fewest patients of an arm joins its smaller neighbour; at least one cut is left.
+        while len(cuts) > 1 and (table := _by_arm(column, cuts, treatment)[:-1]).min() < FEWEST_PATIENTS:
+            worst = int(table.min(axis=1).argmin())
+            sizes = [math.inf, *table.sum(axis=1).tolist(), math.inf]
+            del cuts[worst - 1 if sizes[worst] <= sizes[worst + 2] else worst]
+        # Levels as they are, where none were merged.
+        cuts = [] if cuts == whole and column.n_distinct <= MOST_NUMBERS else cuts
+    gaps = column.n_missing > 0
+    levels = (*map(level_of, column.values), *([NO_VALUE] if gaps else []))
+    binning = Binning(column.name, cuts=tuple(cuts), missing=gaps) if cuts else Binning(column.name, levels)
+    shown = binning.feature.levels
+    table = _by_arm(column, cuts, treatment)[: len(shown)]
+    worst = int(table.min(axis=1).argmin())
+    few = f"an arm has {table[worst].min()} patients with {toml_text(str(shown[worst]))}, fewer than {FEWEST_PATIENTS}"
+    return Candidate(binning, table.sum(axis=1).tolist(), few if table.min() < FEWEST_PATIENTS else "")
+
+
+def _by_arm(column: ColumnSummary, cuts: Sequence[float], treatment: ColumnSummary) -> IntArray:
+    """Patients of each bin (each value, without cuts), and without a value, in each arm, (n_bins + 1, n_arms)."""
+    bins = np.arange(column.n_distinct)
+    if cuts:
+        bins = np.searchsorted(np.array(cuts), np.array(column.values, dtype=np.float64), side="right")
+    known = treatment.codes >= 0
+    codes = np.where(column.codes < 0, bins[-1] + 1, bins[column.codes])[known]
+    table = np.zeros((int(bins[-1]) + 2, treatment.n_distinct), dtype=np.intp)
+    np.add.at(table, (codes, treatment.codes[known]), 1)
+    return table
+
+
+def round_cuts(column: ColumnSummary) -> list[float]:
+    """About the quartiles of a column of numbers, rounded; the commonest value if most rows have it."""
+    quartiles = np.quantile(np.repeat(np.array(column.values, dtype=np.float64), column.counts), [0.25, 0.5, 0.75])
+    most = float(quartiles[2] - quartiles[0]) / STEPS
+    if most <= TINY:
+        return [float(column.values[max(int(column.counts.argmax()), 1)])]
+    power = 10.0 ** math.floor(math.log10(most))
+    step = next((factor * power for factor in (5, 2) if factor * power <= most), power)
+    # A step of 0.1 makes 0.30000000000000004.
+    rounded = {float(f"{round(float(q) / step) * step:.12g}") for q in quartiles}
+    return sorted(cut for cut in rounded if column.low < cut <= column.high) or [float(quartiles[1])]

@@ -149,20 +149,17 @@ class Kinds:
         """The distinct rows with fewer bits of outcomes, some at a time: sums take more memory than numbers."""
         if dropped == before:
             return columns
-        starts = range(0, max(1, len(columns)), self.FEW)
-        return self._distinct(
-            [self._distinct([self._cut(columns.slice(start, self.FEW), before, dropped)]) for start in starts]
-        )
-
-    def _cut(self, columns: pa.Table, before: int, dropped: int) -> pa.Table:
-        """Fewer bits of outcomes; and the sums of these, where there are patients and not keys alone."""
-        arrays, n_keys = [column.to_numpy() for column in columns.columns], len(self._keys)
-        if not before and len(arrays) > n_keys:
+        parts, n_keys = [], len(self._keys)
+        for start in range(0, max(1, len(columns)), self.FEW):
+            arrays = [column.to_numpy() for column in columns.slice(start, self.FEW).columns]
+            # The sums of outcomes, where there are patients and not keys alone.
+            if not before and len(arrays) > n_keys:
+                for place in self._values:
+                    arrays += list(limb_sums(arrays[place], arrays[n_keys]))
             for place in self._values:
-                arrays += list(limb_sums(arrays[place], arrays[n_keys]))
-        for place in self._values:
-            arrays[place] = without_last(arrays[place], dropped)
-        return _table(arrays)
+                arrays[place] = without_last(arrays[place], dropped)
+            parts.append(self._distinct([_table(arrays)]))
+        return self._distinct(parts)
 
 
 def without_last(bits: NDArray[np.int64], dropped: int) -> NDArray[np.int64]:

@@ -6,8 +6,8 @@ What was decided for each patient of a log, how probably, and what came of it.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
 
 import numpy as np
 import pandas as pd
@@ -16,9 +16,9 @@ from envs.records import RecordSpace
 from policies.arrays import BoolArray, FloatArray, IntArray
 from policysim.files.bad_rows import BadRows, DataError
 from policysim.files.data_table import DataTable, numbers, read_table
-from policysim.logs.censoring import CensoredArm, TimesToEvent, by_arm, read_times
-from policysim.logs.log_frame import PROPENSITY, LoggedData, patients_by_code
-from policysim.logs.log_source import ESTIMATE, SHARES, Binning, FollowUp, LogSource, is_column
+from policysim.logs.censoring import CENSORED, by_arm, read_times
+from policysim.logs.log_frame import FEWEST_ROWS, PROPENSITY, LoggedData, patients_by_code
+from policysim.logs.log_source import ESTIMATE, SHARES, Binning, LogColumns, LogSource, is_column
 from policysim.logs.log_tables import LogTables
 from policysim.logs.outcomes import check_outcomes
 from policysim.logs.treatments import (
@@ -57,8 +57,8 @@ class Log:
         Each outcome of the rows that are used, those of weight 0 too; NaN where it is missing.
     raw : DataFrame, n_rows, optional
         The numbers of the features that are declared by cuts.
-    censored : tuple of CensoredArm
-        Where follow-up may end early, how much of it is missing in each arm.
+    censored : DataFrame
+        Where follow-up may end early, how much of it is missing in each arm: `censoring.CENSORED`.
     """
 
     data: LoggedData
@@ -68,7 +68,7 @@ class Log:
     n_read: int
     outcomes: Mapping[str, FloatArray]
     raw: pd.DataFrame | None = None
-    censored: tuple[CensoredArm, ...] = ()
+    censored: pd.DataFrame = field(default_factory=partial(pd.DataFrame, columns=CENSORED))
     n_untreated: int = 0
 
     def dealt(self, n_folds: int, rng: np.random.Generator) -> tuple[Log, IntArray]:
@@ -105,14 +105,14 @@ def load_log(source: LogSource) -> Log:
         For an outcome that cannot be one: an id, a column known before treatment, a time of follow-up; with the line of
         the study.
     """
-    tables = LogTables({role: read_table(path, header=source.header) for role, path in source.files.items()}, source.id)
-    tables = tables.with_joined(source.joined) if source.joined else tables
+    read = {role: read_table(path, header=source.header) for role, path in source.files.items()}
+    tables = LogTables(read, source.id).with_joined(source.joined)
     tables.require([(tables.features, name) for name in source.features])
     bad = BadRows()
     records = read_records(tables.features, source.features, bad)
     # First: a wrong column would only be told by values out of range.
     check_outcomes(source, tables)
-    decisions = read_decisions(tables, columns_of(source), bad)
+    decisions = read_decisions(tables, source, bad)
     cut = [name for name, binning in source.features.items() if binning.cuts]
     raw = pd.DataFrame({name: numbers(tables.features[name]) for name in cut}, index=range(len(records)))
     return log_of(source, records, decisions, raw)
@@ -146,11 +146,11 @@ def log_of(source: LogSource, records: IntArray, decisions: LoggedDecisions, raw
         levels = zip(source.space.codes(occurring).T, source.space.shape, strict=True)
         patients = np.hstack([codes[:, None] == np.arange(size) for codes, size in levels]).astype(np.float64)
         propensities = estimate_propensities(patients, groups, actions, decisions.names, counts=counts, parts=parts)
-    rewards, observed = decisions.rewards[kept], None
-    censored: tuple[CensoredArm, ...] = ()
+    rewards, observed, censored = decisions.rewards[kept], None, pd.DataFrame(columns=CENSORED)
     outcomes = {name: column[kept] for name, column in decisions.outcomes.items()}
-    if source.follow_up and decisions.times:
-        rewards, observed, censored = by_arm(decisions.times.of(kept), source, actions, decisions.names, counts)
+    if source.follow_up and decisions.followed:
+        followed = decisions.followed[0][kept], decisions.followed[1][kept]
+        rewards, observed, censored = by_arm(followed, source, actions, decisions.names, counts)
         outcomes = {source.follow_up.title: rewards, **outcomes}
     return Log(
         data=LoggedData(actions, rewards, propensities, decisions.names, observed, counts),
@@ -165,19 +165,6 @@ def log_of(source: LogSource, records: IntArray, decisions: LoggedDecisions, raw
     )
 
 
-def columns_of(source: LogSource) -> LogColumns:
-    """What the columns of a study's log mean."""
-    return LogColumns(
-        treatment=source.treatment,
-        treatments=source.treatments,
-        propensity=source.propensity,
-        outcome=source.outcome,
-        utility_range=source.utility_range,
-        missing=source.missing,
-        follow_up=source.follow_up,
-    )
-
-
 def read_records(table: DataTable, features: Mapping[str, Binning], bad: BadRows) -> IntArray:
     """The record of each row, numbered as in the space of these features."""
     index = np.zeros(len(table), dtype=np.intp)
@@ -186,23 +173,6 @@ def read_records(table: DataTable, features: Mapping[str, Binning], bad: BadRows
         bad.add_values(table, codes < 0, name, table[name].array, binning.allowed)
         index = index * len(binning.feature.levels) + codes
     return index
-
-
-# For a standard error.
-FEWEST_ROWS = 2
-
-
-@dataclass(frozen=True)
-class LogColumns:
-    """What the columns of a log mean; see `LogSource`. No `utility_range`: none was declared."""
-
-    treatment: str
-    treatments: tuple[tuple[str, str], ...]
-    propensity: str | tuple[float, ...]
-    outcome: Mapping[str, float]
-    utility_range: tuple[float, float] | None
-    missing: str
-    follow_up: FollowUp | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -223,8 +193,9 @@ class LoggedDecisions:
         Whether an outcome is.
     outcomes : dict of str to array, (n_rows,)
         Each outcome; NaN where it is missing.
-    times : TimesToEvent or None
-        Where the outcome is to be free of an event: `rewards` are then 0, or NaN.
+    followed : two arrays, (n_rows,), or None
+        Where the outcome is to be free of an event: the time, and whether the event happened then. `rewards` are then
+        0, or NaN.
     counts : array of int, (n_rows,), or None
         How many patients each row stands for, where equal ones were counted; None: one each.
     """
@@ -235,7 +206,7 @@ class LoggedDecisions:
     rewards: FloatArray
     missing: BoolArray
     outcomes: dict[str, FloatArray]
-    times: TimesToEvent | None = None
+    followed: tuple[FloatArray, BoolArray] | None = None
     counts: IntArray | None = None
 
     def n_patients(self, rows: BoolArray) -> int:
@@ -287,8 +258,7 @@ def read_decisions(tables: LogTables, columns: LogColumns, bad: BadRows) -> Logg
         [
             *([(table, columns.treatment)] if columns.treatment else []),
             *([(table, columns.propensity)] if is_column(columns.propensity) else []),
-            *((outcomes, column) for column in columns.outcome),
-            *((outcomes, column) for column in ((follow_up.time, follow_up.event) if follow_up else ())),
+            *((outcomes, column) for column in (*columns.outcome, *columns.later)),
         ]
     )
     if columns.treatment:
@@ -305,9 +275,9 @@ def read_decisions(tables: LogTables, columns: LogColumns, bad: BadRows) -> Logg
         chances = lot(columns.propensity, len(names))
         propensities = None if chances is None else chances[codes]
     rewards, missing, values = read_rewards(outcomes, columns.outcome, columns.utility_range, columns.missing, bad)
-    times = read_times(outcomes, follow_up, columns.missing, bad) if follow_up else None
-    if times:
-        rewards, missing = np.where(np.isnan(times.times), np.nan, 0.0), times.missing
+    if follow_up:
+        times, happened, missing = read_times(outcomes, follow_up, columns.missing, bad)
+        rewards = np.where(np.isnan(times), np.nan, 0.0)
     of_actions, of_outcomes = tables.matched(bad)
     actions = codes[of_actions]
     return LoggedDecisions(
@@ -317,5 +287,5 @@ def read_decisions(tables: LogTables, columns: LogColumns, bad: BadRows) -> Logg
         rewards=np.where(actions < 0, np.nan, rewards[of_outcomes]),
         missing=missing[of_outcomes],
         outcomes={name: column[of_outcomes] for name, column in values.items()},
-        times=times.of(of_outcomes) if times else None,
+        followed=(times[of_outcomes], happened[of_outcomes]) if follow_up else None,
     )

@@ -203,27 +203,27 @@ def covariate_matrix(frame: pd.DataFrame) -> FloatArray:
             infinite = np.isinf(column.to_numpy(dtype=np.float64, na_value=np.nan))
             bad.add_values(table, infinite, str(name), column.array, "must be finite")
     bad.raise_if_any()
-    blocks = [_block(frame.iloc[:, position], str(name)) for position, name in enumerate(frame.columns)]
+    blocks: list[FloatArray] = []
+    for position, name in enumerate(map(str, frame.columns)):
+        column = frame.iloc[:, position]
+        if is_real(column):
+            blocks.append(column.to_numpy(dtype=np.float64)[:, None])
+            continue
+        if not isinstance(column.dtype, pd.CategoricalDtype | pd.StringDtype) and column.dtype != object:
+            raise DataError(
+                f"covariate {name!r} is {column.dtype}: make it numbers or leave it out with covariates=[...]."
+            )
+        try:
+            codes, levels = pd.factorize(column)
+        except TypeError:
+            raise DataError(f"covariate {name!r} {ONE_VALUE}; or leave it out with covariates=[...].") from None
+        if len(levels) > MOST_LEVELS:
+            raise DataError(
+                f"covariate {name!r} has {len(levels):,} distinct values that are no numbers, at most {MOST_LEVELS} "
+                "are allowed: leave it out with covariates=[...]."
+            )
+        blocks.append((codes[:, None] == np.arange(len(levels))).astype(np.float64))
     return np.column_stack(blocks) if blocks else np.zeros((len(frame), 1))
-
-
-def _block(column: pd.Series, name: str) -> FloatArray:
-    if is_real(column):
-        numbers: FloatArray = column.to_numpy(dtype=np.float64)
-        return numbers[:, None]
-    if not isinstance(column.dtype, pd.CategoricalDtype | pd.StringDtype) and column.dtype != object:
-        raise DataError(f"covariate {name!r} is {column.dtype}: make it numbers or leave it out with covariates=[...].")
-    try:
-        codes, levels = pd.factorize(column)
-    except TypeError:
-        raise DataError(f"covariate {name!r} {ONE_VALUE}; or leave it out with covariates=[...].") from None
-    if len(levels) > MOST_LEVELS:
-        raise DataError(
-            f"covariate {name!r} has {len(levels):,} distinct values that are no numbers, at most {MOST_LEVELS} are "
-            "allowed: leave it out with covariates=[...]."
-        )
-    indicators: FloatArray = (codes[:, None] == np.arange(len(levels))).astype(np.float64)
-    return indicators
 
 
 def is_real(column: pd.Series) -> bool:
@@ -332,6 +332,11 @@ class LoggedData:
         counts = rng.multinomial(self.counts, np.full(n_folds, 1 / n_folds))
         rows, folds = np.nonzero(counts)
         return replace(self.of(rows), counts=counts[rows, folds]), rows, folds
+
+    @property
+    def inverse_propensities(self) -> FloatArray:
+        """Of the patients of each row together, (n_rows,)."""
+        return 1 / self.propensities if self.counts is None else self.counts / self.propensities
 
     def by_action(self, rows: NDArray[np.bool_] | None = None) -> IntArray:
         """How many patients got each action, (k,), of all or of some rows."""

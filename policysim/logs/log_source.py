@@ -32,9 +32,9 @@ JOINT = ", "
 
 EQUAL, SHARES, ESTIMATE = NO_COLUMN = ("equal", "arm shares", "estimate")
 REFUSE, EXCLUDE, WORST = MISSING_CHOICES = ("refuse", "exclude", "worst")
-# As policysim.logs.outcome_models.OUTCOME_MODELS, which takes a second to import; a test compares them.
+# See `policysim.logs.outcome_models`, which takes a second to import.
 OUTCOME_MODELS = ("linear", "logistic", "gradient-boosting", "constant", "chosen", "stacked")
-LOGISTIC = OUTCOME_MODELS[1]
+LINEAR, LOGISTIC, _, CONSTANT, CHOSEN, STACKED = OUTCOME_MODELS
 
 # What `policysim init` writes behind each guess.
 CHECK = "# CHECK"
@@ -45,15 +45,12 @@ NUMBER_WANTED = f"must be a finite number within ±{FINITE:g}"
 MOST_RECORDS = 2_000_000
 
 
-@dataclass(frozen=True)
-class LogSource:
-    """Where a log is and what its columns mean.
+@dataclass(frozen=True, kw_only=True)
+class LogColumns:
+    """What the columns of a log mean.
 
     Attributes
     ----------
-    files : mapping of str to Path
-        {"table": path}, or {"features": path, "actions": path, "outcomes": path}; CSV or Parquet. A table of many files
-        has its folder, its pattern such as logs/*.parquet, or the first of a list.
     treatment : str
         The column that holds the treatment; "" for a table of actions with a column of 0 and 1 for each. Of several
         columns that make it together (`joined_columns`), their names with commas between.
@@ -65,22 +62,52 @@ class LogSource:
         of the patients that are used; "estimate"; or the column that holds the probability of the logged treatment.
     outcome : mapping of str to float
         Column and weight; the reward is the weighted sum. All weights are 0 where the outcome is `follow_up`.
-    utility_range : tuple of float
-        The lowest and the highest reward that are possible. Where it is the range of outcomes within [0, 1] (the
-        default, see `default_range`), each outcome must be within [0, 1].
+    utility_range : tuple of float or None
+        The lowest and the highest reward that are possible; None: none was declared. Where it is the range of outcomes
+        within [0, 1] (the default of a study, see `default_range`), each outcome must be within [0, 1].
     missing : str
         What is done with rows without an outcome: "refuse", "exclude", or "worst" (the lowest reward of the range).
         Rows without a treatment are excluded with "exclude", and refused otherwise.
-    id : str
-        The column that holds the patients' ids, by which three tables are joined; "" for none.
-    outcome_model : str
-        One of `OUTCOME_MODELS`.
     features : mapping of str to Binning
         The declared domain, in the order of a record.
     joined : tuple of str
         The columns whose combination is the treatment, as in a factorial trial; () where one column holds it.
     header : bool
         Whether CSV files begin with the names of their columns; else these are their places, "0" first.
+    follow_up : FollowUp or None
+        Where follow-up may end early: the reward is 1 for patients who are free of an event at a horizon, else 0.
+    """
+
+    treatment: str
+    treatments: tuple[tuple[str, str], ...]
+    propensity: str | tuple[float, ...]
+    outcome: Mapping[str, float]
+    utility_range: tuple[float, float] | None
+    missing: str
+    features: Mapping[str, Binning]
+    joined: tuple[str, ...] = ()
+    header: bool = True
+    follow_up: FollowUp | None = None
+
+    @property
+    def later(self) -> tuple[str, ...]:
+        """The columns of the time to an event and of whether it happened, where that is the outcome."""
+        return (self.follow_up.time, self.follow_up.event) if self.follow_up else ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class LogSource(LogColumns):
+    """Where a log is and what its columns mean.
+
+    Attributes
+    ----------
+    files : mapping of str to Path
+        {"table": path}, or {"features": path, "actions": path, "outcomes": path}; CSV or Parquet. A table of many files
+        has its folder, its pattern such as logs/*.parquet, or the first of a list.
+    id : str
+        The column that holds the patients' ids, by which three tables are joined; "" for none.
+    outcome_model : str
+        One of `OUTCOME_MODELS`.
     outcome_checked : tuple of str
         Outcomes that somebody has looked at: they are taken whatever their names and values suggest.
     study : Path or None
@@ -89,8 +116,6 @@ class LogSource:
         Lines of it that are still marked as guesses (`# CHECK`).
     guessed_range : bool
         Whether that of the range is one of them.
-    follow_up : FollowUp or None
-        Where follow-up may end early: the reward is 1 for patients who are free of an event at a horizon, else 0.
     outcome_title : str
         What the outcome is, in words; "" if the study does not say.
     parts : tuple of Path
@@ -99,22 +124,13 @@ class LogSource:
     """
 
     files: Mapping[str, Path]
-    treatment: str
-    treatments: tuple[tuple[str, str], ...]
-    propensity: str | tuple[float, ...]
-    outcome: Mapping[str, float]
     utility_range: tuple[float, float]
-    missing: str
     id: str
     outcome_model: str
-    features: Mapping[str, Binning]
-    joined: tuple[str, ...] = ()
-    header: bool = True
     outcome_checked: tuple[str, ...] = ()
     study: Path | None = None
     unread: int = 0
     guessed_range: bool = False
-    follow_up: FollowUp | None = None
     outcome_title: str = ""
     parts: tuple[Path, ...] = ()
 

@@ -45,13 +45,15 @@ class LogTables:
         """The same with one more column of actions: the combination of several, named by them all.
 
         Its values are theirs with a comma between, missing where one of them is. Columns of 0 and 1 of which exactly
-        one is 1 in each row are such columns, too.
+        one is 1 in each row are such columns, too. Of no columns nothing is made.
 
         Raises
         ------
         DataError
             For columns that are not there, or if there is one of that name already.
         """
+        if not columns:
+            return self
         table = self.actions
         self.require([(table, column) for column in columns])
         name = JOINT.join(columns)

@@ -21,14 +21,13 @@ from policies.arrays import ROUNDING, FloatArray, IntArray
 from policysim.files.bad_rows import BadRows
 from policysim.files.data_table import DataTable
 from policysim.logs.log_frame import REWARD, LoggedData, averaged, one_of
+from policysim.logs.log_source import CHOSEN, CONSTANT, LINEAR, LOGISTIC, OUTCOME_MODELS, STACKED
 from policysim.question.extras import optional
 
 # With fewer rows of an action there is nothing to fit but a mean.
 FEWEST_ROWS = 10
 # Ridge penalties, in rows: the best by leave-one-out error is taken (Golub, Heath & Wahba 1979).
 PENALTIES = (1.0, 10.0, 100.0, 1e3, 1e4, 1e5)
-OUTCOME_MODELS = ("linear", "logistic", "gradient-boosting", "constant", "chosen", "stacked")
-LINEAR, LOGISTIC, _, CONSTANT, CHOSEN, STACKED = OUTCOME_MODELS
 # Parts in which the rows of one fit are held out from each other, to choose among models or to stack them.
 FOLDS = 4
 # Products of more than about 40 covariates are too many.
@@ -75,18 +74,8 @@ def check_outcome_model(name: str, rewards: FloatArray, table: DataTable | None 
         bad.raise_if_any()
 
 
-def fit_outcome_model(
-    name: str,
-    covariates: FloatArray,
-    actions: IntArray,
-    rewards: FloatArray,
-    n_actions: int,
-    *,
-    weights: FloatArray | None = None,
-    counts: IntArray | None = None,
-    seed: int = 0,
-) -> OutcomeModel:
-    """Fit q(x, a) on rows: covariates (m, n_covariates), actions (m,), rewards (m,).
+def fit_to_log(name: str, covariates: FloatArray, data: LoggedData, *, seed: int = 0) -> OutcomeModel:
+    """Fit q(x, a) to what is known of a log's outcomes.
 
     Parameters
     ----------
@@ -94,14 +83,14 @@ def fit_outcome_model(
         "linear": ridge regression, its penalty chosen by leave-one-out error. "logistic": penalised logistic
         regression, for rewards of 0 and 1. "gradient-boosting": scikit-learn's histogram gradient boosting.
         "constant": the mean of each action. "stacked": ridge regression, the same with pairwise products, and small
-        boosted trees, weighted by held-out rows. "chosen" is `outcome_models.chosen_model`.
+        boosted trees, weighted by held-out rows. "chosen": see `chosen_model`.
         An action of fewer than 10 rows gets their mean reward instead; one of none, the mean reward of all rows.
-    weights : array, (m,), optional
-        How much each row counts, >= 0; rows of weight 0 have no part. By default all count the same.
-    counts : array of int, (m,), optional
-        How many rows each stands for, where equal ones were counted.
+    covariates : array, (n_rows, n_covariates)
+        Finite numbers.
+    data : LoggedData
+        The rows to fit to; those of weight 0 have no part.
     seed : int
-        For gradient boosting.
+        For boosting, and for the folds of the choice.
 
     Raises
     ------
@@ -109,28 +98,26 @@ def fit_outcome_model(
         For an unknown name, or rewards other than 0 and 1 with "logistic".
     """
     if name == CHOSEN:
-        raise ValueError(f"outcome_model={CHOSEN!r} looks at propensities: it is fitted by fit_to_log.")
+        return chosen_model(covariates, data, seed)
+    known, counts = data.known, data.counts
     if name != PRODUCTS:
-        check_outcome_model(name, rewards)
+        check_outcome_model(name, known.rewards)
     centre = averaged(covariates, counts)
     spread = np.sqrt(averaged((covariates - centre) ** 2, counts))
     spread[spread <= 10 * ROUNDING * np.abs(centre)] = 1  # a constant column
     scaled = (covariates - centre) / spread
-    each = np.ones(len(rewards)) if weights is None else weights
-    each = each if counts is None else each * counts
+    each = known.weights if counts is None else known.weights * counts
     regressions = []
-    for action in range(n_actions):
-        rows = (actions == action) & (each > 0)
-        own = rewards[rows]
+    for action in range(data.n_actions):
+        rows = (data.actions == action) & (each > 0)
+        own = known.rewards[rows]
         n_rows = len(own) if counts is None else counts[rows].sum()
         if name == CONSTANT or n_rows < FEWEST_ROWS or own.min() == own.max():
             among = rows if len(own) else each > 0
-            regressions.append(_constant(float(np.average(rewards[among], weights=each[among]))))
+            regressions.append(_constant(float(np.average(known.rewards[among], weights=each[among]))))
         else:
-            one = np.ones(len(own)) if weights is None else weights[rows]
-            regressions.append(
-                _fit(name, scaled[rows], own, one, counts=None if counts is None else counts[rows], seed=seed)
-            )
+            patients = None if counts is None else counts[rows]
+            regressions.append(_fit(name, scaled[rows], own, known.weights[rows], counts=patients, seed=seed))
     return OutcomeModel(centre, spread, tuple(regressions))
 
 
@@ -230,40 +217,6 @@ def _fit_ridge(covariates: FloatArray, rewards: FloatArray, weight: FloatArray, 
     left_out = (rewards[:, None] - mean - turned @ found) / (1 - leverage)
     slopes = vectors @ found[:, int(np.argmin(each @ (left_out * left_out)))]
     return lambda rows: mean + (rows - centre) @ slopes
-
-
-def fit_to_log(name: str, covariates: FloatArray, data: LoggedData, *, seed: int = 0) -> OutcomeModel:
-    """Fit q(x, a) to a log: `fit_outcome_model` on what is known of its outcomes, or the model that is "chosen".
-
-    Parameters
-    ----------
-    name : str
-        An outcome model; or "chosen": see `chosen_model`.
-    covariates : array, (n_rows, n_covariates)
-        Finite numbers.
-    data : LoggedData
-        The rows to fit to.
-    seed : int
-        For boosting, and for the folds of the choice.
-
-    Raises
-    ------
-    ValueError
-        As `fit_outcome_model`.
-    """
-    if name == CHOSEN:
-        return chosen_model(covariates, data, seed)
-    known = data.known
-    return fit_outcome_model(
-        name,
-        covariates,
-        data.actions,
-        known.rewards,
-        data.n_actions,
-        weights=known.weights,
-        counts=data.counts,
-        seed=seed,
-    )
 
 
 def chosen_model(covariates: FloatArray, data: LoggedData, seed: int) -> OutcomeModel:

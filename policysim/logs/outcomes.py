@@ -16,8 +16,20 @@ import numpy as np
 from envs.toml_lines import line_numbers
 from envs.toml_reader import InputFileError, one_line
 from policysim.files.whole_folders import toml_list, toml_text
-from policysim.logs import column_names as names
-from policysim.logs.column_summary import ColumnSummary, summarise
+from policysim.logs.column_summary import (
+    DIGITS,
+    ColumnSummary,
+    is_after,
+    is_baseline,
+    is_before,
+    is_fixed,
+    is_id,
+    is_status,
+    is_time,
+    is_time_to_event,
+    summarise,
+    words,
+)
 from policysim.logs.log_source import LogSource
 from policysim.logs.log_tables import LogTables
 
@@ -65,12 +77,12 @@ def place_in_study(source: LogSource, *key: str) -> str:
 
 def _wrong(outcome: ColumnSummary, tables: LogTables, source: LogSource) -> str | None:
     """Why a column cannot be the outcome of a study."""
-    stem = outcome.name.rstrip(names.DIGITS)
-    every = [name for table in tables.by_role.values() for name in table.columns if name.rstrip(names.DIGITS) == stem]
+    stem = outcome.name.rstrip(DIGITS)
+    every = [name for table in tables.by_role.values() for name in table.columns if name.rstrip(DIGITS) == stem]
     # Where the later measurement counts, too, the outcome is the change from the earlier one, or both of them.
     again = {first: then for first, then in measured_again(every).items() if not source.outcome.get(then)}
     table = tables.outcomes
-    sounding = [name for name in table.columns if names.is_status(name) and name not in source.features]
+    sounding = [name for name in table.columns if is_status(name) and name not in source.features]
     statuses = status_columns([summarise(table[name], name) for name in sounding])
     reason = cannot_be_outcome(outcome, statuses, again)
     if reason or tables.are_three:  # of which rows are not matched yet
@@ -90,9 +102,9 @@ def cannot_be_outcome(column: ColumnSummary, statuses: Sequence[str], again: Map
     # Whole numbers without a gap, each once, number the rows.
     each_once = column.n_rows >= FEWEST_IDS and column.n_distinct == column.n_rows and column.is_whole
     counts_rows = each_once and column.high - column.low == column.n_rows - 1
-    if counts_rows or (names.is_id(name) and column.n_distinct > 2):
+    if counts_rows or (is_id(name) and column.n_distinct > 2):
         return "cannot be the outcome: it is an id, with a value of its own for each patient; name a column of results"
-    if names.is_fixed(name) or names.is_baseline(name):
+    if is_fixed(name) or is_baseline(name):
         return (
             "cannot be the outcome: by its name it was known before treatment, which cannot change it; name a column "
             "of results"
@@ -102,7 +114,7 @@ def cannot_be_outcome(column: ColumnSummary, statuses: Sequence[str], again: Map
             f"cannot be the outcome: {toml_text(again[name])} is probably a later measurement of it, so that it was "
             "known before treatment, which cannot change it; name a column of results"
         )
-    if column.n_distinct > 2 and (names.is_time_to_event(name) or (names.is_time(name) and statuses)):
+    if column.n_distinct > 2 and (is_time_to_event(name) or (is_time(name) and statuses)):
         tells = f" ({', '.join(map(toml_text, statuses))} tells whose)" if statuses else ""
         return (
             f"cannot be the outcome: it is a time of follow-up, which ends early for patients who are censored{tells}; "
@@ -131,7 +143,7 @@ class NumberedNames:
         self._first: dict[str, tuple[int, str]] = {}
         self._goes_on: Counter[str] = Counter()
         for name in self.names:
-            stem = name.rstrip(names.DIGITS)
+            stem = name.rstrip(DIGITS)
             number = name[len(stem) :]
             self._goes_on.update(name[:-length] for length in range(1, min(len(number), MOST_DIGITS) + 1))
             if 0 < len(number) <= MOST_DIGITS and int(number) <= self._first.get(stem, (math.inf,))[0]:
@@ -148,10 +160,10 @@ class NumberedNames:
         >>> [numbered.start_of(name) for name in ("cd40", "cd420", "x1")]
         [None, 'cd40', None]
         """
-        digits = len(name) - len(name.rstrip(names.DIGITS))
+        digits = len(name) - len(name.rstrip(DIGITS))
         for length in range(1, digits + 1):
             stem, number = name[:-length], name[-length:]
-            if f"{stem}0" in self.names and int(number) > 0 and len("".join(names.words(stem))) > 1:
+            if f"{stem}0" in self.names and int(number) > 0 and len("".join(words(stem))) > 1:
                 return f"{stem}0"
         return None
 
@@ -170,16 +182,16 @@ class NumberedNames:
         start = self.start_of(name)
         if start:
             return start
-        stem = name.rstrip(names.DIGITS)
+        stem = name.rstrip(DIGITS)
         # It, or what it ends in, is a first measurement: cd80 in a table with cd820.
         begins = name.endswith("0") and self._goes_on[name[:-1]] > 1
-        if begins or not self.has_smaller(name) or len("".join(names.words(stem))) < 2:
+        if begins or not self.has_smaller(name) or len("".join(words(stem))) < 2:
             return None
         return self._first[stem][1]
 
     def has_smaller(self, name: str) -> bool:
         """Whether a smaller number stands behind the same stem."""
-        stem = name.rstrip(names.DIGITS)
+        stem = name.rstrip(DIGITS)
         return stem != name and self._first.get(stem, (math.inf,))[0] < int(name[len(stem) :])
 
 
@@ -201,15 +213,13 @@ def measured_again(columns: Iterable[str]) -> dict[str, str]:
         first: then
         for first, then in pairs.items()
         # Nor such with a smaller number before it in a series; cd80 and cd820, of two lengths, are none.
-        if not firsts[first]
-        and not names.is_after(first)
-        and not (len(first) == len(then) and every.has_smaller(first))
+        if not firsts[first] and not is_after(first) and not (len(first) == len(then) and every.has_smaller(first))
     }
 
 
 def status_columns(columns: Sequence[ColumnSummary]) -> list[str]:
     """Columns of two values that tell events from censoring, by their names."""
-    return [c.name for c in columns if c.n_distinct == 2 and names.is_status(c.name) and not names.is_before(c.name)]
+    return [c.name for c in columns if c.n_distinct == 2 and is_status(c.name) and not is_before(c.name)]
 
 
 def decides_outcome(feature: ColumnSummary, outcome: ColumnSummary) -> bool:

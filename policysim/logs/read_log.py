@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from envs.toml_reader import FINITE
 from policysim.files.bad_rows import BadRows, DataError, level_key
 from policysim.files.data_table import read_table, typed
-from policysim.logs.load_log import LogColumns, LoggedDecisions, read_decisions
+from policysim.logs.load_log import LoggedDecisions, read_decisions
 from policysim.logs.log_frame import (
     ACTION,
     COLUMNS,
@@ -34,6 +34,7 @@ from policysim.logs.log_source import (
     TABLE,
     THREE_TABLES,
     WORST,
+    LogColumns,
     is_column,
 )
 from policysim.logs.log_tables import LogTables
@@ -124,8 +125,7 @@ def read_log(
     three = dict(zip(THREE_TABLES, (features, actions, outcomes), strict=True))
     tables = _tables(table, three, "" if id is None else str(id), header=header)
     together = as_list(treatment)
-    if together is not None:
-        tables = tables.with_joined([str(column) for column in together])
+    tables = tables.with_joined(list(map(str, together or ())))
     declared = tuple((str(value), str(name)) for value, name in (treatments or {}).items())
     if len({level_key(value) for value, _ in declared}) < len(declared) or len({n for _, n in declared}) < len(
         declared
@@ -144,6 +144,7 @@ def read_log(
         outcome=_outcome(outcome),
         utility_range=limits,
         missing=missing,
+        features={},
     )
     _refuse_two_uses(tables, columns)
     decisions = read_decisions(tables, columns, BadRows())

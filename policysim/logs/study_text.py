@@ -11,9 +11,8 @@ from string import Template
 from policies.catalogue import WITHOUT_DEATHS
 from policysim.files.bad_rows import level_of
 from policysim.files.whole_folders import toml_list, toml_number, toml_string, toml_text
-from policysim.logs.column_names import words
-from policysim.logs.guess_features import Candidate, Features
-from policysim.logs.guess_roles import Roles
+from policysim.logs.column_summary import words
+from policysim.logs.guess_roles import Candidate, Features, Roles
 from policysim.logs.log_source import CHECK, JOINT
 
 CONTROLS = {"placebo", "control", "none", "untreated", "standard", "usual", "soc", "no", "observation", "obs"}
@@ -42,6 +41,8 @@ def study_text(
     gaps = [column for column in (treatment, roles.outcome, roles.time) if column and column.n_missing]
     without = JOINT.join(f"{toml_safe(toml_text(column.name))} ({column.n_missing:,})" for column in gaps)
     left_out = _lines(f"# {toml_text(name)}: {toml_safe(reason)}" for name, reason in features.left_out.items())
+    names = treatment_names(roles)
+    counts = dict(zip((str(level_of(value)) for value in treatment.values), treatment.counts, strict=True))
     better = f"{toml_text(roles.outcome.name)}, {'less' if roles.harmful else 'more'} is better"
     slots = {
         "data": toml_safe(file),
@@ -50,11 +51,11 @@ def study_text(
         "file": toml_string(file) + ("" if header else "\nheader = false"),
         "id": _filled("id", id=toml_string(roles.id)) if roles.id else "",
         "treatment": toml_list(joined) if joined else toml_string(treatment.name),
-        "arms": _arms(roles),
+        "arms": JOINT.join(f"{toml_safe(name)} {counts[value]:,}" for value, name in names),
         "outcome": _outcome(roles),
         "better": f"free of {better.split(',', maxsplit=1)[0]} at {roles.horizon:g}" if roles.time else better,
         "missing": _filled("missing", columns=without) if gaps else "",
-        "treatments": _lines(f"{toml_text(value)} = {toml_string(name)}" for value, name in treatment_names(roles)),
+        "treatments": _lines(f"{toml_text(value)} = {toml_string(name)}" for value, name in names),
         "features": _lines(map(_declared, chosen)),
         "names": JOINT.join(toml_text(candidate.binning.name) for candidate in chosen),
         "n_features": str(len(chosen)),
@@ -89,12 +90,6 @@ def treatment_names(roles: Roles) -> list[tuple[str, str]]:
             name = (" + ".join(given) or "none") if yes_and_no else JOINT.join(map(" ".join, parts))
         pairs.append((value, name))
     return sorted(pairs, key=lambda pair: CONTROLS.isdisjoint(words(pair[1])))
-
-
-def _arms(roles: Roles) -> str:
-    """Patients of each treatment, in the order of its names."""
-    counts = dict(zip((str(level_of(value)) for value in roles.treatment.values), roles.treatment.counts, strict=True))
-    return JOINT.join(f"{toml_safe(name)} {counts[value]:,}" for value, name in treatment_names(roles))
 
 
 def _outcome(roles: Roles) -> str:

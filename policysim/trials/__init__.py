@@ -2,11 +2,9 @@
 
 estimators       what each row adds to an estimate: importance weights, IPS, SNIPS, doubly robust; what may be wrong
 estimate_value   the estimators, an entry each; models fitted without the rows that they predict
-holes            groups of patients to whom the log never gives an action
 arms             the arms before any model, and a policy against the one that did best on other folds
-splits           policies from one part of a log, measured on the other; what repeated splits say together
-trial_columns    the comparison of policies on held-out patients, and the table of its columns
-diagnostics      balance of the arms, propensities; what may be wrong with a log
+trial_columns    policies from one part of a log, measured on the other over repeated splits; the table of its columns
+diagnostics      balance of the arms, propensities, groups to whom the log never gives an action; doubts about a log
 evidence         what a log can show: heterogeneity, power, E-values, and the gain that a mechanism needs
 trial_question   the comparison as a question, and its tables
 trial_answer     what is printed of it, as tables of cells: arms, policies against one of them, verdicts, names

@@ -105,18 +105,13 @@ def arms_of(log: Log, source: LogSource) -> pd.DataFrame:
     excluded = np.array(log.missing if source.missing == EXCLUDE else (0,) * log.data.n_actions)
     frames = []
     for name, values in shown.items():
-        known = np.isfinite(values)
-        without = log.data.by_action(~known)
-        data = log.data
-        observed = data.observed if np.array_equal(values, data.rewards) else None
-        own = replace(data, rewards=values, observed=None).of(known)
-        own = replace(own, observed=observed)
-        limits = (0.0, 1.0) if unit and source.outcome.get(name) else None
-        if np.array_equal(values, data.rewards):
-            limits = source.utility_range
-        means = arm_means(own, limits)
+        if np.array_equal(values, log.data.rewards):
+            means = arm_means(log.data, source.utility_range)
+        else:
+            own = replace(log.data, rewards=values, observed=None).of(np.isfinite(values))
+            means = arm_means(own, (0.0, 1.0) if unit and source.outcome.get(name) else None)
         means.insert(0, "outcome", name)
-        means.insert(3, "missing", excluded + without)
+        means.insert(3, "missing", excluded + log.data.by_action(~np.isfinite(values)))
         frames.append(means)
     return pd.concat(frames, ignore_index=True)
 
@@ -193,7 +188,7 @@ def difference_from_one_arm(
         np.add.at(one, (rows, chosen), 1.0 if dealt.counts is None else dealt.counts)
         one /= np.maximum(one.sum(axis=1, keepdims=True), 1)
         shares += one / SPLITS
-        found.append(mean_of(estimator, data, [probabilities, one], fitted, clip)[0])
+        found.append(mean_of(estimator, data, [probabilities, one], fitted, clip))
     told, warnings, names = [], [], np.array(data.names)
     for group in np.unique(groups):
         mine = groups == group
@@ -204,7 +199,7 @@ def difference_from_one_arm(
         n_rows = data.by_action(mine)[arm]
         if n_rows < FEWEST_ROWS:
             warnings.append(f"too few rows got {data.names[arm]} ({n_rows}): the interval may be too narrow.")
-    caveats = overlap_caveats(data, averaged(shares, data.counts), importance_weights(data, shares).raw)
+    caveats = overlap_caveats(data, averaged(shares, data.counts), importance_weights(data, shares))
     warnings += [f"one arm for all: {each}" for each in caveats]
     value, *ends, _ = over_splits(found)
     return ArmDifference(value, (ends[0], ends[1]), "; ".join(told), tuple(warnings))
@@ -214,7 +209,7 @@ def arms_elsewhere(data: LoggedData, folds: IntArray, allowed: BoolArray, groups
     """For each row the arm that did best in the other folds of its group, by the weighted mean reward, (n_rows,)."""
     shape = int(groups.max()) + 1, int(folds.max()) + 1, data.n_actions
     cells = np.ravel_multi_index((groups, folds, data.actions), shape)
-    weights = 1 / data.propensities if data.counts is None else data.counts / data.propensities
+    weights = data.inverse_propensities
     rewards, total = (
         np.bincount(cells, each, math.prod(shape)).reshape(shape) for each in (weights * data.rewards, weights)
     )

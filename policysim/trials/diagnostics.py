@@ -1,26 +1,27 @@
 """What can be looked at before a policy is believed.
 
-Balance of the arms and propensities, as tables; and what may be wrong with a log, in words.
+Balance of the arms and propensities, as tables; where overlap fails; and what may be wrong with a log, in words.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from itertools import combinations
 from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
+from scipy.special import bdtr
 from scipy.stats import chi2_contingency, chisquare
 
-from policies.arrays import ROUNDING, FloatArray
+from policies.arrays import ROUNDING, BoolArray, FloatArray, IntArray
 from policysim.files.whole_folders import toml_string
 from policysim.logs.load_log import Log
-from policysim.logs.log_frame import LoggedData, averaged
+from policysim.logs.log_frame import MOST_LEVELS, LoggedData, averaged, is_real
 from policysim.logs.log_source import ESTIMATE, LogSource, lot_words
 from policysim.logs.treatments import lot
-from policysim.trials.estimators import SMALLEST_ESS, importance_weights
-from policysim.trials.holes import where_caveats
+from policysim.trials.estimators import SMALLEST_ESS, effective_size, importance_weights
 
 POINTS = 41  # of each curve of propensities
 
@@ -55,11 +56,12 @@ def balance_of(log: Log, *, products: bool = False) -> pd.DataFrame:
         values = np.hstack([values, values[:, one[apart]] * values[:, other[apart]]])
         words = [": ".join(filter(None, name)) for name in names]
         names += [(f"{words[i]} × {words[j]}", "") for i, j in zip(one[apart], other[apart], strict=True)]
-    arms = [data.of(data.actions == arm) for arm in range(data.n_actions)]
-    rows = [values[data.actions == arm] for arm in range(data.n_actions)]
-    plain = [averaged(own, arm.counts) for own, arm in zip(rows, arms, strict=True) if len(own)]
-    squares = [averaged(own**2, arm.counts) for own, arm in zip(rows, arms, strict=True) if len(own)]
-    weighted = [_weights(arm) @ own / _weights(arm).sum() for own, arm in zip(rows, arms, strict=True) if len(own)]
+    plain, squares, weighted = [], [], []
+    for arm in np.unique(data.actions):
+        mine, own = data.of(data.actions == arm), values[data.actions == arm]
+        plain.append(averaged(own, mine.counts))
+        squares.append(averaged(own**2, mine.counts))
+        weighted.append(mine.inverse_propensities @ own / mine.inverse_propensities.sum())
     largest = np.zeros((2, len(names)))
     for i, j in combinations(range(len(plain)), 2):
         variance = (squares[i] - plain[i] ** 2 + squares[j] - plain[j] ** 2) / 2
@@ -93,7 +95,7 @@ def imbalance_by_chance(data: LoggedData) -> float:
     The standardised difference of arms i and j is then about normal with variance 1 / n_i + 1 / n_j, n the effective
     sample sizes of their weights: a simulation with a fixed seed.
     """
-    weights = [_weights(data.of(data.actions == arm)) for arm in range(data.n_actions)]
+    weights = [data.of(data.actions == arm).inverse_propensities for arm in range(data.n_actions)]
     sizes = np.array([each.sum() ** 2 / (each @ each) for each in weights if len(each)])
     draws = np.random.default_rng(0).normal(size=(20_000, len(sizes))) / np.sqrt(sizes)
     return float((np.ptp(draws, axis=1) > IMBALANCE).mean())
@@ -110,11 +112,9 @@ def propensities_of(data: LoggedData) -> pd.DataFrame:
     """
     rows: list[tuple[str, float, float]] = []
     varies = False
-    for arm, name in enumerate(data.names):
-        mine = data.of(data.actions == arm)
+    for arm in np.unique(data.actions):
+        mine, name = data.of(data.actions == arm), data.names[arm]
         own = mine.propensities
-        if not len(own):
-            continue
         varies |= bool(own.min() < own.max())
         ranks = np.linspace(0, 1, POINTS)
         points = np.unique(np.quantile(own, ranks, weights=mine.counts, method="inverted_cdf"))
@@ -122,9 +122,170 @@ def propensities_of(data: LoggedData) -> pd.DataFrame:
     return pd.DataFrame(rows if varies else [], columns=["line", "propensity", "value"])
 
 
-def _weights(data: LoggedData) -> FloatArray:
-    """Inverse propensities, of all the patients of each row."""
-    return 1 / data.propensities if data.counts is None else data.counts / data.propensities
+# Where overlap fails: groups of patients to whom the log seems never to give an action. Such holes are found in raw
+# counts: nobody of a group, or almost nobody, got an action. Propensities have no part in this: estimated ones follow a
+# hole smoothly, so that weights look harmless where there is nothing to weigh.
+
+# The chance that a log without a hole is said to have one, at most; half of it for groups of one covariate, half for
+# those of two.
+ALARM = 0.01
+# A group is a hole if its patients got the action with a probability below this; of a seldom action, below this part of
+# its share. Groups of two covariates are so many that in a small log this cannot be shown of a tenth of the patients:
+# there it is up to twice as much, but no more than it takes for `PLAIN` of the rows.
+SMALLEST, SMALLEST_OF_TWO, PART = 0.05, 0.1, 0.4
+PLAIN = 0.083
+FEW_NUMBERS = 10  # so many different numbers are levels; of more, deciles and both ends are looked at
+EXCEPTIONS = 3  # patients who got the action all the same, at the end of a column of numbers: fewer than this
+DECILES = np.arange(0.1, 0.95, 0.1)
+MOST_IN_PAIRS = 200  # groups of which two together are looked at: the largest
+LOOKED_AT = 10_000  # rows: of more, every so many-th
+TOLD = 3  # holes of each action
+
+
+@dataclass(frozen=True, eq=False)
+class Hole:
+    """A group that an action is missing in.
+
+    Attributes
+    ----------
+    action : int
+        Its position among the log's names.
+    where : str
+        The group: "age ≥ 80", "sex = 1 and site = s7".
+    given, patients : int
+        How many of its patients got the action, and how many there are.
+    rows : array of bool
+        The group, among the rows that were looked at (of more than 10,000, every so many-th).
+    """
+
+    action: int
+    where: str
+    given: int
+    patients: int
+    rows: BoolArray
+
+    def told(self, name: str) -> str:
+        """The finding in words; `name` is the action's."""
+        who = "nobody" if not self.given else "almost nobody"
+        return f"{self.where}: {who} got {name} ({self.given:,} of {self.patients:,} patients)"
+
+
+def find_holes(log: LoggedData, frame: pd.DataFrame) -> list[Hole]:
+    """The holes of a log, the largest of each action first, at most three of each.
+
+    Parameters
+    ----------
+    log : LoggedData
+        Its actions; nothing else is looked at.
+    frame : DataFrame, n_rows
+        Covariates, as they were before they were cut into levels, if possible. Rows in which one is missing are in none
+        of its groups, and columns of many words make none.
+
+    Returns
+    -------
+    list of Hole
+        None of an action that is never logged: that is no matter of groups.
+
+    Notes
+    -----
+    Looked at are the levels of each covariate and, of more than ten different numbers, those above and below each
+    decile, and both ends: the numbers beyond the most extreme one whose patient got an action, but for at most two.
+    Then each two of the largest of these groups together.
+
+    A group counts if so few of its patients got the action that this had probability alpha or less, were it given to
+    each of them with probability tau or more: P(Binomial(n, tau) <= given) <= alpha. That holds for an end, too: "m or
+    more patients are beyond" says that at most 0, 1 or 2 of the last m got it. Alpha is `ALARM` over all groups and
+    actions (Bonferroni), so that a log in which everybody gets every action with probability tau or more is doubted at
+    most once in 100 times; tau is 0.05, or less of a seldom action, see `SMALLEST`.
+    """
+    rows, _ = _looked_at(log)
+    actions = log.actions[rows]
+    columns = [(str(name), frame.iloc[rows, place]) for place, name in enumerate(frame.columns)]
+    groups = [group for name, column in columns for group in _groups(name, column, actions)]
+    shares = np.bincount(actions, minlength=log.n_actions) / len(actions)
+    if not groups or np.count_nonzero(shares) < 2:
+        return []
+    members = np.array([inside for _, inside in groups], dtype=np.float64)
+    each = np.count_nonzero(shares) * len(groups)
+    large = np.argsort(-members.sum(axis=1), kind="stable")[:MOST_IN_PAIRS]
+    one, other = np.triu_indices(len(large), 1)
+    alphas = ALARM / 2 / each, ALARM / 2 / (np.count_nonzero(shares) * max(1, len(one)))
+    needed = -np.log(alphas[1]) / (PLAIN * len(actions))
+    least = SMALLEST, max(SMALLEST, min(SMALLEST_OF_TWO, needed))
+    sizes = _counts(members, members, large)
+    holes = []
+    for action in np.flatnonzero(shares).tolist():
+        given = _counts(members * (actions == action), members, large)
+        found: list[Hole] = []
+        for pairs in (False, True):
+            # Of so many rows with so few who got it, the largest first; who really nobody is, before a quarter more.
+            missing = bdtr(given[pairs], sizes[pairs], min(least[pairs], PART * shares[action])) <= alphas[pairs]
+            weight = np.where(missing, sizes[pairs] * np.where(given[pairs] > 0, 0.8, 1.0), -1.0)
+            for place in np.argsort(-weight, kind="stable")[: int(missing.sum())].tolist():
+                parts = [groups[large[at[place]]] for at in (one, other)] if pairs else [groups[place]]
+                where = " and ".join(name for name, _ in parts)
+                inside = np.logical_and.reduce([rows for _, rows in parts])
+                hole = Hole(action, where, int(given[pairs][place]), int(sizes[pairs][place]), inside)
+                if len(found) < TOLD and _is_new(hole, found):
+                    found.append(hole)
+        holes += found
+    return holes
+
+
+def _is_new(hole: Hole, found: list[Hole]) -> bool:
+    """Whether more than half of its patients are in none of the holes that were found before."""
+    told = np.logical_or.reduce([np.zeros_like(hole.rows), *(known.rows for known in found)])
+    return bool(2 * np.count_nonzero(hole.rows & ~told) > np.count_nonzero(hole.rows))
+
+
+def _counts(some: FloatArray, members: FloatArray, large: IntArray) -> tuple[IntArray, IntArray]:
+    """How many of some members of each group there are, and of each two of the large groups."""
+    both = (some[large] @ members[large].T)[np.triu_indices(len(large), 1)]
+    return some.sum(axis=1).astype(np.intp), both.astype(np.intp)
+
+
+def where_caveats(log: LoggedData, probabilities: FloatArray, frame: pd.DataFrame) -> list[str]:
+    """The holes of a log into which a policy, p(a|x), (n_rows, k), puts probability, a sentence each."""
+    rows, step = _looked_at(log)
+    among = f" among every {step}th row" if step > 1 else ""
+    return [
+        f"no overlap, {hole.told(log.names[hole.action])}{among}. What {log.names[hole.action]} does to them is not in "
+        "the log: it is extrapolated, and no interval covers that."
+        for hole in find_holes(log, frame)
+        if probabilities[rows, hole.action] @ hole.rows > 0
+    ]
+
+
+def _looked_at(log: LoggedData) -> tuple[IntArray, int]:
+    """Every so many-th patient, as the rows that stand for them: all of a small log."""
+    step = -(-log.n_patients // LOOKED_AT)
+    places = np.arange(0, log.n_patients, step)
+    return places if log.counts is None else np.searchsorted(np.cumsum(log.counts), places, side="right"), step
+
+
+def _groups(name: str, column: pd.Series, actions: IntArray) -> Iterator[tuple[str, BoolArray]]:
+    """The groups that a covariate makes, with the rows of each."""
+    if is_real(column):
+        values: FloatArray = column.to_numpy(dtype=np.float64, na_value=np.nan)
+        known = np.isfinite(values)
+        distinct = np.unique(values[known])
+        if len(distinct) > FEW_NUMBERS:
+            ends = [np.sort(values[known & (actions == action)]) for action in np.unique(actions)]
+            deciles = np.quantile(values[known], DECILES)
+            first = np.searchsorted(distinct, [*deciles, *(each for end in ends for each in end[:EXCEPTIONS])])
+            beyond = np.searchsorted(distinct, [each for end in ends for each in end[-EXCEPTIONS:]], side="right")
+            for place in np.unique(first[first > 0]):
+                yield f"{name} ≤ {distinct[place - 1]:g}", values <= distinct[place - 1]
+            from_here = np.append(np.searchsorted(distinct, deciles), beyond)
+            for place in np.unique(from_here[from_here < len(distinct)]):
+                yield f"{name} ≥ {distinct[place]:g}", values >= distinct[place]
+            return
+    try:
+        codes, levels = pd.factorize(column)
+    except TypeError:  # of lists, for instance
+        return
+    if 1 < len(levels) <= MOST_LEVELS:
+        yield from ((f"{name} = {level}", codes == code) for code, level in enumerate(levels))
 
 
 # A chance below which equal allocation is called doubtful; shared by all features that are looked at.
@@ -154,17 +315,17 @@ def log_caveats(log: Log, source: LogSource) -> LogCaveats:
     data = log.data
     by_lot = np.full((data.n_rows, data.n_actions), 1 / data.n_actions)
     others = [ESTIMATED] if source.propensity == ESTIMATE else []
-    ess = importance_weights(data, by_lot).ess
+    ess = effective_size(importance_weights(data, by_lot), data.counts)
     if ess < SMALLEST_ESS:
         others.append(
             f"The effective sample size of the log is {ess:,.0f} (treatment by lot): below {SMALLEST_ESS} the 95 % "
             "intervals may cover less than they say."
         )
     others += [
-        f"Only {arm.followed:,} of {arm.patients:,} patients of {name} are followed to the horizon: what is said of it "
-        "rests on them."
-        for name, arm in zip(data.names, log.censored, strict=False)
-        if arm.followed < FEWEST_FOLLOWED and arm.censored
+        f"Only {followed:,} of {patients:,} patients of {name} are followed to the horizon: what is said of it rests "
+        "on them."
+        for name, patients, censored, followed in log.censored.itertuples(index=False)
+        if followed < FEWEST_FOLLOWED and censored
     ]
     allocation = _allocation(log, source.propensity) if lot_words(source.propensity) else []
     return LogCaveats([*allocation, *where_caveats(data, by_lot, log.covariates)], others)

@@ -11,19 +11,18 @@ from numbers import Integral
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.special import stdtrit
 
 from policies.arrays import ROUNDING, FloatArray, IntArray
 from policysim.files.bad_rows import DataError
-from policysim.logs.log_frame import LoggedData, averaged, check_seed, one_of
+from policysim.logs.log_frame import LoggedData, averaged, check_seed, one_of, summed
 from policysim.logs.outcome_models import FEWEST_ROWS, OutcomeModel, check_outcome_model, fit_to_log
 from policysim.question.protocol import SILENT, Progress
-from policysim.study.checks import UPPER
 from policysim.trials.estimators import (
     MODEL_BIAS,
     Moments,
     OffPolicyEstimate,
     doubly_robust,
+    effective_size,
     importance_weights,
     ips,
     moments,
@@ -81,7 +80,7 @@ def cross_fit(
     covariates : array, (n_rows, n_covariates)
         Finite numbers.
     outcome_model : str
-        See `fit_outcome_model` and, for "chosen", `outcome_models.chosen_model`.
+        See `outcome_models.fit_to_log`.
     folds : int
         K, >= 2 and at most the number of rows; the folds differ by at most one row.
     seed : int
@@ -189,8 +188,8 @@ def mean_of(
     policies: Sequence[FloatArray],
     fitted: CrossFit | None = None,
     clip: float | None = None,
-) -> tuple[Moments, float]:
-    """The value of a policy, or of one minus another, and how many standard errors its 95 % interval reaches.
+) -> Moments:
+    """The value of a policy, or of one minus another.
 
     The difference of two policies on the same log has the standard error of the mean of the difference of what their
     rows add, much smaller than the two errors added. The direct method is linear in the probabilities.
@@ -201,16 +200,15 @@ def mean_of(
         raise ValueError(f"estimator={estimator!r} needs an outcome model: pass fitted=cross_fit(...).")
     if kind.contribution is None and fitted is not None:
         value, error = direct_method(policies[0] if len(policies) == 1 else policies[0] - policies[1], fitted)
-        return Moments(len(fitted.models), value, error), float(stdtrit(len(fitted.models) - 1, UPPER))
+        return Moments(len(fitted.models), value, error)
     rows = []
     for place, probabilities in enumerate(policies):
-        used = importance_weights(log, probabilities, clip).used
+        used = importance_weights(log, probabilities, clip)
         if not used.any() and (place == 0 or estimator == "snips"):
             raise DataError("no row of the log does anything that the evaluated policy would: it cannot be evaluated.")
         assert kind.contribution is not None
         rows.append(kind.contribution(log, probabilities, used, fitted.predictions if kind.folds and fitted else None))
-    found = moments(rows[0] if len(rows) == 1 else rows[0] - rows[1], log.counts)
-    return found, found.quantile
+    return moments(rows[0] if len(rows) == 1 else rows[0] - rows[1], log.counts)
 
 
 def estimate_value(
@@ -242,25 +240,29 @@ def estimate_value(
         For an unknown estimator, a model that is missing, a clip out of range, or a log that never does what the
         policy would.
     """
-    found, quantile = mean_of(estimator, log, [probabilities], fitted, clip)
-    weights = importance_weights(log, probabilities, clip)
+    found = mean_of(estimator, log, [probabilities], fitted, clip)
+    weights, used = (importance_weights(log, probabilities, most) for most in (None, clip))
+    ess, total = effective_size(used, log.counts), float(summed(weights, log.counts))
+    # What clipping cut off.
+    clipped = 1 - float(summed(used, log.counts)) / total if clip is not None and total > 0 else 0.0
     # A product is ten times as fast as a mean over long columns.
     each = np.full(log.n_rows, 1 / log.n_rows) if log.counts is None else log.counts / log.n_patients
     shares = probabilities.T @ each
-    caveats, kind = overlap_caveats(log, shares, weights.raw), ESTIMATORS[estimator]
-    caveats += weight_caveats(weights) if kind.contribution else []
+    caveats, kind = overlap_caveats(log, shares, weights), ESTIMATORS[estimator]
+    caveats += weight_caveats(ess, log.n_patients, clip, clipped) if kind.contribution else []
     caveats += spread_caveats(found) + ([] if kind.contribution else [MODEL_BIAS])
     thin = [log.names[action] for action in fitted.thin if shares[action] > 0] if kind.folds and fitted else []
     if thin:
         caveats.append(f"too few rows to model the outcome of {', '.join(thin)}: a mean stands in for it.")
-    reach = quantile * found.standard_error
+    # Of few folds it is Student's.
+    reach = (found.quantile if kind.contribution else found.reach) * found.standard_error
     return OffPolicyEstimate(
         value=found.mean,
         standard_error=found.standard_error,
         interval=(found.mean - reach, found.mean + reach),
-        ess=weights.ess,
-        largest_weight=weights.largest,
-        clipped_share=weights.clipped_share,
+        ess=ess,
+        largest_weight=float(weights.max()),
+        clipped_share=clipped,
         warnings=tuple(caveats),
         estimator=estimator,
         n_rows=log.n_patients,

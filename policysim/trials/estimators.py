@@ -11,7 +11,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from numbers import Real
 from typing import NamedTuple
 
@@ -56,12 +55,6 @@ class Moments:
         Of a rare outcome, intervals by Student's t cover less than 90 % (benchmarks/offpolicy.py --coverage).
         """
         return max(float(stdtrit(self.n - 1, UPPER)), self.quantile) if self.n > 1 else np.nan
-
-    @property
-    def interval(self) -> tuple[float, float]:
-        """The 95 % interval; (NaN, NaN) for fewer than two numbers."""
-        reach = self.reach * self.standard_error
-        return self.mean - reach, self.mean + reach
 
 
 NOTHING = Moments(0, np.nan, np.nan)
@@ -171,50 +164,8 @@ def over_splits(estimates: Sequence[Moments]) -> OverSplits:
     return OverSplits(centre, centre - reach, centre + reach, error)
 
 
-@dataclass(frozen=True, eq=False)
-class ImportanceWeights:
-    """Importance weights of a log's rows under an evaluated policy.
-
-    Attributes
-    ----------
-    raw : array, (n_rows,)
-        w = probability of the logged action under the evaluated policy / its propensity.
-    used : array, (n_rows,)
-        min(w, clip), with which the estimates are made; `raw` itself without a clip.
-    counts : array of int, (n_rows,), or None
-        How many patients each row stands for; None: one each.
-    """
-
-    raw: FloatArray
-    used: FloatArray
-    counts: IntArray | None = None
-
-    @property
-    def n_patients(self) -> int:
-        """Number of patients."""
-        return len(self.raw) if self.counts is None else int(self.counts.sum())
-
-    @cached_property
-    def ess(self) -> float:
-        """The effective sample size (sum w)^2 / sum w^2 of the weights in use (Kish 1965); 0 if all weights are 0."""
-        used = self.used / _unit(self.used)
-        square = float(used @ (used if self.counts is None else used * self.counts))
-        return float(summed(used, self.counts)) ** 2 / square if square > 0 else 0.0
-
-    @property
-    def largest(self) -> float:
-        """The largest weight, before clipping."""
-        return float(self.raw.max())
-
-    @property
-    def clipped_share(self) -> float:
-        """The share of the weight that clipping cut off: 1 - sum min(w, clip) / sum w."""
-        total = float(summed(self.raw, self.counts))
-        return 1 - float(summed(self.used, self.counts)) / total if self.used is not self.raw and total > 0 else 0.0
-
-
-def importance_weights(log: LoggedData, probabilities: FloatArray, clip: float | None = None) -> ImportanceWeights:
-    """The weights of a log's rows for p(a|x) of the evaluated policy, (n_rows, k).
+def importance_weights(log: LoggedData, probabilities: FloatArray, clip: float | None = None) -> FloatArray:
+    """p(a|x) of the logged action under the evaluated policy, (n_rows, k), over its propensity: of each row, (n_rows,).
 
     Parameters
     ----------
@@ -226,20 +177,19 @@ def importance_weights(log: LoggedData, probabilities: FloatArray, clip: float |
     ValueError
         For a clip that is not > 0 and finite.
     """
-    if clip is not None and not _is_bound(clip):
+    weights: FloatArray = log.of_taken(probabilities) / log.propensities
+    if clip is None:
+        return weights
+    if isinstance(clip, bool) or not isinstance(clip, Real) or not 0 < float(clip) < np.inf:
         raise ValueError(f"clip must be > 0 and finite, got clip={clip!r}.")
-    raw = log.of_taken(probabilities) / log.propensities
-    return ImportanceWeights(raw, raw if clip is None else np.minimum(raw, clip), log.counts)
+    return np.minimum(weights, clip)
 
 
-def largest_weights(log: LoggedData, weights: FloatArray) -> FloatArray:
-    """The largest weight of each action's rows, (k,); 0 of an action that is never logged."""
-    # A product with 0 and 1 is three times as fast as picking an action's rows.
-    return np.array([(weights * (log.actions == action)).max() for action in range(log.n_actions)])
-
-
-def _is_bound(value: object) -> bool:
-    return not isinstance(value, bool) and isinstance(value, Real) and 0 < float(value) < np.inf
+def effective_size(weights: FloatArray, counts: IntArray | None = None) -> float:
+    """The effective sample size (sum w)^2 / sum w^2 (Kish 1965); 0 if all weights are 0."""
+    weights = weights / _unit(weights)
+    square = float(weights @ (weights if counts is None else weights * counts))
+    return float(summed(weights, counts)) ** 2 / square if square > 0 else 0.0
 
 
 # What the interval of the direct method leaves out, whatever the log.
@@ -268,7 +218,9 @@ def overlap_caveats(log: LoggedData, shares: FloatArray, weights: FloatArray) ->
     own = weights if log.counts is None else weights * log.counts
     reached = np.bincount(log.actions, weights=own, minlength=log.n_actions) / log.n_patients
     taken = log.by_action()
-    spread = np.sqrt(shares * largest_weights(log, weights) / log.n_patients)
+    # A product with 0 and 1 is three times as fast as picking an action's rows.
+    largest = np.array([(weights * (log.actions == action)).max() for action in range(log.n_actions)])
+    spread = np.sqrt(shares * largest / log.n_patients)
     said = []
     for action, (name, share) in enumerate(zip(log.names, shares, strict=True)):
         missing = share - reached[action]
@@ -291,18 +243,18 @@ def overlap_caveats(log: LoggedData, shares: FloatArray, weights: FloatArray) ->
     return said
 
 
-def weight_caveats(weights: ImportanceWeights) -> list[str]:
+def weight_caveats(ess: float, n_patients: int, clip: float | None, clipped_share: float) -> list[str]:
     """Too few effective rows; clipping."""
     said = []
-    if weights.ess < SMALLEST_ESS:
+    if ess < SMALLEST_ESS:
         said.append(
-            f"effective sample size {weights.ess:,.0f} of {weights.n_patients:,} rows: below {SMALLEST_ESS} the 95 % "
-            "interval may cover less than it says."
+            f"effective sample size {ess:,.0f} of {n_patients:,} rows: below {SMALLEST_ESS} the 95 % interval may "
+            "cover less than it says."
         )
-    if weights.clipped_share > 0:
+    if clipped_share > 0:
         said.append(
-            f"clip={weights.used.max():g} cuts off {weights.clipped_share:.1%} of the weight: the estimate is biased, "
-            "and the interval does not allow for that."
+            f"clip={clip:g} cuts off {clipped_share:.1%} of the weight: the estimate is biased, and the interval does "
+            "not allow for that."
         )
     return said
 

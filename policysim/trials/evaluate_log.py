@@ -23,8 +23,7 @@ from policysim.files.data_table import PANDAS_INDEX, DataTable
 from policysim.files.many_files import files_of
 from policysim.files.workers import Workers
 from policysim.logs.censoring import censoring_words
-from policysim.logs.counted_log import Counting, count_parts, open_log
-from policysim.logs.load_log import LogColumns
+from policysim.logs.counted_log import count_parts, open_log
 from policysim.logs.log_frame import (
     ACTION,
     COLUMNS,
@@ -42,17 +41,17 @@ from policysim.logs.log_frame import (
     row_probabilities,
     summed,
 )
-from policysim.logs.log_source import EQUAL, ESTIMATE, REFUSE, Binning, outcome_words
+from policysim.logs.log_source import EQUAL, ESTIMATE, REFUSE, Binning, LogColumns, outcome_words
 from policysim.logs.outcome_models import check_outcome_model
 from policysim.logs.read_log import NoPropensityError, read_log
 from policysim.question.protocol import SILENT, Progress
 from policysim.study.checks import Agreement
 from policysim.study.declared import LoggedStudy, ScenarioStudy
 from policysim.trials.arms import ArmDifference, arm_means, difference_from_one_arm
+from policysim.trials.diagnostics import where_caveats
 from policysim.trials.estimate_value import ESTIMATORS, CrossFit, cross_fit, estimate_value
 from policysim.trials.estimators import OffPolicyEstimate
-from policysim.trials.holes import where_caveats
-from policysim.trials.outside_policy import OutsidePolicy, allowed_rows, require_allowed
+from policysim.trials.outside_policy import OutsidePolicy, require_allowed
 
 
 def evaluate_log(
@@ -163,10 +162,8 @@ def evaluate_log(
     data = read_log_frame(log, actions)
     policy = row_probabilities(probabilities, data.n_rows, data.names)
     table, known = DataTable("log", log), covariate_frame(log, covariates)
-    allowed = allowed_rows(study, data.names, table)
-    if study is not None and allowed is not None:
-        require_allowed(study, allowed, policy, data, table)
-    rows = LogToEvaluate(table, data, known, tuple(known.columns), all_with_reward(data))
+    require_allowed(study, policy, data, table)
+    rows = LogToEvaluate(table, data, known, tuple(known.columns), all_with_reward(data), known)
     rows, _, fitted = cross_fitted(rows, estimator, outcome_model, folds=folds, seed=seed)
     return estimated(rows, policy, estimator, fitted, clip)
 
@@ -217,8 +214,8 @@ class LogToEvaluate:
         What --json says of the log: `rows_read`, how many of each arm are `missing` an outcome and the `missing_rule`,
         whether there are `estimated_propensities`, and in words the `outcome` where it is not a column alone, and the
         `censoring`.
-    looked_at : DataFrame or None
-        Where overlap is looked for if not in `known`: the same before numbers were cut into levels.
+    looked_at : DataFrame
+        Where overlap is looked for: the same as `known`, if possible before numbers were cut into levels.
     """
 
     table: DataTable
@@ -226,7 +223,7 @@ class LogToEvaluate:
     known: pd.DataFrame
     predictors: tuple[str, ...]
     about: Mapping[str, Any]
-    looked_at: pd.DataFrame | None = None
+    looked_at: pd.DataFrame
 
 
 @dataclass(frozen=True, eq=False)
@@ -254,7 +251,7 @@ def read_study_log(study: LoggedStudy, workers: Workers | None = None, progress:
         "missing_rule": study.log.missing,
         "estimated_propensities": study.log.propensity == ESTIMATE,
         "outcome": outcome_words(study.log),
-        "censoring": censoring_words(study.log.follow_up, log.censored, log.data.names),
+        "censoring": censoring_words(study.log.follow_up, log.censored),
     }
     return LogToEvaluate(table, log.data, frame, log.space.names, about, log.covariates)
 
@@ -295,7 +292,7 @@ def read_log_file(path: Path, actions: Sequence[str]) -> LogToEvaluate:
         with suppress(ValueError, TypeError):  # TypeError: of lists
             covariate_matrix(known[[name]])
             predictors.append(str(name))
-    return LogToEvaluate(table, data, known, tuple(predictors), all_with_reward(data))
+    return LogToEvaluate(table, data, known, tuple(predictors), all_with_reward(data), known)
 
 
 def count_log_file(path: Path, policy: OutsidePolicy, workers: Workers, progress: Progress = SILENT) -> LogToEvaluate:
@@ -310,15 +307,21 @@ def count_log_file(path: Path, policy: OutsidePolicy, workers: Workers, progress
     """
     features = {feature.name: Binning(feature.name, feature.levels) for feature in policy.features()}
     columns = LogColumns(
-        ACTION, tuple((name, name) for name in policy.actions), PROPENSITY, {REWARD: 1.0}, None, REFUSE
+        treatment=ACTION,
+        treatments=tuple((name, name) for name in policy.actions),
+        propensity=PROPENSITY,
+        outcome={REWARD: 1.0},
+        utility_range=None,
+        missing=REFUSE,
+        features=features,
     )
-    records, found = count_parts(Counting(features, columns), files_of(path), workers, progress)
+    records, found = count_parts(columns, files_of(path), workers, progress)
     space = RecordSpace(tuple(binning.feature for binning in features.values()))
     frame = space.decode(records)
     propensities = np.asarray(found.propensities)
     data = LoggedData(found.actions, found.rewards, propensities, found.names, counts=found.counts)
     table = LogRows(path.as_posix(), frame, counted=True)
-    return LogToEvaluate(table, data, frame, space.names, all_with_reward(data))
+    return LogToEvaluate(table, data, frame, space.names, all_with_reward(data), frame)
 
 
 @dataclass(frozen=True, eq=False)
@@ -378,9 +381,8 @@ def evaluate_policy(
     names = log.data.names + tuple(name for name in policy.actions if name not in log.data.names)
     log = replace(log, data=replace(log.data, names=names))
     probabilities = policy.probabilities(log.table)[:, [policy.actions.index(name) for name in names]]
-    contraindicated, mask = {}, allowed_rows(policy.study, names, log.table)
-    if policy.study is not None and mask is not None:
-        require_allowed(policy.study, mask, probabilities, log.data, log.table)
+    contraindicated, mask = {}, require_allowed(policy.study, probabilities, log.data, log.table)
+    if mask is not None:
         numbers = summed((~mask).astype(np.float64), log.data.counts).tolist()
         contraindicated = {name: int(number) for name, number in zip(names, numbers, strict=True) if number}
     log, rows, fitted = cross_fitted(log, estimator, outcome_model, seed=seed, progress=progress)
@@ -422,8 +424,7 @@ def cross_fitted(
     folds, dealt = min(wanted, data.n_patients) if folds is None else folds, None
     if data.counts is not None:
         data, rows, dealt = data.dealt(folds, np.random.default_rng(seed))
-        looked_at = None if log.looked_at is None else log.looked_at.iloc[rows]
-        log = replace(log, data=data, known=log.known.iloc[rows], looked_at=looked_at)
+        log = replace(log, data=data, known=log.known.iloc[rows], looked_at=log.looked_at.iloc[rows])
     covariates = covariate_matrix(log.known[list(log.predictors)])
     options: dict[str, Any] = {"outcome_model": outcome_model, "folds": folds, "seed": seed, "progress": progress}
     return log, rows, cross_fit(data, covariates, dealt=dealt, **options)
@@ -434,5 +435,5 @@ def estimated(
 ) -> OffPolicyEstimate:
     """The value of a policy, (n_rows, k), with its warnings: first to which patients the log seems never to give it."""
     found = estimate_value(log.data, probabilities, estimator=estimator, fitted=fitted, clip=clip)
-    where = where_caveats(log.data, probabilities, log.known if log.looked_at is None else log.looked_at)
+    where = where_caveats(log.data, probabilities, log.looked_at)
     return replace(found, warnings=(*where, *found.warnings))

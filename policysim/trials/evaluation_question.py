@@ -13,8 +13,7 @@ from typing import Any, ClassVar
 from policysim.files.many_files import is_many
 from policysim.files.workers import Workers
 from policysim.logs.counted_log import is_counted, require_countable_model
-from policysim.logs.log_source import EXCLUDE, WORST
-from policysim.logs.outcome_models import LINEAR
+from policysim.logs.log_source import EXCLUDE, LINEAR, WORST
 from policysim.question import EXIT_CHECK
 from policysim.question.answer import Answer, Page
 from policysim.question.formats import interval, percent, rounded, supported_digits, with_interval

@@ -150,15 +150,9 @@ def _groups(first: DataTable, second: DataTable, keys: Sequence[str]) -> tuple[I
     """Rows of two tables numbered so that equal numbers are equal keys: 1, 1.0, true and "1" are the same value."""
     group: IntArray = np.zeros(len(first) + len(second), dtype=np.intp)
     for name in keys:
-        places: dict[object, int] = {}
-        codes = []
-        for table in (first, second):
-            positions, values = coded(table[name])
-            codes.append(
-                np.array([places.setdefault(value, len(places)) for value in values], dtype=np.intp)[positions]
-            )
+        codes, values = coded(pd.concat([first[name], second[name]]))
         # Numbered anew each time, so that the product never overflows.
-        group = np.asarray(pd.factorize(group * len(places) + np.concatenate(codes))[0], dtype=np.intp)
+        group = np.asarray(pd.factorize(group * len(values) + codes)[0], dtype=np.intp)
     return group[: len(first)], group[len(first) :]
 
 
@@ -184,12 +178,18 @@ def allowed_rows(study: ScenarioStudy | None, actions: Sequence[str], table: Dat
 
 
 def require_allowed(
-    study: ScenarioStudy, allowed: BoolArray, probabilities: FloatArray, data: LoggedData, table: DataTable
-) -> None:
-    """DataError if a policy, (n_rows, n_actions), gives a row what it must not get: the first, and how many."""
+    study: ScenarioStudy | None, probabilities: FloatArray, data: LoggedData, table: DataTable
+) -> BoolArray | None:
+    """The `allowed_rows` of a log; DataError if a policy, (n_rows, n_actions), gives a row what it must not get.
+
+    It says the first, and how many.
+    """
+    allowed = allowed_rows(study, data.names, table)
+    if study is None or allowed is None:
+        return None
     given = (probabilities > 0) & ~allowed
     if not given.any():
-        return
+        return allowed
     action = int(given.any(axis=0).argmax())
     row = int(given[:, action].argmax())
     wrong, name = int(summed(given[:, action].astype(np.float64), data.counts)), data.names[action]

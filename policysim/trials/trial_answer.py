@@ -22,8 +22,7 @@ from policies.optimal.optimum import Optimal
 from policies.problem import DecisionProblem
 from policies.reference import Greedy
 from policysim.logs.load_log import Log
-from policysim.logs.log_source import ESTIMATE, lot_words, outcome_formula
-from policysim.logs.outcome_models import CHOSEN
+from policysim.logs.log_source import CHOSEN, ESTIMATE, lot_words, outcome_formula
 from policysim.question.formats import NEGLIGIBLE, written
 from policysim.question.words import ALL, capital
 from policysim.study.cells import COLUMNS
@@ -101,9 +100,10 @@ def trial_tables(
     main = arms[arms["outcome"] == outcome]
     everyone = comparison[comparison["group"] == ALL].set_index(["policy", "epsilon"])
     columns = _columns(study, main, everyone)
-    certainty = _certainty(columns, main, everyone, told=told)
+    policies = columns[columns["section"] == "policy"].join(everyone, on=["policy", "epsilon"])
+    certainty = _certainty(policies, main, told=told)
     who = _who_loses(log, comparison, columns, scale) if told else pd.DataFrame()
-    options = _options(columns, arms, everyone, outcome=outcome, log=log, scale=scale)
+    options = _options(policies, arms, outcome=outcome, log=log, scale=scale)
     found = {
         **_listed(study, problem, tables, options),
         "options": options,
@@ -134,9 +134,7 @@ def _columns(study: LoggedStudy, main: pd.DataFrame, everyone: pd.DataFrame) -> 
     return pd.DataFrame(rows, columns=["option", "epsilon", "policy", "title", "section", "stated"])
 
 
-def _options(
-    columns: pd.DataFrame, arms: pd.DataFrame, everyone: pd.DataFrame, *, outcome: str, log: Log, scale: int
-) -> pd.DataFrame:
+def _options(policies: pd.DataFrame, arms: pd.DataFrame, *, outcome: str, log: Log, scale: int) -> pd.DataFrame:
     """All cells of arms and policies; a row has one precision."""
     rows: list[tuple[str, str, float, float, float, float, str]] = []
     for name, own in arms.groupby("outcome", sort=False):
@@ -146,19 +144,15 @@ def _options(
         rows += [(row, arm, NAN, *ends, style) for arm, ends in _with_intervals(own).items()]
         if name == outcome:
             value_style = style
-            counts = zip(map(str, own.index), own["rows"], strict=True)
-            rows += [(PATIENTS, arm, NAN, float(patients), NAN, NAN, "counted 1 0") for arm, patients in counts]
-            rows += [(RIGHT, arm, NAN, 0.5, NAN, NAN, "right") for arm in own.index]
-    policies = columns[columns["section"] == "policy"]
-    found = everyone.loc[list(zip(policies["policy"], policies["epsilon"], strict=True))]
-    width = (found["difference_high"] - found["difference_low"])[policies["stated"].to_numpy()]
+            rows += [(PATIENTS, str(arm), NAN, float(n), NAN, NAN, COUNT) for arm, n in own["rows"].items()]
+            rows += [(RIGHT, str(arm), NAN, 0.5, NAN, NAN, "right") for arm in own.index]
+    width = (policies["difference_high"] - policies["difference_low"])[policies["stated"]]
     change = f"change {scale} {_places(scale * width, widest=True)}"
     for row, style in ((VALUE, value_style), (DIFFERENCE, change)):
-        ends = (found[f"{row}{end}"] for end in ("", "_low", "_high"))
-        cells = zip(policies["option"], policies["epsilon"], *ends, strict=True)
-        rows += [(row, option, epsilon, *numbers, style) for option, epsilon, *numbers in cells]
-    guesses = zip(policies["option"], policies["epsilon"], found["guess_rate"], strict=True)
-    rows += [(RIGHT, option, epsilon, rate, NAN, NAN, "right") for option, epsilon, rate in guesses]
+        cells = policies[["option", "epsilon", row, f"{row}_low", f"{row}_high"]]
+        rows += [(row, *each, style) for each in cells.itertuples(index=False, name=None)]
+    guesses = policies[["option", "epsilon", "guess_rate"]].itertuples(index=False, name=None)
+    rows += [(RIGHT, *each, NAN, NAN, "right") for each in guesses]
     return pd.DataFrame(rows, columns=list(COLUMNS))
 
 
@@ -181,12 +175,9 @@ def _places(widths: pd.Series, *, widest: bool) -> int:
     return min(6, max(0, 1 - math.floor(math.log10(halves.max() if widest else halves.min()))))
 
 
-def _certainty(columns: pd.DataFrame, main: pd.DataFrame, everyone: pd.DataFrame, *, told: bool) -> pd.DataFrame:
-    policies = columns[columns["section"] == "policy"]
-    mine = everyone.loc[list(zip(policies["policy"], policies["epsilon"], strict=True))]
-    ends = (mine[f"{DIFFERENCE}{end}"] for end in ("", "_low", "_high"))
-    cells = zip(policies["option"], policies["epsilon"], mine["best_arm"], *ends, strict=True)
-    rows = [(option, "policy", *each) for option, *each in cells]
+def _certainty(policies: pd.DataFrame, main: pd.DataFrame, *, told: bool) -> pd.DataFrame:
+    ends = ["difference", "difference_low", "difference_high"]
+    rows = list(policies[["option", "section", "epsilon", "best_arm", *ends]].itertuples(index=False, name=None))
     arms = _with_intervals(main.sort_values("mean", ascending=False, kind="stable"))
     best, *others = arms
     rows += [(best, "arm", NAN, arm, *difference_of_means(arms[best], arms[arm])) for arm in others]
@@ -343,7 +334,7 @@ def _facts(
         "unread": study.log.unread,
         "untreated": patients["without a treatment"],
         "missing": patients["without an outcome"],
-        "censored": sum(arm.censored for arm in log.censored),
+        "censored": log.censored["censored"].sum(),
         # Besides the arm with the best mean and the one after it.
         "more arms": int((arms["verdict"] != BETTER).sum()) - 1,
     }

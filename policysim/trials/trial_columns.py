@@ -1,36 +1,238 @@
-"""The comparison of policies on a log: each on held-out patients, over many splits; and the table of its columns."""
+"""The comparison of policies on a log: each made from one part, and evaluated on patients that had no part in that.
+
+First the repeated splits, and what is measured of one policy on one split, group by group; then what all splits say
+together, and the table of its columns.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from operator import attrgetter
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 
 from policies.arrays import ROUNDING, FloatArray, IntArray
 from policies.policy import Policy
+from policies.problem import DecisionProblem
+from policies.reference import BestFixed, Greedy, Uniform
+from policysim.files.bad_rows import DataError
 from policysim.logs.load_log import Log
+from policysim.logs.log_frame import LoggedData, averaged
+from policysim.logs.log_source import ESTIMATE, STACKED
+from policysim.logs.outcome_models import robust_values
 from policysim.question.protocol import SILENT, Progress
-from policysim.study.declared import LoggedStudy
-from policysim.study.sweep import Columns, Groups, asked_for, at, at_each, evaluate_each, tabulate
-from policysim.trials.estimators import OverSplits, over_splits
+from policysim.study.checks import checked_tables, guess_rate_of
+from policysim.study.declared import LoggedStudy, build_adjacency
+from policysim.study.study_problem import fit_problem, indicators
+from policysim.study.sweep import Columns, Groups, asked_for, at, at_each, evaluate_each, prepare, tabulate
+from policysim.trials.estimate_value import cross_fit, row_values
+from policysim.trials.estimators import NOTHING, Moments, OverSplits, effective_size, minus, moments, over_splits
 from policysim.trials.evidence import break_even_gain
-from policysim.trials.splits import (
-    BY_LOT,
-    FOLLOWS,
-    GAIN,
-    GAIN_OVER_UNIFORM,
-    GREEDY_BY_LOT,
-    GREEDY_FOLLOWS,
-    REPEATS,
-    Measure,
-    Measured,
-    split_log,
-)
+
+REPEATS = 20
+FOLDS = 5
+FEWEST_PATIENTS = 10
+
+
+@dataclass(frozen=True, eq=False)
+class Split:
+    """A log, split at random into folds.
+
+    Attributes
+    ----------
+    log : Log
+        All of it. Of a counted log, each row is divided among the folds.
+    folds : array, (n_rows,)
+        The fold of each row.
+    problems : tuple of DecisionProblem
+        Number j is fitted to the rows outside fold j.
+    scores : array, (n_rows, n_actions)
+        u(x, a) of each row, fitted without it: policies are made from them.
+    values : array, (n_rows, n_actions)
+        The doubly robust value of each arm to each row (Robins, Rotnitzky & Zhao 1994): what an outcome model that was
+        fitted without the row predicts, and of the arm that was given the weighted residual, too. The model is that of
+        the scores; where propensities are estimated, a stacked one.
+    """
+
+    log: Log
+    folds: IntArray
+    problems: tuple[DecisionProblem, ...]
+    scores: FloatArray
+    values: FloatArray
+
+    def evaluate(self, policy: Policy) -> tuple[FloatArray, float, float]:
+        """Make the policy for each fold from all others: nobody is treated by a version that was made with them.
+
+        p(a|x) of each patient, (n_rows, n_actions), and of all versions the largest loss and guess rate (or NaN).
+        """
+        table = np.empty_like(self.scores)
+        losses, rates = [], []
+        for fold, problem in enumerate(self.problems):
+            rows = self.folds == fold
+            _, mine, spent = checked_tables(policy, problem)
+            table[rows] = mine[self.log.records[rows]]
+            losses.append(spent)
+            rates.append(guess_rate_of(mine, problem, spent))
+        return table, float(np.max(losses)), float(np.max(rates))
+
+
+def split_log(log: Log, study: LoggedStudy, progress: Progress = SILENT) -> Iterator[Split]:
+    """`REPEATS` independent random splits into `FOLDS` folds, from the study's seed.
+
+    Raises
+    ------
+    ValueError
+        Names an arm with fewer than `FEWEST_PATIENTS` rows.
+    """
+    counts = log.data.by_action()
+    few = [f"{name} has {n}" for name, n in zip(log.data.names, counts, strict=True) if n < FEWEST_PATIENTS]
+    if few:  # what a model says of an arm that nobody got is a guess
+        raise DataError(
+            f"each treatment needs at least {FEWEST_PATIENTS} patients with an outcome, {', '.join(few)}: leave it out "
+            "of [data.treatments] and of the log."
+        )
+    progress.expect(REPEATS * FOLDS)
+    rng = np.random.default_rng(study.seed)
+    adjacency = build_adjacency(study)
+    predicted = None
+    if study.log.propensity == ESTIMATE and log.data.counts is None:  # once: no row's model ever saw the row
+        covariates = indicators(log.space, log.records)
+        predicted = cross_fit(log.data, covariates, outcome_model=STACKED, seed=study.seed).predictions
+    for _ in range(REPEATS):
+        dealt, folds = log.dealt(FOLDS, rng)
+        scores = np.empty((dealt.data.n_rows, log.data.n_actions))
+        problems = []
+        for fold in range(FOLDS):
+            mine = folds == fold
+            problem = fit_problem(dealt, ~mine, study, adjacency)
+            scores[mine] = problem.utilities[dealt.records[mine]]
+            problems.append(problem)
+            progress.advance()
+        values = robust_values(dealt.data, scores if predicted is None else predicted)
+        yield Split(dealt, folds, tuple(problems), scores, values)
+
+
+def ratio_of_means(part: FloatArray, whole: FloatArray, counts: IntArray | None = None) -> Moments:
+    """mean(part) / mean(whole), with the delta method's error: of the mean of (part - ratio whole) / mean(whole)."""
+    below = float(averaged(whole, counts)) if len(whole) else 0.0
+    if below == 0:
+        return NOTHING
+    ratio = float(averaged(part, counts)) / below
+    apart = moments(minus(part, ratio * whole), counts)
+    return Moments(apart.n, ratio, abs(apart.standard_error / below), apart.skewness, apart.kurtosis)
+
+
+# The names of estimates beside those of columns: what greedy gains over uniform, and over one arm for all.
+GAIN_OVER_UNIFORM, GAIN = "gain over uniform", "gain"
+# Of a policy and of greedy: what treatments drawn with its shares are worth, and what following the patients adds to
+# that by the fitted scores.
+BY_LOT, FOLLOWS, GREEDY_BY_LOT, GREEDY_FOLLOWS = "by lot", "follows", "greedy by lot", "greedy follows"
+
+
+class Measured(NamedTuple):
+    """One policy on one split, a mapping for each group: estimates by name, and means of what has no interval."""
+
+    estimates: list[dict[str, Moments]]
+    means: list[dict[str, float]]
+    epsilon_spent: float
+    guess_rate: float
+
+
+class _Group(NamedTuple):
+    """Some patients: which rows, what the log says of them, their scores, (n, k), the mean value of each arm, (k,)."""
+
+    rows: IntArray
+    data: LoggedData
+    scores: FloatArray
+    arms: FloatArray
+
+
+class Measure:
+    """Measures policies on one split, group by group.
+
+    Attributes
+    ----------
+    chosen : array, (n_actions,)
+        The share of patients for whom each arm is the one for all that was chosen on the other folds.
+    """
+
+    def __init__(self, split: Split, groups: Groups) -> None:
+        for problem in split.problems:
+            prepare(problem)
+        self._split = split
+        greedy, uniform, self._one = (split.evaluate(each())[0] for each in (Greedy, Uniform, BestFixed))
+        self.chosen = averaged(self._one, split.log.data.counts)
+        self._value_of_greedy, self._value_of_one = (row_values(each, split.values) for each in (greedy, self._one))
+        self._over_uniform = minus(self._value_of_greedy, row_values(uniform, split.values))
+        self._gain = minus(self._value_of_greedy, self._value_of_one)
+        self._groups = []
+        self._binary = split.log.data.is_binary
+        for rows in map(groups.rows, range(len(groups))):
+            data = split.log.data.of(rows)
+            group = _Group(rows, data, split.scores[rows], averaged(split.values[rows], data.counts))
+            # No policy changes what greedy gains over uniform and over one arm, and what it would be worth by lot.
+            gains = {
+                GAIN_OVER_UNIFORM: moments(self._over_uniform[rows], data.counts),
+                GAIN: moments(self._gain[rows], data.counts, self._one_more(greedy, group)),
+            }
+            _, by_lot, follows = _drawn_by_lot(greedy, group)
+            self._groups.append((group, gains, {GREEDY_BY_LOT: by_lot, GREEDY_FOLLOWS: follows}))
+
+    def __call__(self, policy: Policy) -> Measured:
+        """Make the policy outside of each fold and measure it there."""
+        table, *worst = self._split.evaluate(policy)
+        data, values = self._split.log.data, row_values(table, self._split.values)
+        weights = data.of_taken(table) / data.propensities
+        loss, apart = minus(self._value_of_greedy, values), minus(values, self._value_of_one)
+        estimates, means = [], []
+        for group, gains, of_greedy in self._groups:
+            rows, each = group.rows, group.data.counts
+            estimates.append(
+                gains
+                | {
+                    "value": moments(values[rows], each),
+                    "loss": moments(loss[rows], each),
+                    "normalized_loss": ratio_of_means(loss[rows], self._over_uniform[rows], each),
+                    "difference": moments(apart[rows], each, self._one_more(table, group)),
+                    "benefit_kept": ratio_of_means(apart[rows], self._gain[rows], each),
+                }
+            )
+            shares, by_lot, follows = _drawn_by_lot(table, group)
+            chosen = {f"p_{name}": share for name, share in zip(data.names, shares, strict=True)}
+            ess = effective_size(weights[rows], each)
+            means.append(of_greedy | chosen | {BY_LOT: by_lot, FOLLOWS: follows, "ess": ess})
+        return Measured(estimates, means, *worst)
+
+    def _one_more(self, table: FloatArray, group: _Group) -> float:
+        """What one more success and one more failure of each arm add to the variance of a difference, of 0 and 1.
+
+        Of a rare outcome an arm may have none, and then no variance (Agresti & Caffo 2000, Simple and effective
+        confidence intervals for proportions and differences of proportions).
+        """
+        data = group.data
+        if not self._binary or not data.n_rows:
+            return 0.0
+        # The weight of how far the policy gives a row's own arm more, or less, than one arm for all does.
+        beyond = data.of_taken(np.abs(table[group.rows] - self._one[group.rows])) / data.propensities
+        sums = np.bincount(data.actions, beyond * (1 if data.counts is None else data.counts), data.n_actions)
+        sizes = data.by_action()
+        means = np.divide(sums, sizes, out=np.zeros(len(sums)), where=sizes > 0)
+        return float((means**2).sum() / data.n_patients**2)
+
+
+def _drawn_by_lot(table: FloatArray, group: _Group) -> tuple[list[float], float, float]:
+    """The shares of the arms, what drawing with them is worth, and what following the patients adds by the scores."""
+    chosen = table[group.rows]
+    shares = averaged(chosen, group.data.counts)
+    # Shares are taken off before anything is added up: what does not follow the patients is 0, whatever the scores.
+    follows = averaged(row_values(chosen - shares, group.scores), group.data.counts)
+    return shares.tolist(), float(shares @ group.arms), float(follows)
+
 
 ENDS = ("", "_low", "_high")
 

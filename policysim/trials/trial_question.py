@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import astuple, dataclass, replace
+from dataclasses import dataclass, replace
 from importlib.metadata import version
 from typing import Any, ClassVar, Self
 
@@ -158,7 +158,6 @@ def tables_behind(
         "used": log.data.n_patients,
     }
     needed = confounding_needed(log.data, str(comparison["best_arm"].iloc[0]))
-    censored = [(name, *astuple(arm)) for name, arm in zip(log.data.names, log.censored, strict=False) if arm.censored]
     policies = now.loc[list(study.policies), [*POLICIES]].assign(surely_from=np.where(sure, first, math.nan))
     return {
         "comparison": comparison,
@@ -166,7 +165,7 @@ def tables_behind(
         "arms": arms_of(log, study.log),
         "balance": balance_of(log, products=study.log.propensity == ESTIMATE),
         "propensities": propensities_of(log.data),
-        "censoring": pd.DataFrame(censored, columns=["arm", "patients", "censored", "followed"]),
+        "censoring": log.censored[log.censored["censored"] > 0].reset_index(drop=True),
         "policies": policies.reset_index(names="policy"),
         "heterogeneity": heterogeneity(log, study),
         "power": power_of(

@@ -9,7 +9,7 @@ from page_policy import breaks
 from policysim.cli.gallery import main as make_gallery
 from policysim.cli.main import main
 from policysim.decision import redraws
-from policysim.trials import evidence, splits
+from policysim.trials import evidence, trial_columns
 
 UNFOLD = "document.querySelectorAll('details').forEach(details => { details.open = true; })"
 PAGES = ("decision", "trial", "course", "record", "index")
@@ -28,7 +28,7 @@ def folder(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         # What figures of hard names look like is told in tests/policysim/figures/test_journal.py.
         draw_only(patch, "frontier", "loss-by-group")
-        patch.setattr(splits, "REPEATS", 1)
+        patch.setattr(trial_columns, "REPEATS", 1)
         patch.setattr(evidence, "LOOKS", (20,))
         patch.setattr(redraws, "REDRAWS", 20)
         assert main(["compare", study, "--out", str(reports / "decision"), *svg]) == 0

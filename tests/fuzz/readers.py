@@ -34,9 +34,8 @@ from envs.scenario_reader import load_scenario
 from policysim.cli.gallery import Card, escaped
 from policysim.files.data_table import read_table
 from policysim.files.probability_table import read_probability_table
-from policysim.logs.guess_columns import read_columns
-from policysim.logs.guess_features import guess_features
-from policysim.logs.guess_roles import InitAsked, Named, guess_roles
+from policysim.logs.column_summary import read_columns
+from policysim.logs.guess_roles import InitAsked, Named, guess_features, guess_roles
 from policysim.logs.load_log import load_log
 from policysim.logs.study_text import study_text
 from policysim.output.manifest import KEYS, read_manifest, read_options

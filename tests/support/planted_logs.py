@@ -17,7 +17,7 @@ from policysim.logs.log_frame import LoggedData
 from policysim.logs.log_source import ESTIMATE, Binning
 from policysim.logs.treatments import estimate_propensities
 from policysim.study.declared import LoggedStudy
-from policysim.trials import splits
+from policysim.trials import trial_columns
 from policysim.trials.estimators import OverSplits, over_splits
 from policysim.trials.evidence import heterogeneity
 from policysim.trials.trial_columns import groups_of
@@ -101,8 +101,8 @@ def told_of(world: World, study: LoggedStudy, log: Log) -> Iterator[tuple[str, f
     """For each policy its true difference to the arm chosen on other folds, and what is told of it."""
     policies: list[Policy] = [study.policy(name, 1.0) for name in study.policies]
     found: dict[str, list[tuple[float, object]]] = {policy.name: [] for policy in policies}
-    for split in splits.split_log(log, study):
-        measure = splits.Measure(split, groups_of(log, ()))
+    for split in trial_columns.split_log(log, study):
+        measure = trial_columns.Measure(split, groups_of(log, ()))
         sizes = np.bincount(split.folds) / len(split.folds)
         for policy in policies:
             apart = [policy.probabilities(each) - BestFixed().probabilities(each) for each in split.problems]

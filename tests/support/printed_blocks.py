@@ -89,7 +89,7 @@ def run_command(command: Command) -> tuple[int, str]:
 @contextlib.contextmanager
 def few_draws():
     """Fewer redraws and splits of a trial: most of the time, where nothing that is printed is looked at."""
-    fewer = {"decision.redraws.REDRAWS": 10, "trials.splits.REPEATS": 1, "trials.evidence.LOOKS": (20,)}
+    fewer = {"decision.redraws.REDRAWS": 10, "trials.trial_columns.REPEATS": 1, "trials.evidence.LOOKS": (20,)}
     with contextlib.ExitStack() as stack:
         for name, value in fewer.items():
             stack.enter_context(mock.patch(f"policysim.{name}", value))

@@ -16,7 +16,7 @@ import policysim as ps
 from envs import record_space
 from policysim.output.screen import screen
 from policysim.question.answer import Answer
-from policysim.trials import splits
+from policysim.trials import trial_columns
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "tests" / "snapshots"
@@ -57,7 +57,7 @@ def answer_of(name: str) -> Answer:
     """The answer that is printed, computed once in a process; of a trial with one split, to save time."""
     asked = SCREENS[name]
     of = asked() if callable(asked) else ROOT / asked if "/" in asked else asked
-    with mock.patch.object(splits, "REPEATS", 1):
+    with mock.patch.object(trial_columns, "REPEATS", 1):
         return ps.report(of, epsilons=EPSILONS)._answer
 
 

@@ -14,8 +14,8 @@ from policysim.cli.main import main
 from policysim.files.bad_rows import DataError
 from policysim.files.columns_file import check_distinct
 from policysim.files.data_table import read_table
-from policysim.logs.guess_columns import MOST_COLUMNS
-from policysim.trials import splits
+from policysim.logs.column_summary import MOST_COLUMNS
+from policysim.trials import trial_columns
 
 N = 60
 ARMS, AGES, WELL = [["a", "b"][i % 2] for i in range(N)], [i // 2 % 3 for i in range(N)], [i % 5 % 2 for i in range(N)]
@@ -111,7 +111,7 @@ def tricky(tmp_path):
 
 
 def test_what_is_not_seen_in_data_is_shown_escaped_from_end_to_end(tricky, capsys, tmp_path, monkeypatch):
-    monkeypatch.setattr(splits, "REPEATS", 1)
+    monkeypatch.setattr(trial_columns, "REPEATS", 1)
     study, out = tmp_path / "trial.toml", tmp_path / "out"
     assert main(["init", str(tricky), "--treatment", "arm", "--outcome", "well"]) == 0
     assert main(["compare", str(study), "--out", str(out), "--format", "svg"]) == 0

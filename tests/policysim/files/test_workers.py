@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -14,11 +15,10 @@ import pytest
 from parts_work import count_and_tell, die_at, log_rows, told_of, working, write_parts
 
 from policysim.cli.main import main
-from policysim.files import cluster
+from policysim.files import workers as work_on_files
 from policysim.files.bad_rows import DataError
-from policysim.files.cluster import check_versions
-from policysim.files.workers import Workers
-from policysim.logs.counted_log import Counting, columns_of, count_part
+from policysim.files.workers import Workers, check_versions
+from policysim.logs.counted_log import count_part
 from policysim.logs.kinds import Counted, Kinds
 from policysim.question.protocol import UsageError
 from policysim.study.study_reader import load_study
@@ -45,7 +45,7 @@ def source(tmp_path):
 
 @pytest.fixture
 def counting(source):
-    return Counting(source.features, columns_of(source), source.joined, source.header)
+    return replace(source, parts=())
 
 
 def total(workers, work, source):
@@ -198,20 +198,20 @@ def test_plain_tcp_to_another_machine_is_refused_at_once(tmp_path, capsys, schem
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.255.255.254", "localhost", "[::1]"])
 def test_plain_tcp_stays_on_this_machine_whatever_dask_takes_for_its_scheme(host):
-    assert cluster.checked_address(f"tcp://{host}:8786") == f"tcp://{host}:8786"
-    assert cluster.checked_address(f"{host}:8786") == f"tcp://{host}:8786"
+    assert work_on_files.checked_address(f"tcp://{host}:8786") == f"tcp://{host}:8786"
+    assert work_on_files.checked_address(f"{host}:8786") == f"tcp://{host}:8786"
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "10.0.0.1", "scheduler.example", "[fe80::1]"])
 def test_tls_goes_anywhere(host):
-    assert cluster.checked_address(f"tls://{host}:8786") == f"tls://{host}:8786"
+    assert work_on_files.checked_address(f"tls://{host}:8786") == f"tls://{host}:8786"
 
 
 @pytest.mark.usefixtures("no_socket")
 def test_tls_without_certificates_is_refused_before_a_connection():
     pytest.importorskip("distributed")
     with pytest.raises(UsageError, match=r"--cluster tls://host:1: Dask's configuration names no certificates: set "):
-        next(cluster.on_cluster("tls://host:1", count_part, []))
+        next(work_on_files.on_cluster("tls://host:1", count_part, []))
 
 
 @CLUSTER
@@ -246,7 +246,7 @@ def test_the_help_says_what_a_cluster_is_trusted_with(capsys):
 @CLUSTER
 def test_a_cluster_that_is_not_there_is_told(tmp_path, monkeypatch, capsys):
     pytest.importorskip("distributed")
-    monkeypatch.setattr(cluster, "CONNECT_SECONDS", 0.5)
+    monkeypatch.setattr(work_on_files, "CONNECT_SECONDS", 0.5)
     with socket.socket() as taken:  # nobody listens at its port
         taken.bind(("127.0.0.1", 0))
         address = f"tcp://127.0.0.1:{taken.getsockname()[1]}"
@@ -261,11 +261,11 @@ def test_a_cluster_that_is_not_there_is_told(tmp_path, monkeypatch, capsys):
 @CLUSTER
 def test_somebody_who_listens_and_is_no_cluster_is_told(tmp_path, monkeypatch):
     pytest.importorskip("distributed")
-    monkeypatch.setattr(cluster, "CONNECT_SECONDS", 0.5)
+    monkeypatch.setattr(work_on_files, "CONNECT_SECONDS", 0.5)
     with socket.create_server(("127.0.0.1", 0)) as other:
         address = f"tcp://127.0.0.1:{other.getsockname()[1]}"
         with pytest.raises(UsageError, match=f"{address}: there is no Dask cluster: who listens there does not answer"):
-            next(cluster.on_cluster(address, count_part, [tmp_path]))
+            next(work_on_files.on_cluster(address, count_part, [tmp_path]))
 
 
 class FoundVersions:

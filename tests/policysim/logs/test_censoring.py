@@ -6,7 +6,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from envs.toml_reader import InputFileError
-from policysim.logs.censoring import KaplanMeier, pseudo_outcomes
+from policysim.logs.censoring import kaplan_meier, pseudo_outcomes
 
 # 6-mercaptopurine in acute leukaemia (Freireich et al. 1963): weeks in remission; + is censored.
 REMISSION = "6 6 6 6+ 7 9+ 10 10+ 11+ 13 16 17+ 19+ 20+ 22 23 25+ 32+ 32+ 34+ 35+"
@@ -98,7 +98,8 @@ def test_weights_are_left_limits():
     # One of three is censored at 2, another has the event at 2, which comes first: both states are known before that.
     _, observed = pseudo_outcomes(np.array([2.0, 2.0, 5.0]), np.array([False, True, False]), 4.0)
     assert observed.weights.tolist() == [0, 1, 2]
-    assert KaplanMeier.of(np.array([2.0, 2.0, 5.0]), np.array([False, True, False])).followed.tolist() == [0.5, 0.0]
+    _, _, followed, _ = kaplan_meier(np.array([2.0, 2.0, 5.0]), np.array([False, True, False]))
+    assert followed.tolist() == [0.5, 0.0]
 
 
 FOLLOWED = 'time = "days"\nevent = "ill"\nhorizon = 10'
@@ -122,7 +123,7 @@ def test_each_arm_has_its_own_estimate(load, followed, times):
     assert means == pytest.approx([2 / 3, 1 / 2])
     assert log.data.observed.weights.tolist() == pytest.approx([1, 0, 0, 1.5, 1.5, 2])
     assert log.data.observed.rewards.tolist() == [0, 0, 0, 0, 1, 1]
-    assert [(arm.patients, arm.censored, arm.followed) for arm in log.censored] == [(3, 1, 1), (3, 1, 1)]
+    assert log.censored[["patients", "censored", "followed"]].to_numpy().tolist() == [[3, 1, 1], [3, 1, 1]]
     assert log.missing == (0, 0)
     assert np.array_equal(log.outcomes["free of ill at days = 10"], log.data.rewards)
 

@@ -323,7 +323,7 @@ def test_the_time_to_an_event_is_counted_as_it_is_of_rows(tmp_path):
     text = 'propensity = "chance"\ntime = "days"\nevent = "died"\nhorizon = 45'
     source, rows, log = with_rows(tmp_path, frame, text)
     assert len(log.data.rewards) < len(rows.data.rewards)
-    assert log.censored == rows.censored
+    pd.testing.assert_frame_equal(log.censored, rows.censored)
     assert log.missing == rows.missing
     mine, theirs = arms_of(log, source), arms_of(rows, source)
     numbers = ["rows", "missing", "mean", "low", "high"]

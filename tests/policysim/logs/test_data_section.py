@@ -8,7 +8,6 @@ import pytest
 from envs.toml_reader import InputFileError
 from policysim.logs import log_source as light
 from policysim.logs.log_source import default_range
-from policysim.logs.outcome_models import OUTCOME_MODELS
 
 
 @pytest.fixture(autouse=True)
@@ -209,10 +208,6 @@ def test_a_domain_too_large_is_refused_in_one_line(read_section, section):
         read_section(section + many)
     assert "3,145,728 records are declared, at most 2,000,000" in str(error.value)
     assert len(str(error.value).splitlines()) == 1
-
-
-def test_the_outcome_models_are_those_of_offpolicy():
-    assert light.OUTCOME_MODELS == OUTCOME_MODELS
 
 
 def test_a_study_is_read_without_heavy_libraries():

@@ -18,7 +18,7 @@ from policysim.cli import init_command
 from policysim.cli.main import main
 from policysim.cli.options import parse
 from policysim.files.bad_rows import DataError
-from policysim.logs.guess_features import MOST_RECORDS
+from policysim.logs.guess_roles import MOST_RECORDS
 from policysim.logs.load_log import load_log
 from policysim.question.protocol import UsageError
 

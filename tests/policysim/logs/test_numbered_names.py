@@ -5,7 +5,7 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from policysim.logs.column_names import DIGITS, words
+from policysim.logs.column_summary import DIGITS, words
 from policysim.logs.outcomes import NumberedNames, measured_again
 
 STEMS = st.sampled_from(["cd4", "cd", "bp_", "x", "score", "death", "pain_week", "9", "a b", "größe"])

@@ -13,16 +13,14 @@ from small_trials import make_trial
 
 from policysim.cli.main import main
 from policysim.logs.log_frame import LoggedData
-from policysim.logs.outcome_models import PENALTIES, fit_outcome_model
+from policysim.logs.outcome_models import PENALTIES, fit_to_log
 from policysim.study.study_problem import smoothed_prior
 from policysim.trials.arms import arm_means, difference_from_one_arm
-from policysim.trials.diagnostics import balance_of, log_caveats, propensities_of
+from policysim.trials.diagnostics import balance_of, find_holes, log_caveats, propensities_of
 from policysim.trials.estimate_value import cross_fit, estimate_value
 from policysim.trials.estimators import moments
 from policysim.trials.evidence import confounding_needed
-from policysim.trials.holes import find_holes
-from policysim.trials.splits import ratio_of_means
-from policysim.trials.trial_columns import compare_log
+from policysim.trials.trial_columns import compare_log, ratio_of_means
 
 TIGHT = 1e-10
 
@@ -115,9 +113,7 @@ def test_moments_shares_and_quantiles_are_those_of_repeated_numbers():
 def test_models_fitted_to_counts_are_those_of_the_rows(counts, trial, model):
     log, place = counts
     codes = log.space.codes(log.records).astype(float)
-    one = fit_outcome_model(model, codes, log.data.actions, log.data.rewards, 3, counts=log.data.counts)
-    data = trial.log.data
-    other = fit_outcome_model(model, codes[place], data.actions, data.rewards, 3)
+    one, other = fit_to_log(model, codes, log.data), fit_to_log(model, codes[place], trial.log.data)
     assert one.predict(codes) == pytest.approx(other.predict(codes), abs=1e-5 if model == "logistic" else 1e-10)
 
 
@@ -127,7 +123,8 @@ def test_to_leave_out_a_row_is_not_to_leave_out_all_that_equal_it():
     rows = rng.integers(0, 2, size=(4000, 2)).astype(float)
     rewards = (rng.random(4000) < 0.2 + 0.5 * rows[:, 0]).astype(float)
     kinds, counts = np.unique(np.column_stack([rows, rewards]), axis=0, return_counts=True)
-    model = fit_outcome_model("linear", kinds[:, :2], np.zeros(8, dtype=int), kinds[:, 2], 1, counts=counts)
+    data = LoggedData(np.zeros(8, dtype=int), kinds[:, 2], np.ones(8), ("all",), counts=counts)
+    model = fit_to_log("linear", kinds[:, :2], data)
     scaled = (rows - rows.mean(axis=0)) / rows.std(axis=0)
     right = RidgeCV(PENALTIES).fit(scaled, rewards).predict(scaled)
     assert model.predict(rows)[:, 0] == pytest.approx(right, abs=1e-10)

@@ -11,9 +11,8 @@ from small_trials import ARMS, SPACE, make_trial
 import policysim as ps
 from policies.catalogue import CATALOGUE, make_policy
 from policysim.question.formats import table_text
-from policysim.trials import splits
-from policysim.trials.splits import FOLDS, REPEATS, split_log
-from policysim.trials.trial_columns import compare_log
+from policysim.trials import trial_columns
+from policysim.trials.trial_columns import FOLDS, REPEATS, compare_log, split_log
 
 POLICIES = ("greedy", "uniform", "best-fixed", "exponential", "randomized-response", "optimal")
 
@@ -131,7 +130,7 @@ def test_a_percentage_of_what_may_be_nothing_is_refused():
 def test_intervals_cover_the_truth_and_no_gain_is_invented(monkeypatch):
     # One split, to be quick; the interval of each must already cover. All arms are equally good, so that the difference
     # of any policy to one arm is 0: the hardest case for it.
-    monkeypatch.setattr(splits, "REPEATS", 1)
+    monkeypatch.setattr(trial_columns, "REPEATS", 1)
     n_trials, covered, invented, apart = 60, 0, 0, 0
     for seed in range(n_trials):
         trial = make_trial(250, 0.0, seed=100 + seed)
@@ -147,7 +146,7 @@ def test_intervals_cover_the_truth_and_no_gain_is_invented(monkeypatch):
 
 
 def test_the_same_seed_gives_the_same_table(trial, monkeypatch):
-    monkeypatch.setattr(splits, "REPEATS", 1)
+    monkeypatch.setattr(trial_columns, "REPEATS", 1)
     assert compare_log(trial.study, trial.log).equals(compare_log(trial.study, trial.log))
 
 
@@ -159,7 +158,7 @@ def test_an_arm_that_hardly_anybody_got_is_refused(trial):
 
 
 def test_a_constant_outcome_makes_no_policy_better(monkeypatch):
-    monkeypatch.setattr(splits, "REPEATS", 2)
+    monkeypatch.setattr(trial_columns, "REPEATS", 2)
     trial = make_trial(200, 0.0, seed=8, policies=("greedy", "uniform", "best-fixed", "randomized-response"))
     data = replace(trial.log.data, rewards=np.full(200, 0.3))
     table = compare_log(trial.study, replace(trial.log, data=data))
@@ -168,7 +167,7 @@ def test_a_constant_outcome_makes_no_policy_better(monkeypatch):
 
 
 def test_the_difference_is_to_the_arm_chosen_on_other_folds(trial, table, monkeypatch):
-    monkeypatch.setattr(splits, "REPEATS", 1)
+    monkeypatch.setattr(trial_columns, "REPEATS", 1)
     (split,) = split_log(trial.log, trial.study)
     policy, data = make_policy("exponential", epsilon=4.0), trial.log.data
     apart, weights, names = np.empty(data.n_rows), np.empty(data.n_rows), []
@@ -193,7 +192,7 @@ def test_the_difference_is_to_the_arm_chosen_on_other_folds(trial, table, monkey
 
 
 def test_a_gain_that_would_have_to_be_more_than_outcomes_are_apart_is_impossible(monkeypatch):
-    monkeypatch.setattr(splits, "REPEATS", 1)
+    monkeypatch.setattr(trial_columns, "REPEATS", 1)
     # Nothing follows the patients but noise, and the mechanism draws arms that are .4 apart.
     trial = make_trial(300, 0.0, seed=6, epsilons=(0.01,), epsilon=0.01, policies=("greedy", "randomized-response"))
     data = trial.log.data

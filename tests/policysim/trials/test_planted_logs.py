@@ -5,7 +5,7 @@ import pytest
 from planted_logs import WORLDS, planted_log, repeated
 from scipy.stats import binom
 
-from policysim.trials import splits
+from policysim.trials import trial_columns
 from policysim.trials.arms import arm_means
 
 LOGS = 24
@@ -15,7 +15,7 @@ FEWEST = int(binom.ppf(1e-3, LOGS, 0.93))
 
 @pytest.mark.parametrize("world", [name for name, world in WORLDS.items() if not world.estimated])
 def test_intervals_hold_the_difference_to_the_arm_chosen_elsewhere(world, monkeypatch):
-    monkeypatch.setattr(splits, "REPEATS", 4)
+    monkeypatch.setattr(trial_columns, "REPEATS", 4)
     found = repeated(WORLDS[world], LOGS, seed=3)
     for _, mine in found.groupby("policy"):
         assert mine["covered"].sum() >= FEWEST
@@ -31,7 +31,7 @@ def test_confounding_by_two_features_together_is_modelled():
     apart, plain = [], []
     for _ in range(2):
         study, log = planted_log(world, rng)
-        values = next(splits.split_log(log, study)).values
+        values = next(trial_columns.split_log(log, study)).values
         apart.append((values[:, 1] - values[:, 0]).mean())
         means = arm_means(log.data)["mean"]
         plain.append(

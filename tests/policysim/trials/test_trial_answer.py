@@ -26,7 +26,7 @@ from policysim.question.protocol import SILENT
 from policysim.study.cells import COLUMNS, faults_of, words_of
 from policysim.study.certainty import recommended, restated_trial, trial_verdict, verdict_of_interval
 from policysim.study.study_problem import problem_of_log
-from policysim.trials import splits
+from policysim.trials import trial_columns
 from policysim.trials.diagnostics import LogCaveats, log_caveats
 from policysim.trials.trial_answer import difference_of_means, trial_tables
 from policysim.trials.trial_columns import compare_log
@@ -38,7 +38,7 @@ PRIVATE, EACH = "private choice", "each's best"
 
 @pytest.fixture(autouse=True)
 def _few_splits(monkeypatch):
-    monkeypatch.setattr(splits, "REPEATS", 1)
+    monkeypatch.setattr(trial_columns, "REPEATS", 1)
 
 
 def planted(truth, n_rows=1500, policies=("exponential", "optimal"), epsilons=(0.5, 1.0, 4.0), epsilon=4.0):
@@ -279,7 +279,7 @@ def test_what_is_added_as_an_option_is_no_policy_that_was_asked_for(tmp_path):
 def test_no_title_names_a_private_choice_against_the_interval_of_random_logs(seed, effect, n_rows):
     trial = make_trial(n_rows, effect, seed, policies=("exponential",), epsilons=(1.0, 5.0), epsilon=5.0)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(splits, "REPEATS", 1)
+        patch.setattr(trial_columns, "REPEATS", 1)
         tables, comparison, _ = answer(trial.study, trial.log)
     doubted = bool(log_caveats(trial.log, trial.study.log).errors)
     for epsilon in (1.0, 5.0):
@@ -322,7 +322,7 @@ def saved(tmp_path_factory):
     """The folder of a log's report; its drawings but the first are blank."""
     folder = tmp_path_factory.mktemp("saved")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(splits, "REPEATS", 1)
+        patch.setattr(trial_columns, "REPEATS", 1)
         draw_only(patch, "frontier")
         ps.report(written(folder, list(ARMS)), epsilons=[0.0, 0.5, 1.0, 4.0]).save(folder / "report")
     return folder / "report"

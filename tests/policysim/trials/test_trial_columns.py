@@ -3,13 +3,13 @@
 import pytest
 from small_trials import make_trial
 
-from policysim.trials import splits, trial_columns
+from policysim.trials import trial_columns
 from policysim.trials.trial_columns import COLUMNS, compare_log
 
 
 @pytest.fixture
 def trial(monkeypatch):
-    monkeypatch.setattr(splits, "REPEATS", 1)
+    monkeypatch.setattr(trial_columns, "REPEATS", 1)
     return make_trial(200, 0.2, seed=7, policies=("greedy", "exponential"), by=("ill",))
 
 

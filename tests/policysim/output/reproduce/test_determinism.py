@@ -17,8 +17,8 @@ import sys
 from policysim.study import sweep
 sweep.N_THREADS = int(sys.argv[1])
 from policysim.cli.main import main
-from policysim.trials import evidence, splits
-splits.REPEATS = 2
+from policysim.trials import evidence, trial_columns
+trial_columns.REPEATS = 2
 evidence.LOOKS = (20,)
 study, trial, out = sys.argv[2:]
 codes = [

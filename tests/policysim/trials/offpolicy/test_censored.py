@@ -5,7 +5,7 @@ import pytest
 
 from policysim.logs.censoring import pseudo_outcomes
 from policysim.logs.log_frame import LoggedData, Observed
-from policysim.logs.outcome_models import fit_outcome_model
+from policysim.logs.outcome_models import fit_to_log
 from policysim.trials.arms import arm_means
 from policysim.trials.estimate_value import CrossFit, estimate_value
 
@@ -72,10 +72,14 @@ def test_outcome_models_learn_what_is_known_with_its_weight():
     rng = np.random.default_rng(8)
     x, y = rng.normal(size=(60, 2)), rng.integers(2, size=60).astype(float)
     weights = rng.integers(0, 3, size=60).astype(float)
+
+    def followed(outcomes):
+        """Rows of one arm, of whose outcomes so much is known."""
+        return LoggedData(np.zeros(60, dtype=int), outcomes, np.ones(60), ("all",), Observed(outcomes, weights))
+
     for name in ("linear", "logistic", "gradient-boosting"):
-        weighted = fit_outcome_model(name, x, np.zeros(60, dtype=int), y, 1, weights=weights).predict(x)
-        changed = np.where(weights == 0, 1 - y, y)
-        again = fit_outcome_model(name, x, np.zeros(60, dtype=int), changed, 1, weights=weights).predict(x)
+        weighted = fit_to_log(name, x, followed(y)).predict(x)
+        again = fit_to_log(name, x, followed(np.where(weights == 0, 1 - y, y))).predict(x)
         assert np.array_equal(weighted, again)
-    mean = fit_outcome_model("linear", x[:5], np.zeros(5, dtype=int), y[:5], 1, weights=weights[:5]).predict(x[:1])
+    mean = fit_to_log("linear", x[:5], followed(y).of(np.arange(5))).predict(x[:1])
     assert mean[0, 0] == pytest.approx(np.average(y[:5], weights=weights[:5]))

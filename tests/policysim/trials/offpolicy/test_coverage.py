@@ -29,7 +29,7 @@ def trials(infected):
             assert found.ess > 200
             rows[name].append(found.interval[0] <= infected.value <= found.interval[1])
         # The planted bug: the weighted spread of the rewards over all rows, as if every row were a whole one.
-        w = importance_weights(log, policy).used
+        w = importance_weights(log, policy)
         value = snips(w, log.rewards).mean()
         error = np.sqrt(w @ (log.rewards - value) ** 2 / w.sum() / ROWS)
         rows["bug"].append(abs(value - infected.value) <= 1.96 * error)

@@ -214,8 +214,8 @@ def test_the_difference_of_two_policies_comes_from_their_rows():
     actions = rng.integers(2, size=n)
     log = LoggedData(actions, rng.normal(10, 1, n), np.full(n, 0.5), ("a", "b"))
     first, second = np.tile([0.5, 0.5], (n, 1)), np.tile([0.6, 0.4], (n, 1))
-    added = [ips(importance_weights(log, policy).used, log.rewards) for policy in (first, second)]
-    pair, _ = mean_of("ips", log, [first, second])
+    added = [ips(importance_weights(log, policy), log.rewards) for policy in (first, second)]
+    pair = mean_of("ips", log, [first, second])
     alone = [estimate_value(log, policy, estimator="ips") for policy in (first, second)]
     assert pair.mean == pytest.approx(alone[0].value - alone[1].value)
     assert pair.standard_error == pytest.approx(np.std(added[0] - added[1], ddof=1) / np.sqrt(n))

@@ -6,7 +6,8 @@ import pytest
 
 from policysim.files.bad_rows import DataError
 from policysim.logs.log_frame import LoggedData, covariate_matrix, read_log_frame
-from policysim.logs.outcome_models import CONSTANT, OUTCOME_MODELS, PENALTIES, fit_outcome_model, fit_to_log
+from policysim.logs.log_source import CONSTANT, OUTCOME_MODELS
+from policysim.logs.outcome_models import PENALTIES, fit_to_log
 from policysim.trials.estimate_value import cross_fit, direct_method
 from policysim.trials.evaluate_log import evaluate_log
 
@@ -85,13 +86,12 @@ def test_folds_are_even_and_decided_by_the_seed():
 def test_an_action_of_few_rows_is_predicted_by_a_mean_and_one_of_none_by_the_mean_of_all():
     log, x = small_log(30)
     actions = np.where(np.arange(30) < 4, 0, 1)
-    model = fit_outcome_model("linear", x, actions, log.rewards, 3)
-    predicted = model.predict(x)
+    taken = LoggedData(actions, log.rewards, log.propensities, ("a", "b", "c"))
+    predicted = fit_to_log("linear", x, taken).predict(x)
     np.testing.assert_allclose(predicted[:, 0], log.rewards[:4].mean())
     np.testing.assert_allclose(predicted[:, 2], log.rewards.mean())
     assert len(np.unique(predicted[:, 1])) > 1
-    found = cross_fit(LoggedData(actions, log.rewards, log.propensities, ("a", "b", "c")), x)
-    assert found.thin == (0, 2)
+    assert cross_fit(taken, x).thin == (0, 2)
 
 
 def test_a_constant_covariate_changes_nothing():
