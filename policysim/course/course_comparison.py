@@ -20,8 +20,14 @@ from policies.optimal.optimum import OPTIMAL_DAILY, Optimal, catalogue_name, dai
 from policies.policy import Policy, one_hot_logs, two_values
 from policies.reference import BestFixed, Greedy, Uniform
 from policysim.course.budget import SAFE, PrivacyBudget, composed
-from policysim.course.course_columns import COLUMNS, COLUMNS_OF_TOTALS, CourseEvaluation, CourseReferences
-from policysim.course.course_evaluation import CourseResult, ProcessEvaluator
+from policysim.course.course_evaluation import (
+    COLUMNS,
+    COLUMNS_OF_TOTALS,
+    CourseEvaluation,
+    CourseReferences,
+    CourseResult,
+    ProcessEvaluator,
+)
 from policysim.course.planning import DailyDecisions, optimal_course
 from policysim.course.private_planner import PrivatePlanner
 from policysim.course.process import InfiniteLossWarning, Process

@@ -17,9 +17,14 @@ from policies.catalogue import CATALOGUE, make_policy
 from policies.optimal.optimum import Optimal
 from policies.policy import Policy
 from policies.privacy_loss import privacy_loss_of_logs
-from policysim.course.course_columns import COLUMNS_OF_LIMITS, CourseEvaluation, CourseReferences
 from policysim.course.course_comparison import on_best_values, references_of, within_totals
-from policysim.course.course_evaluation import CourseResult, ProcessEvaluator
+from policysim.course.course_evaluation import (
+    COLUMNS_OF_LIMITS,
+    CourseEvaluation,
+    CourseReferences,
+    CourseResult,
+    ProcessEvaluator,
+)
 from policysim.course.course_limit import RATIONALS, ProvenLimit, first_day_limit, limit_of_first_days
 from policysim.course.once import MOST_SCHEDULES, SCHEDULES
 from policysim.course.plan_tree import TreePlan, best_tree

@@ -377,8 +377,8 @@ def _class_tree(
 
 def _reached(family: Schedules, weights: Mapping[Schedule, int], q: float) -> ClassTree:
     """What a tree of courses and whole weights is worth on all states."""
-    tree = weighed_tree(family, weights, q)
-    return ClassTree(tree.root, tree.poured, q, None, tree.value)
+    root, poured, value = weighed_tree(family, weights, q)
+    return ClassTree(root, poured, q, None, value)
 
 
 def _once(family: Schedules, schedules: Sequence[Schedule], epsilon: float) -> ClassTree:
