@@ -20,6 +20,6 @@ privatize_policy   a private policy of anybody's Q-values, or of a network's
 days               treatment over days against the total budget, and which way of spending it is best
 course_answer      what such a comparison says, as the tables of an answer
 course_question    the same as a question
-simulation, simulated_log, simulation_question   the check by simulated patients, counted; the simulator's own log, of
-single ones; and both as a question
+simulation         the check by simulated patients, counted, and as a question
+simulated_log      the simulator's own log, of single ones
 """

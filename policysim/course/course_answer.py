@@ -89,7 +89,9 @@ def course_tables(
     )
     stated = question.stated(study.epsilon)
     columns = _columns(comparison, stated)
-    labels = Labels(study.name, study.title, actions={}, outcomes=_outcomes(study, comparison))
+    counted = [name.removeprefix("expected_") for name in map(str, comparison) if name.startswith("expected_")]
+    outcomes = {name: COUNTED.get(name) or study.scenario.outcome_title(name) for name in counted}
+    labels = Labels(study.name, study.title, actions={}, outcomes=outcomes)
     found = {"comparison": comparison, "columns": columns, "certainty": as_stated(comparison, stated, BEST_SCHEDULE)}
     cells, rows, found["differences"] = options(comparison, columns, labels, stated, certainty=found["certainty"])
     # Beside what none exceeds it is rounded down, as that is up.
@@ -164,12 +166,6 @@ def _hides(hides: str, spent: float) -> str:
     return "no" if hides == "nothing" else f"{hides} only"
 
 
-def _outcomes(study: ScenarioStudy, comparison: pd.DataFrame) -> dict[str, str]:
-    """The titles of what the course counts."""
-    names = [name.removeprefix("expected_") for name in map(str, comparison) if name.startswith("expected_")]
-    return {name: COUNTED.get(name) or study.scenario.outcome_title(name) for name in names}
-
-
 def _spent(comparison: pd.DataFrame, columns: pd.DataFrame) -> pd.DataFrame:
     """The largest exact loss of one day, of each option: cells."""
     everyone = comparison[comparison["group"] == ALL].set_index(["policy", "epsilon"])["epsilon_spent"]
@@ -229,16 +225,6 @@ def _facts(study: ScenarioStudy, question: DaysQuestion, stated: float, count: i
     return found.assign(option="", low=math.nan, high=math.nan)[list(COLUMNS)]
 
 
-def _bound_in_words(comparison: pd.DataFrame, stated: float) -> dict[str, str]:
-    """Of how many days the bound at the stated total is, and how it and the others were proved."""
-    bound = comparison[comparison["epsilon"] == stated].iloc[0]
-    rounded = "; of two days by sums that are rounded up" * (bound["most_kept_proof"] == ROUNDED)
-    return {
-        "bounded": "the first two days" if bound["most_kept_hides"] == "course" else "the first day",
-        "proof": f"Proven in rational arithmetic{rounded}",
-    }
-
-
 def _names(
     study: ScenarioStudy, question: DaysQuestion, tables: Mapping[str, pd.DataFrame], left_out: Sequence[str]
 ) -> pd.DataFrame:
@@ -246,6 +232,9 @@ def _names(
     public = public_over_days(study)
     agree = listed(public) if len(public) <= NAMED else "all that is public"
     stated = tables["columns"][tables["columns"]["stated"]].set_index("option")
+    comparison = tables["comparison"]
+    bound = comparison[comparison["epsilon"] == stated["epsilon"].iloc[0]].iloc[0]
+    rounded = "; of two days by sums that are rounded up" * (bound["most_kept_proof"] == ROUNDED)
     names = {
         "name": capital(study.name.replace("-", " ").replace("_", " ")),
         "hidden": f"all but {agree}" if public else "the patient's records",
@@ -253,7 +242,9 @@ def _names(
         "one": TITLES[ONE],
         "model": basis(study).disclaimer,
         "days": "day" if question.horizon == 1 else "days",
-        **_bound_in_words(tables["comparison"], float(stated["epsilon"].iloc[0])),
+        # Of how many days the bound at the stated total is, and how it and the others were proved.
+        "bounded": "the first two days" if bound["most_kept_hides"] == "course" else "the first day",
+        "proof": f"Proven in rational arithmetic{rounded}",
         "length": "how long a stay lasts is public"
         if question.length_public
         else "who has died or recovered is hidden",

@@ -21,7 +21,7 @@ from policies.problem import SomeRecords
 from policysim.course.course_limit import ProvenLimit
 from policysim.course.planning import DailyDecisions, expected, q_table, require_tabular
 from policysim.course.planning_infinite import EndlessError, chain_values
-from policysim.course.process import Process
+from policysim.course.process import Process, outcomes_of
 from policysim.course.schedules import DayAction, at_given, following
 from policysim.study.gain import excess, ratio
 from policysim.study.sweep import Columns, Group, Groups
@@ -77,10 +77,10 @@ class ProcessEvaluator:
         self.process, self._first = process, course.plain[0]  # who is hidden among whom is the same on every day
         self._ends: dict[tuple[DayAction, ...], FloatArray] = {}
         self._remembering = Lock()
-        outcomes: Mapping[str, FloatArray] = getattr(process, "outcomes", {})
-        self._outcomes = tuple(outcomes)
+        self._outcomes = tuple(outcomes_of(process))
         # Outcomes are counted, not discounted.
-        self._channels = [(process.rewards, process.discount), *((table, 1.0) for table in outcomes.values())]
+        counted = ((table, 1.0) for table in outcomes_of(process).values())
+        self._channels = [(process.rewards, process.discount), *counted]
         # Several first records may share a state; their groups are their own.
         merged: Any = getattr(process, "first_records", None)
         first = process if merged is None else merged

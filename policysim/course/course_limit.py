@@ -20,7 +20,7 @@ from policies.proof import float_below, floor_of
 from policysim.course.course_proof import CourseProof, proven
 from policysim.course.course_tree import climb, even_weights, inner_nodes, lowest_cuts, priced_tree
 from policysim.course.planning import DailyDecisions, optimal_course, q_table
-from policysim.course.process import Process, one_start
+from policysim.course.process import Process, one_start, require_process
 from policysim.course.schedules import Schedules, sketch_of
 
 BOUNDS_NOTHING = (
@@ -112,8 +112,7 @@ def course_limit(
     >>> [round(course_limit(mdp, epsilon=1.0, days=days, hides="course"), 3) for days in (1, 2, 3)]
     [2.731, 2.462, 2.193]
     """
-    if not hasattr(process, "continuation"):
-        raise ValueError(f"course_limit takes a process, such as a TabularMDP, got {process!r}.")
+    require_process(process, "course_limit takes")
     epsilon, delta = non_negative(epsilon, "epsilon"), non_negative(delta, "delta")
     if delta >= 1:
         raise ValueError(f"delta must be < 1, got delta={delta!r}.")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -166,13 +167,6 @@ def _drawing(question: DaysQuestion, table: pd.DataFrame) -> list[Drawing]:
     drawn = table[(table["policy"] != Greedy.name) & (table["horizon"] == question.horizon) & (table["group"] == ALL)]
     if not any(0 < total < math.inf for total in question.totals):
         return []
-
-    def draw(size: SizeName) -> Figure:
-        # matplotlib is the slowest import of all; everything before may still fail without it.
-        from policysim import figures  # noqa: PLC0415
-
-        return figures.value_over_days(drawn, size=size)
-
     told = []
     for name, of in drawn.sort_values("total_epsilon").groupby("policy", sort=False):
         pairs = zip(of["total_epsilon"], of["benefit_kept"], strict=True)
@@ -180,7 +174,7 @@ def _drawing(question: DaysQuestion, table: pd.DataFrame) -> list[Drawing]:
     return [
         Drawing(
             "course",
-            draw,
+            partial(_figure, "value_over_days", drawn),
             epsilons=question.totals,
             seen=f"Benefit kept over {days(question.horizon)} at each total ε: {'; '.join(told)}.",
         )
@@ -201,39 +195,29 @@ def _published(study: ScenarioStudy, table: pd.DataFrame) -> list[Drawing]:
     shown = table.rename(columns=titles)
     shown.loc[some, "level"] = [level_in_words(study.space, group, str(level)) for group, level in pairs]
     shown.loc[some, "group"] = ""
-
-    def draw(size: SizeName) -> Figure:
-        from policysim import figures  # noqa: PLC0415
-
-        return figures.published_over_days(shown, size=size)
-
     everyone = table[table["group"] == ALL].set_index("day")[list(titles)]
     told = [
         f"day {day}: " + ", ".join(f"{title.removeprefix('p_')} {percent(row[name])}" for name, title in titles.items())
         for day, row in everyone.iterrows()
     ]
-    return [
-        Drawing(
-            "published",
-            draw,
-            seen=f"Of everyone: {'; '.join(told)}.",
-        )
-    ]
+    draw = partial(_figure, "published_over_days", shown)
+    return [Drawing("published", draw, seen=f"Of everyone: {'; '.join(told)}.")]
 
 
 def _map(found: pd.DataFrame) -> Drawing:
-    def draw(size: SizeName) -> Figure:
-        from policysim import figures  # noqa: PLC0415
+    """The best way at each horizon and total."""
+    told = [
+        f"{days(int(row['horizon']))} at total ε = {plain(row['total_epsilon'])}: {row['policy']} "
+        f"{achieved(row['benefit_kept'], row['most_kept'])}"
+        for row in found[found["best"]].to_dict("records")
+    ]
+    return Drawing("ways", partial(_figure, "ways_over_days", found), seen=f"{'; '.join(told)}.")
 
-        return figures.ways_over_days(found, size=size)
 
-    return Drawing(
-        "ways",
-        draw,
-        seen="; ".join(
-            f"{days(int(row['horizon']))} at total ε = {plain(row['total_epsilon'])}: {row['policy']} "
-            f"{achieved(row['benefit_kept'], row['most_kept'])}"
-            for row in found[found["best"]].to_dict("records")
-        )
-        + ".",
-    )
+def _figure(name: str, table: pd.DataFrame, size: SizeName) -> Figure:
+    """A figure of `policysim.figures`, of a table."""
+    # matplotlib is the slowest import of all; everything before may still fail without it.
+    from policysim import figures  # noqa: PLC0415
+
+    drawn: Figure = getattr(figures, name)(table, size=size)
+    return drawn

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from numbers import Integral, Real
 from typing import Any, ClassVar, Protocol, TypeAlias
 
@@ -130,6 +130,18 @@ class Process(Protocol):
         `probabilities` is (n, k) with 0 at inadmissible actions. Mass that ends with the step is left out, so that
         the result sums to at most what it was given.
         """
+
+
+def require_process(process: Process, takes: str) -> None:
+    """ValueError for something else than a process, with the words for who takes one."""
+    if not hasattr(process, "continuation"):
+        raise ValueError(f"{takes} a process, such as a TabularMDP, got {process!r}.")
+
+
+def outcomes_of(process: Process) -> Mapping[str, FloatArray]:
+    """What one step of a process leads to besides its reward, (n, k) of each name; none of one that has no outcomes."""
+    found: Mapping[str, FloatArray] = getattr(process, "outcomes", {})
+    return found
 
 
 WHY_UNCHANGING = "what is public of it on later days would reveal the hidden part of the first record."

@@ -178,8 +178,8 @@ class TreeSearch:
                     gained[prefix] = (gain, new, node)
         found = []
         for prefix, (_, new, node) in sorted(gained.items(), key=lambda left: -left[1][0])[:ADDED]:
-            rest = replace(self.family, held=self.family.held[node.place :])
-            found.append((*prefix, *_ascent(node, rest, new, q)))
+            remaining = replace(self.family, held=self.family.held[node.place :])
+            found.append((*prefix, *_ascent(node, remaining, new, q)))
         return found
 
     @property
