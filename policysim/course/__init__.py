@@ -18,8 +18,7 @@ course_limit       what no private mechanism for the whole course exceeds
 course_comparison  policies over epsilon and over totals, over all days of a process
 privatize_policy   a private policy of anybody's Q-values, or of a network's
 days               treatment over days against the total budget, and which way of spending it is best
-course_answer      what such a comparison says, as the tables of an answer
-course_question    the same as a question
+course_question    the same as a question, and what its answer says
 simulation         the check by simulated patients, counted, and as a question
 simulated_log      the simulator's own log, of single ones
 """

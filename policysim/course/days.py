@@ -277,9 +277,8 @@ def courses_of(plan: TreePlan, horizon: int, total: float) -> pd.DataFrame:
             least,
             math.nan if tree.first is not None else weight,
         )
-        for kind, (tree, weights) in enumerate(zip(plan.trees, np.atleast_2d(plan.weights), strict=True))
-        # A class that has fewer courses has weights of 0 behind them.
-        for (course, weight, _, _), least in zip(tree.leaves, weights, strict=False)
+        for kind, tree in enumerate(plan.trees)
+        for (course, weight, _, _), least in zip(tree.leaves, tree.least, strict=True)
     ]
     return pd.DataFrame(rows, columns=list(COURSES)).astype(COURSES)
 

@@ -138,9 +138,18 @@ class ClassTree:
         return rests(self.root, self.poured)
 
     @property
-    def unit(self) -> float:
-        """What a weight of 1 is in probability."""
-        return 1 / (self.q * self.root.weight + (1 - self.q) * self.poured)
+    def least(self) -> list[float]:
+        """The probability of each of the leaves, at least, whatever the states are."""
+        unit = 1 / (self.q * self.root.weight + (1 - self.q) * self.poured)
+        return [unit * self.q * weight for _, weight, _, _ in self.leaves]
+
+    @property
+    def epsilon_spent(self) -> float:
+        """The largest log-ratio of the largest and the smallest probability of a course."""
+        return max(
+            math.log((self.q * weight + (1 - self.q) * most) / (self.q * weight + (1 - self.q) * least))
+            for _, weight, least, most in self.leaves
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -337,26 +346,17 @@ def best_tree(
         trees.append(_class_tree(own, known, min(epsilon, LARGEST_EPSILON), courses, given))
         progress.advance()
     shares = [float(family.process.initial[states].sum()) for states in family.states]
-    leaves = [tree.leaves for tree in trees]
-    most = max(map(len, leaves))
-    least = [
-        [tree.unit * tree.q * weight for _, weight, _, _ in ends] + [0.0] * (most - len(ends))
-        for tree, ends in zip(trees, leaves, strict=True)
-    ]
+    most = max(len(tree.leaves) for tree in trees)
+    least = [tree.least + [0.0] * (most - len(tree.leaves)) for tree in trees]
     return TreePlan(
-        courses=family.expanded([[course for course, _, _, _ in ends] for ends in leaves]),
+        courses=family.expanded([[course for course, _, _, _ in tree.leaves] for tree in trees]),
         weights=np.array(least[0] if family.single else least),
         value=sum(share * tree.value for share, tree in zip(shares, trees, strict=True)),
-        epsilon_spent=max(_loss(tree.q, *end[1:]) for tree, ends in zip(trees, leaves, strict=True) for end in ends),
+        epsilon_spent=max(tree.epsilon_spent for tree in trees),
         upper_bound=limit,
         trees=tuple(trees),
         family=family,
     )
-
-
-def _loss(q: float, weight: float, least: float, most: float) -> float:
-    """The log-ratio of the largest and the smallest probability of a course."""
-    return math.log((q * weight + (1 - q) * most) / (q * weight + (1 - q) * least))
 
 
 def _class_tree(
