@@ -31,7 +31,7 @@ from policysim.question.formats import NEGLIGIBLE, achieved, days, digits_of, no
 from policysim.question.protocol import ONLY_WHERE_COUNTED, Progress, StudyQuestion, UsageError
 from policysim.question.words import ALL, BEST_SCHEDULE, PLAN_ONCE, PLAN_TREE, capital
 from policysim.study.basis import basis, counted_illustrative, listed
-from policysim.study.cells import COLUMNS
+from policysim.study.cells import as_cells
 from policysim.study.certainty import as_stated, safest_option
 from policysim.study.declared import OPTIONS, ScenarioStudy, Study, require_scenario
 from policysim.study.labels import COUNTED, Labels, level_in_words
@@ -315,16 +315,13 @@ def _spent(comparison: pd.DataFrame, columns: pd.DataFrame) -> pd.DataFrame:
     values = everyone.loc[list(zip(columns["policy"], columns["epsilon"], strict=True))].to_numpy()
     seen = values[columns["stated"] & np.isfinite(values) & (values > NEGLIGIBLE)]
     places = max(0, 1 - math.floor(math.log10(seen.min()))) if seen.size else 1
-    return columns.assign(row=SPENT, value=values, low=math.nan, high=math.nan, format=f"places {places}")[
-        list(COLUMNS)
-    ]
+    return as_cells(columns.assign(row=SPENT, value=values, format=f"places {places}"))
 
 
 def _bounds(comparison: pd.DataFrame) -> pd.DataFrame:
     """What no mechanism exceeds of the benefit, at each total: cells; none where that is not known."""
     known = comparison[(comparison["group"] == ALL) & comparison["most_kept"].notna()].drop_duplicates("epsilon")
-    found = known[["epsilon"]].assign(row=BENEFIT, option=BOUND, value=known["most_kept"], format="most")
-    return found.assign(low=math.nan, high=math.nan)[list(COLUMNS)]
+    return as_cells(known[["epsilon"]].assign(row=BENEFIT, option=BOUND, value=known["most_kept"], format="most"))
 
 
 def _policies(comparison: pd.DataFrame, cells: pd.DataFrame, stated: float) -> pd.DataFrame:
@@ -345,7 +342,7 @@ def _policies(comparison: pd.DataFrame, cells: pd.DataFrame, stated: float) -> p
         if column in rows and rows[column].notna().any()
     ]
     found = pd.concat(parts, ignore_index=True).rename(columns={"policy": "row"})
-    return found.assign(low=math.nan, high=math.nan, title=found["row"])[[*COLUMNS, "title"]]
+    return as_cells(found.assign(title=found["row"]), "title")
 
 
 def _facts(study: ScenarioStudy, question: DaysQuestion, stated: float, count: int) -> pd.DataFrame:
@@ -364,8 +361,7 @@ def _facts(study: ScenarioStudy, question: DaysQuestion, stated: float, count: i
         rows.append(("delta", math.nan, question.delta, "plain"))
     if illustrative:
         rows += [("illustrative", math.nan, illustrative, "plain"), ("numbers", math.nan, total, "plain")]
-    found = pd.DataFrame(rows, columns=["row", "epsilon", "value", "format"])
-    return found.assign(option="", low=math.nan, high=math.nan)[list(COLUMNS)]
+    return as_cells(pd.DataFrame(rows, columns=["row", "epsilon", "value", "format"]))
 
 
 def _names(

@@ -99,11 +99,6 @@ class Node:
         """Z(h)."""
         return float(self.widths.sum())
 
-    @property
-    def forks(self) -> bool:
-        """Whether anything is still to be chosen after it."""
-        return self.rest is None
-
     def branch(self, action: int) -> Branch | None:
         """That of an action, if there is one."""
         return next((branch for branch in self.branches if branch.action == action), None)

@@ -97,7 +97,7 @@ class ClassTree:
         """What may come after a node: a branch, what is poured onto it, and how likely both are in each state, (m,)."""
         for branch, chance, amount in self.split(node, poured, states):
             # What is poured counts no more where the rest of the course is settled.
-            if not branch.child.forks:
+            if branch.child.rest is not None:
                 yield branch, 0.0, chance
                 continue
             for end in np.sort(pd.unique(amount)):

@@ -138,11 +138,12 @@ def solve_chain(chain: Chain, states: IntArray, discount: float = 1.0) -> FloatA
     return values + solve(chain.rewards - matrix @ values)
 
 
-def bracket(before: FloatArray, after: FloatArray, discount: float, terms: int) -> tuple[float, float]:
+def bracket(before: FloatArray, after: FloatArray, discount: float, terms: int) -> tuple[float, float, float]:
     """Where the solution lies, from one step of the iteration, v -> r + discount P v or its largest over actions.
 
-    What to add to the step's result to be in the middle of where the solution may lie, the same for all states; and how
-    far from it the solution may then be in any state.
+    What to add to the step's result to be in the middle of where the solution may lie, the same for all states; how far
+    from it the solution may then be in any state; and at which such error an iteration ends: `ENOUGH`, or twice what
+    rounding leaves at most.
 
     If the step adds at least `low` and at most `high` to each state, each further one adds at least discount^i
     min(low, 0) and at most discount^i max(high, 0), as the rows of P sum to at most 1 (to less where steps end the
@@ -157,13 +158,10 @@ def bracket(before: FloatArray, after: FloatArray, discount: float, terms: int) 
     gained = after - before
     low, high = min(float(gained.min()), 0.0), max(float(gained.max()), 0.0)
     factor = discount / (1 - discount)
-    return factor * (low + high) / 2, factor * (high - low) / 2 + _rounding(before, after, discount, terms)
-
-
-def _rounding(before: FloatArray, after: FloatArray, discount: float, terms: int) -> float:
-    """What rounding in each step leaves of a solution at most."""
+    # What rounding in each step leaves of a solution at most.
     size = 2 * float(np.abs(before).max()) + float(np.abs(after).max())
-    return (terms + 3) * float(np.finfo(float).eps) * size / (1 - discount)
+    rounding = (terms + 3) * float(np.finfo(float).eps) * size / (1 - discount)
+    return factor * (low + high) / 2, factor * (high - low) / 2 + rounding, max(ENOUGH, 2 * rounding)
 
 
 def _iterated(chain: Chain, discount: float) -> FloatArray | None:
@@ -173,16 +171,11 @@ def _iterated(chain: Chain, discount: float) -> FloatArray | None:
     shifts = not chain.ends.any()
     for _ in range(MOST_SWEEPS):
         after = chain.rewards + discount * (chain.moves @ values)
-        shift, error = bracket(values, after, discount, terms)
-        if error <= error_to_end_at(values, after, discount, terms):
+        shift, error, target = bracket(values, after, discount, terms)
+        if error <= target:
             return np.asarray(after + shift)
         values = after + shift if shifts else after
     return None
-
-
-def error_to_end_at(before: FloatArray, after: FloatArray, discount: float, terms: int) -> float:
-    """The error at which an iteration ends: `ENOUGH`, or twice what rounding leaves at most."""
-    return max(ENOUGH, 2 * _rounding(before, after, discount, terms))
 
 
 def restricted(chain: Chain, states: IntArray) -> Chain:
@@ -335,8 +328,7 @@ def _modified(mdp: TabularMDP, allowed: BoolArray, progress: Progress) -> Plan |
     while steps < MOST_SWEEPS:
         q_values = np.where(allowed, mdp.rewards + discount * mdp.continuation(values), -np.inf)
         best = q_values.max(axis=1)
-        shift, error = bracket(values, best, discount, terms)
-        target = error_to_end_at(values, best, discount, terms)
+        shift, error, target = bracket(values, best, discount, terms)
         if error <= target:
             progress.advance(100 - done)
             values = best + shift
@@ -356,7 +348,7 @@ def _modified(mdp: TabularMDP, allowed: BoolArray, progress: Progress) -> Plan |
         values = best + shift if shifts else best
         for _ in range(sweeps):
             after = rewards + discount * (moves @ values)
-            shift, remaining = bracket(values, after, discount, terms)
+            shift, remaining, _ = bracket(values, after, discount, terms)
             values, steps = after + shift if shifts else after, steps + 1
             if remaining <= CLOSER * error:
                 break
