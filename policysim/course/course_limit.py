@@ -126,7 +126,7 @@ def course_limit(
         raise ValueError(f'hides must be "first state" or "course", got hides={hides!r}.')
     if delta > 0:
         raise ValueError(f'delta must be 0 where hides="course", got delta={delta!r}.')
-    if process.horizon is None or isinstance(days, bool) or not is_whole(days) or not 1 <= days <= process.horizon:
+    if process.horizon is None or not is_whole(days) or not 1 <= days <= process.horizon:
         raise ValueError(f"days must be a whole number from 1 to the horizon {process.horizon}, got days={days!r}.")
     return limit_of_first_days(process, epsilon, int(days)).value
 

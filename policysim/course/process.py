@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Mapping, Sequence
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any, ClassVar, Protocol, TypeAlias
 
 import numpy as np
@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike
 from scipy import sparse
 
 from envs.toml_reader import FINITE
+from envs.treatment_response import is_whole
 from policies.arrays import SUM_TOLERANCE, BoolArray, FloatArray, IntArray, finite_table
 from policies.problem import Records
 
@@ -322,6 +323,6 @@ def checked_horizon(horizon: int | None) -> int | None:
     """The horizon as an int or None; ValueError unless it is a whole number >= 1."""
     if horizon is None:
         return None
-    if isinstance(horizon, bool) or not isinstance(horizon, Integral) or horizon < 1:
+    if not is_whole(horizon) or horizon < 1:
         raise ValueError(f"horizon must be a whole number >= 1, or None, got horizon={horizon!r}.")
     return int(horizon)
