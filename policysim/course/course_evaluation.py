@@ -19,9 +19,9 @@ import numpy as np
 from policies.arrays import ROUNDING, FloatArray, IntArray
 from policies.problem import SomeRecords
 from policysim.course.course_limit import ProvenLimit
-from policysim.course.planning import DailyDecisions, expected, q_table, require_tabular
+from policysim.course.planning import DailyDecisions, expected, require_tabular
 from policysim.course.planning_infinite import EndlessError, chain_values
-from policysim.course.process import Process, outcomes_of
+from policysim.course.process import Process, outcomes_of, q_table
 from policysim.course.schedules import DayAction, at_given, following
 from policysim.study.gain import excess, ratio
 from policysim.study.sweep import Columns, Group, Groups

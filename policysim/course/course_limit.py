@@ -19,8 +19,8 @@ from policies.problem import DecisionProblem
 from policies.proof import float_below, floor_of
 from policysim.course.course_proof import CourseProof, proven
 from policysim.course.course_tree import climb, even_weights, inner_nodes, lowest_cuts, priced_tree
-from policysim.course.planning import DailyDecisions, optimal_course, q_table
-from policysim.course.process import Process, one_start, require_process
+from policysim.course.planning import DailyDecisions, optimal_course
+from policysim.course.process import Process, one_start, q_table, require_process
 from policysim.course.schedules import Schedules, sketch_of
 
 BOUNDS_NOTHING = (

@@ -20,7 +20,7 @@ from scipy.sparse import csgraph
 from scipy.sparse.linalg import splu
 
 from policies.arrays import BoolArray, FloatArray, IntArray
-from policysim.course.process import Matrix
+from policysim.course.process import Matrix, q_table
 from policysim.course.tabular import TabularMDP
 from policysim.question.protocol import SILENT, Progress
 
@@ -298,7 +298,7 @@ def solve_infinite(mdp: TabularMDP, progress: Progress = SILENT) -> Plan:
     """
     allowed = np.ones(mdp.rewards.shape, dtype=np.bool_) if mdp.admissible is None else mdp.admissible
     if mdp.discount < 1 and mdp.n_states > DENSE:
-        found = _modified(mdp, allowed, progress)
+        found = _modified(mdp, progress)
         if found is not None:
             return found
     if mdp.discount < 1:
@@ -307,12 +307,12 @@ def solve_infinite(mdp: TabularMDP, progress: Progress = SILENT) -> Plan:
     else:
         resting = _resting(mdp, allowed)
         first = _ending_policy(mdp, allowed, np.asarray(resting.any(axis=1)))
-    q_values, values, actions, stopped = _improve(mdp, allowed, first, np.asarray(resting.any(axis=1)))
+    q_values, values, actions, stopped = _improve(mdp, first, np.asarray(resting.any(axis=1)))
     chosen: IntArray = np.where(stopped, resting.argmax(axis=1), actions)
     return Plan(q_values, values, float(mdp.initial @ values), _actions=chosen)
 
 
-def _modified(mdp: TabularMDP, allowed: BoolArray, progress: Progress) -> Plan | None:
+def _modified(mdp: TabularMDP, progress: Progress) -> Plan | None:
     """Modified policy iteration; None if it takes too many steps.
 
     Each round takes a step of value iteration, which proves an error, and then up to `SWEEPS` steps with its best
@@ -326,13 +326,13 @@ def _modified(mdp: TabularMDP, allowed: BoolArray, progress: Progress) -> Plan |
     progress.expect(100)
     done = steps = 0
     while steps < MOST_SWEEPS:
-        q_values = np.where(allowed, mdp.rewards + discount * mdp.continuation(values), -np.inf)
+        q_values = q_table(mdp, values)
         best = q_values.max(axis=1)
         shift, error, target = bracket(values, best, discount, terms)
         if error <= target:
             progress.advance(100 - done)
             values = best + shift
-            q_values = np.where(allowed, mdp.rewards + discount * mdp.continuation(values), -np.inf)
+            q_values = q_table(mdp, values)
             return Plan(q_values, values, float(mdp.initial @ values), error, q_values.argmax(axis=1))
         share = 0 if errors[-1] == np.inf else int(99 * np.log(errors[1] / error) / np.log(errors[1] / target))
         progress.advance(max(share - done, 0))
@@ -356,13 +356,13 @@ def _modified(mdp: TabularMDP, allowed: BoolArray, progress: Progress) -> Plan |
 
 
 def _improve(
-    mdp: TabularMDP, allowed: BoolArray, actions: IntArray, stopped: BoolArray
+    mdp: TabularMDP, actions: IntArray, stopped: BoolArray
 ) -> tuple[FloatArray, FloatArray, IntArray, BoolArray]:
     """Policy iteration from a policy that ends: Q-values, values, actions, and where the best action is to stop."""
     rows = np.arange(mdp.n_states)
     values = solve_chain(_chain(mdp, actions, stopped), rows, mdp.discount)
     while True:
-        q_values = np.where(allowed, mdp.rewards + mdp.discount * mdp.continuation(values), -np.inf)
+        q_values = q_table(mdp, values)
         current = np.where(stopped, 0.0, q_values[rows, actions])
         noise = GAIN * (np.abs(mdp.rewards) + mdp.discount * mdp.continuation(np.abs(values))).max(axis=1)
         best = q_values.max(axis=1)

@@ -133,6 +133,17 @@ class Process(Protocol):
         """
 
 
+def q_table(process: Process, values: FloatArray) -> FloatArray:
+    """Rewards + discount * continuation of the (n,) values, (n, k), -inf where inadmissible."""
+    q_values = process.continuation(values)
+    if process.discount != 1:
+        q_values *= process.discount
+    q_values += process.rewards
+    if process.admissible is not None:
+        q_values[~process.admissible] = -np.inf
+    return q_values
+
+
 def require_process(process: Process, takes: str) -> None:
     """ValueError for something else than a process, with the words for who takes one."""
     if not hasattr(process, "continuation"):

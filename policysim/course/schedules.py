@@ -22,9 +22,9 @@ from policies.optimal.optimum import Optimal
 from policies.policy import NotApplicableError, two_values
 from policies.problem import DecisionProblem
 from policies.proof import LOST, grouped
-from policysim.course.planning import q_table, require_tabular
+from policysim.course.planning import require_tabular
 from policysim.course.planning_infinite import EndlessError, chain_values
-from policysim.course.process import Process, outcomes_of
+from policysim.course.process import Process, outcomes_of, q_table
 
 Schedule = tuple[int, ...]
 # What everybody gets on a day; or what everybody in each public class does, where classes never change.
