@@ -59,7 +59,7 @@ def run(chosen: argparse.Namespace) -> int:
     """Ask; exit code 4 if simulated and exact values disagree."""
     from policies.catalogue import make_policy
     from policies.optimal.optimum import Optimal, catalogue_name
-    from policysim.course.simulation_question import SimulationQuestion
+    from policysim.course.simulation import SimulationQuestion
     from policysim.course.treatment_course import public_over_days
     from policysim.output.deliver import deliver
     from policysim.question.protocol import UsageError

@@ -8,18 +8,17 @@ planning_infinite  the same without a horizon: Markov chains, and policy iterati
 budget             what each day may spend, so that all days stay within one total, and how days add up
 schedules          the same action for everybody in a public class, changing by the day; which to choose among
 once               one private choice of a schedule
-course_tree        trees of published courses with weights: what mass is worth in them, and the prices of mass
-tree_weights       the best weights by cutting planes, and what no weights exceed; tree_search: which courses
+course_tree        trees of published courses: what mass is worth in them, its prices, and the best weights
+tree_search        which courses, and with which weights
 plan_tree          the mechanism that reacts within a tree
 course_proof       proofs of what no mechanism for a course exceeds, in rational numbers
-course_evaluation  what a policy is worth over days, exactly
+course_evaluation  what a policy is worth over days, exactly, and the columns that say so
 private_planner    a policy under its own continuation, and where to spend a total
 course_limit       what no private mechanism for the whole course exceeds
-course_comparison  policies over epsilon and over totals, over all days of a process; course_columns: its columns
+course_comparison  policies over epsilon and over totals, over all days of a process
 privatize_policy   a private policy of anybody's Q-values, or of a network's
 days               treatment over days against the total budget, and which way of spending it is best
-course_answer      what such a comparison says, as the tables of an answer
-course_question    the same as a question
-simulation, simulated_log, simulation_question   the check by simulated patients, counted; the simulator's own log, of
-single ones; and both as a question
+course_question    the same as a question, and what its answer says
+simulation         the check by simulated patients, counted, and as a question
+simulated_log      the simulator's own log, of single ones
 """

@@ -11,12 +11,12 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from numbers import Integral
 from typing import Literal, TypeAlias
 
 import numpy as np
 from scipy.optimize import brentq
 
+from envs.treatment_response import is_whole
 from policies.accounting import Use, compose, policy_use
 from policies.arrays import FloatArray, IntArray, non_negative
 from policies.masked import MaskedProblem
@@ -409,7 +409,7 @@ class PrivacyBudget:
         """
         if not 0 < eta_per_epsilon < math.inf:
             raise ValueError(f"eta_per_epsilon must be > 0 and finite, got eta_per_epsilon={eta_per_epsilon!r}.")
-        if isinstance(days, bool) or not isinstance(days, Integral) or days < 1:
+        if not is_whole(days) or days < 1:
             raise ValueError(f"days must be a whole number >= 1, got days={days!r}.")
         return _largest_daily(self.epsilon, self.delta, int(days), min(float(eta_per_epsilon), 2.0))
 

@@ -20,11 +20,17 @@ from policies.optimal.optimum import OPTIMAL_DAILY, Optimal, catalogue_name, dai
 from policies.policy import Policy, one_hot_logs, two_values
 from policies.reference import BestFixed, Greedy, Uniform
 from policysim.course.budget import SAFE, PrivacyBudget, composed
-from policysim.course.course_columns import COLUMNS, COLUMNS_OF_TOTALS, CourseEvaluation, CourseReferences
-from policysim.course.course_evaluation import CourseResult, ProcessEvaluator
+from policysim.course.course_evaluation import (
+    COLUMNS,
+    COLUMNS_OF_TOTALS,
+    CourseEvaluation,
+    CourseReferences,
+    CourseResult,
+    ProcessEvaluator,
+)
 from policysim.course.planning import DailyDecisions, optimal_course
 from policysim.course.private_planner import PrivatePlanner
-from policysim.course.process import InfiniteLossWarning, Process
+from policysim.course.process import InfiniteLossWarning, Process, outcomes_of, require_process
 from policysim.course.schedules import best_constants
 from policysim.question.protocol import SILENT, Progress
 from policysim.study.sweep import N_THREADS, asked_for, at, at_each, evaluate_each, tabulate
@@ -97,8 +103,7 @@ def compare_process(
     Without a horizon and a discount, Q-values do not tell an action that puts off the end at no cost from one that
     leads to it, so neither do policies other than greedy; a discount below 1 tells them apart.
     """
-    if not hasattr(process, "continuation"):
-        raise ValueError(f"compare takes a DecisionProblem or a process, such as a TabularMDP, got {process!r}.")
+    require_process(process, "compare takes a DecisionProblem or")
     if continuation not in ("private", "optimal"):
         raise ValueError(f'continuation must be "private" or "optimal", got continuation={continuation!r}.')
     templates, values = asked_for_on(process, policies, epsilons, by)
@@ -176,8 +181,7 @@ def compare_totals(
         For a process without a horizon, or whose states are told apart by what they allow; a total that is not >= 0, a
         delta out of range; and as `policysim.compare` does.
     """
-    if not hasattr(process, "continuation"):
-        raise ValueError(f"compare takes a DecisionProblem or a process, such as a TabularMDP, got {process!r}.")
+    require_process(process, "compare takes a DecisionProblem or")
     given: Any = [total_epsilons] if isinstance(total_epsilons, int | float) else total_epsilons
     if isinstance(given, str) or not isinstance(given, Iterable) or not (listed := list(given)):
         raise ValueError(f"total_epsilons must be numbers >= 0, got total_epsilons={given!r}.")
@@ -200,11 +204,8 @@ def compare_totals(
 
     def evaluate(template: Policy) -> list[CourseEvaluation]:
         result = None if template.uses_epsilon else on_best_values(template, evaluator, course, references)
-        found = []
-        for each in within_totals(template, result, planner, totals=totals, delta=delta, references=references):
-            found.append(each)
-            progress.advance()
-        return found
+        within = within_totals(template, result, planner, totals=totals, delta=delta, references=references)
+        return told(within, progress)
 
     evaluations = evaluate_each(templates, evaluate, SILENT)
     return tabulate(chain.from_iterable(evaluations.values()), COLUMNS_OF_TOTALS).assign(delta=delta)
@@ -297,6 +298,15 @@ def within_totals(
         yield CourseEvaluation(name, largest, course.result, references, "private", total, most, composition)
 
 
+def told(evaluations: Iterable[CourseEvaluation], progress: Progress, steps: int = 1) -> list[CourseEvaluation]:
+    """The evaluations; progress is told of so many steps after each."""
+    found = []
+    for each in evaluations:
+        found.append(each)
+        progress.advance(steps)
+    return found
+
+
 def margin(
     process: Process,
     policy: str | Policy,
@@ -310,7 +320,7 @@ def margin(
     given = {column: limit for column, limit in limits.items() if limit is not None}
     if not given or not all(np.isfinite(limit) for limit in given.values()):
         raise ValueError("give max_loss, keep or max_extra_deaths, as a finite number.")
-    if max_extra_deaths is not None and "deaths" not in getattr(process, "outcomes", {}):
+    if max_extra_deaths is not None and "deaths" not in outcomes_of(process):
         raise ValueError("max_extra_deaths needs a process whose outcomes have deaths, as build_course makes them.")
     template = make_policy(catalogue_name(policy)) if isinstance(policy, str) else policy
 

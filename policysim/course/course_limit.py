@@ -17,12 +17,11 @@ from policies.optimal.certificate import optimal_certificate
 from policies.policy import NotApplicableError
 from policies.problem import DecisionProblem
 from policies.proof import float_below, floor_of
-from policysim.course.course_proof import CourseProof, PricedCut, proven
-from policysim.course.course_tree import inner_nodes
-from policysim.course.planning import DailyDecisions, optimal_course, q_table
-from policysim.course.process import Process, one_start
+from policysim.course.course_proof import CourseProof, proven
+from policysim.course.course_tree import climb, even_weights, inner_nodes, lowest_cuts, priced_tree
+from policysim.course.planning import DailyDecisions, optimal_course
+from policysim.course.process import Process, one_start, q_table, require_process
 from policysim.course.schedules import Schedules, sketch_of
-from policysim.course.tree_weights import climb, even_weights, lowest_cuts, priced_tree
 
 BOUNDS_NOTHING = (
     "course_limit bounds nothing here: all who are hidden among each other begin in one state, so that to hide the "
@@ -113,8 +112,7 @@ def course_limit(
     >>> [round(course_limit(mdp, epsilon=1.0, days=days, hides="course"), 3) for days in (1, 2, 3)]
     [2.731, 2.462, 2.193]
     """
-    if not hasattr(process, "continuation"):
-        raise ValueError(f"course_limit takes a process, such as a TabularMDP, got {process!r}.")
+    require_process(process, "course_limit takes")
     epsilon, delta = non_negative(epsilon, "epsilon"), non_negative(delta, "delta")
     if delta >= 1:
         raise ValueError(f"delta must be < 1, got delta={delta!r}.")
@@ -128,7 +126,7 @@ def course_limit(
         raise ValueError(f'hides must be "first state" or "course", got hides={hides!r}.')
     if delta > 0:
         raise ValueError(f'delta must be 0 where hides="course", got delta={delta!r}.')
-    if process.horizon is None or isinstance(days, bool) or not is_whole(days) or not 1 <= days <= process.horizon:
+    if process.horizon is None or not is_whole(days) or not 1 <= days <= process.horizon:
         raise ValueError(f"days must be a whole number from 1 to the horizon {process.horizon}, got days={days!r}.")
     return limit_of_first_days(process, epsilon, int(days)).value
 
@@ -179,17 +177,18 @@ def _class_limit(process: Process, epsilon: float, days: int) -> ProvenLimit:
         price = partial(priced_tree, own, q=q, most=pieces, ends=values[days])
         gap, most = (GAP, CUTS) if small else (LARGE_GAP, LARGE_CUTS)
         found = climb(own, price, pool, starts, q=q, gap=gap * stakes, most=most)
-        shares = lowest_cuts(found.cuts, q).shares
+        _, _, shares = lowest_cuts(found.cuts, q)
         starts = [weights for weights, share in zip(found.tried, shares, strict=True) if share > 0]
     if small:
         trees = [price(dict(zip(pool, weights, strict=True))).root for weights in starts]
         # The prices of each prefix of a tree, but of whole courses.
         prices = [{prefix: node.slopes for prefix, node in inner_nodes(tree)} for tree in trees]
-        cuts = [PricedCut(share, each) for share, each in zip(shares[shares > 0], prices, strict=True)]
+        cuts = list(zip(shares[shares > 0], prices, strict=True))
         limit = proven(process, CourseProof(epsilon, family.open, days, values, cuts))
         return ProvenLimit(best if limit is None else min(best, -float_below(-limit)), RATIONALS)
     table = found.cuts + _rounding(process)
-    mean = lowest_cuts(table, q).shares @ table
+    _, _, shares = lowest_cuts(table, q)
+    mean = shares @ table
     most_gained = float(mean[1:].max())
     return ProvenLimit(min(best, float(mean[0]) + max(most_gained, most_gained / q)) + _rounding(process), ROUNDED)
 

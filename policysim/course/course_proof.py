@@ -34,22 +34,18 @@ WHOLE = 1 << 32
 
 
 @dataclass(frozen=True, eq=False)
-class PricedCut:
-    """A share of the mean, > 0, and the prices of each prefix of fewer than d actions, (L, n) each; of the root one."""
-
-    share: float
-    prices: Mapping[Schedule, FloatArray]
-
-
-@dataclass(frozen=True, eq=False)
 class CourseProof:
-    """A proof for one public class: what the best plan earns from each day on, or more, (n,) each; and the cuts."""
+    """A proof for one public class: what the best plan earns from each day on, or more, (n,) each; and the cuts.
+
+    Each cut is its share of the mean, > 0, and the prices of each prefix of fewer than d actions, (L, n) each; of the
+    root one.
+    """
 
     epsilon: float
     actions: Sequence[int]
     days: int
     values: Sequence[FloatArray]
-    cuts: Sequence[PricedCut]
+    cuts: Sequence[tuple[float, Mapping[Schedule, FloatArray]]]
 
 
 class _Exact:
@@ -85,11 +81,11 @@ def proven(process: Process, proof: CourseProof) -> Fraction | None:
         return None
     gains = dict.fromkeys(product(proof.actions, repeat=days), Fraction(0))
     constant = Fraction(0)
-    shares = [Fraction(cut.share) for cut in proof.cuts]
+    shares = [Fraction(share) for share, _ in proof.cuts]
     if not shares or min(shares) <= 0:
         return None
-    for share, cut in zip(shares, proof.cuts, strict=True):
-        one, charges = _charges(exact, proof, cut.prices, q)
+    for share, (_, prices) in zip(shares, proof.cuts, strict=True):
+        one, charges = _charges(exact, proof, prices, q)
         constant += share / sum(shares) * one
         for course in gains:
             gains[course] += share / sum(shares) * sum(charges[course[: place + 1]] for place in range(days))

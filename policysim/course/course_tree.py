@@ -13,17 +13,21 @@ V is concave in z. Any prices lambda of the mass of each history bound it for ev
 
 f(x) = max(x, 0) - q max(-x, 0): add lambda times (mass that enters a history - mass that leaves it) = 0 to the value,
 and bound each mass by q Z' and Z'. Prices may be drawn at random, since the identity holds for each draw. The slopes of
-the pieces at the optimum of z are prices for which both sides agree at z.
+the pieces at the optimum of z are prices for which both sides agree at z. The best weights are found by such bounds as
+cutting planes, which also say what no weights exceed.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from functools import partial
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import linprog
 
 from policies.arrays import FloatArray
 from policysim.course.schedules import Schedule, Schedules, mass_after
@@ -33,6 +37,12 @@ BLOCK = 1 << 14
 NOTHING = np.zeros((0, 0))
 # Points nearer than this share of a weight are one.
 SAME = 1e-7
+# A course of no weight has this share of the largest: so its prices are those of what would come of it.
+LEAST_WEIGHT = 1e-9
+# Of the way to where the cuts are highest, from the best weights.
+STEP = 1 / 3
+# Weights are at most this in the linear programme.
+MOST_WEIGHT = 1e9
 
 
 @dataclass(eq=False)
@@ -88,11 +98,6 @@ class Node:
     def weight(self) -> float:
         """Z(h)."""
         return float(self.widths.sum())
-
-    @property
-    def forks(self) -> bool:
-        """Whether anything is still to be chosen after it."""
-        return self.rest is None
 
     def branch(self, action: int) -> Branch | None:
         """That of an action, if there is one."""
@@ -159,27 +164,13 @@ def value_tree(
     return nodes[()]
 
 
-@dataclass(frozen=True, eq=False)
-class WeighedTree:
-    """Courses with whole weights, and the best mechanism that reacts within their tree.
-
-    Attributes
-    ----------
-    root : Node
-    poured : float
-        How much is poured onto the lowest mass of the root, so that all is 1 in some unit.
-    value : float
-    """
-
-    root: Node
-    poured: float
-    value: float
-
-
 def weighed_tree(
     family: Schedules, weights: Mapping[Schedule, int], q: float, known: dict[Schedule, FloatArray] | None = None
-) -> WeighedTree:
-    """The best mechanism of courses and whole weights, at the best scale of these: one of so many values."""
+) -> tuple[Node, float, float]:
+    """The best mechanism of courses and whole weights, at the best scale of these: one of so many values.
+
+    Returns its root, how much is poured onto the lowest mass of the root, so that all is 1 in some unit, and its value.
+    """
     prior, root = family.process.initial, value_tree(family, weights, joined_pieces, bare=True, known=known)
     poured = np.concatenate([[0.0], np.cumsum(root.widths)])
     gained = np.concatenate([[0.0], np.cumsum(root.widths * (root.slopes @ prior))])
@@ -187,7 +178,7 @@ def weighed_tree(
     worth = q * root.weight * float(prior @ root.base) + (1 - q) * gained
     values = np.divide(worth, mass, out=np.full(len(mass), -np.inf), where=mass > 0)
     level = int(values.argmax())
-    return WeighedTree(root, float(poured[level]), float(values[level]))
+    return root, float(poured[level]), float(values[level])
 
 
 def joined_pieces(place: int, branches: tuple[Branch, ...]) -> Node:
@@ -334,3 +325,138 @@ def inner_nodes(root: Node) -> Iterator[tuple[Schedule, Node]]:
         if node.branches:
             yield prefix, node
             waiting += [((*prefix, branch.action), branch.child) for branch in node.branches]
+
+
+@dataclass(frozen=True, eq=False)
+class PricedTree:
+    """The value of courses with weights, and prices that bound the value of all others (`charged`).
+
+    Attributes
+    ----------
+    root : Node
+    value : float
+        Of these weights.
+    constant : float
+        What mass costs at the root: the value of any weights is at most this and their gains.
+    """
+
+    root: Node
+    value: float
+    constant: float
+
+
+def priced_tree(
+    family: Schedules,
+    weights: Mapping[Schedule, float],
+    q: float,
+    most: int,
+    ends: FloatArray | None = None,
+    *,
+    known: dict[Schedule, FloatArray] | None = None,
+) -> PricedTree:
+    """The largest value under weights >= 0 whose sum is from 1 to 1 / q, with at most so many pieces of a node."""
+    least = LEAST_WEIGHT * max(weights.values())
+    raised = {course: max(weight, least) for course, weight in weights.items()}
+    total = sum(raised.values())
+    # So much is poured onto the lowest masses that all are 1.
+    point = np.clip([(1 - q * total) / (1 - q)], 0.0, total) if q < 1 else np.zeros(1)
+    root = value_tree(family, raised, partial(_join, point=point, most=most), ends, known=known)
+    if len(root.branches) == 1:
+        root = _join(0, root.branches, point, most)
+    prior = family.process.initial
+    worth = q * total * root.base + (1 - q) * poured(root.branches, point)[0][0]
+    charged(family, root, prior[None], q)
+    return PricedTree(root, float(prior @ worth), float(prior @ root.slopes[0]))
+
+
+def _join(place: int, branches: tuple[Branch, ...], point: FloatArray, most: int) -> Node:
+    """A node of all its pieces; of the root, only the piece on which its mass lies."""
+    if place:
+        return mixed(place, branches, most)
+    weight = sum(branch.child.weight for branch in branches)
+    return Node(0, mean_base(branches), poured(branches, point)[1], np.array([weight]), branches)
+
+
+@dataclass(frozen=True, eq=False)
+class Climb:
+    """Where cutting planes ended.
+
+    Attributes
+    ----------
+    weights : array, (K,)
+        The best that were found.
+    best : PricedTree
+    tried : list of array, (m,) of (K,)
+        All weights of which there are cuts.
+    cuts : array, (m, K + 1)
+        Constants, and what a unit of each weight adds: the value of any weights is at most that of each cut.
+    """
+
+    weights: FloatArray
+    best: PricedTree
+    tried: list[FloatArray]
+    cuts: FloatArray
+
+
+def climb(
+    family: Schedules,
+    price: Callable[[Mapping[Schedule, float]], PricedTree],
+    pool: Sequence[Schedule],
+    starts: Sequence[FloatArray],
+    *,
+    q: float,
+    gap: float,
+    most: int,
+    patience: float = math.inf,
+) -> Climb:
+    """Raise the value, concave in the weights, by the cuts of at most so many trees, until the cuts are within a gap.
+
+    Or until it has risen by less than the gap for so many steps that patience is lost.
+
+    Each step goes a part of the way from the best weights to where the cuts are highest (Kelley 1960, The cutting-plane
+    method for solving convex programs).
+    """
+    cuts: list[list[float]] = []
+    tried: list[FloatArray] = []
+    best, best_weights, weights = None, starts[0], starts[0]
+    reached, idle = -math.inf, 0
+    while True:
+        tree = price(dict(zip(pool, weights, strict=True)))
+        tried.append(weights)
+        cuts.append([tree.constant, *(course_gain(family, tree.root, course, q) for course in pool)])
+        if best is None or tree.value > best.value:
+            best, best_weights = tree, weights
+        rises = best.value > reached + gap
+        reached, idle = (best.value, 0) if rises else (reached, idle + 1)
+        if len(tried) < len(starts):
+            weights = starts[len(tried)]
+            continue
+        highest, height, _ = lowest_cuts(np.array(cuts), q)
+        if len(cuts) >= most or idle >= patience or height - best.value <= gap:
+            return Climb(best_weights, best, tried, np.array(cuts))
+        weights = best_weights + STEP * (highest - best_weights)
+
+
+def lowest_cuts(cuts: FloatArray, q: float) -> tuple[FloatArray, float, FloatArray]:
+    """Where the lowest of the cuts is highest: the weights, (K,), how high, and the shares of the cuts, (m,).
+
+    By the dual of this linear programme their mean by the shares is nowhere higher.
+    """
+    m, k = len(cuts), cuts.shape[1] - 1
+    unit = max(float(np.abs(cuts).max()), 1e-300)
+    sums = np.array([-np.ones(k), np.ones(k)])
+    found = linprog(
+        np.append(np.zeros(k), -1.0),
+        A_ub=np.block([[-cuts[:, 1:] / unit, np.ones((m, 1))], [sums, np.zeros((2, 1))]]),
+        b_ub=np.concatenate([cuts[:, 0] / unit, [-1.0, min(1 / q, MOST_WEIGHT) if q > 0 else MOST_WEIGHT]]),
+        bounds=[(0, None)] * k + [(None, None)],
+        method="highs",
+    )
+    solution: Any = found  # its static type allows for a failure, of which a programme with these bounds has none
+    shares = np.maximum(-solution.ineqlin.marginals[:m], 0.0)
+    return solution.x[:-1], float(-solution.fun * unit), shares / shares.sum()
+
+
+def even_weights(count: int, q: float) -> FloatArray:
+    """Those of equal chances: each course is published with probability 1 at one extreme of its mass."""
+    return np.full(count, 1 / (q * (count - 1) + 1))

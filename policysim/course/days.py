@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
@@ -17,16 +17,20 @@ from policies.catalogue import CATALOGUE, make_policy
 from policies.optimal.optimum import Optimal
 from policies.policy import Policy
 from policies.privacy_loss import privacy_loss_of_logs
-from policysim.course.course_columns import COLUMNS_OF_LIMITS, CourseEvaluation, CourseReferences
-from policysim.course.course_comparison import on_best_values, references_of, within_totals
-from policysim.course.course_evaluation import CourseResult, ProcessEvaluator
+from policysim.course.course_comparison import on_best_values, references_of, told, within_totals
+from policysim.course.course_evaluation import (
+    COLUMNS_OF_LIMITS,
+    CourseEvaluation,
+    CourseResult,
+    ProcessEvaluator,
+)
 from policysim.course.course_limit import RATIONALS, ProvenLimit, first_day_limit, limit_of_first_days
 from policysim.course.once import MOST_SCHEDULES, SCHEDULES
 from policysim.course.plan_tree import TreePlan, best_tree
 from policysim.course.planning import optimal_course
 from policysim.course.private_planner import PrivatePlanner
-from policysim.course.schedules import ClassSchedules, DayAction, Schedule, Schedules
-from policysim.course.treatment_course import TreatmentCourse, build_course
+from policysim.course.schedules import ClassSchedules, Schedule, Schedules
+from policysim.course.treatment_course import build_course
 from policysim.question.protocol import SILENT, Progress
 from policysim.question.words import ALL, PLAN_ONCE, PLAN_TREE
 from policysim.question.words import BEST_SCHEDULE as SCHEDULE
@@ -153,99 +157,57 @@ def compare_days(
     }
 
 
-@dataclass(frozen=True, eq=False)
 class _Stay:
-    """One horizon: the process, who evaluates on it, and what all mechanisms start from.
+    """One horizon: the process, who evaluates on it, and what all mechanisms start from."""
 
-    Attributes
-    ----------
-    process : TreatmentCourse
-    evaluator : ProcessEvaluator
-    references : References
-    limits : mapping of float to ProvenLimit
-        What no mechanism exceeds, by total.
-    plain : mapping of Policy to CourseResult
-        The policies that take no epsilon.
-    family, reacting : ClassSchedules
-        The schedules that change every day; those of a tree, which holds its actions where there are many days.
-    by_day : tuple
-        The best schedule.
-    schedules, starts : list of lists of tuple of int
-        Of each class, the public schedules of `family`, and of `reacting`.
-    """
-
-    process: TreatmentCourse
-    evaluator: ProcessEvaluator
-    references: CourseReferences
-    limits: dict[float, ProvenLimit]
-    plain: Mapping[Policy, CourseResult]
-    family: ClassSchedules
-    reacting: ClassSchedules
-    by_day: tuple[DayAction, ...]
-    schedules: Sequence[Sequence[Schedule]]
-    starts: Sequence[Sequence[Schedule]]
-
-
-def _stay(study: ScenarioStudy, question: DaysQuestion, horizon: int, templates: Sequence[Policy]) -> _Stay:
-    """What is the same for all mechanisms at a horizon."""
-    process = build_course(study, horizon, length_public=question.length_public)
-    # Of merged records if that is the same for all policies that are compared (`policies.distinct`).
-    if all(type(template) in CATALOGUE.built_in.values() and template.row_wise for template in templates):
-        process = process.merged()
-    course, totals = optimal_course(process), question.totals
-    evaluator = ProcessEvaluator(process, course, study.by)
-    family, reacting = ClassSchedules.of(process, held=1), ClassSchedules.of(process)
-    same = reacting.families[0].held == family.families[0].held
-    with ThreadPoolExecutor(N_THREADS) as pool:
-        searched = pool.submit(family.best)
-        held = None if same else pool.submit(lambda: reacting.found(reacting.best(), SCHEDULES, totals))
-        proved = [pool.submit(first_day_limit, course, process.initial, total, question.delta) for total in totals]
-    first = searched.result()
-    references = references_of(evaluator, course)
-    plain = {
-        template: on_best_values(template, evaluator, course, references)
-        for template in templates
-        if not template.uses_epsilon
-    }
-    # The Q-values of all days under the best policy, which nothing looks at any more.
-    del course
-    schedules = family.found(first, SCHEDULES, totals)
-    limits = {
-        total: ProvenLimit(limit.result(), RATIONALS, "first state")
-        for total, limit in zip(totals, proved, strict=True)
-    }
-    return _Stay(
-        process=process,
-        evaluator=evaluator,
-        references=references,
-        limits=limits,
-        plain=plain,
-        family=family,
-        reacting=reacting,
-        by_day=family.by_day(first),
-        schedules=schedules,
-        starts=schedules if held is None else held.result(),
-    )
+    def __init__(self, study: ScenarioStudy, question: DaysQuestion, horizon: int, templates: Sequence[Policy]) -> None:
+        process, totals = build_course(study, horizon, length_public=question.length_public), question.totals
+        # Of merged records if that is the same for all policies that are compared (`policies.distinct`).
+        if all(type(template) in CATALOGUE.built_in.values() and template.row_wise for template in templates):
+            process = process.merged()
+        course = optimal_course(process)
+        self.evaluator = evaluator = ProcessEvaluator(process, course, study.by)
+        self.process = process
+        # Schedules that change every day; and those of a tree, which holds its actions where there are many days.
+        self.family, self.reacting = family, reacting = ClassSchedules.of(process, held=1), ClassSchedules.of(process)
+        same = reacting.families[0].held == family.families[0].held
+        with ThreadPoolExecutor(N_THREADS) as pool:
+            searched = pool.submit(family.best)
+            held = None if same else pool.submit(lambda: reacting.found(reacting.best(), SCHEDULES, totals))
+            proved = [pool.submit(first_day_limit, course, process.initial, total, question.delta) for total in totals]
+        first = searched.result()
+        self.references = references_of(evaluator, course)
+        # The policies that take no epsilon.
+        self.plain = {
+            template: on_best_values(template, evaluator, course, self.references)
+            for template in templates
+            if not template.uses_epsilon
+        }
+        # The Q-values of all days under the best policy, which nothing looks at any more.
+        del course
+        self.by_day = family.by_day(first)
+        # Of each class, the public schedules: those that change every day, and those that a tree starts from.
+        self.schedules = family.found(first, SCHEDULES, totals)
+        self.starts = self.schedules if held is None else held.result()
+        # What no mechanism exceeds within each total.
+        self.limits = {
+            total: ProvenLimit(limit.result(), RATIONALS, "first state")
+            for total, limit in zip(totals, proved, strict=True)
+        }
 
 
 def _at_horizon(
     study: ScenarioStudy, question: DaysQuestion, horizon: int, progress: Progress, known: pd.DataFrame | None
 ) -> dict[str, pd.DataFrame]:
     totals, templates = question.totals, [make_policy(name) for name in study.policies]
-    stay, stated = _stay(study, question, horizon, templates), question.stated(study.epsilon)
-    planner = PrivatePlanner(stay.evaluator, stay.by_day)
+    stay, stated = _Stay(study, question, horizon, templates), question.stated(study.epsilon)
+    references, planner = stay.references, PrivatePlanner(stay.evaluator, stay.by_day)
     progress.advance(horizon)
 
-    def told(evaluations: Iterable[CourseEvaluation]) -> list[CourseEvaluation]:
-        found = []
-        for each in evaluations:
-            found.append(each)
-            progress.advance(horizon)
-        return found
-
     def daily(template: Policy) -> list[CourseEvaluation]:
-        common: dict[str, Any] = {"totals": totals, "delta": question.delta, "references": stay.references}
-        return told(within_totals(template, stay.plain.get(template), planner, **common))
+        result, delta = stay.plain.get(template), question.delta
+        within = within_totals(template, result, planner, totals=totals, delta=delta, references=references)
+        return told(within, progress, horizon)
 
     def tree(total: float) -> tuple[TreePlan, CourseResult]:
         weights = [weights_of(known, own, horizon, total, kind) for kind, own in enumerate(stay.reacting.families)]
@@ -262,12 +224,14 @@ def _at_horizon(
     work |= {total: partial(tree, total) for total in reversed(totals)}
     slowest_first = sorted(templates, key=lambda template: not template.uses_prior)
     work |= {template: partial(daily, template) for template in slowest_first}
-    work[ONCE] = lambda: told(_once(stay, totals))
+    work[ONCE] = lambda: told(_once(stay, totals), progress, horizon)
     done: dict[Hashable, Any] = evaluate_each(work, lambda name: work[name](), SILENT)
     if LIMIT in done:
         stay.limits[stated] = min(stay.limits[stated], done[LIMIT], key=lambda limit: limit.value)
     plans: dict[float, TreePlan] = {total: done[total][0] for total in totals}
-    in_order = [*_for_all(stay, totals), *done[ONCE], *_trees([done[total][1] for total in totals], done[ONCE])]
+    for_all = partial(CourseEvaluation, SCHEDULE, 0.0, stay.evaluator.of_schedule(stay.by_day), references, "private")
+    in_order = [for_all(total, 0.0, "exact-losses") for total in totals]
+    in_order += [*done[ONCE], *_trees([done[total][1] for total in totals], done[ONCE])]
     in_order += chain.from_iterable(done[template] for template in templates)
     bounded = (replace(each, limit=stay.limits[each.total]) for each in in_order if each.total is not None)
     # Of the whole course alone; and where stays end by themselves, it is not known who is still there on a day.
@@ -277,13 +241,6 @@ def _at_horizon(
         "courses": pd.concat([courses_of(plans[total], horizon, total) for total in totals], ignore_index=True),
         "published": published_by_day(plans[stated], stay.evaluator, study.space.names) if by_day else pd.DataFrame(),
     }
-
-
-def _for_all(stay: _Stay, totals: Sequence[float]) -> Iterator[CourseEvaluation]:
-    """One schedule for all, the same at each total."""
-    result = stay.evaluator.of_schedule(stay.by_day)
-    for total in totals:
-        yield CourseEvaluation(SCHEDULE, 0.0, result, stay.references, "private", total, 0.0, "exact-losses")
 
 
 def _once(stay: _Stay, totals: Sequence[float]) -> Iterator[CourseEvaluation]:
@@ -317,11 +274,11 @@ def courses_of(plan: TreePlan, horizon: int, total: float) -> pd.DataFrame:
             total,
             kind,
             THEN.join(actions[action] for action in course),
-            tree.unit * tree.q * weight,
+            least,
             math.nan if tree.first is not None else weight,
         )
         for kind, tree in enumerate(plan.trees)
-        for course, weight, _, _ in sorted(tree.leaves())
+        for (course, weight, _, _), least in zip(tree.leaves, tree.least, strict=True)
     ]
     return pd.DataFrame(rows, columns=list(COURSES)).astype(COURSES)
 

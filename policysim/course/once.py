@@ -20,7 +20,7 @@ from policies.catalogue import make_policy
 from policies.policy import Policy
 from policies.privacy_loss import privacy_loss_of_logs
 from policies.problem import DecisionProblem
-from policysim.course.process import Process, checked_features, one_start
+from policysim.course.process import Process, checked_features, one_start, require_process
 from policysim.course.schedules import ClassSchedules, Schedule, Schedules
 from policysim.question.protocol import SILENT, Progress
 
@@ -163,8 +163,7 @@ def plan_once(
     >>> found.schedules.tolist(), round(found.value, 3), round(found.epsilon_spent, 9)
     ([[0, 0, 0], [1, 1, 1]], 2.193, 1.0)
     """
-    if not hasattr(process, "continuation"):
-        raise ValueError(f"plan_once takes a process, such as a TabularMDP, got {process!r}.")
+    require_process(process, "plan_once takes")
     chosen = make_policy(policy) if isinstance(policy, str) else policy
     if not isinstance(chosen, Policy):
         raise ValueError(f"policy must be a name or a Policy, as make_policy makes it, got policy={policy!r}.")

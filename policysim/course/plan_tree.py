@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 import pandas as pd
@@ -18,7 +19,7 @@ from policysim.course.course_limit import first_day_limit
 from policysim.course.course_tree import NOTHING, Branch, Node, weighed_tree
 from policysim.course.once import MOST_SCHEDULES, SCHEDULES
 from policysim.course.planning import optimal_course
-from policysim.course.process import Process, checked_features
+from policysim.course.process import Process, checked_features, outcomes_of, require_process
 from policysim.course.schedules import ClassSchedules, Schedule, Schedules, sketch_of
 from policysim.course.tree_search import TreeSearch
 from policysim.question.protocol import SILENT, Progress
@@ -74,18 +75,21 @@ class ClassTree:
                     amount = amount + (poured - filled * width) * owned[filled]
             yield branch, (self.q * branch.child.weight + (1 - self.q) * amount) / mass, amount
 
-    def leaves(self) -> Iterator[tuple[Schedule, float, float, float]]:
+    @cached_property
+    def leaves(self) -> list[tuple[Schedule, float, float, float]]:
         """Each course, its weight, and the least and the most that is poured onto it, whatever the states are."""
+        found: list[tuple[Schedule, float, float, float]] = []
         waiting: list[tuple[Schedule, Node, float, float]] = [((), self.root, self.poured, self.poured)]
         while waiting:
             course, node, least, most = waiting.pop()
             if node.rest is not None:
-                yield (*course, *node.rest), node.weight, least, most
+                found.append(((*course, *node.rest), node.weight, least, most))
                 continue
             for (branch, _, lowest), (_, _, highest) in zip(
                 self.split(node, least), self.split(node, most), strict=True
             ):
                 waiting.append(((*course, branch.action), branch.child, float(lowest.min()), float(highest.max())))
+        return sorted(found)
 
     def after(
         self, node: Node, poured: float, states: IntArray | slice = EVERYBODY
@@ -93,7 +97,7 @@ class ClassTree:
         """What may come after a node: a branch, what is poured onto it, and how likely both are in each state, (m,)."""
         for branch, chance, amount in self.split(node, poured, states):
             # What is poured counts no more where the rest of the course is settled.
-            if not branch.child.forks:
+            if branch.child.rest is not None:
                 yield branch, 0.0, chance
                 continue
             for end in np.sort(pd.unique(amount)):
@@ -134,9 +138,18 @@ class ClassTree:
         return rests(self.root, self.poured)
 
     @property
-    def unit(self) -> float:
-        """What a weight of 1 is in probability."""
-        return 1 / (self.q * self.root.weight + (1 - self.q) * self.poured)
+    def least(self) -> list[float]:
+        """The probability of each of the leaves, at least, whatever the states are."""
+        unit = 1 / (self.q * self.root.weight + (1 - self.q) * self.poured)
+        return [unit * self.q * weight for _, weight, _, _ in self.leaves]
+
+    @property
+    def epsilon_spent(self) -> float:
+        """The largest log-ratio of the largest and the smallest probability of a course."""
+        return max(
+            math.log((self.q * weight + (1 - self.q) * most) / (self.q * weight + (1 - self.q) * least))
+            for _, weight, least, most in self.leaves
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -195,8 +208,7 @@ class TreePlan:
         """What each first state is expected to earn, (n,), or an outcome of the process, not discounted; exactly."""
         found = np.empty(len(self.classes))
         for states, own, tree in zip(self.family.states, self.family.families, self.trees, strict=True):
-            outcomes: dict[str, FloatArray] = getattr(own.process, "outcomes", {})
-            found[states] = tree.counted(own, None if outcome is None else outcomes[outcome])
+            found[states] = tree.counted(own, None if outcome is None else outcomes_of(own.process)[outcome])
         return found
 
     def probabilities(self, states: IntArray) -> FloatArray:
@@ -297,8 +309,7 @@ def plan_tree(
     >>> found.courses.tolist(), round(found.value, 3), round(found.epsilon_spent, 9)
     ([[0, 0, 0], [0, 1, 0], [1, 0, 0], [1, 0, 1], [1, 1, 0]], -0.341, 3.0)
     """
-    if not hasattr(process, "continuation"):
-        raise ValueError(f"plan_tree takes a process, such as a TabularMDP, got {process!r}.")
+    require_process(process, "plan_tree takes")
     if process.horizon is None:
         raise ValueError("plan_tree needs a horizon: give the process one, or choose once (plan_once).")
     if not is_whole(courses) or not 2 <= courses <= MOST_SCHEDULES:
@@ -335,26 +346,17 @@ def best_tree(
         trees.append(_class_tree(own, known, min(epsilon, LARGEST_EPSILON), courses, given))
         progress.advance()
     shares = [float(family.process.initial[states].sum()) for states in family.states]
-    leaves = [sorted(tree.leaves()) for tree in trees]
-    most = max(map(len, leaves))
-    least = [
-        [tree.unit * tree.q * weight for _, weight, _, _ in ends] + [0.0] * (most - len(ends))
-        for tree, ends in zip(trees, leaves, strict=True)
-    ]
+    most = max(len(tree.leaves) for tree in trees)
+    least = [tree.least + [0.0] * (most - len(tree.leaves)) for tree in trees]
     return TreePlan(
-        courses=family.expanded([[course for course, _, _, _ in ends] for ends in leaves]),
+        courses=family.expanded([[course for course, _, _, _ in tree.leaves] for tree in trees]),
         weights=np.array(least[0] if family.single else least),
         value=sum(share * tree.value for share, tree in zip(shares, trees, strict=True)),
-        epsilon_spent=max(_loss(tree.q, *end[1:]) for tree, ends in zip(trees, leaves, strict=True) for end in ends),
+        epsilon_spent=max(tree.epsilon_spent for tree in trees),
         upper_bound=limit,
         trees=tuple(trees),
         family=family,
     )
-
-
-def _loss(q: float, weight: float, least: float, most: float) -> float:
-    """The log-ratio of the largest and the smallest probability of a course."""
-    return math.log((q * weight + (1 - q) * most) / (q * weight + (1 - q) * least))
 
 
 def _class_tree(
@@ -377,8 +379,8 @@ def _class_tree(
 
 def _reached(family: Schedules, weights: Mapping[Schedule, int], q: float) -> ClassTree:
     """What a tree of courses and whole weights is worth on all states."""
-    tree = weighed_tree(family, weights, q)
-    return ClassTree(tree.root, tree.poured, q, None, tree.value)
+    root, poured, value = weighed_tree(family, weights, q)
+    return ClassTree(root, poured, q, None, value)
 
 
 def _once(family: Schedules, schedules: Sequence[Schedule], epsilon: float) -> ClassTree:

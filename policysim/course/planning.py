@@ -14,7 +14,7 @@ from policies.arrays import FloatArray, IntArray, probability_table
 from policies.masked import MaskedProblem, masked_problem
 from policies.policy import Policy, two_values
 from policysim.course.planning_infinite import EndlessError, Plan, chain_values, chain_visits, solve_infinite
-from policysim.course.process import Process, require_memory
+from policysim.course.process import Process, q_table, require_memory, require_process
 from policysim.course.tabular import TabularMDP
 from policysim.question.protocol import SILENT, Progress
 
@@ -53,17 +53,6 @@ class DailyDecisions:
     def decisions(self, policy: Policy) -> tuple[MaskedProblem, ...]:
         """The decisions that a policy faces: those with priors only if it looks at them."""
         return self.days if policy.uses_prior else self.plain
-
-
-def q_table(process: Process, values: FloatArray) -> FloatArray:
-    """Rewards + discount * continuation of the (n,) values, (n, k), -inf where inadmissible."""
-    q_values = process.continuation(values)
-    if process.discount != 1:
-        q_values *= process.discount
-    q_values += process.rewards
-    if process.admissible is not None:
-        q_values[~process.admissible] = -np.inf
-    return q_values
 
 
 def optimal_course(process: Process) -> DailyDecisions:
@@ -176,8 +165,7 @@ def plan(process: Process, *, policy: Policy | None = None, advance: Callable[[]
     >>> plan(mdp).value
     4.0
     """
-    if not hasattr(process, "continuation"):
-        raise ValueError(f"plan takes a process, such as a TabularMDP, got {process!r}.")
+    require_process(process, "plan takes")
     if policy is not None and not isinstance(policy, Policy):
         raise ValueError(f"policy must be a Policy, as make_policy makes it, got policy={policy!r}.")
     progress = Progress.of(advance)

@@ -20,7 +20,7 @@ from scipy.sparse import csgraph
 from scipy.sparse.linalg import splu
 
 from policies.arrays import BoolArray, FloatArray, IntArray
-from policysim.course.process import Matrix
+from policysim.course.process import Matrix, q_table
 from policysim.course.tabular import TabularMDP
 from policysim.question.protocol import SILENT, Progress
 
@@ -138,11 +138,12 @@ def solve_chain(chain: Chain, states: IntArray, discount: float = 1.0) -> FloatA
     return values + solve(chain.rewards - matrix @ values)
 
 
-def bracket(before: FloatArray, after: FloatArray, discount: float, terms: int) -> tuple[float, float]:
+def bracket(before: FloatArray, after: FloatArray, discount: float, terms: int) -> tuple[float, float, float]:
     """Where the solution lies, from one step of the iteration, v -> r + discount P v or its largest over actions.
 
-    What to add to the step's result to be in the middle of where the solution may lie, the same for all states; and how
-    far from it the solution may then be in any state.
+    What to add to the step's result to be in the middle of where the solution may lie, the same for all states; how far
+    from it the solution may then be in any state; and at which such error an iteration ends: `ENOUGH`, or twice what
+    rounding leaves at most.
 
     If the step adds at least `low` and at most `high` to each state, each further one adds at least discount^i
     min(low, 0) and at most discount^i max(high, 0), as the rows of P sum to at most 1 (to less where steps end the
@@ -157,13 +158,10 @@ def bracket(before: FloatArray, after: FloatArray, discount: float, terms: int) 
     gained = after - before
     low, high = min(float(gained.min()), 0.0), max(float(gained.max()), 0.0)
     factor = discount / (1 - discount)
-    return factor * (low + high) / 2, factor * (high - low) / 2 + _rounding(before, after, discount, terms)
-
-
-def _rounding(before: FloatArray, after: FloatArray, discount: float, terms: int) -> float:
-    """What rounding in each step leaves of a solution at most."""
+    # What rounding in each step leaves of a solution at most.
     size = 2 * float(np.abs(before).max()) + float(np.abs(after).max())
-    return (terms + 3) * float(np.finfo(float).eps) * size / (1 - discount)
+    rounding = (terms + 3) * float(np.finfo(float).eps) * size / (1 - discount)
+    return factor * (low + high) / 2, factor * (high - low) / 2 + rounding, max(ENOUGH, 2 * rounding)
 
 
 def _iterated(chain: Chain, discount: float) -> FloatArray | None:
@@ -173,16 +171,11 @@ def _iterated(chain: Chain, discount: float) -> FloatArray | None:
     shifts = not chain.ends.any()
     for _ in range(MOST_SWEEPS):
         after = chain.rewards + discount * (chain.moves @ values)
-        shift, error = bracket(values, after, discount, terms)
-        if error <= error_to_end_at(values, after, discount, terms):
+        shift, error, target = bracket(values, after, discount, terms)
+        if error <= target:
             return np.asarray(after + shift)
         values = after + shift if shifts else after
     return None
-
-
-def error_to_end_at(before: FloatArray, after: FloatArray, discount: float, terms: int) -> float:
-    """The error at which an iteration ends: `ENOUGH`, or twice what rounding leaves at most."""
-    return max(ENOUGH, 2 * _rounding(before, after, discount, terms))
 
 
 def restricted(chain: Chain, states: IntArray) -> Chain:
@@ -305,7 +298,7 @@ def solve_infinite(mdp: TabularMDP, progress: Progress = SILENT) -> Plan:
     """
     allowed = np.ones(mdp.rewards.shape, dtype=np.bool_) if mdp.admissible is None else mdp.admissible
     if mdp.discount < 1 and mdp.n_states > DENSE:
-        found = _modified(mdp, allowed, progress)
+        found = _modified(mdp, progress)
         if found is not None:
             return found
     if mdp.discount < 1:
@@ -314,12 +307,12 @@ def solve_infinite(mdp: TabularMDP, progress: Progress = SILENT) -> Plan:
     else:
         resting = _resting(mdp, allowed)
         first = _ending_policy(mdp, allowed, np.asarray(resting.any(axis=1)))
-    q_values, values, actions, stopped = _improve(mdp, allowed, first, np.asarray(resting.any(axis=1)))
+    q_values, values, actions, stopped = _improve(mdp, first, np.asarray(resting.any(axis=1)))
     chosen: IntArray = np.where(stopped, resting.argmax(axis=1), actions)
     return Plan(q_values, values, float(mdp.initial @ values), _actions=chosen)
 
 
-def _modified(mdp: TabularMDP, allowed: BoolArray, progress: Progress) -> Plan | None:
+def _modified(mdp: TabularMDP, progress: Progress) -> Plan | None:
     """Modified policy iteration; None if it takes too many steps.
 
     Each round takes a step of value iteration, which proves an error, and then up to `SWEEPS` steps with its best
@@ -333,14 +326,13 @@ def _modified(mdp: TabularMDP, allowed: BoolArray, progress: Progress) -> Plan |
     progress.expect(100)
     done = steps = 0
     while steps < MOST_SWEEPS:
-        q_values = np.where(allowed, mdp.rewards + discount * mdp.continuation(values), -np.inf)
+        q_values = q_table(mdp, values)
         best = q_values.max(axis=1)
-        shift, error = bracket(values, best, discount, terms)
-        target = error_to_end_at(values, best, discount, terms)
+        shift, error, target = bracket(values, best, discount, terms)
         if error <= target:
             progress.advance(100 - done)
             values = best + shift
-            q_values = np.where(allowed, mdp.rewards + discount * mdp.continuation(values), -np.inf)
+            q_values = q_table(mdp, values)
             return Plan(q_values, values, float(mdp.initial @ values), error, q_values.argmax(axis=1))
         share = 0 if errors[-1] == np.inf else int(99 * np.log(errors[1] / error) / np.log(errors[1] / target))
         progress.advance(max(share - done, 0))
@@ -356,7 +348,7 @@ def _modified(mdp: TabularMDP, allowed: BoolArray, progress: Progress) -> Plan |
         values = best + shift if shifts else best
         for _ in range(sweeps):
             after = rewards + discount * (moves @ values)
-            shift, remaining = bracket(values, after, discount, terms)
+            shift, remaining, _ = bracket(values, after, discount, terms)
             values, steps = after + shift if shifts else after, steps + 1
             if remaining <= CLOSER * error:
                 break
@@ -364,13 +356,13 @@ def _modified(mdp: TabularMDP, allowed: BoolArray, progress: Progress) -> Plan |
 
 
 def _improve(
-    mdp: TabularMDP, allowed: BoolArray, actions: IntArray, stopped: BoolArray
+    mdp: TabularMDP, actions: IntArray, stopped: BoolArray
 ) -> tuple[FloatArray, FloatArray, IntArray, BoolArray]:
     """Policy iteration from a policy that ends: Q-values, values, actions, and where the best action is to stop."""
     rows = np.arange(mdp.n_states)
     values = solve_chain(_chain(mdp, actions, stopped), rows, mdp.discount)
     while True:
-        q_values = np.where(allowed, mdp.rewards + mdp.discount * mdp.continuation(values), -np.inf)
+        q_values = q_table(mdp, values)
         current = np.where(stopped, 0.0, q_values[rows, actions])
         noise = GAIN * (np.abs(mdp.rewards) + mdp.discount * mdp.continuation(np.abs(values))).max(axis=1)
         best = q_values.max(axis=1)

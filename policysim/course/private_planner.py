@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import repeat
+from operator import attrgetter
 
 import numpy as np
 
@@ -33,6 +34,8 @@ ROUNDED = 1e-12
 TRIES = 5
 # What is gained by planning again must be this share of the value.
 GAIN = 1e-6
+# What courses are compared by.
+VALUE = attrgetter("value")
 
 
 @dataclass(frozen=True, eq=False)
@@ -180,7 +183,7 @@ class PrivatePlanner:
         starts = [self._reference]
         if any(policy.uses_prior for policy in policies):
             starts.append(self._start.states)
-        return self._settled(max((follow(self.evaluator, policies, priors) for priors in starts), key=_value))
+        return self._settled(max((follow(self.evaluator, policies, priors) for priors in starts), key=VALUE))
 
     def _settled(self, best: PrivateCourse, budget: PrivacyBudget | None = None) -> PrivateCourse:
         """The course, planned again under its own distribution of the state as long as that gains within a budget."""
@@ -210,7 +213,7 @@ class PrivatePlanner:
         for total, sketch in zip(totals, sketched, strict=False):
             budget = PrivacyBudget(total, delta)
             if total == math.inf:
-                best = max(best, self.plan([replace(template, epsilon=total)] * self.horizon), key=_value)
+                best = max(best, self.plan([replace(template, epsilon=total)] * self.horizon), key=VALUE)
             elif sketch is None:
                 best = self._searched(template, budget, best)
             elif sketch is not seen:
@@ -225,9 +228,9 @@ class PrivatePlanner:
             weights = np.where(np.arange(self.horizon) < days, 1.0, 0.0)
             equal += self._scaled(template, weights, even, budget, base.states)
             days //= 2
-        best = max(equal, key=_value)
+        best = max(equal, key=VALUE)
         for _ in range(ROUNDS):
-            better = max([best, *self._bought(template, budget, best)], key=_value)
+            better = max([best, *self._bought(template, budget, best)], key=VALUE)
             if not better.value > best.value + GAIN * abs(best.value):
                 break
             best = better
@@ -243,7 +246,7 @@ class PrivatePlanner:
             found = best
             for _ in range(ROUNDS):
                 tried = self._scaled(template, weights, 1.0, budget, found.states, otherwise=public)
-                better = max([found, *tried], key=_value)
+                better = max([found, *tried], key=VALUE)
                 if not better.value > found.value + GAIN * abs(found.value):
                     break
                 found = better
@@ -320,7 +323,3 @@ def _share(budget: PrivacyBudget, course: PrivateCourse) -> float:
     """What share of the budget a course spends; above 1 by no more than the rounding of a sum, it is 1."""
     found = budget.share(course.uses)
     return min(found, 1.0) if found <= 1 + ROUNDED else found
-
-
-def _value(course: PrivateCourse) -> float:
-    return course.value

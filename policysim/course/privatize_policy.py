@@ -11,6 +11,7 @@ from typing import Any, overload
 import numpy as np
 from numpy.typing import ArrayLike
 
+from envs.treatment_response import is_whole
 from policies.adjacency import AnyRecord
 from policies.arrays import FloatArray, IntArray
 from policies.catalogue import CATALOGUE, make_policy
@@ -324,7 +325,7 @@ def _private_table(
 
 
 def _number(value: Any, size: int, name: str) -> int:
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or not 0 <= value < size:
+    if not is_whole(value) or not 0 <= value < size:
         raise ValueError(f"{name} must be whole numbers from 0 to {size - 1}, got {value!r}.")
     return int(value)
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Sequence
-from numbers import Integral, Real
+from collections.abc import Mapping, Sequence
+from numbers import Real
 from typing import Any, ClassVar, Protocol, TypeAlias
 
 import numpy as np
@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike
 from scipy import sparse
 
 from envs.toml_reader import FINITE
+from envs.treatment_response import is_whole
 from policies.arrays import SUM_TOLERANCE, BoolArray, FloatArray, IntArray, finite_table
 from policies.problem import Records
 
@@ -130,6 +131,29 @@ class Process(Protocol):
         `probabilities` is (n, k) with 0 at inadmissible actions. Mass that ends with the step is left out, so that
         the result sums to at most what it was given.
         """
+
+
+def q_table(process: Process, values: FloatArray) -> FloatArray:
+    """Rewards + discount * continuation of the (n,) values, (n, k), -inf where inadmissible."""
+    q_values = process.continuation(values)
+    if process.discount != 1:
+        q_values *= process.discount
+    q_values += process.rewards
+    if process.admissible is not None:
+        q_values[~process.admissible] = -np.inf
+    return q_values
+
+
+def require_process(process: Process, takes: str) -> None:
+    """ValueError for something else than a process, with the words for who takes one."""
+    if not hasattr(process, "continuation"):
+        raise ValueError(f"{takes} a process, such as a TabularMDP, got {process!r}.")
+
+
+def outcomes_of(process: Process) -> Mapping[str, FloatArray]:
+    """What one step of a process leads to besides its reward, (n, k) of each name; none of one that has no outcomes."""
+    found: Mapping[str, FloatArray] = getattr(process, "outcomes", {})
+    return found
 
 
 WHY_UNCHANGING = "what is public of it on later days would reveal the hidden part of the first record."
@@ -310,6 +334,6 @@ def checked_horizon(horizon: int | None) -> int | None:
     """The horizon as an int or None; ValueError unless it is a whole number >= 1."""
     if horizon is None:
         return None
-    if isinstance(horizon, bool) or not isinstance(horizon, Integral) or horizon < 1:
+    if not is_whole(horizon) or horizon < 1:
         raise ValueError(f"horizon must be a whole number >= 1, or None, got horizon={horizon!r}.")
     return int(horizon)

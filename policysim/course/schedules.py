@@ -22,9 +22,9 @@ from policies.optimal.optimum import Optimal
 from policies.policy import NotApplicableError, two_values
 from policies.problem import DecisionProblem
 from policies.proof import LOST, grouped
-from policysim.course.planning import q_table, require_tabular
+from policysim.course.planning import require_tabular
 from policysim.course.planning_infinite import EndlessError, chain_values
-from policysim.course.process import Process
+from policysim.course.process import Process, outcomes_of, q_table
 
 Schedule = tuple[int, ...]
 # What everybody gets on a day; or what everybody in each public class does, where classes never change.
@@ -458,14 +458,13 @@ class ClassSchedules:
         else:
             adjacency = Listed.sensitive(np.column_stack([self.classes] * 2), [1])
             names = [f"schedule {place + 1} of the class" for place in range(actions.shape[1])]
-        outcomes: dict[str, FloatArray] = getattr(process, "outcomes", {})
         return DecisionProblem(
             self._table(schedules),
             process.initial,
             adjacency,
             names,
             records=process.records,
-            outcomes={name: self._table(schedules, name) for name in outcomes},
+            outcomes={name: self._table(schedules, name) for name in outcomes_of(process)},
         )
 
     def _table(self, schedules: Sequence[Sequence[Schedule]], outcome: str | None = None) -> FloatArray:
@@ -473,7 +472,7 @@ class ClassSchedules:
         most = max(map(len, schedules))
         table = np.empty((len(self.process.initial), most), order="F")
         for states, family, of_class in zip(self.states, self.families, schedules, strict=True):
-            counted = None if outcome is None else family.process.outcomes[outcome]  # type: ignore[attr-defined]  # it has them
+            counted = None if outcome is None else outcomes_of(family.process)[outcome]
             values = family.values(of_class, counted)
             if self.single:
                 return values

@@ -1,7 +1,6 @@
 """The simulator's own log: a row for each patient, with the exact probability of what was done.
 
-Rows need single patients: these are drawn batch by batch through the vector environment, and written at once. So a log
-may be larger than memory, and what is counted of its patients is what its rows say.
+Patients are written at once, batch by batch. So a log may be larger than memory.
 """
 
 from __future__ import annotations
@@ -12,23 +11,17 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, TypeAlias
 
-import gymnasium
 import numpy as np
 from numpy.typing import NDArray
 
-from envs.crowd import Tally
 from envs.scenario import Scenario
 from policies.arrays import FloatArray, IntArray
-from policies.policy import draw_actions
-from policysim.course.simulation import Simulated, require_two
 from policysim.files.bad_rows import DataError
 from policysim.files.columns_file import check_ending, open_writer
 from policysim.files.whole_folders import check_writable, folder_beside, sync, take_names, write_synced
 from policysim.logs.log_frame import ACTION, OUTCOME_PREFIX, PATIENT, PROPENSITY, REWARD
 from policysim.question import OutputError
 from policysim.question.extras import optional
-from policysim.question.protocol import SILENT, Progress
-from policysim.study.declared import ScenarioStudy
 
 with optional():
     import pyarrow as pa
@@ -37,92 +30,6 @@ with optional():
 
 # What patients have after treatment, by the name of the outcome, (m,) each.
 Outcomes: TypeAlias = Mapping[str, NDArray[np.bool_]]
-ENVIRONMENT = "policysim:policysim/Treatment-v1"
-# Patients treated at once: enough to keep the processor busy, few enough for its memory.
-BATCH = 1 << 16
-
-
-def simulate_log(
-    study: ScenarioStudy,
-    table: FloatArray,
-    path: Path,
-    *,
-    patients: int,
-    exact: float,
-    seed: int,
-    beside: Mapping[str, bytes] = MappingProxyType({}),
-    progress: Progress = SILENT,
-) -> Simulated:
-    """Treat simulated patients for one day, and write each of them to a log.
-
-    Parameters
-    ----------
-    study : ScenarioStudy
-        Its scenario and utility.
-    table : array, (n_records, n_actions)
-        p(a|x).
-    path : Path
-        See `open_simulated_log`.
-    patients : int
-        How many, >= 2.
-    exact : float
-        The value to compare with.
-    seed : int
-        Of two streams, `numpy.random.SeedSequence(seed).spawn(2)`: one for what is chosen, one that seeds the
-        environment.
-    beside : mapping of str to bytes, optional
-        Files that appear with it, in its folder.
-    progress : Progress, optional
-        Told of the patients that are done.
-
-    Returns
-    -------
-    Simulated
-        Of the patients of the log.
-
-    Raises
-    ------
-    ValueError
-        For fewer than two patients.
-    DataError, OutputError
-        See `open_simulated_log`.
-    """
-    require_two(patients)
-    progress.expect(patients)
-    policy_stream, ward_stream = np.random.SeedSequence(seed).spawn(2)
-    rng, tally = np.random.default_rng(policy_stream), Tally.of(study.scenario)
-    env = gymnasium.make_vec(
-        ENVIRONMENT,
-        num_envs=min(BATCH, patients),
-        scenario=study.scenario_source,
-        utility={"weights": dict(study.utility.weights), "costs": dict(study.utility.costs)},
-        autoreset_mode="Disabled",
-    )
-    ward_seed: int | None = int(ward_stream.generate_state(1)[0])
-    with open_simulated_log(study.scenario, table, path, beside) as keep:
-        while tally.ended < patients:
-            observations, _ = env.reset(seed=ward_seed)
-            records = study.scenario.space.indices(observations)
-            actions = draw_actions(table[records], rng)
-            _, rewards, _, _, infos = env.step(actions)
-            # The last batch is cut, and the stream goes on from one to the next.
-            some, ward_seed = slice(patients - tally.ended), None
-            outcomes = {name: infos["outcome"][name][some] for name in study.scenario.outcomes}
-            keep(records[some], actions[some], rewards[some], outcomes)
-            _count(tally, actions[some], rewards[some], outcomes)
-            progress.advance(len(rewards[some]))
-    return Simulated.of(study, tally, exact, 1)
-
-
-def _count(tally: Tally, actions: IntArray, rewards: FloatArray, outcomes: Outcomes) -> None:
-    """Count what happened to single patients, whose stay has ended."""
-    happened = np.stack(list(outcomes.values()))
-    for action in range(len(tally.given)):
-        chosen = actions == action
-        tally.given[action] += np.count_nonzero(chosen)
-        tally.happened[action] += np.count_nonzero(happened & chosen, axis=1)
-    tally.ended += len(actions)
-    tally.returns += [rewards.sum(), rewards @ rewards]
 
 
 @contextmanager

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
+from envs.treatment_response import is_whole
 from policies.arrays import SUM_TOLERANCE, BoolArray, FloatArray, IntArray, conditional, probability_vector, read_only
 from policies.mask import admissible_mask, mask_classes
 from policies.problem import NumberedRecords, Records, SomeRecords
@@ -144,7 +145,7 @@ def _mask(allowed: Any, shape: tuple[int, ...]) -> NDArray[np.bool_]:
         raise ValueError(f"admissible actions must be listed for {shape[0]} states, got {len(allowed)}.")
     for state, actions in enumerate(allowed):
         for action in np.atleast_1d(actions).tolist():
-            if isinstance(action, bool) or not isinstance(action, int) or not 0 <= action < shape[1]:
+            if not is_whole(action) or not 0 <= action < shape[1]:
                 raise ValueError(
                     f"admissible actions must be numbers from 0 to {shape[1] - 1}, got {action!r} in state {state}."
                 )

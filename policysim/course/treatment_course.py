@@ -218,12 +218,10 @@ class TreatmentCourse:
             classes = refined(self.classes, classes[:n])
             return replace(self, classes=classes)
         every = len(classes) - n
-        absorbed = np.zeros((every, len(self.actions)))
         allowed = None
         if self.admissible is not None:
             # Who is no longer treated may get what all of the class may.
-            allowed = np.ones((len(classes), len(self.actions)), dtype=np.bool_, order="F")
-            allowed[:n] = self.admissible[:n]
+            allowed = _with_last_rows(self.admissible[:n], every, value=True)
             for row, of_class in enumerate(classes[n:], n):
                 allowed[row] = allowed[:n][classes[:n] == of_class].all(axis=0)
         return replace(
@@ -231,11 +229,8 @@ class TreatmentCourse:
             records=within,
             classes=classes,
             initial=read_only(np.append(self.initial[:n], np.zeros(every))),
-            rewards=read_only(np.asfortranarray(np.vstack([self.rewards[:n], absorbed]))),
-            outcomes={
-                name: read_only(np.asfortranarray(np.vstack([table[:n], absorbed])))
-                for name, table in self.outcomes.items()
-            },
+            rewards=read_only(_with_last_rows(self.rewards[:n], every, 0.0)),
+            outcomes={name: read_only(_with_last_rows(table[:n], every, 0.0)) for name, table in self.outcomes.items()},
             admissible=allowed,
         )
 
@@ -381,10 +376,10 @@ def build_course(
         tables["rewards"] = np.where(allowed, tables["rewards"], 0.0)
     initial = prior(scenario, where)
     if not length_public:
-        tables = {name: _with_last_row(table, 0.0) for name, table in tables.items()}
+        tables = {name: _with_last_rows(table, 1, 0.0) for name, table in tables.items()}
         initial = np.append(initial, 0.0)
         # Only until classes are known, of which each has its own last record.
-        allowed = None if allowed is None else _with_last_row(allowed, value=True)
+        allowed = None if allowed is None else _with_last_rows(allowed, 1, value=True)
     return TreatmentCourse(
         horizon=course.horizon,
         length_public=length_public,
@@ -398,9 +393,9 @@ def build_course(
     ).with_public(public)
 
 
-def _with_last_row(table: NDArray[Any], value: float) -> NDArray[Any]:
-    longer = np.empty((len(table) + 1, table.shape[1]), dtype=table.dtype, order="F")
-    longer[:-1], longer[-1] = table, value
+def _with_last_rows(table: NDArray[Any], count: int, value: float) -> NDArray[Any]:
+    longer = np.full((len(table) + count, table.shape[1]), value, dtype=table.dtype, order="F")
+    longer[: len(table)] = table
     return longer
 
 

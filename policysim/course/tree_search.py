@@ -11,9 +11,18 @@ from itertools import product
 import numpy as np
 
 from policies.arrays import FloatArray
-from policysim.course.course_tree import Node, charged, departure_gain, inner_nodes, weighed_tree
+from policysim.course.course_tree import (
+    Node,
+    PricedTree,
+    charged,
+    climb,
+    departure_gain,
+    even_weights,
+    inner_nodes,
+    priced_tree,
+    weighed_tree,
+)
 from policysim.course.schedules import LEAST_GAIN, ROUNDING, Schedule, Schedules, best_of_all
-from policysim.course.tree_weights import PricedTree, climb, even_weights, priced_tree
 
 # Where there are so few courses, all are looked at.
 FEW = 128
@@ -55,15 +64,6 @@ class TreeSearch:
     known: dict[Schedule, FloatArray] = field(default_factory=dict)
 
     @cached_property
-    def best_values(self) -> list[FloatArray]:
-        """What each state is worth at each place without privacy, (n,)."""
-        found = [np.zeros(len(self.family.process.initial))]
-        for place in reversed(range(len(self.family.held))):
-            columns = [self.family.before(found[-1], action, place) for action in self.family.choices(place)]
-            found.append(np.max(columns, axis=0))
-        return found[:0:-1]
-
-    @cached_property
     def first(self) -> Schedule:
         """The best schedule for all."""
         return best_of_all(self.family)
@@ -71,8 +71,10 @@ class TreeSearch:
     @cached_property
     def stakes(self) -> float:
         """What the best plan gains over the best schedule for all."""
-        constant = self.family.values([self.first])[:, 0]
-        return float(self.family.process.initial @ (self.best_values[0] - constant))
+        family, best = self.family, np.zeros(len(self.family.process.initial))
+        for place in reversed(range(len(family.held))):
+            best = np.max([family.before(best, action, place) for action in family.choices(place)], axis=0)
+        return float(family.process.initial @ (best - family.values([self.first])[:, 0]))
 
     def weights(self, start: Sequence[Schedule]) -> Mapping[Schedule, int]:
         """Courses with whole weights; some to start with, such as those of the best choice once."""
@@ -136,7 +138,8 @@ class TreeSearch:
 
     def value(self, weights: Mapping[Schedule, int]) -> float:
         """What whole weights are worth."""
-        return weighed_tree(self.family, weights, self.q, self.remembered).value
+        _, _, value = weighed_tree(self.family, weights, self.q, self.remembered)
+        return value
 
     def whole(self, weights: Mapping[Schedule, float]) -> Mapping[Schedule, int]:
         """Whole weights near these: of those tried, the ones that are worth most, or equal ones if that is as good."""
@@ -173,11 +176,11 @@ class TreeSearch:
                 gain = departure_gain(node, self.worth(new), q)
                 if prefix not in gained or gain > gained[prefix][0]:
                     gained[prefix] = (gain, new, node)
-        best = sorted(gained.items(), key=lambda left: -left[1][0])[:ADDED]
-        return [(*prefix, *_ascent(node, self._from(node.place), new, q)) for prefix, (_, new, node) in best]
-
-    def _from(self, place: int) -> Schedules:
-        return replace(self.family, held=self.family.held[place:])
+        found = []
+        for prefix, (_, new, node) in sorted(gained.items(), key=lambda left: -left[1][0])[:ADDED]:
+            remaining = replace(self.family, held=self.family.held[node.place :])
+            found.append((*prefix, *_ascent(node, remaining, new, q)))
+        return found
 
     @property
     def remembered(self) -> dict[Schedule, FloatArray]:

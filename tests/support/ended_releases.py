@@ -20,7 +20,7 @@ from matplotlib.figure import Figure
 
 from policysim.cli import gallery
 from policysim.cli.main import main
-from policysim.course import simulated_log
+from policysim.course import simulated_log, simulation
 from policysim.decision import decision_question
 from policysim.output import deliver
 from policysim.question.answer import Drawing
@@ -28,7 +28,7 @@ from policysim.release import privatize, select_private
 from policysim.study import checks
 
 # Loaded before the forks, once.
-LOADED = (privatize, select_private, simulated_log, decision_question, checks)
+LOADED = (privatize, select_private, simulated_log, simulation, decision_question, checks)
 STEPS = [(os, name) for name in ("mkdir", "fsync", "replace", "rename", "link", "unlink", "rmdir")] + [(fcntl, "flock")]
 # Of a report: files of each kind, and enough of them.
 FEW = ("comparison.csv", "figures/frontier.svg", "manifest.json")

@@ -15,8 +15,7 @@ from small_studies import SCENARIO, write_small_study
 
 import policysim as ps
 from policysim.cli.main import main
-from policysim.course.course_answer import course_tables, right_guesses
-from policysim.course.course_question import CourseQuestion, answer_over_days
+from policysim.course.course_question import CourseQuestion, answer_over_days, course_tables, right_guesses
 from policysim.course.days import DaysQuestion, compare_days, ways
 from policysim.output.report import Report
 from policysim.output.screen import TEMPLATES, screen

@@ -11,10 +11,9 @@ from small_processes import random_arrays
 from small_studies import SCENARIO, write_small_study
 
 import policysim as ps
-from policysim.course.course_tree import course_gain
+from policysim.course.course_tree import course_gain, even_weights, priced_tree
 from policysim.course.plan_tree import ClassTree
 from policysim.course.schedules import Schedules
-from policysim.course.tree_weights import even_weights, priced_tree
 
 SLACK = 1e-12
 

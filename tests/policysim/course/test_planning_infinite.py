@@ -296,7 +296,7 @@ def test_one_step_brackets_the_best_value_whatever_came_before(rows):
     for size in (0.0, 1.0, 100.0, -100.0):
         before = rng.normal(size=6) + size
         after = (rewards + discount * np.einsum("sat,t->sa", moves, before)).max(axis=1)
-        shift, error = planning_infinite.bracket(before, after, discount, 6)
+        shift, error, _ = planning_infinite.bracket(before, after, discount, 6)
         assert np.abs(after + shift - best).max() <= error
     # Planted: without the 0 in them, the bounds of processes that go on for ever are wrong for those that end.
     before = np.full(6, -100.0)

@@ -243,7 +243,7 @@ def test_schedules_that_agree_from_a_day_on_are_followed_together(path, monkeypa
 
 
 def test_a_value_that_is_wrong_is_exit_code_four(capsys, path, monkeypatch):
-    monkeypatch.setattr("policysim.course.simulation_question.policy_value", lambda *_: 0.0)
+    monkeypatch.setattr("policysim.course.simulation.policy_value", lambda *_: 0.0)
     code, out, _ = run(capsys, "simulate", str(path), "--patients", "20000", "--horizon", "2")
     assert code == 4
     assert "DISAGREE" in out

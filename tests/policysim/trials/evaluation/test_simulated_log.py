@@ -33,7 +33,7 @@ def test_rewards_are_the_realised_utility(study, logs):
 
 
 def test_what_is_printed_is_what_the_rows_say(study, tmp_path, run, monkeypatch):
-    monkeypatch.setattr("policysim.course.simulated_log.BATCH", 700)
+    monkeypatch.setattr("policysim.course.simulation.BATCH", 700)
     path = tmp_path / "log.parquet"
     said = json.loads(run("simulate", study, "--patients", 5000, "--log", path, "--json")[1])
     log = pd.read_parquet(path)
@@ -63,7 +63,7 @@ def test_patients_come_from_the_cohort_and_outcomes_from_their_treatment(study, 
 
 
 def test_csv_and_parquet_hold_the_same_and_a_seed_makes_the_same_bytes(study, tmp_path, run, monkeypatch):
-    monkeypatch.setattr("policysim.course.simulated_log.BATCH", 700)  # several batches, the last one cut
+    monkeypatch.setattr("policysim.course.simulation.BATCH", 700)  # several batches, the last one cut
     for name in ("a.csv", "b.csv", "a.parquet", "b.parquet"):
         code, out, _ = run("simulate", study, "--patients", 1500, "--log", tmp_path / name)
         assert code == 0 and out.endswith(f"Log: {tmp_path / name}\n")
@@ -92,7 +92,7 @@ def test_json_names_the_log(study, tmp_path, run):
 def test_an_interrupted_run_leaves_the_old_file_whole_and_nothing_else(study, tmp_path, run, monkeypatch):
     path = tmp_path / "log.csv"
     path.write_text("old")
-    monkeypatch.setattr("policysim.course.simulated_log.BATCH", 100)
+    monkeypatch.setattr("policysim.course.simulation.BATCH", 100)
     batches = []
 
     def interrupted(table, rng):
@@ -101,7 +101,7 @@ def test_an_interrupted_run_leaves_the_old_file_whole_and_nothing_else(study, tm
             raise KeyboardInterrupt
         return draw_actions(table, rng)
 
-    monkeypatch.setattr("policysim.course.simulated_log.draw_actions", interrupted)
+    monkeypatch.setattr("policysim.course.simulation.draw_actions", interrupted)
     assert run("simulate", study, "--patients", 300, "--log", path)[0] == 130
     assert path.read_text() == "old" and [*tmp_path.iterdir()] == [path]
 
@@ -110,8 +110,8 @@ def test_an_interrupted_run_leaves_the_old_file_whole_and_nothing_else(study, tm
 def empty(tmp_path, monkeypatch):
     """An empty folder to work in, where nothing can be simulated."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("policysim.course.simulation_question.simulate", None)
-    monkeypatch.setattr("policysim.course.simulated_log.simulate_log", None)
+    monkeypatch.setattr("policysim.course.simulation.simulate", None)
+    monkeypatch.setattr("policysim.course.simulation.simulate_log", None)
     return tmp_path
 
 
