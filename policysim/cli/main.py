@@ -65,8 +65,11 @@ def whole_parser() -> argparse.ArgumentParser:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit code (0, or see the README)."""
     open_streams()
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    # Of a command that is known the others are not asked for their options.
+    named = COMMANDS.get(given[0]) if given else None
     try:
-        chosen = parse(sys.argv[1:] if arguments is None else arguments, ADD)
+        chosen = parse(given, (named.add,) if named else ADD)
     except SystemExit as stop:
         if stop.code == EXIT_USAGE:
             return EXIT_USAGE
