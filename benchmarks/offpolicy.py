@@ -372,8 +372,8 @@ def repeat_trials(task):
 def trials(repetitions, workers):
     """Print and give the table of what `policysim compare` tells of planted logs: coverage, bias, what is invented."""
     lines = [
-        "| patients, world | logs | each's best | response | bias, of an error | called better falsely | signs |",
-        "|---|---:|---:|---:|---:|---:|---:|",
+        "| patients, world | logs | each's best | optimum | response | bias, of an error | called better falsely | signs |",
+        "|---|---:|---:|---:|---:|---:|---:|---:|",
     ]
     chunks = max(1, repetitions // TOGETHER)
     with ProcessPoolExecutor(workers, initializer=one_thread) as pool:
@@ -386,13 +386,13 @@ def trials(repetitions, workers):
 
 
 def trials_line(world, rows):
-    """One line of that table: per cent covered, the larger bias of the two, per cent of logs."""
+    """One line of that table: per cent covered, the largest bias, per cent of logs."""
     found = rows.groupby("policy")
     covered = 100 * found["covered"].mean()
     bias = (found["error"].mean() / found["error"].std()).abs().max()
     told = [100 * found[name].mean().max() for name in ("invented", "signs")]
     logs = len(rows) // len(covered)
-    cells = [f"{covered[name]:.1f}" for name in ("greedy", "randomized-response")]
+    cells = [f"{covered[name]:.1f}" for name in ("greedy", "optimal", "randomized-response")]
     return f"| {world} | {logs:,} | {' | '.join(cells)} | {bias:.2f} | {told[0]:.1f} | {told[1]:.1f} |"
 
 

@@ -117,8 +117,8 @@ def trial_tables(
 
 
 def _columns(study: LoggedStudy, main: pd.DataFrame, everyone: pd.DataFrame) -> pd.DataFrame:
-    """Arms, each's best, and at each epsilon the private policy of the study that is estimated best."""
-    best = private_choices(everyone.reset_index(), study.policies, by=DIFFERENCE)
+    """Arms, each's best, and at each epsilon the private policy of the study that is best by the fitted scores."""
+    best = private_choices(everyone.reset_index(), study.policies, by="fitted_value")
     epsilons = sorted(best)
     given = {EACH: dict.fromkeys(epsilons, Greedy.name), PRIVATE: best}
     if set(best.values()) != {Exponential.name}:

@@ -65,20 +65,22 @@ class Split:
     scores: FloatArray
     values: FloatArray
 
-    def evaluate(self, policy: Policy) -> tuple[FloatArray, float, float]:
+    def evaluate(self, policy: Policy) -> tuple[FloatArray, float, float, float]:
         """Make the policy for each fold from all others: nobody is treated by a version that was made with them.
 
-        p(a|x) of each patient, (n_rows, n_actions), and of all versions the largest loss and guess rate (or NaN).
+        p(a|x) of each patient, (n_rows, n_actions); of all versions the largest loss and guess rate (or NaN), and the
+        mean of what each is worth by the scores that it was made from.
         """
         table = np.empty_like(self.scores)
-        losses, rates = [], []
+        losses, rates, worth = [], [], []
         for fold, problem in enumerate(self.problems):
             rows = self.folds == fold
             _, mine, spent = checked_tables(policy, problem)
             table[rows] = mine[self.log.records[rows]]
             losses.append(spent)
             rates.append(guess_rate_of(mine, problem, spent))
-        return table, float(np.max(losses)), float(np.max(rates))
+            worth.append(problem.value(mine))
+        return table, float(np.max(losses)), float(np.max(rates)), float(np.mean(worth))
 
 
 def split_log(log: Log, study: LoggedStudy, progress: Progress = SILENT) -> Iterator[Split]:
@@ -141,6 +143,7 @@ class Measured(NamedTuple):
     means: list[dict[str, float]]
     epsilon_spent: float
     guess_rate: float
+    fitted_value: float
 
 
 class _Group(NamedTuple):
@@ -185,7 +188,7 @@ class Measure:
 
     def __call__(self, policy: Policy) -> Measured:
         """Make the policy outside of each fold and measure it there."""
-        table, *worst = self._split.evaluate(policy)
+        table, *of_versions = self._split.evaluate(policy)
         data, values = self._split.log.data, row_values(table, self._split.values)
         weights = data.of_taken(table) / data.propensities
         loss, apart = minus(self._value_of_greedy, values), minus(values, self._value_of_one)
@@ -206,7 +209,7 @@ class Measure:
             chosen = {f"p_{name}": share for name, share in zip(data.names, shares, strict=True)}
             ess = effective_size(weights[rows], each)
             means.append(of_greedy | chosen | {BY_LOT: by_lot, FOLLOWS: follows, "ess": ess})
-        return Measured(estimates, means, *worst)
+        return Measured(estimates, means, *of_versions)
 
     def _one_more(self, table: FloatArray, group: _Group) -> float:
         """What one more success and one more failure of each arm add to the variance of a difference, of 0 and 1.
@@ -373,6 +376,14 @@ def shares(found: HeldOutPolicy) -> Mapping[str, FloatArray]:
     return {name.removeprefix("p_"): values for name, values in found.means.items() if name.startswith("p_")}
 
 
+def fitted_value(found: HeldOutPolicy) -> float:
+    """What the policy is worth by the scores that it was made from: the mean of its versions, for everyone.
+
+    The private choice goes by this. Chosen by the estimates that judge it, it would look better than it is.
+    """
+    return float(np.mean([each.fitted_value for each in found.measured]))
+
+
 def most(name: str, found: HeldOutPolicy) -> float:
     """The largest of all splits."""
     return float(np.max([getattr(each, name) for each in found.measured]))
@@ -394,4 +405,5 @@ COLUMNS: Columns[HeldOutPolicy] = {
     "guess_rate": partial(most, "guess_rate"),
     "guarantee": attrgetter("made.guarantee"),
     "best_arm": attrgetter("best_arm"),
+    "fitted_value": fitted_value,
 }

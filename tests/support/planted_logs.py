@@ -83,7 +83,7 @@ def planted_log(world: World, rng: np.random.Generator, model: str = "linear") -
         codes = SPACE.codes(np.arange(SPACE.size))
         levels = [codes[:, axis, None] == np.arange(n) for axis, n in enumerate(SPACE.shape)]
         known = estimate_propensities(np.hstack(levels).astype(float), records, actions, names)
-    study = small_study(policies=("greedy", "randomized-response"), seed=int(rng.integers(2**31)))
+    study = small_study(policies=("greedy", "optimal", "randomized-response"), seed=int(rng.integers(2**31)))
     source = replace(
         study.log,
         files={"table": Path("planted.csv")},

@@ -109,6 +109,22 @@ def test_break_even_gains_are_those_of_a_mixture_of_greedy_and_uniform(table):
         assert private == pytest.approx(follows * (gain - expected), abs=1e-9)
 
 
+def test_the_fitted_value_is_what_each_version_is_worth_to_the_problem_that_it_was_made_for(trial, monkeypatch):
+    monkeypatch.setattr(trial_columns, "REPEATS", 2)
+    asked = replace(trial.study, policies=("exponential", "optimal"), epsilons=(4.0,), by=())
+    found = compare_log(asked, trial.log).set_index("policy")["fitted_value"]
+    problems = [problem for split in split_log(trial.log, trial.study) for problem in split.problems]
+    for name in ("exponential", "optimal"):
+        tables = [make_policy(name, epsilon=4.0).probabilities(problem) for problem in problems]
+        each = [
+            (problem.prior * (table * problem.utilities).sum(axis=1)).sum()
+            for problem, table in zip(problems, tables, strict=True)
+        ]
+        assert found[name] == pytest.approx(np.mean(each), abs=1e-12)
+    # The optimum of what is known when policies are made.
+    assert found["optimal"] > found["exponential"]
+
+
 def test_a_strong_effect_is_found_and_percentages_are_given(table):
     # Truth: choosing by age gains 0.3 x min(share of old, share of young) over one arm for all; 0.1 at least here.
     greedy = table[(table["policy"] == "greedy") & (table["group"] == "all")].iloc[0]

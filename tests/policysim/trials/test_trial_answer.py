@@ -41,12 +41,12 @@ def _few_splits(monkeypatch):
     monkeypatch.setattr(trial_columns, "REPEATS", 1)
 
 
-def planted(truth, n_rows=1500, policies=("exponential", "optimal"), epsilons=(0.5, 1.0, 4.0), epsilon=4.0):
+def planted(truth, n_rows=1500, policies=("exponential", "optimal"), epsilons=(0.5, 1.0, 4.0), epsilon=4.0, seed=6):
     """A trial with these probabilities of success, (12, 3), by record and arm."""
     trial = make_trial(
         n_rows, 0.0, 5, policies=policies, epsilons=epsilons, epsilon=epsilon, by=("old",), title="A planted trial"
     )
-    rng = np.random.default_rng(6)
+    rng = np.random.default_rng(seed)
     rewards = (rng.random(n_rows) < truth[trial.log.records, trial.log.data.actions]).astype(float)
     data = replace(trial.log.data, rewards=rewards)
     return trial.study, replace(trial.log, data=data, outcomes={"success": rewards})
@@ -120,9 +120,8 @@ def test_cells_are_those_of_the_comparison_and_of_the_arms():
             written = cells.loc[(name, option, epsilon), ["value", "low", "high"]].tolist()
             assert written == [row[name], row[f"{name}_low"], row[f"{name}_high"]]
         assert cells.loc[("right guesses", option, epsilon), "value"] == row["guess_rate"]
-    best = everyone.loc[["exponential", "optimal"]]["difference"].groupby("epsilon").max()
-    chosen = options.query("row == 'difference' and option == @PRIVATE").set_index("epsilon")["value"]
-    assert chosen.to_dict() == best.to_dict()
+    best = everyone.loc[["exponential", "optimal"]]["fitted_value"].unstack("epsilon").idxmax()
+    assert columns.query("option == @PRIVATE").set_index("epsilon")["policy"].to_dict() == best.to_dict()
     for arm in found["arms"].to_dict("records"):
         mine = options[(options["option"] == arm["arm"]) & options["epsilon"].isna()].set_index("row")
         assert mine.loc["value", ["value", "low", "high"]].tolist() == [arm["mean"], arm["low"], arm["high"]]
@@ -134,6 +133,18 @@ def test_cells_are_those_of_the_comparison_and_of_the_arms():
         assert (each["low"], each["high"], each["verdict"]) == (low, high, verdict_of_interval(low, high))
     given = tables["examples"].groupby(["row", "epsilon"])["value"].sum()
     assert given.to_numpy() == pytest.approx(1)
+
+
+def test_the_private_choice_is_not_made_by_the_estimates_that_judge_it():
+    """Where all arms are alike, chance decides which policy is estimated best: that is nobody's merit."""
+    names = ["exponential", "optimal", "randomized-response"]
+    study, log = planted(ALIKE, policies=names, seed=0)
+    tables, comparison, _ = answer(study, log)
+    mine = comparison[(comparison["group"] == "all") & comparison["policy"].isin(names)]
+    by_policy = mine.set_index(["epsilon", "policy"])
+    chosen = tables["columns"].query("option == @PRIVATE").set_index("epsilon")["policy"]
+    assert chosen.to_dict() == by_policy["fitted_value"].unstack().idxmax(axis=1).to_dict()
+    assert chosen.to_dict() != by_policy["difference"].unstack().idxmax(axis=1).to_dict()
 
 
 def test_nothing_is_told_of_a_log_with_errors_that_no_interval_covers():
