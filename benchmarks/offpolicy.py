@@ -372,7 +372,7 @@ def repeat_trials(task):
 def trials(repetitions, workers):
     """Print and give the table of what `policysim compare` tells of planted logs: coverage, bias, what is invented."""
     lines = [
-        "| patients, world | logs | each's best | optimum | response | bias, of an error | called better falsely | signs |",
+        "| patients, world | logs | each's best | optimum | response | bias, of an error | better falsely | signs |",
         "|---|---:|---:|---:|---:|---:|---:|---:|",
     ]
     chunks = max(1, repetitions // TOGETHER)

@@ -41,7 +41,7 @@ def _few_splits(monkeypatch):
     monkeypatch.setattr(trial_columns, "REPEATS", 1)
 
 
-def planted(truth, n_rows=1500, policies=("exponential", "optimal"), epsilons=(0.5, 1.0, 4.0), epsilon=4.0, seed=6):
+def planted(truth, n_rows=1500, *, policies=("exponential", "optimal"), epsilons=(0.5, 1.0, 4.0), epsilon=4.0, seed=6):
     """A trial with these probabilities of success, (12, 3), by record and arm."""
     trial = make_trial(
         n_rows, 0.0, 5, policies=policies, epsilons=epsilons, epsilon=epsilon, by=("old",), title="A planted trial"
