@@ -393,7 +393,8 @@ def trials_line(world, rows):
     told = [100 * found[name].mean().max() for name in ("invented", "signs")]
     logs = len(rows) // len(covered)
     cells = [f"{covered[name]:.1f}" for name in ("greedy", "optimal", "randomized-response")]
-    return f"| {world} | {logs:,} | {' | '.join(cells)} | {bias:.2f} | {told[0]:.1f} | {told[1]:.1f} |"
+    signs = "–" if np.isnan(told[1]) else f"{told[1]:.1f}"  # told of null worlds only
+    return f"| {world} | {logs:,} | {' | '.join(cells)} | {bias:.2f} | {told[0]:.1f} | {signs} |"
 
 
 def verdicts(study, seeds):

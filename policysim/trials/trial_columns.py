@@ -7,7 +7,7 @@ together, and the table of its columns.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from operator import attrgetter
@@ -34,7 +34,10 @@ from policysim.trials.estimate_value import cross_fit, row_values
 from policysim.trials.estimators import NOTHING, Moments, OverSplits, effective_size, minus, moments, over_splits
 from policysim.trials.evidence import break_even_gain
 
-REPEATS = 20
+# Splits come by so many at a time, at most so many times.
+REPEATS, MOST_TIMES = 20, 4
+# An end of an interval that is nearer to 0 than this share of its reach might be beyond 0 by other splits.
+CLOSE = 0.25
 FOLDS = 5
 FEWEST_PATIENTS = 10
 
@@ -83,8 +86,12 @@ class Split:
         return table, float(np.max(losses)), float(np.max(rates)), float(np.mean(worth))
 
 
-def split_log(log: Log, study: LoggedStudy, progress: Progress = SILENT) -> Iterator[Split]:
-    """`REPEATS` independent random splits into `FOLDS` folds, from the study's seed.
+def split_log(
+    log: Log, study: LoggedStudy, progress: Progress = SILENT, more: Callable[[], bool] = lambda: False
+) -> Iterator[Split]:
+    """`REPEATS` independent random splits into `FOLDS` folds, from the study's seed; and as many again, if asked.
+
+    `more` is called after so many, and says whether other ones are wanted; `MOST_TIMES` as many are the most.
 
     Raises
     ------
@@ -98,14 +105,17 @@ def split_log(log: Log, study: LoggedStudy, progress: Progress = SILENT) -> Iter
             f"each treatment needs at least {FEWEST_PATIENTS} patients with an outcome, {', '.join(few)}: leave it out "
             "of [data.treatments] and of the log."
         )
-    progress.expect(REPEATS * FOLDS)
     rng = np.random.default_rng(study.seed)
     adjacency = build_adjacency(study)
     predicted = None
     if study.log.propensity == ESTIMATE and log.data.counts is None:  # once: no row's model ever saw the row
         covariates = indicators(log.space, log.records)
         predicted = cross_fit(log.data, covariates, outcome_model=STACKED, seed=study.seed).predictions
-    for _ in range(REPEATS):
+    for place in range(REPEATS * MOST_TIMES):
+        if place % REPEATS == 0:
+            if place and not more():
+                break
+            progress.expect(REPEATS * FOLDS)
         dealt, folds = log.dealt(FOLDS, rng)
         scores = np.empty((dealt.data.n_rows, log.data.n_actions))
         problems = []
@@ -268,7 +278,15 @@ def compare_log(study: LoggedStudy, log: Log, progress: Progress = SILENT) -> pd
     measured: dict[Policy, list[Measured]] = {policy: [] for policy in jobs}
     chosen = np.zeros(log.data.n_actions)
     progress.expect(REPEATS * len(jobs))
-    for split in split_log(log, study, progress):
+    # Of these it is said whether they are better.
+    judged = [each for each in jobs if each == (at(each, study.epsilon) if each.uses_epsilon else Greedy())]
+
+    def more() -> bool:
+        wanted = any(is_closely_told([each.estimates[0]["difference"] for each in measured[made]]) for made in judged)
+        progress.expect(REPEATS * len(jobs) if wanted else 0)
+        return wanted
+
+    for split in split_log(log, study, progress, more):
         measure = Measure(split, groups if split.log is log else groups_of(split.log, study.by))
         chosen += measure.chosen
         # What is done in all splits is expected already.
@@ -278,6 +296,16 @@ def compare_log(study: LoggedStudy, log: Log, progress: Progress = SILENT) -> pd
     asked = [(at(template, epsilon), epsilon) for template in templates for epsilon in epsilons]
     common = groups, best_arm, study.log.utility_range
     return tabulate([HeldOutPolicy(made, epsilon, measured[made], *common) for made, epsilon in asked], COLUMNS)
+
+
+def is_closely_told(differences: Sequence[Moments]) -> bool:
+    """Whether the interval of a difference over some splits excludes 0, but not by much: then more splits are asked.
+
+    Splits that all choose the same arm for all say nothing of those that would choose another. More of them only take
+    back what was told: where nothing is told, none is added.
+    """
+    _, low, high, _ = over_splits(differences)
+    return bool(0 < max(low, -high) < CLOSE * (high - low) / 2)
 
 
 def groups_of(log: Log, by: Sequence[str]) -> Groups:
