@@ -12,7 +12,8 @@ import policysim as ps
 from policies.catalogue import CATALOGUE, make_policy
 from policysim.question.formats import table_text
 from policysim.trials import trial_columns
-from policysim.trials.trial_columns import FOLDS, REPEATS, compare_log, split_log
+from policysim.trials.estimators import Moments
+from policysim.trials.trial_columns import FOLDS, MOST_TIMES, REPEATS, compare_log, is_closely_told, split_log
 
 POLICIES = ("greedy", "uniform", "best-fixed", "exponential", "randomized-response", "optimal")
 
@@ -123,6 +124,34 @@ def test_the_fitted_value_is_what_each_version_is_worth_to_the_problem_that_it_w
         assert found[name] == pytest.approx(np.mean(each), abs=1e-12)
     # The optimum of what is known when policies are made.
     assert found["optimal"] > found["exponential"]
+
+
+@pytest.mark.parametrize(
+    ("errors", "close"), [(0.0, False), (1.0, False), (2.2, True), (-2.2, True), (2.6, False), (-4.0, False)]
+)
+def test_a_difference_is_told_closely_if_its_interval_ends_just_beyond_0(errors, close):
+    # 1.96 errors reach to 0; by a quarter of that more, 2.45 errors, it is told clearly.
+    assert is_closely_told([Moments(10**6, 0.01 * errors, 0.01)] * 3) == close
+    assert not is_closely_told([Moments(10**6, 0.0, 0.0)] * 3)
+
+
+@pytest.mark.parametrize(("told", "times"), [([False], 1), ([True, False], 2), ([True] * 3, MOST_TIMES)])
+def test_what_is_told_by_little_is_asked_of_more_splits(trial, monkeypatch, told, times):
+    """Until it is told no more, or clearly; and of so many at most."""
+    asked, answers = [], iter(told)
+
+    def closely(differences):
+        asked.append(len(differences))
+        return next(answers)
+
+    monkeypatch.setattr(trial_columns, "REPEATS", 2)
+    monkeypatch.setattr(trial_columns, "is_closely_told", closely)
+    progress = CountedProgress()
+    study = replace(trial.study, policies=("uniform", "best-fixed", "exponential"), epsilons=(0.5, 4.0), by=())
+    compare_log(study, trial.log, progress)
+    # Of the one that is looked at, at the study's epsilon, 4, after each two splits.
+    assert asked == [2 * (place + 1) for place in range(len(told))]
+    assert progress.done == progress.expected == 2 * times * (FOLDS + 4)
 
 
 def test_a_strong_effect_is_found_and_percentages_are_given(table):
