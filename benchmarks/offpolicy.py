@@ -407,7 +407,7 @@ def verdicts(study, seeds):
     for seed in range(seeds):
         one = replace(asked, seed=seed)
         rows = compare_log(one, log).set_index("policy")
-        private = rows.loc[[name for name in rows.index if name in names], "difference"].idxmax()
+        private = rows.loc[[name for name in rows.index if name in names], "fitted_value"].idxmax()
         each = {"each's best": "greedy", "private choice": private, "exponential": "exponential"}
         ends = {what: rows.loc[name, ["difference_low", "difference_high"]] for what, name in each.items()}
         signs = {"different effects": "signs" if heterogeneity(log, one)["signs"][0] else "cannot be told"}

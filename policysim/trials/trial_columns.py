@@ -35,7 +35,7 @@ from policysim.trials.estimators import NOTHING, Moments, OverSplits, effective_
 from policysim.trials.evidence import break_even_gain
 
 # Splits come by so many at a time, at most so many times.
-REPEATS, MOST_TIMES = 20, 4
+REPEATS, MOST_TIMES = 20, 8
 # An end of an interval that is nearer to 0 than this share of its reach might be beyond 0 by other splits.
 CLOSE = 0.25
 FOLDS = 5
