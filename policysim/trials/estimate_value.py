@@ -241,7 +241,8 @@ def estimate_value(
         policy would.
     """
     found = mean_of(estimator, log, [probabilities], fitted, clip)
-    weights, used = (importance_weights(log, probabilities, most) for most in (None, clip))
+    weights = importance_weights(log, probabilities)
+    used = weights if clip is None else np.minimum(weights, clip)
     ess, total = effective_size(used, log.counts), float(summed(weights, log.counts))
     # What clipping cut off.
     clipped = 1 - float(summed(used, log.counts)) / total if clip is not None and total > 0 else 0.0

@@ -148,8 +148,8 @@ def over_splits(estimates: Sequence[Moments]) -> OverSplits:
     The mean, with the variance mean(s_r^2 + (v_r - mean)^2), so that it also covers how much depends on the split
     (Chernozhukov et al. 2018, Double/debiased machine learning, definition 3.3; means, so that the difference of two
     values is the value of their difference). The ends are moved out by 3.3 standard errors of the mean over the splits:
-    an interval that excludes 0 is clear of it, so that other splits would tell the same. What is exactly 0 in nearly
-    all splits, as of a policy that is one arm for all, is 0: an odd split decides nothing.
+    an interval that excludes 0 is clear of it, and other splits hardly tell otherwise. What is exactly 0 in nearly all
+    splits, as of a policy that is one arm for all, is 0: an odd split decides nothing.
     """
     found = np.array([(each.mean, each.standard_error, each.reach) for each in estimates])
     if np.isnan(found[:, 0]).any():

@@ -183,15 +183,15 @@ class Measure:
         self._value_of_greedy, self._value_of_one = (row_values(each, split.values) for each in (greedy, self._one))
         self._over_uniform = minus(self._value_of_greedy, row_values(uniform, split.values))
         self._gain = minus(self._value_of_greedy, self._value_of_one)
-        self._groups = []
-        self._binary = split.log.data.is_binary
+        self._binary, self._groups = split.log.data.is_binary, []
+        beyond = self._beyond(greedy)
         for rows in map(groups.rows, range(len(groups))):
             data = split.log.data.of(rows)
             group = _Group(rows, data, split.scores[rows], averaged(split.values[rows], data.counts))
             # No policy changes what greedy gains over uniform and over one arm, and what it would be worth by lot.
             gains = {
                 GAIN_OVER_UNIFORM: moments(self._over_uniform[rows], data.counts),
-                GAIN: moments(self._gain[rows], data.counts, self._one_more(greedy, group)),
+                GAIN: moments(self._gain[rows], data.counts, _one_more(beyond, group)),
             }
             _, by_lot, follows = _drawn_by_lot(greedy, group)
             self._groups.append((group, gains, {GREEDY_BY_LOT: by_lot, GREEDY_FOLLOWS: follows}))
@@ -200,7 +200,7 @@ class Measure:
         """Make the policy outside of each fold and measure it there."""
         table, *of_versions = self._split.evaluate(policy)
         data, values = self._split.log.data, row_values(table, self._split.values)
-        weights = data.of_taken(table) / data.propensities
+        weights, beyond = data.of_taken(table) / data.propensities, self._beyond(table)
         loss, apart = minus(self._value_of_greedy, values), minus(values, self._value_of_one)
         estimates, means = [], []
         for group, gains, of_greedy in self._groups:
@@ -211,7 +211,7 @@ class Measure:
                     "value": moments(values[rows], each),
                     "loss": moments(loss[rows], each),
                     "normalized_loss": ratio_of_means(loss[rows], self._over_uniform[rows], each),
-                    "difference": moments(apart[rows], each, self._one_more(table, group)),
+                    "difference": moments(apart[rows], each, _one_more(beyond, group)),
                     "benefit_kept": ratio_of_means(apart[rows], self._gain[rows], each),
                 }
             )
@@ -221,21 +221,28 @@ class Measure:
             means.append(of_greedy | chosen | {BY_LOT: by_lot, FOLLOWS: follows, "ess": ess})
         return Measured(estimates, means, *of_versions)
 
-    def _one_more(self, table: FloatArray, group: _Group) -> float:
-        """What one more success and one more failure of each arm add to the variance of a difference, of 0 and 1.
+    def _beyond(self, table: FloatArray) -> FloatArray | None:
+        """The weight of how far a policy gives a row's own arm more, or less, than one arm for all does, (n_rows,).
 
-        Of a rare outcome an arm may have none, and then no variance (Agresti & Caffo 2000, Simple and effective
-        confidence intervals for proportions and differences of proportions).
+        None where outcomes are not 0 and 1: there it is not asked for.
         """
-        data = group.data
-        if not self._binary or not data.n_rows:
-            return 0.0
-        # The weight of how far the policy gives a row's own arm more, or less, than one arm for all does.
-        beyond = data.of_taken(np.abs(table[group.rows] - self._one[group.rows])) / data.propensities
-        sums = np.bincount(data.actions, beyond * (1 if data.counts is None else data.counts), data.n_actions)
-        sizes = data.by_action()
-        means = np.divide(sums, sizes, out=np.zeros(len(sums)), where=sizes > 0)
-        return float((means**2).sum() / data.n_patients**2)
+        data = self._split.log.data
+        return data.of_taken(np.abs(table - self._one)) / data.propensities if self._binary else None
+
+
+def _one_more(beyond: FloatArray | None, group: _Group) -> float:
+    """What one more success and one more failure of each arm add to the variance of a difference, of 0 and 1.
+
+    Of a rare outcome an arm may have none, and then no variance (Agresti & Caffo 2000, Simple and effective confidence
+    intervals for proportions and differences of proportions). `beyond` is `Measure._beyond`.
+    """
+    data = group.data
+    if beyond is None or not data.n_rows:
+        return 0.0
+    sums = np.bincount(data.actions, beyond[group.rows] * (1 if data.counts is None else data.counts), data.n_actions)
+    sizes = data.by_action()
+    means = np.divide(sums, sizes, out=np.zeros(len(sums)), where=sizes > 0)
+    return float((means**2).sum() / data.n_patients**2)
 
 
 def _drawn_by_lot(table: FloatArray, group: _Group) -> tuple[list[float], float, float]:
@@ -283,7 +290,8 @@ def compare_log(study: LoggedStudy, log: Log, progress: Progress = SILENT) -> pd
 
     def more() -> bool:
         wanted = any(is_closely_told([each.estimates[0]["difference"] for each in measured[made]]) for made in judged)
-        progress.expect(REPEATS * len(jobs) if wanted else 0)
+        if wanted:
+            progress.expect(REPEATS * len(jobs))
         return wanted
 
     for split in split_log(log, study, progress, more):
@@ -299,10 +307,10 @@ def compare_log(study: LoggedStudy, log: Log, progress: Progress = SILENT) -> pd
 
 
 def is_closely_told(differences: Sequence[Moments]) -> bool:
-    """Whether the interval of a difference over some splits excludes 0, but not by much: then more splits are asked.
+    """Whether the interval of a difference over some splits excludes 0, but not by much: then more splits are made.
 
-    Splits that all choose the same arm for all say nothing of those that would choose another. More of them only take
-    back what was told: where nothing is told, none is added.
+    Where all of a few splits choose the same arm for all, the interval does not cover that others would choose another
+    one. None is added where 0 is inside: more splits only take back what was told.
     """
     _, low, high, _ = over_splits(differences)
     return bool(0 < max(low, -high) < CLOSE * (high - low) / 2)
