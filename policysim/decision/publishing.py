@@ -221,21 +221,24 @@ def _noisy_values(
 
     The same records, where what is worth something is that the given treatment is published.
     """
-    k = problem.n_actions
-    # Records of one row of utilities have one best treatment.
-    each = evaluated_on(Optimal(1.0), problem)
-    truth = DecisionProblem(
-        two_values(each.best_actions, k, 1.0, 0.0),
-        each.prior,
-        each.adjacency,
-        each.actions,
-        records=each.records,
-        admissible=each.admissible,
-    )
+    k, best = problem.n_actions, problem.best_actions
+    if isinstance(problem.adjacency, AnyRecord) and problem.admissible is None:
+        # All are neighbours of each other: a record for each treatment that is best for some stands for these.
+        kinds, kind = np.unique(best, return_inverse=True)
+        truth = DecisionProblem(np.eye(k)[kinds], np.bincount(kind, problem.prior), AnyRecord(), problem.actions)
+    else:
+        truth = DecisionProblem(
+            two_values(best, k, 1.0, 0.0),
+            problem.prior,
+            problem.adjacency,
+            problem.actions,
+            records=problem.records,
+            admissible=problem.admissible,
+        )
     private = _private_policies(truth, epsilons)
     table = _compared(truth, epsilons, (RandomizedResponse.name, *private))
     compared, truest = table.set_index(["policy", "epsilon"]).to_dict("index"), private_choices(table, private)
-    given: FloatArray = patients * np.bincount(problem.best_actions, problem.prior, k).astype(np.float64)
+    given: FloatArray = patients * np.bincount(best, problem.prior, k).astype(np.float64)
     # Where all may get all, k-ary response looks at the given treatment alone, also at one that nobody is given.
     alone = DecisionProblem(np.eye(k), np.full(k, 1 / k), AnyRecord()) if problem.admissible is None else truth
     copies = {}

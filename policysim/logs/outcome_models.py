@@ -16,6 +16,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import pandas as pd
 from scipy.optimize import nnls
+from threadpoolctl import ThreadpoolController
 
 from policies.arrays import ROUNDING, FloatArray, IntArray
 from policysim.files.bad_rows import BadRows
@@ -176,9 +177,6 @@ def one_thread() -> Any:
 
 @cache
 def _threads() -> Any:
-    with optional():
-        from threadpoolctl import ThreadpoolController  # noqa: PLC0415
-
     return ThreadpoolController()
 
 

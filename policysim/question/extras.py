@@ -11,7 +11,6 @@ EXTRAS = {
     "numba": ("numba", "fast"),
     "pyarrow": ("pyarrow", "files"),
     "sklearn": ("scikit-learn", "trials"),
-    "threadpoolctl": ("threadpoolctl", "trials"),
     "dask": ("dask", "cluster"),
     "distributed": ("distributed", "cluster"),
 }

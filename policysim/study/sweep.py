@@ -17,6 +17,7 @@ from typing import Any, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 import pandas as pd
+from threadpoolctl import threadpool_limits
 
 from policies.arrays import FloatArray, IntArray
 from policies.catalogue import CATALOGUE, WITHOUT_DEATHS, make_policy
@@ -296,11 +297,14 @@ def tabulate(evaluations: Iterable[AnyEvaluation], columns: Columns[AnyEvaluatio
 def evaluate_each(
     jobs: Iterable[Job], evaluate: Callable[[Job], Result], progress: Progress = SILENT
 ) -> dict[Job, Result]:
-    """Evaluate each policy, or whatever it is, once, side by side; progress is told of each."""
+    """Evaluate each policy, or whatever it is, once, side by side; progress is told of each.
+
+    Each in one thread: those of BLAS would wait for each other, and round by how many they are.
+    """
     each = list(dict.fromkeys(jobs))
     progress.expect(len(each))
     results = {}
-    with ThreadPoolExecutor(N_THREADS) as pool:
+    with threadpool_limits(1, "blas"), ThreadPoolExecutor(N_THREADS) as pool:
         for job, result in zip(each, pool.map(evaluate, each), strict=True):
             results[job] = result
             progress.advance()
