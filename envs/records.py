@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -184,10 +184,6 @@ class RecordSpace:
             present = ["nothing present"]
         return ", ".join([*present, *valued])
 
-    def lookup(self, records: ArrayLike) -> Lookup:
-        """What stands for some records, (m,), in arrays that broadcast over the grid."""
-        return Lookup(self.codes(records))
-
     def groups(self, feature: str) -> tuple[IntArray, tuple[str, ...]]:
         """The level of each record, (n_records,), and the labels of the levels."""
         axis = self.axis(feature)
@@ -197,32 +193,26 @@ class RecordSpace:
         return codes, tuple(str(level) for level in self.features[axis].levels)
 
 
+@dataclass(frozen=True, eq=False)
 class Lookup:
     """Entries for some records of arrays that broadcast over the grid of records.
 
-    Parameters
-    ----------
-    codes : array of int, (m, n_features)
-        Level codes of the records.
-
     Attributes
     ----------
-    size : int
-        The number of records, m.
+    codes : array of int, (m, n_features)
+        Level codes of the records (`RecordSpace.codes`).
     """
 
-    def __init__(self, codes: NDArray[np.signedinteger[Any]]) -> None:
-        self.size = len(codes)
-        self._codes = codes
-        self._places: dict[tuple[int, ...], IntArray] = {}
+    codes: NDArray[np.signedinteger[Any]]
+    _places: dict[tuple[int, ...], IntArray] = field(default_factory=dict)
 
     def of(self, grid: NDArray[Any]) -> NDArray[Any]:
         """The entry of each record, (m,)."""
         # Arrays that depend on the same features are looked up in the same places.
         if grid.shape not in self._places:
             axes = [axis for axis, length in enumerate(grid.shape) if length > 1]
-            lengths, columns = [grid.shape[axis] for axis in axes], tuple(self._codes[:, axes].T)
-            alone = np.zeros(self.size, dtype=np.intp)
+            lengths, columns = [grid.shape[axis] for axis in axes], tuple(self.codes[:, axes].T)
+            alone = np.zeros(len(self.codes), dtype=np.intp)
             self._places[grid.shape] = np.ravel_multi_index(columns, lengths) if axes else alone
         return grid.ravel()[self._places[grid.shape]]
 

@@ -313,14 +313,11 @@ def numbers_of(scenario: Scenario) -> dict[str, float]:
     return numbers | {f"weights.{outcome}": weight for outcome, weight in scenario.weights.items()}
 
 
-def with_numbers(scenario: Scenario, numbers: Mapping[str, float]) -> Scenario:
-    """The same scenario with other numbers at some of the keys of `numbers_of`."""
-    made: Scenario = _with_numbers(scenario, numbers)
-    return made
+def with_numbers(part: Any, numbers: Mapping[str, float]) -> Any:
+    """The same scenario with other numbers at some of the keys of `numbers_of`; or a part of it, at keys within it.
 
-
-def _with_numbers(part: Any, numbers: Mapping[str, float]) -> Any:
-    """The same part of a scenario with other numbers at keys within it; names may have dots of their own."""
+    Names may have dots of their own.
+    """
     if "" in numbers:
         return numbers[""]
     within: dict[str, dict[str, float]] = defaultdict(dict)
@@ -334,8 +331,8 @@ def _with_numbers(part: Any, numbers: Mapping[str, float]) -> Any:
         return replace(part, changes={**part.changes, **changes})
     if isinstance(part, tuple):
         return tuple(
-            _with_numbers(each, within[str(place)]) if str(place) in within else each for place, each in enumerate(part)
+            with_numbers(each, within[str(place)]) if str(place) in within else each for place, each in enumerate(part)
         )
     values = part if isinstance(part, Mapping) else vars(part)
-    changed = {name: _with_numbers(values[name], own) for name, own in within.items()}
+    changed = {name: with_numbers(values[name], own) for name, own in within.items()}
     return {**part, **changed} if isinstance(part, Mapping) else replace(part, **changed)

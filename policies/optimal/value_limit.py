@@ -11,7 +11,7 @@ from policies.adjacency import Listed, OneFeature, Partition
 from policies.arrays import non_negative
 from policies.exponential import ExponentialBoundedRange
 from policies.optimal import whole_programme
-from policies.optimal.classes import greedy_value, hiding_partitions, one_clique, solve_classes, solve_orders
+from policies.optimal.classes import greedy_value, hiding_partitions, solve_classes, solve_orders
 from policies.optimal.whole_programme import fits, solve_full
 from policies.policy import NotApplicableError
 from policies.problem import DecisionProblem, once_per_problem
@@ -106,7 +106,7 @@ def _exact_limit(problem: DecisionProblem, epsilon: float) -> ValueLimit | None:
 
 def _class_limit(problem: DecisionProblem, partition: Partition, epsilon: float) -> ValueLimit:
     loss = proven = 0.0
-    if one_clique(partition):
+    if partition.whole:
         solution = solve_orders(problem, epsilon)[2]
         loss, proven = float(solution.losses[0]), float(solution.proven[0])
     else:

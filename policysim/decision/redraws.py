@@ -18,6 +18,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.special import expit, logit
 
+from envs.records import Lookup
 from envs.scenario import (
     COST,
     DEATH,
@@ -337,7 +338,7 @@ class _Sample:
         """The decision problem of these records, with what is counted of them, (m, k)."""
         scenario = response.scenario
         probabilities = response.outcome_probabilities(self.records)
-        at = scenario.space.lookup(self.records)
+        at = Lookup(scenario.space.codes(self.records))
         costs = np.column_stack([at.of(cost) for cost in response.costs(utility.costs)])
         counted = {DEATHS: [DEATH], SYMPTOMS: symptoms_of(scenario), **{name: [name] for name in scenario.events}}
         outcomes = {
