@@ -15,7 +15,7 @@ from policysim.figures.curves import lines_seen
 from policysim.figures.looks import is_level
 from policysim.question.answer import Drawing
 from policysim.question.formats import NEGLIGIBLE, counted, percent, plain, population, rounded, written
-from policysim.question.words import ALL, NOISY_VALUES, group_name
+from policysim.question.words import ALL, NOISY_VALUES, level_name
 from policysim.study.labels import in_words
 from policysim.study.options_table import EXPONENTIAL, ONE, PRIVATE
 
@@ -128,7 +128,7 @@ def groups_drawing(rows: pd.DataFrame) -> Drawing | None:
     everyone = rows[rows["group"] == ALL].set_index("policy")["loss"]
     worst = grouped.loc[grouped.groupby("policy", sort=False)["loss"].idxmax()]
     told = [
-        f"{row['policy']} costs {group_name(row['group'], row['level'])} {rounded(row['loss'])}, everyone "
+        f"{row['policy']} costs {level_name(row['group'], row['level'])} {rounded(row['loss'])}, everyone "
         f"{rounded(everyone[row['policy']])}"
         for row in worst.to_dict("records")
     ]

@@ -100,13 +100,13 @@ class Asked:
 
 def printable(asked: Asked) -> Asked:
     """The same at epsilons that are printed whole: rounded up where they have too many digits."""
-
-    def shown(epsilon: float) -> float:
-        whole = not 0 < epsilon < math.inf or digits_of(epsilon) <= MOST_DIGITS
-        return epsilon if whole else enough(epsilon, MOST_DIGITS)
-
-    epsilons = sorted({shown(each) for each in (asked.epsilon, *asked.epsilons)})
-    return replace(asked, epsilon=shown(asked.epsilon), epsilons=tuple(epsilons))
+    shown = {
+        epsilon: enough(epsilon, MOST_DIGITS)
+        if 0 < epsilon < math.inf and digits_of(epsilon) > MOST_DIGITS
+        else epsilon
+        for epsilon in (asked.epsilon, *asked.epsilons)
+    }
+    return replace(asked, epsilon=shown[asked.epsilon], epsilons=tuple(sorted(set(shown.values()))))
 
 
 @dataclass(frozen=True, eq=False)

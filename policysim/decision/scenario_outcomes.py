@@ -175,7 +175,7 @@ def without_effect(study: ModelledStudy, problem: DecisionProblem) -> tuple[str,
             titles = in_a_row([scenario.outcome_title(name) for name in names], "and")
             verb, them = (one, "it") if len(names) == 1 else (several, "them")
             sentences.append(f"{titles[0].upper()}{titles[1:]} {verb} {end} {them}.")
-    return (*sentences, *_cancelled(scenario), *_rules_for_nobody(scenario, problem), *_rules_on_nothing(scenario))
+    return (*sentences, *_cancelled(scenario), *_idle_rules(scenario, problem))
 
 
 def _cancelled(scenario: Scenario) -> Iterator[str]:
@@ -198,25 +198,15 @@ def _cancelled(scenario: Scenario) -> Iterator[str]:
         )
 
 
-def _rules_for_nobody(scenario: Scenario, problem: DecisionProblem) -> Iterator[str]:
-    """Rules, of the patients or of a treatment, that match no patient."""
+def _idle_rules(scenario: Scenario, problem: DecisionProblem) -> Iterator[str]:
+    """Rules, of the patients or of a treatment, that match no patient; and those that multiply 0.
+
+    The latter are rules of treatments on what the treatment does not have, and what no rule before gives it.
+    """
     rules: list[tuple[str, Rule | TreatmentRule]] = [
-        *((f"Rule {number} of the patients", rule) for number, rule in enumerate(scenario.rules, start=1)),
-        *(
-            (f"Rule {number} of {action}", rule)
-            for action, treatment in scenario.treatments.items()
-            for number, rule in enumerate(treatment.rules, start=1)
-        ),
+        (f"Rule {number} of the patients", rule) for number, rule in enumerate(scenario.rules, start=1)
     ]
-    grid = problem.prior.reshape(scenario.space.shape)
-    for name, rule in rules:
-        matched = np.broadcast_to(matches(scenario.space, rule.when), grid.shape)
-        if not grid[matched].any():
-            yield f"{name}{f' (“{rule.source}”)' if rule.source else ''} matches no patient."
-
-
-def _rules_on_nothing(scenario: Scenario) -> Iterator[str]:
-    """Rules of treatments that multiply what the treatment does not have, and what no rule before gives it."""
+    multiplied = []
     for action, treatment in scenario.treatments.items():
         there = {
             *(f"clears.{name}" for name, chance in treatment.clears.items() if chance),
@@ -224,7 +214,14 @@ def _rules_on_nothing(scenario: Scenario) -> Iterator[str]:
             *(["cost"] if treatment.cost else []),
         }
         for number, rule in enumerate(treatment.rules, start=1):
+            rules.append((f"Rule {number} of {action}", rule))
             for target, (operation, factor) in rule.changes.items():
                 if operation == "multiply" and target not in there and not target.startswith("hazard_ratio."):
-                    yield f"Rule {number} of {action} multiplies {target}, which is 0, by {factor:g}."
+                    multiplied.append(f"Rule {number} of {action} multiplies {target}, which is 0, by {factor:g}.")
             there |= {target for target, (operation, _) in rule.changes.items() if operation != "multiply"}
+    grid = problem.prior.reshape(scenario.space.shape)
+    for name, each in rules:
+        matched = np.broadcast_to(matches(scenario.space, each.when), grid.shape)
+        if not grid[matched].any():
+            yield f"{name}{f' (“{each.source}”)' if each.source else ''} matches no patient."
+    yield from multiplied
