@@ -271,17 +271,21 @@ def _evaluated(
     progress: Progress,
 ) -> pd.DataFrame:
     """What each option is worth in each redraw of a sample, as `Redrawn` has it."""
-    tables = {policy.name: sample.rows(policy, problem) for policy in policies if applies(policy, problem)}
-    for place, action in enumerate(problem.actions):
-        tables[f"{FOR_ALL}{action}"] = sample.rows(BestFixed(action=place), problem)
+    options = {policy.name: policy for policy in policies if applies(policy, problem)}
+    options |= {f"{FOR_ALL}{action}": BestFixed(action=place) for place, action in enumerate(problem.actions)}
+    tables = []
+    for policy in options.values():
+        # Made on all records, and given to those of the sample.
+        on = evaluated_on(policy, problem)
+        tables.append(policy.probabilities(on)[rows_on(on, problem)[sample.records]].ravel())
     # Each option's table in one row: what all give is then one product a draw.
-    given = np.stack([table.ravel() for table in tables.values()])
+    given = np.stack(tables)
     rows = []
     for draw, there in enumerate(redraws):
         counted = {"value": there.utilities, **{f"expected_{name}": harm for name, harm in there.outcomes.items()}}
         weighed = np.stack([(there.prior[:, None] * each).ravel() for each in counted.values()], axis=1)
         means = pd.DataFrame(given @ weighed, columns=list(counted))
-        rows.append(means.assign(draw=draw, option=list(tables))[["draw", "option", *counted]])
+        rows.append(means.assign(draw=draw, option=list(options))[["draw", "option", *counted]])
         progress.advance()
     return pd.concat(rows, ignore_index=True)
 
@@ -328,11 +332,6 @@ class _Sample:
         # The largest adjacency under which the mask is public; values do not depend on it.
         public = Listed.sensitive(np.column_stack([classes, np.arange(len(classes))]), [1])
         return cls(possible, shares, allowed, public)
-
-    def rows(self, policy: Policy, problem: DecisionProblem) -> FloatArray:
-        """What a policy that is made on all records gives to these, (m, k)."""
-        on = evaluated_on(policy, problem)
-        return policy.probabilities(on)[rows_on(on, problem)[self.records]]
 
     def problem(self, response: ResponseModel, utility: Utility) -> DecisionProblem:
         """The decision problem of these records, with what is counted of them, (m, k)."""
