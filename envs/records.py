@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -75,29 +74,27 @@ class RecordSpace:
     ----------
     features : tuple of Feature
         In the order of the record.
+    names : tuple of str
+        Those of the features, in order.
+    shape : tuple of int
+        The number of levels of each feature.
+    size : int
+        The number of records.
     """
 
     features: tuple[Feature, ...]
+    names: tuple[str, ...] = field(init=False, repr=False, compare=False)
+    shape: tuple[int, ...] = field(init=False, repr=False, compare=False)
+    size: int = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        """Check the names."""
-        if len(set(self.names)) != len(self.names) or not self.names:
-            raise ValueError(f"features must have distinct names, got {list(self.names)!r}.")
-
-    @cached_property
-    def names(self) -> tuple[str, ...]:
-        """The feature names, in order."""
-        return tuple(feature.name for feature in self.features)
-
-    @cached_property
-    def shape(self) -> tuple[int, ...]:
-        """The number of levels of each feature."""
-        return tuple(len(feature.levels) for feature in self.features)
-
-    @property
-    def size(self) -> int:
-        """The number of records."""
-        return math.prod(self.shape)
+        """Check the names, and keep what follows from the features."""
+        names = tuple(feature.name for feature in self.features)
+        if len(set(names)) != len(names) or not names:
+            raise ValueError(f"features must have distinct names, got {list(names)!r}.")
+        shape = tuple(len(feature.levels) for feature in self.features)
+        for attribute, value in {"names": names, "shape": shape, "size": math.prod(shape)}.items():
+            object.__setattr__(self, attribute, value)
 
     def axis(self, name: str) -> int:
         """The position of a feature; ValueError if there is no such feature."""

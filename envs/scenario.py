@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import Any
 
 from envs.records import Level, RecordSpace
@@ -231,6 +230,12 @@ class Scenario:
         The 95 % intervals of those numbers that have one: "treatments.a1.rules.0.multiply.cost", "weights.death".
     redraws : StatedRedraws or None
         What else its numbers could be together, in place of what intervals say of each alone.
+    actions : tuple of str
+        The names of the treatments.
+    transient : tuple of str
+        The flags that treatment can change, in the order of the record.
+    outcomes : tuple of str
+        What is observed after treatment: the transient flags, the events, then death.
     """
 
     name: str
@@ -248,32 +253,22 @@ class Scenario:
     events: Mapping[str, EventModel] = field(default_factory=dict)
     intervals: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     redraws: StatedRedraws | None = None
+    actions: tuple[str, ...] = field(init=False, repr=False, compare=False)
+    transient: tuple[str, ...] = field(init=False, repr=False, compare=False)
+    outcomes: tuple[str, ...] = field(init=False, repr=False, compare=False)
 
-    @property
-    def flags(self) -> tuple[str, ...]:
-        """The features whose probability the rules make."""
-        return tuple(name for name in self.space.names if name not in self.shares)
-
-    @property
-    def transient(self) -> tuple[str, ...]:
-        """The flags that treatment can change, in the order of the record."""
-        return tuple(name for name in self.space.names if name in self.natural_clearing)
-
-    @cached_property
-    def outcomes(self) -> tuple[str, ...]:
-        """What is observed after treatment: the transient flags, the events, then death."""
-        return (*self.transient, *self.events, DEATH)
+    def __post_init__(self) -> None:
+        """Keep the names that are asked for most."""
+        transient = tuple(name for name in self.space.names if name in self.natural_clearing)
+        object.__setattr__(self, "actions", tuple(self.treatments))
+        object.__setattr__(self, "transient", transient)
+        object.__setattr__(self, "outcomes", (*transient, *self.events, DEATH))
 
     def outcome_title(self, name: str) -> str:
         """An outcome in words: the title of an event, what a flag is called that is present, or the name."""
         if name in self.events:
             return self.events[name].title
         return self.space.feature(name).in_words("1") if name in self.space.names else name.replace("_", " ")
-
-    @cached_property
-    def actions(self) -> tuple[str, ...]:
-        """The names of the actions."""
-        return tuple(self.treatments)
 
     @property
     def contraindication_features(self) -> tuple[str, ...]:

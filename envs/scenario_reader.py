@@ -465,7 +465,8 @@ def _check_rules(table: TomlTable, scenario: Scenario) -> None:
     """What rules make together must be possible, death without treatment not certain, and something left for each."""
     wrong = {key[0] for key, _ in table.mistakes.found if key}
     # What was not read right is not judged.
-    targets = [] if wrong & {"features", "rules"} else [*scenario.flags, DEATH]
+    flags = [name for name in scenario.space.names if name not in scenario.shares]
+    targets = [] if wrong & {"features", "rules"} else [*flags, DEATH]
     for target in targets:
         last = max((i for i, rule in enumerate(scenario.rules) if target in rule.targets), default=0)
         if fault := _fault_of_rules(scenario, target):

@@ -249,9 +249,15 @@ class ResponseModel:
         """P(death | x, a), (n_records, n_actions), column-major."""
         return self._table([self.chance(DEATH, action) for action in self._actions])
 
-    def probability(self, outcome: str) -> FloatArray:
-        """P(outcome | x, a), (n_records, n_actions); ValueError for an unknown outcome."""
-        return self.death if outcome == DEATH else self._table([self.chance(outcome, a) for a in self._actions])
+    def probability(self, *outcomes: str) -> FloatArray:
+        """P(outcome | x, a), (n_records, n_actions); of several, how many are expected. ValueError for an unknown one.
+
+        Where none is named, none is expected.
+        """
+        if outcomes == (DEATH,):
+            return self.death
+        nothing = np.zeros((1,) * len(self._space.shape))
+        return self._table([sum((self.chance(name, a) for name in outcomes), start=nothing) for a in self._actions])
 
     @cached_property
     def admissible(self) -> NDArray[np.bool_] | None:
@@ -262,11 +268,6 @@ class ResponseModel:
     def costs(self, costs: Mapping[str, float]) -> list[FloatArray]:
         """The cost of each action, given what the rules for costs start from; 0 for actions that are not named."""
         return treatment_costs(self.scenario, costs)
-
-    def expected_count(self, outcomes: Sequence[str]) -> FloatArray:
-        """Expected number of the transient flags `outcomes` that are present afterwards, (n_records, n_actions)."""
-        nothing = np.zeros((1,) * len(self._space.shape))
-        return self._table([sum((self.chance(name, a) for name in outcomes), start=nothing) for a in self._actions])
 
     def outcome_probabilities(self, records: ArrayLike) -> FloatArray:
         """P(outcome | x, a) of some records only: (m,) -> (m, n_actions, n_outcomes), death last."""

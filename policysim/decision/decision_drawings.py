@@ -105,14 +105,13 @@ def parts_drawing(parts: pd.DataFrame) -> Drawing | None:
 
 def harm_drawing(frontier: pd.DataFrame, table: pd.DataFrame, count: int) -> Drawing:
     """Benefit against deaths."""
-
-    def corner(row: pd.Series) -> str:
-        return f"{percent(row['benefit_kept'])} with {counted(row['expected_deaths'], count, 1)} deaths"
-
-    told = [
-        f"at ε = {plain(float(line['epsilon'].iloc[0]))} from {corner(line.iloc[-1])} to {corner(line.iloc[0])}"
-        for _, line in frontier.groupby("epsilon")
-    ]
+    told = []
+    for _, line in frontier.groupby("epsilon"):
+        ends = [
+            f"{percent(row['benefit_kept'])} with {counted(row['expected_deaths'], count, 1)} deaths"
+            for row in (line.iloc[-1], line.iloc[0])
+        ]
+        told.append(f"at ε = {plain(float(line['epsilon'].iloc[0]))} from {' to '.join(ends)}")
     return Drawing(
         "benefit-vs-deaths",
         lambda size: figures.benefit_vs_harm(frontier, table, count=count, size=size),

@@ -57,9 +57,9 @@ def loss_by_outcome(study: ModelledStudy, problem: DecisionProblem, policies: Se
     model = study.model
     weights = {name: weight for name, weight in study.weights.items() if weight}
     grids = [_chances(study, model, problem, name) for name in weights] + [model.costs(study.utility.costs)]
-
-    def parts(policy: Policy) -> FloatArray:
-        """The expected probability of each outcome, and at the end the expected cost, (n_outcomes + 1,)."""
+    # Of each policy the expected probability of each outcome, and at the end the expected cost, (n_outcomes + 1,).
+    expected: list[FloatArray] = []
+    for policy in (Greedy(), *policies):
         on = evaluated_on(policy, problem)
         row, found = rows_on(on, problem), np.zeros(len(grids))
         for action, column in enumerate(policy.probabilities(on).T):
@@ -70,12 +70,12 @@ def loss_by_outcome(study: ModelledStudy, problem: DecisionProblem, policies: Se
                 grid = chances[action]
                 same = tuple(axis for axis, length in enumerate(grid.shape) if length == 1)
                 found[place] += float((by_feature.sum(axis=same, keepdims=True) * grid).sum())
-        return found
+        expected.append(found)
 
-    best = parts(Greedy())
+    best, *others = expected
     frames = []
-    for policy in policies:
-        more = parts(policy) - best
+    for policy, other in zip(policies, others, strict=True):
+        more = other - best
         frames.append(
             pd.DataFrame(
                 {

@@ -28,8 +28,6 @@ from policysim.study.certainty import RESTATED
 from policysim.study.options_table import BENEFIT, EXPONENTIAL, LOSS, PRIVATE
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
     from policysim.figures.writing import Marker
 
 # Those who decide sign for these.
@@ -236,16 +234,6 @@ class Vector:
     markers: Sequence[Marker]
     narrow: Vector | None = None
 
-    @classmethod
-    def of(cls, drawing: Drawing, figure: Figure) -> Vector:
-        """A figure of the drawing, with its words."""
-        # matplotlib is the slowest import of all; options are read before it is needed.
-        from policysim.figures.writing import epsilon_markers, to_svg  # noqa: PLC0415
-
-        svg = to_svg(figure, title=drawing.title, description=drawing.alternative)
-        # Only a figure that has been drawn knows where its axes are.
-        return cls(svg, epsilon_markers(figure, drawing.epsilons) if drawing.epsilons else [])
-
 
 def placed(vector: Vector, position: int, prefix: str, styles: dict[str, str]) -> Markup:
     """A drawing as a part of a page; no two drawings of a page share a name within it.
@@ -261,7 +249,8 @@ def placed(vector: Vector, position: int, prefix: str, styles: dict[str, str]) -
     styles : dict
         Those of the drawings before it on the page, to which its own are added.
     """
-    from policysim.figures.writing import inline  # noqa: PLC0415 - matplotlib, as above
+    # matplotlib is the slowest import of all; options are read before it is needed.
+    from policysim.figures.writing import inline  # noqa: PLC0415
 
     place = partial(inline, position=position, styles=styles)
     wide, small = place(vector.svg, prefix, markers=vector.markers), vector.narrow

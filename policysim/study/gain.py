@@ -46,37 +46,31 @@ class Gain:
         The expected utility of the best treatment for each, of the best single treatment for all, of choosing by lot.
     rounding : float
         What the rounding of sums may make of equal values, in units of utility.
+    exists : bool
+        Whether it is more than rounding.
+    has_shares : bool
+        Whether shares of it are worth printing: the one rule for every percentage of benefit kept.
     """
 
     best: float
     fixed: float
     by_lot: float
     rounding: float
+    exists: bool
+    has_shares: bool
 
     @classmethod
     def of(cls, problem: DecisionProblem) -> Gain:
         """The gain in a problem, under its prior."""
         if problem.admissible is None:
-            by_lot = problem.fixed_values.mean()
+            by_lot = float(problem.fixed_values.mean())
         else:
             total = np.where(problem.admissible, problem.utilities, 0.0).sum(axis=1)
-            by_lot = problem.prior @ (total / problem.admissible.sum(axis=1))
-        return cls(
-            best=float(problem.prior @ problem.utilities.max(axis=1)),
-            fixed=problem.best_fixed_value,
-            by_lot=float(by_lot),
-            rounding=ROUNDING * float(problem.prior @ reduce(np.maximum, map(np.abs, problem.utilities.T))),
-        )
-
-    @property
-    def exists(self) -> bool:
-        """Whether it is more than rounding."""
-        return self.best - self.fixed > self.rounding
-
-    @property
-    def has_shares(self) -> bool:
-        """Whether shares of it are worth printing: the one rule for every percentage of benefit kept."""
-        return self.exists and self.best - self.fixed >= LEAST_SHARE * (self.best - self.by_lot)
+            by_lot = float(problem.prior @ (total / problem.admissible.sum(axis=1)))
+        best, fixed = float(problem.prior @ problem.utilities.max(axis=1)), problem.best_fixed_value
+        rounding = ROUNDING * float(problem.prior @ reduce(np.maximum, map(np.abs, problem.utilities.T)))
+        exists = best - fixed > rounding
+        return cls(best, fixed, by_lot, rounding, exists, exists and best - fixed >= LEAST_SHARE * (best - by_lot))
 
     @property
     def beaten_from(self) -> float:
