@@ -152,17 +152,14 @@ class Ceilings:
         What each class loses with these ceilings, against greedy.
     amounts : array, (N, S)
         e^-epsilon v_T, in [0, w_T].
+    proven : array, (N,)
+        What every epsilon-private policy loses at least: the sum of the amounts.
     """
 
     ceilings: FloatArray
     losses: FloatArray
     amounts: FloatArray
-
-    @property
-    def proven(self) -> FloatArray:
-        """What every epsilon-private policy loses at least, (N,)."""
-        least: FloatArray = self.amounts.sum(axis=1)
-        return least
+    proven: FloatArray
 
 
 def best_ceilings(members: FloatArray, weights: FloatArray, epsilon: float) -> Ceilings:
@@ -184,8 +181,8 @@ def best_ceilings(members: FloatArray, weights: FloatArray, epsilon: float) -> C
     unsolved = np.flatnonzero(programmes.regrets.min(axis=1) > 0)
     if len(unsolved):
         ceilings[unsolved], amounts[unsolved] = _Programmes(members, programmes.weights[unsolved], epsilon).solve()
-    losses = programmes.losses(ceilings)
-    return Ceilings(ceilings, losses * total, amounts * np.exp(-epsilon) * total[:, None])
+    amounts = amounts * np.exp(-epsilon) * total[:, None]
+    return Ceilings(ceilings, programmes.losses(ceilings) * total, amounts, amounts.sum(axis=1))
 
 
 class _Programmes:
@@ -218,26 +215,22 @@ class _Programmes:
         return lost
 
     def solve(self) -> tuple[FloatArray, FloatArray]:
-        """Repaired ceilings and v of each class: by the batch, and one by one where that is not proven."""
+        """Repaired ceilings and v of each class: by the batch, and one by one, by HiGHS, where that is not proven."""
         if len(self.weights) == 1:
-            return self._solve_alone()
+            found = minimise(-np.ones(self.weights.shape[1]), self.columns, self.regrets[0], self.uppers[0])
+            if found is None:
+                # Still a private policy and a true bound, only not known to be the best ones.
+                return self.constants, np.zeros_like(self.weights)
+            point, price = found
+            return self._repaired(price[None], point[None])
         prices, amounts = solve_packing(self.columns, self.regrets, self.uppers)
         ceilings, amounts = self._repaired(prices, amounts)
         least = np.exp(-self.epsilon) * amounts.sum(axis=1)
         losses = self.losses(ceilings)
         for row in np.flatnonzero(losses - least > _RELATIVE_GAP * losses + _ABSOLUTE_GAP):
             one = np.array([row])
-            ceilings[one], amounts[one] = _Programmes(self.members, self.weights[one], self.epsilon)._solve_alone()
+            ceilings[one], amounts[one] = _Programmes(self.members, self.weights[one], self.epsilon).solve()
         return ceilings, amounts
-
-    def _solve_alone(self) -> tuple[FloatArray, FloatArray]:
-        """One class, by HiGHS."""
-        found = minimise(-np.ones(self.weights.shape[1]), self.columns, self.regrets[0], self.uppers[0])
-        if found is None:
-            # Still a private policy and a true bound, only not known to be the best ones.
-            return self.constants, np.zeros_like(self.weights)
-        point, prices = found
-        return self._repaired(prices[None], point[None])
 
     def _repaired(self, prices: FloatArray, amounts: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Ceilings and v within their constraints, whatever the solver's rounding."""

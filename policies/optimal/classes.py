@@ -125,8 +125,9 @@ def class_logs(problem: DecisionProblem, partition: Partition, epsilon: float) -
     """log p(a|x) of the optimum if the cliques of this partition are the neighbours, (n_records, n_actions)."""
     if partition.whole:
         # All that its privacy depends on are the distinct rows, one of each group.
-        groups, ceilings = by_order(problem), solve_orders(problem, epsilon)[2].ceilings
-        return of_groups(ceiling_logs(groups.columns, ceilings, epsilon)[:, 0, :].T, groups.codes)
+        groups = by_order(problem)
+        solution = best_ceilings(members_of(groups.sets, problem.n_actions), groups.set_weights, epsilon)
+        return of_groups(ceiling_logs(groups.columns, solution.ceilings, epsilon)[:, 0, :].T, groups.codes)
     agreed = np.empty(problem.n_records, dtype=np.intp)
     agreed[partition.by_clique(np.arange(problem.n_records))] = agreed_actions(problem, partition)[:, None]
     table = one_hot_logs(agreed, problem.n_actions)
@@ -221,13 +222,6 @@ def renumbered(codes: IntArray, count: int) -> tuple[IntArray, IntArray]:
     where = np.empty(count, dtype=np.intp)
     where[ranks] = np.arange(len(ranks))
     return ranks, where
-
-
-def solve_orders(problem: DecisionProblem, epsilon: float) -> tuple[IntArray, FloatArray, Ceilings]:
-    """The sets of actions, (S,), their weights w_T, (1, S), and the optimum; epsilon finite, >= 0."""
-    groups = by_order(problem)
-    members = members_of(groups.sets, problem.n_actions)
-    return groups.sets, groups.set_weights, best_ceilings(members, groups.set_weights, epsilon)
 
 
 def of_groups(rows: FloatArray, codes: IntArray) -> FloatArray:

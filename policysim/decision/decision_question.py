@@ -101,7 +101,9 @@ class DecisionQuestion(StudyQuestion):
                 },
                 "records": problem.n_records,
                 "actions": list(problem.actions),
-                **study.stated,
+                # What the file alone decides.
+                "epsilon": study.epsilon,
+                **({"public": list(study.public)} if study.public else {}),
                 **({"capacity": dict(study.capacity)} if study.capacity else {}),
                 "sensitivity": {
                     "value": float(in_digits(sensitivity.value)),

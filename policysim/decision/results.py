@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import Self
 
+import numpy as np
 import pandas as pd
 
 from policies.exponential import Exponential
@@ -166,7 +167,7 @@ def results(
     always = (Exponential(asked.epsilon), RandomizedResponse(asked.epsilon))
     compared = list({policy.name: policy for policy in (*always, *REFERENCES, *asked.policies)}.values())
     patients = example_patients(problem, labels.illness)
-    rows = ExampleRows(problem, patients)
+    rows = ExampleRows(np.array([patient.record for patient in patients]))
     comparison = compare_problem(
         problem, policies=compared, epsilons=asked.epsilons, by=asked.by, advance=progress, examples=rows
     )

@@ -142,11 +142,6 @@ class Study:
             "seed": self.seed,
         }
 
-    @property
-    def stated(self) -> dict[str, Any]:
-        """What its file alone decides, and a manifest says besides."""
-        return {"epsilon": self.epsilon, **({"public": list(self.public)} if self.public else {})}
-
     def policy(self, name: str, epsilon: float = math.inf) -> Policy:
         """A policy of the catalogue as this study has it: whatever is made by name from a study is made here."""
         return make_policy(name, epsilon=epsilon)

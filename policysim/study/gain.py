@@ -50,6 +50,8 @@ class Gain:
         Whether it is more than rounding.
     has_shares : bool
         Whether shares of it are worth printing: the one rule for every percentage of benefit kept.
+    beaten_from : float
+        The least value that is more than one treatment for all, beyond rounding; inf where nothing can be.
     """
 
     best: float
@@ -58,6 +60,7 @@ class Gain:
     rounding: float
     exists: bool
     has_shares: bool
+    beaten_from: float
 
     @classmethod
     def of(cls, problem: DecisionProblem) -> Gain:
@@ -69,15 +72,17 @@ class Gain:
             by_lot = float(problem.prior @ (total / problem.admissible.sum(axis=1)))
         best, fixed = float(problem.prior @ problem.utilities.max(axis=1)), problem.best_fixed_value
         rounding = ROUNDING * float(problem.prior @ reduce(np.maximum, map(np.abs, problem.utilities.T)))
-        exists = best - fixed > rounding
-        return cls(best, fixed, by_lot, rounding, exists, exists and best - fixed >= LEAST_SHARE * (best - by_lot))
-
-    @property
-    def beaten_from(self) -> float:
-        """The least value that is more than one treatment for all, beyond rounding; inf where nothing can be."""
-        if not self.exists:
-            return np.inf
-        return self.fixed + max(NO_BENEFIT * (self.best - self.fixed), self.rounding)
+        gain = best - fixed
+        exists = gain > rounding
+        return cls(
+            best,
+            fixed,
+            by_lot,
+            rounding,
+            exists,
+            has_shares=exists and gain >= LEAST_SHARE * (best - by_lot),
+            beaten_from=fixed + max(NO_BENEFIT * gain, rounding) if exists else math.inf,
+        )
 
     def kept(self, value: float) -> float:
         """The share that a policy of this value keeps; NaN where there is nothing to gain."""

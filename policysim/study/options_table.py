@@ -67,10 +67,12 @@ def choose_columns(
     everyone = comparison[comparison["group"] == ALL]
     best = private_choices(comparison, policies)
     epsilons = sorted(everyone["epsilon"].unique())
+    # Where contraindications differ, one for all is all that somebody gets.
+    row = everyone[everyone["policy"] == BestFixed.name].iloc[0]
+    shares = {name: row[f"p_{name}"] for name in labels.actions if row[f"p_{name}"] > 0}
+    treatment = labels.for_all(sorted(shares, key=lambda name: -shares[name]))
     # The option, its title, and the policy; of a private choice, that at each epsilon.
-    found: list[tuple[str, str, str | Mapping[float, str]]] = [
-        (ONE, f"{_given_to_all(everyone, labels)} for all", BestFixed.name)
-    ]
+    found: list[tuple[str, str, str | Mapping[float, str]]] = [(ONE, f"{treatment} for all", BestFixed.name)]
     private = _private(everyone, (*policies, Exponential.name))
     fewest = _fewest_deaths(everyone, private, epsilon, {BestFixed.name, best[epsilon]})
     if fewest:
@@ -124,13 +126,6 @@ def _private(everyone: pd.DataFrame, policies: Collection[str]) -> pd.DataFrame:
 
 def _hides(spent: float) -> str:
     return "fully" if spent < NEGLIGIBLE else "partly" if spent < math.inf else "no"
-
-
-def _given_to_all(everyone: pd.DataFrame, labels: Labels) -> str:
-    """The title of the best treatment for all; where contraindications differ, of all that somebody gets."""
-    row = everyone[everyone["policy"] == BestFixed.name].iloc[0]
-    shares = {name: row[f"p_{name}"] for name in labels.actions if row[f"p_{name}"] > 0}
-    return labels.for_all(sorted(shares, key=lambda name: -shares[name]))
 
 
 def _fewest_deaths(everyone: pd.DataFrame, able: pd.DataFrame, epsilon: float, shown: set[str]) -> str:
