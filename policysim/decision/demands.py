@@ -19,7 +19,7 @@ from policies.problem import DecisionProblem
 from policysim.question.formats import DIGITS, enough, not_above
 from policysim.question.protocol import SILENT, Progress
 from policysim.question.words import ALL, KEEP
-from policysim.study.gain import Gain, best_fixed_loss, by_lot_loss, weighted_regrets
+from policysim.study.gain import best_fixed_loss, by_lot_loss, gain_of, weighted_regrets
 from policysim.study.sweep import evaluate_each, evaluated_on
 
 # The margin where no policy keeps the bounds: any number below 0, and finite.
@@ -152,7 +152,7 @@ def least_epsilons(
         epsilon above 0 will do, inf where none reaches it; keeps_from is NaN where shares of the benefit say little
         (`Gain.has_shares`).
     """
-    gain = Gain.of(problem)
+    gain = gain_of(problem)
     worst = float(problem.prior @ problem.utilities.min(axis=1))
     enough = make_demand(problem, keep=KEEP).value if gain.has_shares else math.nan
     overall = comparison[comparison["group"] == ALL]

@@ -174,7 +174,14 @@ class Redraws:
                 operation = rule.changes[target][0]
                 keys[f"treatments.{name}.rules.{place}.{operation}.{target}"] = operation
         for _ in range(ATTEMPTS):
-            drawn = {key: self._moved(key, operation, target, rng.normal()) for key, operation in keys.items()}
+            drawn = {}
+            for key, operation in keys.items():
+                value, z, interval = self._numbers[key], rng.normal(), self._intervals.get(key)
+                if operation == "add" or (operation == "set" and target == COST):
+                    drawn[key] = _amount(value, z, interval)
+                else:
+                    odds = operation != "multiply" and target.partition(".")[0] in EFFECTS
+                    drawn[key] = redrawn_number(value, z, ODDS if odds else LOGARITHM, interval)
             if not any(keys.values()) or self._possible(name, target, drawn):
                 return drawn
         return {key: self._numbers[key] for key in keys}
@@ -185,14 +192,6 @@ class Redraws:
         if target.startswith(HAZARD_RATIO):
             return bool(made.min() > 0)
         return target == COST or bool(made.min() >= 0 and made.max() <= 1)
-
-    def _moved(self, key: str, operation: str, target: str, z: float) -> float:
-        """What a normal z makes of a number of a treatment, or of what a rule does to it; a cost has its own scale."""
-        value, interval = self._numbers[key], self._intervals.get(key)
-        if operation == "add" or (operation == "set" and target == COST):
-            return _amount(value, z, interval)
-        odds = operation != "multiply" and target.partition(".")[0] in EFFECTS
-        return redrawn_number(value, z, ODDS if odds else LOGARITHM, interval)
 
 
 def _amount(value: float, z: float, interval: Interval | None) -> float:

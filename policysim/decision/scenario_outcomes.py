@@ -17,7 +17,7 @@ from policies.reference import Greedy
 from policysim.decision.prices import unused_features
 from policysim.question.words import in_a_row, unused
 from policysim.study.declared import Model, ModelledStudy, ScenarioStudy
-from policysim.study.gain import Gain
+from policysim.study.gain import gain_of
 from policysim.study.study_problem import FACTORS, at_prevalence, prevalent
 from policysim.study.sweep import evaluated_on, rows_on
 
@@ -121,7 +121,7 @@ def wrong_prior(study: ModelledStudy, problem: DecisionProblem, policies: Sequen
     rows = []
     for factor in FACTORS.values():
         prior, prevalence = at_prevalence(problem.prior, ill, factor)
-        gain = Gain.of(reweighted(everybody, problem, prior))
+        gain = gain_of(reweighted(everybody, problem, prior))
         for policy, on, table in zip(policies, problems, tables, strict=True):
             value = reweighted(on, problem, prior).value(table)
             rows.append(

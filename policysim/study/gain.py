@@ -62,31 +62,32 @@ class Gain:
     has_shares: bool
     beaten_from: float
 
-    @classmethod
-    def of(cls, problem: DecisionProblem) -> Gain:
-        """The gain in a problem, under its prior."""
-        if problem.admissible is None:
-            by_lot = float(problem.fixed_values.mean())
-        else:
-            total = np.where(problem.admissible, problem.utilities, 0.0).sum(axis=1)
-            by_lot = float(problem.prior @ (total / problem.admissible.sum(axis=1)))
-        best, fixed = float(problem.prior @ problem.utilities.max(axis=1)), problem.best_fixed_value
-        rounding = ROUNDING * float(problem.prior @ reduce(np.maximum, map(np.abs, problem.utilities.T)))
-        gain = best - fixed
-        exists = gain > rounding
-        return cls(
-            best,
-            fixed,
-            by_lot,
-            rounding,
-            exists,
-            has_shares=exists and gain >= LEAST_SHARE * (best - by_lot),
-            beaten_from=fixed + max(NO_BENEFIT * gain, rounding) if exists else math.inf,
-        )
-
     def kept(self, value: float) -> float:
         """The share that a policy of this value keeps; NaN where there is nothing to gain."""
         return (value - self.fixed) / (self.best - self.fixed) if self.exists else np.nan
+
+
+@once_per_problem
+def gain_of(problem: DecisionProblem) -> Gain:
+    """The gain in a problem, under its prior."""
+    if problem.admissible is None:
+        by_lot = float(problem.fixed_values.mean())
+    else:
+        total = np.where(problem.admissible, problem.utilities, 0.0).sum(axis=1)
+        by_lot = float(problem.prior @ (total / problem.admissible.sum(axis=1)))
+    best, fixed = float(problem.prior @ problem.utilities.max(axis=1)), problem.best_fixed_value
+    rounding = ROUNDING * float(problem.prior @ reduce(np.maximum, map(np.abs, problem.utilities.T)))
+    gain = best - fixed
+    exists = gain > rounding
+    return Gain(
+        best,
+        fixed,
+        by_lot,
+        rounding,
+        exists,
+        has_shares=exists and gain >= LEAST_SHARE * (best - by_lot),
+        beaten_from=fixed + max(NO_BENEFIT * gain, rounding) if exists else math.inf,
+    )
 
 
 def break_even(at_epsilon: pd.DataFrame, private: Collection[str], gain: Gain, assumed: float) -> pd.DataFrame:
@@ -215,11 +216,7 @@ def prove_loss(problem: DecisionProblem, epsilon: float) -> Proof:
         return Proof()
     # That nobody loses less than 0 needs no proof.
     least = max(0.0, certificate.bound)
-    gained = _gain_rounded_up(problem)
+    # What the best action for each record gains over the best for all, rounded up; 0 if it is rounding alone.
+    exists = gain_of(problem).exists
+    gained = best_fixed_loss(problem) * (1 + 8 * HALF_ULP) if exists else Fraction(0)
     return Proof(least, -float_below(Fraction(least) / gained - 1)) if gained else Proof(least)
-
-
-@once_per_problem
-def _gain_rounded_up(problem: DecisionProblem) -> Fraction:
-    """What the best action for each record gains over the best for all, rounded up; 0 if it is rounding alone."""
-    return best_fixed_loss(problem) * (1 + 8 * HALF_ULP) if Gain.of(problem).exists else Fraction(0)
