@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -75,29 +74,27 @@ class RecordSpace:
     ----------
     features : tuple of Feature
         In the order of the record.
+    names : tuple of str
+        Those of the features, in order.
+    shape : tuple of int
+        The number of levels of each feature.
+    size : int
+        The number of records.
     """
 
     features: tuple[Feature, ...]
+    names: tuple[str, ...] = field(init=False, repr=False, compare=False)
+    shape: tuple[int, ...] = field(init=False, repr=False, compare=False)
+    size: int = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        """Check the names."""
-        if len(set(self.names)) != len(self.names) or not self.names:
-            raise ValueError(f"features must have distinct names, got {list(self.names)!r}.")
-
-    @cached_property
-    def names(self) -> tuple[str, ...]:
-        """The feature names, in order."""
-        return tuple(feature.name for feature in self.features)
-
-    @cached_property
-    def shape(self) -> tuple[int, ...]:
-        """The number of levels of each feature."""
-        return tuple(len(feature.levels) for feature in self.features)
-
-    @property
-    def size(self) -> int:
-        """The number of records."""
-        return math.prod(self.shape)
+        """Check the names, and keep what follows from the features."""
+        names = tuple(feature.name for feature in self.features)
+        if len(set(names)) != len(names) or not names:
+            raise ValueError(f"features must have distinct names, got {list(names)!r}.")
+        shape = tuple(len(feature.levels) for feature in self.features)
+        for attribute, value in {"names": names, "shape": shape, "size": math.prod(shape)}.items():
+            object.__setattr__(self, attribute, value)
 
     def axis(self, name: str) -> int:
         """The position of a feature; ValueError if there is no such feature."""
@@ -184,10 +181,6 @@ class RecordSpace:
             present = ["nothing present"]
         return ", ".join([*present, *valued])
 
-    def lookup(self, records: ArrayLike) -> Lookup:
-        """What stands for some records, (m,), in arrays that broadcast over the grid."""
-        return Lookup(self.codes(records))
-
     def groups(self, feature: str) -> tuple[IntArray, tuple[str, ...]]:
         """The level of each record, (n_records,), and the labels of the levels."""
         axis = self.axis(feature)
@@ -197,32 +190,26 @@ class RecordSpace:
         return codes, tuple(str(level) for level in self.features[axis].levels)
 
 
+@dataclass(frozen=True, eq=False)
 class Lookup:
     """Entries for some records of arrays that broadcast over the grid of records.
 
-    Parameters
-    ----------
-    codes : array of int, (m, n_features)
-        Level codes of the records.
-
     Attributes
     ----------
-    size : int
-        The number of records, m.
+    codes : array of int, (m, n_features)
+        Level codes of the records (`RecordSpace.codes`).
     """
 
-    def __init__(self, codes: NDArray[np.signedinteger[Any]]) -> None:
-        self.size = len(codes)
-        self._codes = codes
-        self._places: dict[tuple[int, ...], IntArray] = {}
+    codes: NDArray[np.signedinteger[Any]]
+    _places: dict[tuple[int, ...], IntArray] = field(default_factory=dict)
 
     def of(self, grid: NDArray[Any]) -> NDArray[Any]:
         """The entry of each record, (m,)."""
         # Arrays that depend on the same features are looked up in the same places.
         if grid.shape not in self._places:
             axes = [axis for axis, length in enumerate(grid.shape) if length > 1]
-            lengths, columns = [grid.shape[axis] for axis in axes], tuple(self._codes[:, axes].T)
-            alone = np.zeros(self.size, dtype=np.intp)
+            lengths, columns = [grid.shape[axis] for axis in axes], tuple(self.codes[:, axes].T)
+            alone = np.zeros(len(self.codes), dtype=np.intp)
             self._places[grid.shape] = np.ravel_multi_index(columns, lengths) if axes else alone
         return grid.ravel()[self._places[grid.shape]]
 

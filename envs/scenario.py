@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import Any
 
 from envs.records import Level, RecordSpace
@@ -231,6 +230,12 @@ class Scenario:
         The 95 % intervals of those numbers that have one: "treatments.a1.rules.0.multiply.cost", "weights.death".
     redraws : StatedRedraws or None
         What else its numbers could be together, in place of what intervals say of each alone.
+    actions : tuple of str
+        The names of the treatments.
+    transient : tuple of str
+        The flags that treatment can change, in the order of the record.
+    outcomes : tuple of str
+        What is observed after treatment: the transient flags, the events, then death.
     """
 
     name: str
@@ -248,32 +253,22 @@ class Scenario:
     events: Mapping[str, EventModel] = field(default_factory=dict)
     intervals: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     redraws: StatedRedraws | None = None
+    actions: tuple[str, ...] = field(init=False, repr=False, compare=False)
+    transient: tuple[str, ...] = field(init=False, repr=False, compare=False)
+    outcomes: tuple[str, ...] = field(init=False, repr=False, compare=False)
 
-    @property
-    def flags(self) -> tuple[str, ...]:
-        """The features whose probability the rules make."""
-        return tuple(name for name in self.space.names if name not in self.shares)
-
-    @property
-    def transient(self) -> tuple[str, ...]:
-        """The flags that treatment can change, in the order of the record."""
-        return tuple(name for name in self.space.names if name in self.natural_clearing)
-
-    @cached_property
-    def outcomes(self) -> tuple[str, ...]:
-        """What is observed after treatment: the transient flags, the events, then death."""
-        return (*self.transient, *self.events, DEATH)
+    def __post_init__(self) -> None:
+        """Keep the names that are asked for most."""
+        transient = tuple(name for name in self.space.names if name in self.natural_clearing)
+        object.__setattr__(self, "actions", tuple(self.treatments))
+        object.__setattr__(self, "transient", transient)
+        object.__setattr__(self, "outcomes", (*transient, *self.events, DEATH))
 
     def outcome_title(self, name: str) -> str:
         """An outcome in words: the title of an event, what a flag is called that is present, or the name."""
         if name in self.events:
             return self.events[name].title
         return self.space.feature(name).in_words("1") if name in self.space.names else name.replace("_", " ")
-
-    @cached_property
-    def actions(self) -> tuple[str, ...]:
-        """The names of the actions."""
-        return tuple(self.treatments)
 
     @property
     def contraindication_features(self) -> tuple[str, ...]:
@@ -313,14 +308,11 @@ def numbers_of(scenario: Scenario) -> dict[str, float]:
     return numbers | {f"weights.{outcome}": weight for outcome, weight in scenario.weights.items()}
 
 
-def with_numbers(scenario: Scenario, numbers: Mapping[str, float]) -> Scenario:
-    """The same scenario with other numbers at some of the keys of `numbers_of`."""
-    made: Scenario = _with_numbers(scenario, numbers)
-    return made
+def with_numbers(part: Any, numbers: Mapping[str, float]) -> Any:
+    """The same scenario with other numbers at some of the keys of `numbers_of`; or a part of it, at keys within it.
 
-
-def _with_numbers(part: Any, numbers: Mapping[str, float]) -> Any:
-    """The same part of a scenario with other numbers at keys within it; names may have dots of their own."""
+    Names may have dots of their own.
+    """
     if "" in numbers:
         return numbers[""]
     within: dict[str, dict[str, float]] = defaultdict(dict)
@@ -334,8 +326,8 @@ def _with_numbers(part: Any, numbers: Mapping[str, float]) -> Any:
         return replace(part, changes={**part.changes, **changes})
     if isinstance(part, tuple):
         return tuple(
-            _with_numbers(each, within[str(place)]) if str(place) in within else each for place, each in enumerate(part)
+            with_numbers(each, within[str(place)]) if str(place) in within else each for place, each in enumerate(part)
         )
     values = part if isinstance(part, Mapping) else vars(part)
-    changed = {name: _with_numbers(values[name], own) for name, own in within.items()}
+    changed = {name: with_numbers(values[name], own) for name, own in within.items()}
     return {**part, **changed} if isinstance(part, Mapping) else replace(part, **changed)

@@ -148,7 +148,8 @@ def _read_features(
     features: list[Feature] = []
     shares: dict[str, tuple[float, ...]] = {}
     means: dict[str, tuple[float, ...]] = {}
-    for name, entry in table.subtables():
+    for name in table.values:
+        entry = table.table(name)
         if name == DEATH:
             table.fail("death is an outcome, never a feature", name)
             continue
@@ -301,7 +302,8 @@ def _read_hazard(table: TomlTable) -> dict[str, Any]:
 def _read_events(table: TomlTable) -> dict[str, EventModel]:
     """The events by name, in the order of the file."""
     events: dict[str, EventModel] = {}
-    for name, entry in table.subtables():
+    for name in table.values:
+        entry = table.table(name)
         if name == DEATH:
             table.fail("death has a section of its own: [death]", name)
         elif name in (DEATHS, SYMPTOMS):
@@ -352,7 +354,8 @@ def _read_risks(table: TomlTable) -> dict[str, tuple[float, ...]]:
 def _read_treatments(table: TomlTable) -> dict[str, Treatment]:
     """The treatments by name, in the order of the file."""
     treatments: dict[str, Treatment] = {}
-    for name, entry in table.subtables():
+    for name in table.values:
+        entry = table.table(name)
         others = [other for other in table.values if other != name]
         parts = []
         if "combines" in entry:
@@ -462,7 +465,8 @@ def _check_rules(table: TomlTable, scenario: Scenario) -> None:
     """What rules make together must be possible, death without treatment not certain, and something left for each."""
     wrong = {key[0] for key, _ in table.mistakes.found if key}
     # What was not read right is not judged.
-    targets = [] if wrong & {"features", "rules"} else [*scenario.flags, DEATH]
+    flags = [name for name in scenario.space.names if name not in scenario.shares]
+    targets = [] if wrong & {"features", "rules"} else [*flags, DEATH]
     for target in targets:
         last = max((i for i, rule in enumerate(scenario.rules) if target in rule.targets), default=0)
         if fault := _fault_of_rules(scenario, target):

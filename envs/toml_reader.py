@@ -124,7 +124,7 @@ class TomlTable:
 
     def declared(self, name: str) -> TomlKey:
         """What is declared of a key; the one in capitals is of those that the file chooses."""
-        return next(key for key in self.keys if key.name == name or key.chosen)
+        return next(key for key in self.keys if key.name == name or key.name.isupper())
 
     def fail(self, message: str, *key: str | int) -> None:
         """Note a mistake below this table."""
@@ -228,11 +228,6 @@ class TomlTable:
         """A table below this one, with the keys that are declared for it."""
         keys = self.declared(name).keys if self.keys else ()
         return TomlTable(value, (*self.key, name, *position), self.mistakes, keys=keys, names=self.names)
-
-    def subtables(self) -> Iterator[tuple[str, TomlTable]]:
-        """All keys of this table, each as a table."""
-        for name in self.values:
-            yield name, self.table(name)
 
     def close(self) -> None:
         """Refuse the keys that are not declared, or, where none are, that nobody has asked for."""
@@ -445,15 +440,10 @@ class TomlKey:
     keys: tuple[TomlKey, ...] = ()
 
     @property
-    def chosen(self) -> bool:
-        """Whether the file chooses the name."""
-        return self.name.isupper()
-
-    @property
     def default_in_words(self) -> str:
         """As the page has it."""
         if self.said is not None or self.default is None:
-            return self.said if self.said is not None else "" if self.chosen else "required"
+            return self.said if self.said is not None else "" if self.name.isupper() else "required"
         if isinstance(self.default, bool):
             return str(self.default).lower()
         return f'"{self.default}"' if isinstance(self.default, str) else str(self.default)
@@ -472,13 +462,11 @@ def _choice(key: TomlKey, table: TomlTable) -> str:
     return word
 
 
-def _number(key: TomlKey, table: TomlTable) -> float:
+def _numbers(key: TomlKey, table: TomlTable) -> float | dict[str, float]:
+    """A number, or a table of them."""
     intervals = table.names["intervals"] if key.interval else None
-    return table.number(key.name, key.default, low=key.low, high=key.high, intervals=intervals)
-
-
-def _numbers(key: TomlKey, table: TomlTable) -> dict[str, float]:
-    intervals = table.names["intervals"] if key.interval else None
+    if key.holds == "number":
+        return table.number(key.name, key.default, low=key.low, high=key.high, intervals=intervals)
     among = table.names[key.among]
     return table.numbers(key.name, among, key.kind, low=key.low, high=key.high, intervals=intervals)
 
@@ -505,7 +493,7 @@ READERS: Mapping[str, Reader] = {
     "choice": _choice,
     "whole": lambda key, table: table.integer(key.name, key.default),
     "flag": lambda key, table: table.flag(key.name, default=key.default),
-    "number": _number,
+    "number": _numbers,
     "numbers": _numbers,
     "list": _list,
     "names": _names,

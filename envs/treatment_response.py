@@ -28,7 +28,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.optimize.elementwise import find_root
 
 from envs.cohort import FloatArray, admission_probability, changed, matches, prior
-from envs.records import IntArray, Level, RecordSpace
+from envs.records import IntArray, Level, Lookup, RecordSpace
 from envs.scenario import COST, DEATH, HAZARD_RATIO, Scenario
 
 
@@ -47,13 +47,6 @@ class Hazard:
     level: FloatArray
     slope: FloatArray
     kappa: FloatArray
-
-    @classmethod
-    def of(
-        cls, scale: FloatArray, acute: NDArray[np.bool_], baselines: tuple[float, float], kappa: FloatArray
-    ) -> Hazard:
-        """scale * (baseline + kappa . flags left) for the acute, and scale * another baseline for the others."""
-        return cls(scale * np.where(acute, *baselines), scale * np.where(acute, 1.0, 0.0), kappa)
 
     def spared(self, left: Sequence[FloatArray]) -> FloatArray:
         """P(it does not happen), given P(flag left) of independent flags, all broadcasting together.
@@ -203,7 +196,7 @@ class ResponseModel:
             """Mean death in some groups at their scales, less the target."""
             full = np.zeros(target.size)
             full[group] = scale
-            dead = 1 - self._death(full.reshape(target.shape) * risk).spared(self.presence[0])
+            dead = 1 - self._scaled(DEATH, full.reshape(target.shape) * risk).spared(self.presence[0])
             mean = (weight * dead).sum(axis=axes, keepdims=True) / np.where(mass > 0, mass, 1)
             difference: FloatArray = (mean - target).ravel()[group]
             return difference
@@ -212,7 +205,7 @@ class ResponseModel:
         solved = np.zeros(target.size)
         if group.size:
             # Scales that give too little and too much death whatever the records: the least and the largest hazard.
-            baseline, kappa = self.scenario.death.baseline, self._added(self.scenario.death.hazard)
+            baseline, kappa = self.scenario.death.baseline, self._scaled(DEATH, risk).kappa
             wanted = -np.log1p(-target.ravel()[group])
             low = wanted / (risk.max() * max(1.0, baseline + kappa.sum()))
             high = wanted / (risk.min() * max(min(1.0, baseline), 1e-12))
@@ -240,11 +233,8 @@ class ResponseModel:
         """The hazard of an event, or of death, under a treatment."""
         ratio = hazard_ratio(self.scenario, self.scenario.actions[action], outcome)
         if outcome == DEATH:
-            return self._death(self.severity * ratio)
-        event = self.scenario.events[outcome]
-        scale = self._relative_risks[outcome] / self._days * ratio
-        acute = matches(self._space, event.acute)
-        return Hazard.of(scale, acute, (event.baseline, event.baseline), self._added(event.hazard))
+            return self._scaled(DEATH, self.severity * ratio)
+        return self._scaled(outcome, self._relative_risks[outcome] / self._days * ratio)
 
     def chance(self, outcome: str, action: int) -> FloatArray:
         """P(outcome | x, a) for one action, broadcasting over the grid; ValueError for an unknown outcome."""
@@ -259,9 +249,15 @@ class ResponseModel:
         """P(death | x, a), (n_records, n_actions), column-major."""
         return self._table([self.chance(DEATH, action) for action in self._actions])
 
-    def probability(self, outcome: str) -> FloatArray:
-        """P(outcome | x, a), (n_records, n_actions); ValueError for an unknown outcome."""
-        return self.death if outcome == DEATH else self._table([self.chance(outcome, a) for a in self._actions])
+    def probability(self, *outcomes: str) -> FloatArray:
+        """P(outcome | x, a), (n_records, n_actions); of several, how many are expected. ValueError for an unknown one.
+
+        Where none is named, none is expected.
+        """
+        if outcomes == (DEATH,):
+            return self.death
+        nothing = np.zeros((1,) * len(self._space.shape))
+        return self._table([sum((self.chance(name, a) for name in outcomes), start=nothing) for a in self._actions])
 
     @cached_property
     def admissible(self) -> NDArray[np.bool_] | None:
@@ -273,15 +269,10 @@ class ResponseModel:
         """The cost of each action, given what the rules for costs start from; 0 for actions that are not named."""
         return treatment_costs(self.scenario, costs)
 
-    def expected_count(self, outcomes: Sequence[str]) -> FloatArray:
-        """Expected number of the transient flags `outcomes` that are present afterwards, (n_records, n_actions)."""
-        nothing = np.zeros((1,) * len(self._space.shape))
-        return self._table([sum((self.chance(name, a) for name in outcomes), start=nothing) for a in self._actions])
-
     def outcome_probabilities(self, records: ArrayLike) -> FloatArray:
         """P(outcome | x, a) of some records only: (m,) -> (m, n_actions, n_outcomes), death last."""
-        at = self._space.lookup(records)
-        table = np.empty((at.size, len(self._actions), len(self.scenario.outcomes)))
+        at = Lookup(self._space.codes(records))
+        table = np.empty((len(at.codes), len(self._actions), len(self.scenario.outcomes)))
         for action in self._actions:
             left = [at.of(grid) for grid in self.presence[action]]
             hazards = [self.hazard(outcome, action) for outcome in (*self.scenario.events, DEATH)]
@@ -298,7 +289,7 @@ class ResponseModel:
         draws = [rng.random((len(index), n_flags)), rng.random((len(index), outcomes.shape[1] - n_flags))]
         for each in np.unique(action):
             rows = np.flatnonzero(action == each)
-            at = self._space.lookup(index[rows])
+            at = Lookup(self._space.codes(index[rows]))
             chances = np.column_stack([np.empty((len(rows), 0)), *(at.of(grid) for grid in self.presence[each])])
             present = draws[0][rows] < chances
             outcomes[rows, :n_flags] = present
@@ -315,14 +306,16 @@ class ResponseModel:
             column.reshape(self._space.shape)[...] = grid
         return table
 
-    def _death(self, scale: FloatArray) -> Hazard:
-        """The hazard of death for given m R: m R for those who are not acute."""
-        death = self.scenario.death
-        return Hazard.of(scale, matches(self._space, death.acute), (death.baseline, 1.0), self._added(death.hazard))
+    def _scaled(self, outcome: str, scale: FloatArray) -> Hazard:
+        """The hazard of death or of an event: scale * (baseline + kappa . flags left) for the acute.
 
-    def _added(self, hazard: Mapping[str, float]) -> FloatArray:
-        """What each transient flag adds to a hazard."""
-        return np.array([hazard.get(name, 0.0) for name in self.scenario.transient])
+        Of those who are not acute, it is scale * the same baseline in an event, and the scale alone in death.
+        """
+        model = self.scenario.death if outcome == DEATH else self.scenario.events[outcome]
+        acute = matches(self._space, model.acute)
+        level = scale * np.where(acute, model.baseline, 1.0 if outcome == DEATH else model.baseline)
+        kappa = np.array([model.hazard.get(name, 0.0) for name in self.scenario.transient])
+        return Hazard(level, scale * np.where(acute, 1.0, 0.0), kappa)
 
     @cached_property
     def _relative_risks(self) -> dict[str, FloatArray]:

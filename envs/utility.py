@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from envs.records import Lookup
 from envs.scenario import DEATH, Scenario
 from envs.toml_reader import FINITE, is_number, number_wanted, unknown
 from envs.treatment_response import treatment_costs
@@ -67,9 +68,9 @@ class Utility:
             return -harm - self.cost_vector(scenario.actions)[given]
         if records is None:
             raise ValueError("the costs of this scenario depend on the record: give records.")
-        at = scenario.space.lookup(records)
+        at = Lookup(scenario.space.codes(records))
         costs = np.stack([at.of(cost) for cost in treatment_costs(scenario, self.costs)])
-        return np.asarray(-harm - costs[given, np.arange(at.size)])
+        return np.asarray(-harm - costs[given, np.arange(len(at.codes))])
 
     def spread(self, scenario: Scenario, days: int) -> float:
         """How far the returns of two patients can be apart: everything every day and death, against nothing."""

@@ -32,8 +32,8 @@ class Partition:
 
     @property
     def whole(self) -> bool:
-        """Whether all records are in one clique."""
-        return len(self.axes) == len(self.shape)
+        """Whether all records are in one clique: they differ in nothing else."""
+        return all(axis in self.axes or levels == 1 for axis, levels in enumerate(self.shape))
 
     @property
     def n_pairs(self) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import count
 from numbers import Real
 from typing import Any, TypeAlias
@@ -110,30 +111,31 @@ def probability_table(values: ArrayLike, name: str) -> FloatArray:
     return table
 
 
+@dataclass(frozen=True, eq=False)
 class Changed(Mapping[str, FloatArray]):
     """A mapping whose arrays are changed whenever they are asked for, and not before.
 
-    Parameters
+    Attributes
     ----------
     arrays : mapping of str to array
     change : callable
         From a name and its array to another array.
     """
 
-    def __init__(self, arrays: Mapping[str, Any], change: Callable[[str, Any], FloatArray]) -> None:
-        self._arrays, self._change = arrays, change
+    arrays: Mapping[str, Any]
+    change: Callable[[str, Any], FloatArray]
 
     def __getitem__(self, name: str) -> FloatArray:
         """The changed array; KeyError for an unknown name."""
-        return self._change(name, self._arrays[name])
+        return self.change(name, self.arrays[name])
 
     def __iter__(self) -> Iterator[str]:
         """The names."""
-        return iter(self._arrays)
+        return iter(self.arrays)
 
     def __len__(self) -> int:
         """How many there are."""
-        return len(self._arrays)
+        return len(self.arrays)
 
 
 def non_negative(value: Any, name: str) -> float:

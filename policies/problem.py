@@ -166,6 +166,11 @@ class DecisionProblem:
         Neighbours must allow the same. Anything may stand in the tables at pairs that are not allowed: the attributes
         `utilities` and `outcomes` hold there what the record's worst allowed action has (`policies.mask`).
 
+    Attributes
+    ----------
+    n_records, n_actions : int
+        How many records the domain has, and how many actions, k, there are.
+
     Raises
     ------
     ValueError
@@ -181,6 +186,8 @@ class DecisionProblem:
     outcomes: Mapping[str, FloatArray] = field(default_factory=dict)
     priors: Mapping[str, FloatArray] = field(default_factory=dict)
     admissible: BoolArray | None = None
+    n_records: int = field(init=False)
+    n_actions: int = field(init=False)
 
     def __init__(
         self,
@@ -230,6 +237,8 @@ class DecisionProblem:
             "outcomes": expected,
             "priors": checked,
             "admissible": mask,
+            "n_records": n_records,
+            "n_actions": n_actions,
         }.items():
             object.__setattr__(self, key, value)
 
@@ -259,16 +268,6 @@ class DecisionProblem:
         for attribute in fields(self):
             object.__setattr__(other, attribute.name, changed.get(attribute.name, getattr(self, attribute.name)))
         return other
-
-    @property
-    def n_records(self) -> int:
-        """Number of records in the domain."""
-        return len(self.utilities)
-
-    @property
-    def n_actions(self) -> int:
-        """Number of actions, k."""
-        return len(self.actions)
 
     @cached_property
     def digest(self) -> str:

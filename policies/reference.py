@@ -23,11 +23,7 @@ class Greedy(Policy):
     uses_prior = False
     row_wise = True  # reads which action of the row is best
     uses_epsilon = False
-
-    @property
-    def guarantee(self) -> float:
-        """None."""
-        return np.inf
+    guarantee = np.inf  # none
 
     def log_probabilities(self, problem: DecisionProblem) -> FloatArray:
         """0 for the best action, -inf for the others."""
@@ -46,11 +42,7 @@ class Uniform(Policy):
     uses_prior = False
     row_wise = True  # reads nothing
     uses_epsilon = False
-
-    @property
-    def guarantee(self) -> float:
-        """It reveals nothing."""
-        return 0.0
+    guarantee = 0.0  # it reveals nothing
 
     def log_probabilities(self, problem: DecisionProblem) -> FloatArray:
         """-log k everywhere."""
@@ -79,11 +71,7 @@ class BestFixed(Policy):
     row_wise = True  # reads means under the prior
     across_masks = True
     uses_epsilon = False
-
-    @property
-    def guarantee(self) -> float:
-        """It reveals nothing."""
-        return 0.0
+    guarantee = 0.0  # it reveals nothing
 
     def log_probabilities(self, problem: DecisionProblem) -> FloatArray:
         """0 for the constant action, -inf for the others."""

@@ -26,7 +26,7 @@ from policies.arrays import ROUNDING, FloatArray, IntArray, blocks, non_negative
 from policies.distinct import distinct_rows
 from policies.mask import same_masks
 from policies.optimal.bounds import Bound, InfeasibleError, bounds_on
-from policies.optimal.classes import by_order, greedy_value, of_groups, one_clique, order_codes
+from policies.optimal.classes import by_order, greedy_value, of_groups, order_codes
 from policies.optimal.mixtures import KEPT, Column, Mixture, SomeRows, best_mixture
 from policies.optimal.oracles import (
     ByClass,
@@ -317,7 +317,7 @@ class BoundedProgramme:
     def __init__(self, problem: DecisionProblem, epsilon: float, bounds: tuple[Bound, ...]) -> None:
         self.problem, self.epsilon, self.bounds = problem, epsilon, bounds
         partitions = hiding_of(problem, epsilon)
-        self._whole = len(partitions) == 1 and one_clique(partitions[0])
+        self._whole = len(partitions) == 1 and partitions[0].whole
         self._terms: tuple[Term, ...] = (None, *(b.name if b.action is None else b.action for b in bounds))
         self._costs = cost_tables(problem, self._whole)
         self._measure([self._costs.means(term) for term in self._terms])
@@ -405,19 +405,17 @@ class BoundedProgramme:
         units = self.scales[0] / self.scales[1:]
         return np.concatenate([prices[:1], powers_of_two(prices[1:] * units) / units])
 
-    def _priced(self, prices: FloatArray) -> tuple[tuple[Term, float], ...]:
-        """The terms with their prices in the units of the problem."""
-        return tuple(zip(self._terms, (prices / self.scales).tolist(), strict=True))
-
     def _groups(self, prices: FloatArray) -> OrderGroups:
-        priced = self._priced(prices)
-        unit = priced[0][1] or max(price for _, price in priced)
-        groups = penalised_groups(self.problem, tuple((term, price / unit) for term, price in priced))
+        # In the units of the problem.
+        own: list[float] = (prices / self.scales).tolist()
+        unit = own[0] or max(own)
+        priced = ((term, price / unit) for term, price in zip(self._terms, own, strict=True))
+        groups = penalised_groups(self.problem, tuple(priced))
         sets = None if groups.sets is None else (groups.sets[0], groups.sets[1] * unit)
         return groups._replace(worths=groups.worths / self.scales, sets=sets)
 
     def _weighted(self, prices: FloatArray) -> Weighted:
-        priced = self._priced(prices)
+        priced = tuple(zip(self._terms, (prices / self.scales).tolist(), strict=True))
         if prices[1:].any():
             return Weighted(lambda records: -self._costs.priced(priced, records), self._costs.prior, 1.0, floored=True)
         # The optimum itself, to the last bit.

@@ -30,7 +30,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -153,17 +152,14 @@ class Ceilings:
         What each class loses with these ceilings, against greedy.
     amounts : array, (N, S)
         e^-epsilon v_T, in [0, w_T].
+    proven : array, (N,)
+        What every epsilon-private policy loses at least: the sum of the amounts.
     """
 
     ceilings: FloatArray
     losses: FloatArray
     amounts: FloatArray
-
-    @property
-    def proven(self) -> FloatArray:
-        """What every epsilon-private policy loses at least, (N,)."""
-        least: FloatArray = self.amounts.sum(axis=1)
-        return least
+    proven: FloatArray
 
 
 def best_ceilings(members: FloatArray, weights: FloatArray, epsilon: float) -> Ceilings:
@@ -180,49 +176,36 @@ def best_ceilings(members: FloatArray, weights: FloatArray, epsilon: float) -> C
     """
     total = weights.sum(axis=1)
     programmes = _Programmes(members, weights / np.where(total > 0, total, 1.0)[:, None], epsilon)
-    ceilings, amounts = programmes.constants(), np.zeros_like(programmes.weights)
+    ceilings, amounts = programmes.constants.copy(), np.zeros_like(programmes.weights)
     # Where one action is best for all members, it is the optimum and loses nothing.
     unsolved = np.flatnonzero(programmes.regrets.min(axis=1) > 0)
     if len(unsolved):
-        ceilings[unsolved], amounts[unsolved] = programmes.part(unsolved).solve()
-    losses = programmes.losses(ceilings)
-    return Ceilings(ceilings, losses * total, amounts * np.exp(-epsilon) * total[:, None])
+        ceilings[unsolved], amounts[unsolved] = _Programmes(members, programmes.weights[unsolved], epsilon).solve()
+    amounts = amounts * np.exp(-epsilon) * total[:, None]
+    return Ceilings(ceilings, programmes.losses(ceilings) * total, amounts, amounts.sum(axis=1))
 
 
-@dataclass(frozen=True)
 class _Programmes:
-    """The packing programmes of N classes, with weights (N, S) of sum 1."""
+    """The packing programmes of N classes, with weights (N, S) of sum 1.
 
-    members: FloatArray
-    weights: FloatArray
-    epsilon: float
+    Attributes
+    ----------
+    columns : array, (k, S)
+        h.
+    regrets : array, (N, k)
+        What a constant action loses: the weight of the sets without it. Also the capacities.
+    uppers : array, (N, S)
+        The largest v_T. No v_T exceeds the capacity of its own actions, at most 1: 2 stands for no bound.
+    constants : array, (N, k)
+        The ceilings of the best constant action.
+    """
 
-    def part(self, which: IntArray) -> _Programmes:
-        """Some of the classes."""
-        return _Programmes(self.members, self.weights[which], self.epsilon)
-
-    @cached_property
-    def regrets(self) -> FloatArray:
-        """What a constant action loses, (N, k): the weight of the sets without it. Also the capacities."""
-        lost: FloatArray = self.weights @ (1 - self.members).T
-        return lost
-
-    @property
-    def columns(self) -> FloatArray:
-        """h, (k, S)."""
-        columns: FloatArray = self.members + np.exp(-self.epsilon) * (1 - self.members)
-        return columns
-
-    @property
-    def uppers(self) -> FloatArray:
-        """The largest v_T, (N, S). No v_T exceeds the capacity of its own actions, at most 1: 2 stands for no bound."""
-        uppers: FloatArray = np.minimum(np.exp(min(self.epsilon, _LARGEST_EXPONENT)) * self.weights, 2.0)
-        return uppers
-
-    def constants(self) -> FloatArray:
-        """The ceilings of the best constant action, (N, k)."""
-        ceilings: FloatArray = np.eye(len(self.members))[self.regrets.argmin(axis=1)]
-        return ceilings
+    def __init__(self, members: FloatArray, weights: FloatArray, epsilon: float) -> None:
+        self.members, self.weights, self.epsilon = members, weights, epsilon
+        self.columns: FloatArray = members + np.exp(-epsilon) * (1 - members)
+        self.regrets: FloatArray = weights @ (1 - members).T
+        self.uppers: FloatArray = np.minimum(np.exp(min(epsilon, _LARGEST_EXPONENT)) * weights, 2.0)
+        self.constants: FloatArray = np.eye(len(members))[self.regrets.argmin(axis=1)]
 
     def losses(self, ceilings: FloatArray) -> FloatArray:
         """loss(M), (N,)."""
@@ -232,26 +215,22 @@ class _Programmes:
         return lost
 
     def solve(self) -> tuple[FloatArray, FloatArray]:
-        """Repaired ceilings and v of each class: by the batch, and one by one where that is not proven."""
+        """Repaired ceilings and v of each class: by the batch, and one by one, by HiGHS, where that is not proven."""
         if len(self.weights) == 1:
-            return self._solve_alone()
+            found = minimise(-np.ones(self.weights.shape[1]), self.columns, self.regrets[0], self.uppers[0])
+            if found is None:
+                # Still a private policy and a true bound, only not known to be the best ones.
+                return self.constants, np.zeros_like(self.weights)
+            point, price = found
+            return self._repaired(price[None], point[None])
         prices, amounts = solve_packing(self.columns, self.regrets, self.uppers)
         ceilings, amounts = self._repaired(prices, amounts)
         least = np.exp(-self.epsilon) * amounts.sum(axis=1)
         losses = self.losses(ceilings)
         for row in np.flatnonzero(losses - least > _RELATIVE_GAP * losses + _ABSOLUTE_GAP):
             one = np.array([row])
-            ceilings[one], amounts[one] = self.part(one)._solve_alone()
+            ceilings[one], amounts[one] = _Programmes(self.members, self.weights[one], self.epsilon).solve()
         return ceilings, amounts
-
-    def _solve_alone(self) -> tuple[FloatArray, FloatArray]:
-        """One class, by HiGHS."""
-        found = minimise(-np.ones(self.weights.shape[1]), self.columns, self.regrets[0], self.uppers[0])
-        if found is None:
-            # Still a private policy and a true bound, only not known to be the best ones.
-            return self.constants(), np.zeros_like(self.weights)
-        point, prices = found
-        return self._repaired(prices[None], point[None])
 
     def _repaired(self, prices: FloatArray, amounts: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Ceilings and v within their constraints, whatever the solver's rounding."""
@@ -259,13 +238,13 @@ class _Programmes:
         used = np.maximum((amounts @ self.columns.T) / self.regrets, 1.0)
         amounts = amounts / used.max(axis=1)[:, None]
         # Ceilings with a sum in [1, e^epsilon], never worse than the best constant action.
-        ceilings, constants = np.where(prices > _SMALLEST_CEILING, prices, 0.0), self.constants()
+        ceilings = np.where(prices > _SMALLEST_CEILING, prices, 0.0)
         total = ceilings.sum(axis=1)
         total = np.where(total > 0, total, 1.0)
         largest = np.exp(min(self.epsilon, _LARGEST_EXPONENT))
         ceilings = ceilings * (np.clip(total, 1.0, largest) / total)[:, None]
-        worse = self.losses(ceilings) > self.losses(constants)
-        return np.where(worse[:, None], constants, ceilings), amounts
+        worse = self.losses(ceilings) > self.losses(self.constants)
+        return np.where(worse[:, None], self.constants, ceilings), amounts
 
 
 def ceiling_logs(columns: FloatArray, ceilings: FloatArray, epsilon: float) -> FloatArray:

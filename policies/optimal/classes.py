@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from policies.adjacency import Adjacency, ListedPartition, Partition
+from policies.adjacency import Adjacency, Partition
 from policies.arrays import FloatArray, IntArray
 from policies.distinct import distinct_rows
 from policies.optimal.ceilings import Ceilings, best_ceilings, ceiling_logs, class_weights, comes_before, members_of
@@ -123,10 +123,11 @@ def _columns(problem: DecisionProblem, records: IntArray) -> FloatArray:
 
 def class_logs(problem: DecisionProblem, partition: Partition, epsilon: float) -> FloatArray:
     """log p(a|x) of the optimum if the cliques of this partition are the neighbours, (n_records, n_actions)."""
-    if one_clique(partition):
+    if partition.whole:
         # All that its privacy depends on are the distinct rows, one of each group.
-        groups, ceilings = by_order(problem), solve_orders(problem, epsilon)[2].ceilings
-        return of_groups(ceiling_logs(groups.columns, ceilings, epsilon)[:, 0, :].T, groups.codes)
+        groups = by_order(problem)
+        solution = best_ceilings(members_of(groups.sets, problem.n_actions), groups.set_weights, epsilon)
+        return of_groups(ceiling_logs(groups.columns, solution.ceilings, epsilon)[:, 0, :].T, groups.codes)
     agreed = np.empty(problem.n_records, dtype=np.intp)
     agreed[partition.by_clique(np.arange(problem.n_records))] = agreed_actions(problem, partition)[:, None]
     table = one_hot_logs(agreed, problem.n_actions)
@@ -139,13 +140,6 @@ def class_logs(problem: DecisionProblem, partition: Partition, epsilon: float) -
 def greedy_value(problem: DecisionProblem) -> float:
     """The value of the best action for each record, which loses nothing."""
     return float(problem.prior @ problem.utilities.max(axis=1))
-
-
-def one_clique(partition: Partition) -> bool:
-    """Whether all records are neighbours of each other."""
-    if isinstance(partition, ListedPartition):
-        return partition.whole
-    return all(axis in partition.axes or levels == 1 for axis, levels in enumerate(partition.shape))
 
 
 def hiding_partitions(adjacency: Adjacency, n_records: int) -> tuple[Partition, ...]:
@@ -228,13 +222,6 @@ def renumbered(codes: IntArray, count: int) -> tuple[IntArray, IntArray]:
     where = np.empty(count, dtype=np.intp)
     where[ranks] = np.arange(len(ranks))
     return ranks, where
-
-
-def solve_orders(problem: DecisionProblem, epsilon: float) -> tuple[IntArray, FloatArray, Ceilings]:
-    """The sets of actions, (S,), their weights w_T, (1, S), and the optimum; epsilon finite, >= 0."""
-    groups = by_order(problem)
-    members = members_of(groups.sets, problem.n_actions)
-    return groups.sets, groups.set_weights, best_ceilings(members, groups.set_weights, epsilon)
 
 
 def of_groups(rows: FloatArray, codes: IntArray) -> FloatArray:

@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from policies.arrays import ROUNDING, FloatArray, IntArray, non_negative, probability_vector
-from policies.optimal.classes import by_order, one_clique
+from policies.optimal.classes import by_order
 from policies.optimal.mixtures import Column, best_mixture
 from policies.optimal.oracles import (
     ByClass,
@@ -168,7 +168,7 @@ def _oracle(problem: DecisionProblem, epsilon: float, stakes: _Stakes | None) ->
     """The oracle of a problem without a mask, and one action for all; at the stakes of its own priors by default."""
     partitions = hiding_of(problem, epsilon)
     oracle: TableOracle
-    if len(partitions) == 1 and one_clique(partitions[0]):
+    if len(partitions) == 1 and partitions[0].whole:
         groups = _known_groups(problem) if stakes is None else stakes.groups(problem)
         oracle = ByOrder(epsilon, lambda _: groups)
         constants = groups.worths.sum(axis=0)

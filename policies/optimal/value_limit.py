@@ -11,7 +11,8 @@ from policies.adjacency import Listed, OneFeature, Partition
 from policies.arrays import non_negative
 from policies.exponential import ExponentialBoundedRange
 from policies.optimal import whole_programme
-from policies.optimal.classes import greedy_value, hiding_partitions, one_clique, solve_classes, solve_orders
+from policies.optimal.ceilings import best_ceilings, members_of
+from policies.optimal.classes import by_order, greedy_value, hiding_partitions, solve_classes
 from policies.optimal.whole_programme import fits, solve_full
 from policies.policy import NotApplicableError
 from policies.problem import DecisionProblem, once_per_problem
@@ -106,8 +107,9 @@ def _exact_limit(problem: DecisionProblem, epsilon: float) -> ValueLimit | None:
 
 def _class_limit(problem: DecisionProblem, partition: Partition, epsilon: float) -> ValueLimit:
     loss = proven = 0.0
-    if one_clique(partition):
-        solution = solve_orders(problem, epsilon)[2]
+    if partition.whole:
+        groups = by_order(problem)
+        solution = best_ceilings(members_of(groups.sets, problem.n_actions), groups.set_weights, epsilon)
         loss, proven = float(solution.losses[0]), float(solution.proven[0])
     else:
         for solved in solve_classes(problem, partition, epsilon):

@@ -21,7 +21,7 @@ from policysim.question.formats import LEAST_EVENTS, MOST_COUNTED, apart, digits
 from policysim.study.cells import as_cells
 from policysim.study.certainty import BETTER, certainty, verdict_on
 from policysim.study.declared import Study
-from policysim.study.gain import Gain
+from policysim.study.gain import gain_of
 from policysim.study.labels import Labels
 from policysim.study.options_table import BENEFIT, BETTER_IN, DEATHS, EACH, LOSS, ONE, RIGHT, decimals_of
 from policysim.study.sweep import can_die
@@ -225,7 +225,7 @@ def _options(
             more = shown - shown[lines["option"] == ONE].iloc[0]
             rows.append((MORE, "more", title, more, f"change {count} {places}"))
     rows.append((LOSS, "loss", "", lines["loss"], f"places {decimals_of(lines['loss'].dropna().to_numpy(np.float64))}"))
-    if Gain.of(problem).has_shares and verdict_on(Greedy.name, certainty) == BETTER:
+    if gain_of(problem).has_shares and verdict_on(Greedy.name, certainty) == BETTER:
         rows.append((BENEFIT, "kept", "", lines["benefit_kept"], "kept"))
     if (certainty["draws"] > 0).all():
         better = certainty[certainty["measure"] == "value"].set_index("policy")["better"].astype(np.float64)

@@ -35,7 +35,7 @@ from policysim.question.formats import next_below, steady
 from policysim.question.protocol import SILENT, Progress
 from policysim.question.words import guesses
 from policysim.study.checks import checked_tables, guess_rate_of
-from policysim.study.gain import Gain
+from policysim.study.gain import gain_of
 from policysim.study.options_table import DEATHS, FOR_ALL
 from policysim.study.sweep import evaluate_each, evaluated_on, prepare
 
@@ -322,7 +322,7 @@ def _just_above(limit: float, curve: Curve) -> float:
 
 def row_of(problem: DecisionProblem, name: str, table: FloatArray, epsilon: float, spent: float) -> dict[str, Any]:
     """What a table of probabilities, which needs that epsilon, keeps and costs."""
-    gain, value = Gain.of(problem), problem.value(table)
+    gain, value = gain_of(problem), problem.value(table)
     return {
         "policy": name,
         "actions": (),

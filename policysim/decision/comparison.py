@@ -143,7 +143,7 @@ class Evaluator:
         on = evaluated_on(policy, self.problem)
         _, probabilities, spent = checked_tables(policy, on)
         if self._examples:
-            self._examples.keep(policy, probabilities)
+            self._examples.known[policy] = probabilities[rows_on(on, self.problem)[self._examples.records]]
         proven = np.full((2, len(self.groups)), math.nan)
         if isinstance(policy, Optimal):
             # Of everyone, who are the first group.

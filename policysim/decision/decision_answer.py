@@ -29,7 +29,7 @@ from policysim.question.formats import NEGLIGIBLE
 from policysim.question.words import ALL
 from policysim.study.certainty import as_stated, best_for_all, certainty
 from policysim.study.declared import ModelledStudy, ScenarioStudy
-from policysim.study.gain import Gain
+from policysim.study.gain import gain_of
 from policysim.study.labels import level_in_words
 from policysim.study.options_table import DEATHS, FOR_ALL, choose_columns, options, who_pays
 from policysim.study.sweep import REFERENCES, at_each, can_die, evaluate_each, evaluated_on, rows_on
@@ -110,7 +110,7 @@ def _judged(
         on=["policy", "epsilon", "group"],
         how="left",
     )
-    if not Gain.of(problem).has_shares:
+    if not gain_of(problem).has_shares:
         # Of next to nothing, shares say nothing.
         comparison = comparison.assign(benefit_kept=math.nan)
     tables: dict[str, pd.DataFrame] = {"comparison": comparison, "columns": columns}
@@ -126,7 +126,7 @@ def _judged(
 
 def _for_all(problem: DecisionProblem, comparison: pd.DataFrame) -> pd.DataFrame:
     """Each treatment for all as rows of the comparison: it learns nothing, and reveals nothing."""
-    gain = Gain.of(problem)
+    gain = gain_of(problem)
     expected = {f"expected_{name}": problem.for_all(table) for name, table in problem.outcomes.items()}
     expected = {name: means for name, means in expected.items() if name in comparison}
     rows = [

@@ -15,7 +15,7 @@ from policysim.figures.curves import lines_seen
 from policysim.figures.looks import is_level
 from policysim.question.answer import Drawing
 from policysim.question.formats import NEGLIGIBLE, counted, percent, plain, population, rounded, written
-from policysim.question.words import ALL, NOISY_VALUES, group_name
+from policysim.question.words import ALL, NOISY_VALUES, level_name
 from policysim.study.labels import in_words
 from policysim.study.options_table import EXPONENTIAL, ONE, PRIVATE
 
@@ -105,14 +105,13 @@ def parts_drawing(parts: pd.DataFrame) -> Drawing | None:
 
 def harm_drawing(frontier: pd.DataFrame, table: pd.DataFrame, count: int) -> Drawing:
     """Benefit against deaths."""
-
-    def corner(row: pd.Series) -> str:
-        return f"{percent(row['benefit_kept'])} with {counted(row['expected_deaths'], count, 1)} deaths"
-
-    told = [
-        f"at ε = {plain(float(line['epsilon'].iloc[0]))} from {corner(line.iloc[-1])} to {corner(line.iloc[0])}"
-        for _, line in frontier.groupby("epsilon")
-    ]
+    told = []
+    for _, line in frontier.groupby("epsilon"):
+        ends = [
+            f"{percent(row['benefit_kept'])} with {counted(row['expected_deaths'], count, 1)} deaths"
+            for row in (line.iloc[-1], line.iloc[0])
+        ]
+        told.append(f"at ε = {plain(float(line['epsilon'].iloc[0]))} from {' to '.join(ends)}")
     return Drawing(
         "benefit-vs-deaths",
         lambda size: figures.benefit_vs_harm(frontier, table, count=count, size=size),
@@ -128,7 +127,7 @@ def groups_drawing(rows: pd.DataFrame) -> Drawing | None:
     everyone = rows[rows["group"] == ALL].set_index("policy")["loss"]
     worst = grouped.loc[grouped.groupby("policy", sort=False)["loss"].idxmax()]
     told = [
-        f"{row['policy']} costs {group_name(row['group'], row['level'])} {rounded(row['loss'])}, everyone "
+        f"{row['policy']} costs {level_name(row['group'], row['level'])} {rounded(row['loss'])}, everyone "
         f"{rounded(everyone[row['policy']])}"
         for row in worst.to_dict("records")
     ]

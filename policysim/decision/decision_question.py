@@ -94,10 +94,17 @@ class DecisionQuestion(StudyQuestion):
             answer_of(found, options),
             depends={
                 **study.identity,
-                "question": {**study.choices, "price_list": self.prices},
+                "question": {
+                    **study.choices,
+                    **({"at_most": dict(study.at_most)} if study.at_most else {}),
+                    "price_list": self.prices,
+                },
                 "records": problem.n_records,
                 "actions": list(problem.actions),
-                **study.stated,
+                # What the file alone decides.
+                "epsilon": study.epsilon,
+                **({"public": list(study.public)} if study.public else {}),
+                **({"capacity": dict(study.capacity)} if study.capacity else {}),
                 "sensitivity": {
                     "value": float(in_digits(sensitivity.value)),
                     "range": float(in_digits(sensitivity.range)),

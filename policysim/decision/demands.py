@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
 import numpy as np
@@ -19,7 +19,7 @@ from policies.problem import DecisionProblem
 from policysim.question.formats import DIGITS, enough, not_above
 from policysim.question.protocol import SILENT, Progress
 from policysim.question.words import ALL, KEEP
-from policysim.study.gain import Gain, best_fixed_loss, by_lot_loss, weighted_regrets
+from policysim.study.gain import best_fixed_loss, by_lot_loss, gain_of, weighted_regrets
 from policysim.study.sweep import evaluate_each, evaluated_on
 
 # The margin where no policy keeps the bounds: any number below 0, and finite.
@@ -152,7 +152,7 @@ def least_epsilons(
         epsilon above 0 will do, inf where none reaches it; keeps_from is NaN where shares of the benefit say little
         (`Gain.has_shares`).
     """
-    gain = Gain.of(problem)
+    gain = gain_of(problem)
     worst = float(problem.prior @ problem.utilities.min(axis=1))
     enough = make_demand(problem, keep=KEEP).value if gain.has_shares else math.nan
     overall = comparison[comparison["group"] == ALL]
@@ -214,31 +214,29 @@ def fewest_digits(epsilon: float, holds: Callable[[float], bool]) -> float:
     return epsilon
 
 
+@dataclass(frozen=True, eq=False)
 class Curve:
     """Something that rises with epsilon; no epsilon is evaluated twice.
 
-    Parameters
+    Attributes
     ----------
     name : str
         What it is of, for messages.
     measure : callable
         From an epsilon to the number that should be large.
-    known : mapping of float to float, optional
-        The measure at some epsilons, from an earlier evaluation.
+    known : dict of float to float
+        The measure at some epsilons: from an earlier evaluation, and whatever is evaluated.
     """
 
-    def __init__(
-        self, name: str, measure: Callable[[float], float], known: Mapping[float, float] | None = None
-    ) -> None:
-        self._name = name
-        self._measure = measure
-        self._known = dict(known or {})
+    name: str
+    measure: Callable[[float], float]
+    known: dict[float, float] = field(default_factory=dict)
 
     def __call__(self, epsilon: float) -> float:
         """The measure at an epsilon."""
-        if epsilon not in self._known:
-            self._known[epsilon] = self._measure(epsilon)
-        return self._known[epsilon]
+        if epsilon not in self.known:
+            self.known[epsilon] = self.measure(epsilon)
+        return self.known[epsilon]
 
     def first_reaching(self, needed: float, *, near: float = 1.0) -> float:
         """The least epsilon, to 1e-4 relative and never below it, with a measure >= needed.
@@ -304,14 +302,14 @@ class Curve:
         """Two of the epsilons that are known, or of steps from `near`, between which the demand begins to be met."""
         if self(0.0) >= needed:
             return 0.0, 0.0
-        finite = [epsilon for epsilon in self._known if 0 < epsilon < math.inf]
+        finite = [epsilon for epsilon in self.known if 0 < epsilon < math.inf]
         high = min((epsilon for epsilon in finite if self(epsilon) >= needed), default=math.nan)
         low = max((epsilon for epsilon in finite if not epsilon >= high and self(epsilon) < needed), default=math.nan)
         if math.isnan(high):
             high = (near if 0 < near < HIGHEST else 1.0) if math.isnan(low) else low * STEP
             while self(high) < needed:
                 if high > HIGHEST:
-                    raise UnreachableError(f"{self._name} does not reach the demand at any epsilon up to {HIGHEST:g}.")
+                    raise UnreachableError(f"{self.name} does not reach the demand at any epsilon up to {HIGHEST:g}.")
                 low, high = high, high * STEP
         if math.isnan(low):
             low = high / STEP

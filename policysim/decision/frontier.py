@@ -18,7 +18,7 @@ from policies.arrays import ROUNDING
 from policies.optimal.bounded import penalised_point
 from policies.problem import DecisionProblem
 from policysim.question.protocol import SILENT, Progress
-from policysim.study.gain import Gain, excess
+from policysim.study.gain import excess, gain_of
 from policysim.study.sweep import checked_epsilons
 
 # The corners are dense enough once the curve between two of them is known to this share of the benefit.
@@ -95,7 +95,7 @@ def frontier(
     if outcome not in problem.outcomes:
         raise ValueError(unknown("outcome", outcome, tuple(problem.outcomes)))
     values = checked_epsilons(epsilons)
-    gain = Gain.of(problem)
+    gain = gain_of(problem)
     fixed = np.asarray(problem.prior @ problem.of_best_fixed(problem.outcomes[outcome]))
     progress.expect(len(values))
     step = tolerance * max(gain.best - gain.fixed, gain.rounding)

@@ -19,7 +19,7 @@ from policies.reference import BestFixed
 from policies.sensitivity import score_range
 from policysim.decision.demands import expected_outcome
 from policysim.question.protocol import SILENT, Progress
-from policysim.study.gain import Gain, excess
+from policysim.study.gain import excess, gain_of
 
 WHOLE_RECORD = "whole record"
 # Records that are looked at first, to see whether a feature matters.
@@ -50,7 +50,7 @@ def price_list(problem: DecisionProblem, epsilon: float, progress: Progress = SI
     """
     space = problem.records
     assert isinstance(space, RecordSpace)
-    gain, counted = Gain.of(problem), "deaths" in problem.outcomes
+    gain, counted = gain_of(problem), "deaths" in problem.outcomes
     fixed = BestFixed().probabilities(problem)
     for_all = np.asarray(expected_outcome(problem, fixed, "deaths") if counted else math.nan)
     unused, public = unused_features(problem, space.names), _deciding(space, problem)

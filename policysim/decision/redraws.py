@@ -18,6 +18,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.special import expit, logit
 
+from envs.records import Lookup
 from envs.scenario import (
     COST,
     DEATH,
@@ -173,7 +174,14 @@ class Redraws:
                 operation = rule.changes[target][0]
                 keys[f"treatments.{name}.rules.{place}.{operation}.{target}"] = operation
         for _ in range(ATTEMPTS):
-            drawn = {key: self._moved(key, operation, target, rng.normal()) for key, operation in keys.items()}
+            drawn = {}
+            for key, operation in keys.items():
+                value, z, interval = self._numbers[key], rng.normal(), self._intervals.get(key)
+                if operation == "add" or (operation == "set" and target == COST):
+                    drawn[key] = _amount(value, z, interval)
+                else:
+                    odds = operation != "multiply" and target.partition(".")[0] in EFFECTS
+                    drawn[key] = redrawn_number(value, z, ODDS if odds else LOGARITHM, interval)
             if not any(keys.values()) or self._possible(name, target, drawn):
                 return drawn
         return {key: self._numbers[key] for key in keys}
@@ -184,14 +192,6 @@ class Redraws:
         if target.startswith(HAZARD_RATIO):
             return bool(made.min() > 0)
         return target == COST or bool(made.min() >= 0 and made.max() <= 1)
-
-    def _moved(self, key: str, operation: str, target: str, z: float) -> float:
-        """What a normal z makes of a number of a treatment, or of what a rule does to it; a cost has its own scale."""
-        value, interval = self._numbers[key], self._intervals.get(key)
-        if operation == "add" or (operation == "set" and target == COST):
-            return _amount(value, z, interval)
-        odds = operation != "multiply" and target.partition(".")[0] in EFFECTS
-        return redrawn_number(value, z, ODDS if odds else LOGARITHM, interval)
 
 
 def _amount(value: float, z: float, interval: Interval | None) -> float:
@@ -270,17 +270,21 @@ def _evaluated(
     progress: Progress,
 ) -> pd.DataFrame:
     """What each option is worth in each redraw of a sample, as `Redrawn` has it."""
-    tables = {policy.name: sample.rows(policy, problem) for policy in policies if applies(policy, problem)}
-    for place, action in enumerate(problem.actions):
-        tables[f"{FOR_ALL}{action}"] = sample.rows(BestFixed(action=place), problem)
+    options = {policy.name: policy for policy in policies if applies(policy, problem)}
+    options |= {f"{FOR_ALL}{action}": BestFixed(action=place) for place, action in enumerate(problem.actions)}
+    tables = []
+    for policy in options.values():
+        # Made on all records, and given to those of the sample.
+        on = evaluated_on(policy, problem)
+        tables.append(policy.probabilities(on)[rows_on(on, problem)[sample.records]].ravel())
     # Each option's table in one row: what all give is then one product a draw.
-    given = np.stack([table.ravel() for table in tables.values()])
+    given = np.stack(tables)
     rows = []
     for draw, there in enumerate(redraws):
         counted = {"value": there.utilities, **{f"expected_{name}": harm for name, harm in there.outcomes.items()}}
         weighed = np.stack([(there.prior[:, None] * each).ravel() for each in counted.values()], axis=1)
         means = pd.DataFrame(given @ weighed, columns=list(counted))
-        rows.append(means.assign(draw=draw, option=list(tables))[["draw", "option", *counted]])
+        rows.append(means.assign(draw=draw, option=list(options))[["draw", "option", *counted]])
         progress.advance()
     return pd.concat(rows, ignore_index=True)
 
@@ -328,16 +332,11 @@ class _Sample:
         public = Listed.sensitive(np.column_stack([classes, np.arange(len(classes))]), [1])
         return cls(possible, shares, allowed, public)
 
-    def rows(self, policy: Policy, problem: DecisionProblem) -> FloatArray:
-        """What a policy that is made on all records gives to these, (m, k)."""
-        on = evaluated_on(policy, problem)
-        return policy.probabilities(on)[rows_on(on, problem)[self.records]]
-
     def problem(self, response: ResponseModel, utility: Utility) -> DecisionProblem:
         """The decision problem of these records, with what is counted of them, (m, k)."""
         scenario = response.scenario
         probabilities = response.outcome_probabilities(self.records)
-        at = scenario.space.lookup(self.records)
+        at = Lookup(scenario.space.codes(self.records))
         costs = np.column_stack([at.of(cost) for cost in response.costs(utility.costs)])
         counted = {DEATHS: [DEATH], SYMPTOMS: symptoms_of(scenario), **{name: [name] for name in scenario.events}}
         outcomes = {

@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import Self
 
+import numpy as np
 import pandas as pd
 
 from policies.exponential import Exponential
@@ -29,7 +30,7 @@ from policysim.question.protocol import SILENT, Progress
 from policysim.question.words import ALL
 from policysim.study.declared import ModelledStudy, nearest_epsilon
 from policysim.study.example_patients import ExampleRows, example_patients, example_probabilities, loss_quantiles
-from policysim.study.gain import Gain, break_even
+from policysim.study.gain import break_even, gain_of
 from policysim.study.labels import Labels
 from policysim.study.options_table import private_choices, trace
 from policysim.study.sweep import N_THREADS, REFERENCES, applies, at, can_die, evaluated_on
@@ -100,13 +101,13 @@ class Asked:
 
 def printable(asked: Asked) -> Asked:
     """The same at epsilons that are printed whole: rounded up where they have too many digits."""
-
-    def shown(epsilon: float) -> float:
-        whole = not 0 < epsilon < math.inf or digits_of(epsilon) <= MOST_DIGITS
-        return epsilon if whole else enough(epsilon, MOST_DIGITS)
-
-    epsilons = sorted({shown(each) for each in (asked.epsilon, *asked.epsilons)})
-    return replace(asked, epsilon=shown(asked.epsilon), epsilons=tuple(epsilons))
+    shown = {
+        epsilon: enough(epsilon, MOST_DIGITS)
+        if 0 < epsilon < math.inf and digits_of(epsilon) > MOST_DIGITS
+        else epsilon
+        for epsilon in (asked.epsilon, *asked.epsilons)
+    }
+    return replace(asked, epsilon=shown[asked.epsilon], epsilons=tuple(sorted(set(shown.values()))))
 
 
 @dataclass(frozen=True, eq=False)
@@ -166,7 +167,7 @@ def results(
     always = (Exponential(asked.epsilon), RandomizedResponse(asked.epsilon))
     compared = list({policy.name: policy for policy in (*always, *REFERENCES, *asked.policies)}.values())
     patients = example_patients(problem, labels.illness)
-    rows = ExampleRows(problem, patients)
+    rows = ExampleRows(np.array([patient.record for patient in patients]))
     comparison = compare_problem(
         problem, policies=compared, epsilons=asked.epsilons, by=asked.by, advance=progress, examples=rows
     )
@@ -190,7 +191,7 @@ def results(
         tables["examples"] = example_probabilities(problem, patients, usable, asked.epsilons, progress, kept=rows)
         choices = private_choices(comparison, [policy.name for policy in asked.policies])
         best = choices[asked.epsilon]
-        tables["break-even"] = break_even(overall, [best], Gain.of(problem), asked.death_weight)
+        tables["break-even"] = break_even(overall, [best], gain_of(problem), asked.death_weight)
         if labels.hidden_features:
             chosen = next(policy for policy in made if policy.name == best)
             tables["beliefs"] = hidden_beliefs(problem, chosen, labels.hidden_features)
@@ -208,7 +209,7 @@ def _frontier(problem: DecisionProblem, asked: Asked, progress: Progress) -> pd.
     """The frontier at some of the epsilons, on the problem of the distinct rows where there is one."""
     optimum = Optimal(asked.epsilon)
     finite = tuple(epsilon for epsilon in asked.epsilons if 0 < epsilon < math.inf)
-    if not (can_die(problem) and finite and Gain.of(problem).has_shares and applies(optimum, problem)):
+    if not (can_die(problem) and finite and gain_of(problem).has_shares and applies(optimum, problem)):
         return None
     wanted = sorted({nearest_epsilon(asked.epsilon * factor, finite) for factor in FRONTIER_AT})
     return frontier(evaluated_on(optimum, problem), epsilons=wanted, tolerance=FRONTIER_TOLERANCE, progress=progress)

@@ -17,7 +17,7 @@ from policies.reference import Greedy
 from policysim.decision.prices import unused_features
 from policysim.question.words import in_a_row, unused
 from policysim.study.declared import Model, ModelledStudy, ScenarioStudy
-from policysim.study.gain import Gain
+from policysim.study.gain import gain_of
 from policysim.study.study_problem import FACTORS, at_prevalence, prevalent
 from policysim.study.sweep import evaluated_on, rows_on
 
@@ -57,9 +57,9 @@ def loss_by_outcome(study: ModelledStudy, problem: DecisionProblem, policies: Se
     model = study.model
     weights = {name: weight for name, weight in study.weights.items() if weight}
     grids = [_chances(study, model, problem, name) for name in weights] + [model.costs(study.utility.costs)]
-
-    def parts(policy: Policy) -> FloatArray:
-        """The expected probability of each outcome, and at the end the expected cost, (n_outcomes + 1,)."""
+    # Of each policy the expected probability of each outcome, and at the end the expected cost, (n_outcomes + 1,).
+    expected: list[FloatArray] = []
+    for policy in (Greedy(), *policies):
         on = evaluated_on(policy, problem)
         row, found = rows_on(on, problem), np.zeros(len(grids))
         for action, column in enumerate(policy.probabilities(on).T):
@@ -70,12 +70,12 @@ def loss_by_outcome(study: ModelledStudy, problem: DecisionProblem, policies: Se
                 grid = chances[action]
                 same = tuple(axis for axis, length in enumerate(grid.shape) if length == 1)
                 found[place] += float((by_feature.sum(axis=same, keepdims=True) * grid).sum())
-        return found
+        expected.append(found)
 
-    best = parts(Greedy())
+    best, *others = expected
     frames = []
-    for policy in policies:
-        more = parts(policy) - best
+    for policy, other in zip(policies, others, strict=True):
+        more = other - best
         frames.append(
             pd.DataFrame(
                 {
@@ -121,7 +121,7 @@ def wrong_prior(study: ModelledStudy, problem: DecisionProblem, policies: Sequen
     rows = []
     for factor in FACTORS.values():
         prior, prevalence = at_prevalence(problem.prior, ill, factor)
-        gain = Gain.of(reweighted(everybody, problem, prior))
+        gain = gain_of(reweighted(everybody, problem, prior))
         for policy, on, table in zip(policies, problems, tables, strict=True):
             value = reweighted(on, problem, prior).value(table)
             rows.append(
@@ -175,7 +175,7 @@ def without_effect(study: ModelledStudy, problem: DecisionProblem) -> tuple[str,
             titles = in_a_row([scenario.outcome_title(name) for name in names], "and")
             verb, them = (one, "it") if len(names) == 1 else (several, "them")
             sentences.append(f"{titles[0].upper()}{titles[1:]} {verb} {end} {them}.")
-    return (*sentences, *_cancelled(scenario), *_rules_for_nobody(scenario, problem), *_rules_on_nothing(scenario))
+    return (*sentences, *_cancelled(scenario), *_idle_rules(scenario, problem))
 
 
 def _cancelled(scenario: Scenario) -> Iterator[str]:
@@ -198,25 +198,15 @@ def _cancelled(scenario: Scenario) -> Iterator[str]:
         )
 
 
-def _rules_for_nobody(scenario: Scenario, problem: DecisionProblem) -> Iterator[str]:
-    """Rules, of the patients or of a treatment, that match no patient."""
+def _idle_rules(scenario: Scenario, problem: DecisionProblem) -> Iterator[str]:
+    """Rules, of the patients or of a treatment, that match no patient; and those that multiply 0.
+
+    The latter are rules of treatments on what the treatment does not have, and what no rule before gives it.
+    """
     rules: list[tuple[str, Rule | TreatmentRule]] = [
-        *((f"Rule {number} of the patients", rule) for number, rule in enumerate(scenario.rules, start=1)),
-        *(
-            (f"Rule {number} of {action}", rule)
-            for action, treatment in scenario.treatments.items()
-            for number, rule in enumerate(treatment.rules, start=1)
-        ),
+        (f"Rule {number} of the patients", rule) for number, rule in enumerate(scenario.rules, start=1)
     ]
-    grid = problem.prior.reshape(scenario.space.shape)
-    for name, rule in rules:
-        matched = np.broadcast_to(matches(scenario.space, rule.when), grid.shape)
-        if not grid[matched].any():
-            yield f"{name}{f' (“{rule.source}”)' if rule.source else ''} matches no patient."
-
-
-def _rules_on_nothing(scenario: Scenario) -> Iterator[str]:
-    """Rules of treatments that multiply what the treatment does not have, and what no rule before gives it."""
+    multiplied = []
     for action, treatment in scenario.treatments.items():
         there = {
             *(f"clears.{name}" for name, chance in treatment.clears.items() if chance),
@@ -224,7 +214,14 @@ def _rules_on_nothing(scenario: Scenario) -> Iterator[str]:
             *(["cost"] if treatment.cost else []),
         }
         for number, rule in enumerate(treatment.rules, start=1):
+            rules.append((f"Rule {number} of {action}", rule))
             for target, (operation, factor) in rule.changes.items():
                 if operation == "multiply" and target not in there and not target.startswith("hazard_ratio."):
-                    yield f"Rule {number} of {action} multiplies {target}, which is 0, by {factor:g}."
+                    multiplied.append(f"Rule {number} of {action} multiplies {target}, which is 0, by {factor:g}.")
             there |= {target for target, (operation, _) in rule.changes.items() if operation != "multiply"}
+    grid = problem.prior.reshape(scenario.space.shape)
+    for name, each in rules:
+        matched = np.broadcast_to(matches(scenario.space, each.when), grid.shape)
+        if not grid[matched].any():
+            yield f"{name}{f' (“{each.source}”)' if each.source else ''} matches no patient."
+    yield from multiplied

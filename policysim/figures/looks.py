@@ -249,31 +249,26 @@ class Canvas:
         To draw on, if it is no figure of its own.
     highest : float
         Which height it cannot exceed, inches, if its words were those of the size.
+    narrow : bool
+        Whether panels stand below each other.
+    drawn : Figure, Axes or tuple of Axes
+        What a function returns: the figure, or the axes that were given, which only their owner knows of.
     """
 
     figure: Figure
     size: SizeName
     font: float
     width: float
-    plain: bool = False
-    given: tuple[Axes, ...] = ()
-    highest: float = np.inf
-
-    @property
-    def narrow(self) -> bool:
-        """Whether panels stand below each other."""
-        return self.size == "column"
+    plain: bool
+    given: tuple[Axes, ...]
+    highest: float
+    narrow: bool
+    drawn: Figure
 
     @property
     def axes(self) -> Sequence[Axes]:
         """The panels."""
         return self.given or self.figure.axes
-
-    @property
-    def drawn(self) -> Figure:
-        """What a function returns: the figure, or the axes that were given, which only their owner knows of."""
-        given: Any = self.given[0] if len(self.given) == 1 else self.given
-        return given or self.figure
 
     def set_height(self, inches: float) -> None:
         """Another height, once it is known what is drawn, with the words of the size; a slide keeps its own."""
@@ -400,7 +395,8 @@ def canvas(*, page: tuple[float, float], column: float, **paper: Unpack[Paper]) 
     rcParams["text.hinting"] = "no_hinting"
     with context([STYLE, {"font.size": font, **scaled, **(PLAIN if plain else {})}]), no_glyph_warnings():
         figure = given[0].get_figure(root=True) if given else Figure(figsize=inches, layout="constrained")
-        yield Canvas(figure, size, font, 72 * inches[0], plain, given, highest)
+        drawn: Any = given[0] if len(given) == 1 else given or figure
+        yield Canvas(figure, size, font, 72 * inches[0], plain, given, highest, size == "column", drawn)
 
 
 def list_rows(axes: Axes) -> None:

@@ -184,22 +184,6 @@ def forest(table: pd.DataFrame, *, policies: Sequence[str] | None = None, **pape
     return _multiples(rows, names, order, "difference", paper, **about)
 
 
-def worst_groups(rows: pd.DataFrame) -> dict[str, tuple[str, str]]:
-    """The group that loses most under each policy, as group and level.
-
-    Parameters
-    ----------
-    rows : DataFrame
-        policy, group, level, loss; everyone does not count, nor a policy under which nobody loses anything.
-    """
-    found = {}
-    for name, of_policy in rows[rows["group"] != ALL].groupby("policy", sort=False):
-        worst = of_policy.iloc[int(of_policy["loss"].to_numpy().argmax())]
-        if worst["loss"] > NEGLIGIBLE:
-            found[str(name)] = (str(worst["group"]), str(worst["level"]))
-    return found
-
-
 def _multiples(
     rows: pd.DataFrame,
     names: Sequence[str],
@@ -304,12 +288,14 @@ def _panel(
         axes.hlines(heights, low, high, color=look["color"], gid=look["gid"], linewidth=thin())
     axes.axvline(0, color=GREY, linewidth=thin(), zorder=1)
     axes.plot(shown[column], heights, label=str(rows["policy"].iloc[0]), **look)
-    worst = {} if banded else worst_groups(rows)
-    for name, key in worst.items():
-        if key in places:
-            at = float(shown.loc[[key == other for other in keys if other in places], column].iloc[0])
+    groups = rows[rows["group"] != ALL]
+    if not banded and len(groups):
+        # The group that loses most, if anybody loses anything.
+        worst = groups.iloc[int(groups["loss"].to_numpy().argmax())]
+        key = (worst["group"], worst["level"])
+        if worst["loss"] > NEGLIGIBLE and key in places:
             large = 1.7 * float(rcParams["lines.markersize"])
-            axes.plot(at, places[key], **{**look, "markersize": large}, label=f"_worst under {name}")
+            axes.plot(worst[column], places[key], **{**look, "markersize": large}, label="_worst")
     axes.set_ylim(max(len(places), 1) - 0.5, -0.5)
     set_numbers(axes.xaxis)
     list_rows(axes)

@@ -244,12 +244,8 @@ def _names(stage: Path) -> dict[str, str]:
 
 def unfinished(target: Path) -> bool:
     """Whether a run was killed while what it had written beside this file or folder took its places."""
-    stages = (path.parent for path in target.parent.glob(f"{glob.escape(_prefix(target.name))}*/{NAMES}"))
+    stages = (path.parent for path in target.parent.glob(f"{glob.escape(f'.{target.name}.part-')}*/{NAMES}"))
     return any((stage / part).exists() for stage in stages for part in _names(stage))
-
-
-def _prefix(name: str) -> str:
-    return f".{name}.part-"
 
 
 @contextmanager
@@ -281,7 +277,7 @@ def folder_beside(target: Path) -> Iterator[Path]:
 
 def _own_folder(target: Path) -> tuple[Path, int]:
     """A new folder beside a target, and it opened and locked, by which others see that its owner is alive."""
-    prefix = _prefix(target.name)
+    prefix = f".{target.name}.part-"
     while True:
         target.parent.mkdir(parents=True, exist_ok=True)
         try:

@@ -540,7 +540,7 @@ def _features(table: TomlTable) -> dict[str, Binning]:
     if not isinstance(table.values.get("features", {}), dict) or not table.values.get("features"):
         table.fail("features are missing: [data.features] must declare at least one, such as sex = { levels = [0, 1] }")
     section = table["features"]
-    features = {name: _binning(name, entry) for name, entry in section.subtables()}
+    features = {name: _binning(name, section.table(name)) for name in section.values}
     shape = [len(binning.feature.levels) for binning in features.values()]
     if math.prod(shape) > MOST_RECORDS:
         section.fail(

@@ -20,16 +20,14 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 from markupsafe import Markup
 
-from policysim.output.screen import TEMPLATES, page_engine, page_part, sections, slots
+from policysim.output.screen import TEMPLATES, engine, page_part, sections, slots
 from policysim.question.answer import MANIFEST, Answer, Drawing, Page
 from policysim.question.formats import six_digits
-from policysim.study.cells import Cells, Label, Sketch, filled_words, words_of
+from policysim.study.cells import Cells, Label, Shown, Sketch, filled_words, words_of
 from policysim.study.certainty import RESTATED
 from policysim.study.options_table import BENEFIT, EXPONENTIAL, LOSS, PRIVATE
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
     from policysim.figures.writing import Marker
 
 # Those who decide sign for these.
@@ -40,16 +38,6 @@ DRAWN = {BENEFIT: ("benefit kept", True), "difference": ("difference", False), L
 END_OF_FIGURES = "/* the end of figures */"
 # What differs between epsilons: whatever a template marks in this way.
 MOVING = re.compile(r"<(\w+)\b[^>]* data-at>(.*?)</\1>", re.DOTALL)
-
-
-class Own(Label):
-    """What stands on the page as it is: its style, its script, and its drawings."""
-
-    __slots__ = ()
-
-    def __html__(self) -> str:
-        """The same."""
-        return str(self)
 
 
 def answer_page(
@@ -83,16 +71,17 @@ def answer_page(
     # JSON that ends no script.
     strings = json.dumps(moving(tables, kind, cell), ensure_ascii=False).replace("<", "\\u003c")
     return (
-        page_engine()
+        engine(html=True)
         .get_template("answer.html")
         .render(
             found,
-            style=Own(style),
-            script=Own(script),
-            policy=Own(content_policy(style, script)),
+            # These stand on the page as they are.
+            style=Shown(style, style),
+            script=Shown(script, script),
+            moving=Shown(strings, strings),
+            policy=content_policy(style, script),
             # Within a tag a number is not marked.
             summary=Label(found["finding"]),
-            moving=Own(strings),
             parts={name: f"{kind}-{name}.html" for name in ("about", "options", "notes")},
             first_figure=figures[:1],
             figures=figures[1:],
@@ -115,12 +104,12 @@ def record_page(page: Page, answer: Answer, said: Mapping[str, Any]) -> str:
     """The decision record of a choice, likewise: one sheet of paper, the same bytes for the same run."""
     style = _own("record.css")
     return (
-        page_engine()
+        engine(html=True)
         .get_template(page.template)
         .render(
             slots(page.values["tables"], answer.kind),
-            style=Own(style),
-            policy=Own(content_policy(style)),
+            style=Shown(style, style),
+            policy=content_policy(style),
             versions=[Label(f"{name} {number}") for name, number in said["versions"].items()],
             signatures=[Label(role) for role in SIGNATURES],
         )
@@ -152,10 +141,9 @@ def _figures(
 ) -> Iterator[SimpleNamespace]:
     """The figures that there are, in the order of the page; their rules are added to the styles."""
     drawn = {each.name: each for each in answer.drawings}
-    epsilons = _epsilons(answer.options)
     for place, words in enumerate(each for each in sketches if each.name in drawn):
         title = filled_words(words.title, found)
-        markup = placed(vectors[words.name], epsilons.index(found["epsilon"]), f"f{place}", styles)
+        markup = placed(vectors[words.name], found["epsilons"].index(found["epsilon"]), f"f{place}", styles)
         yield SimpleNamespace(
             name=Label(words.name),
             title=title,
@@ -163,13 +151,8 @@ def _figures(
             caption=filled_words(words.caption, found),
             file=Label(words.file),
             alternative=Label(drawn[words.name].alternative),
-            svg=Own(markup),
+            svg=Shown(markup, markup),
         )
-
-
-def _epsilons(tables: Mapping[str, pd.DataFrame]) -> list[float]:
-    """The positions of the slider."""
-    return sorted(tables["columns"]["epsilon"].dropna().unique().tolist())
 
 
 def card_of(tables: Mapping[str, pd.DataFrame]) -> list[Drawing]:
@@ -206,8 +189,7 @@ def moving(tables: Mapping[str, pd.DataFrame], kind: str, cell: Cells) -> dict[s
         epsilon.
     """
     stated = slots(tables, kind, cell)
-    epsilons = _epsilons(tables)
-    parts = []
+    epsilons, parts = stated["epsilons"], []
     for epsilon in epsilons:
         found = stated
         if epsilon != stated["epsilon"]:
@@ -231,7 +213,7 @@ def _own(name: str) -> str:
     return (TEMPLATES / name).read_text(encoding="utf-8")
 
 
-def content_policy(style: str, script: str = "") -> Markup:
+def content_policy(style: str, script: str = "") -> Shown:
     """What a browser may do with a page: take its own style and script, known by their digests, and nothing else."""
     allowed = {"style-src": style, "script-src": script}
     digests = {
@@ -240,7 +222,8 @@ def content_policy(style: str, script: str = "") -> Markup:
         if text
     }
     own = [f"{name} 'sha256-{digest}'" for name, digest in digests.items()]
-    return Markup("; ".join(["default-src 'none'", *own, "base-uri 'none'", "form-action 'none'"]))
+    text = "; ".join(["default-src 'none'", *own, "base-uri 'none'", "form-action 'none'"])
+    return Shown(text, text)
 
 
 @dataclass(frozen=True)
@@ -250,16 +233,6 @@ class Vector:
     svg: str
     markers: Sequence[Marker]
     narrow: Vector | None = None
-
-    @classmethod
-    def of(cls, drawing: Drawing, figure: Figure) -> Vector:
-        """A figure of the drawing, with its words."""
-        # matplotlib is the slowest import of all; options are read before it is needed.
-        from policysim.figures.writing import epsilon_markers, to_svg  # noqa: PLC0415
-
-        svg = to_svg(figure, title=drawing.title, description=drawing.alternative)
-        # Only a figure that has been drawn knows where its axes are.
-        return cls(svg, epsilon_markers(figure, drawing.epsilons) if drawing.epsilons else [])
 
 
 def placed(vector: Vector, position: int, prefix: str, styles: dict[str, str]) -> Markup:
@@ -276,7 +249,8 @@ def placed(vector: Vector, position: int, prefix: str, styles: dict[str, str]) -
     styles : dict
         Those of the drawings before it on the page, to which its own are added.
     """
-    from policysim.figures.writing import inline  # noqa: PLC0415 - matplotlib, as above
+    # matplotlib is the slowest import of all; options are read before it is needed.
+    from policysim.figures.writing import inline  # noqa: PLC0415
 
     place = partial(inline, position=position, styles=styles)
     wide, small = place(vector.svg, prefix, markers=vector.markers), vector.narrow

@@ -72,13 +72,20 @@ class FigureFiles:
 
     def of(self, drawing: Drawing, *, narrow: bool = False) -> tuple[dict[str, bytes], Vector]:
         """The files of one drawing, by relative path, and what the page has: each size is drawn once."""
-        from policysim import figures  # noqa: PLC0415 - matplotlib, as above
+        # matplotlib is the slowest import of all; options are read before it is needed.
+        from policysim import figures  # noqa: PLC0415
+        from policysim.figures.writing import epsilon_markers  # noqa: PLC0415
 
         # SVG last: a figure keeps what it was drawn on last, and that of a PNG is a picture of some 10 MB.
         kinds: dict[FileFormat, Callable[[Figure], bytes]] = {"png": figures.to_png, "pdf": figures.to_pdf}
         made = {kind: kinds[kind](drawing.at(self.size)) for kind in self.formats if kind in kinds}
         sizes = {"page": True, "column": narrow, self.size: True}
-        vectors = {size: Vector.of(drawing, drawing.at(size)) for size in figures.SIZES if sizes.get(size)}
+        vectors = {}
+        for size in (each for each in figures.SIZES if sizes.get(each)):
+            figure = drawing.at(size)
+            svg = figures.to_svg(figure, title=drawing.title, description=drawing.alternative)
+            # Only a figure that has been drawn knows where its axes are.
+            vectors[size] = Vector(svg, epsilon_markers(figure, drawing.epsilons) if drawing.epsilons else [])
         if "svg" in self.formats:
             made["svg"] = vectors[self.size].svg.encode()
         on_page = replace(vectors["page"], narrow=vectors["column"] if narrow else None)

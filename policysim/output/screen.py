@@ -18,7 +18,6 @@ from policysim.question.words import WIDEST, line_width
 from policysim.study.cells import (
     Cells,
     Label,
-    Shown,
     environment,
     filled_words,
     only_cells,
@@ -44,36 +43,29 @@ TRACED = (PRIVATE, EXPONENTIAL)
 
 def screen(tables: Mapping[str, pd.DataFrame], kind: str, *, full: bool = False) -> str:
     """What is printed, from the tables of an answer; with all tables behind the options, if it is full."""
-    engine = text_engine(only_cells)
     found = slots(tables, kind)
     found["sections"] = sections(tables, kind, found) if full else []
     parts = [f"{kind}-screen.txt", *(["tables.txt"] if full else [])]
-    return "\n".join(engine.get_template(name).render(found).rstrip() + "\n" for name in parts)
+    return "\n".join(engine().get_template(name).render(found).rstrip() + "\n" for name in parts)
 
 
 def printed(page: Page) -> str:
     """What is printed of an answer without options: its template, with the texts that Python has put in order."""
-    return text_engine(only_text).get_template(page.template).render(page.values).rstrip() + "\n"
+    return engine(finalize=only_text).get_template(page.template).render(page.values).rstrip() + "\n"
 
 
 @cache
-def text_engine(finalize: Callable[[object], object]) -> Environment:
-    """The engine of the templates of screens, which print cells only, or texts only."""
-    engine = environment(html=False, loader=FileSystemLoader(TEMPLATES), finalize=finalize)
-    engine.filters.update(lines=lines, grid=aligned)
-    return engine
+def engine(*, html: bool = False, finalize: Callable[[object], object] = only_cells) -> Environment:
+    """The engine of the templates of screens, or of pages, which print cells only, or texts only."""
+    made = environment(html=html, loader=FileSystemLoader(TEMPLATES), finalize=finalize)
+    made.filters.update(lines=lines, grid=aligned)
+    return made
 
 
 def page_part(found: Mapping[str, Any], kind: str) -> str:
     """The lines, the tables and the notes as HTML, from slots; what changes with epsilon is marked with data-at."""
     parts = (f"{kind}-options.html", f"{kind}-notes.html")
-    return "".join(page_engine().get_template(name).render(found) for name in parts)
-
-
-@cache
-def page_engine() -> Environment:
-    """The engine of the templates of pages that print cells."""
-    return environment(html=True, loader=FileSystemLoader(TEMPLATES))
+    return "".join(engine(html=True).get_template(name).render(found) for name in parts)
 
 
 def slots(tables: Mapping[str, pd.DataFrame], kind: str, cell: Cells | None = None) -> dict[str, Any]:
@@ -98,9 +90,15 @@ def slots(tables: Mapping[str, pd.DataFrame], kind: str, cell: Cells | None = No
     if kind == "choice":
         return _with_heads(choice_slots(tables, found))
     epsilon = float(columns.loc[columns["stated"], "epsilon"].dropna().iloc[0])
+    epsilons = sorted(columns["epsilon"].dropna().unique().tolist())
+    # Who pays most: nobody has no name.
+    paying = tables["who"].loc[tables["who"]["epsilon"] == epsilon, "name"] if "who" in tables else ()
     found |= {
         "epsilon": epsilon,
-        "trace": trace(sorted(columns["epsilon"].dropna().unique()), epsilon),
+        # The positions of a page's slider.
+        "epsilons": epsilons,
+        "trace": trace(epsilons, epsilon),
+        "who": Label(next(iter(paying), "")),
     }
     holds, words = VERDICTS[kind](tables), words_of(kind)
     found = _trial_slots(tables, found) if kind == "trial" else _options_slots(tables, found, kind, holds)
@@ -152,10 +150,15 @@ def _options_slots(
         for option, title, hides, policy in stated.itertuples(index=False, name=None)
     ]
     rows = _rows(tables, epsilon)
+    # The treatments that are best for all in some redraws, if it cannot be told which is: one list, or none.
+    rivals: list[list[SimpleNamespace]] = []
+    if "best-for-all" in tables:
+        counts = tables["best-for-all"].query("value > 0").set_index("row")["value"]
+        if verdict_of(counts.max() / counts.sum()) != BETTER:
+            rivals.append([SimpleNamespace(key=key, name=names[f"treatment {key}"]) for key in counts.index])
     found: dict[str, Any] = {
         **common,
         "patients": cell("facts", "patients"),
-        "who": _who(tables, epsilon),
         "model": [each for each in names if each == "model"],
         "illustrative": list(facts[facts == "illustrative"]),
         "weighed": list(facts[facts == "a death weighs"]),
@@ -169,7 +172,7 @@ def _options_slots(
         # Deaths come first, and then what matters most.
         "gains": [row for row in rows if row.moved < 0][:1],
         "costs": [row for row in rows if row.moved > 0][:2],
-        "rivals": _rivals(tables, names),
+        "rivals": rivals,
         "hiding": [head for head in heads if head.key not in SEEN],
         "seen": [head for head in heads if head.key in SEEN],
         "options": [head for head in heads if head.key in TRACED],
@@ -190,15 +193,7 @@ def _options_slots(
     said = {name: filled_words(titles[name], found) for name in ("stated", *WORDED) if name in titles}
     found["title"] = said
     found["worded"] = [SimpleNamespace(key=name, title=said[name]) for name in WORDED if name in said]
-    widths = [
-        max(
-            *(len(cell("options", row.key, head.key, row.epsilon)) for row in found["rows"]),
-            *(len(getattr(head, row.key)) for row in found["worded"]),
-        )
-        for head in heads
-    ]
-    room = WIDEST - max(map(len, [*said.values(), *(row.title for row in found["rows"])]))
-    found["heads"] = _heads(said["stated"], heads, widths, room)
+    found["heads"] = _heads(found, heads)
     return found
 
 
@@ -231,7 +226,6 @@ def _trial_slots(tables: Mapping[str, pd.DataFrame], common: dict[str, Any]) -> 
         "gaining": [row for row in policies if row.key in {PRIVATE, EACH} and said[row.key] == BETTER],
         "verdict": Label(said[PRIVATE]),
         "estimated": [each for each in [names["propensity"]] if each == "estimate"],
-        "who": _who(tables, epsilon),
         "patients": [
             SimpleNamespace(key=key, name=Label(key), title=Label(title))
             for key, title in tables["examples"].drop_duplicates("row")[["row", "title"]].to_numpy()
@@ -250,28 +244,21 @@ def _trial_slots(tables: Mapping[str, pd.DataFrame], common: dict[str, Any]) -> 
     return found
 
 
-def _rivals(tables: Mapping[str, pd.DataFrame], names: Mapping[str, Label]) -> list[list[SimpleNamespace]]:
-    """The treatments that are best for all in some redraws, if it cannot be told which is: one list, or none."""
-    if "best-for-all" not in tables:
-        return []
-    counts = tables["best-for-all"].query("value > 0").set_index("row")["value"]
-    if verdict_of(counts.max() / counts.sum()) == BETTER:
-        return []
-    return [[SimpleNamespace(key=key, name=names[f"treatment {key}"]) for key in counts.index]]
-
-
-def _who(tables: Mapping[str, pd.DataFrame], epsilon: float) -> Label:
-    """Who pays most at an epsilon; nobody has no name."""
-    found = tables["who"].loc[tables["who"]["epsilon"] == epsilon, "name"] if "who" in tables else ()
-    return Label(next(iter(found), ""))
-
-
-def _heads(title: Shown, heads: Sequence[SimpleNamespace], widths: Sequence[int], room: int) -> list[SimpleNamespace]:
+def _heads(found: Mapping[str, Any], heads: Sequence[SimpleNamespace]) -> list[SimpleNamespace]:
     """The lines of the heads of columns; the bar has a column of its own."""
+    said, cell = found["title"], found["cell"]
+    widths = [
+        max(
+            *(len(cell("options", row.key, head.key, row.epsilon)) for row in found["rows"]),
+            *(len(getattr(head, row.key)) for row in found["worded"]),
+        )
+        for head in heads
+    ]
+    room = WIDEST - max(map(len, [*said.values(), *(row.title for row in found["rows"])]))
     wrapped = _wrapped([head.title for head in heads], widths, room - 2)
     return [
         SimpleNamespace(
-            title=title if place == 0 else Label(),
+            title=said["stated"] if place == 0 else Label(),
             hiding=[lines[place] for head, lines in zip(heads, wrapped, strict=True) if head.key not in SEEN],
             seen=[lines[place] for head, lines in zip(heads, wrapped, strict=True) if head.key in SEEN],
         )

@@ -89,16 +89,12 @@ def percent_down(share: float) -> str:
 
 def enough(value: float, digits: int) -> float:
     """The number that `rounded_up` shows."""
-    return _in_digits(value, digits, ROUND_CEILING)
+    return float(Context(prec=digits, rounding=ROUND_CEILING).create_decimal(_shortest(value)))
 
 
 def not_above(value: float, digits: int) -> float:
     """The number that `rounded_down` shows."""
-    return _in_digits(value, digits, ROUND_FLOOR)
-
-
-def _in_digits(value: float, digits: int, side: str) -> float:
-    return float(Context(prec=digits, rounding=side).create_decimal(_shortest(value)))
+    return float(Context(prec=digits, rounding=ROUND_FLOOR).create_decimal(_shortest(value)))
 
 
 def decimal(value: float) -> str:

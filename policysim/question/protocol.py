@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, ClassVar, Self
@@ -11,13 +12,14 @@ from typing import Any, ClassVar, Self
 from policysim.question.answer import Answer
 
 
+@dataclass(frozen=True, eq=False)
 class Progress:
     """Told by whoever works: first what to expect, then every step.
 
     Work knows its own size only: it calls `expect` before it begins and `advance` on the way, so that nobody has to
     count the steps of somebody else's work beforehand. A step is whatever takes about as long as others of its kind.
 
-    Parameters
+    Attributes
     ----------
     on_advance : callable, optional
         Called with the number of steps that are done; by default nobody listens.
@@ -32,12 +34,8 @@ class Progress:
     1
     """
 
-    def __init__(
-        self,
-        on_advance: Callable[[int], object] | None = None,
-        on_expect: Callable[[int], object] | None = None,
-    ) -> None:
-        self._on_advance, self._on_expect = on_advance, on_expect
+    on_advance: Callable[[int], object] | None = None
+    on_expect: Callable[[int], object] | None = None
 
     @classmethod
     def of(cls, advance: Callable[[], object] | Progress) -> Progress:
@@ -46,13 +44,13 @@ class Progress:
 
     def expect(self, steps: int) -> None:
         """So many steps more will be done."""
-        if self._on_expect:
-            self._on_expect(steps)
+        if self.on_expect:
+            self.on_expect(steps)
 
     def advance(self, steps: int = 1) -> None:
         """So many steps are done."""
-        if self._on_advance:
-            self._on_advance(steps)
+        if self.on_advance:
+            self.on_advance(steps)
 
 
 SILENT = Progress()

@@ -60,11 +60,6 @@ def level_name(group: str, level: str) -> str:
     return {"0": f"not {name}", "1": name}.get(level, f"{name} {level}") if group != "sex" else f"sex {level}"
 
 
-def group_name(group: str, level: str) -> str:
-    """A group of patients in words, everyone too."""
-    return "everyone" if group == "all" else level_name(group, level)
-
-
 def attains(kept: float, most: float) -> bool:
     """Whether a policy keeps the most that any can; False where it is not proven (NaN) what that is."""
     return kept >= most - TIGHT

@@ -39,7 +39,6 @@ PREVALENCE = "prevalence"
 
 
 AnyStudy = TypeVar("AnyStudy", bound="Study")
-AnyModelledStudy = TypeVar("AnyModelledStudy", bound="ModelledStudy")
 
 
 @dataclass(frozen=True)
@@ -143,11 +142,6 @@ class Study:
             "seed": self.seed,
         }
 
-    @property
-    def stated(self) -> dict[str, Any]:
-        """What its file alone decides, and a manifest says besides."""
-        return {"epsilon": self.epsilon, **({"public": list(self.public)} if self.public else {})}
-
     def policy(self, name: str, epsilon: float = math.inf) -> Policy:
         """A policy of the catalogue as this study has it: whatever is made by name from a study is made here."""
         return make_policy(name, epsilon=epsilon)
@@ -215,7 +209,11 @@ class Study:
             if adjacency != Sensitive.name:
                 changed = replace(changed, sensitive=(), public=())
             changed = replace(changed, adjacency=adjacency)
+        changed.require_hidden()
         return changed
+
+    def require_hidden(self) -> None:
+        """ValueError where what the study is made of cannot hide what is to be hidden."""
 
     def __repr__(self) -> str:
         """The question and how many records there are."""
@@ -293,11 +291,8 @@ class ModelledStudy(Study):
 
     def policy(self, name: str, epsilon: float = math.inf) -> Policy:
         """With the study's bounds and capacities, if it is `optimal-safe`."""
-        if name != OptimalSafe.name:
-            return super().policy(name, epsilon)
-        return make_policy(
-            name, epsilon=epsilon, at_most=dict(self.at_most) or None, capacity=dict(self.capacity) or None
-        )
+        bounds = {"at_most": dict(self.at_most) or None, "capacity": dict(self.capacity) or None}
+        return make_policy(name, epsilon=epsilon, **(bounds if name == OptimalSafe.name else {}))
 
     def policy_words(self, name: str) -> str:
         """Of `optimal-safe` with the study's bounds, if it has some."""
@@ -308,27 +303,6 @@ class ModelledStudy(Study):
             f"the ε-private mechanism of the highest expected utility among those within bounds ({bounds}), found by "
             "linear programming"
         )
-
-    def _with_adjacency(
-        self: AnyModelledStudy, adjacency: str | None, sensitive: Sequence[str] | None
-    ) -> AnyModelledStudy:
-        """ValueError also where the model cannot hide what is hidden then."""
-        changed = super()._with_adjacency(adjacency, sensitive)
-        changed.require_hidden()
-        return changed
-
-    def require_hidden(self) -> None:
-        """ValueError where the model cannot hide what is to be hidden."""
-
-    @property
-    def choices(self) -> dict[str, Any]:
-        """With what is bounded, if anything is."""
-        return {**super().choices, **({"at_most": dict(self.at_most)} if self.at_most else {})}
-
-    @property
-    def stated(self) -> dict[str, Any]:
-        """With capacities, if there are any."""
-        return {**super().stated, **({"capacity": dict(self.capacity)} if self.capacity else {})}
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -382,7 +356,7 @@ class ScenarioStudy(ModelledStudy):
         """What treatment can change, and what makes death or an event likelier."""
         risks = [self.scenario.death.relative_risk, *(event.relative_risk for event in self.scenario.events.values())]
         known = {*self.scenario.transient, *(name for factors in risks for name in factors)}
-        return tuple(name for name in super().illness if name in known)
+        return tuple(feature.name for feature in self.space.features if feature.flag and feature.name in known)
 
     @property
     def identity(self) -> dict[str, Any]:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import pandas as pd
 
 from envs.records import RecordSpace
-from policies.arrays import FloatArray, blocks
+from policies.arrays import FloatArray, IntArray, blocks
 from policies.catalogue import make_policy
 from policies.optimal.optimum import Optimal
 from policies.policy import Policy
@@ -73,32 +73,20 @@ def example_patients(problem: DecisionProblem, illness: Sequence[str]) -> list[E
     return [ExamplePatient("; ".join(dict.fromkeys(found)), record) for record, found in labels.items()]
 
 
+@dataclass(frozen=True)
 class ExampleRows:
-    """What policies give the example patients, kept from tables that are computed for other reasons.
+    """What policies give some patients, kept from tables that are computed for other reasons.
 
-    Parameters
+    Attributes
     ----------
-    problem : DecisionProblem
-        What is decided.
-    examples : sequence of ExamplePatient
-        From `example_patients`.
+    records : array of int, (n_examples,)
+        Those of the patients.
+    known : dict of Policy to array, (n_examples, n_actions)
+        Their rows in each policy's table.
     """
 
-    def __init__(self, problem: DecisionProblem, examples: Sequence[ExamplePatient]) -> None:
-        self._problem = problem
-        self._records = np.array([example.record for example in examples])
-        self._kept: dict[Policy, FloatArray] = {}
-
-    def keep(self, policy: Policy, probabilities: FloatArray) -> None:
-        """Keep the rows of a policy's table, which is one of the problem of `evaluated_on`."""
-        row = rows_on(evaluated_on(policy, self._problem), self._problem)
-        self._kept[policy] = probabilities[row[self._records]]
-
-    def of(self, policy: Policy) -> FloatArray:
-        """The rows of a policy, (n_examples, n_actions); computed where they were not kept."""
-        if policy not in self._kept:
-            self.keep(policy, policy.probabilities(evaluated_on(policy, self._problem)))
-        return self._kept[policy]
+    records: IntArray
+    known: dict[Policy, FloatArray] = field(default_factory=dict)
 
 
 def example_probabilities(
@@ -132,13 +120,20 @@ def example_probabilities(
     DataFrame
         policy, epsilon, patient (the label), action, probability; a policy that ignores epsilon repeats at each.
     """
-    known = kept or ExampleRows(problem, examples)
+    rows = kept or ExampleRows(np.array([example.record for example in examples]))
+
+    def rows_of(policy: Policy) -> FloatArray:
+        if policy not in rows.known:
+            on = evaluated_on(policy, problem)
+            rows.known[policy] = policy.probabilities(on)[rows_on(on, problem)[rows.records]]
+        return rows.known[policy]
+
     templates = [make_policy(policy) if isinstance(policy, str) else policy for policy in policies]
     for on in {evaluated_on(template, problem) for template in templates}:
         prepare(on)
 
     jobs = (at(template, epsilon) for template in templates for epsilon in epsilons)
-    tables = evaluate_each(jobs, known.of, progress)
+    tables = evaluate_each(jobs, rows_of, progress)
     n_patients, n_actions = len(examples), problem.n_actions
     cells = n_patients * n_actions
     return pd.DataFrame(

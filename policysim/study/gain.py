@@ -46,48 +46,48 @@ class Gain:
         The expected utility of the best treatment for each, of the best single treatment for all, of choosing by lot.
     rounding : float
         What the rounding of sums may make of equal values, in units of utility.
+    exists : bool
+        Whether it is more than rounding.
+    has_shares : bool
+        Whether shares of it are worth printing: the one rule for every percentage of benefit kept.
+    beaten_from : float
+        The least value that is more than one treatment for all, beyond rounding; inf where nothing can be.
     """
 
     best: float
     fixed: float
     by_lot: float
     rounding: float
-
-    @classmethod
-    def of(cls, problem: DecisionProblem) -> Gain:
-        """The gain in a problem, under its prior."""
-        if problem.admissible is None:
-            by_lot = problem.fixed_values.mean()
-        else:
-            total = np.where(problem.admissible, problem.utilities, 0.0).sum(axis=1)
-            by_lot = problem.prior @ (total / problem.admissible.sum(axis=1))
-        return cls(
-            best=float(problem.prior @ problem.utilities.max(axis=1)),
-            fixed=problem.best_fixed_value,
-            by_lot=float(by_lot),
-            rounding=ROUNDING * float(problem.prior @ reduce(np.maximum, map(np.abs, problem.utilities.T))),
-        )
-
-    @property
-    def exists(self) -> bool:
-        """Whether it is more than rounding."""
-        return self.best - self.fixed > self.rounding
-
-    @property
-    def has_shares(self) -> bool:
-        """Whether shares of it are worth printing: the one rule for every percentage of benefit kept."""
-        return self.exists and self.best - self.fixed >= LEAST_SHARE * (self.best - self.by_lot)
-
-    @property
-    def beaten_from(self) -> float:
-        """The least value that is more than one treatment for all, beyond rounding; inf where nothing can be."""
-        if not self.exists:
-            return np.inf
-        return self.fixed + max(NO_BENEFIT * (self.best - self.fixed), self.rounding)
+    exists: bool
+    has_shares: bool
+    beaten_from: float
 
     def kept(self, value: float) -> float:
         """The share that a policy of this value keeps; NaN where there is nothing to gain."""
         return (value - self.fixed) / (self.best - self.fixed) if self.exists else np.nan
+
+
+@once_per_problem
+def gain_of(problem: DecisionProblem) -> Gain:
+    """The gain in a problem, under its prior."""
+    if problem.admissible is None:
+        by_lot = float(problem.fixed_values.mean())
+    else:
+        total = np.where(problem.admissible, problem.utilities, 0.0).sum(axis=1)
+        by_lot = float(problem.prior @ (total / problem.admissible.sum(axis=1)))
+    best, fixed = float(problem.prior @ problem.utilities.max(axis=1)), problem.best_fixed_value
+    rounding = ROUNDING * float(problem.prior @ reduce(np.maximum, map(np.abs, problem.utilities.T)))
+    gain = best - fixed
+    exists = gain > rounding
+    return Gain(
+        best,
+        fixed,
+        by_lot,
+        rounding,
+        exists,
+        has_shares=exists and gain >= LEAST_SHARE * (best - by_lot),
+        beaten_from=fixed + max(NO_BENEFIT * gain, rounding) if exists else math.inf,
+    )
 
 
 def break_even(at_epsilon: pd.DataFrame, private: Collection[str], gain: Gain, assumed: float) -> pd.DataFrame:
@@ -158,16 +158,13 @@ def _lost_by_each(problem: DecisionProblem) -> Iterator[FloatArray]:
 
 
 @once_per_problem
-def _fixed_losses(problem: DecisionProblem) -> tuple[Fraction, ...]:
-    """What each action loses if everybody gets it, to three roundings: terms >= 0, and their sum is rounded once."""
-    return tuple(Fraction(rounded_sum(lost)) for lost in _lost_by_each(problem))
-
-
-@once_per_problem
 def best_fixed_loss(problem: DecisionProblem) -> Fraction:
-    """What one action for all (who allow the same) loses at least, to three roundings."""
+    """What one action for all (who allow the same) loses at least, to three roundings.
+
+    Its terms are >= 0, and their sum is rounded once.
+    """
     if problem.admissible is None:
-        return min(_fixed_losses(problem))
+        return min(Fraction(rounded_sum(lost)) for lost in _lost_by_each(problem))
     lost = list(_lost_by_each(problem))
     sets = [[Fraction(rounded_sum(lost[action][part.rows])) for action in part.columns] for part in problem.classes]
     return sum(map(min, sets), Fraction(0))
@@ -177,7 +174,7 @@ def best_fixed_loss(problem: DecisionProblem) -> Fraction:
 def by_lot_loss(problem: DecisionProblem) -> Fraction:
     """What choosing among the allowed actions by lot loses, to a few roundings."""
     if problem.admissible is None:
-        return sum(_fixed_losses(problem), Fraction(0)) / problem.n_actions
+        return sum((Fraction(rounded_sum(lost)) for lost in _lost_by_each(problem)), Fraction(0)) / problem.n_actions
     allowed = problem.admissible.sum(axis=1)
     columns = zip(_lost_by_each(problem), problem.admissible.T, strict=True)
     return sum((Fraction(rounded_sum(np.where(allows, lost / allowed, 0.0))) for lost, allows in columns), Fraction(0))
@@ -219,11 +216,7 @@ def prove_loss(problem: DecisionProblem, epsilon: float) -> Proof:
         return Proof()
     # That nobody loses less than 0 needs no proof.
     least = max(0.0, certificate.bound)
-    gained = _gain_rounded_up(problem)
+    # What the best action for each record gains over the best for all, rounded up; 0 if it is rounding alone.
+    exists = gain_of(problem).exists
+    gained = best_fixed_loss(problem) * (1 + 8 * HALF_ULP) if exists else Fraction(0)
     return Proof(least, -float_below(Fraction(least) / gained - 1)) if gained else Proof(least)
-
-
-@once_per_problem
-def _gain_rounded_up(problem: DecisionProblem) -> Fraction:
-    """What the best action for each record gains over the best for all, rounded up; 0 if it is rounding alone."""
-    return best_fixed_loss(problem) * (1 + 8 * HALF_ULP) if Gain.of(problem).exists else Fraction(0)

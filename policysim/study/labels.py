@@ -168,16 +168,13 @@ def numbers_by_part(scenario: Scenario) -> dict[str, tuple[int, str]]:
             found[f"rule {number} of treatment {name}"] = len(of_treatment.changes), of_treatment.source
     found["natural clearing"] = len(scenario.natural_clearing), scenario.source
     found["onset"] = len(scenario.onset), scenario.source
-    for name, event in scenario.events.items():
-        found[scenario.outcome_title(name)] = _of_hazard(event), event.source or scenario.source
-    # The baseline of death is a reference, and only counts beside other numbers.
-    death = _of_hazard(scenario.death)
-    found[DEATH] = death if death > 1 else 0, scenario.death.source or scenario.source
+    hazards: dict[str, DeathModel | EventModel] = {**scenario.events, DEATH: scenario.death}
+    for name, model in hazards.items():
+        count = 1 + len(model.hazard) + sum(map(len, model.relative_risk.values()))
+        # The baseline of death is a reference, and only counts beside other numbers.
+        count = 0 if name == DEATH and count == 1 else count
+        found[scenario.outcome_title(name)] = count, model.source or scenario.source
     return {part: (count, source) for part, (count, source) in found.items() if count}
-
-
-def _of_hazard(model: DeathModel | EventModel) -> int:
-    return 1 + len(model.hazard) + sum(map(len, model.relative_risk.values()))
 
 
 def counted_illustrative(study: Study | None) -> tuple[int, int]:

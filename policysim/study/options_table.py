@@ -67,35 +67,32 @@ def choose_columns(
     everyone = comparison[comparison["group"] == ALL]
     best = private_choices(comparison, policies)
     epsilons = sorted(everyone["epsilon"].unique())
-    treatment = f"{_given_to_all(everyone, labels)} for all"
-    found: dict[str, tuple[str, Mapping[float, str], Mapping[float, str]]] = {}
-
-    def add(option: str, title: str, policy: str | Mapping[float, str], published: str = "") -> None:
-        given = dict.fromkeys(epsilons, policy) if isinstance(policy, str) else policy
-        found[option] = title, given, dict.fromkeys(epsilons, published) if published else given
-
-    add(ONE, treatment, BestFixed.name)
+    # Where contraindications differ, one for all is all that somebody gets.
+    row = everyone[everyone["policy"] == BestFixed.name].iloc[0]
+    shares = {name: row[f"p_{name}"] for name in labels.actions if row[f"p_{name}"] > 0}
+    treatment = labels.for_all(sorted(shares, key=lambda name: -shares[name]))
+    # The option, its title, and the policy; of a private choice, that at each epsilon.
+    found: list[tuple[str, str, str | Mapping[float, str]]] = [(ONE, f"{treatment} for all", BestFixed.name)]
     private = _private(everyone, (*policies, Exponential.name))
     fewest = _fewest_deaths(everyone, private, epsilon, {BestFixed.name, best[epsilon]})
     if fewest:
         action = fewest.removeprefix(FOR_ALL)
-        add(FEWEST, fewest if action == fewest else f"{labels.actions[action]} for all", fewest)
-    add(PRIVATE, "best private choice*", best)
+        found.append((FEWEST, fewest if action == fewest else f"{labels.actions[action]} for all", fewest))
+    found.append((PRIVATE, "best private choice*", best))
     if set(best.values()) != {Exponential.name}:
-        add(EXPONENTIAL, "exponential mechanism*", Exponential.name)
+        found.append((EXPONENTIAL, "exponential mechanism*", Exponential.name))
     shown = {best[epsilon], fewest, Exponential.name, BestFixed.name, Greedy.name}
     others = [name for name in named if name not in shown and name in set(everyone["policy"])]
-    for name in others[: MOST_COLUMNS - len(found) - 2]:
-        add(name, f"{name}*", name)
-    add(COPY, "each's best, noised copy†", Greedy.name, RandomizedResponse.name)
-    add(EACH, "each's best", Greedy.name)
+    found += [(name, f"{name}*", name) for name in others[: MOST_COLUMNS - len(found) - 2]]
+    found += [(COPY, "each's best, noised copy†", Greedy.name), (EACH, "each's best", Greedy.name)]
 
     spent = everyone.set_index(["policy", "epsilon"])["epsilon_spent"]
-    rows = [
-        (option, each, given[each], published[each], title, _hides(spent[given[each], each]), each == epsilon)
-        for option, (title, given, published) in found.items()
-        for each in epsilons
-    ]
+    rows = []
+    for option, title, policy in found:
+        for each in epsilons:
+            given = policy if isinstance(policy, str) else policy[each]
+            published = RandomizedResponse.name if option == COPY else given
+            rows.append((option, each, given, published, title, _hides(spent[given, each]), each == epsilon))
     return pd.DataFrame(rows, columns=["option", "epsilon", "policy", "published", "title", "hides", "stated"])
 
 
@@ -129,13 +126,6 @@ def _private(everyone: pd.DataFrame, policies: Collection[str]) -> pd.DataFrame:
 
 def _hides(spent: float) -> str:
     return "fully" if spent < NEGLIGIBLE else "partly" if spent < math.inf else "no"
-
-
-def _given_to_all(everyone: pd.DataFrame, labels: Labels) -> str:
-    """The title of the best treatment for all; where contraindications differ, of all that somebody gets."""
-    row = everyone[everyone["policy"] == BestFixed.name].iloc[0]
-    shares = {name: row[f"p_{name}"] for name in labels.actions if row[f"p_{name}"] > 0}
-    return labels.for_all(sorted(shares, key=lambda name: -shares[name]))
 
 
 def _fewest_deaths(everyone: pd.DataFrame, able: pd.DataFrame, epsilon: float, shown: set[str]) -> str:
@@ -226,36 +216,36 @@ def options(
     counted = _counted(moves, weights)
     count = population(numbers[f"expected_{name}"][stated].max() for name in counted) if counted else HUNDRED
 
-    rows: list[tuple[str, str, str]] = []
-    cells: list[pd.DataFrame] = []
-
-    def add(key: str, title: str, section: str, style: str, **values: FloatArray) -> None:
-        rows.append((key, title, section))
-        cells.append(as_cells(columns[["option", "epsilon"]].assign(row=key, format=style, **values)))
-
+    # The row, its title, its section, the format of its cells, and their numbers.
+    made: list[tuple[str, str, str, str, dict[str, FloatArray]]] = []
     for name in counted:
         rates = numbers[f"expected_{name}"]
         style = f"counted {count} {apart(rates[stated], count)}"
-        add(name, labels.outcomes.get(name, name.replace("_", " ")), "count", style, value=rates)
+        made.append((name, labels.outcomes.get(name, name.replace("_", " ")), "count", style, {"value": rates}))
     loss = given["loss"].to_numpy(dtype=np.float64)
-    add(LOSS, "units of utility lost", "loss", f"places {decimals_of(loss[stated])}", value=loss)
+    made.append((LOSS, "units of utility lost", "loss", f"places {decimals_of(loss[stated])}", {"value": loss}))
     better = _better_in(columns, certainty, best_for_all)
     if np.isfinite(better).any():
-        add(BETTER_IN, "better than one for all", "better", "plain", value=better)
+        made.append((BETTER_IN, "better than one for all", "better", "plain", {"value": better}))
     if beliefs is not None:
         ends = beliefs.set_index(["policy", "epsilon"]).loc[published.index]
         places = _places_of_share(float(beliefs["before"].iloc[0]))
         low, high = (ends[end].to_numpy(dtype=np.float64) for end in ("low", "high"))
-        add(BELIEF, "belief", "belief", f"span {places}", low=low, high=high)
-    add(RIGHT, "right guesses", "right", "right", value=published["guess_rate"].to_numpy(dtype=np.float64))
+        made.append((BELIEF, "belief", "belief", f"span {places}", {"low": low, "high": high}))
+    guesses = published["guess_rate"].to_numpy(dtype=np.float64)
+    made.append((RIGHT, "right guesses", "right", "right", {"value": guesses}))
     kept = given["benefit_kept"].to_numpy(dtype=np.float64)
-    if _each_is_better(certainty) and np.isfinite(kept).any():
-        add(BENEFIT, "benefit kept", "benefit", "kept", value=kept)
+    # Shares of the benefit are said where each's best is better.
+    verdicts = certainty[certainty["measure"] == "value"].set_index("policy")["verdict"]
+    if verdicts.get(Greedy.name) == "better" and np.isfinite(kept).any():
+        made.append((BENEFIT, "benefit kept", "benefit", "kept", {"value": kept}))
 
+    keys = columns[["option", "epsilon"]]
+    cells = [as_cells(keys.assign(row=row, format=style, **values)) for row, _, _, style, values in made]
     table = pd.concat(cells, ignore_index=True)
     differences = _differences(table, [*counted, LOSS], count)
     moved = moves_at(differences, epsilon)
-    described = [(*row, count, moved.get(row[0], 0)) for row in rows]
+    described = [(row, title, section, count, moved.get(row, 0)) for row, title, section, _, _ in made]
     return (
         # What is known at one epsilon only is no cell at others.
         table[table["row"].ne(BETTER_IN) | table["epsilon"].eq(epsilon)].reset_index(drop=True),
@@ -307,12 +297,6 @@ def _better_in(columns: pd.DataFrame, certainty: pd.DataFrame, best_for_all: flo
     known = certainty[(certainty["measure"] == "value") & (certainty["draws"] > 0)].set_index("policy")["better"]
     found = columns["policy"].map(known).mask(columns["option"] == ONE, best_for_all).where(columns["stated"])
     return np.asarray(found, dtype=np.float64)
-
-
-def _each_is_better(certainty: pd.DataFrame) -> bool:
-    """Whether shares of the benefit may be said."""
-    each = certainty[(certainty["measure"] == "value") & (certainty["policy"] == Greedy.name)]
-    return bool((each["verdict"] == "better").any())
 
 
 def _differences(table: pd.DataFrame, rows: Sequence[str], count: int) -> pd.DataFrame:

@@ -85,12 +85,8 @@ def build_problem(study: Study, *, where: Where | None = None) -> DecisionProble
     scenario = modelled.scenario
     response = ResponseModel(scenario)
     assumed = prior(scenario, where)
-    outcomes = {
-        name: response.expected_count(symptoms_of(scenario))
-        if name == SYMPTOMS
-        else response.probability(DEATH if name == DEATHS else name)
-        for name in modelled.outcomes
-    }
+    counted = {SYMPTOMS: symptoms_of(scenario), DEATHS: (DEATH,)}
+    outcomes = {name: response.probability(*counted.get(name, (name,))) for name in modelled.outcomes}
     return DecisionProblem(
         expected_utilities(response, modelled.utility),
         assumed,

@@ -261,6 +261,11 @@ def _read_shared(table: TomlTable, name: str, features: list[str] | None, defaul
     robust = compare.get("robust", "".join(known))
     if "robust" in compare and features is not None and robust not in (*known, *features):
         compare.fail(unknown("prior", robust, [*known, *features]), "robust")
+    # Names of folders beside a report's own, and a text for each.
+    related = table["related"]
+    for beside in related.values:
+        if not re.fullmatch(r"\w[\w-]*", beside):
+            related.fail("must be the name of a report beside this one: letters, digits, - and _", beside)
     return {
         "name": name,
         "text": table.mistakes.text,
@@ -277,16 +282,8 @@ def _read_shared(table: TomlTable, name: str, features: list[str] | None, defaul
         "by": compare["by"],
         "robust": robust or None,
         "seed": table["seed"],
-        "related": _read_related(table["related"]),
+        "related": {beside: related.text(beside) for beside in related.values},
     }
-
-
-def _read_related(table: TomlTable) -> dict[str, str]:
-    """Names of folders beside a report's own, and a text for each."""
-    for name in table.values:
-        if not re.fullmatch(r"\w[\w-]*", name):
-            table.fail("must be the name of a report beside this one: letters, digits, - and _", name)
-    return {name: table.text(name) for name in table.values}
 
 
 def name_of_study(path: Path) -> str:

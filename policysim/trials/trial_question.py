@@ -110,7 +110,9 @@ class TrialQuestion(StudyQuestion):
                 "question": {**study.choices, "counted": counted},
                 "records": problem.n_records,
                 "actions": list(problem.actions),
-                **study.stated,
+                # What the file alone decides.
+                "epsilon": study.epsilon,
+                **({"public": list(study.public)} if study.public else {}),
             },
             packages={"scikit-learn": version("scikit-learn"), **CATALOGUE.versions(study.policies)},
             related=study.related,

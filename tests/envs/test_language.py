@@ -51,7 +51,7 @@ def check_tables(scenario):
     found = np.stack([response.probability(name) for name in scenario.outcomes], axis=2)
     assert np.abs(found - wanted).max() <= 1e-12
     assert np.abs(response.outcome_probabilities(np.arange(len(records))) - wanted).max() <= 1e-12
-    assert np.abs(response.expected_count(scenario.transient) - wanted[:, :, :n_flags].sum(axis=2)).max() <= 1e-12
+    assert np.abs(response.probability(*scenario.transient) - wanted[:, :, :n_flags].sum(axis=2)).max() <= 1e-12
     for column, cost in zip(costs.T, response.costs(stated), strict=True):
         assert np.abs(np.broadcast_to(cost, scenario.space.shape).ravel() - column).max() <= 1e-12
     assert allowed.all() if response.admissible is None else np.array_equal(response.admissible, allowed)

@@ -230,7 +230,7 @@ def test_severity_solves_for_the_deaths_of_each_group(small, small_file, small_r
 
 def test_expected_counts_of_flags_are_sums_of_probabilities(covid_response):
     wanted = sum(covid_response.probability(name) for name in ("taste", "fever", "blood_clots"))
-    assert np.abs(covid_response.expected_count(["taste", "fever", "blood_clots"]) - wanted).max() <= 1e-12
+    assert np.abs(covid_response.probability("taste", "fever", "blood_clots") - wanted).max() <= 1e-12
 
 
 # Sampled outcomes.

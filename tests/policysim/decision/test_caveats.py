@@ -23,7 +23,7 @@ from policysim.output.screen import screen
 from policysim.question.formats import next_below
 from policysim.question.protocol import SILENT
 from policysim.question.words import unused
-from policysim.study.gain import LEAST_SHARE, Gain
+from policysim.study.gain import LEAST_SHARE, gain_of
 from policysim.study.study_problem import FACTORS, expected_utilities
 
 
@@ -104,7 +104,7 @@ def test_an_epsilon_beats_one_for_all_only_where_it_is_worth_more(study, problem
 
 def test_where_nothing_is_gained_nothing_beats_one_for_all():
     same = ps.DecisionProblem([[0.0, 1.0]] * 4, np.full(4, 0.25), ps.AnyRecord())
-    gain = Gain.of(same)
+    gain = gain_of(same)
     assert not gain.exists
     assert not gain.has_shares
     assert gain.beaten_from == np.inf
@@ -114,7 +114,7 @@ def test_where_nothing_is_gained_nothing_beats_one_for_all():
     offsets = np.tile([1e9, -1e9], 500)
     prior = rng.dirichlet(np.ones(500)).repeat(2) / 2
     cancels = ps.DecisionProblem(np.add.outer(offsets, [0.1, 0.1 + 1e-8, 0.1]), prior, ps.AnyRecord())
-    assert not Gain.of(cancels).exists
+    assert not gain_of(cancels).exists
     table = ps.compare(cancels, policies=["uniform", "exponential"], epsilons=[1.0])
     assert table["benefit_kept"].isna().all()
 
@@ -125,7 +125,7 @@ def test_no_printed_share_is_below_that_of_choosing_by_lot_at_the_least_gain(see
     rng = np.random.default_rng(seed)
     utilities = rng.normal(size=(6, 3)) * 10.0 ** rng.integers(-4, 3, size=3) + rng.normal(size=3) * 10.0
     problem = ps.DecisionProblem(utilities, rng.dirichlet(np.ones(6)), ps.AnyRecord())
-    gain = Gain.of(problem)
+    gain = gain_of(problem)
     rows = ps.compare(problem, policies=["uniform", "exponential", "greedy"], epsilons=[0.1, 1.0])
     best, fixed = rows["value"].max(), (problem.prior @ problem.utilities).max()
     lot = (problem.prior @ problem.utilities).mean()
@@ -143,7 +143,7 @@ def test_no_share_of_a_tiny_gain_is_printed_anywhere(tmp_path):
     text = text.replace("[0.5, 1.0, 4.0]", "[1.0]")
     study = ps.load_study(write_small_study(tmp_path, text, scenario))
     problem = ps.build_problem(study)
-    gain = Gain.of(problem)
+    gain = gain_of(problem)
     assert gain.exists
     assert not gain.has_shares
     raw = ps.compare(problem, policies=["uniform"], epsilons=[1.0])["benefit_kept"][0]

@@ -24,7 +24,7 @@ from policysim.decision.scenario_outcomes import loss_by_outcome
 from policysim.question.formats import next_below
 from policysim.study.checks import checked_tables
 from policysim.study.example_patients import loss_quantiles
-from policysim.study.gain import Gain, best_fixed_loss, by_lot_loss
+from policysim.study.gain import best_fixed_loss, by_lot_loss, gain_of
 
 HIDDEN = ["infected", "fever", "cough", "smoker"]
 SENSITIVE = STUDY.replace('adjacency = "any-record"', f'adjacency = "sensitive"\nsensitive = {HIDDEN}')
@@ -116,7 +116,7 @@ def test_numbers_at_forbidden_pairs_change_nothing(study, problem):
 
 
 def test_one_for_all_is_the_best_for_each_set_of_records_that_allow_the_same(problem):
-    gain = Gain.of(problem)
+    gain = gain_of(problem)
     ages, _ = problem.records.groups("age")
     values = [
         max(float(problem.prior[ages == age] @ problem.utilities[ages == age, a]) for a in actions)
@@ -139,7 +139,7 @@ def test_what_nobody_of_a_class_may_get_tells_nothing_of_it(problem):
 @pytest.mark.parametrize("keep", [0.2, 0.5])
 def test_the_least_epsilon_is_just_enough_and_the_limit_is_proven(problem, keep):
     choices = choose(problem, Wish(keep=keep), ["randomized-response", "optimal"])
-    gain = Gain.of(problem)
+    gain = gain_of(problem)
     for row in rows_of(choices.needs):
         values = [
             problem.value(make_policy(row["policy"], epsilon=epsilon).probabilities(problem))

@@ -23,7 +23,7 @@ from policysim.decision.limit import Limit
 from policysim.question.formats import decimal, digits_of, next_below
 from policysim.question.words import KEEP, guesses
 from policysim.study.cells import Cells
-from policysim.study.gain import Gain
+from policysim.study.gain import gain_of
 from policysim.study.labels import Labels
 
 WARD = Path(__file__).parents[3] / "examples" / "ward" / "study.toml"
@@ -86,7 +86,7 @@ def test_the_text_is_exactly_the_number_and_the_next_is_one_unit_below(number):
 def problems_with_wishes(draw):
     """A problem and a wish, whose limits on guesses leave little room above the least epsilon, or none."""
     problem = draw(problems(3))
-    assume(Gain.of(problem).exists)
+    assume(gain_of(problem).exists)
     keep = draw(st.sampled_from([0.3, 0.8, 0.95]))
     wish = Wish(keep=keep, **draw(st.sampled_from([{}, {"at_most": {"deaths": "one for all"}}])))
     room = 1 + draw(st.sampled_from([1e-6, 1e-3, 0.02, 0.5]))

@@ -12,7 +12,7 @@ from policies.catalogue import CATALOGUE
 from policysim import figures
 from policysim.figures.benefit import BAND, SHADED
 from policysim.figures.looks import COLOURS, DEATH, as_dot, is_level, label, look_of_action, looks
-from policysim.figures.patients import flat_features, worst_groups
+from policysim.figures.patients import flat_features
 from policysim.question.words import ACHIEVABLE, UNBEATABLE, level_name
 
 
@@ -184,11 +184,13 @@ def test_groups_are_in_the_order_of_what_they_lose(at_one):
 def test_the_group_that_loses_most_has_a_large_dot_and_everyone_a_line(at_one):
     rows = at_one[at_one["policy"] == "exponential"]
     (axes,) = figures.loss_by_group(rows).axes
+    dashed = [line for line in axes.get_lines() if line.get_linestyle() == "--"]
+    assert [line.get_xdata()[0] for line in dashed] == rows.loc[rows["group"] == "all", "loss"].tolist()
     (large,) = [line for line in axes.get_lines() if line.get_label().startswith("_worst")]
     grouped = rows[rows["group"] != "all"]
     assert large.get_xdata() == grouped["loss"].max()
-    dashed = [line for line in axes.get_lines() if line.get_linestyle() == "--"]
-    assert [line.get_xdata()[0] for line in dashed] == rows.loc[rows["group"] == "all", "loss"].tolist()
+    (axes,) = figures.loss_by_group(rows.assign(loss=0.0)).axes
+    assert not any(line.get_label().startswith("_worst") for line in axes.get_lines())
 
 
 def test_features_that_make_no_difference_are_folded_into_a_sentence(at_one):
@@ -205,22 +207,6 @@ def test_features_that_make_no_difference_are_folded_into_a_sentence(at_one):
     room = 0.02 * at_one["loss"].abs().max()
     more = same.assign(loss=same["loss"] + 1.01 * room * (same["level"] == "old"))
     assert flat_features(pd.concat([at_one, more])) == []
-
-
-def test_the_worst_group_is_the_one_that_loses_most_and_not_everyone():
-    rows = pd.DataFrame(
-        [
-            ("a", "all", "all", 9.0),
-            ("a", "age", "old", 1.0),
-            ("a", "age", "young", 3.0),
-            ("b", "age", "old", 2.0),
-            ("b", "age", "young", 1.0),
-            ("c", "age", "old", 0.0),
-            ("c", "age", "young", 0.0),
-        ],
-        columns=["policy", "group", "level", "loss"],
-    )
-    assert worst_groups(rows) == {"a": ("age", "young"), "b": ("age", "old")}
 
 
 def test_a_forest_has_a_bar_for_each_interval_against_one_reference(logged):

@@ -17,6 +17,7 @@ from policysim.output.deliver import written_tables
 from policysim.output.screen import screen
 from policysim.question.answer import CARD
 from policysim.question.protocol import SILENT
+from policysim.study.certainty import as_stated
 
 RNG = np.random.default_rng(7)
 SPACE = record_space({"age": ["young", "middle", "old"], "ill": [0, 1], "sex": ["f", "m"]})
@@ -123,7 +124,10 @@ def test_a_figure_is_drawn_for_a_page_and_once():
 
 @pytest.mark.parametrize("better", [True, False])
 def test_figures_show_shares_of_the_benefit_only_where_they_may_be_said(better, monkeypatch):
-    monkeypatch.setattr("policysim.study.options_table._each_is_better", lambda _: better)
+    verdict = "better" if better else "not better"
+    monkeypatch.setattr(
+        "policysim.decision.decision_answer.as_stated", lambda *given: as_stated(*given).assign(verdict=verdict)
+    )
     report = ps.report(own(outcomes=OUTCOMES), epsilons=[0.5, 1.0])
     assert ("benefit-vs-deaths" in report.figures) == better
     labels = [axis.get_ylabel() for axis in report.figures["frontier"].axes[0].child_axes]

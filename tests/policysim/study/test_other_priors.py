@@ -9,7 +9,7 @@ import policysim as ps
 from envs.toml_reader import InputFileError
 from policies.distinct import once_each
 from policies.optimal.bounded import bounded_optimum
-from policysim.study.gain import Gain
+from policysim.study.gain import gain_of
 from policysim.study.study_problem import FACTORS, OtherPriors, problem_of_log
 
 
@@ -74,7 +74,7 @@ def kept_under(problem, policy):
     """The benefit kept under each of the problem's priors."""
     table = policy.probabilities(problem)
     under = [problem.with_prior(prior) for prior in problem.priors.values()]
-    return [Gain.of(other).kept(other.value(table)) for other in under]
+    return [gain_of(other).kept(other.value(table)) for other in under]
 
 
 def test_covid_in_the_worst_case_over_prevalences(covid_problem):
@@ -94,7 +94,7 @@ def test_covid_with_no_more_deaths_than_one_for_all(covid_problem, epsilon, kept
     deaths = on.outcomes["deaths"]
     found = bounded_optimum(on, epsilon, at_most={"deaths": "one for all"})
     table = np.exp(found.log_probabilities)
-    gain = Gain.of(on)
+    gain = gain_of(on)
     assert gain.kept(found.value) == pytest.approx(kept, abs=max(within, 1e-12))
     assert found.bound - found.value <= 1e-9 * abs(found.value)
     of_all = float(on.prior @ deaths[:, on.best_fixed_action])
