@@ -462,11 +462,13 @@ def _choice(key: TomlKey, table: TomlTable) -> str:
     return word
 
 
-def _numbers(key: TomlKey, table: TomlTable) -> float | dict[str, float]:
-    """A number, or a table of them."""
+def _number(key: TomlKey, table: TomlTable) -> float:
     intervals = table.names["intervals"] if key.interval else None
-    if key.holds == "number":
-        return table.number(key.name, key.default, low=key.low, high=key.high, intervals=intervals)
+    return table.number(key.name, key.default, low=key.low, high=key.high, intervals=intervals)
+
+
+def _numbers(key: TomlKey, table: TomlTable) -> dict[str, float]:
+    intervals = table.names["intervals"] if key.interval else None
     among = table.names[key.among]
     return table.numbers(key.name, among, key.kind, low=key.low, high=key.high, intervals=intervals)
 
@@ -493,7 +495,7 @@ READERS: Mapping[str, Reader] = {
     "choice": _choice,
     "whole": lambda key, table: table.integer(key.name, key.default),
     "flag": lambda key, table: table.flag(key.name, default=key.default),
-    "number": _numbers,
+    "number": _number,
     "numbers": _numbers,
     "list": _list,
     "names": _names,

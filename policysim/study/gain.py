@@ -158,13 +158,16 @@ def _lost_by_each(problem: DecisionProblem) -> Iterator[FloatArray]:
 
 
 @once_per_problem
-def best_fixed_loss(problem: DecisionProblem) -> Fraction:
-    """What one action for all (who allow the same) loses at least, to three roundings.
+def _fixed_losses(problem: DecisionProblem) -> tuple[Fraction, ...]:
+    """What each action loses if everybody gets it, to three roundings: terms >= 0, and their sum is rounded once."""
+    return tuple(Fraction(rounded_sum(lost)) for lost in _lost_by_each(problem))
 
-    Its terms are >= 0, and their sum is rounded once.
-    """
+
+@once_per_problem
+def best_fixed_loss(problem: DecisionProblem) -> Fraction:
+    """What one action for all (who allow the same) loses at least, to three roundings."""
     if problem.admissible is None:
-        return min(Fraction(rounded_sum(lost)) for lost in _lost_by_each(problem))
+        return min(_fixed_losses(problem))
     lost = list(_lost_by_each(problem))
     sets = [[Fraction(rounded_sum(lost[action][part.rows])) for action in part.columns] for part in problem.classes]
     return sum(map(min, sets), Fraction(0))
@@ -174,7 +177,7 @@ def best_fixed_loss(problem: DecisionProblem) -> Fraction:
 def by_lot_loss(problem: DecisionProblem) -> Fraction:
     """What choosing among the allowed actions by lot loses, to a few roundings."""
     if problem.admissible is None:
-        return sum((Fraction(rounded_sum(lost)) for lost in _lost_by_each(problem)), Fraction(0)) / problem.n_actions
+        return sum(_fixed_losses(problem), Fraction(0)) / problem.n_actions
     allowed = problem.admissible.sum(axis=1)
     columns = zip(_lost_by_each(problem), problem.admissible.T, strict=True)
     return sum((Fraction(rounded_sum(np.where(allows, lost / allowed, 0.0))) for lost, allows in columns), Fraction(0))
