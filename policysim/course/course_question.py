@@ -44,6 +44,7 @@ from policysim.study.options_table import (
     LOSS,
     ONE,
     PRIVATE,
+    nobody_pays,
     options,
     who_pays,
 )
@@ -370,7 +371,7 @@ def _names(
     public = public_over_days(study)
     agree = listed(public) if len(public) <= NAMED else "all that is public"
     stated = tables["columns"][tables["columns"]["stated"]].set_index("option")
-    comparison = tables["comparison"]
+    comparison, counted = tables["comparison"], DEATHS in set(tables["rows"]["row"])
     bound = comparison[comparison["epsilon"] == stated["epsilon"].iloc[0]].iloc[0]
     rounded = "; of two days by sums that are rounded up" * (bound["most_kept_proof"] == ROUNDED)
     names = {
@@ -386,7 +387,8 @@ def _names(
         "length": "how long a stay lasts is public"
         if question.length_public
         else "who has died or recovered is hidden",
-        "paid": DEATHS if DEATHS in set(tables["rows"]["row"]) else "units of utility lost",
+        "paid": DEATHS if counted else "units of utility lost",
+        "unpaid": nobody_pays(comparison, "has more deaths" if counted else "loses more utility"),
     }
     names |= {f"warning {place}": f"left out: {reason}" for place, reason in enumerate(left_out)}
     safest = safest_option(tables)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import chain
+from itertools import chain, pairwise
 from typing import Any
 
 import numpy as np
@@ -228,6 +228,9 @@ def _at_horizon(
     done: dict[Hashable, Any] = evaluate_each(work, lambda name: work[name](), SILENT)
     if LIMIT in done:
         stay.limits[stated] = min(stay.limits[stated], done[LIMIT], key=lambda limit: limit.value)
+    # What keeps within a smaller total keeps within a larger one.
+    for larger, smaller in pairwise(sorted(totals, reverse=True)):
+        stay.limits[smaller] = min(stay.limits[smaller], stay.limits[larger], key=lambda limit: limit.value)
     plans: dict[float, TreePlan] = {total: done[total][0] for total in totals}
     for_all = partial(CourseEvaluation, SCHEDULE, 0.0, stay.evaluator.of_schedule(stay.by_day), references, "private")
     in_order = [for_all(total, 0.0, "exact-losses") for total in totals]

@@ -9,7 +9,6 @@ somebody learns who knows every other one.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
@@ -105,8 +104,10 @@ class Observer:
 
     Attributes
     ----------
+    possible : array of int, (n_classes,)
+        The classes of `public_classes` that the prior holds possible.
     shares : array, (n_classes,)
-        The probability of each class of `public_classes` that the prior holds possible.
+        The probability of each.
     public : mapping of str to (array of int, tuple of str)
         The features that are the same throughout each class: the level of each class, (n_classes,), and the labels.
     """
@@ -115,12 +116,12 @@ class Observer:
         self._records = problem.records
         self._classes = public_classes(problem.adjacency, problem.n_records)
         shares = np.bincount(self._classes, problem.prior).astype(np.float64, copy=False)
-        self._n_classes, self._possible = len(shares), np.flatnonzero(shares)
-        self.shares = shares[self._possible]
+        self._n_classes, self.possible = len(shares), np.flatnonzero(shares)
+        self.shares = shares[self.possible]
         first = np.unique(self._classes, return_index=True)[1]
         groups = {name: self._records.groups(name) for name in self._records.names if len(first) > 1}
         self.public = {
-            name: (codes[first[self._possible]], labels)
+            name: (codes[first[self.possible]], labels)
             for name, (codes, labels) in groups.items()
             if np.array_equal(codes[first][self._classes], codes)
         }
@@ -138,7 +139,7 @@ class Observer:
         codes, levels = self._records.groups(feature)
         cells, shape = self._classes * len(levels) + codes, (self._n_classes, len(levels))
         sums = [np.bincount(cells, each, self._n_classes * len(levels)).reshape(shape) for each in given]
-        joint = np.stack(sums, axis=2)[self._possible]
+        joint = np.stack(sums, axis=2)[self.possible]
         before, actions = joint.sum(axis=2), joint.sum(axis=1, keepdims=True)
         patients = before.sum(axis=1)
         told = actions > rarest * patients[:, None, None]
@@ -174,7 +175,8 @@ def hidden_beliefs(problem: DecisionProblem, policy: Policy, features: Sequence[
     DataFrame
         policy, feature, level; before, least and most: the belief before, and after the treatments that make it least
         and most, which are least_after and most_after; among and share: the patients, in words, whose belief moves
-        most (empty where nothing is public), and their share of all. A row for each level.
+        most (empty where nothing is public), and their share of all; class: theirs of `public_classes`. A row for each
+        level.
     """
     on = evaluated_on(policy, problem)
     row = rows_on(on, problem)
@@ -203,6 +205,7 @@ def hidden_beliefs(problem: DecisionProblem, policy: Policy, features: Sequence[
                     "most_after": problem.actions[most],
                     "among": among(problem.records, known),
                     "share": float(observer.shares[worst]),
+                    "class": int(observer.possible[worst]),
                 }
             )
     return pd.DataFrame(rows)
@@ -248,9 +251,5 @@ def _with_changes(table: pd.DataFrame) -> pd.DataFrame:
 def patients_of_belief(problem: DecisionProblem, belief: pd.Series) -> tuple[FloatArray, FloatArray]:
     """The prior of the class of patients that a belief is about, and of those among them who have the level, (n,)."""
     codes, levels = problem.records.groups(belief["feature"])
-    classes = public_classes(problem.adjacency, problem.n_records)
-    leveled = problem.prior * (codes == levels.index(belief["level"]))
-    shares = np.bincount(classes, problem.prior)
-    before = np.bincount(classes, leveled) / np.where(shares > 0, shares, math.nan)
-    mine = classes == np.nanargmin(np.abs(before - belief["before"]) + np.abs(shares - belief["share"]))
-    return problem.prior * mine, leveled * mine
+    mine = problem.prior * (public_classes(problem.adjacency, problem.n_records) == belief["class"])
+    return mine, mine * (codes == levels.index(belief["level"]))

@@ -20,7 +20,7 @@ from policysim.study.cells import as_cells
 from policysim.study.certainty import BETTER, EQUAL, NOT_BETTER, UNTOLD, safest_option, verdict_on
 from policysim.study.declared import ModelledStudy, ScenarioStudy
 from policysim.study.labels import Labels, counted_illustrative, level_in_words, listed
-from policysim.study.options_table import BELIEF, DEATHS, ONE, PRIVATE
+from policysim.study.options_table import BELIEF, DEATHS, ONE, PRIVATE, nobody_pays
 
 # Whether it is certain that a private choice is better than one for all, by the verdict.
 SURE_WORDS = {BETTER: "Yes", NOT_BETTER: "Yes, it is not", EQUAL: "Yes, they are equal", UNTOLD: "No"}
@@ -32,6 +32,7 @@ LEARNS = {
 }
 # Patients whose description is longer are not named.
 MOST_AMONG = 30
+AMONG_ALIKE = " among some who are alike in what is public"
 
 
 def decision_facts(
@@ -110,13 +111,15 @@ def decision_names(
             "untold": f"As stated {title}, but that is not certain; {learns}.",
         }
     if belief is not None:
-        among = f" among “{belief['among']}”" if 0 < len(belief["among"]) <= MOST_AMONG else ""
+        among = f" among “{belief['among']}”" if len(belief["among"]) <= MOST_AMONG else AMONG_ALIKE
+        among = among if belief["among"] else ""
         if isinstance(problem.adjacency, OneFeature):
             # What epsilon bounds there is what somebody learns who knows every other feature.
             among = " of somebody who knows only the prior, which ε does not bound,"
         names |= {"belief": level_in_words(problem.records, belief["feature"], belief["level"]), "among": among}
-    if "who" in tables:
-        names["paid"] = "deaths" if DEATHS in set(tables["rows"]["row"]) else "utility lost"
+    counted = DEATHS in set(tables["rows"]["row"])
+    names["paid"] = "deaths" if counted else "utility lost"
+    names["unpaid"] = nobody_pays(found.tables["comparison"], "has more deaths" if counted else "loses more utility")
     return pd.DataFrame(names.items(), columns=["key", "text"])
 
 

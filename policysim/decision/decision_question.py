@@ -143,8 +143,10 @@ def answer_of(found: Results, options: Mapping[str, pd.DataFrame]) -> Answer:
     from policysim.decision.decision_drawings import drawings_of_decision  # noqa: PLC0415
 
     tables = {name: found.tables[name] for name in FILES if name in found.tables}
-    if "beliefs" in tables and not tables["beliefs"]["among"].any():
-        tables["beliefs"] = tables["beliefs"].drop(columns=["among", "share"])
+    if "beliefs" in tables:
+        # A class is told by what is public of it, if anything is.
+        told = [] if tables["beliefs"]["among"].any() else ["among", "share"]
+        tables["beliefs"] = tables["beliefs"].drop(columns=["class", *told])
     # What is drawn has the numbers of its file.
     tables = {name: written(table) for name, table in tables.items()}
     return Answer(

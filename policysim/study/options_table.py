@@ -348,3 +348,10 @@ def who_pays(
         ]
     found = pd.DataFrame(rows, columns=["row", "epsilon", "value", "format", "name"])
     return as_cells(found.assign(option=PRIVATE), "name")
+
+
+def nobody_pays(comparison: pd.DataFrame, does: str) -> str:
+    """What is said where no group does what paying is."""
+    if comparison["group"].eq(ALL).all():
+        return "Not known: no groups of patients are compared."
+    return f"No group, of those that are compared, {does}."

@@ -32,7 +32,7 @@ from policysim.study.declared import LoggedStudy
 from policysim.study.example_patients import example_patients, example_probabilities
 from policysim.study.gain import prove_loss
 from policysim.study.labels import basis, hidden, level_in_words
-from policysim.study.options_table import EACH, EXPONENTIAL, PRIVATE, RIGHT, private_choices
+from policysim.study.options_table import EACH, EXPONENTIAL, PRIVATE, RIGHT, nobody_pays, private_choices
 from policysim.trials.diagnostics import IMBALANCE, imbalance_by_chance
 from policysim.trials.evidence import LEAST_P, POWER
 
@@ -111,7 +111,7 @@ def trial_tables(
         "certainty": certainty,
         "examples": _examples(study, problem, columns),
         "facts": _facts(study, log, tables, columns, certainty, scale=scale),
-        "names": _names(study, log, tables, certainty, warnings, outcome=outcome, told=told),
+        "names": _names(study, log, tables, certainty, warnings, comparison=comparison, outcome=outcome, told=told),
     }
     return found if who.empty else {**found, "who": who}
 
@@ -370,6 +370,7 @@ def _names(
     certainty: pd.DataFrame,
     warnings: Sequence[str],
     *,
+    comparison: pd.DataFrame,
     outcome: str,
     told: bool,
 ) -> pd.DataFrame:
@@ -398,7 +399,9 @@ def _names(
         "best": capital(_short(best, IN_LINE)),
         "second": _short(second, IN_LINE),
         "p is": "p <" if test["p"] < LEAST_P else "p =",
+        **{f"{end} is": "under " if test[end] < LEAST_P else "" for end in ("p_low", "p_high")},
         "effects": "signs" if test["signs"] and told else "cannot be told",
+        "unpaid": nobody_pays(comparison, "can be told to lose by a private choice"),
         "study": study.name,
         "data": ", ".join(path.name for path in source.files.values()),
         "seed": str(study.seed),

@@ -184,6 +184,8 @@ def test_a_larger_total_never_keeps_less(compared):
         assert (rows["total_spent"] <= rows["total_epsilon"]).all()
         assert rows["value"].iloc[0] >= schedules[horizon] - 1e-12 or rows["policy"].iloc[0] in ("plan-once", "uniform")
         assert (rows["value"] <= rows["unbeatable"]).all()
+        # What keeps within a smaller total keeps within a larger one.
+        assert (rows["unbeatable"].diff().dropna() >= 0).all()
     for _, rows in ways(table).groupby(["way", "horizon"]):
         assert rows["total_epsilon"].tolist() == list(TOTALS) and (rows["value"].diff().dropna() >= 0).all()
 

@@ -325,3 +325,33 @@ def test_the_observer_of_an_answer_sees_the_most_useful_mechanism(study, changes
     moves = pd.concat([table["most"] - table["before"], table["before"] - table["least"]], axis=1).max(axis=1)
     told = {name for name, levels in table[moves >= 0.02].groupby("feature") if len(levels)}
     assert len(observer) >= len(told)
+
+
+def test_a_belief_is_of_its_own_class_though_others_have_as_many_patients():
+    # The gene matters for the old alone, and as many young have it as old.
+    frame = pd.DataFrame(
+        [
+            (age, gene, dose, float(age == "old" and (gene == "g1") != (dose == "high")), 50)
+            for age in ("young", "old")
+            for gene in ("g0", "g1")
+            for dose in ("low", "high")
+        ],
+        columns=["age", "gene", "dose", "harmed", "patients"],
+    )
+    problem = ps.problem_from_frame(
+        frame,
+        features=["age", "gene"],
+        treatment="dose",
+        patients="patients",
+        weights={"harmed": 1.0},
+        sensitive=["gene"],
+    )
+    report = ps.report(problem, epsilons=[1.0], policies=["optimal"])
+    beliefs = report.tables["beliefs"]
+    (told,) = beliefs[beliefs["level"] == "g1"].itertuples()
+    assert told.among == "age old"
+    # Of two records, either dose is e times as likely for the one as for the other.
+    assert (told.least, told.most) == pytest.approx((1 / (1 + math.e), math.e / (1 + math.e)))
+    options = report.tables["options"].query("row == 'belief'").set_index("option")
+    assert options.loc["private choice", ["low", "high"]].tolist() == pytest.approx([told.least, told.most])
+    assert options.loc["each's best", ["low", "high"]].tolist() == [0.0, 1.0]
