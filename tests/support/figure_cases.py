@@ -27,9 +27,9 @@ CASES = [
 every_figure = pytest.mark.parametrize(("draw", "name"), CASES, ids=[f"{draw.__name__}-{name}" for draw, name in CASES])
 
 
-def wrong(figure):
-    """What is too small, cut off, or on something else."""
-    svg = figures.to_svg(figure)
+def wrong(figure, svg=None):
+    """What is too small, cut off, or on something else; its SVG is made unless it is given."""
+    svg = svg or figures.to_svg(figure)
     boxes, (right, bottom) = text_boxes(svg), (72 * side for side in figure.get_size_inches())
     small = [words for words, size in text_sizes(svg) if size < LEAST]
     cut = [words for words, (x0, x1, y0, y1) in boxes if x0 < 0 or x1 > right or y0 < 0 or y1 > bottom]

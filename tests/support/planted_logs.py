@@ -114,12 +114,15 @@ def told_of(world: World, study: LoggedStudy, log: Log) -> Iterator[tuple[str, f
         yield name, float(np.mean([truth for truth, _ in pairs])), over_splits([each for _, each in pairs])
 
 
-def repeated(world: World, draws: int, seed: int, model: str = "linear") -> pd.DataFrame:
-    """What is told of some logs: a row for each policy, with its error, and of null worlds whether signs are told."""
+def repeated(world: World, draws: int, seed: int, model: str = "linear", *, look: bool = True) -> pd.DataFrame:
+    """What is told of some logs: a row for each policy, with its error.
+
+    And of null worlds, where one has a look, whether signs of heterogeneity are told.
+    """
     rng, rows = np.random.default_rng(seed), []
     for draw in range(draws):
         study, log = planted_log(world, rng, model)
-        signs = float(heterogeneity(log, study)["signs"][0]) if world.is_null else math.nan
+        signs = float(heterogeneity(log, study)["signs"][0]) if look and world.is_null else math.nan
         for policy, truth, told in told_of(world, study, log):
             covered = told.low - 1e-12 <= truth <= told.high + 1e-12
             rows.append((draw, policy, covered, told.value - truth, told.low > 0 >= truth, signs))

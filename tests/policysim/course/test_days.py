@@ -276,7 +276,7 @@ def test_the_optimum_of_each_day_has_a_name_of_its_own(capsys, path, tmp_path):
 
 @pytest.mark.usefixtures("blank_drawings")
 def test_the_command_prints_one_document(capsys, path, tmp_path):
-    arguments = ("--horizon", "2", "--length-public", "--policy", "uniform", "--json", "--out", str(tmp_path / "out"))
+    arguments = ("--horizon", "1", "--length-public", "--policy", "uniform", "--json", "--out", str(tmp_path / "out"))
     code, text, _ = run(capsys, "compare", str(path), *arguments)
     document = json.loads(text)
     assert code == 0
@@ -328,7 +328,7 @@ FORBIDDEN = WITH_ONSET.replace("[treatments.pill]", '[treatments.pill]\ncontrain
 def test_a_study_with_a_public_feature_and_a_mask_runs_over_days(capsys, tmp_path):
     path = write_small_study(tmp_path / "study", study=PUBLIC, scenario=FORBIDDEN)
     code, text, err = run(
-        capsys, "compare", str(path), "--horizon", "3", "--total-epsilon", "5", "--out", str(tmp_path / "out")
+        capsys, "compare", str(path), "--horizon", "2", "--total-epsilon", "5", "--out", str(tmp_path / "out")
     )
     assert (code, err) == (0, "")
     assert "learns little of all but age" in text
@@ -343,16 +343,16 @@ def test_a_study_with_a_public_feature_and_a_mask_runs_over_days(capsys, tmp_pat
     assert (private["total_spent"] <= private["total_epsilon"] + 1e-12).all()
     assert (private["value"] <= private["unbeatable"]).all()
     # The daily rows are worth what their tables are, and lose no more than is claimed within a class, by enumeration.
-    process = build_course(ps.load_study(path), 3)
+    process = build_course(ps.load_study(path), 2)
     budget = ps.PrivacyBudget(5.0).daily(make_policy("randomized-response"), process)
     tables = tables_of(process, budget.policy)
     joint = published(process, tables)
     assert max(ps.privacy_loss(joint[process.classes == place], ps.AnyRecord()).epsilon for place in (0, 1)) <= 5 + 1e-9
     once = ps.plan_once(process, epsilon=5.0)
-    row = private[(private["policy"] == "plan-once") & (private["horizon"] == 3) & (private["total_epsilon"] == 5)]
+    row = private[(private["policy"] == "plan-once") & (private["horizon"] == 2) & (private["total_epsilon"] == 5)]
     assert row["value"].iloc[0] == pytest.approx(once.value, abs=0.02)
     for name in ("plan-once", "optimal-daily"):
-        simulated = ("--policy", name, "--horizon", "3", "--patients", "4000")
+        simulated = ("--policy", name, "--horizon", "2", "--patients", "4000")
         code, text, err = run(capsys, "simulate", str(path), *simulated)
         assert (code, err) == (0, "")
     # Nobody who is old ever gets the pill, no longer treated or not, by no schedule and on no day.

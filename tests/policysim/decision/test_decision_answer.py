@@ -105,7 +105,7 @@ def test_an_answer_restated_at_its_own_epsilon_is_the_same(case):
 
 def test_who_pays_and_what_hides_follow_epsilon():
     problem = problem_of(AnyRecord(), records=SPACE, outcomes=DEATHS)
-    tables = answer(problem, by=["age", "sex"])
+    tables = tables_of_case("features and groups")
     for epsilon in (0.5, 2.0):
         other = answer(problem, by=["age", "sex"], epsilon=epsilon)
         pd.testing.assert_frame_equal(
@@ -183,7 +183,7 @@ def test_no_option_is_recommended_against_its_verdict(case):
     names = ["exponential"] if isinstance(problem.adjacency, OneFeature) else ["exponential", "optimal"]
     found = computed(problem, names)
     # Many redraws of one problem: to compute its results takes longest.
-    for _ in range(5):
+    for _ in range(3):
         drawn = random_redraws(found, rng)
         changed = answer_tables(replace(found, redraws=Redrawn(drawn, {"stated": 1})))
         private = changed["columns"].query("stated").set_index("option")["policy"]["private choice"]
@@ -224,12 +224,17 @@ def check_safest(tables, drawn, private):
         assert fewer[policy] >= 0.9 - 1e-12
 
 
+@cache
+def of_three():
+    return computed(problem_of(AnyRecord()))
+
+
 @pytest.mark.parametrize(
     ("gains", "said"), [((1, 1), "better"), ((-1, -1), "not better"), ((1, -1), "cannot be told"), ((0, 0), "equal")]
 )
 def test_a_planted_study_of_each_verdict_has_its_words(gains, said):
     """Half of the redraws are of one kind, half of the other."""
-    found = computed(problem_of(AnyRecord()), THREE)
+    found = of_three()
     options = dict.fromkeys([*found.tables["comparison"]["policy"], "for all: a0", "for all: a1", "for all: a2"])
     rows = [
         (draw, option, 5.0 + gains[draw % 2] * (option not in {"best-fixed", "greedy"}))
@@ -248,7 +253,6 @@ def test_a_planted_study_of_each_verdict_has_its_words(gains, said):
 
 
 def test_under_one_feature_the_belief_is_said_to_be_beyond_epsilon():
-    asked = {"records": SPACE, "outcomes": DEATHS}
-    said = " ".join(screen(answer(problem_of(OneFeature(SPACE.shape), **asked), ["exponential"]), "decision").split())
+    said = " ".join(screen(tables_of_case("one-feature"), "decision").split())
     assert "of somebody who knows only the prior, which ε does not bound, from" in said
-    assert "does not bound" not in screen(answer(problem_of(AnyRecord(), **asked), ["exponential"]), "decision")
+    assert "does not bound" not in screen(tables_of_case("features and groups"), "decision")

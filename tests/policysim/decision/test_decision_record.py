@@ -85,10 +85,10 @@ def problem(study):
 
 
 @pytest.fixture(scope="module", autouse=True)
-def fifty_redraws():
+def fewer_redraws():
     """What a record says of redraws is looked at elsewhere, and they are most of its time."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("policysim.decision.redraws.REDRAWS", 50)
+        patch.setattr("policysim.decision.redraws.REDRAWS", 20)
         yield
 
 

@@ -59,7 +59,8 @@ def test_at_the_exact_boundary_nothing_false_is_said(part, monkeypatch):
     for module in (policysim.decision.demands, policysim.decision.choose):
         monkeypatch.setattr(module, "TOLERANCE", 0.5)
     said = dict.fromkeys(Verdict, 0)
-    for seed in range(75 * part, 75 * part + 30):
+    # Three of each of the six kinds: what is added to the utilities or not, and each way beside the boundary.
+    for seed in range(75 * part, 75 * part + 18):
         problem, guess = random_problem(seed), GUESSES[part]
         least, fixed = boundary(problem, guess)
         if fixed == 0:
@@ -76,8 +77,8 @@ def test_at_the_exact_boundary_nothing_false_is_said(part, monkeypatch):
             assert choices.verdict in (Verdict.CAN, Verdict.CANNOT), seed
         if choices.certificate is not None:
             assert proven_bound(json.dumps(choices.certificate)) <= least
-    assert said[Verdict.CAN] > 12
-    assert said[Verdict.CANNOT] > 6
+    assert said[Verdict.CAN] > 7
+    assert said[Verdict.CANNOT] > 3
 
 
 IDENTITY = ps.DecisionProblem([[1.0, 0.0], [0.0, 1.0]], [0.5, 0.5], ps.AnyRecord())
@@ -306,15 +307,15 @@ def test_where_there_is_no_certificate_nothing_is_proven(monkeypatch):
 def test_screen_page_and_figure_claim_nothing_without_a_proof(adjacency, tmp_path, monkeypatch, draw_only):
     # The figure that marks the limit.
     draw_only("frontier")
-    text = STUDY.replace('"any-record"', f'"{adjacency}"').replace('"randomized-response"]', '"optimal"]')
-    text = text.replace("[0.5, 1.0, 4.0]", "[1.0, 4.0]")
+    text = STUDY.partition("[compare]")[0].replace("[0.5, 1.0, 4.0]", "[1.0, 4.0]")
+    text = text.replace('"any-record"', f'"{adjacency}"') + '[compare]\npolicies = ["optimal"]\n'
     question = DecisionQuestion(ps.load_study(write_small_study(tmp_path, text)))
 
     def claims():
         """What is said to be beyond every mechanism: in tables, on screen and page, and by the first figure."""
         answer = question.answer(SILENT)
         said = answer.options["policies"].query("option == 'least'")["value"]
-        page = folder_files(answer, "", FigureFiles(("svg",)))["report.html"].decode()
+        page = folder_files(answer, "", FigureFiles(()))["report.html"].decode()
         return [
             bool(said.notna().any()),
             *("no mechanism loses less" in each for each in (screen(answer.options, "decision", full=True), page)),
@@ -340,6 +341,7 @@ def test_without_an_accepted_proof_there_is_no_verdict(monkeypatch):
     assert not choices.limit_proven
 
 
+@pytest.mark.usefixtures("few_redraws")
 @pytest.mark.parametrize(
     "wish", [("--keep", "0.9", "--max-guess", "55%"), ("--keep", "99%", "--max-extra-deaths=-1000")]
 )
@@ -361,6 +363,7 @@ def test_screen_record_and_json_withhold_what_is_not_proven(wish, capsys, tmp_pa
     assert document["certificate"] is None
 
 
+@pytest.mark.usefixtures("few_redraws")
 def test_where_a_mechanism_does_it_an_unproven_limit_is_not_said(capsys, tmp_path, monkeypatch):
     study = str(write_small_study(tmp_path / "study"))
     rejecting(monkeypatch)

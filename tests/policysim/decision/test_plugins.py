@@ -98,7 +98,8 @@ def test_compare_and_its_report_have_the_mechanism(compared):
 def test_its_report_comes_out_again_where_the_package_is(ask, tmp_path, monkeypatch):
     folder = tmp_path / "again"
     write_small_study(folder).rename(folder / "study.toml")
-    code, _, error = ask("compare", folder / "study.toml", "--policy", "toy-coin", "--out", folder)
+    few = ("--policy", "toy-coin", "--epsilon", "1", "--figures", "frontier", "--format", "svg")
+    code, _, error = ask("compare", folder / "study.toml", *few, "--out", folder)
     assert (code, error) == (0, "")
     assert '"toy-mechanisms": "1.2"' in (folder / "manifest.json").read_text()
     monkeypatch.setattr(CATALOGUE, "_plugins", None)
@@ -264,17 +265,16 @@ def test_broken_mechanisms_are_named_in_a_line_each_and_break_nothing(toys, stud
 
 # What is drawn, and so what looks for a policy's colours, does not depend on how the policies were named.
 @pytest.mark.usefixtures("few_redraws")
-@pytest.mark.parametrize("policies", [[], ["--policy", "best-fixed"]])
-def test_a_study_of_built_in_policies_imports_no_other_package(monkeypatch, draw_only, study, tmp_path, policies):
-    draw_only(*(["frontier", "benefit-parts"] if not policies else []))
+def test_a_study_of_built_in_policies_imports_no_other_package(monkeypatch, study, tmp_path):
 
     def fail(**_):
         raise AssertionError("looked for other packages")
 
     monkeypatch.setattr("policies.catalogue.entry_points", fail)
     monkeypatch.setattr(CATALOGUE, "_plugins", None)
-    options = ("--epsilon", "0.5,1", "--format", "svg", "--out", str(tmp_path / "out"))
-    assert main(["compare", study, *policies, *options]) == 0
+    for policies, drawn in ([], "frontier,benefit-parts"), (["--policy", "best-fixed"], "loss-by-group"):
+        options = ("--epsilon", "1", "--format", "svg", "--figures", drawn, "--out", str(tmp_path / drawn))
+        assert main(["compare", study, *policies, *options]) == 0
     assert main(["choose", study, "--keep", "0.5", "--decision-record", "--out", str(tmp_path / "record")]) == 0
 
 

@@ -144,6 +144,12 @@ def drawn(request):
     return once
 
 
+@pytest.fixture
+def without_layout(monkeypatch):
+    """Figures for which nobody looks for room, for what does not depend on places: that is most of drawing."""
+    monkeypatch.setattr("policysim.figures.layout.ROUNDS", 0)
+
+
 @pytest.fixture(scope="session")
 def published(problem):
     return ps.ways_to_publish(problem, EPSILONS)

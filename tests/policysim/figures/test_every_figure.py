@@ -12,8 +12,9 @@ from policysim import figures
 @every_figure
 def test_no_words_overlap_none_are_cut_off_and_none_are_below_6_points(drawn, draw, name, size):
     figure = drawn(draw, name, size)
-    assert len(text_boxes(figures.to_svg(figure))) > 4
-    assert wrong(figure) == ([], [], [])
+    svg = figures.to_svg(figure)
+    assert len(text_boxes(svg)) > 4
+    assert wrong(figure, svg) == ([], [], [])
 
 
 def test_words_that_overlap_or_are_cut_off_would_be_found(comparison):

@@ -33,8 +33,9 @@ def test_in_the_style_of_nature_each_figure_has_its_width_height_and_letters(req
     figure = draw(request.getfixturevalue(name), style="nature", width_mm=width)
     wide, high = 25.4 * figure.get_size_inches()
     assert wide == pytest.approx(width) and high <= 170 + 1e-9
-    assert wrong(figure) == ([], [], [])
-    assert max(size for _, size in text_sizes(figures.to_svg(figure))) <= 7
+    svg = figures.to_svg(figure)
+    assert wrong(figure, svg) == ([], [], [])
+    assert max(size for _, size in text_sizes(svg)) <= 7
     words = [text for text in figure.findobj(Text) if text.get_text()]
     assert {text.get_fontweight() for text in words} <= {"normal", 400}
     assert figure.get_suptitle() == ""
@@ -43,6 +44,7 @@ def test_in_the_style_of_nature_each_figure_has_its_width_height_and_letters(req
     assert letters == (list("abcdefghij")[: len(letters)] if len(letters) > 1 else [""])
 
 
+@pytest.mark.usefixtures("without_layout")
 def test_a_pdf_that_a_user_saves_has_truetype_fonts_alone(comparison):
     figure = figures.frontier(comparison, policies=["exponential"], width_mm=120)
     assert fonts(figure) == {b"Type0", b"CIDFontType2"} or fonts(figure) == {b"Type42"}
@@ -83,6 +85,7 @@ def test_what_no_figure_can_be_is_refused_in_one_line(comparison, paper, message
         figures.frontier(comparison, **paper)
 
 
+@pytest.mark.usefixtures("without_layout")
 def test_what_was_asked_for_is_all_that_is_drawn_without_remarks(at_one, parts, course):
     for draw, table in (
         (figures.loss_by_group, at_one),
@@ -180,7 +183,7 @@ HARD = {
     "twelve policies": lambda size: figures.frontier(compared(MANY), size=size),
     "one epsilon": lambda size: figures.frontier(compared(NAMES, epsilons=[1.0]), size=size),
     "no deaths": lambda size: figures.frontier(compared(NAMES[:3], deaths=False), size=size),
-    "forty groups": lambda size: figures.loss_by_group(at_one(compared(NAMES, groups=FORTY)), size=size),
+    "forty groups": lambda size: figures.loss_by_group(at_one(compared(NAMES[:3], groups=FORTY)), size=size),
     "one group": lambda size: figures.loss_by_group(at_one(compared(NAMES, groups=FORTY[-1:])), size=size),
     "forty groups of a trial": lambda size: figures.forest(at_one(compared(NAMES[:3], groups=FORTY)), size=size),
     "twelve actions": lambda size: figures.action_probabilities(given(MANY, [LONG, "日本語"]), size=size),

@@ -15,6 +15,8 @@ from policysim.figures.looks import COLOURS, DEATH, as_dot, is_level, label, loo
 from policysim.figures.patients import flat_features
 from policysim.question.words import ACHIEVABLE, UNBEATABLE, level_name
 
+pytestmark = pytest.mark.usefixtures("without_layout")
+
 
 def lines_of(axes):
     return {line.get_label(): line for line in axes.get_lines() if not line.get_label().startswith("_")}

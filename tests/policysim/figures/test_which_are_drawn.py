@@ -68,6 +68,7 @@ def test_what_is_asked_for_is_drawn_however_much_it_is_and_what_there_is_not_is_
         figures.frontier(comparison, policies=["exponential", "nothing"])
 
 
+@pytest.mark.usefixtures("without_layout")
 def test_no_panel_has_more_than_seven_named_curves_and_each_says_what_it_leaves_out(comparison, at_one, logged, course):
     many = comparison["policy"].nunique()
     assert many > MOST_CURVES
@@ -168,6 +169,7 @@ def test_a_look_that_cannot_be_drawn_is_refused(parts, message):
     assert Look("#0072B2", MARKERS[0], DASHES[0])
 
 
+@pytest.mark.usefixtures("without_layout")
 def test_of_many_treatments_those_that_somebody_gets_are_drawn_with_the_looks_that_they_have_among_all():
     chances = {f"t{i}": (9 - i) / 45 for i in range(10)}
     rows = [("mine", e, "healthy", name, chance) for e in (0.5, 1.0, 2.0) for name, chance in chances.items()]

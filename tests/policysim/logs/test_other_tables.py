@@ -241,7 +241,7 @@ def test_columns_together_in_a_log_are_no_covariates(trial):
         ps.read_log(trial.assign(**{"aspirin, heparin": 1}), treatment=["aspirin", "heparin"], outcome="success")
 
 
-@pytest.mark.usefixtures("blank_drawings", "few_trees")
+@pytest.mark.usefixtures("blank_drawings", "few_trees", "one_split")
 def test_the_command_line_takes_a_table_without_a_header(trial, tmp_path, capsys):
     path = tmp_path / "trial.csv"
     trial.to_csv(path, index=False, header=False)

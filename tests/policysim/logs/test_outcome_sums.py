@@ -93,14 +93,13 @@ def test_stand_ins_have_the_number_the_sum_and_the_sum_of_squares_of_those_they_
             assert abs(mine - exact) <= abs(exact) * Fraction(1, 10**13)
 
 
-@pytest.mark.parametrize("most", [5, 250])
-@pytest.mark.parametrize("n_parts", [3, 1000])
+# Of 250 parts some are empty, and the others hold a patient each.
+@pytest.mark.parametrize("most", [5, 60])
+@pytest.mark.parametrize("n_parts", [3, 250])
 def test_kinds_of_odd_outcomes_are_the_same_in_any_parts(few, most, n_parts):
-    few(300, most)
+    few(120, most)
     rng = np.random.default_rng(0)
-    values = np.concatenate(
-        [np.repeat(ODD, 3), rng.normal(size=300) * 10.0, -rng.random(300), rng.integers(9, size=99)]
-    )
+    values = np.concatenate([np.repeat(ODD, 3), rng.normal(size=60) * 10.0, -rng.random(60), rng.integers(9, size=39)])
     whole = of_patients(values)
     assert whole.counted().dropped > 0
     mixed = rng.permutation(len(values) // 3)
@@ -173,7 +172,7 @@ def test_over_draws_of_folds_sums_are_as_good_as_the_patients(tmp_path, few):
     found = []
     for log in (kept, summed):
         values = []
-        for seed in range(60):
+        for seed in range(30):
             dealt, folds = log.dealt(5, np.random.default_rng(seed))
             frame = pd.get_dummies(dealt.covariates.astype(str)).to_numpy(dtype=float)
             fitted = cross_fit(dealt.data, frame, folds=5, dealt=folds)
@@ -181,14 +180,13 @@ def test_over_draws_of_folds_sums_are_as_good_as_the_patients(tmp_path, few):
             values.append((own.value, own.standard_error))
         found.append(np.array(values))
     one, other = found
-    error = np.sqrt((one.var(axis=0) + other.var(axis=0)) / 60)
+    error = np.sqrt((one.var(axis=0) + other.var(axis=0)) / 30)
     assert (np.abs(one.mean(axis=0) - other.mean(axis=0)) < 4 * error).all()
-    # A variance of 60 normal numbers is off by 18 %, the ratio of two by 26 %.
-    assert np.abs(np.log(one.var(axis=0) / other.var(axis=0))).max() < 4 * 0.26
+    # A variance of 30 normal numbers is off by 26 %, the ratio of two by 37 %.
+    assert np.abs(np.log(one.var(axis=0) / other.var(axis=0))).max() < 4 * 0.37
 
 
-@pytest.mark.parametrize(("n_parts", "ending"), [(3, "csv"), (7, "parquet")])
-def test_a_log_whose_outcomes_are_summed_is_the_same_in_any_files(tmp_path, few, n_parts, ending):
+def test_a_log_whose_outcomes_are_summed_is_the_same_in_any_files(tmp_path, few):
     few(500)
 
     def bits(log):
@@ -196,6 +194,6 @@ def test_a_log_whose_outcomes_are_summed_is_the_same_in_any_files(tmp_path, few,
         arrays = (data.actions, data.rewards, data.propensities, data.counts, log.records, *log.outcomes.values())
         return [array.tobytes() for array in arrays]
 
-    _, whole = counted(tmp_path / "whole", 1, ending=ending)
-    workers = Workers(2 if ending == "parquet" else 1)
-    assert bits(counted(tmp_path / "parts", n_parts, workers, ending=ending)[1]) == bits(whole)
+    _, whole = counted(tmp_path / "whole", 1)
+    for n_parts, ending, workers in (3, "csv", 1), (7, "parquet", 2):
+        assert bits(counted(tmp_path / ending, n_parts, Workers(workers), ending=ending)[1]) == bits(whole)

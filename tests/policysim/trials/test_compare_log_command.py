@@ -13,15 +13,15 @@ import policysim as ps
 from policies.proof import Certificate
 from policysim.cli.main import main
 from policysim.logs.log_frame import LoggedData
-from policysim.trials import trial_columns
 from policysim.trials.arms import arm_means, arms_of
 from policysim.trials.trial_columns import compare_log
 
+pytestmark = pytest.mark.usefixtures("one_split")
+
 
 @pytest.fixture
-def folder(tmp_path, monkeypatch):
-    """A trial of two arms that are alike; splits are few, to be quick."""
-    monkeypatch.setattr(trial_columns, "REPEATS", 1)
+def folder(tmp_path):
+    """A trial of two arms that are alike."""
     rng = np.random.default_rng(0)
     columns = {"arm": np.arange(240) % 2, "sex": rng.integers(0, 2, 240), "success": rng.integers(0, 2, 240)}
     pd.DataFrame(columns).to_csv(tmp_path / "trial.csv", index=False)
@@ -98,9 +98,8 @@ def test_a_censored_outcome_is_named_and_its_censoring_counted(folder, capsys):
 
 
 @pytest.fixture
-def made(tmp_path, monkeypatch):
+def made(tmp_path):
     """Makes a trial in which a helps men and b women, by much; `give` is the probability of b, by age and sex."""
-    monkeypatch.setattr(trial_columns, "REPEATS", 1)
 
     def make(propensity, give):
         rng = np.random.default_rng(8)

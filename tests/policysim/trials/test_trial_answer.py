@@ -36,9 +36,7 @@ SIX = ["Safest", "Gain", "Cost", "Who pays", "Observer", "Certain?"]
 PRIVATE, EACH = "private choice", "each's best"
 
 
-@pytest.fixture(autouse=True)
-def _few_splits(monkeypatch):
-    monkeypatch.setattr(trial_columns, "REPEATS", 1)
+pytestmark = pytest.mark.usefixtures("one_split")
 
 
 def planted(truth, n_rows=1500, *, policies=("exponential", "optimal"), epsilons=(0.5, 1.0, 4.0), epsilon=4.0, seed=6):
