@@ -59,8 +59,7 @@ def test_at_the_exact_boundary_nothing_false_is_said(part, monkeypatch):
     for module in (policysim.decision.demands, policysim.decision.choose):
         monkeypatch.setattr(module, "TOLERANCE", 0.5)
     said = dict.fromkeys(Verdict, 0)
-    # Three of each of the six kinds: what is added to the utilities or not, and each way beside the boundary.
-    for seed in range(75 * part, 75 * part + 18):
+    for seed in range(75 * part, 75 * part + 30):
         problem, guess = random_problem(seed), GUESSES[part]
         least, fixed = boundary(problem, guess)
         if fixed == 0:
@@ -77,8 +76,8 @@ def test_at_the_exact_boundary_nothing_false_is_said(part, monkeypatch):
             assert choices.verdict in (Verdict.CAN, Verdict.CANNOT), seed
         if choices.certificate is not None:
             assert proven_bound(json.dumps(choices.certificate)) <= least
-    assert said[Verdict.CAN] > 7
-    assert said[Verdict.CANNOT] > 3
+    assert said[Verdict.CAN] > 12
+    assert said[Verdict.CANNOT] > 6
 
 
 IDENTITY = ps.DecisionProblem([[1.0, 0.0], [0.0, 1.0]], [0.5, 0.5], ps.AnyRecord())
