@@ -24,7 +24,7 @@ from matplotlib.figure import Figure
 
 from policysim.cli import gallery
 from policysim.cli.main import main
-from policysim.decision import decision_question
+from policysim.decision import decision_question, redraws
 from policysim.output import deliver
 from policysim.question.answer import Drawing
 
@@ -109,6 +109,7 @@ def once(function):
 def once_computed():
     """From now on a report has some of the files that it gets first, whatever its folder."""
     Drawing.at = lambda *_: Figure(figsize=(10, 0.1))
+    redraws.REDRAWS = 20
     whole = deliver.folder_files
 
     def few(*asked, **options):
