@@ -124,7 +124,7 @@ def test_a_figure_is_drawn_for_a_page_and_once():
 @pytest.mark.parametrize("better", [True, False])
 def test_figures_show_shares_of_the_benefit_only_where_they_may_be_said(better, monkeypatch):
     monkeypatch.setattr("policysim.study.options_table._each_is_better", lambda _: better)
-    report = ps.report(own(outcomes=OUTCOMES), epsilons=[0.5, 1.0])
+    report = ps.report(own(outcomes=OUTCOMES), policies=["exponential", "optimal"], epsilons=[0.5, 1.0])
     assert ("benefit-vs-deaths" in report.figures) == better
     labels = [axis.get_ylabel() for axis in report.figures["frontier"].axes[0].child_axes]
     assert ("benefit kept" in labels) == better
