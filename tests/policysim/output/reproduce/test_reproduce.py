@@ -40,9 +40,7 @@ def test_an_unchanged_study_agrees_in_all_numbers_and_bytes(run, report):
     code, out, err = run("reproduce", report / "manifest.json")
     assert (code, err) == (0, "")
     question = " ".join(out.partition("All")[0].split())
-    assert question.startswith(
-        "Asked again: ward; adjacency any-record; sensitive none; epsilons 1; policies greedy, "
-    )
+    assert question.startswith("Asked again: ward; adjacency any-record; sensitive none; epsilons 1; policies greedy, ")
     assert question.endswith("; by smoker; seed 0; price_list false.")
     n_files = len(list(report.rglob("*.csv")))
     assert f"All {count_numbers(report):,} numbers in {n_files} file" in out
