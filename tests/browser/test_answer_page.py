@@ -21,6 +21,7 @@ def saved(tmp_path_factory):
     folder = tmp_path_factory.mktemp("answer")
     with pytest.MonkeyPatch.context() as patch:
         draw_only(patch, "frontier")
+        patch.setattr("policysim.decision.redraws.REDRAWS", 20)
         report = ps.report(write_small_study(folder), epsilons=EPSILONS)
         return report, report.save(folder / "report")
 

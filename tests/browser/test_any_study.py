@@ -21,6 +21,7 @@ def long_names(tmp_path_factory):
     path = write_small_study(folder, study.replace("[0.5, 1.0, 4.0]", "[0.5, 1.0, 5000.0, inf]"), scenario)
     with pytest.MonkeyPatch.context() as patch:
         draw_only(patch, "frontier", "loss-by-group")
+        patch.setattr("policysim.decision.redraws.REDRAWS", 20)
         assert main(["compare", str(path), "--out", str(folder / "out"), "--format", "svg"]) == 0
     return folder / "out" / "report.html"
 

@@ -1,34 +1,33 @@
 """Commands that a signal ends at one of their steps, or to which the system refuses it, each in a process of its own.
 
-A quiet process forks them. A number below 0 is an error of the system, with which the step fails; then it goes on.
+One process forks them. A number below 0 is an error of the system, with which the step fails; then it goes on.
 
 A step is whatever makes, locks, renames, links or removes a file or folder, or waits until it is on the disk. Before
-each is after the one before it. What a report says is computed and drawn once, before the forks.
+each is after the one before it. Before the forks the command runs once in a copy: what it imports is there, and what a
+report says is computed and drawn. Another process, which only imports, forks the one for each command.
 """
 
+import atexit
 import contextlib
 import fcntl
+import gc
 import json
 import os
 import shutil
 import signal
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 from matplotlib.figure import Figure
 
 from policysim.cli import gallery
 from policysim.cli.main import main
-from policysim.course import simulated_log, simulation
-from policysim.decision import decision_question
+from policysim.decision import decision_question, redraws
 from policysim.output import deliver
 from policysim.question.answer import Drawing
-from policysim.release import privatize, select_private
-from policysim.study import checks
 
-# Loaded before the forks, once.
-LOADED = (privatize, select_private, simulated_log, simulation, decision_question, checks)
 STEPS = [(os, name) for name in ("mkdir", "fsync", "replace", "rename", "link", "unlink", "rmdir")] + [(fcntl, "flock")]
 # Of a report: files of each kind, and enough of them.
 FEW = ("comparison.csv", "figures/frontier.svg", "manifest.json")
@@ -62,9 +61,19 @@ def ends(template, folder, number, arguments):
     Each runs in a copy of a folder, of the name of its step. After a kill, in a copy of what it left, "then" and the
     step, another run follows that nothing ends. Returns the exit statuses of both, (n_steps, 2), negative for a signal.
     """
-    command = [sys.executable, __file__, str(template), str(folder), str(int(number)), *map(str, arguments)]
-    done = subprocess.run(command, stdout=subprocess.PIPE, check=True)
-    return json.loads(done.stdout)
+    asked = [str(template), str(folder), int(number), *map(str, arguments)]
+    process = forking_process()
+    process.stdin.write(f"{json.dumps(asked)}\n")
+    process.stdin.flush()
+    return json.loads(process.stdout.readline())
+
+
+@cache
+def forking_process():
+    """The process that forks one for each line of its input, until that ends."""
+    process = subprocess.Popen([sys.executable, __file__], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    atexit.register(process.communicate)
+    return process
 
 
 def fork_to(folder, arguments, step, number):
@@ -97,9 +106,10 @@ def once(function):
     return kept
 
 
-def once_computed(template, arguments):
-    """From now on a report has some of the files that it gets here, in a copy of the template, whatever its folder."""
+def once_computed():
+    """From now on a report has some of the files that it gets first, whatever its folder."""
     Drawing.at = lambda *_: Figure(figsize=(10, 0.1))
+    redraws.REDRAWS = 20
     whole = deliver.folder_files
 
     def few(*asked, **options):
@@ -108,17 +118,22 @@ def once_computed(template, arguments):
 
     deliver.folder_files = once(few)
     decision_question.DecisionQuestion.answer = once(decision_question.DecisionQuestion.answer)
-    shutil.copytree(template, template.with_name("once"))
-    os.chdir(template.with_name("once"))
+
+
+def run_once(folder, arguments):
+    """Run a command in a folder, to its end and without a word."""
+    os.chdir(folder)
     with Path(os.devnull).open("w") as out, contextlib.redirect_stdout(out), contextlib.redirect_stderr(out):
-        main(arguments)
+        COMMANDS.get(arguments[0], main)(arguments)
 
 
 def end_all(template, folder, number, arguments):
-    """As `ends` says, in the process that forks the others: it reads and computes nothing itself."""
+    """As `ends` says, in the process that forks the others."""
     statuses = []
     if arguments[0] == "compare":
-        once_computed(template, arguments)
+        once_computed()
+    run_once(shutil.copytree(template, template.with_name("once")), arguments)
+    gc.freeze()
     while True:
         step = len(statuses) + 1
         first, then = folder / str(step), folder / f"then {step}"
@@ -133,5 +148,12 @@ def end_all(template, folder, number, arguments):
 
 
 if __name__ == "__main__":
-    place, target, which, *asked = sys.argv[1:]
-    json.dump(end_all(Path(place), Path(target), int(which), asked), sys.stdout)
+    gc.freeze()  # else each fork copies what it looks through for garbage
+    for line in sys.stdin:
+        place, target, which, *asked = json.loads(line)
+        if not (child := os.fork()):
+            sys.stdout.write(f"{json.dumps(end_all(Path(place), Path(target), which, asked))}\n")
+            sys.stdout.flush()
+            os._exit(0)
+        if os.waitpid(child, 0)[1]:
+            sys.exit("the process that forks the others failed")

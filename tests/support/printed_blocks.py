@@ -88,11 +88,13 @@ def run_command(command: Command) -> tuple[int, str]:
 
 @contextlib.contextmanager
 def few_draws():
-    """Fewer redraws and splits of a trial: most of the time, where nothing that is printed is looked at."""
+    """Fewer redraws, splits of a trial and trees: most of the time, where nothing that is printed is looked at."""
     fewer = {"decision.redraws.REDRAWS": 10, "trials.trial_columns.REPEATS": 1, "trials.evidence.LOOKS": (20,)}
     with contextlib.ExitStack() as stack:
         for name, value in fewer.items():
             stack.enter_context(mock.patch(f"policysim.{name}", value))
+        for name in ("treatments.CLASSIFYING_TREES", "outcome_models.FEW_TREES"):
+            stack.enter_context(mock.patch.dict(f"policysim.logs.{name}", max_iter=2))
         yield
 
 

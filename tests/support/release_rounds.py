@@ -45,7 +45,8 @@ def play(folder, n_rounds, n_processes=PROCESSES):
     for number in range(n_rounds):
         (folder / str(number)).mkdir()
         write_people(folder / str(number) / "data.csv", 20)
-    context = multiprocessing.get_context("spawn")
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["policysim.release.privatize", "policysim.release.select_private"])
     barrier, queue = context.Barrier(n_processes), context.Queue()
     processes = [
         context.Process(target=take_part, args=(folder, n_rounds, process, barrier, queue), daemon=True)

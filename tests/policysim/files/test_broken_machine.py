@@ -25,7 +25,7 @@ ASKED = {
 
 
 @pytest.fixture
-def here(tmp_path, monkeypatch, blank_drawings):  # noqa: ARG001 - what is drawn is not looked at
+def here(tmp_path, monkeypatch, blank_drawings, few_redraws):  # noqa: ARG001 - what a report says is not looked at
     """The current folder, with a study and a file of people."""
     folder = tmp_path / "here"
     (folder / "data").mkdir(parents=True)

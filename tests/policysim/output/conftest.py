@@ -19,7 +19,9 @@ def full(tmp_path_factory):
         .replace('["age", "infected"]', '["age", "infected", "smoker", "fever"]')
     )
     scenario = SCENARIO.replace('title = "syrup"', "title = 'is 1 < 2 & \"safe\"?'")
-    return make_report(tmp_path_factory.mktemp("full"), text, prices=True, scenario=scenario)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("policysim.decision.redraws.REDRAWS", 20)
+        return make_report(tmp_path_factory.mktemp("full"), text, prices=True, scenario=scenario)
 
 
 @pytest.fixture(scope="session")

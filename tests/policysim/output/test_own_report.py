@@ -128,7 +128,7 @@ def test_figures_show_shares_of_the_benefit_only_where_they_may_be_said(better, 
     monkeypatch.setattr(
         "policysim.decision.decision_answer.as_stated", lambda *given: as_stated(*given).assign(verdict=verdict)
     )
-    report = ps.report(own(outcomes=OUTCOMES), epsilons=[0.5, 1.0])
+    report = ps.report(own(outcomes=OUTCOMES), policies=["exponential", "optimal"], epsilons=[0.5, 1.0])
     assert ("benefit-vs-deaths" in report.figures) == better
     labels = [axis.get_ylabel() for axis in report.figures["frontier"].axes[0].child_axes]
     assert ("benefit kept" in labels) == better

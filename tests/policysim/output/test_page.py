@@ -19,6 +19,7 @@ def plain(tmp_path_factory):
     text = re.sub(r"policies = .*", 'policies = ["best-fixed", "greedy"]', re.sub(r"by = .*", "", STUDY))
     with pytest.MonkeyPatch.context() as patch:
         draw_only(patch)
+        patch.setattr("policysim.decision.redraws.REDRAWS", 20)
         return make_report(tmp_path_factory.mktemp("plain"), text)
 
 

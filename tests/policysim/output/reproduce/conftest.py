@@ -15,19 +15,20 @@ DRAWN = "loss-by-group"
 def made(tmp_path_factory):
     """The folder of a study with its scenario and its report."""
     folder = tmp_path_factory.mktemp("studies") / "ward"
-    # No robustness line and one epsilon: 200 redraws would say nothing about running again.
-    text = STUDY.replace("any-record", "one-feature").replace("[0.5, 1.0, 4.0]", "[1.0]")
+    # Few redraws and one epsilon: more would say nothing about running again.
+    text = STUDY.replace("[0.5, 1.0, 4.0]", "[1.0]")
     write_small_study(folder, text).rename(folder / "study.toml")
     arguments = ["compare", str(folder / "study.toml"), "--by", "smoker", "--seed", "0", "--out", str(folder)]
     with pytest.MonkeyPatch.context() as patch:
         draw_only(patch, DRAWN)
+        patch.setattr("policysim.decision.redraws.REDRAWS", 20)
         assert main(arguments) == 0
     return folder
 
 
 @pytest.fixture
-def drawn_as_made(draw_only):
-    """Drawing as little when it is run again."""
+def drawn_as_made(draw_only, few_redraws):  # noqa: ARG001 - as it was made
+    """Drawing and redrawing as little when it is run again."""
     draw_only(DRAWN)
 
 

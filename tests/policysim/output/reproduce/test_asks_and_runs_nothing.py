@@ -6,10 +6,12 @@ import os
 import shutil
 import socket
 import subprocess
+from contextlib import contextmanager
 
 import pytest
 from drawings import draw_only
 from parts_work import log_rows, write_parts
+from printed_blocks import few_draws
 from small_studies import write_small_study
 
 from policysim.cli.main import main
@@ -41,6 +43,14 @@ QUESTIONS = {
 }
 
 
+@contextmanager
+def quick():
+    """No drawings, few redraws and splits."""
+    with few_draws(), pytest.MonkeyPatch.context() as patch:
+        draw_only(patch)
+        yield
+
+
 @pytest.fixture(scope="module", params=list(QUESTIONS))
 def report(request, tmp_path_factory):
     """The folder of a report of each kind of question."""
@@ -48,9 +58,7 @@ def report(request, tmp_path_factory):
     folder = tmp_path_factory.mktemp("reports") / "ward"
     folder.mkdir()
     study = write(folder) if write else "common-disease"
-    with pytest.MonkeyPatch.context() as patch:
-        draw_only(patch)
-        patch.setattr("policysim.decision.redraws.REDRAWS", 20)
+    with quick():
         assert main(["compare", str(study), *options, "--out", str(folder)]) == 0
     return folder
 
@@ -74,10 +82,11 @@ def refused(monkeypatch):
         monkeypatch.setattr(place, name, refuse)
 
 
-@pytest.mark.usefixtures("blank_drawings", "few_redraws", "refused")
+@pytest.mark.usefixtures("refused")
 def test_it_opens_no_socket_starts_no_process_and_writes_nothing(report, capsys):
     before = {path: path.stat().st_mtime_ns for path in report.parent.rglob("*")}
-    code = main(["reproduce", str(report / "manifest.json")])
+    with quick():
+        code = main(["reproduce", str(report / "manifest.json")])
     assert (code, capsys.readouterr().err) == (0, "")
     assert {path: path.stat().st_mtime_ns for path in report.parent.rglob("*")} == before
 

@@ -57,7 +57,7 @@ def test_the_manifest_names_study_question_and_scenario_but_no_folder_and_no_mac
     assert manifest["command"] == "policysim compare study.toml --by smoker --seed 0"
     assert manifest["given"] == ["by", "seed"]
     assert manifest["question"] == {
-        "adjacency": "one-feature",
+        "adjacency": "any-record",
         "sensitive": [],
         "epsilons": [1.0],
         "policies": ["greedy", "best-fixed", "uniform", "exponential", "randomized-response"],
