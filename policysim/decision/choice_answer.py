@@ -231,13 +231,19 @@ def _remark(
         return hides if line["allowed"] else NOT_ENOUGH
     if not line["allowed"]:
         return NOWHERE if line["epsilon"] == math.inf else TOO_MUCH
-    verdict, least = verdict_on(line["policy"], certainty), choices.least
-    if "low" in certainty and least is not None and line["policy"] != least["policy"]:
-        # Of a log only what needs least is judged.
-        return LARGER if line["epsilon"] > least["epsilon"] else ""
-    if chosen is None or not (verdict == BETTER or choices.for_all["allowed"].any()):
+    verdict = _verdict_beside(str(line["policy"]), choices, certainty)
+    if verdict and (chosen is None or not (verdict == BETTER or choices.for_all["allowed"].any())):
         return verdict
-    return LARGER if line["epsilon"] > chosen["epsilon"] else ""
+    least = chosen if verdict else choices.least
+    return LARGER if least is not None and line["epsilon"] > least["epsilon"] else ""
+
+
+def _verdict_beside(policy: str, choices: Choices, certainty: pd.DataFrame) -> str:
+    """The verdict on a mechanism; "" where it has none: of a log only what needs least is judged."""
+    least = choices.least
+    if "low" in certainty and least is not None and policy != least["policy"]:
+        return ""
+    return verdict_on(policy, certainty)
 
 
 def _options(

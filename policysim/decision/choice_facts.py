@@ -80,7 +80,7 @@ def choice_facts(
     rows += [("illustrative", "", illustrative, "plain"), ("numbers", "", total, "plain")]
     # What there is none of is not said.
     rows = [row for row in rows if row[2]] + [*_asked_facts(choices), *_limit_facts(choices, holds)]
-    rows += _chosen_facts(choices, chosen, holds)
+    rows += _chosen_facts(choices, chosen)
     if holds["costs deaths"] and chosen is not None:
         rows += _cost_facts(choices, chosen, options, patients)
     if holds["published"] and study is not None:
@@ -124,7 +124,7 @@ def _limit_facts(choices: Choices, holds: Mapping[str, bool]) -> Iterator[Fact]:
         yield "takes more", "", choices.limit, f"down {next(told, MOST_DIGITS)}"
 
 
-def _chosen_facts(choices: Choices, chosen: Mapping[str, Any] | None, holds: Mapping[str, bool]) -> Iterator[Fact]:
+def _chosen_facts(choices: Choices, chosen: Mapping[str, Any] | None) -> Iterator[Fact]:
     """What is chosen, and what needs least."""
     if chosen is None:
         return
