@@ -146,11 +146,13 @@ def _cost_facts(choices: Choices, chosen: Mapping[str, Any], options: pd.DataFra
     deaths = options[options["row"] == DEATHS].set_index("option")
     places = int(str(deaths["format"].iloc[0]).split()[-1])
     shown = (deaths["value"] * patients).round(places)
-    among, more = patients, float(shown[chosen["policy"]] - shown[_safest_for_all(options)]) / patients
+    more = float(shown[chosen["policy"]] - shown[_safest_for_all(options)]) / patients
+    among, style = patients, f"counted {patients} {places}"
     if more <= NEGLIGIBLE:
         # Too little for the table: it is said among more patients.
-        among, more = population([exact]), exact
-    yield "more deaths", "", more, f"about {among}"
+        more, among = exact, population([exact])
+        style = f"about {among}"
+    yield "more deaths", "", more, style
     yield "among", "", among, "counted 1 0"
     yield "to accept", "", enough(exact * ACCEPTED_PER, ACCEPTED_DIGITS), "plain"
 

@@ -44,7 +44,8 @@ def said(answer):
     return " ".join(screen(answer.options, answer.kind).split()), record, answer.document["chosen"]
 
 
-@pytest.mark.parametrize("seed", range(4))
+# Of seed 1 one treatment for all does what is asked for by the fitted scores, too.
+@pytest.mark.parametrize("seed", [0, 2, 3, 4])
 def test_where_no_patient_differs_one_treatment_for_all_is_chosen_and_recorded(seed, monkeypatch):
     monkeypatch.setattr(trial_columns, "REPEATS", 3)
     _, found, answer = answered(make_trial(600, 0.0, seed=seed))
@@ -98,7 +99,7 @@ def test_nothing_is_chosen_against_its_verdict(verdict, of_each, seen):
         return pd.DataFrame(rows, columns=["policy", "value", "low", "high", "verdict"])
 
     choices, _, answer = answered(make_trial(300, 0.2, seed=1), judged, seen=seen)
-    text, record, chosen = said(answer)
+    _, record, chosen = said(answer)
     copied = seen == "publication" and of_each == BETTER
     private = choices.least["policy"] if verdict == BETTER else "one for all"
     assert chosen == ("each's best" if copied else private)
