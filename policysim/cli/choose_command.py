@@ -97,6 +97,7 @@ def run(chosen: argparse.Namespace) -> int:
     from policysim.decision.choose import Wish
     from policysim.output.deliver import deliver
     from policysim.question.protocol import UsageError
+    from policysim.trials.held_out import judged_on_held_out
 
     study = chosen_study(chosen, policies=chosen.policy)
     if not chosen.at_most and chosen.keep is None and chosen.max_loss is None and chosen.max_extra_deaths is None:
@@ -109,7 +110,9 @@ def run(chosen: argparse.Namespace) -> int:
         max_guess_rate=chosen.max_guess_rate,
         at_most=chosen_bounds(chosen, study),
     )
-    question = ChoiceQuestion(study, wish, tuple(chosen.policy or ()), record=_adoption(chosen))
+    question = ChoiceQuestion(
+        study, wish, tuple(chosen.policy or ()), record=_adoption(chosen), judge=judged_on_held_out
+    )
     return deliver(question, out=chosen.out, as_json=chosen.json)
 
 

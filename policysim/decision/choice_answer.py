@@ -13,13 +13,14 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from policies.policy import Policy
 from policies.problem import DecisionProblem
 from policies.reference import BestFixed, Greedy
 from policysim.decision.choice_facts import ACCEPTED_PER, MOST_DIGITS, choice_facts, choice_names
 from policysim.decision.choose import Choices, Verdict, row_of, rows_of
-from policysim.question.formats import LEAST_EVENTS, MOST_COUNTED, apart, digits_of, population
+from policysim.question.formats import LEAST_EVENTS, MOST_COUNTED, apart, decimals, digits_of, population
 from policysim.study.cells import as_cells
-from policysim.study.certainty import BETTER, certainty, verdict_on
+from policysim.study.certainty import BETTER, certainty, on_held_out, verdict_on
 from policysim.study.declared import Study
 from policysim.study.gain import gain_of
 from policysim.study.labels import Labels
@@ -31,6 +32,8 @@ EPSILON, MORE = "epsilon", f"more {DEATHS}"
 # Why an option is what is chosen, or is not.
 CHOSEN, NOT_ENOUGH, TOO_MUCH, NOWHERE = "chosen", "not enough", "more than allowed", "none found"
 LARGER, SEEN, UNPROVEN = "larger ε", "hides nothing", "not proven"
+# Of the intervals of a log.
+LEVEL = 0.95
 # So many policies are shown, those that need least.
 MOST_POLICIES = 6
 
@@ -41,6 +44,7 @@ def choice_tables(
     labels: Labels,
     redrawn: pd.DataFrame | None = None,
     *,
+    held_out: pd.DataFrame | None = None,
     study: Study | None = None,
     accepted: float | None = math.inf,
     published: bool = False,
@@ -57,6 +61,8 @@ def choice_tables(
         What people call its parts.
     redrawn : DataFrame, optional
         draw, option, value, expected_OUTCOME: of `judged` and of each treatment for all; None if nothing is redrawn.
+    held_out : DataFrame, optional
+        Of a log: policy, value, low, high and verdict on patients held out, of `to_judge`. These then decide.
     study : Study, optional
         What the problem was made from: how many of its numbers are illustrative is then counted.
     accepted : float or None, optional
@@ -68,7 +74,9 @@ def choice_tables(
     table = Greedy().probabilities(problem)
     each = row_of(problem, Greedy.name, table, math.inf, math.inf)
     each["allowed"] = choices.wish.demand(problem).margin(problem, table) >= 0
-    if redrawn is None:
+    if held_out is not None:
+        sure = on_held_out(held_out)
+    elif redrawn is None:
         found = choices.needs[choices.needs["epsilon"] < math.inf]
         stated = pd.concat([choices.for_all[:1], pd.DataFrame([each]), found], ignore_index=True)
         stated = stated.rename(columns={"policy": "option"}).assign(draw=0)
@@ -88,9 +96,32 @@ def choice_tables(
     }
     tables["options"], tables["columns"], count = _options(problem, choices, lines, sure, labels)
     draws = int(sure["draws"].max())
-    tables["facts"] = choice_facts(problem, choices, chosen, holds, study=study, draws=draws, patients=count)
+    tables["facts"] = choice_facts(
+        problem, choices, chosen, holds, study=study, draws=draws, patients=count, options=tables["options"]
+    )
+    if held_out is not None:
+        tables["held out"] = _held_out_cells(held_out)
     tables["names"] = choice_names(problem, choices, tables, labels)
     return tables
+
+
+def to_judge(choices: Choices) -> list[Policy]:
+    """Of a log, whose value is judged on patients held out: the best for each, and what would be chosen.
+
+    That is the mechanism that needs least, if no treatment for all does what was asked for. It is not picked by the
+    estimates that judge it: of several, the one that looks best would look better than it is.
+    """
+    least = choices.least
+    private = [] if least is None or least["policy"] not in choices.mechanisms else [least["policy"]]
+    return [Greedy(), *(choices.mechanisms[name] for name in private)]
+
+
+def _held_out_cells(held_out: pd.DataFrame) -> pd.DataFrame:
+    """The difference of each policy that was judged, from one treatment for all, as cells."""
+    half = (held_out["high"] - held_out["low"]).max() / 2
+    cells = held_out.assign(row="difference", option=held_out["policy"], format=f"change 1 {decimals(half)}")
+    level = pd.DataFrame([{"row": "confidence", "value": LEVEL, "format": "percent"}])
+    return pd.concat([as_cells(cells), as_cells(level)], ignore_index=True)
 
 
 def decided(choices: Choices, certainty: pd.DataFrame, each: dict[str, Any] | None = None) -> dict[str, Any] | None:
@@ -132,9 +163,10 @@ def choice_verdict(
     dict
         By name: "private", a mechanism is chosen, only where it is better than one treatment for all; "one for all",
         one treatment for all is, because it "meets" what was asked for, or because all that meets it is "untold" to be
-        better; "cannot" and "open", nothing was found; "redrawn" and "as stated", how sure a mechanism is; "costs
-        deaths", it costs more than the safest treatment for all; "refused", more than is accepted; "limit", what is
-        proven of all mechanisms; "published", the best is given to each, and what is published of it is noised.
+        better; "cannot" and "open", nothing was found; "told" and "as stated", how sure a mechanism is; "redrawn", it
+        is told by redraws, and not on patients held out; "costs deaths", it costs more than the safest treatment for
+        all; "refused", more than is accepted; "limit", what is proven of all mechanisms; "published", the best is given
+        to each, and what is published of it is noised.
     """
     chosen = decided(choices, certainty, published)
     copied = chosen is not None and chosen["policy"] == Greedy.name
@@ -143,7 +175,7 @@ def choice_verdict(
     more = choices.more_deaths(chosen) if chosen is not None and private else math.nan
     # NaN, where deaths are not counted, is not more.
     costs = more * population([more]) >= LEAST_EVENTS
-    redrawn = bool((certainty["draws"] > 0).all())
+    redrawn, held_out = bool((certainty["draws"] > 0).all()), "low" in certainty
     return {
         "private": private,
         "published": copied,
@@ -153,7 +185,8 @@ def choice_verdict(
         "cannot": choices.verdict is Verdict.CANNOT and not copied,
         "open": choices.verdict in {Verdict.MAY, Verdict.NONE} and not copied,
         "redrawn": private and redrawn,
-        "as stated": private and not redrawn,
+        "told": private and (redrawn or held_out),
+        "as stated": private and not (redrawn or held_out),
         "costs deaths": costs,
         "refused": costs and (accepted is None or more * ACCEPTED_PER > accepted),
         "limit": choices.limit_proven
@@ -198,10 +231,19 @@ def _remark(
         return hides if line["allowed"] else NOT_ENOUGH
     if not line["allowed"]:
         return NOWHERE if line["epsilon"] == math.inf else TOO_MUCH
-    verdict = verdict_on(line["policy"], certainty)
-    if chosen is None or not (verdict == BETTER or choices.for_all["allowed"].any()):
+    verdict = _verdict_beside(str(line["policy"]), choices, certainty)
+    if verdict and (chosen is None or not (verdict == BETTER or choices.for_all["allowed"].any())):
         return verdict
-    return LARGER if line["epsilon"] > chosen["epsilon"] else ""
+    least = chosen if verdict else choices.least
+    return LARGER if least is not None and line["epsilon"] > least["epsilon"] else ""
+
+
+def _verdict_beside(policy: str, choices: Choices, certainty: pd.DataFrame) -> str:
+    """The verdict on a mechanism; "" where it has none: of a log only what needs least is judged."""
+    least = choices.least
+    if "low" in certainty and least is not None and policy != least["policy"]:
+        return ""
+    return verdict_on(policy, certainty)
 
 
 def _options(

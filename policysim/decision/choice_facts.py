@@ -13,13 +13,13 @@ from policies.reference import Greedy
 from policysim.decision.choose import Choices
 from policysim.decision.demands import SCANNED
 from policysim.decision.prices import uses_hidden
-from policysim.question.formats import DIGITS, digits_of, enough, not_above, population, steady
-from policysim.question.words import capital, unused
+from policysim.question.formats import DIGITS, NEGLIGIBLE, digits_of, enough, not_above, population, steady
+from policysim.question.words import capital, guesses, unused
 from policysim.study.cells import as_cells
 from policysim.study.certainty import verdict_on
 from policysim.study.declared import Study
 from policysim.study.labels import Labels, counted_illustrative
-from policysim.study.options_table import DEATHS
+from policysim.study.options_table import DEATHS, FOR_ALL, ONE
 
 # Deaths that are accepted are counted per so many patients; significant digits of what would have to be accepted.
 ACCEPTED_PER, ACCEPTED_DIGITS = 100_000, 3
@@ -42,6 +42,7 @@ def choice_facts(
     study: Study | None,
     draws: int,
     patients: int,
+    options: pd.DataFrame,
 ) -> pd.DataFrame:
     """Single numbers that words need, as cells; of what does not apply there is none.
 
@@ -61,6 +62,8 @@ def choice_facts(
         How many redraws there are.
     patients : int
         Among how many outcomes are counted.
+    options : DataFrame of cells
+        Those of the table: a difference in words is that of the numbers that stand there.
     """
     sensitivity = problem.sensitivity
     rows: list[Fact] = [
@@ -77,7 +80,12 @@ def choice_facts(
     rows += [("illustrative", "", illustrative, "plain"), ("numbers", "", total, "plain")]
     # What there is none of is not said.
     rows = [row for row in rows if row[2]] + [*_asked_facts(choices), *_limit_facts(choices, holds)]
-    rows += _chosen_facts(choices, chosen, holds)
+    rows += _chosen_facts(choices, chosen)
+    if holds["costs deaths"] and chosen is not None:
+        rows += _cost_facts(choices, chosen, options, patients)
+    if holds["published"] and study is not None:
+        # As `compare` publishes it: by randomised response, at the study's epsilon.
+        rows += [("copy epsilon", "", study.epsilon, "plain"), ("copy right", "", guesses(study.epsilon), "right")]
     return as_cells(pd.DataFrame(rows, columns=["row", "option", "value", "format"]))
 
 
@@ -116,7 +124,7 @@ def _limit_facts(choices: Choices, holds: Mapping[str, bool]) -> Iterator[Fact]:
         yield "takes more", "", choices.limit, f"down {next(told, MOST_DIGITS)}"
 
 
-def _chosen_facts(choices: Choices, chosen: Mapping[str, Any] | None, holds: Mapping[str, bool]) -> Iterator[Fact]:
+def _chosen_facts(choices: Choices, chosen: Mapping[str, Any] | None) -> Iterator[Fact]:
     """What is chosen, and what needs least."""
     if chosen is None:
         return
@@ -130,11 +138,30 @@ def _chosen_facts(choices: Choices, chosen: Mapping[str, Any] | None, holds: Map
     yield "right at most", "", chosen["right_guesses"], "right"
     if 0 < epsilon < math.log(MOST_ODDS):
         yield "odds", "", math.exp(epsilon), "up 3"
-    if holds["costs deaths"]:
-        more = choices.more_deaths(chosen)
-        yield "more deaths", "", more, f"about {population([more])}"
-        yield "among", "", population([more]), "counted 1 0"
-        yield "to accept", "", enough(more * ACCEPTED_PER, ACCEPTED_DIGITS), "plain"
+
+
+def _cost_facts(choices: Choices, chosen: Mapping[str, Any], options: pd.DataFrame, patients: int) -> Iterator[Fact]:
+    """What is chosen costs in deaths, against the safest for all: of the numbers as the table prints them."""
+    exact = choices.more_deaths(chosen)
+    deaths = options[options["row"] == DEATHS].set_index("option")
+    places = int(str(deaths["format"].iloc[0]).split()[-1])
+    shown = (deaths["value"] * patients).round(places)
+    more = float(shown[chosen["policy"]] - shown[_safest_for_all(options)]) / patients
+    among, style = patients, f"counted {patients} {places}"
+    if more <= NEGLIGIBLE:
+        # Too little for the table: it is said among more patients.
+        more, among = exact, population([exact])
+        style = f"about {among}"
+    yield "more deaths", "", more, style
+    yield "among", "", among, "counted 1 0"
+    yield "to accept", "", enough(exact * ACCEPTED_PER, ACCEPTED_DIGITS), "plain"
+
+
+def _safest_for_all(options: pd.DataFrame) -> str:
+    """The treatment for all with the fewest deaths, of those in the table; the first where none are counted."""
+    of_all = options["option"].eq(ONE) | options["option"].str.startswith(FOR_ALL)
+    deaths = options[of_all & options["row"].eq(DEATHS)].sort_values("value", kind="stable")
+    return ONE if deaths.empty else str(deaths["option"].iloc[0])
 
 
 def choice_names(
@@ -143,9 +170,7 @@ def choice_names(
     """What words name: each a text by its key."""
     lines, wish = tables["lines"], choices.wish
     of_all = lines[lines["section"] == "all"]
-    cells = tables["options"]
-    deaths = cells[(cells["row"] == DEATHS) & cells["option"].isin(of_all["option"])].sort_values("value")
-    safest = of_all["option"].iloc[0] if deaths.empty else deaths["option"].iloc[0]
+    safest = _safest_for_all(tables["options"])
     names = {
         "title": labels.title,
         "model": labels.disclaimer,

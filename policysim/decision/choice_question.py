@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import pandas as pd
 
 from policies.catalogue import CATALOGUE
+from policies.policy import Policy
 from policies.problem import DecisionProblem
 from policies.reference import BestFixed, Greedy
-from policysim.decision.choice_answer import choice_tables
+from policysim.decision.choice_answer import choice_tables, to_judge
 from policysim.decision.choice_record import Adoption, record_tables
 from policysim.decision.choose import Choices, Verdict, Wish, choose
 from policysim.decision.redraws import redrawn
@@ -19,12 +21,16 @@ from policysim.files.whole_folders import json_text
 from policysim.question import EXIT_CHECK
 from policysim.question.answer import Answer, Page
 from policysim.question.protocol import SILENT, Progress, Question, UsageError
-from policysim.study.declared import ModelledStudy, Study
+from policysim.study.certainty import ENDS, UNTOLD
+from policysim.study.declared import LoggedStudy, ModelledStudy, Study
 from policysim.study.labels import labels_of
 from policysim.study.options_table import DEATHS
 from policysim.study.study_problem import build_problem
 from policysim.study.sweep import applies, usable_policies
 
+# Policies of a log's study, judged on patients held out: policy, value, low, high, verdict.
+Judge = Callable[[LoggedStudy, Sequence[Policy], Progress], pd.DataFrame]
+NOT_JUDGED = pd.DataFrame([(Greedy.name, *3 * [math.nan], UNTOLD)], columns=["policy", *ENDS, "verdict"])
 CERTIFICATE, RECORD = "certificate.json", "decision-record.html"
 
 
@@ -42,12 +48,16 @@ class ChoiceQuestion(Question):
         The policies that were asked for by name, if any.
     record : Adoption or None
         By whom and until when the decision is adopted, for a decision record; None for no record.
+    judge : callable or None
+        Judges policies of a log on patients held out, such as `policysim.trials.held_out.judged_on_held_out`, which is
+        another kind of question. Without it nothing of a log can be told.
     """
 
     study: Study
     wish: Wish
     named: tuple[str, ...] = ()
     record: Adoption | None = None
+    judge: Judge | None = None
 
     @property
     def writes(self) -> bool:
@@ -71,14 +81,28 @@ class ChoiceQuestion(Question):
         usable, _ = usable_policies(asked_for, problem, named="all" not in self.named)
         policies = [policy for policy in asked_for if policy.name in usable and policy.uses_epsilon]
         found = choose(problem, self.wish, [policy for policy in policies if applies(policy, problem)], progress)
-        return answer_of_choices(study, problem, found, record=self.record, progress=progress)
+        held_out = None
+        if isinstance(study, LoggedStudy) and self.judge is not None:
+            held_out = self.judge(study, to_judge(found), progress)
+        return answer_of_choices(study, problem, found, record=self.record, held_out=held_out, progress=progress)
 
 
 def answer_of_choices(
-    study: Study, problem: DecisionProblem, choices: Choices, *, record: Adoption | None, progress: Progress = SILENT
+    study: Study,
+    problem: DecisionProblem,
+    choices: Choices,
+    *,
+    record: Adoption | None,
+    held_out: pd.DataFrame | None = None,
+    progress: Progress = SILENT,
 ) -> Answer:
-    """What was found, as tables, and with `record` as a page that people sign, unless it must be accepted first."""
+    """What was found, as tables, and with `record` as a page that people sign, unless it must be accepted first.
+
+    Of a log, `held_out` has the verdicts on patients held out; what it does not have cannot be told.
+    """
     drawn = None
+    if held_out is None and isinstance(study, LoggedStudy):
+        held_out = NOT_JUDGED
     if isinstance(study, ModelledStudy):
         judged = [BestFixed(), Greedy(), *choices.mechanisms.values()]
         found = redrawn(study, problem, judged, progress)
@@ -86,7 +110,9 @@ def answer_of_choices(
     accepted = record.accepted_deaths if record else math.inf
     labels = labels_of(study, problem)
     published = study.seen == "publication"
-    tables = choice_tables(problem, choices, labels, drawn, study=study, accepted=accepted, published=published)
+    tables = choice_tables(
+        problem, choices, labels, drawn, held_out=held_out, study=study, accepted=accepted, published=published
+    )
     refused = bool(tables["verdict"].set_index("key").loc["refused", "holds"])
     adopted = record if record and not refused else None
     proof = choices.certificate

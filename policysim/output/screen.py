@@ -362,6 +362,7 @@ CLAUSES = {
     "redrawn": "draws",
     "scanned": "step",
     "accepted": "accepted",
+    "copied": "copy epsilon",
     "who": "who share",
 }
 
@@ -398,6 +399,7 @@ def choice_slots(tables: Mapping[str, pd.DataFrame], common: dict[str, Any]) -> 
         "is_hidden": ["hidden"] if holds["private"] or holds["one for all"] else [],
         "is_undecided": [] if holds["private"] or holds["one for all"] or holds["published"] else ["undecided"],
         **{f"is_{key.replace(' ', '_')}": [key] if holds[key] else [] for key in DECIDED},
+        "judged": _judged_on_held_out(tables, names),
         "least_epsilon": needed.get(names.get("least", ""), nothing),
         "chosen_epsilon": needed.get(names.get("chosen", ""), nothing),
     }
@@ -429,6 +431,12 @@ def choice_slots(tables: Mapping[str, pd.DataFrame], common: dict[str, Any]) -> 
     for section in ("not guaranteed", "reference", "digest"):
         found[section.replace(" ", "_")] = [Label(text) for text in texts.loc[texts["section"] == section, "text"]]
     return found
+
+
+def _judged_on_held_out(tables: Mapping[str, pd.DataFrame], names: Mapping[str, Label]) -> list[Label]:
+    """What needs least, if it was judged on patients of a log who were held out."""
+    options = set(tables["held out"]["option"]) if "held out" in tables else set()
+    return [names[key] for key in names if key == "least" and names[key] in options]
 
 
 def _named(keys: pd.Series) -> list[SimpleNamespace]:

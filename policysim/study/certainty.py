@@ -19,6 +19,8 @@ from policysim.study.options_table import BOUND, COPY, DEATHS, EACH, FOR_ALL, LE
 # Better in so many of the redraws is better, in so few is not; between them it cannot be told.
 SURE, UNLIKELY = 0.9, 0.1
 BETTER, NOT_BETTER, UNTOLD, EQUAL = "better", "not better", "cannot be told", "equal"
+# A difference and its interval.
+ENDS = ("value", "low", "high")
 # Values that differ by less, of the range in a redraw or of the largest number there, are equal but for rounding.
 TIE, ROUNDING = 1e-9, 1e-12
 # Right guesses of who has seen nothing.
@@ -71,6 +73,22 @@ def as_stated(comparison: pd.DataFrame, epsilon: float, reference: str = BestFix
     stated = comparison[(comparison["group"] == ALL) & (comparison["epsilon"] == epsilon)]
     alone = stated[stated["value"].notna()].rename(columns={"policy": "option"}).assign(draw=0)
     return certainty(alone, reference, stated=True)
+
+
+def on_held_out(differences: pd.DataFrame, reference: str = BestFixed.name) -> pd.DataFrame:
+    """The same of a log, where the interval of a difference on patients held out decides, and nothing is redrawn.
+
+    Parameters
+    ----------
+    differences : DataFrame
+        policy, value, low, high and verdict, from `policysim.trials.held_out`. Of other policies nothing can be told.
+    reference : str, optional
+        What they are compared with.
+    """
+    same = pd.DataFrame([(reference, 0.0, 0.0, 0.0, EQUAL)], columns=["policy", *ENDS, "verdict"])
+    found = pd.concat([same, differences], ignore_index=True)
+    counts = {"better": (found["verdict"] == BETTER).astype(int), "equal": (found["verdict"] == EQUAL).astype(int)}
+    return found.assign(measure="value", **counts, draws=0)
 
 
 def restated(tables: Mapping[str, pd.DataFrame], epsilon: float) -> dict[str, pd.DataFrame]:

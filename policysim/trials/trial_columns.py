@@ -281,12 +281,25 @@ def compare_log(study: LoggedStudy, log: Log, progress: Progress = SILENT) -> pd
     """
     templates, epsilons = asked_for([study.policy(name) for name in study.policies], study.epsilons, study.by)
     jobs = [policy for template in templates for policy in at_each(template, epsilons)]
+    # Of these it is said whether they are better.
+    judged = [each for each in jobs if each == (at(each, study.epsilon) if each.uses_epsilon else Greedy())]
+    measured, best_arm = measured_on_splits(study, log, jobs, judged, progress)
+    asked = [(at(template, epsilon), epsilon) for template in templates for epsilon in epsilons]
+    common = groups_of(log, study.by), best_arm, study.log.utility_range
+    return tabulate([HeldOutPolicy(made, epsilon, measured[made], *common) for made, epsilon in asked], COLUMNS)
+
+
+def measured_on_splits(
+    study: LoggedStudy, log: Log, jobs: Sequence[Policy], judged: Sequence[Policy], progress: Progress = SILENT
+) -> tuple[dict[Policy, list[Measured]], str]:
+    """What each policy is worth on each split, and the arm that is the one for all on most folds.
+
+    More splits are made while a difference of one of `judged` is told, but not by much.
+    """
     groups = groups_of(log, study.by)
     measured: dict[Policy, list[Measured]] = {policy: [] for policy in jobs}
     chosen = np.zeros(log.data.n_actions)
     progress.expect(REPEATS * len(jobs))
-    # Of these it is said whether they are better.
-    judged = [each for each in jobs if each == (at(each, study.epsilon) if each.uses_epsilon else Greedy())]
 
     def more() -> bool:
         wanted = any(is_closely_told([each.estimates[0]["difference"] for each in measured[made]]) for made in judged)
@@ -300,10 +313,7 @@ def compare_log(study: LoggedStudy, log: Log, progress: Progress = SILENT) -> pd
         # What is done in all splits is expected already.
         for policy, found in evaluate_each(jobs, measure, Progress.of(progress.advance)).items():
             measured[policy].append(found)
-    best_arm = log.data.names[int(chosen.argmax())]
-    asked = [(at(template, epsilon), epsilon) for template in templates for epsilon in epsilons]
-    common = groups, best_arm, study.log.utility_range
-    return tabulate([HeldOutPolicy(made, epsilon, measured[made], *common) for made, epsilon in asked], COLUMNS)
+    return measured, log.data.names[int(chosen.argmax())]
 
 
 def is_closely_told(differences: Sequence[Moments]) -> bool:

@@ -1,5 +1,6 @@
 """Where an observer sees a publication alone, the best is given to each, and a noised copy is published."""
 
+import re
 from dataclasses import replace
 
 import pytest
@@ -10,6 +11,7 @@ from policysim.decision.choice_record import Adoption
 from policysim.decision.choose import Wish, choose
 from policysim.decision.decision_question import DecisionQuestion
 from policysim.output.deliver import folder_files
+from policysim.output.screen import screen
 from policysim.question.protocol import SILENT
 from policysim.study.certainty import recommended, verdict
 from policysim.study.options_table import COPY, EACH, ONE, PRIVATE
@@ -72,7 +74,10 @@ def test_what_is_chosen_and_recorded_is_the_best_for_each(ward):
     assert answer.exit_code == 0
     page = folder_files(answer, "")["decision-record.html"].decode()
     assert "Only a noised copy, or a noised table, is published." in page
-    assert "<h1>The best treatment for each, published with noise</h1>" in page
+    assert re.search(r"<h1>The best treatment for each, published with noise at ε = <data [^>]*>1</data></h1>", page)
+    # The epsilon of the copy, which is that of `compare`, on the screen, too.
+    assert "by randomised response at ε = 1: a guess" in re.sub(r"<[^>]*>", "", page)
+    assert "(randomised response at the study's ε = 1)" in " ".join(screen(answer.options, answer.kind).split())
     # The facts are those of what is chosen: nothing is lost, and there is no epsilon for patients.
     facts = answer.options["facts"].set_index("row")["value"]
     assert facts["lost"] == 0
