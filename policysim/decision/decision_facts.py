@@ -15,9 +15,9 @@ from policysim.decision.redraws import SPREAD
 from policysim.decision.results import Results
 from policysim.decision.scenario_outcomes import without_effect
 from policysim.question.formats import NEGLIGIBLE
-from policysim.question.words import ALL, KEEP, capital
+from policysim.question.words import ALL, KEEP, capital, in_a_row
 from policysim.study.cells import as_cells
-from policysim.study.certainty import BETTER, EQUAL, NOT_BETTER, UNTOLD, safest_option, verdict_on
+from policysim.study.certainty import BETTER, EQUAL, NOT_BETTER, UNTOLD, deaths_beyond, safest_option, verdict_on
 from policysim.study.declared import ModelledStudy, ScenarioStudy
 from policysim.study.labels import Labels, counted_illustrative, level_in_words, listed
 from policysim.study.options_table import BELIEF, DEATHS, ONE, PRIVATE
@@ -105,7 +105,8 @@ def decision_names(
         title, learns = str(stated.loc[safest, "title"]), LEARNS[str(stated.loc[safest, "hides"])]
         names |= {
             "safest option": safest,
-            "safest": capital(title),
+            "safest": capital(title, [f"{other} for all" for other in labels.actions.values()]),
+            "fewest": _fewest(tables, safest, stated["title"]),
             "safest hides": learns,
             "untold": f"As stated {title}, but that is not certain; {learns}.",
         }
@@ -118,6 +119,18 @@ def decision_names(
     if "who" in tables:
         names["paid"] = "deaths" if DEATHS in set(tables["rows"]["row"]) else "utility lost"
     return pd.DataFrame(names.items(), columns=["key", "text"])
+
+
+def _fewest(tables: Mapping[str, pd.DataFrame], safest: str, titles: pd.Series) -> str:
+    """What is said of the deaths of the safest option: what is as safe is called so."""
+    beyond = deaths_beyond(tables, safest)
+    if (beyond < 0).any():
+        return "fewest deaths of all that hide in the redraws, though not as stated"
+    if (beyond == 0).all():
+        return "as many deaths as with all else that hides"
+    equal = [titles[option].removesuffix("*") for option in beyond.index[beyond == 0]]
+    also = f", as many with {in_a_row(equal, 'and')}" if equal else ""
+    return f"fewest deaths of all that hide{also}"
 
 
 def _where_it_fails(study: ScenarioStudy, found: Results, chosen: str) -> dict[str, str]:

@@ -129,6 +129,44 @@ def test_a_private_choice_may_be_the_safest():
     assert safest_option(tables) == "private choice"
 
 
+def line_of(tables, name):
+    """A line of the answer, as it is printed."""
+    return next(str(line.text) for line in slots(tables, "decision")["findings"] if line.name == name)
+
+
+def with_deaths(deaths, policies=("optimal",), **kwargs):
+    """A problem in which deaths have no part in the utilities, computed."""
+    return computed(problem_of(AnyRecord(), outcomes={"deaths": deaths}, **kwargs), policies)
+
+
+def test_none_is_the_safest_against_its_verdict_on_deaths():
+    """As stated the private choice has the fewest deaths; in no redraw has it."""
+    found = with_deaths(-UTILITIES / 100 + 0.05)
+    stated = answer_tables(found)
+    assert safest_option(stated) == "private choice"
+    singles = [f"for all: a{place}" for place in range(3)]
+    options = dict.fromkeys([*found.tables["comparison"]["policy"], *singles])
+    rows = [(draw, option, 5.0, 0.02 - 0.01 * (option == "best-fixed")) for draw in range(20) for option in options]
+    drawn = pd.DataFrame(rows, columns=["draw", "option", "value", "expected_deaths"])
+    tables = answer_tables(replace(found, redraws=Redrawn(drawn, {"stated": 1})))
+    assert safest_option(tables) == "one for all"
+    said = line_of(tables, "Safest")
+    assert " for all: " in said and "not as stated" in said
+
+
+def test_as_many_deaths_are_called_as_many():
+    said = line_of(answer_tables(with_deaths(np.full((12, 3), 0.01))), "Safest")
+    assert "as many deaths as with all else that hides" in said
+    assert "fewest" not in said
+
+
+def test_no_capital_makes_a_treatment_another_one():
+    """The treatments "a" and "A", of which "a" has the fewest deaths."""
+    deaths = np.tile([0.01, 0.02], (12, 1))
+    problem = problem_of(AnyRecord(), np.tile([1.0, 0.0], (12, 1)), actions=["a", "A"], outcomes={"deaths": deaths})
+    assert line_of(answer(problem), "Safest").startswith("a for all: ")
+
+
 @pytest.fixture(scope="module")
 def small(tmp_path_factory):
     """The small study's tables, without redraws."""
