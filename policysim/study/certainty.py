@@ -266,7 +266,7 @@ def safest_option(tables: Mapping[str, pd.DataFrame]) -> str:
 def deaths_beyond(tables: Mapping[str, pd.DataFrame], safest: str) -> pd.Series:
     """The deaths, as stated, of the other options that hide, beyond those of the safest; 0 where they are as many."""
     deaths = _deaths_of_hiding(tables)
-    beyond = deaths.drop(safest) - deaths[safest]
+    beyond: pd.Series = deaths.drop(safest) - deaths[safest]
     return beyond.where(beyond.abs() > LEAST_MOVED, 0.0)
 
 
@@ -276,7 +276,8 @@ def _deaths_of_hiding(tables: Mapping[str, pd.DataFrame]) -> pd.Series:
     hiding = [option for option in stated["option"] if option not in {COPY, EACH}]
     cells = tables["options"]
     now = cells[(cells["row"] == DEATHS) & (cells["epsilon"] == stated["epsilon"].iloc[0])]
-    return now.set_index("option")["value"].reindex(hiding)
+    deaths: pd.Series = now.set_index("option")["value"].reindex(hiding)
+    return deaths
 
 
 def _on_deaths(tables: Mapping[str, pd.DataFrame], policy: str) -> str:

@@ -19,7 +19,9 @@ from policies import AnyRecord, DecisionProblem, OneFeature, Sensitive
 from policysim.decision.decision_answer import answer_tables
 from policysim.decision.redraws import Redrawn
 from policysim.decision.results import Asked, printable, results
-from policysim.output.screen import screen, slots
+from policysim.output.answer_page import MOVING, moving
+from policysim.output.screen import page_part, screen, slots
+from policysim.study.cells import Cells
 from policysim.study.certainty import recommended, restated, safest_option, verdict
 from policysim.study.labels import Labels
 
@@ -266,6 +268,17 @@ def check_safest(tables, drawn, private):
     ("gains", "said"), [((1, 1), "better"), ((-1, -1), "not better"), ((1, -1), "cannot be told"), ((0, 0), "equal")]
 )
 def test_a_planted_study_of_each_verdict_has_its_words(gains, said):
+    changed = planted(gains)
+    private = changed["columns"].query("stated").set_index("option")["policy"]["private choice"]
+    assert verdict_on(changed, private) == said
+    holds = verdict(changed)
+    assert recommended(holds) == ("private choice" if said == "better" else "one for all")
+    assert holds["private choice better"] == (said == "better")
+    if said == "not better":
+        assert holds["no gain"]
+
+
+def planted(gains):
     """Half of the redraws are of one kind, half of the other."""
     found = computed(problem_of(AnyRecord()), THREE)
     options = dict.fromkeys([*found.tables["comparison"]["policy"], "for all: a0", "for all: a1", "for all: a2"])
@@ -275,14 +288,19 @@ def test_a_planted_study_of_each_verdict_has_its_words(gains, said):
         for option in options
     ]
     drawn = pd.DataFrame(rows, columns=["draw", "option", "value"])
-    changed = answer_tables(replace(found, redraws=Redrawn(drawn, {"stated": 1})))
-    private = changed["columns"].query("stated").set_index("option")["policy"]["private choice"]
-    assert verdict_on(changed, private) == said
-    holds = verdict(changed)
-    assert recommended(holds) == ("private choice" if said == "better" else "one for all")
-    assert holds["private choice better"] == (said == "better")
-    if said == "not better":
-        assert holds["no gain"]
+    return answer_tables(replace(found, redraws=Redrawn(drawn, {"stated": 1})))
+
+
+@pytest.mark.parametrize(("gains", "stays"), [((-1, -1), True), ((1, 1), False)])
+def test_a_gain_that_redraws_deny_does_not_appear_at_an_epsilon_where_none_were_made(gains, stays):
+    tables = planted(gains)
+    part = page_part(slots(tables, "decision"), "decision")
+    places = [text for _, text in MOVING.findall(part)]
+    gain = next(
+        place for place, text in enumerate(places) if text == slots(tables, "decision")["findings"][1].text.html
+    )
+    assert (gain not in dict(moving(tables, "decision", Cells(tables))["slots"])) == stays
+    assert ('<dt>Gain <small class="stays">at ε = ' in part) == stays
 
 
 def test_under_one_feature_the_belief_is_said_to_be_beyond_epsilon():
