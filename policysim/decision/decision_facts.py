@@ -80,8 +80,10 @@ def decision_names(
     study: ModelledStudy | None,
     belief: pd.Series | None,
     warnings: Sequence[str],
+    *,
+    named: bool,
 ) -> pd.DataFrame:
-    """What words name, and what is said first."""
+    """What words name, and what is said first; whether its policies were asked for by name, each to have a column."""
     problem, labels, columns = found.problem, found.labels, tables["columns"]
     stated = columns[columns["stated"]].set_index("option")
     chosen, one = str(stated.loc[PRIVATE, "policy"]), str(stated.loc[ONE, "title"])
@@ -98,6 +100,9 @@ def decision_names(
         **{f"warning {place}": text for place, text in enumerate(warnings)},
         **(_where_it_fails(study, found, chosen) if isinstance(study, ScenarioStudy) else {}),
     }
+    if named:
+        asked = [policy.name for policy in found.asked.policies]
+        names |= {f"no column {name}": name for name in asked if name not in set(stated["policy"])}
     if labels.disclaimer:
         names["model"] = labels.disclaimer
     safest = safest_option(tables)

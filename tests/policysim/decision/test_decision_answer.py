@@ -95,6 +95,25 @@ def test_odd_names_of_policies_and_treatments_fit_the_screen():
     assert max(map(len, lines)) <= 100
 
 
+def test_columns_of_named_policies_yield_to_numbers_that_are_wide():
+    """Euros, of which a patient costs up to 40,000: a column for each policy would be wider than a screen."""
+    rng = np.random.default_rng(5)
+    outcomes = {**DEATHS, "euros": 40_000 * rng.random((12, 3))}
+    problem = problem_of(Sensitive(SPACE.shape, (2,)), -outcomes["euros"], records=SPACE, outcomes=outcomes)
+    policies = ["optimal", "exponential-tight", "permute-and-flip", "randomized-response"]
+    tables = answer(problem, policies, by=["age"], named=True)
+    text = screen(tables, "decision")
+    assert max(map(len, text.splitlines())) <= 100
+    head = text[text.index("At ε = ") : text.index("Per 100,000")]
+    noted = " ".join(text.split()).partition("No room here, but in --full: ")[2]
+    full = screen(tables, "decision", full=True).partition("Every mechanism")[2]
+    for name in policies[1:]:
+        assert (name in head) != (name in noted)
+        assert name in full
+    # The numbers in the titles of rows stand whole.
+    assert f"(before {slots(tables, 'decision')['cell']('facts', 'before')})" in text
+
+
 @pytest.mark.parametrize("case", CASES)
 def test_an_answer_restated_at_its_own_epsilon_is_the_same(case):
     tables = tables_of_case(case)
