@@ -83,7 +83,7 @@ def policies_table(found: Results, count: int, places: int, *, shares: bool) -> 
     for row in rows:
         name, needed = str(row["policy"]), searched.get(row["policy"], {})
         numbers = {
-            "lost": (row["loss"], f"places {places}"),
+            "lost": (row["loss"], f"lost {places}"),
             **({"kept": (row["benefit_kept"], "kept")} if shares else {}),
             **({DEATHS: (row["expected_deaths"], f"counted {count} 1")} if "expected_deaths" in row else {}),
             "spent": (row["epsilon_spent"], "rounded"),
@@ -119,7 +119,7 @@ def prices_table(prices: pd.DataFrame, found: Results, count: int, places: int, 
         title = ", ".join(names)
         if shares:
             entries.append(CellEntry(names[0], title, "kept", of["benefit_kept"], "kept"))
-        entries.append(CellEntry(names[0], title, "lost", of["loss"], f"places {places}"))
+        entries.append(CellEntry(names[0], title, "lost", of["loss"], f"lost {places}"))
         if counted:
             entries.append(CellEntry(names[0], title, DEATHS, of["extra_deaths"], f"change {count} 1"))
     return titled_cells(entries, found.asked.epsilon)

@@ -266,7 +266,7 @@ def _options(
             shown = (rates.astype(np.float64) * count).round(places) / count
             more = shown - shown[lines["option"] == ONE].iloc[0]
             rows.append((MORE, "more", title, more, f"change {count} {places}"))
-    rows.append((LOSS, "loss", "", lines["loss"], f"places {decimals_of(lines['loss'].dropna().to_numpy(np.float64))}"))
+    rows.append((LOSS, "loss", "", lines["loss"], f"lost {decimals_of(lines['loss'].dropna().to_numpy(np.float64))}"))
     if gain_of(problem).has_shares and verdict_on(Greedy.name, certainty) == BETTER:
         rows.append((BENEFIT, "kept", "", lines["benefit_kept"], "kept"))
     if (certainty["draws"] > 0).all():

@@ -184,7 +184,7 @@ def choice_names(
     }
     if lines["chosen"].any():
         name = str(lines.loc[lines["chosen"], "title"].iloc[0])
-        names |= {"chosen": name, "Chosen": capital(name)}
+        names |= {"chosen": name, "Chosen": capital(name, list(labels.actions.values()))}
     if choices.least is not None and choices.least["policy"] in choices.mechanisms:
         verdict = verdict_on(choices.least["policy"], tables["certainty"])
         names |= {"least": choices.least["policy"], "verdict": capital(verdict)}

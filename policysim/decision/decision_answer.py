@@ -76,7 +76,7 @@ def answer_tables(
     if not who.empty:
         tables["who"] = who
     tables["facts"] = decision_facts(tables, found, study, count)
-    tables["names"] = decision_names(tables, found, study, belief, warnings)
+    tables["names"] = decision_names(tables, found, study, belief, warnings, named=named)
     return {**tables, **tables_behind_options(found, tables, count)}
 
 

@@ -15,9 +15,9 @@ from policysim.decision.redraws import SPREAD
 from policysim.decision.results import Results
 from policysim.decision.scenario_outcomes import without_effect
 from policysim.question.formats import NEGLIGIBLE
-from policysim.question.words import ALL, KEEP, capital
+from policysim.question.words import ALL, KEEP, capital, in_a_row
 from policysim.study.cells import as_cells
-from policysim.study.certainty import BETTER, EQUAL, NOT_BETTER, UNTOLD, safest_option, verdict_on
+from policysim.study.certainty import BETTER, EQUAL, NOT_BETTER, UNTOLD, deaths_beyond, safest_option, verdict_on
 from policysim.study.declared import ModelledStudy, ScenarioStudy
 from policysim.study.labels import Labels, counted_illustrative, level_in_words, listed
 from policysim.study.options_table import BELIEF, DEATHS, ONE, PRIVATE, nobody_pays
@@ -81,8 +81,10 @@ def decision_names(
     study: ModelledStudy | None,
     belief: pd.Series | None,
     warnings: Sequence[str],
+    *,
+    named: bool,
 ) -> pd.DataFrame:
-    """What words name, and what is said first."""
+    """What words name, and what is said first; whether its policies were asked for by name, each to have a column."""
     problem, labels, columns = found.problem, found.labels, tables["columns"]
     stated = columns[columns["stated"]].set_index("option")
     chosen, one = str(stated.loc[PRIVATE, "policy"]), str(stated.loc[ONE, "title"])
@@ -99,6 +101,9 @@ def decision_names(
         **{f"warning {place}": text for place, text in enumerate(warnings)},
         **(_where_it_fails(study, found, chosen) if isinstance(study, ScenarioStudy) else {}),
     }
+    if named:
+        asked = [policy.name for policy in found.asked.policies]
+        names |= {f"no column {name}": name for name in asked if name not in set(stated["policy"])}
     if labels.disclaimer:
         names["model"] = labels.disclaimer
     safest = safest_option(tables)
@@ -106,7 +111,8 @@ def decision_names(
         title, learns = str(stated.loc[safest, "title"]), LEARNS[str(stated.loc[safest, "hides"])]
         names |= {
             "safest option": safest,
-            "safest": capital(title),
+            "safest": capital(title, [f"{other} for all" for other in labels.actions.values()]),
+            "fewest": _fewest(tables, safest, stated["title"]),
             "safest hides": learns,
             "untold": f"As stated {title}, but that is not certain; {learns}.",
         }
@@ -121,6 +127,18 @@ def decision_names(
     names["paid"] = "deaths" if counted else "utility lost"
     names["unpaid"] = nobody_pays(found.tables["comparison"], "has more deaths" if counted else "loses more utility")
     return pd.DataFrame(names.items(), columns=["key", "text"])
+
+
+def _fewest(tables: Mapping[str, pd.DataFrame], safest: str, titles: pd.Series) -> str:
+    """What is said of the deaths of the safest option: what is as safe is called so."""
+    beyond = deaths_beyond(tables, safest)
+    if (beyond < 0).any():
+        return "fewest deaths of all that hide in the redraws, though not as stated"
+    if (beyond == 0).all():
+        return "as many deaths as with all else that hides"
+    equal = [titles[option].removesuffix("*") for option in beyond.index[beyond == 0]]
+    also = f", as many with {in_a_row(equal, 'and')}" if equal else ""
+    return f"fewest deaths of all that hide{also}"
 
 
 def _where_it_fails(study: ScenarioStudy, found: Results, chosen: str) -> dict[str, str]:

@@ -14,7 +14,7 @@ import pandas as pd
 from jinja2 import Environment, FileSystemLoader
 
 from policysim.question.answer import Page
-from policysim.question.words import WIDEST, line_width
+from policysim.question.words import WIDEST, in_a_row, line_width
 from policysim.study.cells import (
     Cells,
     Label,
@@ -31,6 +31,8 @@ from policysim.study.options_table import BENEFIT, BOUND, COPY, EACH, EXPONENTIA
 TEMPLATES = Path(__file__).parent / "templates"
 # The titles of rows have at least so much room.
 LEAST_ROOM = 15
+# And columns of policies that were asked for by name yield to them, up to so much.
+MOST_ROOM = 40
 # The texts of the six lines begin here.
 INDENT = 11
 # What is not hidden from whoever sees the treatment stands behind the bar.
@@ -193,7 +195,11 @@ def _options_slots(
     said = {name: filled_words(titles[name], found) for name in ("stated", *WORDED) if name in titles}
     found["title"] = said
     found["worded"] = [SimpleNamespace(key=name, title=said[name]) for name in WORDED if name in said]
-    found["heads"] = _heads(found, heads)
+    fitting, found["heads"] = _heads(found, heads)
+    found["fitting"] = [head for head in fitting if head.key not in SEEN]
+    left_out = [str(head.policy) for head in heads if head not in fitting]
+    left_out += [name for key, name in names.items() if key.startswith("no column ")]
+    found["no_room"] = [Label(in_a_row(left_out, "and"))] if left_out else []
     return found
 
 
@@ -244,8 +250,13 @@ def _trial_slots(tables: Mapping[str, pd.DataFrame], common: dict[str, Any]) -> 
     return found
 
 
-def _heads(found: Mapping[str, Any], heads: Sequence[SimpleNamespace]) -> list[SimpleNamespace]:
-    """The lines of the heads of columns; the bar has a column of its own."""
+def _heads(
+    found: Mapping[str, Any], heads: Sequence[SimpleNamespace]
+) -> tuple[list[SimpleNamespace], list[SimpleNamespace]]:
+    """The columns that have room on a screen, and the lines of their heads; the bar has a column of its own.
+
+    The last of the policies that were asked for by name, each a column under its name, finds no room first.
+    """
     said, cell = found["title"], found["cell"]
     widths = [
         max(
@@ -254,9 +265,13 @@ def _heads(found: Mapping[str, Any], heads: Sequence[SimpleNamespace]) -> list[S
         )
         for head in heads
     ]
-    room = WIDEST - max(map(len, [*said.values(), *(row.title for row in found["rows"])]))
-    wrapped = _wrapped([head.title for head in heads], widths, room - 2)
-    return [
+    longest = max(map(len, [*said.values(), *(row.title for row in found["rows"])]))
+    # The bar, and the space before it.
+    wrapped = _wrapped([head.title for head in heads], widths, WIDEST - longest - 2)
+    named = [place for place, head in enumerate(heads) if head.key == head.policy]
+    if named and _width(wrapped, widths) > WIDEST - min(longest, MOST_ROOM) - 2:
+        return _heads(found, [head for place, head in enumerate(heads) if place != named[-1]])
+    return list(heads), [
         SimpleNamespace(
             title=said["stated"] if place == 0 else Label(),
             hiding=[lines[place] for head, lines in zip(heads, wrapped, strict=True) if head.key not in SEEN],
@@ -289,9 +304,14 @@ def _wrapped(titles: Sequence[str], widths: Sequence[int], room: int) -> list[li
             cuts = itertools.combinations_with_replacement(range(len(words)), count - 1)
             parts = [[" ".join(words[a:b]) for a, b in itertools.pairwise((0, *cut, len(words)))] for cut in cuts]
             wrapped.append([Label(part) for part in min(parts, key=lambda lines: max(map(len, lines)))])
-        if sum(max(width, *map(len, lines)) + 1 for width, lines in zip(widths, wrapped, strict=True)) <= room:
+        if _width(wrapped, widths) <= room:
             break
     return wrapped
+
+
+def _width(titles: Sequence[Sequence[str]], widths: Sequence[int]) -> int:
+    """What columns take, each with a space before it, with titles in lines and with cells of these widths."""
+    return sum(max(width, *map(len, lines)) + 1 for width, lines in zip(widths, titles, strict=True))
 
 
 def _rows(tables: Mapping[str, pd.DataFrame], epsilon: float) -> list[SimpleNamespace]:
@@ -331,7 +351,10 @@ def lines(text: str, hang: str = "") -> str:
 
 
 def aligned(text: str) -> str:
-    """Lines of cells with tabs between them, in columns over the whole width: the first to the left, others right."""
+    """Lines of cells with tabs between them, in columns over the whole width: the first to the left, others right.
+
+    A title that is too long for its column is cut; where it would lose a number, it goes on in lines above its cells.
+    """
     rows = [line.split("\t") for line in text.splitlines()]
     if not rows:
         return ""
@@ -342,7 +365,13 @@ def aligned(text: str) -> str:
     room = widths[0] if room < LEAST_ROOM else room
     found = []
     for first, *others in rows:
-        title = first if len(first) <= room else f"{first[: room - 1]}…"
+        title = first
+        if len(first) > room and any(letter.isdigit() for letter in first[room - 1 :]):
+            indent = " " * (len(first) - len(first.lstrip()) + 2)
+            *above, title = textwrap.wrap(first, room, subsequent_indent=indent, break_on_hyphens=False)
+            found += above
+        elif len(first) > room:
+            title = f"{first[: room - 1]}…"
         cells = (f"{cell:>{width}}" for cell, width in zip(others, widths[1:], strict=True))
         found.append((" " * gap).join([f"{title:<{room}}", *cells]).rstrip())
     return "\n".join([*found, ""])

@@ -22,8 +22,12 @@ DIGITS = 2
 # Numbers in files for machines: more would differ from one processor to another.
 DIGITS_OF_FILES = 8
 MOST_COUNTED = 10_000_000
+# Whole numbers below are written out.
+MOST_WHOLE = 1e15
 # Smaller numbers are what rounding leaves of 0.
 NEGLIGIBLE = 1e-12
+# Losses of utility below are ≈ 0.
+LEAST_LOST = 1e-6
 # Fewer events than this, in as many patients as show two digits, are not told from none.
 LEAST_EVENTS = 0.01
 
@@ -196,10 +200,13 @@ def percent_1(share: float) -> str:
 
 
 def plain(value: float) -> str:
-    """A number that is exact as it stands, such as epsilon: 0.5, 5,000, ∞; – for NaN."""
+    """A number that is exact as it stands, such as epsilon: 0.5, 5,000, 10,000,000, ∞; – for NaN."""
     if math.isnan(value):
         return "–"
-    return ("∞" if value > 0 else "−∞") if math.isinf(value) else _minus(f"{value:,g}")
+    if math.isinf(value):
+        return "∞" if value > 0 else "−∞"
+    whole = value == round(value) and abs(value) < MOST_WHOLE
+    return _minus(f"{value:z,.0f}" if whole else f"{value:,g}")
 
 
 def decimals(half_width: float) -> int:
@@ -323,6 +330,20 @@ def to_places(value: float, places: int) -> str:
     return _minus(f"{near:,.{places}f}") if round(near, places) else "≈ 0"
 
 
+def lost(value: float, places: int) -> str:
+    """The same of a loss of utility; with two digits where so many decimals do not show it, ≈ 0 only for next to none.
+
+    Examples
+    --------
+    >>> lost(0.0686, 3), lost(0.000037, 3), lost(2e-7, 3), lost(0.0, 3)
+    ('0.069', '0.000037', '≈ 0', '0')
+    """
+    text = to_places(value, places)
+    if text != "≈ 0" or abs(value) < LEAST_LOST:
+        return text
+    return to_places(value, DIGITS - 1 - math.floor(math.log10(abs(value))))
+
+
 def change(value: float, places: int) -> str:
     """The same with its sign."""
     text = to_places(value, places)
@@ -343,9 +364,19 @@ def about(value: float) -> str:
     ('16,500', '30', '7.3', '≈ 0')
     """
     size = abs(value)
-    if not 10 <= size < math.inf:
+    if not math.isfinite(size):
+        return rounded(size)
+    # Numbers that were subtracted are a little less than what stands in the table.
+    size = steady(size)
+    if size < 10:
         return "≈ 0" if NEGLIGIBLE <= size < LEAST_EVENTS else rounded(size)
-    return f"{round(steady(size), min(0, 2 - math.floor(math.log10(size)))):,.0f}"
+    return f"{round(size, min(0, 2 - math.floor(math.log10(size)))):,.0f}"
+
+
+def units(value: float) -> str:
+    """The same of utility, which may be small: with two digits."""
+    small = NEGLIGIBLE <= abs(value) < LEAST_EVENTS
+    return rounded(abs(value)) if small else about(value)
 
 
 def span(low: float, high: float, places: int) -> str:
@@ -419,6 +450,7 @@ def above(value: float, digits: int) -> str:
 # Texts of a number, and of a rate times the patients that come first, with what goes with them.
 TEXTS: Mapping[str, Callable[..., str]] = {
     "places": to_places,
+    "lost": lost,
     "percent": percent,
     "kept": kept,
     "reached": percent_down,
@@ -437,6 +469,7 @@ SCALED: Mapping[str, Callable[..., str]] = {
     "change": change,
     "possible": possible,
     "about": about,
+    "units": units,
 }
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import shutil
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 # In tables: all patients; and in the place of a policy's name, the schedule for all, one private choice of a schedule,
 # reactions within a tree of courses, and the bounds of the limit.
@@ -47,9 +47,16 @@ def unused(features: Iterable[str] = ("what is hidden",)) -> str:
     )
 
 
-def capital(text: str) -> str:
-    """A text that begins with a capital letter."""
-    return f"{text[:1].upper()}{text[1:]}"
+def capital(text: str, others: Collection[str] = ()) -> str:
+    """A text that begins with a capital letter; as it is where it would then be one of the others.
+
+    Examples
+    --------
+    >>> capital("heparin"), capital("a for all", ["A for all", "a for all"])
+    ('Heparin', 'a for all')
+    """
+    made = f"{text[:1].upper()}{text[1:]}"
+    return text if made in others else made
 
 
 def level_name(group: str, level: str) -> str:

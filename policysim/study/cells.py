@@ -184,12 +184,16 @@ TEXT, HTML = environment(html=False), environment(html=True)
 
 
 class Wording(NamedTuple):
-    """A wording of a line, the name of `verdict` under which it holds, and whether only at the stated epsilon."""
+    """A wording of a line, the name of `verdict` under which it holds, and whether only at the stated epsilon.
+
+    That is so always, or if a second name holds.
+    """
 
     line: str
     when: str
     text: str
     stays: bool = False
+    stays_if: str = ""
 
 
 class Sketch(NamedTuple):
@@ -282,8 +286,10 @@ def six_lines(kind: str, holds: Mapping[str, bool], slots: Mapping[str, Any]) ->
     slots : mapping
         What the texts print and loop over.
     """
-    return [
-        Line(Label(each.line), filled_words(each.text, slots), (Label(each.line),) if each.stays else ())
-        for each in words_of(kind).findings
-        if holds[each.when]
-    ]
+    lines = []
+    for each in words_of(kind).findings:
+        if holds[each.when]:
+            stays = each.stays or (each.stays_if != "" and holds[each.stays_if])
+            name = Label(each.line)
+            lines.append(Line(name, filled_words(each.text, slots), (name,) if stays else ()))
+    return lines

@@ -267,16 +267,42 @@ RESTATED = {"decision": restated, "trial": restated_trial, "course": restated}
 
 
 def safest_option(tables: Mapping[str, pd.DataFrame]) -> str:
-    """The option with the fewest deaths of those that hide, one for all if none has fewer; "" without deaths."""
+    """The option with the fewest deaths of those that hide, one for all if none has fewer; "" without deaths.
+
+    None that is judged to have no fewer than one for all: what the stated numbers say of it, redraws deny.
+    """
+    deaths = _deaths_of_hiding(tables)
+    if deaths.isna().any():
+        return ""
+    policy = tables["columns"].query("stated").set_index("option")["policy"]
+    denied = [option for option in deaths.index if _on_deaths(tables, policy[option]) == NOT_BETTER]
+    able = deaths.drop(denied)
+    least = str(able.index[int(able.to_numpy().argmin())])
+    return least if deaths[ONE] - deaths[least] > LEAST_MOVED else ONE
+
+
+def deaths_beyond(tables: Mapping[str, pd.DataFrame], safest: str) -> pd.Series:
+    """The deaths, as stated, of the other options that hide, beyond those of the safest; 0 where they are as many."""
+    deaths = _deaths_of_hiding(tables)
+    beyond: pd.Series = deaths.drop(safest) - deaths[safest]
+    return beyond.where(beyond.abs() > LEAST_MOVED, 0.0)
+
+
+def _deaths_of_hiding(tables: Mapping[str, pd.DataFrame]) -> pd.Series:
+    """The deaths, as stated, of the options that hide what they publish, in the order of the columns."""
     stated = tables["columns"].query("stated")
     hiding = [option for option in stated["option"] if option not in {COPY, EACH}]
     cells = tables["options"]
     now = cells[(cells["row"] == DEATHS) & (cells["epsilon"] == stated["epsilon"].iloc[0])]
-    deaths = now.set_index("option")["value"].reindex(hiding)
-    if deaths.isna().any():
-        return ""
-    least = hiding[int(deaths.to_numpy().argmin())]
-    return least if deaths[ONE] - deaths[least] > LEAST_MOVED else ONE
+    deaths: pd.Series = now.set_index("option")["value"].reindex(hiding)
+    return deaths
+
+
+def _on_deaths(tables: Mapping[str, pd.DataFrame], policy: str) -> str:
+    """The verdict on the deaths of a policy; what was not judged cannot be told."""
+    found = tables["certainty"]
+    rows = found[(found["measure"] == DEATHS) & (found["policy"] == policy)]
+    return str(next(iter(rows["verdict"]), UNTOLD))
 
 
 def _is_safest(option: str, policy: pd.Series, verdicts: pd.Series) -> bool:

@@ -49,7 +49,8 @@ class Gain:
     exists : bool
         Whether it is more than rounding.
     has_shares : bool
-        Whether shares of it are worth printing: the one rule for every percentage of benefit kept.
+        Whether shares of it are worth printing: the one rule for every percentage of benefit kept. Of what would be
+        printed as 0 there are none.
     beaten_from : float
         The least value that is more than one treatment for all, beyond rounding; inf where nothing can be.
     """
@@ -85,7 +86,7 @@ def gain_of(problem: DecisionProblem) -> Gain:
         by_lot,
         rounding,
         exists,
-        has_shares=exists and gain >= LEAST_SHARE * (best - by_lot),
+        has_shares=exists and gain >= max(NEGLIGIBLE, LEAST_SHARE * (best - by_lot)),
         beaten_from=fixed + max(NO_BENEFIT * gain, rounding) if exists else math.inf,
     )
 

@@ -223,7 +223,7 @@ def options(
         style = f"counted {count} {apart(rates[stated], count)}"
         made.append((name, labels.outcomes.get(name, name.replace("_", " ")), "count", style, {"value": rates}))
     loss = given["loss"].to_numpy(dtype=np.float64)
-    made.append((LOSS, "units of utility lost", "loss", f"places {decimals_of(loss[stated])}", {"value": loss}))
+    made.append((LOSS, "units of utility lost", "loss", f"lost {decimals_of(loss[stated])}", {"value": loss}))
     better = _better_in(columns, certainty, best_for_all)
     if np.isfinite(better).any():
         made.append((BETTER_IN, "better than one for all", "better", "plain", {"value": better}))
@@ -310,11 +310,12 @@ def _differences(table: pd.DataFrame, rows: Sequence[str], count: int) -> pd.Dat
         *scale, places = map(int, mine["format"].iloc[0].split()[1:])
         among = scale[0] if scale else 1
         wide = (mine.pivot(index="epsilon", columns="option", values="value") * among).round(places) / among
-        found.append((wide[PRIVATE] - wide[ONE]).rename("value").reset_index().assign(row=row))
+        style = f"{'units' if row == LOSS else 'about'} {count}"
+        found.append((wide[PRIVATE] - wide[ONE]).rename("value").reset_index().assign(row=row, format=style))
     joined = pd.concat(found, ignore_index=True)
     # What is no more than the rounding of such a difference is none.
     value = joined["value"].where(joined["value"].abs() > NEGLIGIBLE, 0.0)
-    return as_cells(joined.assign(option=PRIVATE, value=value, format=f"about {count}"))
+    return as_cells(joined.assign(option=PRIVATE, value=value))
 
 
 def who_pays(

@@ -396,7 +396,7 @@ def _names(
         "allocated": _allocated(source.propensity),
         "missing": MISSING[source.missing],
         "best arm": best,
-        "best": capital(_short(best, IN_LINE)),
+        "best": capital(_short(best, IN_LINE), [_short(arm, IN_LINE) for arm in map(str, means.index)]),
         "second": _short(second, IN_LINE),
         "p is": "p <" if test["p"] < LEAST_P else "p =",
         **{f"{end} is": "under " if test[end] < LEAST_P else "" for end in ("p_low", "p_high")},

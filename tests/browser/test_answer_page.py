@@ -102,7 +102,10 @@ def test_arrow_keys_move_and_what_changed_is_said_once(open_page, saved):
         visit.page.focus("#epsilon")
         visit.page.keyboard.press("ArrowRight")
         visit.page.wait_for_function("document.querySelector('[aria-live=polite]').textContent !== ''")
-        assert region.inner_text().startswith("ε = 4: ")
+        assert region.inner_text().startswith("ε = 4: at ε = 1: ")
+        # What is of the stated ε says so, as the line does.
+        line = visit.page.locator("dl.answer dd").last.inner_text()
+        assert region.inner_text().endswith(f" at ε = 1: {line}")
         assert len(region.inner_text()) < 500
 
 

@@ -34,7 +34,11 @@
     const state = `#epsilon=${moving.epsilons[slider.value]}`;
     if (location.hash !== state) history[visited ? "replaceState" : "pushState"](null, "", state);
     visited = true;
-    const lines = [...document.querySelectorAll("dl.answer dd")].map((line) => line.textContent);
+    const moved = document.body.classList.contains("moved");
+    const lines = [...document.querySelectorAll("dl.answer dd")].map((line) => {
+      const mark = moved && line.previousElementSibling.querySelector(".stays");
+      return mark ? `${mark.textContent}: ${line.textContent}` : line.textContent;
+    });
     document.getElementById("said").textContent = `ε = ${moving.labels[slider.value]}: ${lines.join(" ")}`;
   }
 

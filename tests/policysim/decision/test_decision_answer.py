@@ -19,7 +19,9 @@ from policies import AnyRecord, DecisionProblem, OneFeature, Sensitive
 from policysim.decision.decision_answer import answer_tables
 from policysim.decision.redraws import Redrawn
 from policysim.decision.results import Asked, printable, results
-from policysim.output.screen import screen, slots
+from policysim.output.answer_page import MOVING, moving
+from policysim.output.screen import page_part, screen, slots
+from policysim.study.cells import Cells
 from policysim.study.certainty import recommended, restated, safest_option, verdict
 from policysim.study.labels import Labels
 
@@ -93,6 +95,25 @@ def test_odd_names_of_policies_and_treatments_fit_the_screen():
     assert max(map(len, lines)) <= 100
 
 
+def test_columns_of_named_policies_yield_to_numbers_that_are_wide():
+    """Euros, of which a patient costs up to 40,000: a column for each policy would be wider than a screen."""
+    rng = np.random.default_rng(5)
+    outcomes = {**DEATHS, "euros": 40_000 * rng.random((12, 3))}
+    problem = problem_of(Sensitive(SPACE.shape, (2,)), -outcomes["euros"], records=SPACE, outcomes=outcomes)
+    policies = ["optimal", "exponential-tight", "permute-and-flip", "randomized-response"]
+    tables = answer(problem, policies, by=["age"], named=True)
+    text = screen(tables, "decision")
+    assert max(map(len, text.splitlines())) <= 100
+    head = text[text.index("At ε = ") : text.index("Per 100,000")]
+    noted = " ".join(text.split()).partition("No room here, but in --full: ")[2]
+    full = screen(tables, "decision", full=True).partition("Every mechanism")[2]
+    for name in policies[1:]:
+        assert (name in head) != (name in noted)
+        assert name in full
+    # The numbers in the titles of rows stand whole.
+    assert f"(before {slots(tables, 'decision')['cell']('facts', 'before')})" in text
+
+
 @pytest.mark.parametrize("case", CASES)
 def test_an_answer_restated_at_its_own_epsilon_is_the_same(case):
     tables = tables_of_case(case)
@@ -127,6 +148,44 @@ def test_a_private_choice_may_be_the_safest():
     deaths = tables["options"].query("row == 'deaths' and epsilon == 3").set_index("option")["value"]
     assert deaths["private choice"] == deaths[["one for all", "private choice", "exponential mechanism"]].min()
     assert safest_option(tables) == "private choice"
+
+
+def line_of(tables, name):
+    """A line of the answer, as it is printed."""
+    return next(str(line.text) for line in slots(tables, "decision")["findings"] if line.name == name)
+
+
+def with_deaths(deaths, policies=("optimal",), **kwargs):
+    """A problem in which deaths have no part in the utilities, computed."""
+    return computed(problem_of(AnyRecord(), outcomes={"deaths": deaths}, **kwargs), policies)
+
+
+def test_none_is_the_safest_against_its_verdict_on_deaths():
+    """As stated the private choice has the fewest deaths; in no redraw has it."""
+    found = with_deaths(-UTILITIES / 100 + 0.05)
+    stated = answer_tables(found)
+    assert safest_option(stated) == "private choice"
+    singles = [f"for all: a{place}" for place in range(3)]
+    options = dict.fromkeys([*found.tables["comparison"]["policy"], *singles])
+    rows = [(draw, option, 5.0, 0.02 - 0.01 * (option == "best-fixed")) for draw in range(20) for option in options]
+    drawn = pd.DataFrame(rows, columns=["draw", "option", "value", "expected_deaths"])
+    tables = answer_tables(replace(found, redraws=Redrawn(drawn, {"stated": 1})))
+    assert safest_option(tables) == "one for all"
+    said = line_of(tables, "Safest")
+    assert " for all: " in said and "not as stated" in said
+
+
+def test_as_many_deaths_are_called_as_many():
+    said = line_of(answer_tables(with_deaths(np.full((12, 3), 0.01))), "Safest")
+    assert "as many deaths as with all else that hides" in said
+    assert "fewest" not in said
+
+
+def test_no_capital_makes_a_treatment_another_one():
+    """The treatments "a" and "A", of which "a" has the fewest deaths."""
+    deaths = np.tile([0.01, 0.02], (12, 1))
+    problem = problem_of(AnyRecord(), np.tile([1.0, 0.0], (12, 1)), actions=["a", "A"], outcomes={"deaths": deaths})
+    assert line_of(answer(problem), "Safest").startswith("a for all: ")
 
 
 @pytest.fixture(scope="module")
@@ -233,6 +292,17 @@ def of_three():
     ("gains", "said"), [((1, 1), "better"), ((-1, -1), "not better"), ((1, -1), "cannot be told"), ((0, 0), "equal")]
 )
 def test_a_planted_study_of_each_verdict_has_its_words(gains, said):
+    changed = planted(gains)
+    private = changed["columns"].query("stated").set_index("option")["policy"]["private choice"]
+    assert verdict_on(changed, private) == said
+    holds = verdict(changed)
+    assert recommended(holds) == ("private choice" if said == "better" else "one for all")
+    assert holds["private choice better"] == (said == "better")
+    if said == "not better":
+        assert holds["no gain"]
+
+
+def planted(gains):
     """Half of the redraws are of one kind, half of the other."""
     found = of_three()
     options = dict.fromkeys([*found.tables["comparison"]["policy"], "for all: a0", "for all: a1", "for all: a2"])
@@ -242,14 +312,19 @@ def test_a_planted_study_of_each_verdict_has_its_words(gains, said):
         for option in options
     ]
     drawn = pd.DataFrame(rows, columns=["draw", "option", "value"])
-    changed = answer_tables(replace(found, redraws=Redrawn(drawn, {"stated": 1})))
-    private = changed["columns"].query("stated").set_index("option")["policy"]["private choice"]
-    assert verdict_on(changed, private) == said
-    holds = verdict(changed)
-    assert recommended(holds) == ("private choice" if said == "better" else "one for all")
-    assert holds["private choice better"] == (said == "better")
-    if said == "not better":
-        assert holds["no gain"]
+    return answer_tables(replace(found, redraws=Redrawn(drawn, {"stated": 1})))
+
+
+@pytest.mark.parametrize(("gains", "stays"), [((-1, -1), True), ((1, 1), False)])
+def test_a_gain_that_redraws_deny_does_not_appear_at_an_epsilon_where_none_were_made(gains, stays):
+    tables = planted(gains)
+    part = page_part(slots(tables, "decision"), "decision")
+    places = [text for _, text in MOVING.findall(part)]
+    gain = next(
+        place for place, text in enumerate(places) if text == slots(tables, "decision")["findings"][1].text.html
+    )
+    assert (gain not in dict(moving(tables, "decision", Cells(tables))["slots"])) == stays
+    assert ('<dt>Gain <small class="stays">at ε = ' in part) == stays
 
 
 def test_under_one_feature_the_belief_is_said_to_be_beyond_epsilon():

@@ -12,8 +12,10 @@ from policies.problem import DecisionProblem
 from policysim.decision.decision_answer import answer_tables
 from policysim.decision.redraws import redrawn
 from policysim.decision.results import Asked, results
+from policysim.output.screen import screen
+from policysim.question.formats import table_text
 from policysim.study.labels import Labels, labels_of
-from policysim.study.options_table import options
+from policysim.study.options_table import decimals_of, options
 
 WARD = "examples/ward/study.toml"
 
@@ -193,3 +195,24 @@ def test_no_share_of_the_benefit_unless_each_is_better(ward):
         tables["comparison"], tables["columns"], labels_of(study, problem), study.epsilon, certainty=worse
     )
     assert "benefit kept" not in set(rows["row"]) | set(table["row"])
+
+
+def test_a_loss_is_next_to_nothing_only_below_one_in_a_million():
+    """A choice that loses 0.000037 where others lose a thousand times as much."""
+    shown = table_text(f"lost {decimals_of(np.array([1.2, 0.9]))}", 3.7e-5, 0.0, 0.0)
+    assert float(shown) == pytest.approx(3.7e-5, rel=0.02)
+    assert table_text("lost 3", 2e-7, 0.0, 0.0) == "≈ 0"
+
+
+def test_no_share_is_said_of_what_is_printed_as_nothing():
+    tables = tables_of(DecisionProblem(1e-13 * np.eye(4)[:, :3], np.full(4, 0.25), ps.AnyRecord()))
+    assert "benefit kept" not in set(tables["options"]["row"])
+
+
+def test_rare_events_are_counted_among_patients_written_out():
+    """Two of ten million patients die with one treatment, and three with the other."""
+    deaths = np.tile([2e-7, 3e-7], (8, 1))
+    problem = DecisionProblem(-deaths, np.full(8, 1 / 8), ps.AnyRecord(), outcomes={"deaths": deaths})
+    text = screen(tables_of(problem), "decision")
+    assert "Per 10,000,000 patients: deaths" in text
+    assert "≈ 0 more" not in text and "≈ 0 fewer" not in text
