@@ -197,8 +197,8 @@ def _options_slots(
     found["worded"] = [SimpleNamespace(key=name, title=said[name]) for name in WORDED if name in said]
     fitting, found["heads"] = _heads(found, heads)
     found["fitting"] = [head for head in fitting if head.key not in SEEN]
-    left_out = [str(head.policy) for head in heads if head not in fitting]
-    left_out += [name for key, name in names.items() if key.startswith("no column ")]
+    named = [name for key, name in names.items() if key.startswith("no column ")]
+    left_out = [*(str(head.policy) for head in heads if head not in fitting), *named]
     found["no_room"] = [Label(in_a_row(left_out, "and"))] if left_out else []
     return found
 

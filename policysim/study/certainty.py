@@ -275,7 +275,7 @@ def safest_option(tables: Mapping[str, pd.DataFrame]) -> str:
     if deaths.isna().any():
         return ""
     policy = tables["columns"].query("stated").set_index("option")["policy"]
-    denied = [option for option in deaths.index if _on_deaths(tables, policy[option]) == NOT_BETTER]
+    denied = [option for option in deaths.index if _on_deaths(tables, policy[option]) == NOT_BETTER and option != ONE]
     able = deaths.drop(denied)
     least = str(able.index[int(able.to_numpy().argmin())])
     return least if deaths[ONE] - deaths[least] > LEAST_MOVED else ONE
