@@ -97,7 +97,8 @@ def test_the_table_holds_the_values_of_courses_that_stay_within_the_total(study,
     assert set(table.loc[nothing, "hides"]) == {"nothing"} and set(table.loc[~nothing, "hides"]) == {"course"}
     assert set(table["most_kept_hides"]) == ({"first state"} if delta else {"first state", "course"})
     closer = table["most_kept_hides"] == "course"
-    assert set(table.loc[closer, "horizon"]) <= {3} and set(table.loc[closer, "total_epsilon"]) <= {1.0}
+    # Of the stated total, and so of smaller ones.
+    assert set(table.loc[closer, "horizon"]) <= {3} and (table.loc[closer, "total_epsilon"] <= 1.0).all()
     assert set(table["most_kept_proof"]) == {"rationals"}
     overall = table[(table["group"] == "all") & (table["horizon"] == 3)]
     process = build_course(study, 3)
