@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import math
 from argparse import ArgumentTypeError
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from policysim.cli.options import (
@@ -97,7 +98,7 @@ def run(chosen: argparse.Namespace) -> int:
     from policysim.decision.choose import Wish
     from policysim.output.deliver import deliver
     from policysim.question.protocol import UsageError
-    from policysim.trials.held_out import judged_on_held_out
+    from policysim.study.declared import LoggedStudy
 
     study = chosen_study(chosen, policies=chosen.policy)
     if not chosen.at_most and chosen.keep is None and chosen.max_loss is None and chosen.max_extra_deaths is None:
@@ -110,9 +111,12 @@ def run(chosen: argparse.Namespace) -> int:
         max_guess_rate=chosen.max_guess_rate,
         at_most=chosen_bounds(chosen, study),
     )
-    question = ChoiceQuestion(
-        study, wish, tuple(chosen.policy or ()), record=_adoption(chosen), judge=judged_on_held_out
-    )
+    question = ChoiceQuestion(study, wish, tuple(chosen.policy or ()), record=_adoption(chosen))
+    if isinstance(study, LoggedStudy):
+        # Who has no log needs none of the packages that read and fit one.
+        from policysim.trials.trial_question import judged_on_held_out
+
+        question = replace(question, judge=judged_on_held_out)
     return deliver(question, out=chosen.out, as_json=chosen.json)
 
 

@@ -21,6 +21,7 @@ from policysim.decision.choose import Choices, Verdict, row_of, rows_of
 from policysim.question.formats import LEAST_EVENTS, MOST_COUNTED, apart, decimals, digits_of, population
 from policysim.study.cells import as_cells
 from policysim.study.certainty import BETTER, certainty, on_held_out, verdict_on
+from policysim.study.checks import LEVEL
 from policysim.study.declared import Study
 from policysim.study.gain import gain_of
 from policysim.study.labels import Labels
@@ -32,8 +33,6 @@ EPSILON, MORE = "epsilon", f"more {DEATHS}"
 # Why an option is what is chosen, or is not.
 CHOSEN, NOT_ENOUGH, TOO_MUCH, NOWHERE = "chosen", "not enough", "more than allowed", "none found"
 LARGER, SEEN, UNPROVEN = "larger ε", "hides nothing", "not proven"
-# Of the intervals of a log.
-LEVEL = 0.95
 # So many policies are shown, those that need least.
 MOST_POLICIES = 6
 

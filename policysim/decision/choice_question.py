@@ -21,7 +21,7 @@ from policysim.files.whole_folders import json_text
 from policysim.question import EXIT_CHECK
 from policysim.question.answer import Answer, Page
 from policysim.question.protocol import SILENT, Progress, Question, UsageError
-from policysim.study.certainty import ENDS, UNTOLD
+from policysim.study.certainty import INTERVAL, UNTOLD
 from policysim.study.declared import LoggedStudy, ModelledStudy, Study
 from policysim.study.labels import labels_of
 from policysim.study.options_table import DEATHS
@@ -30,7 +30,7 @@ from policysim.study.sweep import applies, usable_policies
 
 # Policies of a log's study, judged on patients held out: policy, value, low, high, verdict.
 Judge = Callable[[LoggedStudy, Sequence[Policy], Progress], pd.DataFrame]
-NOT_JUDGED = pd.DataFrame([(Greedy.name, *3 * [math.nan], UNTOLD)], columns=["policy", *ENDS, "verdict"])
+NOT_JUDGED = pd.DataFrame([(Greedy.name, *3 * [math.nan], UNTOLD)], columns=["policy", *INTERVAL, "verdict"])
 CERTIFICATE, RECORD = "certificate.json", "decision-record.html"
 
 
@@ -49,7 +49,7 @@ class ChoiceQuestion(Question):
     record : Adoption or None
         By whom and until when the decision is adopted, for a decision record; None for no record.
     judge : callable or None
-        Judges policies of a log on patients held out, such as `policysim.trials.held_out.judged_on_held_out`, which is
+        Judges policies of a log on patients held out, such as `policysim.trials.trial_question.judged_on_held_out`, which is
         another kind of question. Without it nothing of a log can be told.
     """
 

@@ -23,7 +23,7 @@ from markupsafe import Markup
 from policysim.output.screen import TEMPLATES, engine, page_part, sections, slots
 from policysim.question.answer import MANIFEST, Answer, Drawing, Page
 from policysim.question.formats import six_digits
-from policysim.study.cells import Cells, Label, Shown, Sketch, filled_words, words_of
+from policysim.study.cells import Cells, Label, Sketch, filled_words, words_of
 from policysim.study.certainty import RESTATED
 from policysim.study.options_table import BENEFIT, EXPONENTIAL, LOSS, PRIVATE
 
@@ -38,6 +38,16 @@ DRAWN = {BENEFIT: ("benefit kept", True), "difference": ("difference", False), L
 END_OF_FIGURES = "/* the end of figures */"
 # What differs between epsilons: whatever a template marks in this way.
 MOVING = re.compile(r"<(\w+)\b[^>]* data-at>(.*?)</\1>", re.DOTALL)
+
+
+class Own(Label):
+    """What stands on the page as it is: its style, its script, and its drawings."""
+
+    __slots__ = ()
+
+    def __html__(self) -> str:
+        """The same."""
+        return str(self)
 
 
 def answer_page(
@@ -75,11 +85,10 @@ def answer_page(
         .get_template("answer.html")
         .render(
             found,
-            # These stand on the page as they are.
-            style=Shown(style, style),
-            script=Shown(script, script),
-            moving=Shown(strings, strings),
-            policy=content_policy(style, script),
+            style=Own(style),
+            script=Own(script),
+            moving=Own(strings),
+            policy=Own(content_policy(style, script)),
             # Within a tag a number is not marked.
             summary=Label(found["finding"]),
             parts={name: f"{kind}-{name}.html" for name in ("about", "options", "notes")},
@@ -108,8 +117,8 @@ def record_page(page: Page, answer: Answer, said: Mapping[str, Any]) -> str:
         .get_template(page.template)
         .render(
             slots(page.values["tables"], answer.kind),
-            style=Shown(style, style),
-            policy=content_policy(style),
+            style=Own(style),
+            policy=Own(content_policy(style)),
             versions=[Label(f"{name} {number}") for name, number in said["versions"].items()],
             signatures=[Label(role) for role in SIGNATURES],
         )
@@ -151,7 +160,7 @@ def _figures(
             caption=filled_words(words.caption, found),
             file=Label(words.file),
             alternative=Label(drawn[words.name].alternative),
-            svg=Shown(markup, markup),
+            svg=Own(markup),
         )
 
 
@@ -213,7 +222,7 @@ def _own(name: str) -> str:
     return (TEMPLATES / name).read_text(encoding="utf-8")
 
 
-def content_policy(style: str, script: str = "") -> Shown:
+def content_policy(style: str, script: str = "") -> Markup:
     """What a browser may do with a page: take its own style and script, known by their digests, and nothing else."""
     allowed = {"style-src": style, "script-src": script}
     digests = {
@@ -222,8 +231,7 @@ def content_policy(style: str, script: str = "") -> Shown:
         if text
     }
     own = [f"{name} 'sha256-{digest}'" for name, digest in digests.items()]
-    text = "; ".join(["default-src 'none'", *own, "base-uri 'none'", "form-action 'none'"])
-    return Shown(text, text)
+    return Markup("; ".join(["default-src 'none'", *own, "base-uri 'none'", "form-action 'none'"]))
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ from policysim.study.options_table import BOUND, COPY, DEATHS, EACH, FOR_ALL, LE
 SURE, UNLIKELY = 0.9, 0.1
 BETTER, NOT_BETTER, UNTOLD, EQUAL = "better", "not better", "cannot be told", "equal"
 # A difference and its interval.
-ENDS = ("value", "low", "high")
+INTERVAL = ("value", "low", "high")
 # Values that differ by less, of the range in a redraw or of the largest number there, are equal but for rounding.
 TIE, ROUNDING = 1e-9, 1e-12
 # Right guesses of who has seen nothing.
@@ -81,11 +81,11 @@ def on_held_out(differences: pd.DataFrame, reference: str = BestFixed.name) -> p
     Parameters
     ----------
     differences : DataFrame
-        policy, value, low, high and verdict, from `policysim.trials.held_out`. Of other policies nothing can be told.
+        policy, value, low, high and verdict, of a log. Of other policies nothing can be told.
     reference : str, optional
         What they are compared with.
     """
-    same = pd.DataFrame([(reference, 0.0, 0.0, 0.0, EQUAL)], columns=["policy", *ENDS, "verdict"])
+    same = pd.DataFrame([(reference, 0.0, 0.0, 0.0, EQUAL)], columns=["policy", *INTERVAL, "verdict"])
     found = pd.concat([same, differences], ignore_index=True)
     counts = {"better": (found["verdict"] == BETTER).astype(int), "equal": (found["verdict"] == EQUAL).astype(int)}
     return found.assign(measure="value", **counts, draws=0)
@@ -130,9 +130,9 @@ def verdict_of_interval(low: float, high: float) -> str:
     return BETTER if low > 0 else NOT_BETTER if high < 0 else UNTOLD
 
 
-def verdict_on(policy: str, certainty: pd.DataFrame) -> str:
-    """Whether a policy is worth more than the best treatment for all; what was not redrawn cannot be told."""
-    rows = certainty[(certainty["measure"] == "value") & (certainty["policy"] == policy)]
+def verdict_on(policy: str, certainty: pd.DataFrame, measure: str = "value") -> str:
+    """Whether a policy is worth more than the best treatment for all, or has fewer deaths; else it cannot be told."""
+    rows = certainty[(certainty["measure"] == measure) & (certainty["policy"] == policy)]
     return str(next(iter(rows["verdict"]), UNTOLD))
 
 
@@ -275,7 +275,11 @@ def safest_option(tables: Mapping[str, pd.DataFrame]) -> str:
     if deaths.isna().any():
         return ""
     policy = tables["columns"].query("stated").set_index("option")["policy"]
-    denied = [option for option in deaths.index if _on_deaths(tables, policy[option]) == NOT_BETTER and option != ONE]
+    denied = [
+        option
+        for option in deaths.index
+        if option != ONE and verdict_on(policy[option], tables["certainty"], DEATHS) == NOT_BETTER
+    ]
     able = deaths.drop(denied)
     least = str(able.index[int(able.to_numpy().argmin())])
     return least if deaths[ONE] - deaths[least] > LEAST_MOVED else ONE
@@ -296,13 +300,6 @@ def _deaths_of_hiding(tables: Mapping[str, pd.DataFrame]) -> pd.Series:
     now = cells[(cells["row"] == DEATHS) & (cells["epsilon"] == stated["epsilon"].iloc[0])]
     deaths: pd.Series = now.set_index("option")["value"].reindex(hiding)
     return deaths
-
-
-def _on_deaths(tables: Mapping[str, pd.DataFrame], policy: str) -> str:
-    """The verdict on the deaths of a policy; what was not judged cannot be told."""
-    found = tables["certainty"]
-    rows = found[(found["measure"] == DEATHS) & (found["policy"] == policy)]
-    return str(next(iter(rows["verdict"]), UNTOLD))
 
 
 def _is_safest(option: str, policy: pd.Series, verdicts: pd.Series) -> bool:

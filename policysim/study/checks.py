@@ -14,8 +14,8 @@ from policies.policy import NotApplicableError, Policy
 from policies.privacy_loss import guess_rate_within, privacy_loss_of_logs
 from policies.problem import DecisionProblem
 
-# The quantile that is the upper end of a 95 % interval, and how many standard errors that is, of a normal mean.
-UPPER = 0.975
+# What an interval holds, the quantile that is its upper end, and how many standard errors that is, of a normal mean.
+LEVEL, UPPER = 0.95, 0.975
 Z = NormalDist().inv_cdf(UPPER)
 # A mean that is so many standard errors off is no chance: one in 1.7 million, if the mean is nearly normal.
 MOST_ERRORS = 5.0

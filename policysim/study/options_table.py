@@ -352,7 +352,7 @@ def who_pays(
 
 
 def nobody_pays(comparison: pd.DataFrame, does: str) -> str:
-    """What is said where no group does what paying is."""
+    """The line Who pays where no group does so, or where none is compared."""
     if comparison["group"].eq(ALL).all():
         return "Not known: no groups of patients are compared."
     return f"No group, of those that are compared, {does}."

@@ -299,7 +299,7 @@ def evaluate_each(
 ) -> dict[Job, Result]:
     """Evaluate each policy, or whatever it is, once, side by side; progress is told of each.
 
-    Each in one thread: those of BLAS would wait for each other, and round by how many they are.
+    Each in one thread: more of BLAS would wait for each other.
     """
     each = list(dict.fromkeys(jobs))
     progress.expect(len(each))

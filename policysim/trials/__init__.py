@@ -10,6 +10,5 @@ trial_question   the comparison as a question, and its tables
 trial_answer     what is printed of it, as tables of cells: arms, policies against one of them, verdicts, names
 trial_drawings   the figures of its page
 evaluate_log     what a policy is worth to the patients of a log; outside_policy: a policy made elsewhere
-held_out         whether policies are better on patients held out, for `choose`
 evaluation_question   the same as a question, and what it prints
 """

@@ -27,7 +27,7 @@ from policysim.question.formats import NEGLIGIBLE, written
 from policysim.question.words import ALL, capital
 from policysim.study.cells import COLUMNS
 from policysim.study.certainty import BETTER, UNTOLD, verdict_of_interval
-from policysim.study.checks import Z
+from policysim.study.checks import LEVEL, Z
 from policysim.study.declared import LoggedStudy
 from policysim.study.example_patients import example_patients, example_probabilities
 from policysim.study.gain import prove_loss
@@ -39,7 +39,7 @@ from policysim.trials.evidence import LEAST_P, POWER
 PRODUCTS_SHOWN = 10
 COUNT, ROUNDED = "counted 1 0", "rounded"
 VALUE, DIFFERENCE, PATIENTS = "value", "difference", "patients"
-NAN, LEVEL = math.nan, 0.95
+NAN = math.nan
 # Below it two decimals show nothing of a p-value.
 HALF_OF_LAST = 0.005
 TITLES = {EACH: "each's best, not private", PRIVATE: "best private choice*", EXPONENTIAL: "exponential mechanism*"}

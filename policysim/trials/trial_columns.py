@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from operator import attrgetter
 from typing import NamedTuple
@@ -26,10 +26,12 @@ from policysim.logs.log_frame import LoggedData, averaged
 from policysim.logs.log_source import ESTIMATE, STACKED
 from policysim.logs.outcome_models import robust_values
 from policysim.question.protocol import SILENT, Progress
+from policysim.study.certainty import INTERVAL, UNTOLD, verdict_of_interval
 from policysim.study.checks import checked_tables, guess_rate_of
 from policysim.study.declared import LoggedStudy, build_adjacency
 from policysim.study.study_problem import fit_problem, indicators
 from policysim.study.sweep import Columns, Groups, asked_for, at, at_each, evaluate_each, prepare, tabulate
+from policysim.trials.diagnostics import log_caveats
 from policysim.trials.estimate_value import cross_fit, row_values
 from policysim.trials.estimators import NOTHING, Moments, OverSplits, effective_size, minus, moments, over_splits
 from policysim.trials.evidence import break_even_gain
@@ -314,6 +316,26 @@ def measured_on_splits(
         for policy, found in evaluate_each(jobs, measure, Progress.of(progress.advance)).items():
             measured[policy].append(found)
     return measured, log.data.names[int(chosen.argmax())]
+
+
+def judged_on_splits(
+    study: LoggedStudy, log: Log, policies: Sequence[Policy], progress: Progress = SILENT
+) -> pd.DataFrame:
+    """Judge policies by splits of a log, and 95 % intervals of differences, as `compare_log` does.
+
+    Returns
+    -------
+    DataFrame
+        policy, value, low, high (of its difference from the arm for all that did best on the other folds, in utility,
+        with its 95 % interval) and verdict; nothing can be told where errors that no interval covers have left signs.
+    """
+    measured, _ = measured_on_splits(replace(study, by=()), log, policies, policies, progress)
+    told = not log_caveats(log, study.log).errors
+    rows = []
+    for policy in policies:
+        value, low, high, _ = over_splits([each.estimates[0]["difference"] for each in measured[policy]])
+        rows.append((policy.name, value, low, high, verdict_of_interval(low, high) if told else UNTOLD))
+    return pd.DataFrame(rows, columns=["policy", *INTERVAL, "verdict"])
 
 
 def is_closely_told(differences: Sequence[Moments]) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib.metadata import version
 from typing import Any, ClassVar, Self
@@ -13,6 +13,7 @@ import pandas as pd
 
 from policies.catalogue import CATALOGUE
 from policies.exponential import Exponential
+from policies.policy import Policy
 from policies.reference import Greedy
 from policysim.files.workers import Workers
 from policysim.logs.counted_log import is_counted, open_log, require_countable_model
@@ -20,7 +21,7 @@ from policysim.logs.load_log import Log
 from policysim.logs.log_source import ESTIMATE
 from policysim.question.answer import PAGE, Answer
 from policysim.question.formats import written
-from policysim.question.protocol import ONLY_OVER_DAYS, Progress, StudyQuestion
+from policysim.question.protocol import ONLY_OVER_DAYS, SILENT, Progress, StudyQuestion
 from policysim.question.words import ALL
 from policysim.study.declared import OPTIONS, LoggedStudy
 from policysim.study.study_problem import problem_of_log
@@ -29,7 +30,7 @@ from policysim.trials.arms import arms_of
 from policysim.trials.diagnostics import LogCaveats, balance_of, log_caveats, propensities_of
 from policysim.trials.evidence import confounding_needed, heterogeneity, power_of
 from policysim.trials.trial_answer import trial_tables
-from policysim.trials.trial_columns import compare_log
+from policysim.trials.trial_columns import compare_log, judged_on_splits
 
 # Of a comparison, what stands beside each policy.
 POLICIES = (
@@ -118,6 +119,13 @@ class TrialQuestion(StudyQuestion):
             related=study.related,
             named={"Report": PAGE},
         )
+
+
+def judged_on_held_out(study: LoggedStudy, policies: Sequence[Policy], progress: Progress = SILENT) -> pd.DataFrame:
+    """Read the log of a study, and judge policies on it: `judged_on_splits`."""
+    if is_counted(study.log, None):
+        require_countable_model(study.log.outcome_model)
+    return judged_on_splits(study, open_log(study.log, None, progress), policies, progress)
 
 
 def tables_behind(

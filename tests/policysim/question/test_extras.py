@@ -100,6 +100,13 @@ def test_a_command_names_what_to_install_in_one_line(arguments, package, extra):
     assert done.stderr == f"policysim: this needs {package}: pip install 'policysim[{extra}]'\n"
 
 
+def test_a_choice_that_is_made_of_no_log_needs_no_extra():
+    arguments = ["choose", str(ROOT / "examples" / "ward" / "study.toml"), "--keep", "50%"]
+    done = without(f"from policysim.cli.main import main\nsys.exit(main({arguments!r}))")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "Chosen" in done.stdout
+
+
 def test_python_names_it_too_and_tables_need_no_extra():
     done = without(
         "import numpy as np\n"

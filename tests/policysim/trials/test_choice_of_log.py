@@ -18,8 +18,7 @@ from policysim.output.screen import screen
 from policysim.study.certainty import BETTER, EQUAL, NOT_BETTER, UNTOLD
 from policysim.study.study_problem import problem_of_log
 from policysim.trials import trial_columns
-from policysim.trials.held_out import judged_on_splits
-from policysim.trials.trial_columns import compare_log
+from policysim.trials.trial_columns import compare_log, judged_on_splits
 
 POLICIES = ["optimal", "randomized-response", "exponential"]
 
