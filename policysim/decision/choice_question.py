@@ -49,8 +49,8 @@ class ChoiceQuestion(Question):
     record : Adoption or None
         By whom and until when the decision is adopted, for a decision record; None for no record.
     judge : callable or None
-        Judges policies of a log on patients held out, such as `policysim.trials.trial_question.judged_on_held_out`, which is
-        another kind of question. Without it nothing of a log can be told.
+        Judges policies of a log on patients held out, as `policysim.trials.trial_question.judged_on_held_out`, another
+        kind of question, does. Without it nothing of a log can be told.
     """
 
     study: Study
