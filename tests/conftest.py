@@ -1,18 +1,17 @@
-"""Random tests draw the same examples in every run, whichever worker runs them and whatever ran there before.
-
-And reports without their drawings, for the tests of all folders.
-"""
+"""What all tests share: settings of libraries, a line about skipped tests of pages, and reports without drawings."""
 
 import gc
 import os
 
 import pytest
 from hypothesis import settings
-from hypothesis.internal.conjecture import providers
 
 # One thread for each worker, which has one core: read when numpy is imported, which is later.
 for library in ("OPENBLAS", "OMP", "MKL"):
     os.environ.setdefault(f"{library}_NUM_THREADS", "1")
+
+# How the reason begins of a test that is skipped because there is no browser; see tests/browser/conftest.py.
+NO_BROWSER = "no Chromium"
 
 # They need what only `make oracles` installs.
 collect_ignore_glob = ["oracles/write_*.py"]
@@ -21,8 +20,6 @@ os.environ["COLUMNS"] = "100"
 
 settings.register_profile("fixed", derandomize=True, deadline=None)
 settings.load_profile("fixed")
-# Hypothesis also draws numbers that stand in the modules imported so far, which depend on the tests that ran before.
-providers.is_local_module_file = lambda _: False
 # All that is collected stays until the end: looking for garbage among it took a third of the time of collecting.
 gc.disable()
 
@@ -30,6 +27,17 @@ gc.disable()
 def pytest_collection_finish():
     gc.freeze()
     gc.enable()
+
+
+def pytest_terminal_summary(terminalreporter):
+    """One line for all tests of pages that were skipped, whether or not pytest is asked for reasons.
+
+    Here, not beside those tests: with `-n auto` the process that writes the summary loads only this file.
+    """
+    skipped = [str(report.longrepr[2]) for report in terminalreporter.stats.get("skipped", [])]
+    reasons = [reason.removeprefix("Skipped: ") for reason in skipped if NO_BROWSER in reason]
+    if reasons:
+        terminalreporter.write_line(f"{len(reasons)} tests of pages skipped, {reasons[0]}")
 
 
 @pytest.fixture

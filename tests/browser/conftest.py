@@ -18,6 +18,7 @@ KINDS = ("covid", "actg175", "warfarin", "covid-14-days", "ist-14-days", "sock-g
 WIDTHS = (400, 1400)
 # Set by .ci/run: there a missing browser must not pass as a skip.
 REQUIRED = "POLICYSIM_BROWSER_REQUIRED"
+# The summary of all tests looks for these words: see tests/conftest.py.
 MISSING = "no Chromium"
 FLAGS = ["--disable-gpu", "--disable-quic", "--disable-sync"]
 # In CSS pixels: body text; labels of a figure (6 pt, the least that journals print); and what two labels may share,
@@ -64,14 +65,6 @@ class Visit:
 
 def missing(what):
     (pytest.fail if os.environ.get(REQUIRED) else pytest.skip)(f"{MISSING}: {what}")
-
-
-def pytest_terminal_summary(terminalreporter):
-    """Skipped tests are said in one line, whether or not all reasons are asked for."""
-    skipped = [str(report.longrepr[2]) for report in terminalreporter.stats.get("skipped", [])]
-    reasons = [reason.removeprefix("Skipped: ") for reason in skipped if MISSING in reason]
-    if reasons:
-        terminalreporter.write_line(f"{len(reasons)} tests of pages skipped, {reasons[0]}")
 
 
 @pytest.fixture(scope="module")

@@ -4,7 +4,6 @@ import ast
 import io
 import re
 import tokenize
-from collections import defaultdict
 from functools import cache
 from pathlib import Path
 
@@ -127,38 +126,6 @@ def test_a_circle_would_be_found():
     assert circle({"a": {"b", "c"}, "b": {"c"}}) is None
 
 
-def test_no_module_name_stands_for_two_things():
-    places = defaultdict(list)
-    for name in FILES:
-        places[name.rpartition(".")[2]].append(name)
-    assert {stem: names for stem, names in places.items() if len(names) > 1} == {}
-
-
-# One thing at each place: verbs of the command line, twins of the same draws, and columns with one meaning for one
-# decision and for several days; and what is public under this name as a table and as a figure.
-SHARED_NAMES = {"add", "run", "main", "admit", "treat", "show"}
-SHARED_NAMES |= {"benefit_kept", "loss", "normalized_loss", "extra", "frontier"}
-
-
-def test_no_class_or_function_of_two_modules_has_the_name_of_another():
-    places = defaultdict(set)
-    for name, path in FILES.items():
-        for node in ast.parse(path.read_text(encoding="utf-8")).body:
-            if isinstance(node, ast.FunctionDef | ast.ClassDef) and not node.name.startswith("_"):
-                places[node.name].add(name)
-    shared = {name: modules for name, modules in places.items() if len(modules) > 1}
-    assert shared.keys() == SHARED_NAMES, shared
-
-
-def test_each_package_says_what_its_modules_are_for():
-    for package in PACKAGES:
-        text = ast.get_docstring(ast.parse(FILES[package].read_text(encoding="utf-8")))
-        for name in FILES:
-            parent, _, stem = name.rpartition(".")
-            if parent == package and not stem.startswith("__"):
-                assert stem in text, f"{package}/__init__.py does not mention {stem}"
-
-
 def test_every_package_is_typed():
     assert all((ROOT / top / "py.typed").exists() for top in TOPS)
 
@@ -207,9 +174,3 @@ def test_a_citation_is_found_and_an_address_is_none():
     assert cited("as in facts/seeds.md, section 3; see DESIGN.md.") == ["facts/seeds.md", "DESIGN.md"]
     assert cited("envs/scenarios/covid.toml names them; study.toml is the reader's") == ["envs/scenarios/covid.toml"]
     assert cited("https://example.org/a/b.py") == []
-
-
-def test_random_examples_do_not_depend_on_what_is_imported():
-    from hypothesis.internal.conjecture import providers  # noqa: PLC0415
-
-    assert len(providers._get_local_constants()) == 0
