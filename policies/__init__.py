@@ -6,7 +6,7 @@ privacy_loss   what a table of action probabilities reveals, exactly: its loss, 
 problem        DecisionProblem: utilities, prior, adjacency, names of records; results kept for each problem
 mask           which actions a record allows
 distinct       each distinct row once, where a policy is the same on these
-policy         Policy: probabilities, guarantee and sampler in one, also where records do not allow every action
+policy         Policy: probabilities, guarantee and sampler; what keeps every mechanism to what records allow
 sampler        Sampler: many choices from one table, and its compiled loop
 reference      greedy, uniform, best-fixed
 exponential    the exponential mechanism: by sensitivity, by range, tight, or on capped regrets
@@ -14,7 +14,7 @@ noisy_max      mechanisms with noisy scores: report noisy max, permute-and-flip
 randomized_response  randomised response on the decision, or on the record and then the best decision
 optimal/       the limit: the private policy of highest value, its parts and its proof
 proof          what makes a proof that no private policy can, decided in rational numbers
-catalogue      the policies by name; literature: the works to cite for them
+catalogue      the policies by name, what each is, and whom to cite for it
 selection      a private choice from one score per candidate; selection_release: the draw in whole numbers
 discrete_laplace   noise for counts, in whole numbers, drawn exactly
 local/         randomised response on each person's value: channels, reports, estimation

@@ -1,4 +1,4 @@
-"""The policies by name: the built-in ones, a line each, and those that other packages add by an entry point.
+"""The policies by name: the built-in ones, what each is and whom to cite, and those of other packages.
 
 Another package adds a mechanism by the entry point group `policysim.policies`; the value is the class, a `Policy`:
 
@@ -6,7 +6,8 @@ Another package adds a mechanism by the entry point group `policysim.policies`; 
     coin = "their_package:Coin"
 
 Its name here is `Coin.name`. It is then a policy like any other: in studies, on the command line, in reports, in
-figures and in decision records. Its privacy is not taken on trust: see `policysim.study.checks.checked_tables`.
+figures and in decision records. It is described by its name and the first line of its docstring. Its privacy is not
+taken on trust: see `policysim.study.checks.checked_tables`.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from __future__ import annotations
 import inspect
 import logging
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from importlib.metadata import EntryPoint, entry_points
@@ -24,8 +25,7 @@ from typing import Any
 from policies.exponential import Exponential, ExponentialBoundedRange, ExponentialCapped, ExponentialTight
 from policies.noisy_max import PermuteAndFlip, ReportNoisyMax
 from policies.optimal.optimum import OPTIMAL_DAILY, Optimal, OptimalRobust, OptimalSafe, catalogue_name
-from policies.policy import Policy
-from policies.problem import POLICY_OF_NAME
+from policies.policy import Policy, replaced_method
 from policies.randomized_response import RandomizedFeatures, RandomizedResponse
 from policies.reference import BestFixed, Greedy, Uniform
 
@@ -61,6 +61,141 @@ GROUP = "policysim.policies"
 NAME = "[a-z0-9]+(-[a-z0-9]+)*"
 # Words of the command line and rows of tables: "all"; "optimal-achievable" and the like; "best-schedule" and the like.
 RESERVED = "all|(optimal|best)-.*"
+
+
+@dataclass(frozen=True)
+class Description:
+    """What a policy is.
+
+    Attributes
+    ----------
+    words : str
+        What completes "treatments are chosen by".
+    formula : str
+        In one line; "" for none.
+    works : tuple of str
+        What to cite for it, as named in a sentence; in full in `REFERENCES`.
+    """
+
+    words: str
+    formula: str = ""
+    works: tuple[str, ...] = ()
+
+
+DESCRIPTIONS: Mapping[str, Description] = {
+    Greedy.name: Description(
+        "the mechanism “greedy” (the best for each, no privacy)",
+        "the action of highest utility",
+    ),
+    BestFixed.name: Description(
+        "giving everybody the same one, that with the highest expected utility",
+        "max Σ prior(x) u(x, a) over a",
+    ),
+    Uniform.name: Description(
+        "the mechanism “uniform” (any treatment by lot)",
+        "1/k each",
+    ),
+    Exponential.name: Description(
+        "the exponential mechanism, its scale set by the sensitivity of the utilities",
+        "exp(u/s), s = 2Δ/ε",
+        ("McSherry & Talwar 2007",),
+    ),
+    ExponentialBoundedRange.name: Description(
+        "the exponential mechanism, its scale set by the range of the differences in utility",
+        "exp(u/s), s = Γ/ε",
+        ("McSherry & Talwar 2007", "Durfee & Rogers 2019"),
+    ),
+    ExponentialTight.name: Description(
+        "the exponential mechanism at the smallest scale whose exact privacy loss is within ε",
+        "exp(u/s), s that scale",
+        ("McSherry & Talwar 2007",),
+    ),
+    ExponentialCapped.name: Description(
+        "the exponential mechanism on regrets that are cut off at a public cap, its scale set by their range",
+        "exp(−min(regret, cap)/s), s = (range of the capped regrets)/ε",
+        ("McSherry & Talwar 2007", "Durfee & Rogers 2019"),
+    ),
+    PermuteAndFlip.name: Description(
+        "permute-and-flip, which visits the treatments in random order and takes each with a probability that falls "
+        "with its regret",
+        "the first of a random order whose coin, exp(−regret/s), shows heads; s = Γ/ε",
+        ("McKenna & Sheldon 2020",),
+    ),
+    ReportNoisyMax.name: Description(
+        "report-noisy-max, which takes the treatment of the highest utility after Laplace noise",
+        "the largest u + Laplace(s), s = Γ/ε",
+        ("Dwork & Roth 2014",),
+    ),
+    RandomizedResponse.name: Description(
+        "k-ary randomised response, which takes the best treatment with the largest probability that ε allows, and "
+        "the others with equal probability",
+        "the best with e^ε/(e^ε + k − 1), each other with 1/(e^ε + k − 1)",
+        ("Warner 1965", "Kairouz et al. 2016"),
+    ),
+    RandomizedFeatures.name: Description(
+        "k-ary randomised response on each hidden feature of the record, followed by the best treatment for the "
+        "randomised record",
+        "the best for a record whose hidden features went through k-ary randomised response",
+        ("Warner 1965", "Kairouz et al. 2016"),
+    ),
+    Optimal.name: Description(
+        "the ε-private mechanism of the highest expected utility under the prior, found by linear programming",
+        "max Σ prior(x) p(a|x) u(x, a), p(a|x) ≤ e^ε p(a|x′) for all neighbours",
+        ("Ghosh et al. 2012", "Kairouz et al. 2016"),
+    ),
+    OptimalSafe.name: Description(
+        "the ε-private mechanism of the highest expected utility among those with no more expected deaths than the "
+        "best single treatment for all, found by linear programming",
+        "max Σ prior(x) p(a|x) u(x, a), p ε-private, Σ prior(x) p(a|x) deaths(x, a) ≤ those of one for all",
+        ("Dantzig & Wolfe 1960",),
+    ),
+    OptimalRobust.name: Description(
+        "the ε-private mechanism that keeps the most benefit under the worst of several priors, found by linear "
+        "programming",
+        "max over ε-private p of min over priors j of (V_j(p) − fixed_j) / (best_j − fixed_j)",
+        ("Dantzig & Wolfe 1960",),
+    ),
+}
+# What epsilon means.
+DEFINITION = ("Dwork et al. 2006",)
+# The works that are cited, in full.
+REFERENCES: Mapping[str, str] = {
+    "Dantzig & Wolfe 1960": (
+        "Dantzig GB, Wolfe P (1960). Decomposition principle for linear programs. Operations Research 8(1), 101–111."
+    ),
+    "Warner 1965": (
+        "Warner SL (1965). Randomized response: a survey technique for eliminating evasive answer bias. Journal of the "
+        "American Statistical Association 60(309), 63–69."
+    ),
+    "Dwork et al. 2006": (
+        "Dwork C, McSherry F, Nissim K, Smith A (2006). Calibrating noise to sensitivity in private data analysis. "
+        "Theory of Cryptography (TCC), 265–284."
+    ),
+    "McSherry & Talwar 2007": (
+        "McSherry F, Talwar K (2007). Mechanism design via differential privacy. 48th IEEE Symposium on Foundations of "
+        "Computer Science (FOCS), 94–103."
+    ),
+    "Ghosh et al. 2012": (
+        "Ghosh A, Roughgarden T, Sundararajan M (2012). Universally utility-maximizing privacy mechanisms. SIAM "
+        "Journal on Computing 41(6), 1673–1693."
+    ),
+    "Dwork & Roth 2014": (
+        "Dwork C, Roth A (2014). The algorithmic foundations of differential privacy. Foundations and Trends in "
+        "Theoretical Computer Science 9(3–4), 211–407."
+    ),
+    "Kairouz et al. 2016": (
+        "Kairouz P, Oh S, Viswanath P (2016). Extremal mechanisms for local differential privacy. Journal of Machine "
+        "Learning Research 17(17), 1–51."
+    ),
+    "Durfee & Rogers 2019": (
+        "Durfee D, Rogers R (2019). Practical differentially private top-k selection with pay-what-you-get "
+        "composition. Advances in Neural Information Processing Systems 32, 3532–3542."
+    ),
+    "McKenna & Sheldon 2020": (
+        "McKenna R, Sheldon D (2020). Permute-and-flip: a new mechanism for differentially private selection. Advances "
+        "in Neural Information Processing Systems 33."
+    ),
+}
 
 
 class PluginError(ValueError):
@@ -151,6 +286,9 @@ def _loaded(point: EntryPoint) -> type[Policy]:
         raise PluginError(f"its name must be lower-case letters and digits with hyphens between, got {name!r}")
     if re.fullmatch(RESERVED, name):
         raise PluginError(f"its name {name!r} is reserved, as all, optimal-… and best-… are")
+    replaced = replaced_method(kind)
+    if replaced:
+        raise PluginError(replaced)
     if inspect.isabstract(kind):
         missing = ", ".join(sorted(kind.__abstractmethods__))
         raise PluginError(f"the class {kind.__name__} lacks {missing}")
@@ -201,17 +339,6 @@ def make_policy(name: str, *, epsilon: float = float("inf"), **options: Any) -> 
     return CATALOGUE[name](epsilon, **options)
 
 
-def _spending(name: str, epsilon: float | None) -> Policy:
-    """The policy of a name; ValueError where it spends an epsilon and none is given."""
-    made = make_policy(name) if epsilon is None else make_policy(name, epsilon=epsilon)
-    if epsilon is None and made.uses_epsilon:
-        raise ValueError(f"epsilon must be given, as {name!r} spends it; inf asks for no privacy.")
-    return made
-
-
-POLICY_OF_NAME.append(_spending)
-
-
 def unknown_policy(name: str) -> str:
     """The message for a name that is not in the catalogue."""
     # What a policy is called over days means that policy; else the nearest name.
@@ -220,9 +347,33 @@ def unknown_policy(name: str) -> str:
     return f"unknown policy {name!r}; {hint}known: {', '.join(CATALOGUE)}."
 
 
-def mechanism_words(name: str, words: str = "") -> str:
-    """A policy in words, with its formula and the works that it is from; in other words, without the formula."""
+def describe(name: str) -> Description:
+    """What a policy of the catalogue is; of another package its name and the first line of its docstring."""
+    if name in DESCRIPTIONS:
+        return DESCRIPTIONS[name]
     kind = CATALOGUE[name]
-    formula = "" if words else kind.formula
-    parts = [f"Treatments are chosen by {words or kind.words}", *([formula] if formula else [])]
-    return " ".join([f"{': '.join(parts)}.", *(work.full for work in kind.works)])
+    text = (kind.__doc__ or "").strip()
+    # A dataclass without a docstring has its signature in place of one.
+    summary = "" if text.startswith(f"{kind.__name__}(") else text.partition("\n")[0].rstrip(".")
+    return Description(f"the mechanism “{name}”" + (f" ({summary})" if summary else ""))
+
+
+def mechanism_words(name: str) -> str:
+    """A policy in words, with its formula and the works that it is from."""
+    description = describe(name)
+    formula = f": {description.formula}" if description.formula else ""
+    sentence = f"Treatments are chosen by {description.words}{formula}."
+    return " ".join([sentence, *(REFERENCES[work] for work in description.works)])
+
+
+def citing(text: str, works: Sequence[str]) -> str:
+    """A text with its works, as they are named in a sentence; without any, the text alone.
+
+    Examples
+    --------
+    >>> citing("ε bounds the loss", DEFINITION)
+    'ε bounds the loss (Dwork et al. 2006)'
+    >>> citing("a mechanism", ())
+    'a mechanism'
+    """
+    return f"{text} ({'; '.join(works)})" if works else text

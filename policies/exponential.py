@@ -12,8 +12,7 @@ import numpy as np
 from policies.adjacency import Adjacency, Difference, largest_difference
 from policies.arrays import FloatArray, IntArray, blocks, non_negative
 from policies.distinct import distinct_rows
-from policies.literature import DURFEE_ROGERS_2019, MCSHERRY_TALWAR_2007
-from policies.policy import LOG_SMALLEST, Look, Policy, drop_unreachable, one_hot_logs
+from policies.policy import LOG_SMALLEST, Policy, drop_unreachable, one_hot_logs
 from policies.problem import DecisionProblem, once_per_problem
 from policies.sensitivity import score_range
 
@@ -47,12 +46,11 @@ class ExponentialFamily(Policy):
     def scale(self, problem: DecisionProblem) -> float:
         """The scale s that spends epsilon, in units of utility."""
 
-    def log_probabilities(self, problem: DecisionProblem) -> FloatArray:
-        """log p(a|x), stable for any utilities: only differences within a row are ever exponentiated."""
-        return self.tables(problem)[0]
+    def _log_probabilities(self, problem: DecisionProblem) -> FloatArray:
+        return self._tables(problem)[0]
 
-    def tables(self, problem: DecisionProblem) -> tuple[FloatArray, FloatArray]:
-        """log p(a|x) and p(a|x), from one pass of exponentials."""
+    def _tables(self, problem: DecisionProblem) -> tuple[FloatArray, FloatArray]:
+        """Both from one pass of exponentials, of differences within a row alone: stable for any utilities."""
         log_base = self._log_base(problem.n_actions)
         if self.epsilon == 0:
             logs = np.empty((problem.n_records, problem.n_actions), order="F")
@@ -79,7 +77,7 @@ class ExponentialFamily(Policy):
             raise ValueError(f"base_measure must allow an action wherever records do, got none of {actions.tolist()}.")
         return replace(self, base_measure=weights)
 
-    def loss_bound(self, problem: DecisionProblem) -> float:
+    def _loss_bound(self, problem: DecisionProblem) -> float:
         """s log k, for a uniform base measure (McSherry & Talwar 2007, theorem 8; the log k form in expectation).
 
         By the Gibbs variational principle, p(.|x) maximises E[u] + s H(p), so max u - E[u] <= s H(p) <= s log k.
@@ -103,11 +101,6 @@ class Exponential(ExponentialFamily):
     """The exponential mechanism as published: s = 2 Delta / epsilon (McSherry & Talwar 2007, theorem 6)."""
 
     name = "exponential"
-    gloss = "as published: noise for the sensitivity"
-    words = "the exponential mechanism, its scale set by the sensitivity of the utilities"
-    formula = "exp(u/s), s = 2Δ/ε"
-    works = (MCSHERRY_TALWAR_2007,)
-    look = Look("#0072B2", "o")
     uses_prior = False
     row_wise = True  # reads the row and Delta
 
@@ -125,11 +118,6 @@ class ExponentialBoundedRange(ExponentialFamily):
     """
 
     name = "exponential-bounded-range"
-    gloss = "noise for the range"
-    words = "the exponential mechanism, its scale set by the range of the differences in utility"
-    formula = "exp(u/s), s = Γ/ε"
-    works = (MCSHERRY_TALWAR_2007, DURFEE_ROGERS_2019)
-    look = Look("#009E73", "^")
     uses_prior = False
     row_wise = True  # reads the row and Gamma
 
@@ -192,11 +180,6 @@ class ExponentialTight(ExponentialFamily):
     """
 
     name = "exponential-tight"
-    gloss = "as little noise as ε allows"
-    words = "the exponential mechanism at the smallest scale whose exact privacy loss is within ε"
-    formula = "exp(u/s), s that scale"
-    works = (MCSHERRY_TALWAR_2007,)
-    look = Look("#CC79A7", "D")
     uses_prior = False
     row_wise = True  # reads the row and its scale, which depends on Gamma and on maxima over neighbours
 
@@ -344,11 +327,6 @@ class ExponentialCapped(ExponentialFamily):
 
     cap: float | None = None
     name = "exponential-capped"
-    gloss = "large regrets are cut off"
-    words = "the exponential mechanism on regrets that are cut off at a public cap, its scale set by their range"
-    formula = "exp(−min(regret, cap)/s), s = (range of the capped regrets)/ε"
-    works = (MCSHERRY_TALWAR_2007, DURFEE_ROGERS_2019)
-    look = Look("#C08A10", "v")
     row_wise = True  # reads the row and the cap: of that, its range over neighbours and sums with the prior
 
     def __post_init__(self) -> None:
@@ -371,7 +349,7 @@ class ExponentialCapped(ExponentialFamily):
         """-min(regret, cap), (n_records, n_actions)."""
         return capped_scores(problem, self.cap_for(problem), allowed_actions(self._key(problem)))
 
-    def loss_bound(self, problem: DecisionProblem) -> float:
+    def _loss_bound(self, problem: DecisionProblem) -> float:
         """NaN: s log k bounds the capped regret, not the regret."""
         return np.nan
 

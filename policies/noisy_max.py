@@ -14,8 +14,7 @@ from typing import Literal, get_args
 import numpy as np
 
 from policies.arrays import FloatArray, IntArray, blocks
-from policies.literature import DWORK_ROTH_2014, MCKENNA_SHELDON_2020
-from policies.policy import Look, Policy, drop_unreachable, one_hot_logs
+from policies.policy import Policy, drop_unreachable, one_hot_logs
 from policies.problem import DecisionProblem
 
 Calibration = Literal["range", "sensitivity"]
@@ -62,7 +61,7 @@ class NoisyScores(Policy):
         found = problem.sensitivity
         return (found.range if self.calibration == "range" else 2 * found.value) / self.epsilon
 
-    def log_probabilities(self, problem: DecisionProblem) -> FloatArray:
+    def _log_probabilities(self, problem: DecisionProblem) -> FloatArray:
         """log p(a|x), exact: computed by integrating over the noise."""
         k, scale = problem.n_actions, self.scale(problem)
         if scale == np.inf:
@@ -75,7 +74,7 @@ class NoisyScores(Policy):
         drop_unreachable(logs, problem.adjacency)
         return logs
 
-    def sample(self, problem: DecisionProblem, records: IntArray, rng: np.random.Generator) -> IntArray:
+    def _sample(self, problem: DecisionProblem, records: IntArray, rng: np.random.Generator) -> IntArray:
         """Run the mechanism once for each record index, (m,). Floating point: for simulation, not for release."""
         scale = self.scale(problem)
         if scale == 0:
@@ -114,18 +113,10 @@ class PermuteAndFlip(NoisyScores):
     """
 
     name = "permute-and-flip"
-    gloss = "flips coins for treatments in random order"
-    words = (
-        "permute-and-flip, which visits the treatments in random order and takes each with a probability that falls "
-        "with its regret"
-    )
-    formula = "the first of a random order whose coin, exp(−regret/s), shows heads; s = Γ/ε"
-    works = (MCKENNA_SHELDON_2020,)
-    look = Look("#3A9AD9", "P")
     uses_prior = False
     row_wise = True  # reads the row and Gamma (or Delta)
 
-    def loss_bound(self, problem: DecisionProblem) -> float:
+    def _loss_bound(self, problem: DecisionProblem) -> float:
         """s log k: it does no worse than the exponential mechanism with the same scale."""
         return self.scale(problem) * float(np.log(problem.n_actions))
 
@@ -184,11 +175,6 @@ class ReportNoisyMax(NoisyScores):
     """
 
     name = "report-noisy-max"
-    gloss = "the best after adding noise"
-    words = "report-noisy-max, which takes the treatment of the highest utility after Laplace noise"
-    formula = "the largest u + Laplace(s), s = Γ/ε"
-    works = (DWORK_ROTH_2014,)
-    look = Look("#8C7A00", "X")
     uses_prior = False
     row_wise = True  # reads the row and Gamma (or Delta)
 

@@ -1,160 +1,52 @@
 """Policy: a way to choose actions, with what it guarantees and a sampler.
 
-Where records do not allow every action, each set of records that allow the same is a problem of its own. What a policy
-computes of a problem, it computes of each of `DecisionProblem.classes`, which know of no mask; `by_mask` puts it
-together. Neighbours allow the same actions, so a table that is epsilon-private within each class is so as a whole. The
-classes are public, as the prior is.
+Where records do not allow every action, each set of records that allow the same is a problem of its own. The public
+methods of a policy stand in this class alone. They ask a mechanism about each of `DecisionProblem.classes`, which have
+no mask, and put the answers together. Neighbours allow the same actions, so a table that is epsilon-private within each
+class is so as a whole. The classes are public, as the prior is.
 """
 
 from __future__ import annotations
 
-import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
-from functools import partial, wraps
-from typing import Any, ClassVar, TypeAlias
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, ClassVar, Protocol, Self, final
 
 import numpy as np
 
 from policies.adjacency import Adjacency
 from policies.arrays import FloatArray, IntArray, non_negative
-from policies.html_table import html_table
-from policies.literature import Work
 from policies.problem import DecisionProblem, MaskClass
 from policies.sampler import Sampler
 
-Method: TypeAlias = Callable[..., Any]
-# From a class that has a decision to make, and what else the method was given, to what the method says of it.
-OfClass: TypeAlias = Callable[..., Any]
-
-
-def by_mask(method: Method, together: Callable[..., Any]) -> Method:
-    """A method of a policy that takes a problem, made to see problems without a mask alone.
-
-    Parameters
-    ----------
-    method : callable
-        From a policy, a problem and further arguments.
-    together : callable
-        From a problem with a mask, the method for one of its classes, and the further arguments, to the result.
-    """
-
-    @wraps(method)
-    def of_problem(policy: Any, problem: DecisionProblem, *more: Any, **named: Any) -> Any:
-        if problem.admissible is None or policy.across_masks:
-            return method(policy, problem, *more, **named)
-
-        def of_class(part: MaskClass, *given: Any) -> Any:
-            return method(policy.among(part.columns, problem.n_actions), part.problem, *given)
-
-        return together(problem, of_class, *more, **named)
-
-    return of_problem
-
-
-def _table(problem: DecisionProblem, of_class: OfClass, only: float, never: float) -> FloatArray:
-    """One table, with what stands at the only action that a record allows, and at one that it does not allow."""
-    table = np.full((problem.n_records, problem.n_actions), never, order="F")
-    for part in problem.classes:
-        _put(table, part, only if part.problem is None else of_class(part))
-    return table
-
-
-def tables_by_class(problem: Any, of_class: OfClass) -> tuple[FloatArray, FloatArray]:  # of a MaskedProblem, too
-    """log p(a|x) and p(a|x), (n_records, n_actions), column-major, from those of each class with a decision to make."""
-    shape = problem.n_records, problem.n_actions
-    logs, probabilities = np.full(shape, -np.inf, order="F"), np.zeros(shape, order="F")
-    for part in problem.classes:
-        found = (0.0, 1.0) if part.problem is None else of_class(part)
-        for table, of_part in zip((logs, probabilities), found, strict=True):
-            _put(table, part, of_part)
-    return logs, probabilities
-
-
-def _put(table: FloatArray, part: MaskClass, values: FloatArray | float) -> None:
-    columns = np.broadcast_to(values, (len(part.rows), len(part.columns))).T
-    for action, column in zip(part.columns, columns, strict=True):
-        table[part.rows, action] = column
-
-
-def _check(problem: DecisionProblem, of_class: OfClass) -> None:
-    for part in problem.classes:
-        if part.problem is not None:
-            of_class(part)
-
-
-def _loss_bound(problem: DecisionProblem, of_class: OfClass) -> float:
-    """The mean over the classes; who has no choice loses nothing."""
-    shares = [float(problem.prior[part.rows].sum()) for part in problem.classes]
-    pairs = zip(shares, problem.classes, strict=True)
-    return sum((share * of_class(part) for share, part in pairs if share > 0 and part.problem is not None), 0.0)
-
-
-def _sample(problem: DecisionProblem, of_class: OfClass, records: IntArray, rng: np.random.Generator) -> IntArray:
-    actions, places = np.empty(len(records), dtype=np.intp), np.empty(problem.n_records, dtype=np.intp)
-    for part in problem.classes:
-        places[:] = -1
-        places[part.rows] = np.arange(len(part.rows))
-        asked = places[records]
-        mine = asked >= 0
-        actions[mine] = part.columns[0 if part.problem is None else of_class(part, asked[mine], rng)]
-    return actions
-
-
-# What a policy computes of a problem, by the name of the method, and how that is put together.
-BY_MASK: Mapping[str, Callable[..., Any]] = {
-    "log_probabilities": partial(_table, only=0.0, never=-np.inf),
-    "probabilities": partial(_table, only=1.0, never=0.0),
-    "tables": tables_by_class,
-    "check": _check,
-    "loss_bound": _loss_bound,
-    "sample": _sample,
-}
-
-
 # Below exp(-745) a float64 is 0.
 LOG_SMALLEST = -745.0
-# What a policy may be drawn with: the filled markers of matplotlib, and its dash patterns.
-MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "p", "*", "d", "h", "8")
-DASHES = ("solid", "dashed", "dashdot", "dotted")
 
-
-@dataclass(frozen=True)
-class Look:
-    """How a policy is drawn, never by colour alone: "#rrggbb", one of `MARKERS`, one of `DASHES`.
-
-    Raises
-    ------
-    ValueError
-        For anything else.
-    """
-
-    colour: str
-    marker: str
-    dashes: str = "solid"
-
-    def __post_init__(self) -> None:
-        """Check each part."""
-        if not re.fullmatch("#[0-9A-Fa-f]{6}", self.colour):
-            raise ValueError(f"colour must be #rrggbb, got {self.colour!r}.")
-        if self.marker not in MARKERS:
-            raise ValueError(f"marker must be one of {' '.join(MARKERS)}, got {self.marker!r}.")
-        if self.dashes not in DASHES:
-            raise ValueError(f"dashes must be one of {', '.join(DASHES)}, got {self.dashes!r}.")
+# The public methods of a policy. A mechanism implements that of the same name with an underscore before it.
+PUBLIC_METHODS = ("check", "log_probabilities", "probabilities", "tables", "loss_bound", "sample")
 
 
 class NotApplicableError(ValueError):
     """A policy that cannot be used on a problem; str() says why."""
 
 
+class InadmissibleError(ValueError):
+    """A policy that gives a record an action that it does not allow; str() names them."""
+
+
 @dataclass(frozen=True)
 class Policy(ABC):
     """A way to choose actions.
 
-    `name`, a docstring and `log_probabilities` make a mechanism. All else has a default, and travels with the class:
-    screens, pages, figures and records ask it here and keep no tables of their own. A class inherits no words and no
-    look: whoever changes a mechanism makes another one.
+    `name`, a docstring and `_log_probabilities` make a mechanism. It may also implement `_probabilities` or `_tables`
+    where they take less than `_log_probabilities`, `_check`, `_loss_bound` and `_sample`. All of these get problems
+    without a mask. The public methods stand in this class alone: they keep a mechanism to what records allow, whoever
+    wrote it. So no object is made of a class that replaces one of them, not even with a mask of its own: a mechanism
+    that looks at `DecisionProblem.admissible` says `across_masks`, and what it gives is checked against the mask.
+
+    Its words and its look are no part of a mechanism: see `policies.catalogue.DESCRIPTIONS` and
+    `policysim.figures.looks.STYLES`.
 
     Parameters
     ----------
@@ -170,23 +62,17 @@ class Policy(ABC):
     row_wise : bool
         Whether, where all records are neighbours of each other, records with the same utilities and outcomes get the
         same probabilities, and how many such records there are matters only through the sum of their prior: then each
-        distinct row is computed once (`policies.distinct`). False unless a class says otherwise itself.
+        distinct row is computed once (`policies.distinct`). False unless a class says otherwise.
     across_masks : bool
-        Whether it looks at `DecisionProblem.admissible` itself. False unless a class says otherwise itself: then it
-        decides for each set of records that allow the same actions as a problem of its own.
-    gloss : str
-        What it is, in a few words; the first line of the docstring by default.
-    words : str
-        What completes "treatments are chosen by"; its name and gloss by default.
-    formula : str
-        In one line; "" for none.
-    works : tuple of Work
-        What to cite for it; none by default.
-    label : str
-        Its name beside its line in a figure; its name by default.
-    look : Look or None
-        Its colour and mark. By default, and where one shown beside it has the same, the figures choose
-        (`policysim.figures.looks`).
+        Whether it looks at `DecisionProblem.admissible` itself. False unless a class says otherwise: then it decides
+        for each set of records that allow the same actions as a problem of its own.
+
+    Raises
+    ------
+    ValueError
+        For an epsilon that is not >= 0.
+    TypeError
+        For a class that replaces one of the public methods.
     """
 
     epsilon: float = np.inf
@@ -195,47 +81,13 @@ class Policy(ABC):
     uses_prior: ClassVar[bool] = True
     row_wise: ClassVar[bool] = False
     across_masks: ClassVar[bool] = False
-    gloss: ClassVar[str] = ""
-    words: ClassVar[str] = ""
-    formula: ClassVar[str] = ""
-    works: ClassVar[tuple[Work, ...]] = ()
-    label: ClassVar[str] = ""
-    look: ClassVar[Look | None] = None
 
-    def __init_subclass__(cls, **options: Any) -> None:
-        """Give a class the defaults of what it does not say about itself; TypeError for what is no text, work or look.
-
-        What it computes of a problem goes through `by_mask` where records do not allow every action.
-
-        The docstring is read before `dataclass` writes one where there is none.
-        """
-        super().__init_subclass__(**options)
-        own = vars(cls)
-        name = str(getattr(cls, "name", cls.__name__))
-        gloss = own.get("gloss", (own.get("__doc__") or "").strip().partition("\n")[0].rstrip("."))
-        defaults = {
-            "gloss": gloss,
-            "words": f"the mechanism “{name}”" + (f" ({gloss})" if gloss else ""),
-            "formula": "",
-            "works": (),
-            "label": name,
-            "look": None,
-            "row_wise": False,
-            "across_masks": False,
-        }
-        for attribute, default in defaults.items():
-            if attribute not in own:
-                setattr(cls, attribute, default)
-        for method, together in BY_MASK.items():
-            if method in own and not getattr(own[method], "__isabstractmethod__", False):
-                setattr(cls, method, by_mask(own[method], together))
-        texts = all(isinstance(getattr(cls, attribute), str) for attribute in ("gloss", "words", "formula", "label"))
-        listed: object = cls.works  # whatever a class says
-        works = isinstance(listed, tuple) and all(isinstance(work, Work) for work in listed)
-        if not (texts and works and isinstance(cls.look, Look | None)):
-            raise TypeError(
-                f"{cls.__name__}: gloss, words, formula and label must be text, works a tuple of Work, look a Look."
-            )
+    def __new__(cls, *_values: Any, **_options: Any) -> Self:
+        """An object of a class that leaves the public methods as they are."""
+        replaced = replaced_method(cls)
+        if replaced:
+            raise TypeError(replaced)
+        return super().__new__(cls)
 
     def __post_init__(self) -> None:
         """Check epsilon."""
@@ -246,51 +98,169 @@ class Policy(ABC):
         """The privacy loss that this policy claims never to exceed, under the problem's adjacency."""
         return self.epsilon
 
-    def check(self, problem: DecisionProblem) -> None:  # noqa: B027 - most policies apply to every problem
-        """NotApplicableError if the policy cannot be used on a problem; cheaper than finding out by using it."""
-
-    @abstractmethod
-    def log_probabilities(self, problem: DecisionProblem) -> FloatArray:
-        """log p(a|x), (n_records, n_actions), column-major; -inf where an action is never taken."""
-
-    def probabilities(self, problem: DecisionProblem) -> FloatArray:
-        """p(a|x), (n_records, n_actions), column-major; rows sum to 1."""
-        return self.tables(problem)[1]
-
-    def tables(self, problem: DecisionProblem) -> tuple[FloatArray, FloatArray]:
-        """log p(a|x) and p(a|x) together, for those who need both; a policy may know p without exponentiating again."""
-        logs = self.log_probabilities(problem)
-        return logs, np.exp(logs)
-
     def among(self, actions: IntArray, n_actions: int) -> Policy:
         """The same policy on these of the actions alone; ValueError for what does not fit n_actions."""
         return self
 
-    def loss_bound(self, problem: DecisionProblem) -> float:
-        """An upper bound on the expected utility loss known from theory; NaN where there is none."""
-        return np.nan
+    @final
+    def check(self, problem: DecisionProblem) -> None:
+        """NotApplicableError if the policy cannot be used on a problem; cheaper than finding out by using it."""
+        if self._splits(problem):
+            for _, policy, own in decisions_of(self, problem):
+                policy.check(own)
+        else:
+            self._check(problem)
 
+    @final
+    def log_probabilities(self, problem: DecisionProblem) -> FloatArray:
+        """log p(a|x), (n_records, n_actions), column-major; -inf where an action is never taken."""
+        if self._splits(problem):
+            return tables_by_class(self, problem)[0]
+        return self._admissible(problem, self._log_probabilities(problem), -np.inf)
+
+    @final
+    def probabilities(self, problem: DecisionProblem) -> FloatArray:
+        """p(a|x), (n_records, n_actions), column-major; rows sum to 1."""
+        if self._splits(problem):
+            return tables_by_class(self, problem)[1]
+        return self._admissible(problem, self._probabilities(problem), 0.0)
+
+    @final
+    def tables(self, problem: DecisionProblem) -> tuple[FloatArray, FloatArray]:
+        """log p(a|x) and p(a|x) together, for those who need both."""
+        if self._splits(problem):
+            return tables_by_class(self, problem)
+        logs, probabilities = self._tables(problem)
+        return self._admissible(problem, logs, -np.inf), self._admissible(problem, probabilities, 0.0)
+
+    @final
+    def loss_bound(self, problem: DecisionProblem) -> float:
+        """An upper bound on the expected utility loss known from theory; NaN where there is none.
+
+        With a mask, the mean over the sets of records that allow the same; a record without a choice loses nothing.
+        """
+        if not self._splits(problem):
+            return self._loss_bound(problem)
+        total = 0.0
+        for part, policy, own in decisions_of(self, problem):
+            share = float(problem.prior[part.rows].sum())
+            if share > 0:
+                total += share * policy.loss_bound(own)
+        return total
+
+    @final
     def sample(self, problem: DecisionProblem, records: IntArray, rng: np.random.Generator) -> IntArray:
         """Draw one action for each record index, (m,). For simulation, not for release.
 
-        The actions are drawn from the exact table (`policies.sampler`).
+        The actions are drawn from the exact table (`policies.sampler`), or by running the mechanism.
         """
+        if self._splits(problem):
+            return self._sample_by_class(problem, records, rng)
+        actions = self._sample(problem, records, rng)
+        if problem.admissible is not None:
+            wrong = np.flatnonzero(~problem.admissible[records, actions])
+            if wrong.size:
+                raise self._inadmissible(problem, int(records[wrong[0]]), int(actions[wrong[0]]))
+        return actions
+
+    def _check(self, problem: DecisionProblem) -> None:  # noqa: B027 - most policies apply to every problem
+        """As `check`."""
+
+    @abstractmethod
+    def _log_probabilities(self, problem: DecisionProblem) -> FloatArray:
+        """As `log_probabilities`."""
+
+    def _probabilities(self, problem: DecisionProblem) -> FloatArray:
+        """As `probabilities`."""
+        return self._tables(problem)[1]
+
+    def _tables(self, problem: DecisionProblem) -> tuple[FloatArray, FloatArray]:
+        """As `tables`; a mechanism may know p without exponentiating again."""
+        logs = self._log_probabilities(problem)
+        return logs, np.exp(logs)
+
+    def _loss_bound(self, problem: DecisionProblem) -> float:
+        """As `loss_bound`."""
+        return np.nan
+
+    def _sample(self, problem: DecisionProblem, records: IntArray, rng: np.random.Generator) -> IntArray:
+        """As `sample`."""
         return Sampler(self.probabilities(problem)).draw(records, rng).astype(np.intp)
 
-    def _repr_html_(self) -> str:
-        """What a notebook shows: what it is, what it promises, and its other parameters."""
-        given = {field.name: getattr(self, field.name) for field in fields(self)}
-        promised = given.pop("epsilon") if self.uses_epsilon else "has none"
-        rows: list[tuple[str, object]] = [
-            ("what it is", (type(self).__doc__ or "").strip().partition("\n")[0]),
-            *([("formula", self.formula)] if self.formula else []),
-            *([("from", "; ".join(work.short for work in self.works))] if self.works else []),
-            ("epsilon", promised),
-            ("privacy loss at most", self.guarantee),
-            ("depends on the prior", self.uses_prior),
-            *((name, "default" if value is None else value) for name, value in given.items() if name != "epsilon"),
-        ]
-        return html_table(f"policy {getattr(self, 'name', type(self).__name__)}", rows)
+    def _splits(self, problem: DecisionProblem) -> bool:
+        """Whether each set of records that allow the same actions is decided as a problem of its own."""
+        return problem.admissible is not None and not self.across_masks
+
+    def _sample_by_class(self, problem: DecisionProblem, records: IntArray, rng: np.random.Generator) -> IntArray:
+        """`sample` of each set of records that allow the same."""
+        actions = problem.best_fixed_actions[records]  # the only one of records without a choice
+        row_in_class = np.empty(problem.n_records, dtype=np.intp)
+        for part, policy, own in decisions_of(self, problem):
+            row_in_class[:] = -1
+            row_in_class[part.rows] = np.arange(len(part.rows))
+            rows = row_in_class[records]
+            actions[rows >= 0] = part.columns[policy.sample(own, rows[rows >= 0], rng)]
+        return actions
+
+    def _admissible(self, problem: DecisionProblem, table: FloatArray, never: float) -> FloatArray:
+        """A table, which has `never` at every action that a record does not allow; InadmissibleError otherwise."""
+        if problem.admissible is not None and np.shape(table) == problem.admissible.shape:
+            wrong = np.argwhere((table != never) & ~problem.admissible)
+            if wrong.size:
+                raise self._inadmissible(problem, *map(int, wrong[0]))
+        return table
+
+    def _inadmissible(self, problem: DecisionProblem, record: int, action: int) -> InadmissibleError:
+        return InadmissibleError(
+            f"{self.name} gives {problem.actions[action]} to [{problem.records.describe(record)}], who must not get "
+            "it: a mechanism that says across_masks must keep to DecisionProblem.admissible"
+        )
+
+
+def replaced_method(kind: type[Policy]) -> str:
+    """What is wrong with a class that replaces a public method of `Policy`; "" for one that does not."""
+    for name in PUBLIC_METHODS:
+        if getattr(kind, name) is not getattr(Policy, name):
+            return f"{kind.__name__} replaces {name}, which keeps a policy to what records allow; implement _{name}"
+    return ""
+
+
+class InClasses(Protocol):
+    """A problem whose records fall into classes: a `DecisionProblem` with a mask, or a `MaskedProblem`."""
+
+    @property
+    def classes(self) -> tuple[MaskClass, ...]:
+        """The records that allow the same, and the decision among these."""
+
+    @property
+    def n_records(self) -> int:
+        """How many records there are."""
+
+    @property
+    def n_actions(self) -> int:
+        """How many actions there are."""
+
+
+def decisions_of(policy: Policy, problem: InClasses) -> Iterator[tuple[MaskClass, Policy, DecisionProblem]]:
+    """Each class with a choice, the policy on the actions that it allows, and the problem of its records."""
+    for part in problem.classes:
+        if part.problem is not None:
+            yield part, policy.among(part.columns, problem.n_actions), part.problem
+
+
+def tables_by_class(policy: Policy, problem: InClasses) -> tuple[FloatArray, FloatArray]:
+    """log p(a|x) and p(a|x), (n_records, n_actions), column-major, from those of each class with a choice."""
+    shape = problem.n_records, problem.n_actions
+    logs, probabilities = np.full(shape, -np.inf, order="F"), np.zeros(shape, order="F")
+    for part in problem.classes:
+        if part.problem is None:
+            logs[part.rows, part.columns[0]], probabilities[part.rows, part.columns[0]] = 0.0, 1.0
+    for part, on_class, own in decisions_of(policy, problem):
+        log_table, table = on_class.tables(own)
+        for place, action in enumerate(part.columns):
+            logs[part.rows, action] = log_table[:, place]
+            probabilities[part.rows, action] = table[:, place]
+    return logs, probabilities
 
 
 def draw_actions(probabilities: FloatArray, rng: np.random.Generator) -> IntArray:

@@ -129,9 +129,6 @@ def _in_order(table: Any, like: Any, name: str) -> Any:
     return table.to_numpy()
 
 
-# Makes a policy of its name and epsilon. The catalogue is put here by itself: a problem, of which proofs are checked,
-# knows nothing of the policies that are made for it.
-POLICY_OF_NAME: list[Callable[[str, float | None], Chooser]] = []
 # Records, times partitions into neighbours, of which the sensitivity is there in less than a second.
 SOON_COMPUTED = 4_000_000
 # So many actions are named in a line.
@@ -364,20 +361,21 @@ class DecisionProblem:
             chosen[part.rows] = part.columns[choose(part)]
         return chosen
 
-    def value(self, policy: ArrayLike | str | Chooser, *, epsilon: float | None = None) -> float:
+    def value(self, policy: ArrayLike | Chooser) -> float:
         """V = sum over records and actions of prior(x) p(a|x) u(x, a).
 
         Parameters
         ----------
-        policy : array, (n_records, n_actions), or str or Policy
-            p(a|x), or what makes it of this problem.
-        epsilon : float, optional
-            Of a policy by its name; required where it takes one.
+        policy : array, (n_records, n_actions), or Policy
+            p(a|x), or what makes it of this problem, as from `make_policy`.
+
+        Raises
+        ------
+        ValueError
+            For a table of another shape, or the name of a policy.
         """
         if isinstance(policy, str):
-            policy = POLICY_OF_NAME[0](policy, epsilon)
-        elif epsilon is not None:
-            raise ValueError(f"epsilon goes with the name of a policy, got epsilon={epsilon!r}.")
+            raise ValueError(f"policy must be a table or a Policy, got {policy!r}; make_policy({policy!r}) makes one.")
         made = policy.probabilities(self) if isinstance(policy, Chooser) else _in_order(policy, None, "policy")
         probabilities: FloatArray = np.asarray(made, dtype=np.float64)
         if probabilities.shape != self.utilities.shape:

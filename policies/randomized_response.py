@@ -19,8 +19,7 @@ from numpy.typing import NDArray
 
 from policies.adjacency import AnyRecord
 from policies.arrays import FloatArray, IntArray
-from policies.literature import KAIROUZ_2016, WARNER_1965
-from policies.policy import Look, Policy, one_hot_logs, two_values
+from policies.policy import Policy, one_hot_logs, two_values
 from policies.problem import DecisionProblem
 
 
@@ -33,22 +32,14 @@ class RandomizedResponse(Policy):
     """
 
     name = "randomized-response"
-    gloss = "the best treatment most of the time"
-    words = (
-        "k-ary randomised response, which takes the best treatment with the largest probability that ε allows, and "
-        "the others with equal probability"
-    )
-    formula = "the best with e^ε/(e^ε + k − 1), each other with 1/(e^ε + k − 1)"
-    works = (WARNER_1965, KAIROUZ_2016)
-    look = Look("#C84F00", "<")
     uses_prior = False
     row_wise = True  # reads which action of the row is best
 
-    def log_probabilities(self, problem: DecisionProblem) -> FloatArray:
+    def _log_probabilities(self, problem: DecisionProblem) -> FloatArray:
         """Two values: log of the probability to tell the truth, and of each lie."""
-        return self.tables(problem)[0]
+        return self._tables(problem)[0]
 
-    def tables(self, problem: DecisionProblem) -> tuple[FloatArray, FloatArray]:
+    def _tables(self, problem: DecisionProblem) -> tuple[FloatArray, FloatArray]:
         """Two values in each table."""
         k = problem.n_actions
         truth = -float(np.log1p((k - 1) * np.exp(-self.epsilon)))
@@ -73,20 +64,12 @@ class RandomizedFeatures(Policy):
     """
 
     name = "randomized-features"
-    gloss = "randomises the record, then decides"
-    words = (
-        "k-ary randomised response on each hidden feature of the record, followed by the best treatment for the "
-        "randomised record"
-    )
-    formula = "the best for a record whose hidden features went through k-ary randomised response"
-    works = (WARNER_1965, KAIROUZ_2016)
-    look = Look("#882255", ">")
 
-    def log_probabilities(self, problem: DecisionProblem) -> FloatArray:
+    def _log_probabilities(self, problem: DecisionProblem) -> FloatArray:
         """log p(a|x), -inf where no report leads to an action."""
-        return self.tables(problem)[0]
+        return self._tables(problem)[0]
 
-    def tables(self, problem: DecisionProblem) -> tuple[FloatArray, FloatArray]:
+    def _tables(self, problem: DecisionProblem) -> tuple[FloatArray, FloatArray]:
         """log p(a|x) and p(a|x): whichever is the sum over reports, and the other from it."""
         table, are_logs = self._sums(problem)
         if are_logs:
@@ -94,7 +77,7 @@ class RandomizedFeatures(Policy):
         with np.errstate(divide="ignore"):
             return np.log(table), table
 
-    def probabilities(self, problem: DecisionProblem) -> FloatArray:
+    def _probabilities(self, problem: DecisionProblem) -> FloatArray:
         """p(a|x), without its logarithms: on all records, a table more takes room and time."""
         table, are_logs = self._sums(problem)
         return np.exp(table, out=table) if are_logs else table
@@ -123,7 +106,7 @@ class RandomizedFeatures(Policy):
                 np.minimum(channel.apply(leads.astype(np.float64)), 1.0, out=column)
         return chances, False
 
-    def sample(self, problem: DecisionProblem, records: IntArray, rng: np.random.Generator) -> IntArray:
+    def _sample(self, problem: DecisionProblem, records: IntArray, rng: np.random.Generator) -> IntArray:
         """Randomise the features of each record index, (m,), and decide. For simulation, not for release."""
         if self.epsilon == np.inf:
             best: IntArray = problem.best_actions[records]

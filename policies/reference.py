@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from policies.arrays import FloatArray
-from policies.policy import Look, Policy, one_hot_logs
+from policies.policy import Policy, one_hot_logs
 from policies.problem import DecisionProblem
 
 
@@ -16,16 +16,12 @@ class Greedy(Policy):
     """The best action for each record (the first of equals): the highest value, and no privacy."""
 
     name = "greedy"
-    label = "best for each (greedy)"
-    gloss = "the best for each, no privacy"
-    formula = "the action of highest utility"
-    look = Look("#555555", "*", "dashed")
     uses_prior = False
     row_wise = True  # reads which action of the row is best
     uses_epsilon = False
     guarantee = np.inf  # none
 
-    def log_probabilities(self, problem: DecisionProblem) -> FloatArray:
+    def _log_probabilities(self, problem: DecisionProblem) -> FloatArray:
         """0 for the best action, -inf for the others."""
         return one_hot_logs(problem.best_actions, problem.n_actions)
 
@@ -35,16 +31,12 @@ class Uniform(Policy):
     """Every action with the same probability."""
 
     name = "uniform"
-    label = "by lot (uniform)"
-    gloss = "any treatment by lot"
-    formula = "1/k each"
-    look = Look("#555555", "d", "dotted")
     uses_prior = False
     row_wise = True  # reads nothing
     uses_epsilon = False
     guarantee = 0.0  # it reveals nothing
 
-    def log_probabilities(self, problem: DecisionProblem) -> FloatArray:
+    def _log_probabilities(self, problem: DecisionProblem) -> FloatArray:
         """-log k everywhere."""
         return np.full((problem.n_records, problem.n_actions), -np.log(problem.n_actions), order="F")
 
@@ -63,17 +55,12 @@ class BestFixed(Policy):
 
     action: int | None = None
     name = "best-fixed"
-    label = "one for all (best-fixed)"
-    gloss = "the best single treatment for all"
-    words = "giving everybody the same one, that with the highest expected utility"
-    formula = "max Σ prior(x) u(x, a) over a"
-    look = Look("#555555", "s")
     row_wise = True  # reads means under the prior
     across_masks = True
     uses_epsilon = False
     guarantee = 0.0  # it reveals nothing
 
-    def log_probabilities(self, problem: DecisionProblem) -> FloatArray:
+    def _log_probabilities(self, problem: DecisionProblem) -> FloatArray:
         """0 for the constant action, -inf for the others."""
         if problem.admissible is not None:
             actions = problem.best_fixed_actions

@@ -5,10 +5,9 @@ classes          the optimum by orders of preference, and class by class where s
 ceilings         the least loss of a class of records that must all be hard to tell apart
 whole_programme  the whole linear programme, where a record has several cliques of neighbours
 programmes       small packing programmes at once by the simplex method, and any programme by HiGHS
-bounded          the optimum within bounds, and what is possible, also where records do not allow every action
-bounds           what is bounded
+bounded          the optimum within bounds, and what is possible; the best in the worst case over several priors
+bounds           what is asked: bounds, and priors
 mixtures         the best mixture of private policies; oracles: where they come from
-robust           the best mixture in the worst case over several priors
 value_limit      the limit as a number: what no policy exceeds, and what one is known to reach
 certificate      proofs for `policies.proof`, which knows none of this and decides
 """

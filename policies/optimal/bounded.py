@@ -1,4 +1,4 @@
-"""The epsilon-private policy of highest value within bounds on expected outcomes and on shares of actions.
+"""The epsilon-private policy of highest value within bounds, or of the largest worst-case benefit over several priors.
 
 By Lagrange: at the right multipliers mu the optimum of the utilities u - mu . outcome (for a share, minus mu from the
 column of its action), or a mixture of several optima at the same mu, is the best within the bounds, and no
@@ -9,6 +9,18 @@ The rows of that master programme are what a policy costs, term by term: the uti
 name, or the share of an action by its position. Utilities are counted from the best action for each record, outcomes
 from the one that is best for all: what these have in common takes no digits, and one action for all keeps its own
 outcomes without rounding. The records are summed by the order of their actions at some prices of the terms.
+
+In the worst case over several priors it has a row for each: the utility lost under that prior. Under prior j, V_j(p) is
+the value of a policy, best_j that of the best action for each record and fixed_j that of the best single action for
+all, under which benefit kept is 1 and 0:
+
+    max t  such that  V_j(p) >= fixed_j + t (best_j - fixed_j) for each j:  best_j - V_j(p) <= (1 - t) unit_j
+
+with unit_j = best_j - fixed_j. Under a prior where nothing is to be gained (best_j = fixed_j but for rounding), that
+would leave one action for all as the only policy. There the loss itself is bounded: unit_j is the smallest of the gains
+of the other priors, so that nobody loses more utility there than those lose who have least to gain; without any other
+prior, 1 unit of utility. For given ceilings the best row depends on the order of its actions alone, whatever the prior:
+where all records are neighbours, one pass over the records serves all priors, prices and epsilons.
 """
 
 from __future__ import annotations
@@ -22,12 +34,14 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from scipy import sparse
 
-from policies.arrays import ROUNDING, FloatArray, IntArray, blocks, non_negative
+from numpy.typing import ArrayLike
+
+from policies.arrays import ROUNDING, FloatArray, IntArray, blocks, conditional, non_negative
 from policies.distinct import distinct_rows
 from policies.mask import same_masks
-from policies.optimal.bounds import Bound, InfeasibleError, bounds_on
+from policies.optimal.bounds import Bound, InfeasibleError, Priors, bounds_on, checked_priors, priors_on
 from policies.optimal.classes import by_order, greedy_value, of_groups, order_codes
-from policies.optimal.mixtures import KEPT, Column, Mixture, SomeRows, best_mixture
+from policies.optimal.mixtures import KEPT, Column, Mixture, MixtureParts, Oracle, SomeRows, best_mixture
 from policies.optimal.oracles import (
     ByClass,
     ByOrder,
@@ -35,10 +49,8 @@ from policies.optimal.oracles import (
     Constant,
     CostRow,
     Joint,
-    MixtureParts,
     OrderGroups,
     Side,
-    TableOracle,
     Weighted,
     hiding_of,
 )
@@ -116,6 +128,66 @@ def bounded_optimum(
     return BoundedOptimum(logs, value, max(value, programme.value(found.bound)), programme.multipliers(found))
 
 
+@dataclass(frozen=True)
+class RobustOptimum:
+    """The best in the worst case; n records, k actions, J priors.
+
+    Attributes
+    ----------
+    log_probabilities : array, (n, k)
+        An epsilon-private policy.
+    kept : float
+        t: the least benefit that it keeps under any of the priors, as a share; see the head of the module.
+    bound : float
+        No epsilon-private policy has a higher one, up to float rounding.
+    weights : array, (J,)
+        Of the priors, with a sum of 1: under their mixture with these weights, no epsilon-private policy loses less.
+    """
+
+    log_probabilities: FloatArray
+    kept: float
+    bound: float
+    weights: FloatArray
+
+
+def robust_optimum(
+    problem: DecisionProblem, epsilon: float, priors: Sequence[ArrayLike] | None = None
+) -> RobustOptimum:
+    """The best epsilon-private policy in the worst case over priors.
+
+    Parameters
+    ----------
+    problem : DecisionProblem
+        Its own prior is not used.
+    epsilon : float
+        >= 0; inf gives greedy.
+    priors : sequence of array, (n,) each, optional
+        At least one; those of the problem by default.
+
+    Raises
+    ------
+    ValueError
+        For a prior that is no distribution over the records.
+    NotApplicableError
+        If neither the problem has priors nor any are given; under one-feature, for more records than the whole
+        programme takes, or for a list of records at epsilon = 0.
+
+    Examples
+    --------
+    >>> from policies import AnyRecord
+    >>> problem = DecisionProblem([[0.0, 1.0], [1.0, 0.0]], [0.5, 0.5], AnyRecord())
+    >>> found = robust_optimum(problem, 1.0, [[0.8, 0.2], [0.2, 0.8]])  # one for all errs in a fifth, this in more
+    >>> round(found.kept, 4), np.exp(found.log_probabilities).round(4).tolist()
+    (-0.3447, [[0.2689, 0.7311], [0.7311, 0.2689]])
+    """
+    epsilon = non_negative(epsilon, "epsilon")
+    losses = priors_on(problem, None if priors is None else checked_priors(priors))
+    programme = programme_of(problem, epsilon, (), losses)
+    found = programme.solve()
+    logs = programme.table(found.parts)
+    return RobustOptimum(logs, 1 - found.value, 1 - min(found.bound, found.value), found.prices)
+
+
 def penalised_point(problem: DecisionProblem, epsilon: float, outcome: str, penalty: float) -> tuple[float, float]:
     """The value, and the expected outcome, of the optimum for utilities less penalty x outcome; one of them, if tied.
 
@@ -160,9 +232,10 @@ class TermMeans(NamedTuple):
     to_all : array, (k,)
         Its cost if everybody gets the same action.
     spread : float
-        What it ranges over; of the utility, what one action for all loses, but for `_LEAST_GAIN`.
+        What it ranges over; of the utility, what one action for all loses, but for `_LEAST_GAIN`. In the worst case
+        over several priors, what there is to gain under one of them.
     rounding : float
-        More than what rounding makes of its expectation; 0 for the utility.
+        More than what rounding makes of its expectation; 0 for the utility, but in the worst case.
     """
 
     to_all: FloatArray
@@ -255,6 +328,12 @@ class CostTables:
         self._means[term] = found
         return found
 
+    def loss_under(self, prior: FloatArray) -> TermMeans:
+        """The expectations of the utility lost under another prior of these rows, (n,)."""
+        to_all = np.array([float(np.sum(prior * column)) for column in self.columns(None)])
+        largest = np.abs(self.utilities).max(axis=1)
+        return TermMeans(to_all, float(to_all.min()), ROUNDING * float(prior @ largest))
+
 
 @once_per_problem
 def cost_tables(problem: DecisionProblem, merged: bool) -> CostTables:
@@ -281,8 +360,7 @@ def penalised_groups(problem: DecisionProblem, prices: tuple[tuple[Term, float],
         codes, members = order_codes(utilities)
         columns, sets = utilities[:, None, members], None
     else:
-        found, groups = distinct_rows(problem), by_order(problem)
-        codes = groups.codes if found is None else groups.codes[found.first]
+        codes, groups = _preferences(problem), by_order(problem)
         columns, sets = groups.columns, (groups.sets, groups.set_weights)
     n_actions, _, count = columns.shape
     terms = tuple(term for term, _ in prices)
@@ -298,6 +376,31 @@ def penalised_groups(problem: DecisionProblem, prices: tuple[tuple[Term, float],
     return OrderGroups(codes.astype(np.min_scalar_type(count)), columns, worths, sets)
 
 
+def _preferences(problem: DecisionProblem) -> IntArray:
+    """The group in `by_order` of each distinct row."""
+    found, codes = distinct_rows(problem), by_order(problem).codes
+    return codes if found is None else codes[found.first]
+
+
+@once_per_problem
+def summed_priors(problem: DecisionProblem, priors: Priors, merged: bool) -> Priors:
+    """Priors of the records as those of the rows of `cost_tables`."""
+    found = distinct_rows(problem) if merged else None
+    return priors if found is None else Priors(map(found.summed, priors))
+
+
+@once_per_problem
+def groups_under(problem: DecisionProblem, priors: Priors) -> OrderGroups:
+    """The distinct rows by the order of their utilities; the worths are the utility lost under each prior."""
+    codes, groups = _preferences(problem), by_order(problem)
+    count, rows = groups.columns.shape[2], summed_priors(problem, priors, True)
+    worths = np.empty((count, problem.n_actions, len(priors)))
+    for action, lost in enumerate(cost_tables(problem, True).columns(None)):
+        for place, prior in enumerate(rows):
+            worths[:, action, place] = np.bincount(codes, prior * lost, count)
+    return OrderGroups(codes, groups.columns, worths)
+
+
 def powers_of_two(numbers: FloatArray) -> FloatArray:
     """The power of two next to each number > 0; 0 stays 0."""
     with np.errstate(divide="ignore"):
@@ -311,17 +414,26 @@ _UP = Context(prec=6, rounding=ROUND_CEILING)
 class BoundedProgramme:
     """The rows of the master programme: the utility lost against the best action for each, and what is bounded.
 
-    Rows are divided by powers of two, so that prices are changed to the units of the problem and back exactly.
+    Rows are divided by powers of two, so that prices are changed to the units of the problem and back exactly. In the
+    worst case over `priors`, nothing is bounded, and there is a row for the utility lost under each, divided by what
+    there is to gain under it.
     """
 
-    def __init__(self, problem: DecisionProblem, epsilon: float, bounds: tuple[Bound, ...]) -> None:
-        self.problem, self.epsilon, self.bounds = problem, epsilon, bounds
+    def __init__(
+        self, problem: DecisionProblem, epsilon: float, bounds: tuple[Bound, ...], priors: Priors | None = None
+    ) -> None:
+        self.problem, self.epsilon, self.bounds, self.priors = problem, epsilon, bounds, priors
         partitions = hiding_of(problem, epsilon)
         self._whole = len(partitions) == 1 and partitions[0].whole
         self._terms: tuple[Term, ...] = (None, *(b.name if b.action is None else b.action for b in bounds))
         self._costs = cost_tables(problem, self._whole)
-        self._measure([self._costs.means(term) for term in self._terms])
-        self.oracle: TableOracle
+        self._row_priors = Priors([self._costs.prior] * len(self._terms))
+        if priors is None:
+            self._measure([self._costs.means(term) for term in self._terms])
+        else:
+            self._terms, self._row_priors = (None,) * len(priors), summed_priors(problem, priors, self._whole)
+            self._measure([self._costs.loss_under(prior) for prior in self._row_priors])
+        self.oracle: Oracle
         if self._whole:
             self.oracle = ByOrder(epsilon, self._groups, self._nearby)
         elif len(partitions) == 1:
@@ -330,15 +442,25 @@ class BoundedProgramme:
             self.oracle = ByProgramme(problem, epsilon, self._weighted, self._rows())
 
     def _rows(self) -> list[CostRow]:
-        terms = zip(self._terms, self.scales, strict=True)
-        return [CostRow(self._costs.prior, self._costs.columns(term), scale) for term, scale in terms]
+        rows = zip(self._row_priors, self._terms, self.scales, strict=True)
+        return [CostRow(prior, self._costs.columns(term), scale) for prior, term, scale in rows]
 
     def _measure(self, means: Sequence[TermMeans]) -> None:
         """The scales of the rows, and the limits, from what each term ranges over."""
         self.means = means
-        spreads = powers_of_two(np.array([mean.spread for mean in means]))
-        self.scales = np.where(spreads > 0, spreads, 1.0)
-        self.limits = np.array([bound.room for bound in self.bounds]) / self.scales[1:]
+        spreads = np.array([mean.spread for mean in means])
+        if self.priors is None:
+            units = powers_of_two(spreads)
+            self.scales = np.where(units > 0, units, 1.0)
+        else:
+            gains = spreads > [mean.rounding for mean in means]
+            self.scales = np.where(gains, spreads, spreads[gains].min() if gains.any() else 1.0)
+        self.limits = np.array([bound.room for bound in self.bounds]) / self.scales[self.n_losses :]
+
+    @property
+    def n_losses(self) -> int:
+        """How many of the rows are losses; they come first."""
+        return 1 if self.priors is None else len(self.priors)
 
     @cached_property
     def constants(self) -> list[Column]:
@@ -348,11 +470,13 @@ class BoundedProgramme:
 
     def solve(self) -> Mixture:
         """The best mixture within the bounds; InfeasibleError if there is none."""
-        first, least = self.oracle.best(np.eye(len(self.scales))[0])
-        if (first.expectations[1:] <= self.limits).all():
+        n_losses = self.n_losses
+        alike = np.r_[np.full(n_losses, 1 / n_losses), np.zeros(len(self.bounds))]
+        first, least = self.oracle.best(alike)
+        if n_losses == 1 and (first.expectations[1:] <= self.limits).all():
             # The optimum keeps the bounds: no multiplier is needed.
-            return Mixture(((1.0, first),), float(first.expectations[0]), least, np.eye(len(self.scales))[0])
-        margins = np.array([mean.rounding for mean in self.means[1:]]) / self.scales[1:]
+            return Mixture(((1.0, first),), float(first.expectations[0]), least, alike)
+        margins = np.array([mean.rounding for mean in self.means[n_losses:]]) / self.scales[n_losses:]
         found = best_mixture(self.oracle, [*self.constants, first], self.limits, margins)
         if found is None:
             raise InfeasibleError(self.what_is_possible())
@@ -402,10 +526,15 @@ class BoundedProgramme:
 
     def _nearby(self, prices: FloatArray) -> FloatArray:
         """Multipliers that are powers of two: the optimum at another epsilon asks for the same."""
+        if self.priors is not None:  # one pass over the records serves all prices
+            return prices
         units = self.scales[0] / self.scales[1:]
         return np.concatenate([prices[:1], powers_of_two(prices[1:] * units) / units])
 
     def _groups(self, prices: FloatArray) -> OrderGroups:
+        if self.priors is not None:
+            groups = groups_under(self.problem, self.priors)
+            return groups._replace(worths=groups.worths / self.scales)
         # In the units of the problem.
         own: list[float] = (prices / self.scales).tolist()
         unit = own[0] or max(own)
@@ -415,6 +544,10 @@ class BoundedProgramme:
         return groups._replace(worths=groups.worths / self.scales, sets=sets)
 
     def _weighted(self, prices: FloatArray) -> Weighted:
+        if self.priors is not None:
+            mixed = (prices / self.scales) @ np.stack(self._row_priors)
+            total = float(mixed.sum())
+            return Weighted(lambda records: self.problem.utilities.T[:, records], mixed / total, total)
         priced = tuple(zip(self._terms, (prices / self.scales).tolist(), strict=True))
         if prices[1:].any():
             return Weighted(lambda records: -self._costs.priced(priced, records), self._costs.prior, 1.0, floored=True)
@@ -422,8 +555,10 @@ class BoundedProgramme:
         return Weighted(lambda records: self.problem.utilities.T[:, records], self._costs.prior, priced[0][1])
 
 
-def programme_of(problem: DecisionProblem, epsilon: float, bounds: tuple[Bound, ...]) -> BoundedProgramme:
-    """The master programme of a problem.
+def programme_of(
+    problem: DecisionProblem, epsilon: float, bounds: tuple[Bound, ...], priors: Priors | None = None
+) -> BoundedProgramme:
+    """The master programme of a problem within bounds, or in the worst case over priors.
 
     An action of capacity 0 is not allowed, unless some records allow no other: a price that keeps it from each single
     patient would be larger than all numbers that matter.
@@ -432,10 +567,10 @@ def programme_of(problem: DecisionProblem, epsilon: float, bounds: tuple[Bound, 
     if never or problem.admissible is not None:
         left = _classes(problem, frozenset(never))
         if left is not None:
-            return MaskedProgramme(problem, epsilon, bounds, left)
+            return MaskedProgramme(problem, epsilon, bounds, left, priors)
         if problem.admissible is not None:
-            return MaskedProgramme(problem, epsilon, bounds, problem.classes)
-    return BoundedProgramme(problem, epsilon, bounds)
+            return MaskedProgramme(problem, epsilon, bounds, problem.classes, priors)
+    return BoundedProgramme(problem, epsilon, bounds, priors)
 
 
 @once_per_problem
@@ -457,37 +592,57 @@ class MaskedProgramme(BoundedProgramme):
     """
 
     def __init__(
-        self, problem: DecisionProblem, epsilon: float, bounds: tuple[Bound, ...], classes: tuple[MaskClass, ...]
+        self,
+        problem: DecisionProblem,
+        epsilon: float,
+        bounds: tuple[Bound, ...],
+        classes: tuple[MaskClass, ...],
+        priors: Priors | None = None,
     ) -> None:
-        self.problem, self.epsilon, self._asked, self._classes = problem, epsilon, bounds, classes
+        self.problem, self.epsilon, self._asked, self._classes, self.priors = problem, epsilon, bounds, classes, priors
         # The action that is best for all of each set.
         fixed = np.empty(problem.n_records, dtype=np.intp)
         for part in classes:
             fixed[part.rows] = part.columns[0 if part.problem is None else part.problem.best_fixed_action]
         self.bounds = tuple(self._from_here(bound, fixed) for bound in bounds)
-        parts, spreads, roundings = [], np.zeros(len(bounds) + 1), np.zeros(len(bounds) + 1)
+        n_rows = self.n_losses + len(bounds)
+        parts, spreads, roundings = [], np.zeros(n_rows), np.zeros(n_rows)
         for part in classes:
-            if part.problem is None:
-                continue
-            # Its own rows are the first, outcomes, and shares of its own actions.
-            known = [place for place, bound in enumerate(bounds) if bound.action in (None, *part.columns)]
-            actions, share = part.columns.tolist(), _share(problem, part)
-            renumbered = (
-                bound if bound.action is None else replace(bound, action=actions.index(bound.action))
-                for bound in (bounds[place] for place in known)
-            )
-            own, rows = BoundedProgramme(part.problem, epsilon, tuple(renumbered)), np.array([0, *known])
-            rows[1:] += 1
-            spreads[rows] += [share * mean.spread for mean in own.means]
-            roundings[rows] += [share * mean.rounding for mean in own.means]
-            parts.append((part, own, rows, share))
+            own, rows, shares = self._of_class(part)
+            if own is not None:
+                spreads[rows] += shares * [mean.spread for mean in own.means]
+                roundings[rows] += shares * [mean.rounding for mean in own.means]
+                parts.append((part, own, rows, shares))
         self._measure([TermMeans(np.zeros(0), *of) for of in zip(spreads.tolist(), roundings.tolist(), strict=True)])
         sides = [
-            Side(part, own.oracle, rows, share * own.scales / self.scales[rows], own.constants, own.table)
-            for part, own, rows, share in parts
+            Side(part, own.oracle, rows, shares * own.scales / self.scales[rows], own.constants, own.table)
+            for part, own, rows, shares in parts
         ]
-        self._joint = Joint(sides, len(bounds) + 1, problem.n_actions, fixed)
+        self._joint = Joint(sides, n_rows, problem.n_actions, fixed)
         self.oracle = self._joint
+
+    def _of_class(self, part: MaskClass) -> tuple[BoundedProgramme | None, IntArray, FloatArray]:
+        """The programme of a class, which of the rows it has, and its share of the patients in each; None for none."""
+        if part.problem is None:
+            return None, np.zeros(0, dtype=np.intp), np.zeros(0)
+        if self.priors is not None:
+            # The priors under which nobody of the class comes have no say in it.
+            shares = np.array([_share(prior, part) for prior in self.priors])
+            rows = np.flatnonzero(shares)
+            own_priors = Priors(conditional(self.priors[row], part.rows) for row in rows)
+            own = BoundedProgramme(part.problem, self.epsilon, (), own_priors) if len(rows) else None
+            return own, rows, shares[rows]
+        # Its own rows are the first, outcomes, and shares of its own actions.
+        known = [place for place, bound in enumerate(self._asked) if bound.action in (None, *part.columns)]
+        actions = part.columns.tolist()
+        renumbered = (
+            bound if bound.action is None else replace(bound, action=actions.index(bound.action))
+            for bound in (self._asked[place] for place in known)
+        )
+        rows = np.array([0, *known])
+        rows[1:] += 1
+        share = _share(self.problem.prior, part)
+        return BoundedProgramme(part.problem, self.epsilon, tuple(renumbered)), rows, np.full(len(rows), share)
 
     @cached_property
     def constants(self) -> list[Column]:
@@ -539,12 +694,12 @@ class MaskedProgramme(BoundedProgramme):
         """The room beyond what the rows are counted from."""
         if bound.action is not None:
             none_else = [part for part in self._classes if part.problem is None and part.columns[0] == bound.action]
-            return replace(bound, room=bound.room - sum(_share(self.problem, part) for part in none_else))
+            return replace(bound, room=bound.room - sum(_share(self.problem.prior, part) for part in none_else))
         outcome = self.problem.outcomes[bound.name]
         before = self.problem.of_best_fixed(outcome) - np.take_along_axis(outcome, fixed[:, None], axis=1)[:, 0]
         return replace(bound, room=bound.room + float(self.problem.prior @ before))
 
 
-def _share(problem: DecisionProblem, part: MaskClass) -> float:
+def _share(prior: FloatArray, part: MaskClass) -> float:
     """Of the patients; 1 exactly if it is all."""
-    return 1.0 if len(part.rows) == problem.n_records else float(problem.prior[part.rows].sum())
+    return 1.0 if len(part.rows) == len(prior) else float(prior[part.rows].sum())

@@ -1,15 +1,17 @@
-"""Bounds on what a policy may bring about: expected outcomes per patient, and shares of actions."""
+"""What is asked of the optimum: bounds on expected outcomes per patient and on shares of actions, or several priors."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from numbers import Real
 from typing import Any
 
-from policies.arrays import FloatArray
+import numpy as np
+
+from policies.arrays import FloatArray, probability_vector
 from policies.policy import NotApplicableError
 from policies.problem import DecisionProblem, once_per_problem
 
@@ -117,6 +119,45 @@ def bounds_on(
     if len(shares) == problem.n_actions and total < 1 - _SUM_TOLERANCE:
         raise InfeasibleError(f"capacity cannot serve everybody: the shares sum to {total:.6g}.")
     return tuple(bounds)
+
+
+class Priors(tuple[FloatArray, ...]):
+    """Priors of the records, (n_records,) each; equal if all their numbers are."""
+
+    __slots__ = ()
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Priors) and len(self) == len(other) and all(map(np.array_equal, self, other))
+
+    def __hash__(self) -> int:
+        return hash(tuple(len(prior) for prior in self))
+
+
+def checked_priors(priors: Any) -> Priors:
+    """Read-only copies; ValueError for what is no sequence of at least one array."""
+    if isinstance(priors, Priors):
+        return priors
+    if isinstance(priors, Mapping | str) or not isinstance(priors, Sequence | np.ndarray) or not len(priors):
+        raise ValueError(f"priors must be a sequence of at least one array (n_records,), got priors={priors!r}.")
+    vectors = Priors(np.array(prior, dtype=np.float64) for prior in priors)
+    for vector in vectors:
+        vector.flags.writeable = False
+    return vectors
+
+
+def require_priors(problem: DecisionProblem) -> None:
+    """NotApplicableError for a problem with no other priors."""
+    if not problem.priors:
+        raise NotApplicableError("optimal-robust needs the priors that patients may come from: the problem has none.")
+
+
+@once_per_problem
+def priors_on(problem: DecisionProblem, priors: Priors | None) -> Priors:
+    """These priors, or those of the problem; NotApplicableError for none, ValueError for what is no distribution."""
+    if priors is None:
+        require_priors(problem)
+        return Priors(problem.priors.values())
+    return Priors(probability_vector(prior, f"priors[{i}]", problem.n_records) for i, prior in enumerate(priors))
 
 
 @once_per_problem

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
@@ -52,6 +52,10 @@ class Column:
     recipe: Any
 
 
+# Weights > 0 that sum to 1, and what they are of.
+MixtureParts: TypeAlias = Sequence[tuple[float, Column]]
+
+
 @dataclass(frozen=True)
 class _Mixed:
     """The recipe of a mixture."""
@@ -74,6 +78,10 @@ class Oracle(Protocol):
     def nearby(self, prices: FloatArray) -> FloatArray:
         """Prices to try first, if those given are no better: such as are likely to be asked for again."""
         return prices
+
+    def table(self, parts: MixtureParts, n_records: int) -> FloatArray:
+        """log p(a|x) of a mixture of its columns, (n_records, n_actions)."""
+        raise NotImplementedError
 
 
 @dataclass(frozen=True)
@@ -167,6 +175,10 @@ class SomeRows(Oracle):
         all_prices[self.rows] = prices
         column, least = self.oracle.best(all_prices)
         return self.of(column), least - float(prices @ self.shifts)
+
+    def table(self, parts: MixtureParts, n_records: int) -> FloatArray:
+        """As of the other, from the columns of the other."""
+        return self.oracle.table([(weight, column.recipe) for weight, column in parts], n_records)
 
 
 def _generate(oracle: Oracle, pool: list[Column], limits: FloatArray) -> Mixture:

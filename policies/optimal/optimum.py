@@ -9,45 +9,25 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from policies.arrays import FloatArray
-from policies.literature import DANTZIG_WOLFE_1960, GHOSH_2012, KAIROUZ_2016
-from policies.optimal.bounded import BoundedProgramme, programme_of
-from policies.optimal.bounds import ONE_FOR_ALL, bounds_on, checked_limits, checked_shares
+from policies.optimal.bounded import BoundedProgramme, programme_of, robust_optimum
+from policies.optimal.bounds import (
+    ONE_FOR_ALL,
+    bounds_on,
+    checked_limits,
+    checked_priors,
+    checked_shares,
+    require_priors,
+)
 from policies.optimal.classes import class_logs, hiding_partitions
-from policies.optimal.robust import require_priors, robust_optimum
 from policies.optimal.whole_programme import require_fit, solve_full
-from policies.policy import Look, NotApplicableError, Policy
+from policies.policy import NotApplicableError, Policy
 from policies.problem import DecisionProblem
 from policies.reference import BestFixed, Greedy
-
-
-class _Vectors(tuple[FloatArray, ...]):
-    """Arrays that are equal if all their numbers are."""
-
-    __slots__ = ()
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Vectors) and len(self) == len(other) and all(map(np.array_equal, self, other))
-
-    def __hash__(self) -> int:
-        return hash(tuple(len(vector) for vector in self))
-
-
-def _checked_priors(priors: Any) -> _Vectors:
-    """Read-only copies; ValueError for what is no sequence of at least one vector."""
-    if isinstance(priors, _Vectors):
-        return priors
-    if isinstance(priors, Mapping | str) or not isinstance(priors, Sequence | np.ndarray) or not len(priors):
-        raise ValueError(f"priors must be a sequence of at least one array (n_records,), got priors={priors!r}.")
-    vectors = _Vectors(np.array(prior, dtype=np.float64) for prior in priors)
-    for vector in vectors:
-        vector.flags.writeable = False
-    return vectors
 
 
 @dataclass(frozen=True)
@@ -71,7 +51,7 @@ class Optimal(Policy):
     capacity : mapping of str to float, optional
         The best of those that give these actions to at most this share of the patients.
     priors : sequence of array, (n_records,) each, optional
-        The best in the worst case over these priors, in place of the problem's (`policies.optimal.robust`).
+        The best in the worst case over these priors, in place of the problem's (`policies.optimal.bounded`).
 
     Raises
     ------
@@ -83,11 +63,6 @@ class Optimal(Policy):
     capacity: Mapping[str, float] | None = field(default=None, hash=False)
     priors: Sequence[ArrayLike] | None = None
     name = "optimal"
-    gloss = "the best under the prior that linear programming finds"
-    words = "the ε-private mechanism of the highest expected utility under the prior, found by linear programming"
-    formula = "max Σ prior(x) p(a|x) u(x, a), p(a|x) ≤ e^ε p(a|x′) for all neighbours"
-    works = (GHOSH_2012, KAIROUZ_2016)
-    look = Look("#000000", "p")
     row_wise = True  # reads the order of the row's actions, and sums with the prior of what each order has at stake
 
     def __post_init__(self) -> None:
@@ -98,7 +73,7 @@ class Optimal(Policy):
         if self.priors is not None:
             if self.bounded:
                 raise ValueError("optimal takes bounds (at_most, capacity) or priors, not both.")
-            object.__setattr__(self, "priors", _checked_priors(self.priors))
+            object.__setattr__(self, "priors", checked_priors(self.priors))
             # The priors are those of records.
             object.__setattr__(self, "row_wise", False)
         # What is bounded, and the worst case, are those of all records together.
@@ -112,7 +87,7 @@ class Optimal(Policy):
     def _programme(self, problem: DecisionProblem) -> BoundedProgramme:
         return programme_of(problem, self.epsilon, bounds_on(problem, self.at_most, self.capacity))
 
-    def check(self, problem: DecisionProblem) -> None:
+    def _check(self, problem: DecisionProblem) -> None:
         """NotApplicableError for one-feature with too many records, or for bounds that cannot be kept.
 
         `value_limit` still bounds what is worth how much under one-feature.
@@ -125,7 +100,7 @@ class Optimal(Policy):
             if not any((column.expectations[1:] <= programme.limits).all() for column in programme.constants):
                 programme.solve()
 
-    def log_probabilities(self, problem: DecisionProblem) -> FloatArray:
+    def _log_probabilities(self, problem: DecisionProblem) -> FloatArray:
         """log p(a|x), (n_records, n_actions), column-major; the loss is at most epsilon up to rounding of the logs.
 
         Raises
@@ -170,14 +145,6 @@ class OptimalSafe(Policy):
     at_most: Mapping[str, float | str] | None = field(default=None, hash=False)
     capacity: Mapping[str, float] | None = field(default=None, hash=False)
     name = "optimal-safe"
-    gloss = "the best that costs no more deaths than one for all"
-    words = (
-        "the ε-private mechanism of the highest expected utility among those with no more expected deaths than the "
-        "best single treatment for all, found by linear programming"
-    )
-    formula = "max Σ prior(x) p(a|x) u(x, a), p ε-private, Σ prior(x) p(a|x) deaths(x, a) ≤ those of one for all"
-    works = (DANTZIG_WOLFE_1960,)
-    look = Look("#1B7837", "h", "dashdot")
     row_wise = True  # as `Optimal`, with the order of the utilities less multiples of the outcomes
     across_masks = True
 
@@ -192,7 +159,7 @@ class OptimalSafe(Policy):
     def _optimal(self) -> Optimal:
         return Optimal(self.epsilon, at_most=self.at_most, capacity=self.capacity)
 
-    def check(self, problem: DecisionProblem) -> None:
+    def _check(self, problem: DecisionProblem) -> None:
         """NotApplicableError as for `Optimal`, and where the problem has no outcome "deaths" to bound."""
         self._require_outcome(problem)
         self._optimal.check(problem)
@@ -201,7 +168,7 @@ class OptimalSafe(Policy):
         if self.at_most == _AS_SAFE_AS_ONE_FOR_ALL and "deaths" not in problem.outcomes:
             raise NotApplicableError('optimal-safe bounds the outcome "deaths", which the problem does not have.')
 
-    def log_probabilities(self, problem: DecisionProblem) -> FloatArray:
+    def _log_probabilities(self, problem: DecisionProblem) -> FloatArray:
         """log p(a|x), (n_records, n_actions), column-major; NotApplicableError as from `check`."""
         self._require_outcome(problem)
         return self._optimal.log_probabilities(problem)
@@ -221,14 +188,6 @@ class OptimalRobust(Policy):
 
     priors: Sequence[ArrayLike] | None = None
     name = "optimal-robust"
-    gloss = "the best in the worst case over several priors"
-    words = (
-        "the ε-private mechanism that keeps the most benefit under the worst of several priors, found by linear "
-        "programming"
-    )
-    formula = "max over ε-private p of min over priors j of (V_j(p) − fixed_j) / (best_j − fixed_j)"
-    works = (DANTZIG_WOLFE_1960,)
-    look = Look("#762A83", "8", "dotted")
     row_wise = True  # as `Optimal`, with the sums of each prior
     across_masks = True
 
@@ -236,18 +195,18 @@ class OptimalRobust(Policy):
         """Check all, and keep copies."""
         super().__post_init__()
         if self.priors is not None:
-            object.__setattr__(self, "priors", _checked_priors(self.priors))
+            object.__setattr__(self, "priors", checked_priors(self.priors))
             # The priors are those of records.
             object.__setattr__(self, "row_wise", False)
 
-    def check(self, problem: DecisionProblem) -> None:
+    def _check(self, problem: DecisionProblem) -> None:
         """NotApplicableError for a problem without priors, or for one-feature with too many records."""
         if self.priors is None:
             require_priors(problem)
         if len(hiding_partitions(problem.adjacency, problem.n_records)) > 1:
             require_fit(problem)
 
-    def log_probabilities(self, problem: DecisionProblem) -> FloatArray:
+    def _log_probabilities(self, problem: DecisionProblem) -> FloatArray:
         """log p(a|x), (n_records, n_actions), column-major; NotApplicableError as from `check`."""
         return robust_optimum(problem, self.epsilon, self.priors).log_probabilities
 

@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 
@@ -26,12 +26,10 @@ from policies.adjacency import Listed, Partition
 from policies.arrays import FloatArray, IntArray
 from policies.optimal.ceilings import best_ceilings, ceiling_logs, class_weights, members_of
 from policies.optimal.classes import agreed_among, greedy_value, hiding_partitions, of_groups, renumbered, solve_cliques
-from policies.optimal.mixtures import Column, Oracle
+from policies.optimal.mixtures import Column, MixtureParts, Oracle
 from policies.optimal.whole_programme import private_logs, solve_full
 from policies.policy import NotApplicableError, one_hot_logs
 from policies.problem import DecisionProblem, MaskClass
-
-MixtureParts = Sequence[tuple[float, Column]]
 
 # Combinations of groups that are written out without looking which of them occur.
 _MOST_ROWS = 1 << 12
@@ -79,14 +77,6 @@ class OrderGroups(NamedTuple):
     sets: tuple[IntArray, FloatArray] | None = None
 
 
-class TableOracle(Oracle, Protocol):
-    """An oracle that knows the tables of its columns."""
-
-    def table(self, parts: MixtureParts, n_records: int) -> FloatArray:
-        """log p(a|x) of a mixture, (n_records, n_actions)."""
-        raise NotImplementedError
-
-
 class Constant(NamedTuple):
     """The recipe of one action for all, which is private at any epsilon."""
 
@@ -106,7 +96,7 @@ class _Recipe(NamedTuple):
 
 
 @dataclass(frozen=True)
-class ByOrder(TableOracle):
+class ByOrder(Oracle):
     """All records are neighbours of each other (or epsilon is inf).
 
     Attributes
@@ -211,7 +201,7 @@ class CostRow(NamedTuple):
 
 
 @dataclass(frozen=True)
-class ByProgramme(TableOracle):
+class ByProgramme(Oracle):
     """A record has several cliques of neighbours: each answer is a whole programme, at an epsilon in (0, inf).
 
     Its recipes are the tables themselves, log p(a|x), (n_records, n_actions).
@@ -294,7 +284,7 @@ class _Answer:
     made: IntArray
 
 
-class ByClass(TableOracle):
+class ByClass(Oracle):
     """One partition of the records into classes, at a finite epsilon. It remembers its answers.
 
     Parameters
@@ -459,7 +449,7 @@ class Side:
 
 
 @dataclass(frozen=True, eq=False)
-class Joint(TableOracle):
+class Joint(Oracle):
     """The oracle for all sides together; its recipes are the columns of the sides, one each.
 
     Attributes

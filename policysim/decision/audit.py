@@ -12,7 +12,7 @@ from envs.toml_reader import unknown
 from policies.adjacency import Adjacency, AnyRecord, Listed, OneFeature
 from policies.arrays import FloatArray
 from policies.catalogue import make_policy
-from policies.policy import NotApplicableError, Policy
+from policies.policy import InadmissibleError, NotApplicableError, Policy
 from policies.privacy_loss import privacy_loss_of_logs
 from policies.problem import DecisionProblem
 from policysim.files.bad_rows import DataError
@@ -176,6 +176,8 @@ def _audit_policy(problem: DecisionProblem, policy: Policy, epsilon: float | Non
         logs = policy.log_probabilities(problem)
     except NotApplicableError as error:
         return replace(found, refusal=str(error))
+    except InadmissibleError as error:
+        return replace(found, fault=str(error))
     fault = table_fault(logs, problem)
     if fault:
         return replace(found, fault=fault)

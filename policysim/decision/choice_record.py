@@ -8,8 +8,7 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from policies.catalogue import CATALOGUE
-from policies.literature import DEFINITION, Work, citing
+from policies.catalogue import CATALOGUE, DEFINITION, REFERENCES, citing, describe
 from policies.optimal.optimum import Optimal
 from policies.problem import DecisionProblem
 from policies.reference import BestFixed, Greedy
@@ -73,8 +72,8 @@ def record_tables(
     chosen = tables["lines"].loc[tables["lines"]["chosen"], "option"]
     instead = Greedy.name if EACH in set(chosen) else BestFixed.name
     policy = next((name for name in chosen if name in choices.mechanisms), instead if len(chosen) else "")
-    works = CATALOGUE[policy].works if policy else ()
-    limit = Optimal.works if choices.limit_proven and 0 < choices.limit < math.inf else ()
+    works = describe(policy).works if policy else ()
+    limit = describe(Optimal.name).works if choices.limit_proven and 0 < choices.limit < math.inf else ()
     names = {
         "institution": adoption.institution,
         "date": adoption.date,
@@ -106,12 +105,12 @@ def record_tables(
     }
 
 
-def _texts(study: Study, policy: str, works: set[Work]) -> Iterator[tuple[str, str]]:
+def _texts(study: Study, policy: str, works: set[str]) -> Iterator[tuple[str, str]]:
     """What a record lists: what is not guaranteed, the works it cites, and the digests of what it depends on."""
     prior = PRIOR if policy and CATALOGUE[policy].uses_prior else ()
     for text in (*OUTSIDE, *prior, basis(study).not_guaranteed):
         yield "not guaranteed", text
-    for work in sorted(work.full for work in works):
+    for work in sorted(REFERENCES[name] for name in works):
         yield "reference", work
     identity = study.identity
     yield "digest", f"study {study.name} {study.digest}"

@@ -16,7 +16,6 @@ from matplotlib.ticker import MaxNLocator, NullLocator, PercentFormatter
 
 from policies.exponential import Exponential
 from policies.optimal.optimum import Optimal
-from policies.policy import Look
 from policies.reference import BestFixed, Greedy
 from policysim.figures.curves import (
     MOST_CURVES,
@@ -42,6 +41,7 @@ from policysim.figures.looks import (
     GREY,
     POLICY_GID,
     Canvas,
+    Look,
     Paper,
     as_dot,
     canvas,

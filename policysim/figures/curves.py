@@ -14,10 +14,9 @@ from matplotlib.axes import Axes
 
 from policies.arrays import FloatArray
 from policies.optimal.optimum import Optimal, OptimalSafe
-from policies.policy import Look
 from policies.reference import BestFixed, Greedy
 from policysim.figures.layout import LIKE, LineEnd
-from policysim.figures.looks import as_line, is_level, label
+from policysim.figures.looks import Look, as_line, is_level, label
 from policysim.question.formats import percent, plain, tick
 from policysim.question.words import ACHIEVABLE, ALL, UNBEATABLE
 

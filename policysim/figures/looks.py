@@ -1,8 +1,7 @@
 """The look of each policy and action: a colour, a marker and a dash pattern, never colour alone; and sizes of figures.
 
-A policy brings its own look (`policies.policy.Policy.look`). One that brings none, or one that is like that of another
-policy beside it, gets the first of the palette that nothing beside it is like. So two policies that are shown together
-are told apart, whoever wrote them, and the built-in ones look the same in every figure. A figure is laid out for a
+The built-in policies have a look of their own, the same in every figure (`STYLES`). A policy of another package gets
+the first of the palette that nothing beside it is like, so that two policies that are shown together look different. A figure is laid out for a
 page, for a column of a journal, or for a slide; or for a paper, at its width and in its style, or on axes of its own.
 """
 
@@ -10,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, TypedDict, Unpack, get_args
 
@@ -23,7 +22,6 @@ from matplotlib.style import context
 
 from policies.catalogue import CATALOGUE
 from policies.optimal.optimum import Optimal
-from policies.policy import DASHES, Look
 from policysim.figures.lettering import LINE_SPACING, cut, no_glyph_warnings, show_wrapped, wrapped
 from policysim.question.answer import SizeName
 from policysim.question.words import ACHIEVABLE, UNBEATABLE
@@ -35,12 +33,12 @@ COLOURS = (
     "#0072B2", "#8A8A8A", "#009E73", "#CC79A7", "#C08A10", "#3A9AD9", "#8C7A00", "#C84F00", "#882255", "#000000",
 )  # fmt: skip
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "p")
+DASHES = ("solid", "dashed", "dashdot", "dotted")
 GREY, BLACK = "#555555", "#000000"
 # Of deaths, in every figure, and of no policy: the words of an axis that counts them, and what is lost or gained by
 # them.
 DEATH = "#7A1420"
-# Each colour that figures use, by the name that a page's style gives it a light and a dark value by; others, such as
-# those that mechanisms of other packages bring, stay as they are.
+# Each colour that figures use, by the name that a page's style gives it a light and a dark value by.
 NAMED_COLOURS = {
     "#000000": "black", "#0072B2": "blue", "#8A8A8A": "grey", "#009E73": "green", "#CC79A7": "pink", "#C08A10": "amber",
     "#3A9AD9": "sky", "#8C7A00": "olive", "#C84F00": "orange", "#882255": "wine", "#1B7837": "forest",
@@ -49,6 +47,45 @@ NAMED_COLOURS = {
 }  # fmt: skip
 # How identifiers of what belongs to a policy begin, in a figure as an SVG file.
 POLICY_GID = "policy."
+
+
+@dataclass(frozen=True)
+class Look:
+    """How a policy is drawn, never by colour alone.
+
+    Attributes
+    ----------
+    colour : str
+        "#rrggbb".
+    marker, dashes : str
+        A filled marker and a dash pattern of Matplotlib.
+    label : str
+        What stands beside its line; "" for its name.
+    """
+
+    colour: str
+    marker: str
+    dashes: str = "solid"
+    label: str = field(default="", compare=False, repr=False)
+
+
+# The look of each built-in policy. Those that do not depend on epsilon are grey.
+STYLES = {
+    "greedy": Look(GREY, "*", "dashed", "best for each (greedy)"),
+    "best-fixed": Look(GREY, "s", label="one for all (best-fixed)"),
+    "uniform": Look(GREY, "d", "dotted", "by lot (uniform)"),
+    "exponential": Look("#0072B2", "o"),
+    "exponential-bounded-range": Look("#009E73", "^"),
+    "exponential-tight": Look("#CC79A7", "D"),
+    "exponential-capped": Look("#C08A10", "v"),
+    "permute-and-flip": Look("#3A9AD9", "P"),
+    "report-noisy-max": Look("#8C7A00", "X"),
+    "randomized-response": Look("#C84F00", "<"),
+    "randomized-features": Look("#882255", ">"),
+    "optimal": Look(BLACK, "p"),
+    "optimal-safe": Look("#1B7837", "h", "dashdot"),
+    "optimal-robust": Look("#762A83", "8", "dotted"),
+}
 # The palette: first the colours that are furthest apart, then the same with other markers and dashes.
 ORDER = (9, 0, 7, 2, 3, 4, 5, 8, 6, 1)
 PALETTE = tuple(
@@ -68,7 +105,8 @@ def is_level(name: str) -> bool:
 
 def label(name: str) -> str:
     """What stands beside the line of a policy."""
-    return CATALOGUE[name].label if name in CATALOGUE else name
+    style = STYLES.get(name)
+    return style.label if style and style.label else name
 
 
 def looks(names: Sequence[str]) -> dict[str, Look]:
@@ -84,19 +122,14 @@ def looks(names: Sequence[str]) -> dict[str, Look]:
     bounds = {ACHIEVABLE: "solid", UNBEATABLE: "dashed"}
     wanted = {Optimal.name if name in bounds else name for name in names}
     found: dict[str, Look] = {}
-    own = {name: CATALOGUE[name].look if name in CATALOGUE else None for name in wanted}
     # The built-in ones first, and all in an order that is not that of a table.
-    for name in sorted(wanted, key=lambda name: (name not in CATALOGUE.built_in, own[name] is None, name)):
+    for name in sorted(wanted, key=lambda name: (name not in STYLES, name)):
+        if name in STYLES:
+            found[name] = STYLES[name]
+            continue
         level = is_level(name)
         beside = [look for other, look in found.items() if is_level(other) == level]
-        look = own[name]
-        # The same marker, or the same line.
-        if look is None or any(
-            look.marker == other.marker or (look.colour, look.dashes) == (other.colour, other.dashes)
-            for other in beside
-        ):
-            look = min(LEVELS if level else PALETTE, key=lambda free: sum(_alike(free, other) for other in beside))
-        found[name] = look
+        found[name] = min(LEVELS if level else PALETTE, key=lambda free: sum(_alike(free, other) for other in beside))
     limit = found.get(Optimal.name)
     shared = {name: Look(limit.colour, limit.marker, bounds[name]) for name in names if name in bounds and limit}
     return {name: shared.get(name) or found[name] for name in names}

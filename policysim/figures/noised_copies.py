@@ -12,11 +12,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import PercentFormatter
 
-from policies.policy import Look
 from policysim.figures.curves import NAMES_SHARE, checked, line_end, merged, nonempty, thin
 from policysim.figures.layout import EndLabels, LineEnd, settle
 from policysim.figures.lettering import set_epsilon_axis, set_log_ticks
-from policysim.figures.looks import GREY, Paper, canvas, side_by_side
+from policysim.figures.looks import GREY, Look, Paper, canvas, side_by_side
 from policysim.question.words import (
     NOISY_TABLE,
     NOISY_VALUES,

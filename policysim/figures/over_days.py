@@ -12,7 +12,6 @@ from matplotlib.patches import Rectangle
 from matplotlib.ticker import MaxNLocator, NullLocator, PercentFormatter
 
 from policies.optimal.optimum import OPTIMAL_DAILY, Optimal, catalogue_name
-from policies.policy import Look
 from policysim.figures.benefit import shade_out_of_reach
 from policysim.figures.curves import (
     MOST_CURVES,
@@ -33,6 +32,7 @@ from policysim.figures.looks import (
     COLOURS,
     GREY,
     Canvas,
+    Look,
     Paper,
     as_line,
     canvas,

@@ -15,7 +15,6 @@ from matplotlib.markers import CARETLEFT, CARETRIGHT
 from matplotlib.ticker import MaxNLocator, PercentFormatter
 
 from policies.arrays import FloatArray
-from policies.policy import Look
 from policies.reference import Greedy
 from policysim.figures.curves import (
     MOST_CURVES,
@@ -48,6 +47,7 @@ from policysim.figures.lettering import (
 from policysim.figures.looks import (
     GREY,
     Canvas,
+    Look,
     Paper,
     as_dot,
     as_line,

@@ -90,12 +90,12 @@ def within_claim(exact: float, claimed: float) -> bool:
 def checked_tables(policy: Policy, problem: DecisionProblem) -> tuple[FloatArray, FloatArray, float]:
     """log p(a|x) and p(a|x) of a policy on a problem, and its exact privacy loss there, which is within its guarantee.
 
-    Of a policy that is not built in it is not trusted either that these are probabilities, of what each record may get.
+    Of a policy that is not built in it is not trusted either that these are probabilities.
 
     Raises
     ------
     ValueError
-        If what it gives is no table of probabilities.
+        If what it gives is no table of probabilities, or has treatments that a record does not allow.
     ClaimError
         If its exact privacy loss exceeds its guarantee.
     """
@@ -136,9 +136,4 @@ def table_fault(logs: FloatArray, problem: DecisionProblem) -> str:
         if bad.size:
             record = problem.records.describe(rows.start + int(bad[0]))
             return f"its probabilities sum to {float(sums[bad[0]]):.9g} for [{record}]"
-    if problem.admissible is not None:
-        wrong = np.argwhere((np.asarray(logs) > -np.inf) & ~problem.admissible)
-        if len(wrong):
-            row, action = (int(place) for place in wrong[0])
-            return f"it gives {problem.actions[action]} to [{problem.records.describe(row)}], who must not get it"
     return ""

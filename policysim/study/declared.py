@@ -17,7 +17,7 @@ from envs.treatment_response import ResponseModel
 from envs.utility import Utility
 from policies.adjacency import Adjacency, AnyRecord, OneFeature, Sensitive
 from policies.arrays import FloatArray
-from policies.catalogue import CATALOGUE, make_policy, unknown_policy
+from policies.catalogue import CATALOGUE, describe, make_policy, unknown_policy
 from policies.html_table import html_table
 from policies.optimal.optimum import OptimalSafe
 from policies.policy import Policy
@@ -148,7 +148,7 @@ class Study:
 
     def policy_words(self, name: str) -> str:
         """What a policy of the catalogue is, as this study has it."""
-        return CATALOGUE[name].words
+        return describe(name).words
 
     @property
     def first_policies(self) -> list[Policy]:

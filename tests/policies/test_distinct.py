@@ -125,21 +125,14 @@ class ByPlace(Policy):
 
     name: ClassVar[str] = "by-place"
 
-    def log_probabilities(self, problem):
+    def _log_probabilities(self, problem):
         odd = np.arange(problem.n_records) % 2
         return np.log(np.stack([(1 + odd) / 4, (3 - odd) / 4], axis=1))
-
-
-class Changed(Exponential):
-    """Changes a row-wise policy into one that says nothing about itself."""
-
-    name = "changed"
 
 
 def test_a_policy_that_does_not_say_so_is_computed_for_every_record():
     problem = DecisionProblem(np.ones((4, 2)), np.full(4, 1 / 4), AnyRecord())
     assert once_each(ByPlace(1.0), problem) is problem
-    assert once_each(Changed(1.0), problem) is problem
     assert once_each(make_policy("randomized-features", epsilon=1.0), problem) is problem
     assert once_each(Exponential(1.0), problem).n_records == 1
 

@@ -42,7 +42,7 @@ def test_what_is_given_in_another_order_is_put_in_this_one(problem):
     masked = ps.DecisionProblem(UTILITY, PRIOR, ps.Sensitive((2, 2), [1]), admissible=allowed.iloc[order, ::-1])
     assert masked.admissible.tolist() == allowed.to_numpy().tolist()
     as_arrays = ps.DecisionProblem(UTILITY.to_numpy(), PRIOR.to_numpy(), AnyRecord(), ["none", "drug"])
-    assert as_arrays.value("greedy") == problem.value("greedy")
+    assert as_arrays.value(ps.make_policy("greedy")) == problem.value(ps.make_policy("greedy"))
 
 
 @pytest.mark.parametrize(
@@ -64,26 +64,24 @@ def test_a_plain_index_gives_numbers():
 
 
 @pytest.mark.parametrize("policy", ["optimal", "exponential", "greedy", "best-fixed"])
-def test_a_policy_has_a_value_by_its_name_itself_or_its_table(problem, policy):
+def test_a_policy_has_a_value_by_itself_or_its_table(problem, policy):
     made = ps.make_policy(policy, epsilon=1.0)
     table = made.probabilities(problem)
     expected = float((PRIOR.to_numpy()[:, None] * table * UTILITY.to_numpy()).sum())
-    for given, epsilon in ((policy, 1.0), (made, None), (table, None), (pd.DataFrame(table), None)):
-        assert problem.value(given, epsilon=epsilon) == pytest.approx(expected, abs=1e-15)
+    for given in (made, table, pd.DataFrame(table)):
+        assert problem.value(given) == pytest.approx(expected, abs=1e-15)
 
 
 @pytest.mark.parametrize(
-    ("policy", "epsilon", "message"),
+    ("policy", "message"),
     [
-        ("optimal", None, "epsilon must be given, as 'optimal' spends it"),
-        ("optimun", 1.0, "did you mean 'optimal'"),
-        (np.ones((4, 3)), None, r"policy must have shape \(4, 2\), got \(4, 3\)"),
-        (np.ones((4, 2)), 1.0, "epsilon goes with the name of a policy"),
+        ("optimal", r"policy must be a table or a Policy, got 'optimal'; make_policy\('optimal'\) makes one"),
+        (np.ones((4, 3)), r"policy must have shape \(4, 2\), got \(4, 3\)"),
     ],
 )
-def test_what_has_no_value_is_told(problem, policy, epsilon, message):
+def test_what_has_no_value_is_told(problem, policy, message):
     with pytest.raises(ValueError, match=message):
-        problem.value(policy, epsilon=epsilon)
+        problem.value(policy)
 
 
 def test_a_problem_knows_its_sensitivity(problem):

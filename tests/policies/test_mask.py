@@ -1,6 +1,8 @@
 """Treatments that some records must not get: every policy, and what the problem says of itself, by brute force."""
 
 import math
+from copy import copy
+from functools import partial
 
 import numpy as np
 import pytest
@@ -9,12 +11,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from random_problems import LOOK_FURTHER, masked_problems, neighbour_pairs, problems, with_mask
 
-from policies import CATALOGUE, AnyRecord, DecisionProblem, OneFeature, Sensitive, make_policy
+import policysim as ps
+from policies import CATALOGUE, AnyRecord, DecisionProblem, OneFeature, Sampler, Sensitive, make_policy
 from policies.accounting import policy_use
 from policies.adjacency import Listed
 from policies.mask import least_given, same_masks
-from policies.policy import Policy
+from policies.policy import InadmissibleError, Policy, one_hot_logs
 from policies.privacy_loss import privacy_loss_of_logs
+from policies.reference import BestFixed, Uniform
 
 # A mask by the first of two features, the second hidden.
 PUBLIC = Sensitive((3, 4), (1,))
@@ -145,19 +149,71 @@ class Foreign(Policy):
 
     name = "foreign"
 
-    def log_probabilities(self, problem):
+    def _log_probabilities(self, problem):
         assert problem.admissible is None
         logs = problem.utilities / 4
         return logs - np.logaddexp.reduce(logs, axis=1)[:, None]
 
 
-def test_a_policy_of_another_package_needs_no_change():
+def test_a_policy_of_another_package_looks_at_no_mask():
     problem = example()
     logs, table = Foreign(1.0).tables(problem)
     assert (table[~MASK] == 0).all()
     weights = np.where(MASK, np.exp(problem.utilities / 4), 0)
     np.testing.assert_allclose(table, weights / weights.sum(axis=1, keepdims=True), rtol=1e-12)
     assert privacy_loss_of_logs(logs, problem.adjacency).epsilon < np.inf
+
+
+def the_last_action(problem):
+    return one_hot_logs(np.full(problem.n_records, problem.n_actions - 1), problem.n_actions)
+
+
+# A mechanism that gives everyone the last action, whatever they allow: what each of its methods answers.
+EVERYONE_THE_LAST = {
+    "log_probabilities": lambda _, problem: the_last_action(problem),
+    "probabilities": lambda _, problem: np.exp(the_last_action(problem)),
+    "tables": lambda _, problem: (the_last_action(problem), np.exp(the_last_action(problem))),
+    "check": lambda _, __: None,
+    "loss_bound": lambda _, __: 0.0,
+    "sample": lambda _, problem, records, __: np.full(len(records), problem.n_actions - 1),
+}
+# No patient of this problem allows the last action: what they get of it, by whoever uses a policy.
+NOBODY_ALLOWS = example(prior=np.repeat([1 / 4, 0, 0], 4))
+GIVEN = {
+    "compare": lambda policy: ps.compare(NOBODY_ALLOWS, policies=[policy], epsilons=1.0)["p_a2"].max(),
+    "table": lambda policy: NOBODY_ALLOWS.prior @ policy.probabilities(NOBODY_ALLOWS)[:, 2],
+    "logarithms": lambda policy: NOBODY_ALLOWS.prior @ np.exp(policy.log_probabilities(NOBODY_ALLOWS)[:, 2]),
+    "both": lambda policy: NOBODY_ALLOWS.prior @ policy.tables(NOBODY_ALLOWS)[1][:, 2],
+    "sampler": lambda policy: share_of_draws(Sampler(policy.probabilities(NOBODY_ALLOWS)).draw),
+    "sample": lambda policy: share_of_draws(partial(policy.sample, NOBODY_ALLOWS)),
+}
+
+
+def share_of_draws(draw):
+    return (draw(np.repeat(np.arange(4), 50), np.random.default_rng(1)) == 2).mean()
+
+
+@pytest.mark.parametrize("parent", [Uniform, BestFixed])
+@pytest.mark.parametrize("method", EVERYONE_THE_LAST)
+def test_no_policy_is_made_of_a_class_that_replaces_a_public_method(method, parent):
+    """As mechanisms were once written: such a method would see the mask, and could ignore it."""
+    kind = type("Old", (parent,), {"name": "old", method: EVERYONE_THE_LAST[method]})
+    for make in (lambda: kind(1.0), lambda: kind(epsilon=1.0), lambda: copy(object.__new__(kind))):
+        with pytest.raises(TypeError, match=f"Old replaces {method}, .*; implement _{method}"):
+            make()
+
+
+@pytest.mark.parametrize("user", GIVEN)
+@pytest.mark.parametrize("method", EVERYONE_THE_LAST)
+def test_no_record_gets_what_it_does_not_allow_whatever_a_mechanism_answers(method, user):
+    hook = {f"_{method}": EVERYONE_THE_LAST[method]}
+    assert GIVEN[user](type("Careless", (Uniform,), {"name": "careless", **hook})(1.0)) == 0
+    # One that looks at the mask itself is checked; where it was not asked for what ignores the mask, nothing is wrong.
+    looks = type("Looks", (BestFixed,), {"name": "looks", "across_masks": True, **hook})(1.0)
+    try:
+        assert GIVEN[user](looks) == 0
+    except InadmissibleError as error:
+        assert str(error).startswith("looks gives a2 to [record 0], who must not get it")
 
 
 @pytest.mark.parametrize("name", ["uniform", "permute-and-flip", "report-noisy-max", "randomized-features", "optimal"])

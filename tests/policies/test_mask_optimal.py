@@ -7,11 +7,10 @@ from proofs_by_hand import least_lost
 from random_problems import with_mask
 
 from policies import AnyRecord, DecisionProblem, OneFeature, Sensitive
-from policies.optimal.bounded import bounded_optimum, penalised_point
+from policies.optimal.bounded import bounded_optimum, penalised_point, robust_optimum
 from policies.optimal.bounds import ONE_FOR_ALL, InfeasibleError
 from policies.optimal.certificate import optimal_certificate
 from policies.optimal.optimum import Optimal, OptimalRobust, OptimalSafe
-from policies.optimal.robust import robust_optimum
 from policies.optimal.value_limit import value_limit
 from policies.privacy_loss import privacy_loss_of_logs
 

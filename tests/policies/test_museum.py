@@ -142,7 +142,7 @@ class PlainSoftmax(Exponential):
 
     name = "plain-softmax"
 
-    def log_probabilities(self, problem):
+    def _log_probabilities(self, problem):
         scores = problem.utilities / self.scale(problem)
         weights = np.exp(scores - scores.max(axis=1, keepdims=True))
         with np.errstate(divide="ignore"):
@@ -155,7 +155,7 @@ class ShiftedByTheMinimum(Exponential):
 
     name = "shifted-by-the-minimum"
 
-    def log_probabilities(self, problem):
+    def _log_probabilities(self, problem):
         scores = problem.utilities / self.scale(problem)
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             weights = np.exp(scores - scores.min(axis=1, keepdims=True))
@@ -178,7 +178,7 @@ class NotNormalised(Exponential):
 
     name = "not-normalised"
 
-    def log_probabilities(self, problem):
+    def _log_probabilities(self, problem):
         return np.zeros(problem.utilities.shape)
 
 
@@ -228,8 +228,8 @@ class DroppedByOneFeature(ExponentialBoundedRange):
 
     name = "dropped-by-one-feature"
 
-    def tables(self, problem):
-        logs = super().tables(problem)[0]
+    def _tables(self, problem):
+        logs = super()._tables(problem)[0]
         partition = problem.adjacency.partitions(problem.n_records)[0]
         for column in logs.T:
             grid = column.reshape(partition.shape)
@@ -318,7 +318,7 @@ class Twice(Policy):
 
     name = "twice"
 
-    def log_probabilities(self, problem):
+    def _log_probabilities(self, problem):
         k = math.isqrt(problem.n_actions)
         # The utility of a pair is the sum over both uses; a use's own part is what it is when the other is a0.
         once = RandomizedResponse(self.epsilon).log_probabilities(problem_of(problem.utilities[:, :k]))
@@ -464,7 +464,7 @@ class RandomizedRecord(Policy):
     protected: tuple[bool, ...] = (True, True, True)
     name = "randomized-record"
 
-    def log_probabilities(self, problem):
+    def _log_probabilities(self, problem):
         logs = np.zeros((8, 8))
         records = np.array(list(np.ndindex(2, 2, 2)))
         for feature, is_protected in enumerate(self.protected):
@@ -480,8 +480,8 @@ class OwnCandidates(Exponential):
 
     name = "own-candidates"
 
-    def log_probabilities(self, problem):
-        logs = super().log_probabilities(problem).copy()
+    def _log_probabilities(self, problem):
+        logs = super()._log_probabilities(problem).copy()
         third = np.sort(problem.utilities, axis=1)[:, -3, None]
         logs[problem.utilities <= third] = -np.inf
         return logs - np.logaddexp.reduce(logs, axis=1)[:, None]
@@ -555,7 +555,7 @@ class AnotherSampler(RandomizedResponse):
 
     name = "another-sampler"
 
-    def sample(self, problem, records, rng):
+    def _sample(self, problem, records, rng):
         return RandomizedResponse(1.1 * self.epsilon).sample(problem, records, rng)
 
 
@@ -565,10 +565,10 @@ class ImpossibleSampler(Policy):
 
     name = "impossible-sampler"
 
-    def log_probabilities(self, problem):
+    def _log_probabilities(self, problem):
         return one_hot_logs(problem.best_actions, problem.n_actions)
 
-    def sample(self, problem, records, rng):
+    def _sample(self, problem, records, rng):
         actions = problem.best_actions[records].copy()
         actions[::1000] = (actions[::1000] + 1) % problem.n_actions
         return actions
@@ -724,8 +724,8 @@ def test_a_built_in_whose_table_is_made_for_four_times_its_epsilon_is_not_compar
     problem = problem_of([[1.0, 0.0], [0.0, 1.0], [0.4, 0.5]])
     policy = make_policy(name, epsilon=1.0)
     assert ps.compare(problem, policies=[policy], epsilons=1.0)["epsilon_spent"].max() <= 1 + 1e-9
-    honest = type(policy).tables
-    monkeypatch.setattr(type(policy), "tables", lambda mine, of: honest(replace(mine, epsilon=4 * mine.epsilon), of))
+    honest = type(policy)._tables
+    monkeypatch.setattr(type(policy), "_tables", lambda mine, of: honest(replace(mine, epsilon=4 * mine.epsilon), of))
     fresh = problem_of([[1.0, 0.0], [0.0, 1.0], [0.4, 0.5]])
     with pytest.raises(ClaimError, match="claims a privacy loss of at most 1, and its exact loss is"):
         ps.compare(fresh, policies=[policy], epsilons=1.0)

@@ -49,7 +49,7 @@ class Coin(Policy):
     name = "toy-coin"
     uses_prior = False
 
-    def log_probabilities(self, problem):
+    def _log_probabilities(self, problem):
         logs = np.full(problem.utilities.shape, -self.epsilon / 2)
         logs[np.arange(problem.n_records), problem.best_actions] = 0.0
         return logs - np.logaddexp.reduce(logs, axis=1)[:, None]
@@ -60,7 +60,7 @@ class Liar(Coin):
 
     name = "toy-liar"
 
-    def log_probabilities(self, problem):
+    def _log_probabilities(self, problem):
         return Coin(4 * self.epsilon).log_probabilities(problem)
 
 
@@ -69,8 +69,8 @@ class Crooked(Coin):
 
     name = "toy-crooked"
 
-    def log_probabilities(self, problem):
-        return super().log_probabilities(problem) - 0.1
+    def _log_probabilities(self, problem):
+        return super()._log_probabilities(problem) - 0.1
 '''
 
 

@@ -36,7 +36,7 @@ class Overspending(Policy):
 
     name = "overspending"
 
-    def log_probabilities(self, problem):
+    def _log_probabilities(self, problem):
         return make_policy("randomized-response", epsilon=2 * self.epsilon).log_probabilities(problem)
 
 
@@ -44,7 +44,7 @@ class Overspending(Policy):
 class Refusing(Policy):
     name = "refusing"
 
-    def log_probabilities(self, problem):
+    def _log_probabilities(self, problem):
         raise NotApplicableError("the scores are odd")
 
 
@@ -55,7 +55,7 @@ class Fixed(Policy):
     table: tuple = ()
     name = "fixed"
 
-    def log_probabilities(self, problem):
+    def _log_probabilities(self, problem):
         return np.array(self.table)
 
 

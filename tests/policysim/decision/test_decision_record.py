@@ -16,7 +16,7 @@ from small_studies import STUDY, write_small_study
 
 import policysim as ps
 from envs.records import record_space
-from policies.catalogue import CATALOGUE
+from policies.catalogue import CATALOGUE, REFERENCES, describe
 from policysim.cli.main import main
 from policysim.decision.choice_question import RECORD, answer_of_choices
 from policysim.decision.choice_record import Adoption
@@ -182,15 +182,15 @@ def test_where_no_mechanism_can_there_is_no_decision_and_the_reason(study, probl
 
 def test_each_policy_with_an_epsilon_has_words_and_works_and_the_record_cites_its_own(study, problem):
     for name, policy in CATALOGUE.built_in.items():
-        assert policy.works or not policy.uses_epsilon, name
+        assert describe(name).works or not policy.uses_epsilon, name
     for name in ("exponential", "randomized-response", "permute-and-flip"):
         _, text = record(study, problem, Wish(keep=0.6), [name])
         words = Page(text).words
-        assert CATALOGUE[name].words in words
+        assert describe(name).words in words
         # Whatever is cited is listed, and nothing else.
         paragraph = words.partition("Methods, for a paper")[2].partition("digests and versions are below.")[0]
         listed = words.partition("digests and versions are below.")[2].partition("Signatures")[0]
-        assert all(work.short in paragraph and work.full in listed for work in CATALOGUE[name].works)
+        assert all(work in paragraph and REFERENCES[work] in listed for work in describe(name).works)
         assert len(re.findall(r"\(\d{4}\)", listed)) == len(set(re.findall(r"[A-Z][\w&. ]+? (?:19|20)\d\d", paragraph)))
 
 

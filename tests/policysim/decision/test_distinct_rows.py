@@ -93,7 +93,7 @@ class Liar(Policy):
     name: ClassVar[str] = "liar"
     row_wise: ClassVar[bool] = True
 
-    def log_probabilities(self, problem):
+    def _log_probabilities(self, problem):
         place = np.arange(problem.n_records) / problem.n_records
         return np.log(np.stack([0.1 + 0.1 * place, 0.8 - 0.1 * place, np.full(len(place), 0.1)], axis=1))
 

@@ -201,7 +201,7 @@ class Careless(Policy):
     across_masks = True
     uses_epsilon = False
 
-    def log_probabilities(self, problem):
+    def _log_probabilities(self, problem):
         with np.errstate(divide="ignore"):
             return np.log(np.tile(np.eye(problem.n_actions)[1], (problem.n_records, 1)))
 
@@ -211,7 +211,7 @@ class Foreign(Policy):
 
     name = "foreign"
 
-    def log_probabilities(self, problem):
+    def _log_probabilities(self, problem):
         return np.full((problem.n_records, problem.n_actions), -math.log(problem.n_actions))
 
 
@@ -245,7 +245,7 @@ def test_redraws_keep_to_the_mask(tmp_path, monkeypatch):
 
 
 def test_a_policy_that_ignores_the_mask_is_caught(problem):
-    with pytest.raises(ValueError, match=r"careless gives no table of probabilities: it gives syrup to \[.*age.*\]"):
+    with pytest.raises(ValueError, match=r"careless gives syrup to \[.*age.*\], who must not get it"):
         checked_tables(Careless(), problem)
     (found,) = audit(problem, [Careless()], [1.0])
     assert not found.holds

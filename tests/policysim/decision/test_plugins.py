@@ -6,15 +6,15 @@ of the installed package is put before the others in this process, which saves t
 
 import json
 import sys
+from dataclasses import dataclass
 
 import pandas as pd
 import pytest
 from small_studies import write_small_study
 from toy_package import COIN, install, run, unpack
 
-from policies.catalogue import CATALOGUE, Catalogue
-from policies.literature import Work
-from policies.policy import Look, Policy
+from policies.catalogue import CATALOGUE, DESCRIPTIONS, REFERENCES, Catalogue, Description, Plugin, describe
+from policies.policy import Policy
 from policies.reference import Uniform
 from policysim.cli.main import main
 
@@ -176,7 +176,7 @@ from policies.reference import Uniform
 
 
 class Nameless(Uniform.__base__):
-    def log_probabilities(self, problem): ...
+    def _log_probabilities(self, problem): ...
 
 
 class Clash(Nameless):
@@ -228,7 +228,7 @@ REFUSED = {
         "toy_broken:Loud",
         "its name must be lower-case letters and digits with hyphens between, got 'Loud Policy'",
     ),
-    "j-unfinished": ("toy_broken:Unfinished", "the class Unfinished lacks log_probabilities"),
+    "j-unfinished": ("toy_broken:Unfinished", "the class Unfinished lacks _log_probabilities"),
     "k-fussy": ("toy_broken:Fussy", "Fussy(1.0) cannot be made: RuntimeError: I want more"),
     "m-twice": ("toy_broken:Twice", "its name 'twice' is taken: a policy of this name is from broken-mechanisms"),
 }
@@ -278,7 +278,7 @@ def test_a_study_of_built_in_policies_imports_no_other_package(monkeypatch, stud
     assert main(["choose", study, "--keep", "0.5", "--decision-record", "--out", str(tmp_path / "record")]) == 0
 
 
-def test_a_class_that_says_nothing_of_itself_is_described_by_its_docstring():
+def test_a_mechanism_of_another_package_is_described_by_its_name_and_docstring(monkeypatch):
     class Mine(Uniform):
         """By lot, as Uniform.
 
@@ -287,24 +287,22 @@ def test_a_class_that_says_nothing_of_itself_is_described_by_its_docstring():
 
         name = "mine"
 
-    assert Mine.gloss == "By lot, as Uniform"
-    assert Mine.words == "the mechanism “mine” (By lot, as Uniform)"
-    # It is another mechanism than its parent: no words, no works and no look are inherited.
-    assert (Mine.formula, Mine.works, Mine.label, Mine.look) == ("", (), "mine", None)
-    bare = type("Bare", (Policy,), {"name": "bare"})
-    assert (bare.gloss, bare.words) == ("", "the mechanism “bare”")
+    @dataclass(frozen=True)
+    class Bare(Uniform):
+        name = "bare"
+
+    plugins = {kind.name: Plugin(kind, "toys", "1") for kind in (Mine, Bare)}
+    monkeypatch.setattr(CATALOGUE, "_plugins", plugins)
+    assert describe("mine") == Description("the mechanism “mine” (By lot, as Uniform)")
+    assert describe("bare") == Description("the mechanism “bare”")
 
 
-@pytest.mark.parametrize("wrong", [{"works": Work("A 2007", "A (2007).")}, {"look": "#0072B2"}, {"gloss": 3}])
-def test_words_works_and_looks_of_the_wrong_kind_are_refused_where_the_class_is_made(wrong):
-    with pytest.raises(TypeError, match=r"^Mine: gloss, words, formula and label must be text, works a tuple of Work"):
-        type("Mine", (Uniform,), {"name": "mine", **wrong})
-
-
-def test_every_built_in_policy_says_what_it_is():
-    for name, kind in CATALOGUE.built_in.items():
-        assert kind.gloss and kind.words and kind.formula and isinstance(kind.look, Look), name
-        assert not any(text.endswith(".") for text in (kind.gloss, kind.words, kind.formula)), name
+def test_every_built_in_policy_is_described_and_every_work_is_listed():
+    assert set(DESCRIPTIONS) == set(CATALOGUE.built_in)
+    for name, description in DESCRIPTIONS.items():
+        assert description.words and description.formula, name
+        assert not any(text.endswith(".") for text in (description.words, description.formula)), name
+        assert set(description.works) <= set(REFERENCES), name
 
 
 def test_a_package_may_look_into_the_catalogue_while_it_is_imported(monkeypatch):

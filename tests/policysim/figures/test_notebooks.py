@@ -3,7 +3,6 @@
 import math
 import subprocess
 import sys
-from dataclasses import dataclass
 from html.parser import HTMLParser
 
 import numpy as np
@@ -12,9 +11,7 @@ import pytest
 from small_studies import STUDY, write_small_study
 
 import policysim as ps
-from policies.catalogue import CATALOGUE
 from policies.html_table import cell
-from policies.policy import Policy
 from policies.sensitivity import Witness
 
 HOSTILE = "<script>alert(1)</script>"
@@ -110,30 +107,6 @@ def test_a_sensitivity_that_takes_long_is_not_computed_to_be_shown():
     assert shown(problem).row("range Γ") == ["0"]
     assert shown(long).row("range Γ") == ["not computed"]
     assert "sensitivity" not in long.__dict__
-
-
-@pytest.mark.parametrize("name", CATALOGUE)
-@pytest.mark.parametrize("epsilon", [0.0, 0.1, math.inf])
-def test_every_policy_shows_what_it_promises(name, epsilon):
-    policy = ps.make_policy(name, epsilon=epsilon)
-    found = shown(policy)
-    assert number(found.row("privacy loss at most")[0]) == policy.guarantee
-    assert found.row("epsilon") == [cell(epsilon) if policy.uses_epsilon else "has none"]
-    assert found.row("depends on the prior") == ["yes" if policy.uses_prior else "no"]
-    assert name != "exponential" or found.row("base_measure") == ["default"]
-
-
-def test_a_policy_of_ones_own_is_shown_with_its_parameters():
-    @dataclass(frozen=True)
-    class Mine(Policy):
-        note: str = HOSTILE
-
-        def log_probabilities(self, problem):
-            raise AssertionError("a notebook computes no table to show a policy")
-
-    found = shown(Mine(epsilon=2.0))
-    assert found.row("note") == [HOSTILE]
-    assert found.row("epsilon") == ["2"]
 
 
 def test_a_sensitivity_shows_who_attains_it(problem):

@@ -10,10 +10,9 @@ from hypothesis import strategies as st
 from svg_boxes import overlap, text_boxes
 
 from policies.catalogue import CATALOGUE
-from policies.policy import DASHES, MARKERS, Look
 from policysim import figures
 from policysim.figures.curves import MOST_CURVES, telling
-from policysim.figures.looks import COLOURS, ORDER, as_dot, as_line, is_level, looks
+from policysim.figures.looks import COLOURS, ORDER, STYLES, as_dot, as_line, is_level, label, looks
 from policysim.question.words import ACHIEVABLE, UNBEATABLE
 
 BUILT_IN = list(CATALOGUE.built_in)
@@ -115,23 +114,19 @@ def test_policies_that_are_shown_together_are_told_apart_and_the_built_in_ones_n
     assert distinct(found)
     assert looks(names[::-1]) == found
     for name in set(names) & set(BUILT_IN):
-        assert found[name] == CATALOGUE[name].look
+        assert found[name] == STYLES[name]
+
+
+def test_every_built_in_policy_has_a_style_of_its_own():
+    assert set(STYLES) == set(BUILT_IN)
+    assert distinct(STYLES)
+    assert (label("best-fixed"), label("optimal"), label("own-a")) == ("one for all (best-fixed)", "optimal", "own-a")
 
 
 def test_beyond_ten_a_dash_pattern_tells_apart():
     found = looks([*BUILT_IN, *OWN, "own-g", "own-h"])
     assert len({(look.colour, look.dashes) for look in found.values()}) == len(found)
     assert len({(look.colour, look.marker) for look in found.values()}) == len(found)
-
-
-def test_a_look_that_another_one_beside_it_has_is_not_used(monkeypatch):
-    exponential = CATALOGUE["exponential"]
-    copy = type("Copy", (exponential,), {"name": "a-copy", "look": exponential.look})
-    monkeypatch.setattr(CATALOGUE, "_plugins", {"a-copy": type("P", (), {"kind": copy})})
-    assert looks(["a-copy"])["a-copy"] == exponential.look
-    both = looks(["a-copy", "exponential"])
-    assert both["exponential"] == exponential.look
-    assert distinct(both)
 
 
 def test_a_reference_of_another_package_is_a_level_line_with_hollow_dots(monkeypatch):
@@ -153,20 +148,6 @@ def test_the_first_eight_colours_differ_for_readers_who_do_not_see_all_of_them()
         found = np.clip(linear @ seen.T, 0, 1)
         shown = np.where(found <= 0.0031308, 12.92 * found, 1.055 * found ** (1 / 2.4) - 0.055)
         assert min(np.linalg.norm(one - other) for one, other in combinations(shown, 2)) > 0.15
-
-
-@pytest.mark.parametrize(
-    ("parts", "message"),
-    [
-        (("blue", "o"), "colour must be #rrggbb, got 'blue'"),
-        (("#0072B2", "x"), "marker must be one of .*, got 'x'"),
-        (("#0072B2", "o", "wavy"), "dashes must be one of .*, got 'wavy'"),
-    ],
-)
-def test_a_look_that_cannot_be_drawn_is_refused(parts, message):
-    with pytest.raises(ValueError, match=message):
-        Look(*parts)
-    assert Look("#0072B2", MARKERS[0], DASHES[0])
 
 
 @pytest.mark.usefixtures("without_layout")

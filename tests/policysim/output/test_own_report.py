@@ -46,7 +46,7 @@ class ByLot(Policy):
 
     name = "by-lot"
 
-    def log_probabilities(self, problem):
+    def _log_probabilities(self, problem):
         return np.full(problem.utilities.shape, -np.log(problem.n_actions))
 
 
