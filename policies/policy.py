@@ -46,7 +46,7 @@ class Policy(ABC):
     that looks at `DecisionProblem.admissible` says `across_masks`, and what it gives is checked against the mask.
 
     Its words and its look are no part of a mechanism: see `policies.catalogue.DESCRIPTIONS` and
-    `policysim.figures.looks.STYLES`.
+    `policysim.figures.looks.POLICY_LOOKS`.
 
     Parameters
     ----------

@@ -7,7 +7,8 @@ whole_programme  the whole linear programme, where a record has several cliques 
 programmes       small packing programmes at once by the simplex method, and any programme by HiGHS
 bounded          the optimum within bounds, and what is possible; the best in the worst case over several priors
 bounds           what is asked: bounds, and priors
-mixtures         the best mixture of private policies; oracles: where they come from
+rows             what a policy costs, row by row, for records that allow the same actions
+mixtures         the best mixture of private policies; oracles: where they come from; joint: one of several
 value_limit      the limit as a number: what no policy exceeds, and what one is known to reach
 certificate      proofs for `policies.proof`, which knows none of this and decides
 """

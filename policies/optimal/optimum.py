@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from policies.arrays import FloatArray
-from policies.optimal.bounded import BoundedProgramme, programme_of, robust_optimum
+from policies.optimal.bounded import Programme, programme_of, robust_optimum
 from policies.optimal.bounds import (
     ONE_FOR_ALL,
     bounds_on,
@@ -84,7 +84,7 @@ class Optimal(Policy):
         """Whether it has bounds to keep."""
         return bool(self.at_most or self.capacity)
 
-    def _programme(self, problem: DecisionProblem) -> BoundedProgramme:
+    def _programme(self, problem: DecisionProblem) -> Programme:
         return programme_of(problem, self.epsilon, bounds_on(problem, self.at_most, self.capacity))
 
     def _check(self, problem: DecisionProblem) -> None:

@@ -7,10 +7,6 @@ are solved one by one (`ByClass`). Elsewhere each answer is a whole programme (`
 What a class costs at least is a concave function of the prices. Between two prices at which it was solved, it is so at
 least what lies on the line between; where the policy of an end costs no more than that, the class is not solved again.
 The closer the prices, the fewer classes are left.
-
-Records that allow the same actions are a problem of their own, and have neighbours among themselves alone. What is
-bounded, or bad, is bounded and bad for all of them together: for given prices the best of all private policies is the
-best of each set, and an oracle for all is made of those of the sets (`Joint`).
 """
 
 from __future__ import annotations
@@ -29,7 +25,7 @@ from policies.optimal.classes import agreed_among, greedy_value, hiding_partitio
 from policies.optimal.mixtures import Column, MixtureParts, Oracle
 from policies.optimal.whole_programme import private_logs, solve_full
 from policies.policy import NotApplicableError, one_hot_logs
-from policies.problem import DecisionProblem, MaskClass
+from policies.problem import DecisionProblem
 
 # Combinations of groups that are written out without looking which of them occur.
 _MOST_ROWS = 1 << 12
@@ -104,18 +100,18 @@ class ByOrder(Oracle):
     epsilon : float
     groups : callable
         The groups by order of preference at some prices, (n_rows,).
-    near : callable, optional
+    near : callable
         Prices near to some, for which groups are likely to be known.
     """
 
     epsilon: float
     groups: Callable[[FloatArray], OrderGroups]
-    near: Callable[[FloatArray], FloatArray] | None = None
+    near: Callable[[FloatArray], FloatArray]
     precision = 1e-13
 
     def nearby(self, prices: FloatArray) -> FloatArray:
         """Prices to try first."""
-        return prices if self.near is None else self.near(prices)
+        return self.near(prices)
 
     def best(self, prices: FloatArray) -> tuple[Column, float]:
         """The optimum, and what the weighted sum is at least for every private policy."""
@@ -413,114 +409,3 @@ def _once(prior: FloatArray, cliques: IntArray) -> FloatArray:
     weights: FloatArray = prior[cliques]
     weights[:, 1:][cliques[:, 1:] == cliques[:, :-1]] = 0.0
     return weights
-
-
-@dataclass(frozen=True, eq=False)
-class Side:
-    """A set of records with a choice, as the master programme sees it.
-
-    Attributes
-    ----------
-    part : MaskClass
-    oracle : Oracle
-        Of its own rows.
-    rows : array of int, (m,)
-        Which rows of the master programme these are; in the others it has nothing.
-    factors : array, (m,)
-        What one unit of its own rows adds to those of the master programme, > 0.
-    constants : sequence of Column
-        One action for all, one for each of its own.
-    table : callable
-        log p(a|x), (len(part.rows), len(part.columns)), of weights and columns.
-    """
-
-    part: MaskClass
-    oracle: Oracle
-    rows: IntArray
-    factors: FloatArray
-    constants: Sequence[Column]
-    table: Callable[[MixtureParts], FloatArray]
-
-    @property
-    def fixed(self) -> int:
-        """The number, among its own, of the action that is best for all."""
-        assert self.part.problem is not None
-        return self.part.problem.best_fixed_action
-
-
-@dataclass(frozen=True, eq=False)
-class Joint(Oracle):
-    """The oracle for all sides together; its recipes are the columns of the sides, one each.
-
-    Attributes
-    ----------
-    sides : sequence of Side
-    n_rows, n_actions : int
-    only : array of int, (n_records,)
-        The action of those who have no choice.
-    """
-
-    sides: Sequence[Side]
-    n_rows: int
-    n_actions: int
-    only: IntArray
-
-    @property
-    def precision(self) -> float:
-        """That of the least precise."""
-        return max((side.oracle.precision for side in self.sides), default=0.0)
-
-    def nearby(self, prices: FloatArray) -> FloatArray:
-        """As of the only side that has all rows, or the same."""
-        if len(self.sides) == 1 and len(self.sides[0].rows) == self.n_rows:
-            (side,) = self.sides
-            return side.oracle.nearby(prices * side.factors) / side.factors
-        return prices
-
-    def best(self, prices: FloatArray) -> tuple[Column, float]:
-        """The optimum, and what the weighted sum is at least for every private policy."""
-        columns, least = [], 0.0
-        for side in self.sides:
-            own = prices[side.rows] * side.factors
-            if own.any():
-                column, proven = side.oracle.best(own)
-                columns.append(column)
-                least += proven
-            else:
-                columns.append(side.constants[side.fixed])
-        return self._together(columns), least
-
-    def constants(self) -> list[Column]:
-        """One action for all who allow it, and the best for all on the other sides; and the best on all sides."""
-        best = [side.constants[side.fixed] for side in self.sides]
-        found = [self._together(best)]
-        for action in range(self.n_actions):
-            places = [np.flatnonzero(side.part.columns == action) for side in self.sides]
-            chosen = [
-                side.constants[int(place[0])] if len(place) else column
-                for side, place, column in zip(self.sides, places, best, strict=True)
-            ]
-            found.append(self._together(chosen))
-        return found
-
-    def _together(self, columns: Sequence[Column]) -> Column:
-        expectations = np.zeros(self.n_rows)
-        for side, column in zip(self.sides, columns, strict=True):
-            expectations[side.rows] += side.factors * column.expectations
-        return Column(expectations, tuple(columns))
-
-    def table(self, parts: MixtureParts, n_records: int) -> FloatArray:
-        """log p(a|x) of a mixture, (n_records, n_actions); -inf at actions that are not allowed."""
-        logs = one_hot_logs(self.only, self.n_actions)
-        for place, side in enumerate(self.sides):
-            # A side may have the same column in several parts.
-            own: dict[int, tuple[float, Column]] = {}
-            for weight, together in parts:
-                column = together.recipe[place]
-                before, _ = own.get(id(column), (0.0, column))
-                own[id(column)] = before + weight, column
-            of_side = side.table(list(own.values()))
-            logs[side.part.rows] = -np.inf
-            for action, found in zip(side.part.columns, of_side.T, strict=True):
-                logs[side.part.rows, action] = found
-        return logs

@@ -1,8 +1,9 @@
 """The look of each policy and action: a colour, a marker and a dash pattern, never colour alone; and sizes of figures.
 
-The built-in policies have a look of their own, the same in every figure (`STYLES`). A policy of another package gets
-the first of the palette that nothing beside it is like, so that two policies that are shown together look different. A figure is laid out for a
-page, for a column of a journal, or for a slide; or for a paper, at its width and in its style, or on axes of its own.
+The built-in policies have a look of their own, the same in every figure (`POLICY_LOOKS`). A policy of another package
+gets the first of the palette that nothing beside it is like, so that two policies that are shown together look
+different. A figure is laid out for a page, for a column of a journal, or for a slide; or for a paper, at its width and
+in its style, or on axes of its own.
 """
 
 from __future__ import annotations
@@ -70,7 +71,7 @@ class Look:
 
 
 # The look of each built-in policy. Those that do not depend on epsilon are grey.
-STYLES = {
+POLICY_LOOKS = {
     "greedy": Look(GREY, "*", "dashed", "best for each (greedy)"),
     "best-fixed": Look(GREY, "s", label="one for all (best-fixed)"),
     "uniform": Look(GREY, "d", "dotted", "by lot (uniform)"),
@@ -105,8 +106,8 @@ def is_level(name: str) -> bool:
 
 def label(name: str) -> str:
     """What stands beside the line of a policy."""
-    style = STYLES.get(name)
-    return style.label if style and style.label else name
+    look = POLICY_LOOKS.get(name)
+    return look.label if look and look.label else name
 
 
 def looks(names: Sequence[str]) -> dict[str, Look]:
@@ -123,9 +124,9 @@ def looks(names: Sequence[str]) -> dict[str, Look]:
     wanted = {Optimal.name if name in bounds else name for name in names}
     found: dict[str, Look] = {}
     # The built-in ones first, and all in an order that is not that of a table.
-    for name in sorted(wanted, key=lambda name: (name not in STYLES, name)):
-        if name in STYLES:
-            found[name] = STYLES[name]
+    for name in sorted(wanted, key=lambda name: (name not in POLICY_LOOKS, name)):
+        if name in POLICY_LOOKS:
+            found[name] = POLICY_LOOKS[name]
             continue
         level = is_level(name)
         beside = [look for other, look in found.items() if is_level(other) == level]

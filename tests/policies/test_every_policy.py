@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from random_problems import problems, with_all
+from scipy.stats import chi2
 
 from policies import CATALOGUE, AnyRecord, DecisionProblem, Policy, Sampler, make_policy
 from policies.privacy_loss import guess_rate_within, privacy_loss_of_logs
@@ -114,7 +115,7 @@ def test_utilities_of_a_million_stay_finite(name):
     np.testing.assert_allclose(np.exp(logs).sum(axis=1), 1, rtol=1e-12)
 
 
-# The others run their mechanism, and have tests of their own.
+# The others run their mechanism.
 DRAWN_BY_TABLE = [name for name, policy in CATALOGUE.items() if policy._sample is Policy._sample]
 
 
@@ -126,6 +127,34 @@ def test_a_policy_draws_through_the_thresholds_of_its_table(name):
     table = Sampler(policy.probabilities(problem))
     np.testing.assert_array_equal(drawn, table.draw(records, np.random.default_rng(3), compiled=True))
     assert drawn.dtype == np.intp
+
+
+@pytest.mark.parametrize("epsilon", [0.0, 3.0, math.inf])
+@pytest.mark.parametrize("name", sorted(set(CATALOGUE) - set(DRAWN_BY_TABLE)))
+def test_a_mechanism_that_is_run_draws_from_its_exact_table(name, epsilon):
+    problem = DecisionProblem([[0.0, 0.3, 1.0, 1.0], [2.0, 1.9, 0.0, 1.0]], [0.5, 0.5], AnyRecord())
+    policy, records = make_policy(name, epsilon=epsilon), np.repeat([0, 1], 500_000)
+    actions = policy.sample(problem, records, np.random.default_rng(11))
+    observed = np.bincount(records * 4 + actions, minlength=8).reshape(2, 4)
+    expected = 500_000 * policy.probabilities(problem)
+    possible = expected > 0
+    assert not observed[~possible].any()
+    # Rows of counts with fixed sums; a row of one count is exact.
+    degrees = int(possible.sum()) - 2
+    statistic = ((observed - expected)[possible] ** 2 / expected[possible]).sum()
+    assert statistic <= (chi2.ppf(1 - 1e-6, degrees) if degrees else 0)
+
+
+@pytest.mark.parametrize(
+    "name", [name for name, kind in CATALOGUE.items() if kind._loss_bound is not Policy._loss_bound]
+)
+@settings(max_examples=60, deadline=None)
+@given(problem=problems(max_actions=8), epsilon=st.sampled_from([0.05, 1.0, 7.0]))
+def test_no_policy_loses_more_than_its_bound_from_theory(name, problem, epsilon):
+    policy = make_policy(name, epsilon=epsilon)
+    loss = problem.prior @ problem.utilities.max(axis=1) - problem.value(policy)
+    # exponential-capped has none.
+    assert not loss > policy.loss_bound(problem) + 1e-12 * np.abs(problem.utilities).max()
 
 
 @pytest.mark.parametrize("epsilon", [-1.0, math.nan, -math.inf, True, "1", None])

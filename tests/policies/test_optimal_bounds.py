@@ -8,8 +8,8 @@ from proofs_by_hand import least_lost
 from policies import AnyRecord, DecisionProblem, OneFeature, Sensitive, make_policy
 from policies.adjacency import Listed
 from policies.distinct import once_each
-from policies.optimal import bounded
-from policies.optimal.bounded import BoundedProgramme, bounded_optimum, penalised_point
+from policies.optimal import rows as programme_rows
+from policies.optimal.bounded import bounded_optimum, penalised_point, programme_of
 from policies.optimal.bounds import ONE_FOR_ALL, InfeasibleError, bounds_on
 from policies.optimal.mixtures import Column, best_mixture
 from policies.optimal.optimum import Optimal, OptimalSafe
@@ -127,7 +127,7 @@ def test_what_is_possible_is_what_the_whole_programme_finds(kind):
 def test_a_mixture_of_tables_at_different_multipliers_is_not_the_best_and_the_dual_bound_shows_it():
     problem = random_problem(np.random.default_rng(1), "any-record")
     best = bounded_optimum(problem, 1.0, at_most={"deaths": 0.45})
-    programme = BoundedProgramme(problem, 1.0, bounds_on(problem, {"deaths": 0.45}, None))
+    programme = programme_of(problem, 1.0, bounds_on(problem, {"deaths": 0.45}, None))
     # The planted defect: the optimum and the safest table, which are optimal at multipliers 0 and infinity, mixed.
     ends = [programme.oracle.best(np.array(prices))[0] for prices in ((1.0, 0.0), (0.0, 1.0))]
     low, high = (end.expectations[1] for end in reversed(ends))
@@ -219,9 +219,9 @@ def test_a_penalty_takes_one_pass_over_the_records_for_all_epsilons(monkeypatch)
     problem = random_problem(np.random.default_rng(9), "any-record")
     passes = []
     monkeypatch.setattr(
-        bounded,
+        programme_rows,
         "order_codes",
-        lambda rows, real=bounded.order_codes: passes.append(1) or real(rows),
+        lambda columns, real=programme_rows.order_codes: passes.append(1) or real(columns),
     )
     for epsilon in (0.5, 1.0, 2.0):
         for penalty in (0.3, 3.0):

@@ -6,8 +6,8 @@ from full_programme import full_worst_case
 
 from policies import AnyRecord, DecisionProblem, OneFeature, Sensitive, make_policy, privacy_loss
 from policies.distinct import once_each
-from policies.optimal.optimum import Optimal, OptimalRobust
 from policies.optimal.bounded import robust_optimum
+from policies.optimal.optimum import Optimal, OptimalRobust
 from policies.policy import NotApplicableError
 from policies.privacy_loss import privacy_loss_of_logs
 

@@ -572,7 +572,7 @@ class Careless(PermuteAndFlip):
 
     name = "careless"
 
-    def log_probabilities(self, problem):
+    def _log_probabilities(self, problem):
         return PermuteAndFlip(3 * self.epsilon).log_probabilities(problem)
 
 

@@ -14,7 +14,6 @@ from small_studies import write_small_study
 from toy_package import COIN, install, run, unpack
 
 from policies.catalogue import CATALOGUE, DESCRIPTIONS, REFERENCES, Catalogue, Description, Plugin, describe
-from policies.policy import Policy
 from policies.reference import Uniform
 from policysim.cli.main import main
 
@@ -213,6 +212,12 @@ class Twice(Nameless):
     name = "twice"
 
 
+class Old(Uniform):
+    name = "old"
+
+    def log_probabilities(self, problem): ...
+
+
 def function(): ...
 """
 REFUSED = {
@@ -231,6 +236,10 @@ REFUSED = {
     "j-unfinished": ("toy_broken:Unfinished", "the class Unfinished lacks _log_probabilities"),
     "k-fussy": ("toy_broken:Fussy", "Fussy(1.0) cannot be made: RuntimeError: I want more"),
     "m-twice": ("toy_broken:Twice", "its name 'twice' is taken: a policy of this name is from broken-mechanisms"),
+    "n-old": (
+        "toy_broken:Old",
+        "Old replaces log_probabilities, which keeps a policy to what records allow; implement _log_probabilities",
+    ),
 }
 
 

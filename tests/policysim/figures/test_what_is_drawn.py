@@ -11,7 +11,7 @@ import policysim as ps
 from policies.catalogue import CATALOGUE
 from policysim import figures
 from policysim.figures.benefit import BAND, SHADED
-from policysim.figures.looks import COLOURS, DEATH, STYLES, as_dot, is_level, label, look_of_action, looks
+from policysim.figures.looks import COLOURS, DEATH, POLICY_LOOKS, as_dot, is_level, label, look_of_action, looks
 from policysim.figures.patients import flat_features
 from policysim.question.words import ACHIEVABLE, UNBEATABLE, level_name
 
@@ -67,7 +67,7 @@ def test_deaths_have_one_colour_that_no_policy_has(comparison, parts):
     (bars,) = figures.benefit_parts(parts).axes
     handles, names = bars.get_legend_handles_labels()
     assert to_hex(handles[names.index("death")][0].get_facecolor()).upper() == DEATH
-    assert DEATH not in {style.colour for style in STYLES.values()} | set(COLOURS)
+    assert DEATH not in {look.colour for look in POLICY_LOOKS.values()} | set(COLOURS)
 
 
 def test_a_refused_percentage_gives_way_to_the_difference_with_its_interval(logged):

@@ -12,7 +12,7 @@ from svg_boxes import overlap, text_boxes
 from policies.catalogue import CATALOGUE
 from policysim import figures
 from policysim.figures.curves import MOST_CURVES, telling
-from policysim.figures.looks import COLOURS, ORDER, STYLES, as_dot, as_line, is_level, label, looks
+from policysim.figures.looks import COLOURS, ORDER, POLICY_LOOKS, as_dot, as_line, is_level, label, looks
 from policysim.question.words import ACHIEVABLE, UNBEATABLE
 
 BUILT_IN = list(CATALOGUE.built_in)
@@ -114,12 +114,12 @@ def test_policies_that_are_shown_together_are_told_apart_and_the_built_in_ones_n
     assert distinct(found)
     assert looks(names[::-1]) == found
     for name in set(names) & set(BUILT_IN):
-        assert found[name] == STYLES[name]
+        assert found[name] == POLICY_LOOKS[name]
 
 
 def test_every_built_in_policy_has_a_style_of_its_own():
-    assert set(STYLES) == set(BUILT_IN)
-    assert distinct(STYLES)
+    assert set(POLICY_LOOKS) == set(BUILT_IN)
+    assert distinct(POLICY_LOOKS)
     assert (label("best-fixed"), label("optimal"), label("own-a")) == ("one for all (best-fixed)", "optimal", "own-a")
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from policysim import figures, output
 from policysim.figures.described import LOOKS
-from policysim.figures.looks import COLOURS, LEVELS, NAMED_COLOURS, STYLES
+from policysim.figures.looks import COLOURS, LEVELS, NAMED_COLOURS, POLICY_LOOKS
 from policysim.figures.writing import inline
 
 STYLE = (Path(output.__file__).parent / "templates" / "style.css").read_text()
@@ -51,7 +51,7 @@ def test_each_colour_of_figures_is_listed_once_with_a_light_and_a_dark_value():
         name: code.lower() for code, name in NAMED_COLOURS.items()
     }
     used = {*COLOURS, *(look.colour for look in LEVELS), *(colour for colour, *_ in LOOKS)}
-    used |= {style.colour for style in STYLES.values()}
+    used |= {look.colour for look in POLICY_LOOKS.values()}
     assert used <= set(NAMED_COLOURS)
 
 
