@@ -255,8 +255,8 @@ class Programme:
         for part in classes:
             own, rows, shares = self._rows_of(part)
             if own is not None:
-                spreads[rows] += shares * [mean.spread for mean in own.means]
-                self._roundings[rows] += shares * [mean.rounding for mean in own.means]
+                spreads[rows] += shares * own.spreads
+                self._roundings[rows] += shares * own.roundings
                 found.append((part, own, rows, shares))
         self.scales = spread_units(spreads) if priors is None else gain_units(spreads, self._roundings)
         self.limits = np.array([bound.room for bound in self.bounds]) / self.scales[self.n_losses :]

@@ -18,7 +18,6 @@ from functools import cached_property, reduce
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
-from numpy.typing import ArrayLike
 from scipy import sparse
 
 from policies.arrays import ROUNDING, FloatArray, IntArray, blocks
@@ -218,17 +217,16 @@ def powers_of_two(numbers: FloatArray) -> FloatArray:
         return np.where(numbers > 0, np.exp2(np.rint(np.log2(numbers))), 0.0)
 
 
-def spread_units(spreads: ArrayLike) -> FloatArray:
+def spread_units(spreads: FloatArray) -> FloatArray:
     """The power of two next to what each row ranges over; 1 where it is the same for all."""
-    powers = powers_of_two(np.asarray(spreads, dtype=np.float64))
+    powers = powers_of_two(spreads)
     return np.where(powers > 0, powers, 1.0)
 
 
-def gain_units(gains: ArrayLike, roundings: ArrayLike) -> FloatArray:
+def gain_units(gains: FloatArray, roundings: FloatArray) -> FloatArray:
     """What there is to gain under each prior; the least gain of others where it is only rounding, 1 where all are."""
-    units = np.asarray(gains, dtype=np.float64)
-    exist = units > roundings
-    return np.where(exist, units, units[exist].min() if exist.any() else 1.0)
+    exist = gains > roundings
+    return np.where(exist, gains, gains[exist].min() if exist.any() else 1.0)
 
 
 class ClassRows(ABC):
@@ -246,7 +244,8 @@ class ClassRows(ABC):
 
     Attributes
     ----------
-    means : list of TermMeans
+    spreads, roundings : array, (n_rows,)
+        As in `TermMeans`.
     scales : array, (n_rows,)
         What the rows are divided by.
     oracle : Oracle
@@ -261,7 +260,9 @@ class ClassRows(ABC):
             self._priors = (self.costs.prior,) * len(terms)
         else:
             self._priors = summed_priors(problem, priors, self._whole)
-        self.means = self._means()
+        self._row_means = self._means()
+        self.spreads = np.array([mean.spread for mean in self._row_means])
+        self.roundings = np.array([mean.rounding for mean in self._row_means])
         self.scales = self._scales()
         self.oracle: Oracle
         if self._whole:
@@ -298,7 +299,7 @@ class ClassRows(ABC):
     @cached_property
     def constants(self) -> list[Column]:
         """One action for all: private at any epsilon."""
-        k, means = self.problem.n_actions, np.stack([mean.to_all for mean in self.means], axis=1) / self.scales
+        k, means = self.problem.n_actions, np.stack([mean.to_all for mean in self._row_means], axis=1) / self.scales
         return [Column(row, Constant(action, k)) for action, row in enumerate(means)]
 
     def table(self, parts: MixtureParts) -> FloatArray:
@@ -323,7 +324,7 @@ class BoundRows(ClassRows):
         return [self.costs.means(term) for term in self._terms]
 
     def _scales(self) -> FloatArray:
-        return spread_units([mean.spread for mean in self.means])
+        return spread_units(self.spreads)
 
     def _nearby(self, prices: FloatArray) -> FloatArray:
         """Multipliers that are powers of two: the optimum at another epsilon asks for the same."""
@@ -359,7 +360,7 @@ class LossRows(ClassRows):
         return [self.costs.loss_under(prior) for prior in self._priors]
 
     def _scales(self) -> FloatArray:
-        return gain_units([mean.spread for mean in self.means], [mean.rounding for mean in self.means])
+        return gain_units(self.spreads, self.roundings)
 
     def _groups(self, prices: FloatArray) -> OrderGroups:
         groups = groups_under(self.problem, self._over_records)
