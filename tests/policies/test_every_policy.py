@@ -88,8 +88,10 @@ def test_epsilon_zero_is_uniform(name):
 
 
 @pytest.mark.parametrize("name", PRIVATE)
-def test_epsilon_infinity_is_greedy(name):
-    problem = with_all([[3.0, 1.0], [1.0, 0.0]], [0.5, 0.5], AnyRecord())
+@settings(max_examples=20, deadline=None)
+@given(drawn=problems())
+def test_epsilon_infinity_is_greedy(name, drawn):
+    problem = with_all(drawn.utilities, drawn.prior, drawn.adjacency)  # nobody dies, which one policy would avoid
     table = make_policy(name, epsilon=math.inf).probabilities(problem)
     np.testing.assert_array_equal(table, make_policy("greedy").probabilities(problem))
 
