@@ -14,7 +14,7 @@ noisy_max      mechanisms with noisy scores: report noisy max, permute-and-flip
 randomized_response  randomised response on the decision, or on the record and then the best decision
 optimal/       the limit: the private policy of highest value, its parts and its proof
 proof          what makes a proof that no private policy can, decided in rational numbers
-catalogue      the policies by name, what each is, and whom to cite for it
+catalogue      the policies by name, what each is and whom to cite for it (descriptions.toml)
 selection      a private choice from one score per candidate; selection_release: the draw in whole numbers
 discrete_laplace   noise for counts, in whole numbers, drawn exactly
 local/         randomised response on each person's value: channels, reports, estimation

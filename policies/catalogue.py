@@ -15,10 +15,12 @@ from __future__ import annotations
 import inspect
 import logging
 import re
+import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
 from threading import RLock
 from typing import Any
 
@@ -73,129 +75,21 @@ class Description:
         What completes "treatments are chosen by".
     formula : str
         In one line; "" for none.
-    works : tuple of str
+    works : sequence of str
         What to cite for it, as named in a sentence; in full in `REFERENCES`.
     """
 
     words: str
     formula: str = ""
-    works: tuple[str, ...] = ()
+    works: Sequence[str] = ()
 
 
-DESCRIPTIONS: Mapping[str, Description] = {
-    Greedy.name: Description(
-        "the mechanism “greedy” (the best for each, no privacy)",
-        "the action of highest utility",
-    ),
-    BestFixed.name: Description(
-        "giving everybody the same one, that with the highest expected utility",
-        "max Σ prior(x) u(x, a) over a",
-    ),
-    Uniform.name: Description(
-        "the mechanism “uniform” (any treatment by lot)",
-        "1/k each",
-    ),
-    Exponential.name: Description(
-        "the exponential mechanism, its scale set by the sensitivity of the utilities",
-        "exp(u/s), s = 2Δ/ε",
-        ("McSherry & Talwar 2007",),
-    ),
-    ExponentialBoundedRange.name: Description(
-        "the exponential mechanism, its scale set by the range of the differences in utility",
-        "exp(u/s), s = Γ/ε",
-        ("McSherry & Talwar 2007", "Durfee & Rogers 2019"),
-    ),
-    ExponentialTight.name: Description(
-        "the exponential mechanism at the smallest scale whose exact privacy loss is within ε",
-        "exp(u/s), s that scale",
-        ("McSherry & Talwar 2007",),
-    ),
-    ExponentialCapped.name: Description(
-        "the exponential mechanism on regrets that are cut off at a public cap, its scale set by their range",
-        "exp(−min(regret, cap)/s), s = (range of the capped regrets)/ε",
-        ("McSherry & Talwar 2007", "Durfee & Rogers 2019"),
-    ),
-    PermuteAndFlip.name: Description(
-        "permute-and-flip, which visits the treatments in random order and takes each with a probability that falls "
-        "with its regret",
-        "the first of a random order whose coin, exp(−regret/s), shows heads; s = Γ/ε",
-        ("McKenna & Sheldon 2020",),
-    ),
-    ReportNoisyMax.name: Description(
-        "report-noisy-max, which takes the treatment of the highest utility after Laplace noise",
-        "the largest u + Laplace(s), s = Γ/ε",
-        ("Dwork & Roth 2014",),
-    ),
-    RandomizedResponse.name: Description(
-        "k-ary randomised response, which takes the best treatment with the largest probability that ε allows, and "
-        "the others with equal probability",
-        "the best with e^ε/(e^ε + k − 1), each other with 1/(e^ε + k − 1)",
-        ("Warner 1965", "Kairouz et al. 2016"),
-    ),
-    RandomizedFeatures.name: Description(
-        "k-ary randomised response on each hidden feature of the record, followed by the best treatment for the "
-        "randomised record",
-        "the best for a record whose hidden features went through k-ary randomised response",
-        ("Warner 1965", "Kairouz et al. 2016"),
-    ),
-    Optimal.name: Description(
-        "the ε-private mechanism of the highest expected utility under the prior, found by linear programming",
-        "max Σ prior(x) p(a|x) u(x, a), p(a|x) ≤ e^ε p(a|x′) for all neighbours",
-        ("Ghosh et al. 2012", "Kairouz et al. 2016"),
-    ),
-    OptimalSafe.name: Description(
-        "the ε-private mechanism of the highest expected utility among those with no more expected deaths than the "
-        "best single treatment for all, found by linear programming",
-        "max Σ prior(x) p(a|x) u(x, a), p ε-private, Σ prior(x) p(a|x) deaths(x, a) ≤ those of one for all",
-        ("Dantzig & Wolfe 1960",),
-    ),
-    OptimalRobust.name: Description(
-        "the ε-private mechanism that keeps the most benefit under the worst of several priors, found by linear "
-        "programming",
-        "max over ε-private p of min over priors j of (V_j(p) − fixed_j) / (best_j − fixed_j)",
-        ("Dantzig & Wolfe 1960",),
-    ),
-}
+_TEXTS = tomllib.loads(Path(__file__).with_name("descriptions.toml").read_text(encoding="utf-8"))
+DESCRIPTIONS: Mapping[str, Description] = {name: Description(**entry) for name, entry in _TEXTS["policies"].items()}
+# The works that are cited, in full.
+REFERENCES: Mapping[str, str] = _TEXTS["works"]
 # What epsilon means.
 DEFINITION = ("Dwork et al. 2006",)
-# The works that are cited, in full.
-REFERENCES: Mapping[str, str] = {
-    "Dantzig & Wolfe 1960": (
-        "Dantzig GB, Wolfe P (1960). Decomposition principle for linear programs. Operations Research 8(1), 101–111."
-    ),
-    "Warner 1965": (
-        "Warner SL (1965). Randomized response: a survey technique for eliminating evasive answer bias. Journal of the "
-        "American Statistical Association 60(309), 63–69."
-    ),
-    "Dwork et al. 2006": (
-        "Dwork C, McSherry F, Nissim K, Smith A (2006). Calibrating noise to sensitivity in private data analysis. "
-        "Theory of Cryptography (TCC), 265–284."
-    ),
-    "McSherry & Talwar 2007": (
-        "McSherry F, Talwar K (2007). Mechanism design via differential privacy. 48th IEEE Symposium on Foundations of "
-        "Computer Science (FOCS), 94–103."
-    ),
-    "Ghosh et al. 2012": (
-        "Ghosh A, Roughgarden T, Sundararajan M (2012). Universally utility-maximizing privacy mechanisms. SIAM "
-        "Journal on Computing 41(6), 1673–1693."
-    ),
-    "Dwork & Roth 2014": (
-        "Dwork C, Roth A (2014). The algorithmic foundations of differential privacy. Foundations and Trends in "
-        "Theoretical Computer Science 9(3–4), 211–407."
-    ),
-    "Kairouz et al. 2016": (
-        "Kairouz P, Oh S, Viswanath P (2016). Extremal mechanisms for local differential privacy. Journal of Machine "
-        "Learning Research 17(17), 1–51."
-    ),
-    "Durfee & Rogers 2019": (
-        "Durfee D, Rogers R (2019). Practical differentially private top-k selection with pay-what-you-get "
-        "composition. Advances in Neural Information Processing Systems 32, 3532–3542."
-    ),
-    "McKenna & Sheldon 2020": (
-        "McKenna R, Sheldon D (2020). Permute-and-flip: a new mechanism for differentially private selection. Advances "
-        "in Neural Information Processing Systems 33."
-    ),
-}
 
 
 class PluginError(ValueError):

@@ -52,7 +52,7 @@ class MaskedProblem:
         """log p(a|x) and p(a|x), (n_records, n_actions), column-major; -inf and 0 at actions that are not allowed."""
         if self.whole is not None:
             return policy.tables(self.whole)
-        return tables_by_class(policy, self)
+        return tables_by_class(policy, self.classes, (self.n_records, self.n_actions))
 
     def epsilon_spent(self, logs: FloatArray) -> float:
         """The exact privacy loss of a table log p(a|x), (n_records, n_actions).

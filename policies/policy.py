@@ -9,9 +9,9 @@ class is so as a whole. The classes are public, as the prior is.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol, Self, final
+from typing import Any, ClassVar, Self, final
 
 import numpy as np
 
@@ -106,7 +106,7 @@ class Policy(ABC):
     def check(self, problem: DecisionProblem) -> None:
         """NotApplicableError if the policy cannot be used on a problem; cheaper than finding out by using it."""
         if self._splits(problem):
-            for _, policy, own in decisions_of(self, problem):
+            for _, policy, own in decisions_of(self, problem.classes, problem.n_actions):
                 policy.check(own)
         else:
             self._check(problem)
@@ -115,21 +115,21 @@ class Policy(ABC):
     def log_probabilities(self, problem: DecisionProblem) -> FloatArray:
         """log p(a|x), (n_records, n_actions), column-major; -inf where an action is never taken."""
         if self._splits(problem):
-            return tables_by_class(self, problem)[0]
+            return self.tables(problem)[0]
         return self._admissible(problem, self._log_probabilities(problem), -np.inf)
 
     @final
     def probabilities(self, problem: DecisionProblem) -> FloatArray:
         """p(a|x), (n_records, n_actions), column-major; rows sum to 1."""
         if self._splits(problem):
-            return tables_by_class(self, problem)[1]
+            return self.tables(problem)[1]
         return self._admissible(problem, self._probabilities(problem), 0.0)
 
     @final
     def tables(self, problem: DecisionProblem) -> tuple[FloatArray, FloatArray]:
         """log p(a|x) and p(a|x) together, for those who need both."""
         if self._splits(problem):
-            return tables_by_class(self, problem)
+            return tables_by_class(self, problem.classes, (problem.n_records, problem.n_actions))
         logs, probabilities = self._tables(problem)
         return self._admissible(problem, logs, -np.inf), self._admissible(problem, probabilities, 0.0)
 
@@ -142,7 +142,7 @@ class Policy(ABC):
         if not self._splits(problem):
             return self._loss_bound(problem)
         total = 0.0
-        for part, policy, own in decisions_of(self, problem):
+        for part, policy, own in decisions_of(self, problem.classes, problem.n_actions):
             share = float(problem.prior[part.rows].sum())
             if share > 0:
                 total += share * policy.loss_bound(own)
@@ -195,7 +195,7 @@ class Policy(ABC):
         """`sample` of each set of records that allow the same."""
         actions = problem.best_fixed_actions[records]  # the only one of records without a choice
         row_in_class = np.empty(problem.n_records, dtype=np.intp)
-        for part, policy, own in decisions_of(self, problem):
+        for part, policy, own in decisions_of(self, problem.classes, problem.n_actions):
             row_in_class[:] = -1
             row_in_class[part.rows] = np.arange(len(part.rows))
             rows = row_in_class[records]
@@ -225,37 +225,24 @@ def replaced_method(kind: type[Policy]) -> str:
     return ""
 
 
-class InClasses(Protocol):
-    """A problem whose records fall into classes: a `DecisionProblem` with a mask, or a `MaskedProblem`."""
-
-    @property
-    def classes(self) -> tuple[MaskClass, ...]:
-        """The records that allow the same, and the decision among these."""
-
-    @property
-    def n_records(self) -> int:
-        """How many records there are."""
-
-    @property
-    def n_actions(self) -> int:
-        """How many actions there are."""
-
-
-def decisions_of(policy: Policy, problem: InClasses) -> Iterator[tuple[MaskClass, Policy, DecisionProblem]]:
+def decisions_of(
+    policy: Policy, classes: Sequence[MaskClass], n_actions: int
+) -> Iterator[tuple[MaskClass, Policy, DecisionProblem]]:
     """Each class with a choice, the policy on the actions that it allows, and the problem of its records."""
-    for part in problem.classes:
+    for part in classes:
         if part.problem is not None:
-            yield part, policy.among(part.columns, problem.n_actions), part.problem
+            yield part, policy.among(part.columns, n_actions), part.problem
 
 
-def tables_by_class(policy: Policy, problem: InClasses) -> tuple[FloatArray, FloatArray]:
+def tables_by_class(
+    policy: Policy, classes: Sequence[MaskClass], shape: tuple[int, int]
+) -> tuple[FloatArray, FloatArray]:
     """log p(a|x) and p(a|x), (n_records, n_actions), column-major, from those of each class with a choice."""
-    shape = problem.n_records, problem.n_actions
     logs, probabilities = np.full(shape, -np.inf, order="F"), np.zeros(shape, order="F")
-    for part in problem.classes:
+    for part in classes:
         if part.problem is None:
             logs[part.rows, part.columns[0]], probabilities[part.rows, part.columns[0]] = 0.0, 1.0
-    for part, on_class, own in decisions_of(policy, problem):
+    for part, on_class, own in decisions_of(policy, classes, shape[1]):
         log_table, table = on_class.tables(own)
         for place, action in enumerate(part.columns):
             logs[part.rows, action] = log_table[:, place]

@@ -87,7 +87,8 @@ def test_epsilon_zero_is_uniform(name):
     np.testing.assert_allclose(make_policy(name, epsilon=0).probabilities(problem), 1 / 3, rtol=1e-15)
 
 
-@pytest.mark.parametrize("name", PRIVATE)
+# In the worst case another action may be as good.
+@pytest.mark.parametrize("name", sorted(set(PRIVATE) - {"optimal-robust"}))
 @settings(max_examples=20, deadline=None)
 @given(drawn=problems())
 def test_epsilon_infinity_is_greedy(name, drawn):
