@@ -39,14 +39,17 @@ class InadmissibleError(ValueError):
 class Policy(ABC):
     """A way to choose actions.
 
-    `name`, a docstring and `_log_probabilities` make a mechanism. It may also implement `_probabilities` or `_tables`
-    where they take less than `_log_probabilities`, `_check`, `_loss_bound` and `_sample`. All of these get problems
-    without a mask. The public methods stand in this class alone: they keep a mechanism to what records allow, whoever
-    wrote it. So no object is made of a class that replaces one of them, not even with a mask of its own: a mechanism
-    that looks at `DecisionProblem.admissible` says `across_masks`, and what it gives is checked against the mask.
+    A mechanism has a `name` and a docstring, and implements `_log_probabilities`. It may also implement `_tables` or
+    `_probabilities`, where these take less work, `_check`, `_loss_bound` and `_sample`. Each of these methods gets
+    problems without a mask.
 
-    Its words and its look are no part of a mechanism: see `policies.catalogue.DESCRIPTIONS` and
-    `policysim.figures.looks.POLICY_LOOKS`.
+    The public methods of the same names stand in this class alone. They split a problem by what its records allow, so
+    that no mechanism can give a record an action that it does not allow. A class that replaces a public method could;
+    therefore Python makes no object of such a class (TypeError). A mechanism that has to look at
+    `DecisionProblem.admissible` says `across_masks`, and what it answers is checked against the mask.
+
+    A mechanism has no words and no colours: those of the built-in ones stand in `policies/descriptions.toml` and with
+    the figures.
 
     Parameters
     ----------
@@ -62,7 +65,7 @@ class Policy(ABC):
     row_wise : bool
         Whether, where all records are neighbours of each other, records with the same utilities and outcomes get the
         same probabilities, and how many such records there are matters only through the sum of their prior: then each
-        distinct row is computed once (`policies.distinct`). False unless a class says otherwise.
+        distinct row is computed once (`policies.distinct`). It is believed of built-in classes alone.
     across_masks : bool
         Whether it looks at `DecisionProblem.admissible` itself. False unless a class says otherwise: then it decides
         for each set of records that allow the same actions as a problem of its own.
@@ -73,6 +76,8 @@ class Policy(ABC):
         For an epsilon that is not >= 0.
     TypeError
         For a class that replaces one of the public methods.
+    InadmissibleError
+        From these methods, for a mechanism that says `across_masks` and gives a record what it does not allow.
     """
 
     epsilon: float = np.inf
@@ -127,7 +132,7 @@ class Policy(ABC):
 
     @final
     def tables(self, problem: DecisionProblem) -> tuple[FloatArray, FloatArray]:
-        """log p(a|x) and p(a|x) together, for those who need both."""
+        """log p(a|x) and p(a|x) together, as above."""
         if self._splits(problem):
             return tables_by_class(self, problem.classes, (problem.n_records, problem.n_actions))
         logs, probabilities = self._tables(problem)

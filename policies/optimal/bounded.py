@@ -325,8 +325,8 @@ class Programme:
         prices = dict(zip((b.name for b in self.bounds), (mixture.prices[1:] * units).tolist(), strict=True))
         never = [bound for bound in self.bounds if bound.action is not None and not self._allows(bound.action)]
         if never:
-            # What is left out costs so much that one of the others is better for every record: whoever gets it, even
-            # privately, may get that instead.
+            # At this price one of the other actions is better for every record, so that it can stand in for this one in
+            # any private policy.
             own = [0.0 if bound in never else prices[bound.name] for bound in self.bounds]
             terms = (
                 (b.name if b.action is None else b.action, price) for b, price in zip(self.bounds, own, strict=True)

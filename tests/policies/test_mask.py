@@ -177,7 +177,7 @@ EVERYONE_THE_LAST = {
     "loss_bound": lambda _, __: 0.0,
     "sample": lambda _, problem, records, __: np.full(len(records), problem.n_actions - 1),
 }
-# No patient of this problem allows the last action: what they get of it, by whoever uses a policy.
+# No patient of this problem allows the last action. How much of it they get, by each way to use a policy.
 NOBODY_ALLOWS = example(prior=np.repeat([1 / 4, 0, 0], 4))
 GIVEN = {
     "compare": lambda policy: ps.compare(NOBODY_ALLOWS, policies=[policy], epsilons=1.0)["p_a2"].max(),
@@ -208,7 +208,7 @@ def test_no_policy_is_made_of_a_class_that_replaces_a_public_method(method, pare
 def test_no_record_gets_what_it_does_not_allow_whatever_a_mechanism_answers(method, user):
     hook = {f"_{method}": EVERYONE_THE_LAST[method]}
     assert GIVEN[user](type("Careless", (Uniform,), {"name": "careless", **hook})(1.0)) == 0
-    # One that looks at the mask itself is checked; where it was not asked for what ignores the mask, nothing is wrong.
+    # A mechanism that looks at the mask itself is checked. Where no method that ignores it is used, nothing is wrong.
     looks = type("Looks", (BestFixed,), {"name": "looks", "across_masks": True, **hook})(1.0)
     try:
         assert GIVEN[user](looks) == 0

@@ -121,13 +121,6 @@ def test_the_priors_of_the_problem_are_used_and_summed_over_distinct_rows():
     assert once_each(Optimal(1.0), problem).n_records == 5
 
 
-def test_it_asks_for_priors_where_it_has_none_of_its_own():
-    problem = DecisionProblem([[1.0, 0.0], [0.0, 1.0]], [0.5, 0.5], AnyRecord())
-    OptimalRobust(1.0, priors=[[0.5, 0.5]]).check(problem)
-    with pytest.raises(NotApplicableError):
-        OptimalRobust(1.0).check(problem)
-
-
 def test_it_reads_the_worst_case_and_not_the_prior_of_the_problem():
     problem, priors = random_problem(np.random.default_rng(11), "any-record")
     elsewhere = problem.with_prior(priors[-1])
@@ -169,6 +162,7 @@ def test_a_problem_without_priors_is_refused():
             NotApplicableError, match="needs the priors that patients may come from: the problem has none"
         ):
             refuses(problem)
+    OptimalRobust(1.0, priors=[[0.5, 0.5]]).check(problem)
     large = DecisionProblem(np.zeros((2**13, 4)), np.full(2**13, 2.0**-13), OneFeature((2,) * 13))
     with pytest.raises(NotApplicableError, match="takes at most 2048 records of 4 actions"):
         OptimalRobust(1.0, priors=[large.prior]).check(large)
