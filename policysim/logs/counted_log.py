@@ -52,6 +52,8 @@ with optional():
 FEWEST_PATIENTS = 100
 # Outcome models that are fitted to counts as to rows.
 COUNTED_MODELS = (LINEAR, LOGISTIC, CONSTANT)
+# So many files are counted before the next begin.
+MOST_WAITING = 100
 CONNECT_SECONDS = 5
 # How many columns `Kinds` has before those of outcomes.
 N_OWN = len(OWN)
@@ -167,16 +169,19 @@ def _counted_parts(
     """What `count_part` returns of each file, in the order of the files, whatever is done first."""
     count = functools.partial(count_part, columns)
     progress.expect(len(parts))
-    # Workers of a cluster may run in another folder.
-    results = executor.map(count, [part.absolute() for part in parts]) if executor else map(count, parts)
-    for part in parts:
-        try:
-            result = next(results)
-        except Exception as error:
-            error.add_note(part.as_posix())
-            raise
-        progress.advance()
-        yield result
+    # Not all at once: counts that wait to be added would fill the memory.
+    for start in range(0, len(parts), MOST_WAITING):
+        batch = parts[start : start + MOST_WAITING]
+        # Workers of a cluster may run in another folder.
+        results = executor.map(count, [part.absolute() for part in batch]) if executor else map(count, batch)
+        for part in batch:
+            try:
+                result = next(results)
+            except Exception as error:
+                error.add_note(part.as_posix())
+                raise
+            progress.advance()
+            yield result
 
 
 @contextmanager

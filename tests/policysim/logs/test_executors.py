@@ -31,8 +31,9 @@ def bits(log):
     return [array.tobytes() for array in (log.records, data.actions, data.rewards, data.propensities, data.counts)]
 
 
-def test_threads_count_the_same_and_name_the_file_of_an_error(source):
+def test_threads_count_the_same_and_name_the_file_of_an_error(source, monkeypatch):
     alone = bits(count_log(source))
+    monkeypatch.setattr(counted_log, "MOST_WAITING", 5)
     with ThreadPoolExecutor(3) as threads:
         assert bits(count_log(source, threads)) == alone
         source.parts[4].unlink()
