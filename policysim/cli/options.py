@@ -13,7 +13,7 @@ import re
 import sys
 from argparse import ArgumentTypeError
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from datetime import date
 from difflib import get_close_matches
 from pathlib import Path
@@ -349,24 +349,17 @@ def asks_to_count(chosen: argparse.Namespace) -> bool:
     return chosen.workers is not None or chosen.cluster is not None
 
 
-@contextmanager
-def chosen_executor(chosen: argparse.Namespace) -> Iterator[Executor | None]:
+def chosen_executor(chosen: argparse.Namespace) -> AbstractContextManager[Executor | None]:
     """What counts the files of a log: several threads, a cluster, or None for this thread."""
-    from concurrent.futures import ThreadPoolExecutor
-
     if chosen.cluster is not None:
         from policysim.logs.counted_log import cluster_executor
 
-        with cluster_executor(chosen.cluster) as cluster:
-            yield cluster
-    elif chosen.workers is not None and chosen.workers > 1:
-        threads = ThreadPoolExecutor(chosen.workers)
-        try:
-            yield threads
-        finally:
-            threads.shutdown(cancel_futures=True)
-    else:
-        yield None
+        return cluster_executor(chosen.cluster)
+    if chosen.workers is not None and chosen.workers > 1:
+        from concurrent.futures import ThreadPoolExecutor
+
+        return ThreadPoolExecutor(chosen.workers)
+    return nullcontext()
 
 
 def add_json(parser: argparse.ArgumentParser) -> None:

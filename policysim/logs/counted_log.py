@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -196,9 +196,11 @@ def cluster_executor(address: str) -> Iterator[Executor]:
         For a file whose workers die again and again; Dask counts it elsewhere a few times before.
     """
     with optional():
-        import distributed  # noqa: PLC0415 - takes a second
+        import distributed as package  # noqa: PLC0415 - takes a second
+
+    distributed: Any = package  # not all of it has types
     try:
-        asyncio.run(asyncio.wait_for(_greet_scheduler(address), CONNECT_SECONDS))
+        asyncio.run(asyncio.wait_for(_greet_scheduler(distributed, address), CONNECT_SECONDS))
         client = distributed.Client(address, timeout=CONNECT_SECONDS, set_as_default=False)
     except (OSError, TypeError, ValueError, RuntimeError) as error:
         raise UsageError(f"--cluster {address}: no Dask scheduler answers there: {first_line(error)}") from None
@@ -214,11 +216,9 @@ def cluster_executor(address: str) -> Iterator[Executor]:
             raise DataError(f"{error.__notes__[0]}: the workers that counted it died: {first_line(error)}") from None
 
 
-async def _greet_scheduler(address: str) -> None:
+async def _greet_scheduler(distributed: Any, address: str) -> None:
     """Return when a scheduler answers; `Client` would wait for ever where somebody else listens."""
-    from distributed import Security, comm  # noqa: PLC0415 - takes a second
-
-    connection = await comm.connect(address, **Security().get_connection_args("client"))
+    connection = await distributed.comm.connect(address, **distributed.Security().get_connection_args("client"))
     await connection.close()
 
 
