@@ -3,7 +3,7 @@
 A row imports only rows above it; `envs` (the patients) and `policies` (the private choice) are above all.
 
 question   the protocol: question, answer, progress; words
-files      CSV, Parquet, bad rows, folders written whole or not at all
+files      CSV, Parquet, bad rows, files written whole
 figures    from a table to a figure
 logs       reading logs of treatments, and guessing their columns
 study      what was asked: the study, its file, the problem made from it

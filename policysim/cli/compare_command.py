@@ -16,8 +16,9 @@ from policysim.cli.options import (
     add_study,
     add_workers,
     as_usage,
+    asks_to_count,
     chosen_bounds,
-    chosen_workers,
+    chosen_executor,
     epsilons,
     folder,
     names,
@@ -127,14 +128,10 @@ def run(chosen: argparse.Namespace) -> int:
     refuse(kind, vars(chosen), study.name)
     if chosen.at_most:
         options["at_most"] = chosen_bounds(chosen, study)
-    workers = chosen_workers(chosen)
-    if workers:
+    if asks_to_count(chosen):
         options["counted"] = True
     with as_usage():
         question: Any = kind.of(study, options)
-    if "counted" in kind.takes:
-        # Who counts is no option of a manifest.
-        question = replace(question, workers=workers)
     size, drawn = chosen.figure_size or DEFAULT.size, tuple(chosen.figures or ())
     # Before anything is computed: what cannot be drawn of this study is found out when it is.
     known = [figure.name for figure in words_of(kind.kind).figures] if kind.kind else drawn
@@ -143,15 +140,19 @@ def run(chosen: argparse.Namespace) -> int:
             raise UsageError(f"--figures: must be among {', '.join(known)}, separated by commas, got {name!r}")
     wanted = FigureFiles(chosen.format or DEFAULT.formats, size, drawn)
     command = command_line(chosen.study, options, wanted)
-    return deliver(
-        question,
-        command=command,
-        given=list(options),
-        out=chosen.out,
-        wanted=wanted,
-        as_json=chosen.json,
-        full=chosen.full,
-    )
+    with chosen_executor(chosen) as executor:
+        if executor:
+            # No option of a manifest: what counts changes no number.
+            question = replace(question, executor=executor)
+        return deliver(
+            question,
+            command=command,
+            given=list(options),
+            out=chosen.out,
+            wanted=wanted,
+            as_json=chosen.json,
+            full=chosen.full,
+        )
 
 
 def kind_and_study(path: Path, options: Mapping[str, Any], name: str = "") -> tuple[type[StudyQuestion], Any]:

@@ -13,7 +13,8 @@ from policysim.cli.options import (
     add_seed,
     add_workers,
     as_usage,
-    chosen_workers,
+    asks_to_count,
+    chosen_executor,
     number,
     one_epsilon,
 )
@@ -99,16 +100,19 @@ def run(chosen: argparse.Namespace) -> int:
     if chosen.model is not None and chosen.estimator not in NEED_MODEL:
         raise UsageError(f"--model only goes with the estimators {' and '.join(NEED_MODEL)}")
     study = _logged_study(chosen.log)
-    question = EvaluationQuestion(
-        study or Path(chosen.log),
-        _target(chosen, study),
-        chosen.estimator,
-        model=chosen.model,
-        clip=chosen.clip,
-        seed=chosen.seed,
-        workers=chosen_workers(chosen),
-    )
-    return deliver(question, as_json=chosen.json)
+    target = _target(chosen, study)
+    with chosen_executor(chosen) as executor:
+        question = EvaluationQuestion(
+            study or Path(chosen.log),
+            target,
+            chosen.estimator,
+            model=chosen.model,
+            clip=chosen.clip,
+            seed=chosen.seed,
+            counted=asks_to_count(chosen),
+            executor=executor,
+        )
+        return deliver(question, as_json=chosen.json)
 
 
 def _logged_study(name: str) -> LoggedStudy | None:

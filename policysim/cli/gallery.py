@@ -24,13 +24,13 @@ from envs.toml_reader import InputFileError, shown
 from policysim.cli.main import exit_code
 from policysim.cli.options import Parser
 from policysim.cli.reproduce_command import ask
-from policysim.files.terminal import complain, open_streams
-from policysim.files.whole_folders import progress_bar, write_files
+from policysim.files.terminal import complain, open_streams, progress_bar
+from policysim.files.whole_files import write_files
 from policysim.output.deliver import deliver, page_text
 from policysim.output.manifest import Manifest, read_manifest, read_options
 from policysim.output.screen import printed
 from policysim.question import EXIT_INTERRUPTED, EXIT_USAGE, OutputError
-from policysim.question.answer import CARD, MANIFEST, Page
+from policysim.question.answer import CARD, MANIFEST, PAGE, Page
 from policysim.question.formats import days
 from policysim.study.study_reader import EXPERIMENTS, STUDY, study_names, study_path
 
@@ -139,7 +139,9 @@ def manifests(folder: Path) -> list[Manifest]:
     """The manifests of all studies in a folder, by name; InputFileError if it has none."""
     if not folder.is_dir():
         raise InputFileError(f"{folder.as_posix()}: there is no such folder")
-    found = [read_manifest(path) for path in sorted(folder.glob(f"*/{MANIFEST}"))]
+    # A report without its manifest is unfinished, as `read_manifest` says.
+    reports = {path.parent for name in (MANIFEST, PAGE) for path in folder.glob(f"*/{name}")}
+    found = [read_manifest(report / MANIFEST) for report in sorted(reports)]
     if not found:
         raise InputFileError(f"{folder.as_posix()}: none of its folders has a {MANIFEST}")
     return found

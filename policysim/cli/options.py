@@ -13,7 +13,7 @@ import re
 import sys
 from argparse import ArgumentTypeError
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from datetime import date
 from difflib import get_close_matches
 from pathlib import Path
@@ -23,7 +23,8 @@ from policysim.files.terminal import complain, say
 from policysim.question import EXIT_USAGE
 
 if TYPE_CHECKING:
-    from policysim.files.workers import Workers
+    from concurrent.futures import Executor
+
     from policysim.study.declared import Study
 
 ROWS = (".csv", ".parquet")
@@ -327,31 +328,38 @@ def add_ledger(parser: argparse.ArgumentParser, again: str) -> None:
 
 
 def add_workers(parser: argparse.ArgumentParser) -> None:
-    """--workers and --cluster."""
-    parser.add_argument(
+    """--workers or --cluster."""
+    group = parser.add_mutually_exclusive_group()
+    group.add_argument(
         "--workers",
         type=whole(1),
         metavar="N",
         help="count the log in so many threads, file by file, in place of reading its rows into memory",
     )
-    parser.add_argument(
+    group.add_argument(
         "--cluster",
         metavar="ADDRESS",
-        help="the same by a Dask cluster that is running: tls://HOST:8786, or tcp://127.0.0.1:8786 on this machine. "
-        "Its scheduler is trusted completely: whoever controls it runs code here",
+        help="count the log on a Dask cluster that is running, such as tls://HOST:8786; its scheduler can run code "
+        "here, so connect only to one that you trust",
     )
 
 
-def chosen_workers(chosen: argparse.Namespace) -> Workers | None:
-    """Who works on files; None if nobody was asked for."""
-    from policysim.files.workers import Workers, checked_address
-    from policysim.question.protocol import UsageError
+def asks_to_count(chosen: argparse.Namespace) -> bool:
+    """Whether --workers or --cluster asks to count a log, also if it is in one file."""
+    return chosen.workers is not None or chosen.cluster is not None
 
-    if chosen.workers is not None and chosen.cluster is not None:
-        raise UsageError("--workers does not go with --cluster, which has workers of its own")
-    if chosen.workers is None and chosen.cluster is None:
-        return None
-    return Workers(chosen.workers or 1, "" if chosen.cluster is None else checked_address(chosen.cluster))
+
+def chosen_executor(chosen: argparse.Namespace) -> AbstractContextManager[Executor | None]:
+    """What counts the files of a log: several threads, a cluster, or None for this thread."""
+    if chosen.cluster is not None:
+        from policysim.logs.counted_log import cluster_executor
+
+        return cluster_executor(chosen.cluster)
+    if chosen.workers is not None and chosen.workers > 1:
+        from concurrent.futures import ThreadPoolExecutor
+
+        return ThreadPoolExecutor(chosen.workers)
+    return nullcontext()
 
 
 def add_json(parser: argparse.ArgumentParser) -> None:

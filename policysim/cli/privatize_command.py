@@ -91,8 +91,8 @@ def add(commands: Commands) -> None:
 
 def run(chosen: argparse.Namespace) -> int:
     """Make a private file, or with --estimate, read one."""
-    from policysim.files.terminal import complain, say
-    from policysim.files.whole_folders import print_json, progress_bar
+    from policysim.files.json_text import print_json
+    from policysim.files.terminal import complain, progress_bar, say
     from policysim.output.screen import printed
     from policysim.release.noisy_table import table_screen
     from policysim.release.privatize import private_document, private_screen, read_private
@@ -170,7 +170,7 @@ def _levels_of(name: str) -> dict[str, list[str]]:
 
 def _counted(chosen: argparse.Namespace) -> dict[str, Any]:
     """Make a noisy table: what is published of it."""
-    from policysim.files.whole_folders import progress_bar
+    from policysim.files.terminal import progress_bar
     from policysim.question.protocol import UsageError
     from policysim.release.ledger import REPLACE
     from policysim.release.noisy_table import TablePlan, release_table
@@ -207,7 +207,7 @@ def _counted(chosen: argparse.Namespace) -> dict[str, Any]:
 
 def _privatized(chosen: argparse.Namespace) -> tuple[Path, Note, list[Table]]:
     """Make the private file, or folder: its path, its note and its tables."""
-    from policysim.files.whole_folders import progress_bar
+    from policysim.files.terminal import progress_bar
     from policysim.question.protocol import UsageError
     from policysim.release.privatize import privatize_files
     from policysim.release.privatize_note import make_plan

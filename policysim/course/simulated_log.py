@@ -18,7 +18,7 @@ from envs.scenario import Scenario
 from policies.arrays import FloatArray, IntArray
 from policysim.files.bad_rows import DataError
 from policysim.files.columns_file import check_ending, open_writer
-from policysim.files.whole_folders import check_writable, folder_beside, sync, take_names, write_synced
+from policysim.files.whole_files import check_writable, take_names, temporary_folder
 from policysim.logs.log_frame import ACTION, OUTCOME_PREFIX, PATIENT, PROPENSITY, REWARD
 from policysim.question import OutputError
 from policysim.question.extras import optional
@@ -50,7 +50,7 @@ def open_simulated_log(
     path : Path
         Ends in .csv or .parquet. The file appears when the block ends well; an older one stays as it was otherwise.
     beside : mapping of str to bytes, optional
-        Files that appear with it, in its folder.
+        Files that appear after it, in its folder; the last says that all are there (`take_names`).
 
     Notes
     -----
@@ -116,14 +116,13 @@ def _schema(scenario: Scenario) -> pa.Schema:
 
 @contextmanager
 def _appearing(path: Path, beside: Mapping[str, bytes]) -> Iterator[Path]:
-    """A fresh name beside a file, whose content takes its place when all is written, and vanishes otherwise."""
+    """A temporary file, which takes the name of the log when all is written, and then come the files beside it."""
+    *_, last = names = [path.name, *beside]
     try:
-        with folder_beside(path) as folder:
-            part = folder / path.name
-            yield part
-            sync(part)
+        with temporary_folder(path.with_name(last)) as temporary:
+            yield temporary / path.name
             for name, content in beside.items():
-                write_synced(folder / name, content)
-            take_names(folder, {name: path.with_name(name) for name in (path.name, *beside)})
+                (temporary / name).write_bytes(content)
+            take_names(temporary, names)
     except OSError as error:
         raise OutputError(f"cannot write {path.as_posix()}: {error.strerror or error}") from None

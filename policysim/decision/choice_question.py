@@ -17,7 +17,7 @@ from policysim.decision.choice_answer import choice_tables, to_judge
 from policysim.decision.choice_record import Adoption, record_tables
 from policysim.decision.choose import Choices, Verdict, Wish, choose
 from policysim.decision.redraws import redrawn
-from policysim.files.whole_folders import json_text
+from policysim.files.json_text import json_text
 from policysim.question import EXIT_CHECK
 from policysim.question.answer import Answer, Page
 from policysim.question.protocol import SILENT, Progress, Question, UsageError

@@ -5,7 +5,7 @@ columns_file       CSV and Parquet, read and written a batch of rows at a time, 
 data_table         such a file, or a data frame, as a table in memory; its columns as codes, numbers or text
 probability_table  a table of action probabilities that was made elsewhere
 many_files         the files of a table in many files: a folder's, or a pattern's
-workers            work on each of them: here, in threads, or on a Dask cluster
-whole_folders      folders written whole or not at all; a progress bar, one JSON document; values as TOML
-terminal           the one door through which text goes to standard output and to standard error
+whole_files        files written whole, of which the last says that all are there
+json_text          one JSON document
+terminal           the one door through which text goes to standard output and to standard error; a progress bar
 """

@@ -9,9 +9,20 @@ from __future__ import annotations
 import io
 import os
 import sys
-from typing import TextIO
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, TextIO
 
 from policysim.question import OutputError
+
+if TYPE_CHECKING:
+    from policysim.question.protocol import Progress
+
+# Work that is done sooner shows no progress bar.
+PATIENCE_SECONDS = 2
+# More steps are shown as 1.2k.
+MOST_COUNTED = 100_000
 
 
 def open_streams() -> None:
@@ -68,3 +79,36 @@ def visible(text: str) -> str:
     from envs.toml_reader import one_line  # noqa: PLC0415 - imports NumPy, which --help has no need of
 
     return one_line(text, but="\n")
+
+
+@contextmanager
+def progress_bar(unit: str = "step") -> Iterator[Progress]:
+    """Progress as a bar on stderr, if that is a terminal and the work takes long enough to wonder.
+
+    Each second it is drawn anew, so that its clock goes on however long a step takes.
+    """
+    from tqdm import tqdm  # noqa: PLC0415 - --help has no need of either
+
+    from policysim.question.protocol import Progress  # noqa: PLC0415
+
+    # disable=None: tqdm itself asks whether stderr is a terminal.
+    with tqdm(total=0, delay=PATIENCE_SECONDS, disable=None, leave=False, unit=unit, file=sys.stderr) as bar:
+        done = threading.Event()
+
+        def expect(steps: int) -> None:
+            bar.total = (bar.total or 0) + steps
+            bar.unit_scale = bar.total > MOST_COUNTED
+
+        def clock() -> None:
+            pause = float(PATIENCE_SECONDS)
+            while not bar.disable and not done.wait(pause):
+                bar.refresh()
+                pause = 1.0
+
+        thread = threading.Thread(target=clock, daemon=True)
+        thread.start()
+        try:
+            yield Progress(bar.update, expect)
+        finally:
+            done.set()
+            thread.join()

@@ -20,9 +20,9 @@ import pandas as pd
 from policies.arrays import IntArray
 from policysim.files.bad_rows import MISSING, ColumnKey, DataError, level_of, sorted_keys
 from policysim.files.data_table import coded, codes_among, missing, numbers, read_table
-from policysim.files.whole_folders import toml_text
 from policysim.logs.log_source import JOINT
 from policysim.logs.log_tables import joined_columns
+from policysim.logs.toml_text import toml_text
 
 _FILE = Path(__file__).with_name("column_words.toml")
 WORDS = {kind: frozenset(text.split()) for kind, text in tomllib.loads(_FILE.read_text(encoding="utf-8")).items()}

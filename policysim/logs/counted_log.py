@@ -7,10 +7,15 @@ the sums of such outcomes, alone, apart from which patients share a fold, which 
 
 from __future__ import annotations
 
+import asyncio
 import functools
 from collections.abc import Iterator, Sequence
+from concurrent.futures import Executor
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from importlib.metadata import version
 from pathlib import Path
+from typing import Any, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -18,10 +23,10 @@ from numpy.typing import NDArray
 
 from envs.toml_reader import one_line
 from policies.arrays import IntArray
-from policysim.files.bad_rows import BadRows, DataError, raise_bad_parts
+from policysim.files.bad_rows import BadRows, DataError, first_line, raise_bad_parts
 from policysim.files.columns_file import open_columns, row_places
 from policysim.files.data_table import DataTable
-from policysim.files.workers import Workers
+from policysim.files.many_files import stamp
 from policysim.logs.kinds import OWN, Counted, Kinds, stand_ins, values_of
 from policysim.logs.load_log import Log, LoggedDecisions, load_log, log_of, read_decisions, read_records
 from policysim.logs.log_source import (
@@ -47,6 +52,9 @@ with optional():
 FEWEST_PATIENTS = 100
 # Outcome models that are fitted to counts as to rows.
 COUNTED_MODELS = (LINEAR, LOGISTIC, CONSTANT)
+# So many files are counted before the next begin.
+MOST_WAITING = 100
+CONNECT_SECONDS = 5
 # How many columns `Kinds` has before those of outcomes.
 N_OWN = len(OWN)
 MODEL = (
@@ -55,9 +63,9 @@ MODEL = (
 )
 
 
-def is_counted(source: LogSource, workers: Workers | None) -> bool:
-    """Whether a study's log is counted: where somebody is given to do it, or where it is in many files."""
-    return workers is not None or len(source.parts) > 1
+def is_counted(source: LogSource, *, counted: bool = False) -> bool:
+    """Whether a study's log is counted: where that is asked for, or where it is in many files."""
+    return counted or len(source.parts) > 1
 
 
 def require_countable(source: LogSource) -> None:
@@ -79,13 +87,23 @@ def require_countable_model(model: str) -> None:
         raise UsageError(f"model = {model!r} is not possible: {MODEL}")
 
 
-def open_log(source: LogSource, workers: Workers | None = None, progress: Progress = SILENT) -> Log:
-    """The log of a study: its rows, or their counts where `is_counted`; `progress` is told of the files counted."""
-    return count_log(source, workers or Workers(), progress) if is_counted(source, workers) else load_log(source)
+def open_log(
+    source: LogSource, executor: Executor | None = None, progress: Progress = SILENT, *, counted: bool = False
+) -> Log:
+    """The log of a study: its rows, or as `count_log` has it where `is_counted`."""
+    return count_log(source, executor, progress) if is_counted(source, counted=counted) else load_log(source)
 
 
-def count_log(source: LogSource, workers: Workers, progress: Progress = SILENT) -> Log:
+def count_log(source: LogSource, executor: Executor | None = None, progress: Progress = SILENT) -> Log:
     """The log of a study, its patients counted.
+
+    Parameters
+    ----------
+    source : LogSource
+    executor : concurrent.futures.Executor, optional
+        Counts files in its threads, processes, or a cluster; by default this thread does. The log is the same.
+    progress : Progress, optional
+        Told of the files counted.
 
     Raises
     ------
@@ -93,24 +111,24 @@ def count_log(source: LogSource, workers: Workers, progress: Progress = SILENT) 
         As `load_log`, with the first twenty bad rows of all parts; for more kinds of patients than `MOST_KINDS`, or
         fewer than 100 patients.
     UsageError
-        For what cannot be counted, and as `Workers.map`.
+        For what cannot be counted.
     """
     require_countable(source)
-    # Sent to whoever works on a part, of whom none needs the names of all.
-    records, decisions = count_parts(replace(source, parts=()), source.parts, workers, progress)
+    # Sent with each file, which does not need the names of all.
+    records, decisions = count_parts(replace(source, parts=()), source.parts, executor, progress)
     _check_outcomes(source, records, decisions)
     return log_of(source, records, decisions, None)
 
 
 def count_parts(
-    columns: LogColumns, parts: Sequence[Path], workers: Workers, progress: Progress = SILENT
+    columns: LogColumns, parts: Sequence[Path], executor: Executor | None = None, progress: Progress = SILENT
 ) -> tuple[IntArray, LoggedDecisions]:
     """The record of each kind of patient, and what was decided for it, in an order that depends on the kinds alone."""
     total, bad = Kinds(tuple(columns.outcome), columns.later), []
-    for found, told in workers.map(functools.partial(count_part, columns), parts, progress):
-        bad += [told] if told[0] else []
+    for counted, bad_rows in _counted_parts(columns, parts, executor, progress):
+        bad += [bad_rows] if bad_rows[0] else []
         if not bad:
-            total.add(found)
+            total.add(counted)
     raise_bad_parts(bad)
     kinds, counts, sums = total.arrays()
     if counts.sum() < FEWEST_PATIENTS:
@@ -141,12 +159,72 @@ def _said(parts: Sequence[Path]) -> str:
     return parts[0].as_posix() + (f" and {len(parts) - 1:,} more files" if len(parts) > 1 else "")
 
 
-def count_part(columns: LogColumns, part: Path) -> tuple[Counted, tuple[int, list[str]]]:
-    """The kinds of patients of one file and how many there are of each; how many bad rows, and the first in words.
+# The kinds of patients of one file and how many there are of each; how many bad rows, and the first in words.
+PartCounts: TypeAlias = tuple[Counted, tuple[int, list[str]]]
 
-    Memory does not grow with the file.
+
+def _counted_parts(
+    columns: LogColumns, parts: Sequence[Path], executor: Executor | None, progress: Progress
+) -> Iterator[PartCounts]:
+    """What `count_part` returns of each file, in the order of the files, whatever is done first."""
+    count = functools.partial(count_part, columns)
+    progress.expect(len(parts))
+    # Not all at once: counts that wait to be added would fill the memory.
+    for start in range(0, len(parts), MOST_WAITING):
+        batch = parts[start : start + MOST_WAITING]
+        # Workers of a cluster may run in another folder.
+        results = executor.map(count, [part.absolute() for part in batch]) if executor else map(count, batch)
+        for part in batch:
+            try:
+                result = next(results)
+            except Exception as error:
+                error.add_note(part.as_posix())
+                raise
+            progress.advance()
+            yield result
+
+
+@contextmanager
+def cluster_executor(address: str) -> Iterator[Executor]:
+    """The executor of a Dask cluster that is running, whose scheduler is trusted: it can run code here.
+
+    Raises
+    ------
+    UsageError
+        If there is no cluster, or one without workers, or whose workers have not this version of the package.
+    DataError
+        For a file whose workers die again and again; Dask counts it elsewhere a few times before.
     """
-    bad, before = BadRows(), 0
+    with optional():
+        import distributed as package  # noqa: PLC0415 - takes a second
+
+    distributed: Any = package  # not all of it has types
+    try:
+        asyncio.run(asyncio.wait_for(_greet_scheduler(distributed, address), CONNECT_SECONDS))
+        client = distributed.Client(address, timeout=CONNECT_SECONDS, set_as_default=False)
+    except (OSError, TypeError, ValueError, RuntimeError) as error:
+        raise UsageError(f"--cluster {address}: no Dask scheduler answers there: {first_line(error)}") from None
+    with client:
+        own, versions = version("policysim"), client.run(version, "policysim", on_error="return")
+        if set(versions.values()) != {own}:
+            others = ", ".join(sorted(map(str, versions.values()))) or "none"
+            raise UsageError(f"--cluster {address}: each worker must have policysim {own}, its workers have {others}")
+        try:
+            # Not pure: the same file may hold something else since another run.
+            yield client.get_executor(pure=False)
+        except distributed.KilledWorker as error:
+            raise DataError(f"{error.__notes__[0]}: the workers that counted it died: {first_line(error)}") from None
+
+
+async def _greet_scheduler(distributed: Any, address: str) -> None:
+    """Return when a scheduler answers; `Client` would wait for ever where somebody else listens."""
+    connection = await distributed.comm.connect(address, **distributed.Security().get_connection_args("client"))
+    await connection.close()
+
+
+def count_part(columns: LogColumns, part: Path) -> PartCounts:
+    """Count one file; memory does not grow with it. DataError if it changes meanwhile."""
+    stamp_before, bad, before = stamp(part), BadRows(), 0
     total = Kinds(tuple(columns.outcome), columns.later)
     for rows in _batches(columns, part):
         distinct, counts = each_once(rows)
@@ -160,6 +238,8 @@ def count_part(columns: LogColumns, part: Path) -> tuple[Counted, tuple[int, lis
         elif not bad.count:
             total.add(Counted.of(kinds, counts))
         before += len(rows)
+    if stamp(part) != stamp_before:
+        raise DataError(f"{part.as_posix()}: was changed while it was read")
     return total.counted(), bad.told()
 
 

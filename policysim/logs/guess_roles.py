@@ -17,7 +17,6 @@ import numpy as np
 from envs.toml_reader import unknown
 from policies.arrays import IntArray
 from policysim.files.bad_rows import DataError, level_of
-from policysim.files.whole_folders import toml_text
 from policysim.logs.column_summary import (
     ROWS_EACH,
     TREATMENT_STEMS,
@@ -43,6 +42,7 @@ from policysim.logs.outcomes import (
     measured_again,
     status_columns,
 )
+from policysim.logs.toml_text import toml_text
 from policysim.question.protocol import UsageError
 
 # More distinct values are no treatments.

@@ -15,7 +15,6 @@ import numpy as np
 
 from envs.toml_lines import line_numbers
 from envs.toml_reader import InputFileError, one_line
-from policysim.files.whole_folders import toml_list, toml_text
 from policysim.logs.column_summary import (
     DIGITS,
     ColumnSummary,
@@ -32,6 +31,7 @@ from policysim.logs.column_summary import (
 )
 from policysim.logs.log_source import LogSource
 from policysim.logs.log_tables import LogTables
+from policysim.logs.toml_text import toml_list, toml_text
 
 # So many distinct whole numbers without a gap are a count of the rows.
 FEWEST_IDS = 20

@@ -10,10 +10,10 @@ from string import Template
 
 from policies.catalogue import WITHOUT_DEATHS
 from policysim.files.bad_rows import level_of
-from policysim.files.whole_folders import toml_list, toml_number, toml_string, toml_text
 from policysim.logs.column_summary import words
 from policysim.logs.guess_roles import Candidate, Features, Roles
 from policysim.logs.log_source import CHECK, JOINT
+from policysim.logs.toml_text import toml_list, toml_number, toml_string, toml_text
 
 CONTROLS = {"placebo", "control", "none", "untreated", "standard", "usual", "soc", "no", "observation", "obs"}
 YES = ("1", "y", "yes")

@@ -11,7 +11,7 @@ import json
 import platform
 import re
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
@@ -21,8 +21,9 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, get_args
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from policysim.files.terminal import say
-from policysim.files.whole_folders import alone_in, json_text, print_json, progress_bar, write_files
+from policysim.files.json_text import json_text, print_json
+from policysim.files.terminal import progress_bar, say
+from policysim.files.whole_files import check_writable, is_unfinished, write_files
 from policysim.output.answer_page import Vector, answer_page, captioned, card_of, content_policy, placed, record_page
 from policysim.output.differences import same_numbers
 from policysim.output.screen import printed, screen, slots
@@ -284,18 +285,15 @@ def deliver(
     Raises
     ------
     OutputError
-        If the folder cannot be written, or another run is writing to it; found out before anything is computed where
-        the question surely writes.
+        If the folder cannot be written; before anything is computed where the question surely writes.
     """
     folder = REPORTS / question.name if out is None else out
-    with ExitStack() as claims:
-        if question.writes:
-            claims.enter_context(alone_in(folder))
-        with progress_bar(question.unit) as progress:
-            answer = question.answer(progress)
-            files = folder_files(answer, command, wanted, folder, progress, given=given)
-        if files and not question.writes:
-            claims.enter_context(alone_in(folder))
+    if question.writes:
+        check_writable(folder)
+    with progress_bar(question.unit) as progress:
+        answer = question.answer(progress)
+        files = folder_files(answer, command, wanted, folder, progress, given=given)
+    if files:
         write_answer(folder, answer, files)
     paths = {label: (folder / name).as_posix() for label, name in answer.named.items()}
     if as_json:
@@ -323,11 +321,13 @@ def _printed(answer: Answer, paths: Mapping[str, str], *, full: bool) -> list[st
 
 def write_answer(folder: Path, answer: Answer, files: Mapping[str, bytes]) -> None:
     """Write what `folder_files` made; OutputError if a study or scenario that no run of ours wrote would be lost."""
-    results = answer.named.values()
-    for name, content in answer.files.items():
-        path = folder / name
-        if name in results:
-            continue
-        if path.exists() and not (folder / MANIFEST).exists() and path.read_bytes() != content:
-            raise OutputError(f"{path} is there already, and is not the one that the report keeps: name another folder")
+    manifest = folder / MANIFEST
+    if not manifest.exists() and not is_unfinished(manifest):
+        results = answer.named.values()
+        for name, content in answer.files.items():
+            path = folder / name
+            if name not in results and path.exists() and path.read_bytes() != content:
+                raise OutputError(
+                    f"{path} is there already, and is not the one that the report keeps: name another folder"
+                )
     write_files(folder, files)

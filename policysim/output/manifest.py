@@ -13,7 +13,6 @@ from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Any, NoReturn, TypeAlias, get_args
 
 from envs.toml_reader import InputFileError, dotted, is_number, one_line, shown, unknown, unseen
-from policysim.files.whole_folders import FILES, unfinished
 from policysim.output.deliver import FORMAT, FORMATS, FigureFiles
 from policysim.output.differences import read_text
 from policysim.question import MOST_DAYS
@@ -82,10 +81,10 @@ class Manifest:
 
 def read_manifest(path: Path) -> Manifest:
     """Read a manifest; InputFileError, in one line, for anything that is not one."""
-    if unfinished(path.parent / FILES):
+    if path.name == MANIFEST and path.parent.is_dir() and not path.exists():
         raise InputFileError(
-            f"{path.parent.as_posix()}: the run that wrote it was ended while its files took their places; a further "
-            "policysim compare into this folder finishes it"
+            f"{path.as_posix()}: is missing: the report in this folder is unfinished, or there is none; policysim "
+            f"compare with --out {path.parent.as_posix()} completes it"
         )
     document = _read_json(path)
     for key, sign in unseen(document):

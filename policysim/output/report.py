@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from policysim.files.whole_folders import alone_in
 from policysim.output.answer_page import notebook_part
 from policysim.output.deliver import folder_files, write_answer, written_tables
 from policysim.output.screen import screen
@@ -75,7 +74,7 @@ class Report:
         Parameters
         ----------
         folder : str or Path
-            Made if needed; its files are all written, or none is.
+            Made if needed.
 
         Returns
         -------
@@ -85,14 +84,13 @@ class Report:
         Raises
         ------
         OutputError
-            If the folder cannot be written, another run is writing to it, or a study of somebody else's is there.
+            If the folder cannot be written, or a study of somebody else's is there.
         """
-        place, answer = Path(folder), self._answer
+        path, answer = Path(folder), self._answer
         # Of a problem of one's own nothing on a command line asks again.
         command = "policysim reproduce manifest.json" if answer.depends else ""
-        with alone_in(place):
-            write_answer(place, answer, folder_files(answer, command, folder=place))
-        return place / PAGE
+        write_answer(path, answer, folder_files(answer, command, folder=path))
+        return path / PAGE
 
     def _repr_html_(self) -> str:
         """The six lines and the table of options."""

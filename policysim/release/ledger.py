@@ -35,11 +35,13 @@ from typing import Any
 
 from envs.toml_reader import is_number, shown, text_of
 from policysim.files.bad_rows import DataError
+from policysim.files.json_text import json_text
 from policysim.files.many_files import file_digest
 from policysim.files.terminal import complain
-from policysim.files.whole_folders import LOCKS, json_text, remove_empty, sync, uninterrupted
+from policysim.files.whole_files import remove_empty
 from policysim.question import EXIT_CHECK, OutputError
 from policysim.question.formats import enough
+from policysim.release.durable_files import LOCKS, sync, uninterrupted
 
 with suppress(ImportError):
     import fcntl

@@ -25,12 +25,12 @@ import numpy as np
 from policies.arrays import IntArray
 from policies.discrete_laplace import Below, discrete_laplace, standard_deviation
 from policysim.files.bad_rows import BadRows, DataError
-from policysim.files.whole_folders import sync
 from policysim.question import OutputError
 from policysim.question.answer import Page
 from policysim.question.formats import enough
 from policysim.question.protocol import SILENT, Progress
 from policysim.question.words import cells
+from policysim.release.durable_files import sync
 from policysim.release.ledger import ADD_OR_REMOVE, ADJACENCIES, REPLACE, Earlier, require
 from policysim.release.privatize import check_place, release_files
 from policysim.release.privatize_note import DECLARED, FORMAT, RELEASE, SIMULATION, UNDONE, checked_levels, note_path

@@ -19,13 +19,15 @@ from policies.arrays import IntArray
 from policies.local import Estimate, estimate, privatize
 from policysim.files.bad_rows import BadRows, DataError
 from policysim.files.columns_file import check_ending, open_writer
+from policysim.files.json_text import json_text
 from policysim.files.many_files import ENDINGS
-from policysim.files.whole_folders import check_writable, folder_beside, json_text, sync
+from policysim.files.whole_files import check_writable
 from policysim.question import OutputError
 from policysim.question.answer import Page
 from policysim.question.formats import enough
 from policysim.question.protocol import SILENT, Progress
 from policysim.question.words import cells
+from policysim.release.durable_files import folder_beside, sync
 from policysim.release.ledger import Earlier, Release, RepeatedReleaseError, appear, check_release, release_once
 from policysim.release.privatize_note import (
     UNDONE,

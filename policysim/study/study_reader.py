@@ -18,7 +18,8 @@ from envs.toml_reader import InputFileError, TomlTable, declared, open_toml, tex
 from envs.utility import Utility, default_utility
 from policies.adjacency import Sensitive
 from policies.catalogue import CATALOGUE, DEFAULT_POLICIES, WITHOUT_DEATHS, unknown_policy
-from policysim.files.whole_folders import json_text, unfinished
+from policysim.files.json_text import json_text
+from policysim.files.whole_files import is_unfinished
 from policysim.logs import log_source
 from policysim.study.declared import (
     ADJACENCIES,
@@ -111,13 +112,13 @@ def study_of(log: Path) -> Study | None:
         If the study is not there any more, or is not what it was.
     """
     beside = _beside(log)
-    if unfinished(log):
-        raise InputFileError(
-            f"{log.as_posix()}: the run that wrote it was ended while its files took their places; simulate it again"
-        )
     try:
         document = json.loads(text_of(beside))
     except FileNotFoundError:
+        if is_unfinished(beside):
+            raise InputFileError(
+                f"{log.as_posix()}: the run that wrote it was ended: simulate it again, or name its --study"
+            ) from None
         return None
     except (OSError, ValueError, RecursionError) as error:
         raise InputFileError(f"{beside.as_posix()}: cannot be read: {error}") from None

@@ -16,10 +16,10 @@ from scipy.special import bdtr
 from scipy.stats import chi2_contingency, chisquare
 
 from policies.arrays import ROUNDING, BoolArray, FloatArray, IntArray
-from policysim.files.whole_folders import toml_string
 from policysim.logs.load_log import Log
 from policysim.logs.log_frame import MOST_LEVELS, LoggedData, averaged, is_real
 from policysim.logs.log_source import ESTIMATE, LogSource, lot_words
+from policysim.logs.toml_text import toml_string
 from policysim.logs.treatments import lot
 from policysim.trials.estimators import SMALLEST_ESS, effective_size, importance_weights
 

@@ -7,6 +7,7 @@ says about a policy made elsewhere.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from concurrent.futures import Executor
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -21,7 +22,6 @@ from policies.arrays import FloatArray, IntArray
 from policysim.files.bad_rows import DataError
 from policysim.files.data_table import PANDAS_INDEX, DataTable
 from policysim.files.many_files import files_of
-from policysim.files.workers import Workers
 from policysim.logs.censoring import censoring_words
 from policysim.logs.counted_log import count_parts, open_log
 from policysim.logs.log_frame import (
@@ -240,9 +240,11 @@ class LogRows(DataTable):
         return [self.name if self.counted else f"{self.name}: row {row + 1} of those with an outcome" for row in rows]
 
 
-def read_study_log(study: LoggedStudy, workers: Workers | None = None, progress: Progress = SILENT) -> LogToEvaluate:
+def read_study_log(
+    study: LoggedStudy, executor: Executor | None = None, progress: Progress = SILENT, *, counted: bool = False
+) -> LogToEvaluate:
     """The log of a study, its patients known by the declared levels and bins of their features."""
-    log = open_log(study.log, workers, progress)
+    log = open_log(study.log, executor, progress, counted=counted)
     frame = log.space.decode(log.records)
     table = LogRows(study.name, frame, counted=log.data.counts is not None)
     about = {
@@ -295,15 +297,15 @@ def read_log_file(path: Path, actions: Sequence[str]) -> LogToEvaluate:
     return LogToEvaluate(table, data, known, tuple(predictors), all_with_reward(data), known)
 
 
-def count_log_file(path: Path, policy: OutsidePolicy, workers: Workers, progress: Progress = SILENT) -> LogToEvaluate:
+def count_log_file(
+    path: Path, policy: OutsidePolicy, executor: Executor | None = None, progress: Progress = SILENT
+) -> LogToEvaluate:
     """The same of a file, a folder or a pattern, whose rows are counted by what the policy knows of them.
 
     Raises
     ------
     DataError
         As `counted_log.count_parts`, and for a policy whose rows are those of the log.
-    UsageError
-        As `Workers.map`.
     """
     features = {feature.name: Binning(feature.name, feature.levels) for feature in policy.features()}
     columns = LogColumns(
@@ -315,7 +317,7 @@ def count_log_file(path: Path, policy: OutsidePolicy, workers: Workers, progress
         missing=REFUSE,
         features=features,
     )
-    records, found = count_parts(columns, files_of(path), workers, progress)
+    records, found = count_parts(columns, files_of(path), executor, progress)
     space = RecordSpace(tuple(binning.feature for binning in features.values()))
     frame = space.decode(records)
     propensities = np.asarray(found.propensities)

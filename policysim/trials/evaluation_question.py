@@ -6,12 +6,12 @@ The data come before any model, then the policy; `evaluation_document` is the sa
 from __future__ import annotations
 
 import math
+from concurrent.futures import Executor
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
 from policysim.files.many_files import is_many
-from policysim.files.workers import Workers
 from policysim.logs.counted_log import is_counted, require_countable_model
 from policysim.logs.log_source import EXCLUDE, LINEAR, WORST
 from policysim.question import EXIT_CHECK
@@ -156,8 +156,10 @@ class EvaluationQuestion(Question):
         The most that an importance weight may be.
     seed : int or None
         Decides which rows share a fold, in place of the study's.
-    workers : Workers or None
-        Who counts the log; None: it is read, unless it is in many files.
+    counted : bool
+        Whether the log is counted and not read, also if it is in one file.
+    executor : concurrent.futures.Executor or None
+        Counts the files of a log; None: this thread does.
     """
 
     log: Path | LoggedStudy
@@ -166,7 +168,8 @@ class EvaluationQuestion(Question):
     model: str | None = None
     clip: float | None = None
     seed: int | None = None
-    workers: Workers | None = None
+    counted: bool = False
+    executor: Executor | None = None
     unit: ClassVar[str] = "fold"
 
     @property
@@ -178,13 +181,16 @@ class EvaluationQuestion(Question):
         """Read and estimate."""
         study = None if isinstance(self.log, Path) else self.log
         model = self.model or (study.log.outcome_model if study else LINEAR)
-        many = self.workers is not None or is_many(self.log) if isinstance(self.log, Path) else False
-        if ESTIMATORS[self.estimator].folds and (many or (study and is_counted(study.log, self.workers))):
+        if isinstance(self.log, Path):
+            counted = self.counted or is_many(self.log)
+        else:
+            counted = is_counted(self.log.log, counted=self.counted)
+        if counted and ESTIMATORS[self.estimator].folds:
             require_countable_model(model)
         if not isinstance(self.log, Path):
-            log = read_study_log(self.log, self.workers, progress)
-        elif many:
-            log = count_log_file(self.log, self.target, self.workers or Workers(), progress)
+            log = read_study_log(self.log, self.executor, progress, counted=counted)
+        elif counted:
+            log = count_log_file(self.log, self.target, self.executor, progress)
         else:
             log = read_log_file(self.log, self.target.actions)
         seed = self.seed if self.seed is not None else study.seed if study else 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 from importlib.metadata import version
 from typing import Any, ClassVar, Self
@@ -15,7 +16,6 @@ from policies.catalogue import CATALOGUE
 from policies.exponential import Exponential
 from policies.policy import Policy
 from policies.reference import Greedy
-from policysim.files.workers import Workers
 from policysim.logs.counted_log import is_counted, open_log, require_countable_model
 from policysim.logs.load_log import Log
 from policysim.logs.log_source import ESTIMATE
@@ -54,13 +54,16 @@ class TrialQuestion(StudyQuestion):
         The log, its arms, outcome and features, policies, epsilons and groups.
     named : bool
         Whether each policy was asked for by name: one that cannot be used is then refused, and not left out.
-    workers : Workers or None
-        Who counts the log; None: it is read, unless it is in many files.
+    counted : bool
+        Whether the log is counted and not read, also if it is in one file.
+    executor : concurrent.futures.Executor or None
+        Counts the files of a log; None: this thread does.
     """
 
     study: LoggedStudy
     named: bool = True
-    workers: Workers | None = None
+    counted: bool = False
+    executor: Executor | None = None
     refuses: ClassVar[Mapping[str, str]] = {
         **ONLY_OVER_DAYS,
         "price_list": "does not go with {study}: prices are exact, and a log only has estimates",
@@ -71,11 +74,11 @@ class TrialQuestion(StudyQuestion):
 
     @classmethod
     def of(cls, study: LoggedStudy, options: Mapping[str, Any]) -> Self:
-        """Who counts the log changes no number, but that it is counted does: it is then counted by this process."""
+        """The question; that the log is counted changes its numbers, and what counts it does not."""
         return cls(
             study.with_options(options),
             named="all" not in options.get("policies", ()),
-            workers=Workers() if options.get("counted") else None,
+            counted=bool(options.get("counted")),
         )
 
     def answer(self, progress: Progress) -> Answer:
@@ -83,10 +86,10 @@ class TrialQuestion(StudyQuestion):
         # matplotlib is the slowest import of all.
         from policysim.trials.trial_drawings import drawings_of_trial  # noqa: PLC0415
 
-        counted = is_counted(self.study.log, self.workers)
+        counted = is_counted(self.study.log, counted=self.counted)
         if counted:
             require_countable_model(self.study.log.outcome_model)
-        log = open_log(self.study.log, self.workers, progress)
+        log = open_log(self.study.log, self.executor, progress, counted=counted)
         problem = problem_of_log(self.study, log)
         policies, left_out = usable_policies(self.study.first_policies, problem, named=self.named)
         bounded = [name for name in policies if not applies(self.study.policy(name), problem)]
@@ -123,9 +126,9 @@ class TrialQuestion(StudyQuestion):
 
 def judged_on_held_out(study: LoggedStudy, policies: Sequence[Policy], progress: Progress = SILENT) -> pd.DataFrame:
     """Read the log of a study, and judge policies on it: `judged_on_splits`."""
-    if is_counted(study.log, None):
+    if is_counted(study.log):
         require_countable_model(study.log.outcome_model)
-    return judged_on_splits(study, open_log(study.log, None, progress), policies, progress)
+    return judged_on_splits(study, open_log(study.log, progress=progress), policies, progress)
 
 
 def tables_behind(

@@ -3,8 +3,8 @@
 One process forks them. A number below 0 is an error of the system, with which the step fails; then it goes on.
 
 A step is whatever makes, locks, renames, links or removes a file or folder, or waits until it is on the disk. Before
-each is after the one before it. Before the forks the command runs once in a copy: what it imports is there, and what a
-report says is computed and drawn. Another process, which only imports, forks the one for each command.
+each is after the one before it. Before the forks the command runs once in a copy: what it imports is there. Another
+process, which only imports, forks the one for each command.
 """
 
 import atexit
@@ -20,18 +20,9 @@ import sys
 from functools import cache
 from pathlib import Path
 
-from matplotlib.figure import Figure
-
-from policysim.cli import gallery
 from policysim.cli.main import main
-from policysim.decision import decision_question, redraws
-from policysim.output import deliver
-from policysim.question.answer import Drawing
 
 STEPS = [(os, name) for name in ("mkdir", "fsync", "replace", "rename", "link", "unlink", "rmdir")] + [(fcntl, "flock")]
-# Of a report: files of each kind, and enough of them.
-FEW = ("comparison.csv", "figures/frontier.svg", "manifest.json")
-COMMANDS = {"gallery": lambda arguments: gallery.main(arguments[1:])}
 
 
 def end_at(step, number, reached):
@@ -90,48 +81,20 @@ def fork_to(folder, arguments, step, number):
             contextlib.redirect_stderr(out),
         ):
             end_at(step, number, folder.parent / f"said {folder.name}.reached")
-            os._exit(COMMANDS.get(arguments[0], main)(arguments))
+            os._exit(main(arguments))
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-
-
-def once(function):
-    """A function that computes what it is asked first, and answers nothing else."""
-    found = []
-
-    def kept(*asked, **options):
-        if not found:
-            found.append(function(*asked, **options))
-        return found[0]
-
-    return kept
-
-
-def once_computed():
-    """From now on a report has some of the files that it gets first, whatever its folder."""
-    Drawing.at = lambda *_: Figure(figsize=(10, 0.1))
-    redraws.REDRAWS = 20
-    whole = deliver.folder_files
-
-    def few(*asked, **options):
-        files = whole(*asked, **options)
-        return {name: files[name] for name in FEW}
-
-    deliver.folder_files = once(few)
-    decision_question.DecisionQuestion.answer = once(decision_question.DecisionQuestion.answer)
 
 
 def run_once(folder, arguments):
     """Run a command in a folder, to its end and without a word."""
     os.chdir(folder)
     with Path(os.devnull).open("w") as out, contextlib.redirect_stdout(out), contextlib.redirect_stderr(out):
-        COMMANDS.get(arguments[0], main)(arguments)
+        main(arguments)
 
 
 def end_all(template, folder, number, arguments):
     """As `ends` says, in the process that forks the others."""
     statuses = []
-    if arguments[0] == "compare":
-        once_computed()
     run_once(shutil.copytree(template, template.with_name("once")), arguments)
     gc.freeze()
     while True:

@@ -1,9 +1,7 @@
 """Work on the parts of a log for tests, in a module that other processes can import; and a log in many files."""
 
-import functools
 import os
 import signal
-import time
 from pathlib import Path
 
 import numpy as np
@@ -62,27 +60,10 @@ def write_parts(folder, frame, n_parts, ending="csv", *, propensity="chance", mo
     return study
 
 
-def count_and_tell(told, counting, part):
-    """Count a part, and leave a file that says so."""
-    (Path(told) / f"{part.name}-{os.getpid()}-{time.monotonic_ns()}").touch()
-    return count_part(counting, part)
-
-
-def die_at(name, told, counting, part):
-    """The same; but the first time that this part is asked for, the process that works on it is killed."""
-    mark = Path(told) / f"killed-{name}"
-    if part.name == name and not mark.exists():
+def die_once(folder, columns, part):
+    """Count a part; the first time that 0003.csv is asked for, the process kills itself."""
+    mark = Path(folder) / "killed"
+    if part.name == "0003.csv" and not mark.exists():
         mark.touch()
         os.kill(os.getpid(), signal.SIGKILL)
-    return count_and_tell(told, counting, part)
-
-
-def told_of(told):
-    """How often each part was worked on."""
-    names = [path.name.partition("-")[0] for path in Path(told).iterdir() if not path.name.startswith("killed")]
-    return {name: names.count(name) for name in sorted(set(names))}
-
-
-def working(work, *arguments):
-    """Work with its first arguments, which can be pickled."""
-    return functools.partial(work, *arguments)
+    return count_part(columns, part)

@@ -195,12 +195,12 @@ def test_an_interrupt_leaves_the_old_report_whole_and_is_exit_130(capsys, study,
     def interrupted(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("policysim.files.whole_folders.os.fsync", interrupted)
+    monkeypatch.setattr("policysim.files.whole_files.os.fsync", interrupted)
     code, _, err = run(capsys, "compare", study, "--epsilon", "3", "--out", str(folder))
     assert code == 130
     assert err == "policysim: interrupted; nothing was written\n"
     assert {path: path.read_bytes() for path in folder.rglob("*.*")} == before
-    assert not list(folder.rglob(".*part*"))
+    assert not list(folder.rglob(".*"))
 
 
 BUG = "policysim: this is a bug in policysim, please report it: "

@@ -1,9 +1,11 @@
 """The one door to the terminal: nothing steers it, and a stream that is closed ends nothing."""
 
+import io
 import json
 import os
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -12,8 +14,8 @@ from hypothesis import strategies as st
 
 from envs.toml_reader import UNSEEN
 from policysim.cli.main import main
-from policysim.files.terminal import complain, say
-from policysim.files.whole_folders import json_text
+from policysim.files.json_text import json_text
+from policysim.files.terminal import complain, progress_bar, say
 
 WARD = str(Path(__file__).parents[3] / "examples" / "ward" / "study.toml")
 ROOT = Path(__file__).parents[3]
@@ -114,3 +116,40 @@ def test_a_full_disk_is_told(capsys, monkeypatch):
     monkeypatch.setattr(sys, "stdout", Full())
     assert main(["compare", "--help"]) == 2
     assert capsys.readouterr().err == "policysim: cannot write to standard output: No space left on device\n"
+
+
+class Terminal(io.StringIO):
+    """What is written to it, and when something was."""
+
+    def __init__(self):
+        super().__init__()
+        self.written = threading.Event()
+
+    def isatty(self):
+        return True
+
+    def write(self, text):
+        if text.strip():
+            self.written.set()
+        return super().write(text)
+
+
+def test_a_step_that_takes_long_shows_the_bar_and_its_clock(monkeypatch):
+    terminal = Terminal()
+    monkeypatch.setattr("policysim.files.terminal.PATIENCE_SECONDS", 0.01)
+    monkeypatch.setattr("sys.stderr", terminal)
+    with progress_bar("patient") as progress:
+        progress.expect(3)
+        # No step ends: the first would wait for ever if only steps were shown.
+        assert terminal.written.wait(60)
+    assert "0/3" in terminal.getvalue()
+
+
+def test_without_a_terminal_there_is_no_bar(monkeypatch):
+    written = io.StringIO()
+    monkeypatch.setattr("policysim.files.terminal.PATIENCE_SECONDS", 0.0)
+    monkeypatch.setattr("sys.stderr", written)
+    with progress_bar() as progress:
+        progress.expect(1)
+        progress.advance()
+    assert written.getvalue() == ""

@@ -14,10 +14,9 @@ from parts_work import log_rows, write_parts
 from policysim.cli.main import main
 from policysim.files.bad_rows import DataError
 from policysim.files.many_files import files_of, is_many
-from policysim.files.workers import Workers
 from policysim.logs import counted_log, kinds
 from policysim.logs.counted_log import count_log, each_once, open_log, require_countable, require_countable_model
-from policysim.logs.kinds import Kinds
+from policysim.logs.kinds import Counted, Kinds
 from policysim.logs.load_log import load_log
 from policysim.logs.log_source import OUTCOME_MODELS, TABLE
 from policysim.logs.outcome_models import fit_to_log
@@ -39,8 +38,8 @@ def bits(log):
     ]
 
 
-def counted(tmp_path, frame, n_parts, ending="csv", workers=None, **options):
-    return count_log(load_study(write_parts(tmp_path, frame, n_parts, ending, **options)).log, workers or Workers())
+def counted(tmp_path, frame, n_parts, ending="csv", **options):
+    return count_log(load_study(write_parts(tmp_path, frame, n_parts, ending, **options)).log)
 
 
 @pytest.fixture(scope="module")
@@ -102,7 +101,7 @@ def test_a_column_of_lists_is_refused_as_among_rows(tmp_path, column, value):
     frame[column] = [value] * len(frame)
     source = load_study(write_parts(tmp_path, frame, 1, "parquet")).log
     said = []
-    for read in (load_log, lambda source: count_log(source, Workers())):
+    for read in (load_log, count_log):
         with pytest.raises(DataError) as refused:
             read(source)
         said.append(str(refused.value))
@@ -180,7 +179,7 @@ def test_bad_rows_of_all_files_are_told_together_with_their_lines(tmp_path):
     frame.loc[900:930, "chance"] = 1.5
     source = load_study(write_parts(tmp_path, frame, 3)).log
     with pytest.raises(DataError) as refused:
-        count_log(source, Workers())
+        count_log(source)
     lines = str(refused.value).splitlines()
     parts = (tmp_path / "parts").as_posix()
     assert lines[0] == f"{parts}/0000.csv:5: row 4: old: must be one of 0, 1, got 'ancient'"
@@ -214,25 +213,23 @@ def test_a_file_with_other_columns_is_named_with_the_column(tmp_path, capsys):
 def test_a_file_that_vanishes_changes_or_cannot_be_read_is_named(tmp_path, monkeypatch):
     source = load_study(write_parts(tmp_path, FRAME, 3)).log
     part = source.parts[1]
-    real = counted_log.count_part
+    real = counted_log.each_once
 
-    def change(counting, path):
-        found = real(counting, path)
-        if path == part:
-            with part.open("a") as stream:
-                stream.write("\n")
-        return found
+    def change(rows):
+        with part.open("a") as stream:
+            stream.write("\n")
+        return real(rows)
 
-    monkeypatch.setattr(counted_log, "count_part", change)
+    monkeypatch.setattr(counted_log, "each_once", change)
     with pytest.raises(DataError, match=r"0001\.csv: was changed while it was read"):
-        count_log(source, Workers())
+        count_log(source)
     monkeypatch.undo()
     part.write_bytes(b"\x81\xfe\x00")
     with pytest.raises(DataError, match=r"0001\.csv: must be UTF-8 text"):
-        count_log(source, Workers())
+        count_log(source)
     part.unlink()
     with pytest.raises(DataError, match=r"0001\.csv: cannot be read: No such file or directory"):
-        count_log(source, Workers())
+        count_log(source)
 
 
 def test_too_many_kinds_of_patients_are_refused(tmp_path, monkeypatch):
@@ -314,7 +311,7 @@ def with_rows(tmp_path, frame, text, n_parts=3):
     )
     source = load_study(study).log
     frame.to_csv(tmp_path / "rows.csv", index=False)
-    return source, load_log(replace(source, files={TABLE: tmp_path / "rows.csv"})), count_log(source, Workers())
+    return source, load_log(replace(source, files={TABLE: tmp_path / "rows.csv"})), count_log(source)
 
 
 def test_the_time_to_an_event_is_counted_as_it_is_of_rows(tmp_path):
@@ -343,7 +340,7 @@ def test_propensities_are_estimated_from_counts_as_from_rows(tmp_path):
     text = 'propensity = "estimate"\noutcome = { cured = 1.0 }'
     _, rows, log = with_rows(tmp_path / "three", frame, text)
     seven = write_parts(tmp_path / "seven", frame, 7, propensity="estimate")
-    assert bits(count_log(load_study(seven).log, Workers())) == bits(log)
+    assert bits(count_log(load_study(seven).log)) == bits(log)
     assert log.data.n_patients == rows.data.n_patients
     found = []
     for each in (log, rows):
@@ -363,8 +360,16 @@ def test_a_treatment_of_one_patient_has_no_estimated_propensity(tmp_path):
     frame.loc[frame.index[frame["cured"].notna()][0], "arm"] = "pill"
     study = write_parts(tmp_path, frame, 2, propensity="estimate")
     with pytest.raises(DataError, match="needs more patients of each treatment, pill has 1"):
-        count_log(load_study(study).log, Workers())
+        count_log(load_study(study).log)
     frame["arm"] = "wait"
     study = write_parts(tmp_path / "one", frame, 2, propensity="estimate")
     with pytest.raises(DataError, match="at least two treatments that occur"):
-        count_log(load_study(study).log, Workers())
+        count_log(load_study(study).log)
+
+
+def test_sums_of_counts_do_not_overflow():
+    total = Kinds([])
+    row = np.zeros((1, 5), dtype=np.int64)
+    for _ in range(3):
+        total.add(Counted.of(row, np.array([2**61])))
+    assert total.arrays()[1].tolist() == [3 * 2**61]

@@ -4,7 +4,6 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from policysim.files.workers import Workers
 from policysim.logs.counted_log import count_log
 from policysim.logs.load_log import load_log
 from policysim.logs.log_frame import LoggedData
@@ -45,7 +44,7 @@ def read(tmp_path, read_section):
     def of(frame, propensity, counted=False):
         frame.to_csv(tmp_path / "trial.csv", index=False)
         source = read_section(STUDY.format(propensity=propensity))
-        return (count_log(source, Workers()) if counted else load_log(source)), source
+        return (count_log(source) if counted else load_log(source)), source
 
     return of
 

@@ -418,6 +418,27 @@ def test_a_run_that_is_ended_at_any_step_leaves_all_or_nothing(tmp_path):
     assert ended >= 5
 
 
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+def test_a_private_choice_that_is_ended_at_any_step_is_counted_before_it_is_printed(tmp_path, number):
+    template = tmp_path / "template"
+    template.mkdir()
+    write_people(template / "data.csv", 20)
+    asked = ["select", "data.csv", "--column", "sex", "--candidates", "0,1", "--epsilon", "1"]
+    seen = set()
+    for step, (status, status_of_next) in enumerate(ends(template, tmp_path, number, asked), start=1):
+        folder, after_next = tmp_path / str(step), tmp_path / f"then {step}"
+        entries = read_ledger(folder / module.NAME)
+        assert len(entries) == 1 or "Choice" not in (tmp_path / f"said {step}").read_text()
+        assert (folder / "data.csv").read_bytes() == (template / "data.csv").read_bytes()
+        seen.add((len(entries), status == 0))
+        if after_next.exists():
+            # What was counted is not released again; whatever was left is removed.
+            assert status_of_next == (4 if entries else 0)
+            assert sorted(path.name for path in after_next.iterdir()) == ["data.csv", module.NAME]
+            assert len(read_ledger(after_next / module.NAME)) == 1
+    assert {(0, False), (1, True)} <= seen or number == signal.SIGTERM  # which waits until the choice is counted
+
+
 def test_a_loss_that_is_not_finite_never_reaches_a_ledger(tmp_path):
     ledger = tmp_path / "ledger.json"
     release = Release("select", "d.csv", ("0" * 64,), ("d",), (), math.inf, REPLACE, "a")

@@ -18,7 +18,6 @@ from small_trials import ARMS, SPACE, make_trial
 
 import policysim as ps
 from policies.catalogue import mechanism_words
-from policysim.files.workers import Workers
 from policysim.output.report import Report
 from policysim.output.screen import TEMPLATES, screen, slots
 from policysim.question.formats import plain, six_digits
@@ -256,8 +255,7 @@ CASES = {
 @pytest.mark.parametrize("case", CASES)
 def test_a_screen_of_every_kind_of_log(case, tmp_path):
     study = written(tmp_path, **CASES[case])
-    workers = Workers() if case == "counted" else None
-    result = TrialQuestion(study, workers=workers).answer(SILENT)
+    result = TrialQuestion(study, counted=case == "counted").answer(SILENT)
     report = Report(result)
     lines = str(report).splitlines()
     lines = lines[next(place for place, line in enumerate(lines) if line.startswith("What does it cost?")) :]

@@ -1,0 +1,148 @@
+"""Files written whole: first in a temporary folder beside them, from which they take their names when all are written.
+
+Several files may be one report. Its last file, such as a manifest, says that the report is whole: it is removed before
+any other file changes, and appears after all others. So a run that is killed leaves the old files, or an unfinished
+report without its last file. The next run that writes the same files completes them, and removes the temporary folder.
+"""
+
+from __future__ import annotations
+
+import glob
+import os
+import shutil
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from policysim.question import OutputError
+
+
+def check_writable(folder: Path) -> None:
+    """Make the folder and try to write into it, before anything is computed; OutputError if that fails.
+
+    Folders that were not there are removed again: `write_files` makes them when there is something to write.
+    """
+    missing = _missing_folders(folder)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise OutputError(f"cannot write to {folder}: {error.strerror}") from None
+    finally:
+        remove_empty(missing)
+
+
+def write_files(folder: Path, contents: Mapping[str, bytes]) -> None:
+    """Write files below a folder, whose last file says that all are there.
+
+    Parameters
+    ----------
+    folder : Path
+        Made if needed.
+    contents : mapping of relative path to bytes
+        At least one. Other files in the folder stay as they are, and so do files that have this content.
+
+    Raises
+    ------
+    OutputError
+        If anything cannot be written. The old files are then unchanged, unless a file could not take its name: the
+        last file is then missing.
+    """
+    *_, last = contents
+    changed = {name: content for name, content in contents.items() if not _has_content(folder / name, content)}
+    if not changed:
+        _remove_folders(_temporary_folders(folder / last))
+        return
+    changed[last] = contents[last]
+    try:
+        with temporary_folder(folder / last) as temporary:
+            for name, content in changed.items():
+                (temporary / name).parent.mkdir(parents=True, exist_ok=True)
+                (temporary / name).write_bytes(content)
+            take_names(temporary, list(changed))
+    except OSError as error:
+        raise OutputError(f"cannot write to {folder}: {error.strerror}") from None
+
+
+@contextmanager
+def temporary_folder(target: Path) -> Iterator[Path]:
+    """A folder beside a file for what is not yet whole; only its owner may enter, and it is removed in the end.
+
+    Such folders that killed runs left beside the same file are removed. Folders above it that are missing are made, and
+    removed again if they stay empty.
+
+    Raises
+    ------
+    OSError
+        If it cannot be made.
+    """
+    missing, abandoned = _missing_folders(target.parent), _temporary_folders(target)
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=_prefix(target), dir=target.parent) as folder:
+            _remove_folders(abandoned)
+            yield Path(folder)
+    finally:
+        remove_empty(missing)
+
+
+def take_names(temporary: Path, names: Sequence[str]) -> None:
+    """Move files from a temporary folder into the folder that it is in, the last name last.
+
+    Raises
+    ------
+    OSError
+        If a file cannot be moved; those before it stay moved, and the last is missing.
+    """
+    folder = temporary.parent
+    for name in names:
+        with (temporary / name).open("rb+") as stream:
+            os.fsync(stream.fileno())
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+    try:
+        if len(names) > 1:
+            (folder / names[-1]).unlink(missing_ok=True)
+        for name in names:
+            (temporary / name).replace(folder / name)
+    except KeyboardInterrupt:
+        raise KeyboardInterrupt(f"{folder.as_posix()} may be unfinished: run the same command again") from None
+
+
+def is_unfinished(last: Path) -> bool:
+    """Whether a run was killed before the last file of its report appeared."""
+    return not last.exists() and bool(_temporary_folders(last))
+
+
+def remove_empty(folders: Iterable[Path]) -> None:
+    """Remove folders, the innermost first, until one is not empty."""
+    with suppress(OSError):  # the first that is not empty, or was never made, ends it
+        for folder in folders:
+            folder.rmdir()
+
+
+def _has_content(path: Path, content: bytes) -> bool:
+    try:
+        return path.stat().st_size == len(content) and path.read_bytes() == content
+    except OSError:  # a file that cannot be read is written anew
+        return False
+
+
+def _missing_folders(folder: Path) -> list[Path]:
+    """The folder and those above it that are not there, the innermost first."""
+    return [path for path in (folder, *folder.parents) if not path.exists()]
+
+
+def _prefix(target: Path) -> str:
+    """How the names of all temporary folders beside a file begin."""
+    return f".{target.name}.policysim-"
+
+
+def _temporary_folders(target: Path) -> list[Path]:
+    return list(target.parent.glob(f"{glob.escape(_prefix(target))}*"))
+
+
+def _remove_folders(folders: Iterable[Path]) -> None:
+    for folder in folders:
+        shutil.rmtree(folder, ignore_errors=True)
