@@ -131,7 +131,7 @@ def run(arguments):
     return code
 
 
-@hostile(4, slower=5)
+@hostile(4, slower=2)
 @given(commands())
 def test_hostile_commands_are_done_or_refused(command):
     files, arguments = command
