@@ -4,7 +4,7 @@ import random
 from pathlib import Path
 from urllib.parse import quote
 
-from mutants import NUMBERS, TEXTS
+from hostile_files import NUMBERS, TEXTS
 
 REPORT = Path(__file__).parents[2] / "reports" / "covid" / "report.html"
 ADDRESSES = 150

@@ -54,14 +54,6 @@ def test_a_patient_too_many_or_too_few_would_be_noticed(chain_path):
         assert_same(*pair.step(np.zeros(N, dtype=int)))
 
 
-@pytest.mark.parametrize("mode", ["NextStep", "SameStep"])
-def test_all_may_leave_in_one_step(mode):
-    pair = Pair(mode, scenario="covid", horizon=1)
-    assert_same(*pair.reset(record={"fever": 1}))
-    for _ in range(3):
-        assert_same(*pair.step(np.ones(N, dtype=int)))
-
-
 def test_who_has_left_stays_as_he_is_until_the_next_reset():
     env = TreatmentVectorEnv(500, horizon=3, autoreset_mode="Disabled")
     env.reset(seed=0)

@@ -1,12 +1,39 @@
-"""Data frames that the fuzzer found, which ended in an error of a library: now a line says what is wrong."""
+"""Hostile data frames: each function takes them, or says in a line what is wrong; cases that once ended otherwise."""
+
+from functools import partial
 
 import numpy as np
 import pandas as pd
 import pytest
+from hostile_files import DOSES, LOG, PATIENTS, POLICY, changed_frame, hostile, is_read
+from hypothesis import given
+from hypothesis import strategies as st
 
 import policysim as ps
 
 HUGE = 10**400
+COHORT = {"features": ["gene", "age"], "treatment": "dose", "patients": "patients", "sensitive": ["gene"]}
+THIRDS = np.full((40, 3), 1 / 3)
+# Functions of a data frame, and one that they take.
+FUNCTIONS = {
+    "problem": (partial(ps.problem_from_frame, weights={"wrong": 1, "deaths": 20}, **COHORT), DOSES),
+    "log": (partial(ps.read_log, treatment="arm", outcome="cured", propensity="equal"), PATIENTS),
+    "ips": (partial(ps.evaluate_log, probabilities=THIRDS, estimator="ips"), LOG),
+    "dr": (partial(ps.evaluate_log, probabilities=THIRDS, estimator="dr", outcome_model="constant"), LOG),
+    "policy": (partial(ps.evaluate_log, LOG), pd.DataFrame(THIRDS, columns=["drip", "pill", "placebo"])),
+    "utilities": (partial(ps.DecisionProblem, prior=[0.5, 0.5], adjacency=ps.AnyRecord()), POLICY.drop(columns="sex")),
+    "probabilities": (partial(ps.privacy_loss, adjacency=ps.AnyRecord()), POLICY.drop(columns="sex")),
+}
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", FUNCTIONS)
+@hostile(10)
+@given(data=st.data())
+def test_hostile_frames_are_taken_or_refused(name, data):
+    function, frame = FUNCTIONS[name]
+    function(frame)
+    is_read(partial(function, data.draw(changed_frame(frame))))
 
 
 @pytest.fixture
