@@ -260,7 +260,7 @@ def policy_use(policy: Policy, problem: DecisionProblem) -> Use:
     >>> [round(number, 3) for number in policy_use(make_policy("randomized-response", epsilon=1.0), problem)]
     [1.0, 2.0, 0.462]
     """
-    logs = policy.log_probabilities(problem)
+    logs = policy.tables(problem)[0]
     if problem.admissible is None:
         return table_use(policy, logs, problem.adjacency)
     parts = [(part, part.problem.adjacency) for part in problem.classes if part.problem is not None]

@@ -12,7 +12,6 @@ taken on trust: see `policysim.study.checks.checked_tables`.
 
 from __future__ import annotations
 
-import inspect
 import logging
 import re
 import tomllib
@@ -27,7 +26,7 @@ from typing import Any
 from policies.exponential import Exponential, ExponentialBoundedRange, ExponentialCapped, ExponentialTight
 from policies.noisy_max import PermuteAndFlip, ReportNoisyMax
 from policies.optimal.optimum import OPTIMAL_DAILY, Optimal, OptimalRobust, OptimalSafe, catalogue_name
-from policies.policy import Policy, replaced_method
+from policies.policy import Policy, class_fault
 from policies.randomized_response import RandomizedFeatures, RandomizedResponse
 from policies.reference import BestFixed, Greedy, Uniform
 
@@ -180,12 +179,9 @@ def _loaded(point: EntryPoint) -> type[Policy]:
         raise PluginError(f"its name must be lower-case letters and digits with hyphens between, got {name!r}")
     if re.fullmatch(RESERVED, name):
         raise PluginError(f"its name {name!r} is reserved, as all, optimal-… and best-… are")
-    replaced = replaced_method(kind)
-    if replaced:
-        raise PluginError(replaced)
-    if inspect.isabstract(kind):
-        missing = ", ".join(sorted(kind.__abstractmethods__))
-        raise PluginError(f"the class {kind.__name__} lacks {missing}")
+    fault = class_fault(kind)
+    if fault:
+        raise PluginError(fault)
     try:
         works = hash(replace(kind(1.0), epsilon=2.0)) is not None and replace(kind(1.0), epsilon=2.0).epsilon == 2
     except Exception as error:

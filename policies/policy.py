@@ -8,7 +8,6 @@ class is so as a whole. The classes are public, as the prior is.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self, final
@@ -25,6 +24,8 @@ LOG_SMALLEST = -745.0
 
 # The public methods of a policy. A mechanism implements that of the same name with an underscore before it.
 PUBLIC_METHODS = ("check", "log_probabilities", "probabilities", "tables", "loss_bound", "sample")
+# The one that a class which derives from `Policy` itself may also implement under this name.
+SIMPLE_METHOD = "log_probabilities"
 
 
 class NotApplicableError(ValueError):
@@ -36,7 +37,7 @@ class InadmissibleError(ValueError):
 
 
 @dataclass(frozen=True)
-class Policy(ABC):
+class Policy:
     """A way to choose actions.
 
     A mechanism has a `name` and a docstring, and implements `_log_probabilities`. It may also implement `_tables` or
@@ -47,6 +48,9 @@ class Policy(ABC):
     that no mechanism can give a record an action that it does not allow. A class that replaces a public method could;
     therefore Python makes no object of such a class (TypeError). A mechanism that has to look at
     `DecisionProblem.admissible` says `across_masks`, and what it answers is checked against the mask.
+
+    A class that derives from `Policy` itself may implement `log_probabilities` in place of `_log_probabilities`. All
+    that uses a policy asks `tables`, `probabilities` or `sample`, which split the problem first.
 
     A mechanism has no words and no colours: those of the built-in ones stand in `policies/descriptions.toml` and with
     the figures.
@@ -75,7 +79,7 @@ class Policy(ABC):
     ValueError
         For an epsilon that is not >= 0.
     TypeError
-        For a class that replaces one of the public methods.
+        For a class that replaces another public method, or implements no probabilities.
     InadmissibleError
         From these methods, for a mechanism that says `across_masks` and gives a record what it does not allow.
     """
@@ -89,9 +93,9 @@ class Policy(ABC):
 
     def __new__(cls, *_values: Any, **_options: Any) -> Self:
         """An object of a class that leaves the public methods as they are."""
-        replaced = replaced_method(cls)
-        if replaced:
-            raise TypeError(replaced)
+        fault = class_fault(cls)
+        if fault:
+            raise TypeError(fault)
         return super().__new__(cls)
 
     def __post_init__(self) -> None:
@@ -116,7 +120,6 @@ class Policy(ABC):
         else:
             self._check(problem)
 
-    @final
     def log_probabilities(self, problem: DecisionProblem) -> FloatArray:
         """log p(a|x), (n_records, n_actions), column-major; -inf where an action is never taken."""
         if self._splits(problem):
@@ -168,12 +171,12 @@ class Policy(ABC):
                 raise self._inadmissible(problem, int(records[wrong[0]]), int(actions[wrong[0]]))
         return actions
 
-    def _check(self, problem: DecisionProblem) -> None:  # noqa: B027 - most policies apply to every problem
+    def _check(self, problem: DecisionProblem) -> None:
         """As `check`."""
 
-    @abstractmethod
     def _log_probabilities(self, problem: DecisionProblem) -> FloatArray:
-        """As `log_probabilities`."""
+        """As `log_probabilities`, which a class may implement in its place."""
+        return self.log_probabilities(problem)
 
     def _probabilities(self, problem: DecisionProblem) -> FloatArray:
         """As `probabilities`."""
@@ -222,11 +225,21 @@ class Policy(ABC):
         )
 
 
-def replaced_method(kind: type[Policy]) -> str:
-    """What is wrong with a class that replaces a public method of `Policy`; "" for one that does not."""
-    for name in PUBLIC_METHODS:
-        if getattr(kind, name) is not getattr(Policy, name):
-            return f"{kind.__name__} replaces {name}, which keeps a policy to what records allow; implement _{name}"
+def class_fault(kind: type[Policy]) -> str:
+    """What is wrong with a class as a mechanism, in one line; "" for nothing."""
+    replaced = [name for name in PUBLIC_METHODS if getattr(kind, name) is not getattr(Policy, name)]
+    implemented = kind._log_probabilities is not Policy._log_probabilities
+    if replaced == [SIMPLE_METHOD] and not implemented:
+        return ""
+    if replaced:
+        name = replaced[0]
+        return f"{kind.__name__} replaces {name}, which keeps a policy to what records allow; implement _{name}"
+    if not implemented:
+        return f"the class {kind.__name__} lacks _log_probabilities"
+    # Else what the class implements would never be asked.
+    owner = next(base for base in kind.__mro__ if {"_log_probabilities", "_tables"} & vars(base).keys())
+    if kind._tables is not Policy._tables and "_tables" not in vars(owner):
+        return f"{kind.__name__} implements _log_probabilities, but inherits _tables, which is asked first; implement _tables"
     return ""
 
 

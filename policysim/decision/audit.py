@@ -173,7 +173,7 @@ def audit_document(findings: Sequence[Finding]) -> dict[str, Any]:
 def _audit_policy(problem: DecisionProblem, policy: Policy, epsilon: float | None) -> Finding:
     found = Finding(policy.name, epsilon, policy.guarantee)
     try:
-        logs = policy.log_probabilities(problem)
+        logs = policy.tables(problem)[0]
     except NotApplicableError as error:
         return replace(found, refusal=str(error))
     except InadmissibleError as error:

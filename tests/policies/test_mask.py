@@ -15,6 +15,7 @@ import policysim as ps
 from policies import CATALOGUE, AnyRecord, DecisionProblem, OneFeature, Sampler, Sensitive, make_policy
 from policies.accounting import policy_use
 from policies.adjacency import Listed
+from policies.exponential import Exponential
 from policies.mask import least_given, same_masks
 from policies.policy import InadmissibleError, Policy, one_hot_logs
 from policies.privacy_loss import privacy_loss_of_logs
@@ -201,6 +202,27 @@ def test_no_policy_is_made_of_a_class_that_replaces_a_public_method(method, pare
     for make in (lambda: kind(1.0), lambda: kind(epsilon=1.0), lambda: copy(object.__new__(kind))):
         with pytest.raises(TypeError, match=f"Old replaces {method}, .*; implement _{method}"):
             make()
+
+
+@pytest.mark.parametrize("user", [user for user in GIVEN if user != "logarithms"])
+def test_a_mechanism_of_one_method_is_kept_to_what_records_allow(user):
+    """The simplest plug-in: `log_probabilities` alone, which knows nothing of masks."""
+    kind = type("Simple", (Policy,), {"name": "simple", "log_probabilities": EVERYONE_THE_LAST["log_probabilities"]})
+    plain = DecisionProblem(NOBODY_ALLOWS.utilities, NOBODY_ALLOWS.prior, AnyRecord())
+    assert (kind(1.0).probabilities(plain)[:, -1] == 1).all()
+    assert GIVEN[user](kind(1.0)) == 0
+
+
+def test_a_method_that_would_never_be_asked_is_refused():
+    with pytest.raises(
+        TypeError, match=r"Unasked implements _log_probabilities, but inherits _tables, .* implement _tab"
+    ):
+        type("Unasked", (Exponential,), {"_log_probabilities": EVERYONE_THE_LAST["log_probabilities"]})(1.0)
+
+
+def test_a_mechanism_without_probabilities_is_no_mechanism():
+    with pytest.raises(TypeError, match="the class Empty lacks _log_probabilities"):
+        type("Empty", (Policy,), {"name": "empty"})(1.0)
 
 
 @pytest.mark.parametrize("user", GIVEN)

@@ -83,21 +83,23 @@ class SmallestSensitivity(Exponential):
 class PlainSoftmax(Exponential):
     """The exponential mechanism in probabilities instead of logarithms."""
 
-    def _log_probabilities(self, problem):
+    def _tables(self, problem):
         scores = problem.utilities / self.scale(problem)
         weights = np.exp(scores - scores.max(axis=1, keepdims=True))
         with np.errstate(divide="ignore"):
-            return np.log(weights / weights.sum(axis=1, keepdims=True))
+            logs = np.log(weights / weights.sum(axis=1, keepdims=True))
+        return logs, np.exp(logs)
 
 
 class ShiftedByTheMinimum(Exponential):
     """The score's minimum subtracted, where the maximum must be: the largest exponential overflows."""
 
-    def _log_probabilities(self, problem):
+    def _tables(self, problem):
         scores = problem.utilities / self.scale(problem)
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             weights = np.exp(scores - scores.min(axis=1, keepdims=True))
-            return np.log(weights / weights.sum(axis=1, keepdims=True))
+            logs = np.log(weights / weights.sum(axis=1, keepdims=True))
+        return logs, np.exp(logs)
 
 
 class WorstPreferred(Exponential):
@@ -117,8 +119,8 @@ def improves_to_the_best(policy):
 class NotNormalised(Exponential):
     """The same weights for everyone would reveal nothing; but they are no probabilities."""
 
-    def _log_probabilities(self, problem):
-        return np.zeros(problem.utilities.shape)
+    def _tables(self, problem):
+        return np.zeros(problem.utilities.shape), np.ones(problem.utilities.shape)
 
 
 class DroppedByOneFeature(ExponentialBoundedRange):
@@ -319,11 +321,12 @@ class RandomizedRecord(Policy):
 class OwnCandidates(Exponential):
     """The exponential mechanism among the two best actions of each record: the candidates are private themselves."""
 
-    def _log_probabilities(self, problem):
-        logs = super()._log_probabilities(problem).copy()
+    def _tables(self, problem):
+        logs = super()._tables(problem)[0].copy()
         third = np.sort(problem.utilities, axis=1)[:, -3, None]
         logs[problem.utilities <= third] = -np.inf
-        return logs - np.logaddexp.reduce(logs, axis=1)[:, None]
+        logs -= np.logaddexp.reduce(logs, axis=1)[:, None]
+        return logs, np.exp(logs)
 
 
 # The release in whole numbers.
