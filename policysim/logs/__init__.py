@@ -13,5 +13,5 @@ log_frame       such a data frame, read and checked: action, reward, propensity 
 outcome_models  models of the reward, by name, from scikit-learn; the one that held-out rows choose
 column_summary  the columns of a trial's file: what their names say (the words are in column_words.toml), what they hold
 guess_roles     what policysim init takes them for, and what it asks; which can be features, and by which levels
-study_text      the study file that it writes, of texts in study_text.toml
+study_text      the study file that it writes, of texts in study_text.toml; toml_text: names and values as TOML
 """

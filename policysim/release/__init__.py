@@ -1,5 +1,6 @@
 """What leaves the house: columns of a file randomised row by row, noisy counts, and one private choice from counts.
 
+durable_files    what a release asks of files: on the disk, locked, and between two signals
 ledger           what was released before from the same rows, and the one transaction in which anything is released
 privatize        columns of a file, or of a folder, privatised; where they may come out; true counts estimated from
                  them, and what people see of both
