@@ -168,6 +168,8 @@ def _numbers(column: pd.Series) -> FloatArray:
     """A column as float64, NaN where it is no number; times and complex numbers are none."""
     if column.dtype.kind in "mM":
         return np.full(len(column), np.nan)
+    if column.dtype.kind in "biuf":  # of half precision, too, which pd.to_numeric refuses
+        return column.to_numpy(dtype=np.float64, na_value=np.nan)
     plain = column.astype(object) if isinstance(column.dtype, pd.CategoricalDtype) else column
     if plain.dtype == object:  # whole numbers may be too large for floats
         plain = plain.where(

@@ -89,6 +89,12 @@ def test_a_whole_number_that_no_float_holds_is_no_probability_utility_or_count(c
         ps.problem_from_frame(with_cell(cohort.assign(allowed=1), "allowed", 0, HUGE), **of_cohort)
 
 
+@pytest.mark.parametrize("kind", ["float16", "halffloat[pyarrow]"])
+def test_rewards_of_half_precision_are_numbers(log, half, kind):
+    estimate = ps.evaluate_log(log.assign(reward=log["reward"].astype(kind)), half, estimator="ips")
+    assert estimate.value == ps.evaluate_log(log, half, estimator="ips").value
+
+
 @pytest.mark.parametrize("cell", ["a", b"a", {}, pd.Timedelta(1), object])
 def test_utilities_and_probabilities_that_are_no_numbers_are_told(cell):
     with pytest.raises(ValueError, match="utilities must be numbers: "):

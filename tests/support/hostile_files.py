@@ -61,7 +61,7 @@ TOKEN = re.compile(r'"[^"\n]*"|-?\d[\d.e+-]*|\{[^{}\n]*\}|\[[^\[\]\n]*\]|[\w-]+(
 CELL = re.compile(r"(?<![^,\n])[^,\n]*")
 ARROW_TYPES = (
     pa.int8(), pa.float16(), pa.large_string(), pa.binary(), pa.date32(), pa.time64("us"), pa.duration("s"), pa.null(),
-    pa.timestamp("ns", "Europe/Berlin"), pa.decimal128(20, 3), pa.list_(pa.int64()), pa.string_view(),
+    pa.timestamp("ns", "Europe/Berlin"), pa.decimal128(20, 3), pa.list_(pa.int64()),
     pa.dictionary(pa.int8(), pa.string()), pa.struct([("a", pa.int64())]), pa.decimal256(60, 2),
 )  # fmt: skip
 TYPES = (
