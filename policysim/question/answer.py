@@ -64,7 +64,7 @@ class Drawing:
 
 @dataclass(frozen=True)
 class Headline:
-    """The finding in the fewest words: the title of a page, and of its card among others.
+    """The finding in the fewest words: the title of a page.
 
     Attributes
     ----------
@@ -81,8 +81,6 @@ class Headline:
     about: str = ""
 
 
-# The drawing that stands for a whole report where many are shown: it is small, and on no page of the report itself.
-CARD = "card"
 # The page and the manifest in the folder of a report.
 PAGE, MANIFEST = "report.html", "manifest.json"
 

@@ -31,7 +31,6 @@ from mutants import any_frame
 
 import policysim as ps
 from envs.scenario_reader import load_scenario
-from policysim.cli.gallery import Card, escaped
 from policysim.files.data_table import read_table
 from policysim.files.probability_table import read_probability_table
 from policysim.logs.column_summary import read_columns
@@ -96,10 +95,8 @@ def read_a_note(_):
 
 
 def read_a_manifest(_):
-    """A manifest, its options and its card."""
+    """A manifest and its options."""
     found = read_manifest(Path("manifest.json").absolute())
-    card = Card.of(found, "reports")
-    escaped(card.finding)
     read_options(found.question, list(KEYS))
 
 

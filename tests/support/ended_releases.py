@@ -22,7 +22,6 @@ from pathlib import Path
 
 from matplotlib.figure import Figure
 
-from policysim.cli import gallery
 from policysim.cli.main import main
 from policysim.decision import decision_question, redraws
 from policysim.output import deliver
@@ -31,7 +30,6 @@ from policysim.question.answer import Drawing
 STEPS = [(os, name) for name in ("mkdir", "fsync", "replace", "rename", "link", "unlink", "rmdir")] + [(fcntl, "flock")]
 # Of a report: files of each kind, and enough of them.
 FEW = ("comparison.csv", "figures/frontier.svg", "manifest.json")
-COMMANDS = {"gallery": lambda arguments: gallery.main(arguments[1:])}
 
 
 def end_at(step, number, reached):
@@ -90,7 +88,7 @@ def fork_to(folder, arguments, step, number):
             contextlib.redirect_stderr(out),
         ):
             end_at(step, number, folder.parent / f"said {folder.name}.reached")
-            os._exit(COMMANDS.get(arguments[0], main)(arguments))
+            os._exit(main(arguments))
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
 
@@ -124,7 +122,7 @@ def run_once(folder, arguments):
     """Run a command in a folder, to its end and without a word."""
     os.chdir(folder)
     with Path(os.devnull).open("w") as out, contextlib.redirect_stdout(out), contextlib.redirect_stderr(out):
-        COMMANDS.get(arguments[0], main)(arguments)
+        main(arguments)
 
 
 def end_all(template, folder, number, arguments):

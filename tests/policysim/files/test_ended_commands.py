@@ -1,6 +1,5 @@
 """Whatever ends a command, and wherever: a folder is all old or all new, and nothing is out that was not counted."""
 
-import shutil
 import signal
 
 import pytest
@@ -8,7 +7,6 @@ from ended_releases import ends
 from private_files import write_people
 from small_studies import write_small_study
 
-from policysim.cli import gallery
 from policysim.cli.main import main
 from policysim.files.whole_folders import NAMES, unfinished, write_files
 from policysim.output.manifest import read_manifest
@@ -84,16 +82,6 @@ def test_a_comparison_that_is_ended_at_any_step_leaves_the_old_report_or_the_new
             f"policysim: {refused / 'out'}: the run that wrote it was ended while its files took their places; a "
             "further policysim compare into this folder finishes it\n"
         )
-
-
-def test_a_gallery_that_is_killed_at_any_step_leaves_the_old_pages_or_the_new_ones(tmp_path, template):
-    write_small_study(template)
-    main(["compare", "small.toml", "--out", "reports/one"])
-    assert gallery.main(["reports"]) == 0
-    shutil.copytree("reports/one", "reports/two")
-    statuses = ends(template, tmp_path, KILL, ["gallery", "reports"])
-    seen = check(tmp_path, statuses, "reports", refuses=lambda at: unfinished(at / "reports" / "files"), number=KILL)
-    assert seen["old"] > 3
 
 
 def test_a_log_that_is_killed_at_any_step_is_never_taken_for_that_of_another_study(tmp_path, template):
