@@ -220,9 +220,8 @@ def unknown_policy(name: str) -> str:
     return f"unknown policy {name!r}; {hint}known: {', '.join(CATALOGUE)}."
 
 
-def mechanism_words(name: str, words: str = "") -> str:
-    """A policy in words, with its formula and the works that it is from; in other words, without the formula."""
+def mechanism_words(name: str) -> str:
+    """A policy in words, with its formula and the works that it is from."""
     kind = CATALOGUE[name]
-    formula = "" if words else kind.formula
-    parts = [f"Treatments are chosen by {words or kind.words}", *([formula] if formula else [])]
+    parts = [f"Treatments are chosen by {kind.words}", *([kind.formula] if kind.formula else [])]
     return " ".join([f"{': '.join(parts)}.", *(work.full for work in kind.works)])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 
@@ -22,11 +21,6 @@ WARNER_1965 = Work(
     "Warner 1965",
     "Warner SL (1965). Randomized response: a survey technique for eliminating evasive answer bias. Journal of the "
     "American Statistical Association 60(309), 63–69.",
-)
-DWORK_2006 = Work(
-    "Dwork et al. 2006",
-    "Dwork C, McSherry F, Nissim K, Smith A (2006). Calibrating noise to sensitivity in private data analysis. Theory "
-    "of Cryptography (TCC), 265–284.",
 )
 MCSHERRY_TALWAR_2007 = Work(
     "McSherry & Talwar 2007",
@@ -58,19 +52,3 @@ MCKENNA_SHELDON_2020 = Work(
     "McKenna R, Sheldon D (2020). Permute-and-flip: a new mechanism for differentially private selection. Advances in "
     "Neural Information Processing Systems 33.",
 )
-
-# What epsilon means.
-DEFINITION = (DWORK_2006,)
-
-
-def citing(text: str, works: Sequence[Work]) -> str:
-    """A text with its works, as they are named in a sentence; without any, the text alone.
-
-    Examples
-    --------
-    >>> citing("ε bounds the loss", DEFINITION)
-    'ε bounds the loss (Dwork et al. 2006)'
-    >>> citing("a mechanism", ())
-    'a mechanism'
-    """
-    return f"{text} ({'; '.join(work.short for work in works)})" if works else text

@@ -94,8 +94,8 @@ def simulate(
         Of two streams, `numpy.random.SeedSequence(seed).spawn(2)`: one for what is chosen, one that seeds the
         environment.
     write : callable, optional
-        Called after each day of each batch with the records before treatment, the treatments, the rewards and the
-        outcomes of its patients. For one day only: on later days it would get no rows of those who have left.
+        Of a plan of one day: called with the records before treatment, the treatments, the rewards and the outcomes of
+        each batch.
     progress : Progress, optional
         Advances by a step a batch.
 

@@ -20,7 +20,7 @@ import pandas as pd
 from markupsafe import Markup
 
 from policysim.output.screen import TEMPLATES, engine, page_part, sections, slots
-from policysim.question.answer import MANIFEST, Answer, Drawing, Page
+from policysim.question.answer import MANIFEST, Answer, Drawing
 from policysim.question.formats import six_digits
 from policysim.study.cells import Cells, Label, Sketch, filled_words, words_of
 from policysim.study.certainty import RESTATED
@@ -28,8 +28,6 @@ from policysim.study.certainty import RESTATED
 if TYPE_CHECKING:
     from policysim.figures.writing import Marker
 
-# Those who decide sign for these.
-SIGNATURES = ("medicine", "ethics", "data protection")
 # The colours of figures, in light and in dark, stand in the style of all pages up to here.
 END_OF_FIGURES = "/* the end of figures */"
 # What differs between epsilons: whatever a template marks in this way.
@@ -74,6 +72,7 @@ def answer_page(
     rules = "\n".join(f".{name}{{{rule}}}" for rule, name in styles.items())
     style = "\n".join([colours, _own("options.css"), _own("answer.css"), rules])
     script = _own("answer.js")
+    choice = slots(answer.choice, "choice", Cells(answer.choice, prefix="choice-")) if answer.choice else None
     # JSON that ends no script.
     strings = json.dumps(moving(tables, kind, cell), ensure_ascii=False).replace("<", "\\u003c")
     return (
@@ -87,6 +86,7 @@ def answer_page(
             policy=Own(content_policy(style, script)),
             # Within a tag a number is not marked.
             summary=Label(found["finding"]),
+            choice=[Own(engine(html=True).get_template("choice-options.html").render(choice))] if choice else [],
             parts={name: f"{kind}-{name}.html" for name in ("about", "options", "notes")},
             first_figure=figures[:1],
             figures=figures[1:],
@@ -101,22 +101,6 @@ def answer_page(
             manifest=Label(MANIFEST),
             commands=[Label(command)] if command else [],
             versions=[Label(f"{name} {number}") for name, number in versions.items()],
-        )
-    )
-
-
-def record_page(page: Page, answer: Answer, said: Mapping[str, Any]) -> str:
-    """The decision record of a choice, likewise: one sheet of paper, the same bytes for the same run."""
-    style = _own("record.css")
-    return (
-        engine(html=True)
-        .get_template(page.template)
-        .render(
-            slots(page.values["tables"], answer.kind),
-            style=Own(style),
-            policy=Own(content_policy(style)),
-            versions=[Label(f"{name} {number}") for name, number in said["versions"].items()],
-            signatures=[Label(role) for role in SIGNATURES],
         )
     )
 

@@ -23,7 +23,7 @@ from markupsafe import Markup
 
 from policysim.files.terminal import say
 from policysim.files.whole_folders import alone_in, json_text, print_json, progress_bar, write_files
-from policysim.output.answer_page import Vector, answer_page, captioned, content_policy, placed, record_page
+from policysim.output.answer_page import Vector, answer_page, captioned, content_policy, placed
 from policysim.output.differences import same_numbers
 from policysim.output.screen import printed, screen, slots
 from policysim.question import OutputError, formats
@@ -139,8 +139,7 @@ def folder_files(
         files |= made
         progress.advance()
     for name, page in answer.pages.items():
-        made_page = record_page(page, answer, said) if answer.kind else render(page, answer, vectors)
-        files[name] = made_page.encode()
+        files[name] = render(page, answer, vectors).encode()
         progress.advance()
     if answer.is_report:
         tables = [name for name in files if name.endswith(".csv")]
@@ -172,7 +171,7 @@ def what_it_says(answer: Answer) -> dict[str, Any]:
             versions[name] = version(name)
     lines = answer.sentences
     if answer.is_report:
-        lines = [f"{line.name}: {line.text}" for line in slots(answer.options, answer.kind)["findings"]]
+        lines = [f"{line.name}: {line.text}" for line in slots(*answer.on_screen)["findings"]]
     return {
         **(answer.depends or {}),
         "versions": {**versions, **answer.packages},
@@ -290,9 +289,9 @@ def deliver(
     if as_json:
         manifest = {"manifest": json.loads(files[MANIFEST])} if MANIFEST in files else {}
         document = answer.document
-        if answer.is_report:
+        if answer.is_report and not answer.choice:
             document = {name: table.to_dict(orient="records") for name, table in written_tables(answer).items()}
-        # "Decision record" -> "decision_record"
+        # "Certificate file" -> "certificate_file"
         beside = {label.lower().replace(" ", "_"): path for label, path in paths.items()}
         print_json({**manifest, **document, **beside})
     else:
@@ -302,7 +301,7 @@ def deliver(
 
 def _printed(answer: Answer, paths: Mapping[str, str], *, full: bool) -> list[str]:
     """The lines of the screen, and where what was written stands: beside the last note where there is room."""
-    text = printed(answer.screen) if answer.screen else screen(answer.options, answer.kind, full=full)
+    text = printed(answer.screen) if answer.screen else screen(*answer.on_screen, full=full)
     lines = text.splitlines()
     for line in (f"{label}: {path}" for label, path in paths.items()):
         beside = f"{lines[-1]} {line}" if answer.kind and not full else ""
