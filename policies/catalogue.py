@@ -5,8 +5,8 @@ Another package adds a mechanism by the entry point group `policysim.policies`; 
     [project.entry-points."policysim.policies"]
     coin = "their_package:Coin"
 
-Its name here is `Coin.name`. It is then a policy like any other: in studies, on the command line, in reports, in
-figures and in decision records. Its privacy is not taken on trust: see `policysim.study.checks.checked_tables`.
+Its name here is `Coin.name`. It is then a policy like any other: in studies, on the command line, in reports and
+figures. Its privacy is not taken on trust: see `policysim.study.checks.checked_tables`.
 """
 
 from __future__ import annotations
