@@ -16,7 +16,7 @@ HERE = Path(__file__).parent
 PARTS = {
     "Choosing for many patients": "choices.py",
     "Stepping environments": "environment.py",
-    "Patients by the billion": "counts.py",
+    "Logs of simulated patients": "simulated_logs.py",
     "Logs in many files": "logs.py",
     "The optimum and the audit, beside libqif": "optimum.py",
     "What grows with what": "scaling.py",

@@ -7,13 +7,11 @@ treatment_response   what each treatment does to each record: its rules applied,
                day of treatment with the night after it
 backup         such a day averaged over exactly
 dynamics, kernel     such a day drawn for single patients, by NumPy and one after the other (compiled: for many, too)
-crowd, crowd_days    many patients as counts (and who is counted together), and what becomes of them day by day
 utility        what an outcome is worth, and the reward of the environments
 ward           the numbers of a day as tables, and who comes
 inpatients     the patients of an environment, and their random numbers
-treatment, treatment_vector  the Gymnasium environments, of one patient and of many
+treatment, treatment_vector  the Gymnasium environments, of one patient (and the charts, as text) and of many
 sb3            the latter as Stable-Baselines3 wants it; only this needs that library
-chart          a patient's chart, as text and drawn
 scenario_reader  reads scenarios/*.toml, with every mistake by line (scenario_keys.toml declares their keys)
 toml_reader    checked reading of TOML by declared keys (toml_lines: the line of each key)
 

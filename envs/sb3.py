@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -75,10 +74,6 @@ class TreatmentVecEnv(VecEnv):  # type: ignore[misc]  # which has no types where
 
     def close(self) -> None:
         """Nothing has to be closed."""
-
-    def get_images(self) -> Sequence[NDArray[np.uint8]]:
-        """The charts of all patients, drawn."""
-        return self._patients.render()  # type: ignore[return-value]
 
     def get_attr(self, attr_name: str, indices: Any = None) -> list[Any]:
         """What all patients share, once for each."""

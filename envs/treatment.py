@@ -1,8 +1,10 @@
-"""The Gymnasium environment of one patient: a thin shell around `envs.inpatients`."""
+"""The Gymnasium environment of one patient: a thin shell around `envs.inpatients`. And patients' charts, as text."""
 
 from __future__ import annotations
 
 import operator
+import re
+import textwrap
 from collections.abc import Mapping, Sequence
 from itertools import compress
 from typing import Any, ClassVar, TypeVar
@@ -12,11 +14,12 @@ import numpy as np
 from gymnasium.error import ResetNeeded
 from numpy.typing import NDArray
 
-from envs.chart import History, as_image, as_text
 from envs.inpatients import Patients
-from envs.ward import CodeArray, ward_of
+from envs.records import IntArray
+from envs.scenario import Scenario
+from envs.ward import BoolArray, CodeArray, ward_of
 
-RENDER_MODES, INADMISSIBLE = ("ansi", "rgb_array"), ("raise", "first-allowed")
+RENDER_MODES, INADMISSIBLE = ("ansi",), ("raise", "first-allowed")
 T = TypeVar("T")
 # Asked in every step: a tuple is faster than a union.
 BOOLS = (bool, np.bool_)
@@ -83,7 +86,7 @@ class TreatmentEnv(gymnasium.Env[CodeArray, int]):
     - `utility`: `{"weights": {outcome: number >= 0}, "costs": {action: number}}`, in place of the scenario's own
       values for those that are named.
     - `horizon`: the number of days that a stay may last; the danger of death is spread over them.
-    - `render_mode`: None, `"ansi"` (the patient's chart as text) or `"rgb_array"` (drawn).
+    - `render_mode`: None or `"ansi"`, the patient's chart as text.
     - `inadmissible`: what becomes of a treatment that is not allowed: `"raise"` refuses it, `"first-allowed"` gives the
       first that is allowed in its place.
     - `compiled`: whether by compiled code, which needs the extra `fast`. By default as soon as that pays, and at once
@@ -115,7 +118,7 @@ class TreatmentEnv(gymnasium.Env[CodeArray, int]):
         self._inadmissible = check_option("inadmissible", inadmissible, INADMISSIBLE)
         self.action_space = self._ward.action_space()
         self.observation_space = self._ward.observation_space()
-        self._history = History(self._ward.scenario, horizon, 1) if render_mode else None
+        self._charts = Charts(self._ward.scenario, horizon, 1) if render_mode else None
         self._nothing, self._n_actions = dict.fromkeys(self._ward.scenario.outcomes, False), self.action_space.n
         self._action, (self._reward, self._outcomes) = np.zeros(1, dtype=np.intp), self._patients.room()
         self._days, self._begun = 0, False
@@ -134,8 +137,8 @@ class TreatmentEnv(gymnasium.Env[CodeArray, int]):
         else:
             self._patients.admit(THE_PATIENT, self.np_random, sampler, parts)
             seen = self._patients.observe()
-        if self._history:
-            self._history.admit(THE_PATIENT, self._record())
+        if self._charts:
+            self._charts.admit(THE_PATIENT, self._record())
         return seen[0], self._information(())
 
     def step(self, action: int) -> tuple[CodeArray, float, bool, bool, dict[str, Any]]:
@@ -154,18 +157,18 @@ class TreatmentEnv(gymnasium.Env[CodeArray, int]):
         self._action[0] = self._treatment(action)
         seen = self._patients.treat(self._action, self.np_random, self._reward, self._outcomes, readmit=False)
         self._days += 1
-        if self._history:
-            self._history.note(THE_PATIENT, self._action, self._outcomes.T, self._record(), over)
+        if self._charts:
+            self._charts.note(THE_PATIENT, self._action, self._outcomes.T, self._record(), over)
         return seen[0], self._reward.item(), over.item(), False, self._information(self._outcomes.ravel().tolist())
 
-    def render(self) -> str | NDArray[np.uint8] | None:
-        """The patient's chart, as the render mode says."""
-        if self._history is None:
-            gymnasium.logger.warn("render() draws nothing without a render_mode: make(..., render_mode='rgb_array').")
+    def render(self) -> str | None:
+        """The patient's chart, as text."""
+        if self._charts is None:
+            gymnasium.logger.warn("render() shows nothing without a render_mode: make(..., render_mode='ansi').")
             return None
         if not self._begun:
             raise ResetNeeded("there is no patient yet: call reset() before render().")
-        return draw(self._history, 0, self.render_mode)
+        return self._charts.text(0)
 
     def action_masks(self) -> NDArray[np.bool_]:
         """Which treatments the patient may get, (n_actions,), as sb3-contrib asks for it."""
@@ -201,10 +204,107 @@ class TreatmentEnv(gymnasium.Env[CodeArray, int]):
         return position
 
 
-def draw(history: History, patient: int, render_mode: str | None) -> str | NDArray[np.uint8]:
-    """One patient's chart, as text or as an image."""
-    chart = history.chart(patient)
-    return as_text(chart) if render_mode == "ansi" else as_image(chart)
+# Of a longer stay, the last days are shown: more would not be legible.
+DAYS_SHOWN = 20
+ABSENT, PRESENT = "·", "■"
+LINE = 79
+
+
+class Charts:
+    """What was present, morning and evening, on the days of some patients, what they got, and how their stays ended.
+
+    Parameters
+    ----------
+    scenario : Scenario
+        Names everything.
+    horizon : int
+        The number of days that a stay may last.
+    n_patients : int
+        How many charts are kept.
+    """
+
+    def __init__(self, scenario: Scenario, horizon: int, n_patients: int) -> None:
+        self._scenario, self._horizon = scenario, horizon
+        self._axes = [scenario.space.axis(flag) for flag in scenario.transient]
+        length = min(horizon, DAYS_SHOWN)
+        self._records = np.zeros((n_patients, len(scenario.space.shape)), dtype=np.int16)
+        self._days = np.zeros(n_patients, dtype=np.intp)
+        self._over = np.zeros(n_patients, dtype=np.bool_)
+        # By day, modulo the days that are shown; of mornings there is one more, as the coming one is known.
+        self._mornings = np.zeros((n_patients, length + 1, len(self._axes)), dtype=np.bool_)
+        self._evenings = np.zeros((n_patients, length, len(scenario.outcomes)), dtype=np.bool_)
+        self._treatments = np.zeros((n_patients, length), dtype=np.intp)
+
+    def admit(self, who: IntArray, codes: CodeArray) -> None:
+        """Begin the charts of some patients with their records, (len(who), n_features)."""
+        self._records[who], self._days[who], self._over[who] = codes, 0, False
+        self._mornings[who, 0] = codes[:, self._axes] > 0
+
+    def note(self, who: IntArray, treatments: IntArray, outcomes: BoolArray, codes: CodeArray, over: BoolArray) -> None:
+        """Note a day of some patients: what they got, what came of it, and the record the next morning."""
+        now = self._days[who]
+        self._treatments[who, now % self._treatments.shape[1]] = treatments
+        self._evenings[who, now % self._evenings.shape[1]] = outcomes
+        self._mornings[who, (now + 1) % self._mornings.shape[1]] = codes[:, self._axes] > 0
+        self._days[who], self._over[who] = now + 1, over
+
+    def text(self, patient: int) -> str:
+        """One patient's chart: two marks a day for each flag, of the morning and of the evening; one for an event."""
+        scenario, n_days = self._scenario, int(self._days[patient])
+        n_shown = self._treatments.shape[1]
+        n_mornings = n_days if self._over[patient] else n_days + 1
+        shown_days = range(max(0, n_mornings - n_shown), n_mornings)
+        treatments = [self._treatments[patient, day % n_shown] for day in shown_days if day < n_days]
+        table = [
+            ["day", *(str(day + 1) for day in shown_days)],
+            ["treatment", *(scenario.actions[treatment] for treatment in treatments)],
+        ]
+        for place, outcome in enumerate(scenario.outcomes[:-1]):
+            marks = []
+            for day in shown_days:
+                mark = " "  # an event belongs to no morning
+                if place < len(self._axes):
+                    mark = PRESENT if self._mornings[patient, day % (n_shown + 1), place] else ABSENT
+                if day < n_days:
+                    mark += PRESENT if self._evenings[patient, day % n_shown, place] else ABSENT
+                marks.append(mark)
+            table.append([scenario.outcome_title(outcome), *marks])
+        margin = max(len(label) for label, *_ in table) + 2
+        width = max(2, *(len(action) for action in scenario.actions), len(str(self._horizon))) + 1
+        rows = [f"{label:<{margin}}" + "".join(f"{cell:<{width}}" for cell in cells) for label, *cells in table]
+        record = scenario.space.describe(int(scenario.space.indices(self._records[[patient]])[0]))
+        return "\n".join(
+            [
+                *wrapped_at_commas(f"At admission: {record}", LINE),
+                *(row.rstrip() for row in rows),
+                *wrapped_at_commas(self._key(), LINE),
+                self._status(patient),
+            ]
+        )
+
+    def _key(self) -> str:
+        """What the marks and the names of the treatments stand for."""
+        events = ", or events of the day" if self._scenario.events else ""
+        titles = [(name, treatment.title) for name, treatment in self._scenario.treatments.items()]
+        treatments = ", ".join(name if name == title else f"{name} = {title}" for name, title in titles)
+        return f"{PRESENT} present, {ABSENT} absent, in the morning and in the evening{events}; {treatments}"
+
+    def _status(self, patient: int) -> str:
+        """How the stay ended, or how far it is."""
+        days = int(self._days[patient])
+        if not self._over[patient]:
+            return f"day {days} of {self._horizon}" if days else "admitted"
+        evening = self._evenings[patient, (days - 1) % self._evenings.shape[1]]
+        flags, died = evening[: len(self._axes)], evening[-1]
+        end = "died" if died else "discharged" if flags.any() else "recovered"
+        return f"{end} on day {days}"
+
+
+def wrapped_at_commas(text: str, width: int) -> list[str]:
+    """Lines of at most so many characters, broken after commas and semicolons only."""
+    tied = re.sub(r"(?<![,;]) ", "\N{NO-BREAK SPACE}", text)
+    lines = textwrap.wrap(tied, width, break_on_hyphens=False)
+    return [line.replace("\N{NO-BREAK SPACE}", " ") for line in lines]
 
 
 def check_option(name: str, value: T, known: tuple[T, ...]) -> T:

@@ -12,12 +12,11 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 from numpy.typing import ArrayLike, NDArray
 
-from envs.chart import History
 from envs.cohort import FloatArray
 from envs.inpatients import Patients
 from envs.records import IntArray
 from envs.toml_reader import shown
-from envs.treatment import INADMISSIBLE, RENDER_MODES, check_option, draw
+from envs.treatment import INADMISSIBLE, RENDER_MODES, Charts, check_option
 from envs.treatment_response import is_whole
 from envs.ward import BoolArray, CodeArray, ward_of
 
@@ -85,7 +84,7 @@ class TreatmentVectorEnv(VectorEnv[CodeArray, IntArray, NDArray[Any]]):
         self.action_space = batch_space(self.single_action_space, self.num_envs)
         self.single_observation_space = self._ward.observation_space()
         self.observation_space = batch_space(self.single_observation_space, self.num_envs)
-        self._history = History(self._ward.scenario, horizon, self.num_envs) if render_mode else None
+        self._charts = Charts(self._ward.scenario, horizon, self.num_envs) if render_mode else None
         self._admitted = np.zeros(self.num_envs, dtype=np.bool_)
 
     def reset(
@@ -128,10 +127,10 @@ class TreatmentVectorEnv(VectorEnv[CodeArray, IntArray, NDArray[Any]]):
         rewards, outcomes = self._patients.room()
         seen = self._patients.treat(treatments, self.np_random, rewards, outcomes, readmit=readmit)
         terminations = self._patients.places.over.copy()
-        if self._history:
+        if self._charts:
             who = np.flatnonzero(~idle)
             codes = seen[who, : len(self._ward.scenario.space.shape)]
-            self._history.note(who, treatments[who], outcomes.T[who], codes, terminations[who])
+            self._charts.note(who, treatments[who], outcomes.T[who], codes, terminations[who])
             if readmit:
                 self._note_admissions(idle, seen)
         infos: dict[str, Any] = {}
@@ -143,14 +142,14 @@ class TreatmentVectorEnv(VectorEnv[CodeArray, IntArray, NDArray[Any]]):
         infos |= self._information(np.ones(self.num_envs, dtype=np.bool_), seen, outcomes)
         return seen, rewards, terminations, np.zeros(self.num_envs, dtype=np.bool_), infos
 
-    def render(self) -> tuple[str | NDArray[np.uint8], ...] | None:
-        """The charts of all patients, as the render mode says."""
-        if self._history is None:
-            gymnasium.logger.warn("render() draws nothing without a render_mode: make_vec(..., render_mode='ansi').")
+    def render(self) -> tuple[str, ...] | None:
+        """The charts of all patients, as text."""
+        if self._charts is None:
+            gymnasium.logger.warn("render() shows nothing without a render_mode: make_vec(..., render_mode='ansi').")
             return None
         if not self._admitted.all():
             raise ResetNeeded("there are no patients yet: call reset() before render().")
-        return tuple(draw(self._history, patient, self.render_mode) for patient in range(self.num_envs))
+        return tuple(self._charts.text(patient) for patient in range(self.num_envs))
 
     def action_masks(self) -> BoolArray:
         """Which treatments the patients may get, (num_envs, n_actions)."""
@@ -158,8 +157,8 @@ class TreatmentVectorEnv(VectorEnv[CodeArray, IntArray, NDArray[Any]]):
 
     def _note_admissions(self, who: BoolArray, seen: CodeArray) -> None:
         """Begin the charts of some patients."""
-        if self._history:
-            self._history.admit(np.flatnonzero(who), seen[who, : len(self._ward.scenario.space.shape)])
+        if self._charts:
+            self._charts.admit(np.flatnonzero(who), seen[who, : len(self._ward.scenario.space.shape)])
 
     def _farewell(self, left: BoolArray, seen: CodeArray, outcomes: BoolArray) -> dict[str, Any]:
         """The last observation and information of those whose stay has just ended."""

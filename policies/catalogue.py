@@ -5,9 +5,9 @@ Another package adds a mechanism by the entry point group `policysim.policies`; 
     [project.entry-points."policysim.policies"]
     coin = "their_package:Coin"
 
-Its name here is `Coin.name`. It is then a policy like any other: in studies, on the command line, in reports, in
-figures and in decision records. It is described by its name and the first line of its docstring. Its privacy is not
-taken on trust: see `policysim.study.checks.checked_tables`.
+Its name here is `Coin.name`. It is then a policy like any other: in studies, on the command line, in reports and
+figures. It is described by its name and the first line of its docstring. Its privacy is not taken on trust: see
+`policysim.study.checks.checked_tables`.
 """
 
 from __future__ import annotations
@@ -87,8 +87,6 @@ _TEXTS = tomllib.loads(Path(__file__).with_name("descriptions.toml").read_text(e
 DESCRIPTIONS: Mapping[str, Description] = {name: Description(**entry) for name, entry in _TEXTS["policies"].items()}
 # The works that are cited, in full.
 REFERENCES: Mapping[str, str] = _TEXTS["works"]
-# What epsilon means.
-DEFINITION = ("Dwork et al. 2006",)
 
 
 class PluginError(ValueError):
@@ -254,16 +252,3 @@ def mechanism_words(name: str) -> str:
     formula = f": {description.formula}" if description.formula else ""
     sentence = f"Treatments are chosen by {description.words}{formula}."
     return " ".join([sentence, *(REFERENCES[work] for work in description.works)])
-
-
-def citing(text: str, works: Sequence[str]) -> str:
-    """A text with its works, as they are named in a sentence; without any, the text alone.
-
-    Examples
-    --------
-    >>> citing("ε bounds the loss", DEFINITION)
-    'ε bounds the loss (Dwork et al. 2006)'
-    >>> citing("a mechanism", ())
-    'a mechanism'
-    """
-    return f"{text} ({'; '.join(works)})" if works else text

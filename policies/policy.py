@@ -239,7 +239,8 @@ def class_fault(kind: type[Policy]) -> str:
     # Else what the class implements would never be asked.
     owner = next(base for base in kind.__mro__ if {"_log_probabilities", "_tables"} & vars(base).keys())
     if kind._tables is not Policy._tables and "_tables" not in vars(owner):
-        return f"{kind.__name__} implements _log_probabilities, but inherits _tables, which is asked first; implement _tables"
+        name = kind.__name__
+        return f"{name} implements _log_probabilities, but inherits _tables, which is asked first; implement _tables"
     return ""
 
 

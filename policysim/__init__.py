@@ -9,7 +9,7 @@ logs       reading logs of treatments, and guessing their columns
 study      what was asked: the study, its file, the problem made from it
 release    what leaves the house: privatised columns, a private choice from counts
 course     decisions over days, and any process
-decision   one decision: compare, choose, audit, limit, decision record
+decision   one decision: compare, choose, audit, limit
 trials     what a log says about policies
 sources    the studies of source documents
 output     from an answer to screen, page and folder; the same folder made again

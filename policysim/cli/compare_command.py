@@ -182,6 +182,10 @@ def kind_and_study(path: Path, options: Mapping[str, Any], name: str = "") -> tu
         from policysim.course.course_question import CourseQuestion
 
         return CourseQuestion, study
+    if "demands" in options:
+        from policysim.decision.choice_question import ChoiceQuestion
+
+        return ChoiceQuestion, study
     if isinstance(study, LoggedStudy):
         from policysim.trials.trial_question import TrialQuestion
 
@@ -191,7 +195,7 @@ def kind_and_study(path: Path, options: Mapping[str, Any], name: str = "") -> tu
     return DecisionQuestion, study
 
 
-def command_line(study: str, options: Mapping[str, Any], wanted: FigureFiles) -> str:
+def command_line(study: str, options: Mapping[str, Any], wanted: FigureFiles, verb: str = "compare") -> str:
     """What asks this on a command line in any folder, for people: own studies are the study.toml beside the report.
 
     Examples
@@ -203,7 +207,7 @@ def command_line(study: str, options: Mapping[str, Any], wanted: FigureFiles) ->
     from policysim.output.deliver import DEFAULT
     from policysim.study.study_reader import STUDY, study_names
 
-    words = ["policysim", "compare", study if study in study_names() else STUDY]
+    words = ["policysim", verb, study if study in study_names() else STUDY]
     names_here = {key: name for name, key in RENAMED.items()}
     for key, value in options.items():
         flag = f"--{names_here.get(key, key).replace('_', '-')}"

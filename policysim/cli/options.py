@@ -14,7 +14,6 @@ import sys
 from argparse import ArgumentTypeError
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from datetime import date
 from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
@@ -182,17 +181,6 @@ def whole(least: int, most: int | None = None) -> Callable[[str], int]:
         return value
 
     return read
-
-
-def iso_date(text: str) -> str:
-    """A date as ISO 8601 writes it: 2026-03-31."""
-    try:
-        valid = re.fullmatch(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", text) and date.fromisoformat(text)
-    except ValueError:
-        valid = None
-    if not valid:
-        raise ArgumentTypeError(f"must be a date such as 2026-03-31, got {text!r}")
-    return text
 
 
 def names(text: str) -> list[str]:

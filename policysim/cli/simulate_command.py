@@ -7,9 +7,8 @@ import argparse
 from policysim.cli.compare_command import horizon
 from policysim.cli.options import Commands, add_study, as_usage, chosen_study, one_epsilon, rows_file, whole
 
-# A hundred times the world's; beyond that, the sampler of binomial numbers begins to feel rounding.
-MOST_PATIENTS = 10**12
-MOST_ROWS = 10**9
+# Minutes to hours of work, and as many rows as a log may have.
+MOST_PATIENTS = 10**9
 
 
 def add(commands: Commands) -> None:
@@ -18,8 +17,8 @@ def add(commands: Commands) -> None:
         "simulate",
         help="treat simulated patients; their mean return beside the exact value",
         description="The mean return of simulated patients with its 95 % interval, beside the exact value. They are "
-        "drawn as counts of patients who are alike, so that a billion take seconds. Exit code 4 if mean and value "
-        "are more than five standard errors apart.",
+        "drawn in batches: time grows with their number, memory does not. Exit code 4 if mean and value are more than "
+        "five standard errors apart.",
     )
     add_study(parser)
     parser.add_argument(
@@ -50,8 +49,8 @@ def add(commands: Commands) -> None:
         "--log",
         type=rows_file,
         metavar="FILE",
-        help="draw the patients one by one, and write each to this .csv or .parquet file: record, action, its exact "
-        "propensity, reward and outcomes (one day only)",
+        help="also write each patient to this .csv or .parquet file: record, action, its exact propensity, reward and "
+        "outcomes (one day only)",
     )
 
 
@@ -75,8 +74,6 @@ def run(chosen: argparse.Namespace) -> int:
             "--log writes single decisions: over several days the propensities of a course multiply, and no estimator "
             "here weighs whole courses; leave out --horizon"
         )
-    if chosen.log is not None and chosen.patients > MOST_ROWS:
-        raise UsageError(f"--log writes a row a patient, at most {MOST_ROWS:,}: got --patients {chosen.patients:,}")
     whole = chosen.policy if chosen.policy in {PLAN_ONCE, PLAN_TREE} else None
     if whole and not over_days:
         raise UsageError(f"--policy {whole} only goes with a --horizon of several days")

@@ -19,6 +19,6 @@ course_comparison  policies over epsilon and over totals, over all days of a pro
 privatize_policy   a private policy of anybody's Q-values, or of a network's
 days               treatment over days against the total budget, and which way of spending it is best
 course_question    the same as a question, and what its answer says
-simulation         the check by simulated patients, counted, and as a question
-simulated_log      the simulator's own log, of single ones
+simulation         the check by simulated patients, and as a question
+simulated_log      the simulator's own log: a row for each of them
 """

@@ -1,23 +1,23 @@
-"""The check by simulation: how many of so many patients get and have what, beside what is computed exactly.
+"""The check by simulation: what so many simulated patients get and have, beside what is computed exactly.
 
-Patients are counted, and only for a log drawn one by one: batch by batch, through the vector environment.
+Patients are drawn batch by batch, through the vector environment, so memory does not grow with their number.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field
-from functools import partial
 from pathlib import Path
-from types import MappingProxyType
-from typing import Any, ClassVar, TypeAlias
+from typing import Any, ClassVar, Protocol, TypeAlias
 
+import gymnasium
 import numpy as np
+from gymnasium.vector import VectorEnv
+from numpy.typing import NDArray
 
-from envs.crowd import Crowd, CrowdCells, Tally
-from envs.crowd_days import CountedDays
-from envs.treatment_response import Course, ResponseModel
+from envs.scenario import Scenario
 from policies.arrays import BoolArray, FloatArray, IntArray
 from policies.optimal.optimum import daily_name
 from policies.policy import Policy, draw_actions
@@ -43,6 +43,10 @@ BATCH = 1 << 16
 # Decimals of the means, and more where the standard error has more.
 LEAST_DECIMALS = 6
 
+Plan: TypeAlias = Sequence[FloatArray] | OncePlan | TreePlan
+# Takes records, positions of treatments, rewards and outcomes by name, (m,) each, of a batch.
+WriteBatch: TypeAlias = Callable[[IntArray, IntArray, FloatArray, Mapping[str, BoolArray]], None]
+
 
 @dataclass(frozen=True)
 class Simulated:
@@ -62,28 +66,18 @@ class Simulated:
     treatments: dict[str, int]
     outcomes: dict[str, int]
 
-    @classmethod
-    def of(cls, study: ScenarioStudy, tally: Tally, exact: float, horizon: int) -> Simulated:
-        """From what was counted of patients whose stays have all ended."""
-        error = math.sqrt(tally.variance / tally.ended)
-        spread, scenario = study.utility.spread(study.scenario, horizon), study.scenario
-        return cls(
-            Agreement(tally.ended, tally.mean, error, exact, spread),
-            dict(zip(scenario.actions, tally.given.tolist(), strict=True)),
-            dict(zip(scenario.outcomes, tally.happened.sum(axis=0).tolist(), strict=True)),
-        )
-
 
 def simulate(
     study: ScenarioStudy,
-    plan: Sequence[FloatArray] | OncePlan | TreePlan,
+    plan: Plan,
     *,
     patients: int,
     exact: float,
     seed: int,
+    write: WriteBatch | None = None,
     progress: Progress = SILENT,
 ) -> Simulated:
-    """Treat simulated patients over the days of a plan, as counts (`envs.crowd`), however many.
+    """Treat simulated patients over the days of a plan, batch by batch.
 
     Parameters
     ----------
@@ -93,228 +87,251 @@ def simulate(
         p(a|x) of each day; a schedule for each first record, which is drawn on the first day and followed; or a tree of
         courses, within which it reacts.
     patients : int
-        How many, >= 2.
-    exact : float
-        The value to compare with.
-    seed : int
-        Of two streams, `numpy.random.SeedSequence(seed).spawn(2)`: one for what is chosen, one for who comes and what
-        comes of it.
-    progress : Progress, optional
-        Told of the days that are done.
-
-    Returns
-    -------
-    Simulated
-
-    Raises
-    ------
-    ValueError
-        For fewer than two patients.
-    """
-    require_two(patients)
-    horizon = plan.horizon if isinstance(plan, OncePlan | TreePlan) else len(plan)
-    progress.expect(horizon)
-    choosing, ward = (np.random.default_rng(stream) for stream in np.random.SeedSequence(seed).spawn(2))
-    tally = Tally.of(study.scenario)
-    tables = [plan.classes[:, np.newaxis]] if isinstance(plan, OncePlan | TreePlan) else plan
-    counted = CountedDays(Course(ResponseModel(study.scenario), horizon), study.utility, tables)
-    crowd = Crowd.admitted(study.scenario, patients, ward)
-    treat = partial(counted.day, tally=tally, rng=ward)
-    if isinstance(plan, OncePlan):
-        _follow(plan, crowd.shared(plan.probabilities, choosing), counted.cells, treat, progress)
-    elif isinstance(plan, TreePlan):
-        admitted = counted.cells.crowd(crowd)
-        _react(plan, admitted, counted.cells, choosing=choosing, treat=treat, progress=progress)
-    else:
-        crowd = counted.cells.crowd(crowd)
-        for day, table in enumerate(plan, 1):
-            crowd = treat(enumerate(crowd.shared(counted.cells.table(table), choosing)), last=day == horizon)
-            progress.advance()
-    return Simulated.of(study, tally, exact, horizon)
-
-
-def require_two(patients: int) -> None:
-    """ValueError for fewer than two patients."""
-    if patients < 2:
-        raise ValueError(f"patients must be >= 2 for a standard error, got patients={patients}.")
-
-
-def _follow(
-    plan: OncePlan, chosen: Iterable[Crowd], cells: CrowdCells, treat: Callable[..., Crowd], progress: Progress
-) -> None:
-    """Treat those who have drawn each schedule by it to the end."""
-    horizon = plan.horizon
-    # Of each schedule, who has it: the cells that have patients, and these.
-    groups = [(schedule, *_occupied(cells.crowd(part))) for schedule, part in enumerate(chosen)]
-    for day in range(horizon):
-        # Schedules that agree from now on are one.
-        alike: dict[bytes, list[tuple[int, IntArray, Crowd]]] = {}
-        for group in groups:
-            alike.setdefault(plan.schedules[..., group[0], day:].tobytes(), []).append(group)
-        groups = []
-        for same in alike.values():
-            everybody = Crowd.empty(cells.shape, same[0][2])
-            for _, where, part in same:
-                everybody.enter(where, part)
-            evening = treat(_given(plan, everybody, cells, same[0][0], day), last=day == horizon - 1)
-            groups.append((same[0][0], *_occupied(evening)))
-        progress.advance()
-
-
-def _given(plan: OncePlan, crowd: Crowd, cells: CrowdCells, schedule: int, day: int) -> Iterator[tuple[int, Crowd]]:
-    """What those get on a day who have a schedule: everybody of a public class the same."""
-    where = crowd.where
-    actions = plan.actions(cells.records[where], np.full(len(where), schedule), day)
-    for action in np.unique(actions):
-        some, part = where[actions == action], Crowd.empty(crowd.shape, crowd)
-        part.enter(some, crowd.taken(some))
-        yield int(action), part
-
-
-# Where somebody is in a tree of courses: the public class, the published prefix, and what is poured onto it.
-Standing: TypeAlias = tuple[int, Node, float]
-
-
-def _react(
-    plan: TreePlan,
-    admitted: Crowd,
-    cells: CrowdCells,
-    *,
-    choosing: np.random.Generator,
-    treat: Callable[..., Crowd],
-    progress: Progress,
-) -> None:
-    """Treat everybody by the tree of their class: what is published next follows from the standing and the record."""
-    kinds, day = plan.classes[cells.records], 0
-    groups: list[tuple[Standing, IntArray, Crowd]] = []
-    for kind, tree in enumerate(plan.trees):
-        some = np.flatnonzero((admitted.counts > 0) & (kinds == kind))
-        groups.append(((kind, tree.root, tree.poured), some, admitted.taken(some)))
-    for length in plan.held:
-        # Who have published the same, and stand alike, are one crowd.
-        coming: dict[Standing, tuple[int, Crowd]] = {}
-        for standing, where, part in groups:
-            crowd = Crowd.empty(cells.shape, part)
-            crowd.enter(where, part)
-            for action, after, some, those in _published(plan, standing, crowd, cells, choosing):
-                coming.setdefault(after, (action, Crowd.empty(cells.shape, those)))[1].enter(some, those)
-        groups = []
-        for after, (action, crowd) in coming.items():
-            evening = crowd
-            for later in range(day + 1, day + length + 1):
-                evening = treat([(action, evening)], last=later == plan.horizon)
-            groups.append((after, *_occupied(evening)))
-        day += length
-        progress.advance(length)
-
-
-def _published(
-    plan: TreePlan, standing: Standing, crowd: Crowd, cells: CrowdCells, rng: np.random.Generator
-) -> Iterator[tuple[int, Standing, IntArray, Crowd]]:
-    """What a crowd gets next, and where it stands then: the cells, and who."""
-    kind, node, poured = standing
-    where = crowd.where
-    states = plan.local(kind, cells.records[where])
-    comes = list(plan.trees[kind].after(node, poured, states))
-    chances = np.zeros((len(crowd.counts), len(comes)))
-    for column, (_, _, chance) in enumerate(comes):
-        chances[where, column] = chance
-    for (branch, end, _), shared in zip(comes, crowd.shared(chances, rng), strict=True):
-        there = shared.where
-        yield branch.action, (kind, branch.child, end), there, shared.taken(there)
-
-
-def _occupied(crowd: Crowd) -> tuple[IntArray, Crowd]:
-    """The cells that have patients, and these patients: what many crowds can be kept as."""
-    return crowd.where, crowd.taken(crowd.where)
-
-
-def simulate_log(
-    study: ScenarioStudy,
-    table: FloatArray,
-    path: Path,
-    *,
-    patients: int,
-    exact: float,
-    seed: int,
-    beside: Mapping[str, bytes] = MappingProxyType({}),
-    progress: Progress = SILENT,
-) -> Simulated:
-    """Treat simulated patients for one day, and write each of them to a log.
-
-    Parameters
-    ----------
-    study : ScenarioStudy
-        Its scenario and utility.
-    table : array, (n_records, n_actions)
-        p(a|x).
-    path : Path
-        See `policysim.course.simulated_log.open_simulated_log`.
-    patients : int
-        How many, >= 2.
+        How many, >= 2. A batch has 65,536; time grows with their number, memory does not.
     exact : float
         The value to compare with.
     seed : int
         Of two streams, `numpy.random.SeedSequence(seed).spawn(2)`: one for what is chosen, one that seeds the
         environment.
-    beside : mapping of str to bytes, optional
-        Files that appear with it, in its folder.
+    write : callable, optional
+        Of a plan of one day: called with the records before treatment, the treatments, the rewards and the outcomes of
+        each batch.
     progress : Progress, optional
-        Told of the patients that are done.
+        Advances by a step a batch.
 
     Returns
     -------
     Simulated
-        Of the patients of the log.
 
     Raises
     ------
     ValueError
-        For fewer than two patients.
-    DataError, OutputError
-        See `policysim.course.simulated_log.open_simulated_log`.
+        For fewer than two patients, and for a plan that gives a contraindicated treatment.
     """
-    # Only a log needs what makes single patients, and what writes files.
-    import gymnasium  # noqa: PLC0415
-
-    from policysim.course.simulated_log import open_simulated_log  # noqa: PLC0415
-
-    require_two(patients)
-    progress.expect(patients)
-    policy_stream, ward_stream = np.random.SeedSequence(seed).spawn(2)
-    rng, tally = np.random.default_rng(policy_stream), Tally.of(study.scenario)
+    if patients < 2:
+        raise ValueError(f"patients must be >= 2 for a standard error, got patients={patients}.")
+    horizon = plan.horizon if isinstance(plan, OncePlan | TreePlan) else len(plan)
+    scenario = study.scenario
+    choosing, arriving = np.random.SeedSequence(seed).spawn(2)
+    rng = np.random.default_rng(choosing)
     env = gymnasium.make_vec(
         ENVIRONMENT,
         num_envs=min(BATCH, patients),
         scenario=study.scenario_source,
         utility={"weights": dict(study.utility.weights), "costs": dict(study.utility.costs)},
+        horizon=horizon,
         autoreset_mode="Disabled",
     )
-    ward_seed: int | None = int(ward_stream.generate_state(1)[0])
-    with open_simulated_log(study.scenario, table, path, beside) as keep:
-        while tally.ended < patients:
-            observations, _ = env.reset(seed=ward_seed)
-            records = study.scenario.space.indices(observations)
-            actions = draw_actions(table[records], rng)
-            _, rewards, _, _, infos = env.step(actions)
-            # The last batch is cut, and the stream goes on from one to the next.
-            some, ward_seed = slice(patients - tally.ended), None
-            outcomes = {name: infos["outcome"][name][some] for name in study.scenario.outcomes}
-            keep(records[some], actions[some], rewards[some], outcomes)
-            _count(tally, actions[some], rewards[some], outcomes)
-            progress.advance(len(rewards[some]))
-    return Simulated.of(study, tally, exact, 1)
+    tally = Tally.empty(scenario)
+    progress.expect(math.ceil(patients / env.num_envs))
+    env_seed: int | None = int(arriving.generate_state(1)[0])
+    while tally.patients < patients:
+        observations, _ = env.reset(seed=env_seed)
+        env_seed = None  # later batches go on with the same stream
+        n_counted = min(env.num_envs, patients - tally.patients)  # the last batch is cut
+        _treat_batch(
+            env,
+            observations,
+            horizon=horizon,
+            chooser=_chooser(plan, rng),
+            tally=tally,
+            n_counted=n_counted,
+            write=write,
+        )
+        progress.advance()
+    return Simulated(
+        Agreement(
+            patients,
+            tally.mean,
+            math.sqrt(tally.variance / patients),
+            exact,
+            study.utility.spread(scenario, horizon),
+        ),
+        dict(zip(scenario.actions, tally.given.tolist(), strict=True)),
+        dict(zip(scenario.outcomes, tally.happened.tolist(), strict=True)),
+    )
 
 
-def _count(tally: Tally, actions: IntArray, rewards: FloatArray, outcomes: Mapping[str, BoolArray]) -> None:
-    """Count what happened to single patients, whose stay has ended."""
-    happened = np.stack(list(outcomes.values()))
-    for action in range(len(tally.given)):
-        chosen = actions == action
-        tally.given[action] += np.count_nonzero(chosen)
-        tally.happened[action] += np.count_nonzero(happened & chosen, axis=1)
-    tally.ended += len(actions)
-    tally.returns += [rewards.sum(), rewards @ rewards]
+def _treat_batch(
+    env: VectorEnv[Any, Any, Any],
+    observations: NDArray[np.int16],
+    *,
+    horizon: int,
+    chooser: Chooser,
+    tally: Tally,
+    n_counted: int,
+    write: WriteBatch | None,
+) -> None:
+    """Treat all patients of the environment until their stays have ended; count and write the first `n_counted`."""
+    space = tally.scenario.space
+    returns = np.zeros(env.num_envs)
+    treated = np.arange(env.num_envs)
+    for day in range(horizon):
+        records = space.indices(observations[treated, : len(space.shape)])
+        actions = np.zeros(env.num_envs, dtype=np.intp)
+        actions[treated] = chooser.actions(day, treated, records)
+        observations, rewards, over, _, infos = env.step(actions)
+        returns += rewards
+        outcomes = {name: infos["outcome"][name][:n_counted] for name in tally.scenario.outcomes}
+        tally.add_day(actions[treated[treated < n_counted]], outcomes)
+        if write is not None:
+            write(records[:n_counted], actions[:n_counted], rewards[:n_counted], outcomes)
+        treated = np.flatnonzero(~over)
+        if not treated.size:
+            break
+    tally.add_returns(returns[:n_counted])
+
+
+@dataclass
+class Tally:
+    """What is counted of the patients of all batches.
+
+    Attributes
+    ----------
+    scenario : Scenario
+        Names treatments and outcomes.
+    given : array of int, (n_actions,)
+        How often each treatment was given.
+    happened : array of int, (n_outcomes,)
+        After how many treatments each outcome was there.
+    patients : int
+        Patients whose returns were added.
+    mean : float
+        The mean of these returns.
+    squares : float
+        The sum of their squared distances from it.
+    """
+
+    scenario: Scenario
+    given: NDArray[np.int64]
+    happened: NDArray[np.int64]
+    patients: int = 0
+    mean: float = 0.0
+    squares: float = 0.0
+
+    @classmethod
+    def empty(cls, scenario: Scenario) -> Tally:
+        """Of nobody yet."""
+        n_actions, n_outcomes = len(scenario.actions), len(scenario.outcomes)
+        return cls(scenario, np.zeros(n_actions, dtype=np.int64), np.zeros(n_outcomes, dtype=np.int64))
+
+    def add_day(self, actions: IntArray, outcomes: Mapping[str, BoolArray]) -> None:
+        """Count the treatments and outcomes of a day of a batch."""
+        self.given += np.bincount(actions, minlength=len(self.given))
+        self.happened += [np.count_nonzero(happened) for happened in outcomes.values()]
+
+    def add_returns(self, returns: FloatArray) -> None:
+        """Add the returns of a batch, (m,); mean and squares as Chan, Golub & LeVeque (1983) update them."""
+        total = self.patients + len(returns)
+        mean = float(returns.mean())
+        distance = mean - self.mean
+        self.squares += float(((returns - mean) ** 2).sum()) + distance**2 * self.patients * len(returns) / total
+        self.mean += distance * len(returns) / total
+        self.patients = total
+
+    @property
+    def variance(self) -> float:
+        """The sample variance of the returns."""
+        return self.squares / (self.patients - 1)
+
+
+class Chooser(Protocol):
+    """Chooses the treatments of one batch of patients."""
+
+    def actions(self, day: int, treated: IntArray, records: IntArray) -> IntArray:
+        """The treatments, (m,), of the patients in treatment on a day, (m,), by their records of the morning, (m,).
+
+        On day 0 all patients of the batch are in treatment.
+        """
+
+
+def _chooser(plan: Plan, rng: np.random.Generator) -> Chooser:
+    """What chooses for a new batch."""
+    if isinstance(plan, OncePlan):
+        return ScheduleChooser(plan, rng)
+    if isinstance(plan, TreePlan):
+        return TreeChooser(plan, rng)
+    return DailyChooser(plan, rng)
+
+
+@dataclass
+class DailyChooser:
+    """Draws each day's treatment from the table of that day."""
+
+    tables: Sequence[FloatArray]
+    rng: np.random.Generator
+
+    def actions(self, day: int, treated: IntArray, records: IntArray) -> IntArray:
+        """See `Chooser`."""
+        return draw_actions(self.tables[day][records], self.rng)
+
+
+@dataclass
+class ScheduleChooser:
+    """Draws a schedule for each patient on the first day, and follows it."""
+
+    plan: OncePlan
+    rng: np.random.Generator
+    first_records: IntArray = field(init=False)
+    schedules: IntArray = field(init=False)
+
+    def actions(self, day: int, treated: IntArray, records: IntArray) -> IntArray:
+        """See `Chooser`."""
+        if day == 0:
+            self.first_records = records
+            self.schedules = draw_actions(self.plan.probabilities[records], self.rng)
+        return self.plan.actions(self.first_records[treated], self.schedules[treated], day)
+
+
+# Where a patient is in a tree of courses: the public class, the published prefix, and what is poured onto it.
+Position: TypeAlias = tuple[int, Node, float]
+
+
+@dataclass
+class TreeChooser:
+    """Follows the tree of each patient's class: what comes next depends on the position in it and on the record.
+
+    Attributes
+    ----------
+    positions : dict of Position to int
+        The positions that patients have reached, numbered.
+    position_numbers, held_actions : array of int, (n,)
+        Of each patient of the batch.
+    """
+
+    plan: TreePlan
+    rng: np.random.Generator
+    positions: dict[Position, int] = field(init=False)
+    position_numbers: IntArray = field(init=False)
+    held_actions: IntArray = field(init=False)
+
+    def actions(self, day: int, treated: IntArray, records: IntArray) -> IntArray:
+        """See `Chooser`."""
+        if day == 0:
+            roots = enumerate(self.plan.trees)
+            self.positions = {(kind, tree.root, tree.poured): kind for kind, tree in roots}
+            self.position_numbers = self.plan.classes[records]
+            self.held_actions = np.zeros(len(records), dtype=np.intp)
+        # An action is held for some days.
+        if day in np.cumsum([0, *self.plan.held[:-1]]):
+            self._publish(treated, records)
+        return self.held_actions[treated]
+
+    def _publish(self, treated: IntArray, records: IntArray) -> None:
+        """Draw the next branch of each patient in treatment, and move there."""
+        numbers = self.position_numbers[treated]
+        for (kind, node, poured), number in list(self.positions.items()):
+            here = np.flatnonzero(numbers == number)
+            if not here.size:
+                continue
+            states = self.plan.local(kind, records[here])
+            branches = list(self.plan.trees[kind].after(node, poured, states))
+            chosen = draw_actions(np.stack([chance for _, _, chance in branches], axis=1), self.rng)
+            for option, (branch, amount, _) in enumerate(branches):
+                patients = treated[here[chosen == option]]
+                position = (kind, branch.child, amount)
+                self.position_numbers[patients] = self.positions.setdefault(position, len(self.positions))
+                self.held_actions[patients] = branch.action
 
 
 @dataclass(frozen=True)
@@ -334,7 +351,7 @@ class SimulationQuestion(Question):
     whole : str or None
         What spends one epsilon on the whole course in place of a choice each day: "plan-once" or "plan-tree".
     log : Path or None
-        Where each patient is written, on the way; for one day only. Without one, patients are only counted.
+        Where each patient is written, on the way; for one day only.
     beside : mapping of str to bytes
         Files that appear with it, in its folder.
     """
@@ -361,18 +378,14 @@ class SimulationQuestion(Question):
             plan, exact = self._plan(progress)
         except NotEnoughMemoryError as error:
             raise UsageError(f"--horizon {self.horizon}: {error}") from None
-        if log is None or isinstance(plan, OncePlan | TreePlan):
-            found = simulate(study, plan, patients=self.patients, exact=exact, seed=study.seed, progress=progress)
-        else:
-            found = simulate_log(
-                study,
-                plan[0],
-                log,
-                patients=self.patients,
-                exact=exact,
-                seed=study.seed,
-                beside=self.beside,
-                progress=progress,
+        with ExitStack() as opened:
+            write = None
+            if log is not None and not isinstance(plan, OncePlan | TreePlan):
+                from policysim.course.simulated_log import open_simulated_log  # noqa: PLC0415 - needs pyarrow
+
+                write = opened.enter_context(open_simulated_log(study.scenario, plan[0], log, self.beside))
+            found = simulate(
+                study, plan, patients=self.patients, exact=exact, seed=study.seed, write=write, progress=progress
             )
         document = {
             "study": study.name,
@@ -394,7 +407,7 @@ class SimulationQuestion(Question):
             exit_code=0 if found.agreement.agrees else EXIT_CHECK,
         )
 
-    def _plan(self, progress: Progress) -> tuple[Sequence[FloatArray] | OncePlan | TreePlan, float]:
+    def _plan(self, progress: Progress) -> tuple[Plan, float]:
         """p(a|x) of each day, of each schedule, or a tree of courses; and the exact value."""
         if self.horizon == 1:
             problem = build_problem(self.study)

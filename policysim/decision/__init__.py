@@ -17,7 +17,6 @@ decision_question    policies compared
 choose           which epsilon each policy needs, and what no mechanism can do
 choice_answer    what is chosen of it, and how sure that is, as tables of cells
 choice_facts     single numbers and names that its words need
-choice_record    what the decision record has beside: by whom, on what terms, who pays
 choice_question  which epsilon, which mechanism
 audit, audit_question   claimed and exact privacy loss, also of a table made elsewhere; the sensitivity alone
 """

@@ -16,7 +16,7 @@ import pandas as pd
 from policies.policy import Policy
 from policies.problem import DecisionProblem
 from policies.reference import BestFixed, Greedy
-from policysim.decision.choice_facts import ACCEPTED_PER, MOST_DIGITS, choice_facts, choice_names
+from policysim.decision.choice_facts import MOST_DIGITS, choice_facts, choice_names
 from policysim.decision.choose import Choices, Verdict, row_of, rows_of
 from policysim.question.formats import LEAST_EVENTS, MOST_COUNTED, apart, decimals, digits_of, population
 from policysim.study.cells import as_cells
@@ -45,7 +45,6 @@ def choice_tables(
     *,
     held_out: pd.DataFrame | None = None,
     study: Study | None = None,
-    accepted: float | None = math.inf,
     published: bool = False,
 ) -> dict[str, pd.DataFrame]:
     """Judge what was found by redraws, decide, and lay out what is printed.
@@ -64,9 +63,6 @@ def choice_tables(
         Of a log: policy, value, low, high and verdict on patients held out, of `to_judge`. These then decide.
     study : Study, optional
         What the problem was made from: how many of its numbers are illustrative is then counted.
-    accepted : float or None, optional
-        The most deaths of 100,000 patients that what is chosen may cost beyond the safest treatment for all; None if
-        none were accepted. By default any, as nothing is adopted.
     published : bool, optional
         Whether an observer sees a publication alone, which may be another than what is given.
     """
@@ -84,7 +80,7 @@ def choice_tables(
         sure = certainty(redrawn, BestFixed.name)
     instead = each if published else None
     chosen = decided(choices, sure, instead)
-    holds = choice_verdict(choices, sure, accepted=accepted, published=instead)
+    holds = choice_verdict(choices, sure, instead)
     lines = _lines(choices, labels, each)
     lines["chosen"] = lines["policy"] == ("" if chosen is None else chosen["policy"])
     lines["remark"] = [_remark(line, choices, chosen, sure) for line in rows_of(lines)]
@@ -96,7 +92,7 @@ def choice_tables(
     tables["options"], tables["columns"], count = _options(problem, choices, lines, sure, labels)
     draws = int(sure["draws"].max())
     tables["facts"] = choice_facts(
-        problem, choices, chosen, holds, study=study, draws=draws, patients=count, options=tables["options"]
+        choices, chosen, holds, study=study, draws=draws, patients=count, options=tables["options"]
     )
     if held_out is not None:
         tables["held out"] = _held_out_cells(held_out)
@@ -142,7 +138,7 @@ def decided(choices: Choices, certainty: pd.DataFrame, each: dict[str, Any] | No
 
 
 def choice_verdict(
-    choices: Choices, certainty: pd.DataFrame, *, accepted: float | None, published: dict[str, Any] | None = None
+    choices: Choices, certainty: pd.DataFrame, published: dict[str, Any] | None = None
 ) -> dict[str, bool]:
     """Which finding holds: the only place that decides it.
 
@@ -152,8 +148,6 @@ def choice_verdict(
         What was found.
     certainty : DataFrame
         From `policysim.study.certainty.certainty`, against the best treatment for all of the stated numbers.
-    accepted : float or None
-        The most deaths of 100,000 patients that may be paid beyond the safest treatment for all.
     published : dict, optional
         The row of the best treatment for each, where an observer sees a publication alone.
 
@@ -164,8 +158,8 @@ def choice_verdict(
         one treatment for all is, because it "meets" what was asked for, or because all that meets it is "untold" to be
         better; "cannot" and "open", nothing was found; "told" and "as stated", how sure a mechanism is; "redrawn", it
         is told by redraws, and not on patients held out; "costs deaths", it costs more than the safest treatment for
-        all; "refused", more than is accepted; "limit", what is proven of all mechanisms; "published", the best is given
-        to each, and what is published of it is noised.
+        all; "limit", what is proven of all mechanisms; "published", the best is given to each, and what is published
+        of it is noised.
     """
     chosen = decided(choices, certainty, published)
     copied = chosen is not None and chosen["policy"] == Greedy.name
@@ -187,7 +181,6 @@ def choice_verdict(
         "told": private and (redrawn or held_out),
         "as stated": private and not (redrawn or held_out),
         "costs deaths": costs,
-        "refused": costs and (accepted is None or more * ACCEPTED_PER > accepted),
         "limit": choices.limit_proven
         and 0 < choices.limit < math.inf
         and choices.certificate is None

@@ -13,20 +13,16 @@ from policies.reference import Greedy
 from policysim.decision.choose import Choices
 from policysim.decision.demands import SCANNED
 from policysim.decision.prices import uses_hidden
-from policysim.question.formats import DIGITS, NEGLIGIBLE, digits_of, enough, not_above, population, steady
-from policysim.question.words import capital, guesses, unused
+from policysim.question.formats import DIGITS, NEGLIGIBLE, digits_of, not_above, population
+from policysim.question.words import capital, unused
 from policysim.study.cells import as_cells
 from policysim.study.certainty import verdict_on
 from policysim.study.declared import Study
 from policysim.study.labels import Labels, counted_illustrative
 from policysim.study.options_table import DEATHS, FOR_ALL, ONE
 
-# Deaths that are accepted are counted per so many patients; significant digits of what would have to be accepted.
-ACCEPTED_PER, ACCEPTED_DIGITS = 100_000, 3
-# Digits of the exact privacy loss.
-SPENT_DIGITS = 5
-# Larger odds are no protection that anybody could feel.
-MOST_ODDS = 1e6
+# Extra deaths that are allowed are counted per so many patients.
+DEATHS_PER = 100_000
 # Digits of a bound and of what is allowed: two could be equal.
 MOST_DIGITS = 6
 
@@ -34,7 +30,6 @@ Fact = tuple[str, str, float, str]
 
 
 def choice_facts(
-    problem: DecisionProblem,
     choices: Choices,
     chosen: Mapping[str, Any] | None,
     holds: Mapping[str, bool],
@@ -48,8 +43,6 @@ def choice_facts(
 
     Parameters
     ----------
-    problem : DecisionProblem
-        What is to be decided.
     choices : Choices
         What was found.
     chosen : dict or None
@@ -65,15 +58,10 @@ def choice_facts(
     options : DataFrame of cells
         Those of the table: a difference in words is that of the numbers that stand there.
     """
-    sensitivity = problem.sensitivity
     rows: list[Fact] = [
         ("hundred", "", 100, "plain"),
-        ("blind", "", 0.5, "right"),
         ("patients", "", patients, "counted 1 0"),
-        ("records", "", problem.n_records, "counted 1 0"),
-        ("sensitivity", "", sensitivity.value, "up 3"),
-        ("range", "", sensitivity.range, "up 3"),
-        ("accepted per", "", ACCEPTED_PER, "plain"),
+        ("deaths per", "", DEATHS_PER, "plain"),
         ("draws", "", draws, "plain"),
     ]
     illustrative, total = counted_illustrative(study)
@@ -85,7 +73,7 @@ def choice_facts(
         rows += _cost_facts(choices, chosen, options, patients)
     if holds["published"] and study is not None:
         # As `compare` publishes it: by randomised response, at the study's epsilon.
-        rows += [("copy epsilon", "", study.epsilon, "plain"), ("copy right", "", guesses(study.epsilon), "right")]
+        rows.append(("copy epsilon", "", study.epsilon, "plain"))
     return as_cells(pd.DataFrame(rows, columns=["row", "option", "value", "format"]))
 
 
@@ -95,7 +83,7 @@ def _asked_facts(choices: Choices) -> Iterator[Fact]:
     asked = {
         "keep": (wish.keep, 100),
         "max loss": (wish.max_loss, 1),
-        "max extra deaths": (wish.max_extra_deaths, ACCEPTED_PER),
+        "max extra deaths": (wish.max_extra_deaths, DEATHS_PER),
         "max guess": (wish.max_guess, 100),
         "max guess rate": (wish.max_guess_rate, 100),
     }
@@ -126,18 +114,10 @@ def _limit_facts(choices: Choices, holds: Mapping[str, bool]) -> Iterator[Fact]:
 
 def _chosen_facts(choices: Choices, chosen: Mapping[str, Any] | None) -> Iterator[Fact]:
     """What is chosen, and what needs least."""
-    if chosen is None:
+    if chosen is None or chosen["policy"] == Greedy.name or choices.least is None:
         return
-    yield "lost", "", chosen["loss"], "rounded"
-    if chosen["policy"] == Greedy.name or choices.least is None:
-        return
-    epsilon = chosen["epsilon"]
     yield "least epsilon", "", choices.least["epsilon"], "least"
-    yield "epsilon", "", epsilon, "least"
-    yield "spent", "", enough(steady(chosen["epsilon_spent"]), SPENT_DIGITS), "plain"
-    yield "right at most", "", chosen["right_guesses"], "right"
-    if 0 < epsilon < math.log(MOST_ODDS):
-        yield "odds", "", math.exp(epsilon), "up 3"
+    yield "epsilon", "", chosen["epsilon"], "least"
 
 
 def _cost_facts(choices: Choices, chosen: Mapping[str, Any], options: pd.DataFrame, patients: int) -> Iterator[Fact]:
@@ -154,7 +134,6 @@ def _cost_facts(choices: Choices, chosen: Mapping[str, Any], options: pd.DataFra
         style = f"about {among}"
     yield "more deaths", "", more, style
     yield "among", "", among, "counted 1 0"
-    yield "to accept", "", enough(exact * ACCEPTED_PER, ACCEPTED_DIGITS), "plain"
 
 
 def _safest_for_all(options: pd.DataFrame) -> str:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Self
 
 import pandas as pd
 
@@ -14,28 +14,28 @@ from policies.policy import Policy
 from policies.problem import DecisionProblem
 from policies.reference import BestFixed, Greedy
 from policysim.decision.choice_answer import choice_tables, to_judge
-from policysim.decision.choice_record import Adoption, record_tables
 from policysim.decision.choose import Choices, Verdict, Wish, choose
 from policysim.decision.redraws import redrawn
 from policysim.files.json_text import json_text
 from policysim.question import EXIT_CHECK
-from policysim.question.answer import Answer, Page
-from policysim.question.protocol import SILENT, Progress, Question, UsageError
+from policysim.question.answer import PAGE, Answer
+from policysim.question.protocol import SILENT, Progress, StudyQuestion, UsageError
+from policysim.study.cells import COLUMNS
 from policysim.study.certainty import INTERVAL, UNTOLD
-from policysim.study.declared import LoggedStudy, ModelledStudy, Study
+from policysim.study.declared import OPTIONS, LoggedStudy, ModelledStudy, Study
 from policysim.study.labels import labels_of
-from policysim.study.options_table import DEATHS
+from policysim.study.stated_bounds import fault_of_bound
 from policysim.study.study_problem import build_problem
 from policysim.study.sweep import applies, usable_policies
 
 # Policies of a log's study, judged on patients held out: policy, value, low, high, verdict.
 Judge = Callable[[LoggedStudy, Sequence[Policy], Progress], pd.DataFrame]
 NOT_JUDGED = pd.DataFrame([(Greedy.name, *3 * [math.nan], UNTOLD)], columns=["policy", *INTERVAL, "verdict"])
-CERTIFICATE, RECORD = "certificate.json", "decision-record.html"
+CERTIFICATE = "certificate.json"
 
 
 @dataclass(frozen=True)
-class ChoiceQuestion(Question):
+class ChoiceQuestion(StudyQuestion):
     """Find the least epsilon of each policy that does what is asked for.
 
     Attributes
@@ -46,28 +46,39 @@ class ChoiceQuestion(Question):
         What is asked for.
     named : tuple of str
         The policies that were asked for by name, if any.
-    record : Adoption or None
-        By whom and until when the decision is adopted, for a decision record; None for no record.
     judge : callable or None
         Judges policies of a log on patients held out, as `policysim.trials.trial_question.judged_on_held_out`, another
         kind of question, does. Without it nothing of a log can be told.
+    compared : type or None
+        The kind of question that `compare` asks of the study: its report is then written with the choice. None for no
+        report.
     """
 
     study: Study
     wish: Wish
     named: tuple[str, ...] = ()
-    record: Adoption | None = None
     judge: Judge | None = None
+    compared: type[StudyQuestion] | None = None
+    kind = "choice"
+    takes = (*OPTIONS, "demands")
+
+    @classmethod
+    def of(cls, study: Study, options: Mapping[str, Any]) -> Self:
+        """ValueError also for a bound that is none."""
+        wish = Wish(**options["demands"])
+        for outcome, most in wish.at_most.items():
+            if fault := fault_of_bound(outcome, most, study.outcomes):
+                raise ValueError(f"at_most: {outcome}: {fault}")
+        return cls(study.with_options(options), wish, tuple(options.get("policies", ())))
+
+    def with_given(self, given: Sequence[str]) -> Self:
+        """Policies that are the study's own were not asked for by name."""
+        return self if "policies" in given else replace(self, named=())
 
     @property
-    def writes(self) -> bool:
+    def writes(self) -> bool:  # type: ignore[override]  # of every other question about a study it is known
         """A certificate is only found on the way."""
-        return self.record is not None
-
-    @property
-    def name(self) -> str:
-        """The study's."""
-        return self.study.name
+        return self.compared is not None
 
     def answer(self, progress: Progress) -> Answer:
         """Search; UsageError for a policy that was named and has no epsilon."""
@@ -75,8 +86,6 @@ class ChoiceQuestion(Question):
             if name in CATALOGUE and not CATALOGUE[name].uses_epsilon:
                 raise UsageError(f"{name} has no ε to choose")
         study, problem = self.study, build_problem(self.study)
-        if self.record and self.record.accepted_deaths is not None and DEATHS not in problem.outcomes:
-            raise UsageError(f"--accept deaths does not go with {study.name}, which counts no deaths")
         asked_for = [study.policy(name) for name in study.policies]
         usable, _ = usable_policies(asked_for, problem, named="all" not in self.named)
         policies = [policy for policy in asked_for if policy.name in usable and policy.uses_epsilon]
@@ -84,7 +93,33 @@ class ChoiceQuestion(Question):
         held_out = None
         if isinstance(study, LoggedStudy) and self.judge is not None:
             held_out = self.judge(study, to_judge(found), progress)
-        return answer_of_choices(study, problem, found, record=self.record, held_out=held_out, progress=progress)
+        answer = answer_of_choices(study, problem, found, held_out=held_out, progress=progress)
+        return answer if self.compared is None else self._with_report(answer, self.compared, progress)
+
+    def _with_report(self, choice: Answer, compared: type[StudyQuestion], progress: Progress) -> Answer:
+        """The report of `compare` at the epsilon that was chosen, or at the study's, and the choice before it."""
+        study, lines = self.study, choice.options["lines"]
+        chosen = lines.loc[lines["chosen"] & (lines["section"] == "policy"), "epsilon"]
+        for epsilon in chosen[(chosen > 0) & (chosen < math.inf)]:
+            study = replace(study, epsilon=epsilon, epsilons=tuple(sorted({*study.epsilons, epsilon})))
+        policies = {"policies": list(self.named)} if self.named else {}
+        report = compared.of(study, policies).answer(progress)
+        cells = {f"choice-{name}": table for name, table in choice.options.items() if {*COLUMNS} <= {*table.columns}}
+        demands = {name: value for name, value in asdict(self.wish).items() if value not in (None, {})}
+        return replace(
+            report,
+            choice=choice.options,
+            tables={**cells, **report.tables},
+            document=choice.document,
+            depends={
+                **(report.depends or {}),
+                "question": {**self.study.choices, **policies, "demands": demands},
+            },
+            packages={**report.packages, **choice.packages},
+            files={**report.files, **choice.files},
+            named={"Report": PAGE, **choice.named},
+            exit_code=choice.exit_code,
+        )
 
 
 def answer_of_choices(
@@ -92,11 +127,10 @@ def answer_of_choices(
     problem: DecisionProblem,
     choices: Choices,
     *,
-    record: Adoption | None,
     held_out: pd.DataFrame | None = None,
     progress: Progress = SILENT,
 ) -> Answer:
-    """What was found, as tables, and with `record` as a page that people sign, unless it must be accepted first.
+    """What was found, as tables, and the certificate if nothing can do what was asked for.
 
     Of a log, `held_out` has the verdicts on patients held out; what it does not have cannot be told.
     """
@@ -107,35 +141,24 @@ def answer_of_choices(
         judged = [BestFixed(), Greedy(), *choices.mechanisms.values()]
         found = redrawn(study, problem, judged, progress)
         drawn = None if found is None else found.options
-    accepted = record.accepted_deaths if record else math.inf
-    labels = labels_of(study, problem)
-    published = study.seen == "publication"
     tables = choice_tables(
-        problem, choices, labels, drawn, held_out=held_out, study=study, accepted=accepted, published=published
+        problem,
+        choices,
+        labels_of(study, problem),
+        drawn,
+        held_out=held_out,
+        study=study,
+        published=study.seen == "publication",
     )
-    refused = bool(tables["verdict"].set_index("key").loc["refused", "holds"])
-    adopted = record if record and not refused else None
     proof = choices.certificate
-    given = bool(tables["lines"]["chosen"].any())
-    done = (given or choices.verdict in (Verdict.CAN, Verdict.MAY)) and not refused
-    page = {"tables": record_tables(study, problem, choices, tables, adopted)} if adopted else {}
+    done = bool(tables["lines"]["chosen"].any()) or choices.verdict in (Verdict.CAN, Verdict.MAY)
     return Answer(
         options=tables,
-        kind="choice",
-        document={
-            **choice_document(study, problem, choices, tables),
-            "certificate_file": None,
-            "decision_record": None,
-            "record": asdict(adopted) if adopted else None,
-            "refused": refused,
-        },
-        pages={RECORD: Page(RECORD, page)} if adopted else {},
+        kind=ChoiceQuestion.kind,
+        document={**choice_document(study, problem, choices, tables), "certificate_file": None},
         packages=CATALOGUE.versions(choices.needs["policy"]),
         files={} if proof is None else {CERTIFICATE: json_text(proof).encode()},
-        named={
-            **({} if proof is None else {"Certificate file": CERTIFICATE}),
-            **({"Decision record": RECORD} if adopted else {}),
-        },
+        named={} if proof is None else {"Certificate file": CERTIFICATE},
         exit_code=0 if done else EXIT_CHECK,
     )
 

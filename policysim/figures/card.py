@@ -17,7 +17,6 @@ from matplotlib.ticker import MaxNLocator, PercentFormatter
 from policysim.figures.layout import EndLabels, LineEnd, settle
 from policysim.figures.lettering import set_log_ticks, set_numbers, wrapped
 from policysim.figures.looks import GREY, canvas, list_rows
-from policysim.question.answer import CARD, Drawing
 from policysim.question.formats import percent, plain, rounded, with_interval
 
 # Inches: with the letters of a page, 12 CSS pixels high where it is shown as large as it is.
@@ -204,8 +203,3 @@ class Spans:
 
 # What a card shows.
 CardPanel: TypeAlias = Curves | Spans
-
-
-def card(panel: CardPanel) -> Drawing:
-    """The drawing that stands for a report, with words for readers who cannot see it."""
-    return Drawing(CARD, lambda _: panel.figure(), "The finding at a glance", panel.seen)

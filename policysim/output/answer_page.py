@@ -9,7 +9,6 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -21,19 +20,14 @@ import pandas as pd
 from markupsafe import Markup
 
 from policysim.output.screen import TEMPLATES, engine, page_part, sections, slots
-from policysim.question.answer import MANIFEST, Answer, Drawing, Page
+from policysim.question.answer import MANIFEST, Answer, Drawing
 from policysim.question.formats import six_digits
 from policysim.study.cells import Cells, Label, Sketch, filled_words, words_of
 from policysim.study.certainty import RESTATED
-from policysim.study.options_table import BENEFIT, EXPONENTIAL, LOSS, PRIVATE
 
 if TYPE_CHECKING:
     from policysim.figures.writing import Marker
 
-# Those who decide sign for these.
-SIGNATURES = ("medicine", "ethics", "data protection")
-# What a card draws of the options: the first that there is; its axis, and whether it is a share.
-DRAWN = {BENEFIT: ("benefit kept", True), "difference": ("difference", False), LOSS: ("utility lost", False)}
 # The colours of figures, in light and in dark, stand in the style of all pages up to here.
 END_OF_FIGURES = "/* the end of figures */"
 # What differs between epsilons: whatever a template marks in this way.
@@ -78,6 +72,7 @@ def answer_page(
     rules = "\n".join(f".{name}{{{rule}}}" for rule, name in styles.items())
     style = "\n".join([colours, _own("options.css"), _own("answer.css"), rules])
     script = _own("answer.js")
+    choice = slots(answer.choice, "choice", Cells(answer.choice, prefix="choice-")) if answer.choice else None
     # JSON that ends no script.
     strings = json.dumps(moving(tables, kind, cell), ensure_ascii=False).replace("<", "\\u003c")
     return (
@@ -91,6 +86,7 @@ def answer_page(
             policy=Own(content_policy(style, script)),
             # Within a tag a number is not marked.
             summary=Label(found["finding"]),
+            choice=[Own(engine(html=True).get_template("choice-options.html").render(choice))] if choice else [],
             parts={name: f"{kind}-{name}.html" for name in ("about", "options", "notes")},
             first_figure=figures[:1],
             figures=figures[1:],
@@ -105,22 +101,6 @@ def answer_page(
             manifest=Label(MANIFEST),
             commands=[Label(command)] if command else [],
             versions=[Label(f"{name} {number}") for name, number in versions.items()],
-        )
-    )
-
-
-def record_page(page: Page, answer: Answer, said: Mapping[str, Any]) -> str:
-    """The decision record of a choice, likewise: one sheet of paper, the same bytes for the same run."""
-    style = _own("record.css")
-    return (
-        engine(html=True)
-        .get_template(page.template)
-        .render(
-            slots(page.values["tables"], answer.kind),
-            style=Own(style),
-            policy=Own(content_policy(style)),
-            versions=[Label(f"{name} {number}") for name, number in said["versions"].items()],
-            signatures=[Label(role) for role in SIGNATURES],
         )
     )
 
@@ -162,23 +142,6 @@ def _figures(
             alternative=Label(drawn[words.name].alternative),
             svg=Own(markup),
         )
-
-
-def card_of(tables: Mapping[str, pd.DataFrame]) -> list[Drawing]:
-    """The small figure for a gallery: a private choice and the exponential mechanism, over two epsilons or more."""
-    # matplotlib is the slowest import of all; everything before may still fail without it.
-    from policysim.figures.card import Curves, card  # noqa: PLC0415
-
-    options = tables["options"]
-    row = next(name for name in DRAWN if options["row"].eq(name).any())
-    cells = options[options["row"].eq(row) & options["epsilon"].between(0, math.inf, inclusive="neither")]
-    lines = {
-        option: list(zip(of["epsilon"], of["value"], strict=True))
-        for option in (PRIVATE, EXPONENTIAL)
-        if len(of := cells[cells["option"].eq(option) & cells["value"].notna()]) > 1
-    }
-    y, share = DRAWN[row]
-    return [card(Curves(lines, x="ε (log scale)", y=y, share=share))] if lines else []
 
 
 def notebook_part(tables: Mapping[str, pd.DataFrame], kind: str) -> str:

@@ -24,11 +24,11 @@ from markupsafe import Markup
 from policysim.files.json_text import json_text, print_json
 from policysim.files.terminal import progress_bar, say
 from policysim.files.whole_files import check_writable, is_unfinished, write_files
-from policysim.output.answer_page import Vector, answer_page, captioned, card_of, content_policy, placed, record_page
+from policysim.output.answer_page import Vector, answer_page, captioned, content_policy, placed
 from policysim.output.differences import same_numbers
 from policysim.output.screen import printed, screen, slots
 from policysim.question import OutputError, formats
-from policysim.question.answer import CARD, MANIFEST, PAGE, Answer, Drawing, Headline, Page, SizeName
+from policysim.question.answer import MANIFEST, PAGE, Answer, Drawing, Page, SizeName
 from policysim.question.formats import to_csv, unmarked
 from policysim.question.protocol import SILENT, Progress, Question, UsageError
 from policysim.question.words import WIDEST
@@ -64,12 +64,12 @@ class FigureFiles:
     names: tuple[str, ...] = ()
 
     def chosen(self, drawings: Sequence[Drawing]) -> list[Drawing]:
-        """Those to draw, in their order; UsageError for a name that none has. A card is no choice."""
-        known = [drawing.name for drawing in drawings if drawing.name != CARD]
+        """Those to draw, in their order; UsageError for a name that none has."""
+        known = [drawing.name for drawing in drawings]
         for name in self.names:
             if name not in known:
                 raise UsageError(f"--figures: must be among {', '.join(known)}, separated by commas, got {name!r}")
-        return [drawing for drawing in drawings if drawing.name in (self.names or known) or drawing.name == CARD]
+        return [drawing for drawing in drawings if drawing.name in (self.names or known)]
 
     def of(self, drawing: Drawing, *, narrow: bool = False) -> tuple[dict[str, bytes], Vector]:
         """The files of one drawing, by relative path, and what the page has: each size is drawn once."""
@@ -125,7 +125,7 @@ def folder_files(
     """
     answer = replace(answer, drawings=wanted.chosen(answer.drawings))
     if answer.is_report:
-        answer = replace(answer, drawings=[*captioned(answer), *card_of(answer.options)])
+        answer = replace(answer, drawings=captioned(answer))
     said = what_it_says(answer)
     files = {f"{name}.csv": to_csv(table) for name, table in written_tables(answer).items()}
     if folder:
@@ -136,12 +136,11 @@ def folder_files(
     progress.expect(len(answer.drawings) + len(answer.pages) + answer.is_report)
     vectors = {}
     for place, drawing in enumerate(answer.drawings):
-        made, vectors[drawing.name] = wanted.of(drawing, narrow=place == 0 and drawing.name != CARD)
+        made, vectors[drawing.name] = wanted.of(drawing, narrow=place == 0)
         files |= made
         progress.advance()
     for name, page in answer.pages.items():
-        made_page = record_page(page, answer, said) if answer.kind else render(page, answer, vectors)
-        files[name] = made_page.encode()
+        files[name] = render(page, answer, vectors).encode()
         progress.advance()
     if answer.is_report:
         tables = [name for name in files if name.endswith(".csv")]
@@ -171,17 +170,12 @@ def what_it_says(answer: Answer) -> dict[str, Any]:
         # A copy that was not installed has none of its own.
         with suppress(PackageNotFoundError):
             versions[name] = version(name)
-    # What the drawing shows that stands for the report, for readers who cannot see it; "" without one.
-    seen = next((drawing.alternative for drawing in answer.drawings if drawing.name == CARD), "")
-    headline, lines = answer.headline, answer.sentences
+    lines = answer.sentences
     if answer.is_report:
-        found = slots(answer.options, answer.kind)
-        headline = Headline(str(found["finding"]))
-        lines = [f"{line.name}: {line.text}" for line in found["findings"]]
+        lines = [f"{line.name}: {line.text}" for line in slots(*answer.on_screen)["findings"]]
     return {
         **(answer.depends or {}),
         "versions": {**versions, **answer.packages},
-        **({} if headline is None else {"headline": {**asdict(headline), "seen": seen}}),
         "answer": [said.striptags() if isinstance(said, Markup) else str(said) for said in lines],
     }
 
@@ -194,18 +188,12 @@ def render(page: Page, answer: Answer, vectors: Mapping[str, Vector]) -> str:
         "figures": {
             drawing.name: (drawing, placed(vectors[drawing.name], 0, f"f{place}", styles))
             for place, drawing in enumerate(answer.drawings)
-            if drawing.name != CARD
         },
         "formats": formats,
         **page.values,
     }
-    return page_text(page.template, values, styles)
-
-
-def page_text(template: str, values: Mapping[str, Any], styles: Mapping[str, str]) -> str:
-    """A page from a template; `styles` are the rules of its figures, and their names."""
     rules = Markup("\n".join(f".{name}{{{rule}}}" for rule, name in styles.items()))
-    return page_environment().get_template(template).render(values, rules=rules)
+    return page_environment().get_template(page.template).render(values, rules=rules)
 
 
 def digest(content: bytes) -> str:
@@ -299,9 +287,9 @@ def deliver(
     if as_json:
         manifest = {"manifest": json.loads(files[MANIFEST])} if MANIFEST in files else {}
         document = answer.document
-        if answer.is_report:
+        if answer.is_report and not answer.choice:
             document = {name: table.to_dict(orient="records") for name, table in written_tables(answer).items()}
-        # "Decision record" -> "decision_record"
+        # "Certificate file" -> "certificate_file"
         beside = {label.lower().replace(" ", "_"): path for label, path in paths.items()}
         print_json({**manifest, **document, **beside})
     else:
@@ -311,7 +299,7 @@ def deliver(
 
 def _printed(answer: Answer, paths: Mapping[str, str], *, full: bool) -> list[str]:
     """The lines of the screen, and where what was written stands: beside the last note where there is room."""
-    text = printed(answer.screen) if answer.screen else screen(answer.options, answer.kind, full=full)
+    text = printed(answer.screen) if answer.screen else screen(*answer.on_screen, full=full)
     lines = text.splitlines()
     for line in (f"{label}: {path}" for label, path in paths.items()):
         beside = f"{lines[-1]} {line}" if answer.kind and not full else ""

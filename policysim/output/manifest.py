@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Any, NoReturn, TypeAlias, get_args
 
-from envs.toml_reader import InputFileError, dotted, is_number, one_line, shown, unknown, unseen
+from envs.toml_reader import FINITE, InputFileError, dotted, is_number, one_line, shown, unknown, unseen
 from policysim.output.deliver import FORMAT, FORMATS, FigureFiles
 from policysim.output.differences import read_text
 from policysim.question import MOST_DAYS
@@ -200,6 +200,14 @@ def _epsilons(value: Any) -> bool:
     return isinstance(value, list) and value != [] and all(item == INFINITY or is_number(item, 0) for item in value)
 
 
+def _demands(value: Any) -> bool:
+    """What `policysim.decision.choose.Wish` takes: numbers, and bounds on outcomes."""
+    return isinstance(value, dict) and all(
+        _bounds(most) if name == "at_most" else name in DEMANDS and is_number(most, *DEMANDS[name])
+        for name, most in value.items()
+    )
+
+
 def _bounds(value: Any) -> bool:
     return isinstance(value, dict) and all(isinstance(most, str) or is_number(most, 0) for most in value.values())
 
@@ -208,6 +216,14 @@ def _bounds(value: Any) -> bool:
 Option: TypeAlias = tuple[str, Callable[[Any], bool]]
 _TEXTS: Option = ("a list of texts", _texts)
 _EPSILONS: Option = (f'a list of numbers >= 0 or "{INFINITY}"', _epsilons)
+# The numbers of demands, from where to where.
+DEMANDS = {
+    "keep": (-FINITE, 1.0),
+    "max_loss": (0.0, FINITE),
+    "max_extra_deaths": (-FINITE, FINITE),
+    "max_guess": (0.5, 1.0),
+    "max_guess_rate": (0.5, 1.0),
+}
 _FLAG: Option = ("true or false", lambda value: isinstance(value, bool))
 KEYS: dict[str, Option] = {
     "adjacency": ("text", lambda value: isinstance(value, str)),
@@ -223,6 +239,7 @@ KEYS: dict[str, Option] = {
     "delta": ("a number in [0, 1)", lambda value: is_number(value, 0, math.nextafter(1, 0))),
     "length_public": _FLAG,
     "counted": _FLAG,
+    "demands": (f"a table of numbers among {', '.join(DEMANDS)}, and of bounds, at_most", _demands),
 }
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from policysim.output.answer_page import notebook_part
 from policysim.output.deliver import folder_files, write_answer, written_tables
 from policysim.output.screen import screen
-from policysim.question.answer import CARD, PAGE, Answer, Drawing
+from policysim.question.answer import PAGE, Answer, Drawing
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -66,7 +66,7 @@ class Report:
     def __init__(self, answer: Answer) -> None:
         self._answer = answer
         self.tables: dict[str, pd.DataFrame] = written_tables(answer)
-        self.figures = Figures({drawing.name: drawing for drawing in answer.drawings if drawing.name != CARD})
+        self.figures = Figures({drawing.name: drawing for drawing in answer.drawings})
 
     def save(self, folder: str | Path) -> Path:
         """Write the page `report.html`, the tables as CSV, the figures as SVG and PNG, and `manifest.json`.

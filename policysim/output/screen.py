@@ -386,18 +386,10 @@ CLAUSES = {
     "max_guess_rate": "max guess rate",
     "more_allowed": "takes more",
     "illustrative": "illustrative",
-    "odds": "odds",
-    "lost": "lost",
     "redrawn": "draws",
     "scanned": "step",
-    "accepted": "accepted",
     "copied": "copy epsilon",
-    "who": "who share",
 }
-
-
-# What is decided, each a list of one where it is.
-DECIDED = ("private", "published", "one for all", "limit")
 
 
 def choice_slots(tables: Mapping[str, pd.DataFrame], common: dict[str, Any]) -> dict[str, Any]:
@@ -425,9 +417,6 @@ def choice_slots(tables: Mapping[str, pd.DataFrame], common: dict[str, Any]) -> 
         "as_for_all": [SimpleNamespace(name=text) for key, text in names.items() if key.startswith("as for all ")],
         "never": [name for name in names if name == "never"],
         "unused": [name for key, name in names.items() if key == "unused"],
-        "is_hidden": ["hidden"] if holds["private"] or holds["one for all"] else [],
-        "is_undecided": [] if holds["private"] or holds["one for all"] or holds["published"] else ["undecided"],
-        **{f"is_{key.replace(' ', '_')}": [key] if holds[key] else [] for key in DECIDED},
         "judged": _judged_on_held_out(tables, names),
         "least_epsilon": needed.get(names.get("least", ""), nothing),
         "chosen_epsilon": needed.get(names.get("chosen", ""), nothing),
@@ -456,9 +445,6 @@ def choice_slots(tables: Mapping[str, pd.DataFrame], common: dict[str, Any]) -> 
         )
         for line in lines.itertuples()
     ]
-    texts = tables.get("texts", pd.DataFrame(columns=["section", "text"]))
-    for section in ("not guaranteed", "reference", "digest"):
-        found[section.replace(" ", "_")] = [Label(text) for text in texts.loc[texts["section"] == section, "text"]]
     return found
 
 

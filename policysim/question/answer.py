@@ -64,7 +64,7 @@ class Drawing:
 
 @dataclass(frozen=True)
 class Headline:
-    """The finding in the fewest words: the title of a page, and of its card among others.
+    """The finding in the fewest words: the title of a page.
 
     Attributes
     ----------
@@ -81,8 +81,6 @@ class Headline:
     about: str = ""
 
 
-# The drawing that stands for a whole report where many are shown: it is small, and on no page of the report itself.
-CARD = "card"
 # The page and the manifest in the folder of a report.
 PAGE, MANIFEST = "report.html", "manifest.json"
 
@@ -122,6 +120,8 @@ class Answer:
         Of question, whose words and templates it takes; "" for one that prints lines of its own.
     options : mapping of str to DataFrame
         What `policysim.output.screen` looks up, if there is a kind; what has cells is written, too.
+    choice : mapping of str to DataFrame
+        What `choose` found, if the report goes with it: printed in place of the options, and first on the page.
     packages : mapping of str to str
         Versions of packages that not every run uses, such as those that a mechanism comes from.
     depends : mapping or None
@@ -145,6 +145,7 @@ class Answer:
     pages: Mapping[str, Page] = field(default_factory=dict)
     kind: str = ""
     options: Mapping[str, pd.DataFrame] = field(default_factory=dict)
+    choice: Mapping[str, pd.DataFrame] = field(default_factory=dict)
     packages: Mapping[str, str] = field(default_factory=dict)
     depends: Mapping[str, Any] | None = None
     files: Mapping[str, bytes] = field(default_factory=dict)
@@ -154,8 +155,13 @@ class Answer:
 
     @property
     def is_report(self) -> bool:
-        """Whether its kind has a page and tables of its own; a choice alone has a screen, and a sheet to sign."""
+        """Whether its kind has a page and tables of its own; a choice alone has a screen."""
         return self.kind != "" and self.depends is not None
+
+    @property
+    def on_screen(self) -> tuple[Mapping[str, pd.DataFrame], str]:
+        """The tables that the screen is made of, and the kind whose words it takes."""
+        return (self.choice, "choice") if self.choice else (self.options, self.kind)
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any, ClassVar, Self
 
 from envs.toml_reader import open_toml, unknown
-from policysim.figures.card import card
 from policysim.question.answer import Answer, Drawing, Page, tidy
 from policysim.question.formats import in_digits
 from policysim.question.protocol import Progress, StudyQuestion
@@ -98,7 +97,7 @@ def answer_about_source(study: Subject, findings: SourceFindings, script: str = 
         # The manifest quotes the first two sentences.
         sentences=re.split(r"(?<=\.) (?=[A-Z(])", " ".join(findings.lead))[:2],
         tables={"comparison": table, **{f"figures/{each.name}": each.table for _, each in shown}},
-        drawings=[*drawings, card(findings.card)],
+        drawings=drawings,
         pages={"report.html": Page("source.html", values)},
         depends={**study.identity, "question": {"seed": study.seed}, "analysis": study.analysis},
         files={} if script else {STUDY: study.text.encode()},

@@ -65,6 +65,8 @@ class Cells:
     ----------
     tables : mapping of str to DataFrame
         Those with the columns `COLUMNS` are read.
+    prefix : str, optional
+        How the names of their files begin, in the keys on a page.
 
     Examples
     --------
@@ -74,7 +76,8 @@ class Cells:
     ('3.0', '<data data-cell="options/deaths/each/1/value" value="0.003">3.0</data>')
     """
 
-    def __init__(self, tables: Mapping[str, pd.DataFrame]) -> None:
+    def __init__(self, tables: Mapping[str, pd.DataFrame], prefix: str = "") -> None:
+        self._prefix = prefix
         self._found: dict[tuple[str, str, str, str], list[tuple[float, float, float, str]]] = defaultdict(list)
         for name, table in tables.items():
             if set(COLUMNS) <= set(table.columns):
@@ -102,7 +105,7 @@ class Cells:
         text = table_text(style, number, low, high)
         # What spans has two numbers, and no value of its own.
         exact = f"{six_digits(low)} {six_digits(high)}" if style.startswith("span") else six_digits(number)
-        address = escape("/".join((*key, column)))
+        address = escape(self._prefix + "/".join((*key, column)))
         return Shown(text, f'<data data-cell="{address}" value="{exact}">{escape(text)}</data>')
 
 

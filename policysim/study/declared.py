@@ -17,12 +17,12 @@ from envs.treatment_response import ResponseModel
 from envs.utility import Utility
 from policies.adjacency import Adjacency, AnyRecord, OneFeature, Sensitive
 from policies.arrays import FloatArray
-from policies.catalogue import CATALOGUE, describe, make_policy, unknown_policy
+from policies.catalogue import CATALOGUE, make_policy, unknown_policy
 from policies.html_table import html_table
 from policies.optimal.optimum import OptimalSafe
 from policies.policy import Policy
 from policysim.files.many_files import file_digest, parts_digest
-from policysim.study.stated_bounds import bounds_in_words, counted_outcomes, hidden_contraindications, why_refused
+from policysim.study.stated_bounds import counted_outcomes, hidden_contraindications, why_refused
 from policysim.study.sweep import checked_epsilons
 
 if TYPE_CHECKING:
@@ -145,10 +145,6 @@ class Study:
     def policy(self, name: str, epsilon: float = math.inf) -> Policy:
         """A policy of the catalogue as this study has it: whatever is made by name from a study is made here."""
         return make_policy(name, epsilon=epsilon)
-
-    def policy_words(self, name: str) -> str:
-        """What a policy of the catalogue is, as this study has it."""
-        return describe(name).words
 
     @property
     def first_policies(self) -> list[Policy]:
@@ -293,16 +289,6 @@ class ModelledStudy(Study):
         """With the study's bounds and capacities, if it is `optimal-safe`."""
         bounds = {"at_most": dict(self.at_most) or None, "capacity": dict(self.capacity) or None}
         return make_policy(name, epsilon=epsilon, **(bounds if name == OptimalSafe.name else {}))
-
-    def policy_words(self, name: str) -> str:
-        """Of `optimal-safe` with the study's bounds, if it has some."""
-        bounds = bounds_in_words(self.at_most, self.capacity)
-        if name != OptimalSafe.name or not bounds:
-            return super().policy_words(name)
-        return (
-            f"the ε-private mechanism of the highest expected utility among those within bounds ({bounds}), found by "
-            "linear programming"
-        )
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)

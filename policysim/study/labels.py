@@ -108,8 +108,6 @@ def level_in_words(records: Records, feature: str, level: str) -> str:
 
 
 TEXTS = tomllib.loads(Path(__file__).with_name("basis.toml").read_text(encoding="utf-8"))
-# What ε does not cover, wherever a guarantee is stated.
-OUTSIDE = tuple(TEXTS["outside"])
 
 
 @dataclass(frozen=True)
@@ -120,33 +118,24 @@ class Basis:
     ----------
     disclaimer : str
         What every reader must know first.
-    utilities : str
-        Where the utilities come from, for a paper.
     public : str
         What is assumed to be public.
-    not_guaranteed : str
-        What does not hold because of the kind of study.
     """
 
     disclaimer: str
-    utilities: str
-    not_guaranteed: str
     public: str = ASSUMED_PUBLIC
 
 
 def basis(study: Study) -> Basis:
     """The sentences about a study."""
     if isinstance(study, LoggedStudy):
-        kind, names = "log", {"model": study.log.outcome_model}
+        kind, source = "log", ""
     elif isinstance(study, CohortStudy):
-        files = ", ".join(path.name for path in study.paths)
-        source = study.source or TEXTS["no_source"]
-        kind, names = "cohort", {"source": source, "kinds": f"{study.space.size:,}", "files": files}
+        kind, source = "cohort", study.source or TEXTS["no_source"]
     else:
-        scenario = require_scenario(study).scenario
-        kind = {ILLUSTRATIVE: "illustrative", "": "unnamed"}.get(scenario.source, "sourced")
-        names = {"name": scenario.name, "source": scenario.source}
-    return Basis(**{field: _said(text, names) for field, text in TEXTS[kind].items()})
+        source = require_scenario(study).scenario.source
+        kind = {ILLUSTRATIVE: "illustrative", "": "unnamed"}.get(source, "sourced")
+    return Basis(**{field: _said(text, {"source": source}) for field, text in TEXTS[kind].items()})
 
 
 def _said(text: str, names: Mapping[str, str]) -> str:

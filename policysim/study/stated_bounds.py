@@ -15,7 +15,6 @@ from envs.toml_reader import FINITE, is_number, shown, unknown
 from policies.adjacency import Sensitive
 from policies.mask import least_given
 from policies.optimal.bounds import ONE_FOR_ALL, Bound, bounds_on
-from policies.optimal.optimum import OptimalSafe
 from policies.problem import DecisionProblem
 
 # How often the neighbours of those who must not get a treatment get it, in the example of a refusal.
@@ -44,25 +43,6 @@ def fault_of_bound(name: str, value: object, known: Sequence[str]) -> str:
     if value != ONE_FOR_ALL and not is_number(value, 0, FINITE):
         return f'must be a number >= 0 per patient, or "{ONE_FOR_ALL}", got {shown(value)}'
     return ""
-
-
-def bounds_in_words(at_most: Mapping[str, float | str], capacity: Mapping[str, float]) -> str:
-    """What `optimal-safe` keeps; empty where nothing is stated, so that its own bound holds.
-
-    Examples
-    --------
-    >>> bounds_in_words({"deaths": 0.003}, {"a3": 0.2})
-    'deaths at most 0.003 per patient; a3 for at most 20 of 100 patients'
-    """
-    if not at_most and not capacity:
-        return ""
-    said = []
-    for name, most in (at_most or OptimalSafe().at_most or {}).items():
-        what = name.replace("_", " ")
-        as_for_all = f"no more {what} than under one treatment for all"
-        said.append(as_for_all if isinstance(most, str) else f"{what} at most {most:.6g} per patient")
-    said += [f"{name} for at most {100 * share:.6g} of 100 patients" for name, share in capacity.items()]
-    return "; ".join(said)
 
 
 def broken_bounds(

@@ -3,17 +3,16 @@ and one ε: each stays whole."""
 
 import pytest
 from drawings import draw_only
-from hard_names import ARABIC, CHINESE, LONG, MARKUP, TITLE, write_hard_study, write_hard_trial
+from hard_names import ARABIC, CHINESE, LONG, MARKUP, write_hard_study, write_hard_trial
 from page_policy import breaks
 
-from policysim.cli.gallery import main as make_gallery
 from policysim.cli.main import main
 from policysim.decision import redraws
 from policysim.trials import evidence, trial_columns
 
 UNFOLD = "document.querySelectorAll('details').forEach(details => { details.open = true; })"
-PAGES = ("decision", "trial", "course", "record", "index")
-PRINTED = {"decision": 10, "trial": 10, "course": 8, "record": 1, "index": 8}
+PAGES = ("decision", "trial", "course", "choice")
+PRINTED = {"decision": 10, "trial": 10, "course": 8, "choice": 11}
 
 
 @pytest.fixture(scope="module")
@@ -24,7 +23,7 @@ def folder(tmp_path_factory):
     reports = folder / "reports"
     svg = ["--format", "svg"]
     days = ["--horizon", "2", "--total-epsilon", "1"]
-    record = ["--keep", "20%", "--policy", "all", "--decision-record", "--institution", TITLE]
+    choice = ["--keep", "20%", "--policy", "all"]
     with pytest.MonkeyPatch.context() as patch:
         # What figures of hard names look like is told in tests/policysim/figures/test_journal.py.
         draw_only(patch, "frontier", "loss-by-group")
@@ -34,15 +33,13 @@ def folder(tmp_path_factory):
         assert main(["compare", study, "--out", str(reports / "decision"), *svg]) == 0
         assert main(["compare", trial, "--out", str(reports / "trial"), *svg]) == 0
         assert main(["compare", study, *days, "--out", str(reports / "course"), *svg]) == 0
-    assert main(["choose", study, *record, "--out", str(reports / "record")]) == 0
-    assert make_gallery([str(reports)]) == 0
+        assert main(["choose", study, *choice, "--out", str(reports / "choice")]) == 0
     return reports
 
 
 @pytest.fixture(scope="module", params=PAGES)
 def page(request, folder):
-    paths = {"record": folder / "record" / "decision-record.html", "index": folder / "index.html"}
-    return request.param, paths.get(request.param, folder / request.param / "report.html")
+    return request.param, folder / request.param / "report.html"
 
 
 @pytest.fixture(scope="module", params=[400, 1400])
@@ -97,7 +94,7 @@ def test_what_is_planted_in_a_page_is_not_run(open_page, page, tmp_path):
 
 @pytest.mark.parametrize("kind", PLANTED)
 def test_without_the_policy_each_plant_would_do_harm(open_page, folder, tmp_path, kind):
-    path = planted(folder / "record" / "decision-record.html", tmp_path, kinds=[kind], policy="data-not")
+    path = planted(folder / "choice" / "report.html", tmp_path, kinds=[kind], policy="data-not")
     with open_page(path, 1000) as visit:
         visit.page.wait_for_function(f"() => ({HARM})().some(Boolean)")
 
@@ -113,8 +110,8 @@ def test_every_name_can_be_read(opened):
     text = visit.page.evaluate(
         "document.body.innerText + [...document.querySelectorAll('svg text')].map(t => t.textContent)"
     )
-    # A page of days names no treatment, the gallery no level.
-    names = {"course": (CHINESE,), "index": (MARKUP, CHINESE, ARABIC)}.get(name, (MARKUP, LONG, CHINESE, ARABIC))
+    # A page of days names no treatment.
+    names = (CHINESE,) if name == "course" else (MARKUP, LONG, CHINESE, ARABIC)
     for words in names:
         assert " ".join(words.split()) in " ".join(text.split())
 
@@ -139,7 +136,7 @@ def test_axe_finds_nothing_serious_in_the_dark_theme(opened):
     assert found == []
 
 
-def test_a_page_is_short_on_paper_and_the_record_is_one_sheet(open_page, page):
+def test_a_page_is_short_on_paper(open_page, page):
     name, path = page
     with open_page(path, 1000) as visit:
         assert 1 <= visit.sheets() <= PRINTED[name]

@@ -111,12 +111,12 @@ def test_seeds_and_options_hold_for_the_next_reset(vec_env):
 
 
 def test_what_patients_share_is_asked_and_not_set(vec_env):
-    env = vec_env(3, render_mode="rgb_array", horizon=2)
+    env = vec_env(3, render_mode="ansi", horizon=2)
     env.reset()
-    assert env.render_mode == "rgb_array"
+    assert env.render_mode == "ansi"
     assert env.get_attr("action_space", indices=[0, 2]) == [env.action_space] * 2
     assert env.env_is_wrapped(dict) == [False] * 3
-    assert [image.ndim for image in env.get_images()] == [3] * 3
+    assert all(chart.endswith("admitted") for chart in env.env_method("render"))
     with pytest.raises(AttributeError):
         env.get_attr("nothing")
     with pytest.raises(ValueError, match="horizon cannot be set"):

@@ -38,10 +38,10 @@ def run(capsys):
         (["choose", "STUDY", "--keep", "80"], "--keep must be at most 1 or 100%, got '80'; did you mean 80%?"),
         (["choose", "STUDY", "--keep", "101"], "--keep must be at most 1 or 100%, got '101'\n"),
         (["choose", "STUDY", "--keep", "120%"], "--keep must be at most 1 or 100%, got '120%'\n"),
-        (["simulate", "STUDY", "--patients", "1e13"], "--patients must be a whole number from 2 to 1,000,000,000,000"),
+        (["simulate", "STUDY", "--patients", "1e13"], "--patients must be a whole number from 2 to 1,000,000,000, got"),
         (
             ["simulate", "STUDY", "--patients", "1.5e1"],
-            "--patients must be a whole number from 2 to 1,000,000,000,000",
+            "--patients must be a whole number from 2 to 1,000,000,000, got",
         ),
     ],
 )

@@ -45,7 +45,7 @@ def test_the_cells_of_every_option_are_what_its_table_of_probabilities_gives(war
     study, problem = ward
     wish = Wish(keep=0.2, at_most={"symptoms": "one for all"})
     choices = choose(problem, wish, POLICIES)
-    tables = answer_of_choices(study, problem, choices, record=None).options
+    tables = answer_of_choices(study, problem, choices).options
     prior, utilities = problem.prior[:, None], problem.utilities
     fixed = np.eye(problem.n_actions)[np.full(problem.n_records, (prior * utilities).sum(axis=0).argmax())]
     safest = np.eye(problem.n_actions)[np.full(problem.n_records, (prior * problem.outcomes["deaths"]).sum(0).argmin())]
@@ -73,7 +73,7 @@ def test_the_cells_of_every_option_are_what_its_table_of_probabilities_gives(war
 def test_the_first_that_is_told_to_be_better_is_chosen_and_not_the_first_that_does_it(ward):
     study, problem = ward
     choices = choose(problem, Wish(keep=0.2, at_most={"symptoms": "one for all"}), POLICIES)
-    tables = answer_of_choices(study, problem, choices, record=None).options
+    tables = answer_of_choices(study, problem, choices).options
     verdicts = tables["certainty"].query("measure == 'value'").set_index("policy")
     assert (choices.least["policy"], verdicts.loc["optimal", "verdict"]) == ("optimal", "cannot be told")
     assert verdicts.loc["randomized-response", "better"] >= 180
@@ -99,7 +99,7 @@ def test_where_nothing_can_be_told_one_treatment_for_all_is_named_and_why(capsys
 def test_redraws_decide_between_a_mechanism_and_one_for_all(ward, keep):
     study, problem = ward
     choices = choose(problem, Wish(keep=float(keep.strip("%")) / 100), POLICIES)
-    tables = answer_of_choices(study, problem, choices, record=None).options
+    tables = answer_of_choices(study, problem, choices).options
     assert chosen_of(tables) == [ONE]
     assert holds_of(tables)["meets"] == (keep == "0%")
     assert holds_of(tables)["untold"] == (keep == "20%")
@@ -131,15 +131,15 @@ def wishes_with_redraws(draw):
         for option in [*values, *choices.mechanisms]
     ]
     drawn = pd.DataFrame(rows, columns=["draw", "option", "value", "expected_deaths"])
-    return problem, choices, chances, drawn, draw(st.sampled_from([None, 0.0, 1e5]))
+    return problem, choices, chances, drawn
 
 
 @given(wishes_with_redraws())
 @settings(max_examples=20, deadline=None)
 def test_nothing_is_chosen_against_its_verdict(case):
-    problem, choices, chances, drawn, accepted = case
+    problem, choices, chances, drawn = case
     sure = certainty(drawn, "best-fixed")
-    row, holds = decided(choices, sure), choice_verdict(choices, sure, accepted=accepted)
+    row, holds = decided(choices, sure), choice_verdict(choices, sure)
     allowed = [each for each in rows_of(choices.needs) if each["allowed"]]
     meets = choices.for_all["allowed"].any()
     better = [each["policy"] for each in allowed if chances[each["policy"]] >= 0.9]
@@ -151,16 +151,13 @@ def test_nothing_is_chosen_against_its_verdict(case):
         given = choices.mechanisms[better[0]].probabilities(problem)
         more = 1e5 * ((problem.prior[:, None] * given * problem.outcomes["deaths"]).sum() - deaths.min())
         assert holds["costs deaths"] == (more > 1e-3)
-        assert holds["refused"] == (more > 1e-3 and accepted != 1e5)
-    else:
-        assert not holds["refused"]
     if row is not None and not holds["private"]:
         assert row["epsilon"] == 0
         assert row["allowed"] or holds["untold"]
     # What there is one wording of, holds once.
     assert sum(holds[name] for name in ("private", "published", "one for all", "cannot", "open")) == 1
     assert sum(holds[name] for name in ("meets", "untold", "redrawn", "as stated")) == (row is not None)
-    tables = choice_tables(problem, choices, Labels.of(problem), drawn, accepted=accepted)
+    tables = choice_tables(problem, choices, Labels.of(problem), drawn)
     assert chosen_of(tables) == ([] if row is None else [ONE if row["policy"] == "best-fixed" else row["policy"]])
     lines = screen(tables, "choice").splitlines()
     assert len(lines) <= 26
@@ -173,7 +170,7 @@ def test_without_redraws_a_choice_is_as_stated():
     tables = choice_tables(problem, choices, Labels.of(problem))
     assert {name for name, holds in holds_of(tables).items() if holds} == {"private", "as stated", "limit"}
     cell = Cells(tables)
-    assert (cell("facts", "epsilon"), cell("facts", "limit"), cell("facts", "spent")) == ("2.2", "2.1", "2.2")
+    assert (cell("facts", "epsilon"), cell("facts", "limit")) == ("2.2", "2.1")
     assert "better" not in set(tables["options"]["row"])
 
 
@@ -201,7 +198,7 @@ def test_no_share_of_a_tiny_gain_is_a_cell_and_what_is_not_used_has_no_price():
 def test_a_screen_of_every_wish(wish, ward):
     study, problem = ward
     choices = choose(problem, wish, [*POLICIES, "exponential-tight", "permute-and-flip", "randomized-features"])
-    tables = answer_of_choices(study, problem, choices, record=None).options
+    tables = answer_of_choices(study, problem, choices).options
     text = screen(tables, "choice")
     lines = text.splitlines()
     assert len(lines) <= 26

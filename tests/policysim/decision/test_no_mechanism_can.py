@@ -344,14 +344,14 @@ def test_without_an_accepted_proof_there_is_no_verdict(monkeypatch):
 @pytest.mark.parametrize(
     "wish", [("--keep", "0.9", "--max-guess", "55%"), ("--keep", "99%", "--max-extra-deaths=-1000")]
 )
-def test_screen_record_and_json_withhold_what_is_not_proven(wish, capsys, tmp_path, monkeypatch):
+def test_screen_page_and_json_withhold_what_is_not_proven(wish, capsys, tmp_path, monkeypatch):
     study = str(write_small_study(tmp_path / "study"))
     rejecting(monkeypatch)
     arguments = ("choose", study, *wish, "--policy", "randomized-response", "--out", str(tmp_path / "out"))
-    assert main([*arguments, "--decision-record"]) == 4
+    assert main(arguments) == 4
     screen = capsys.readouterr().out
-    record = (tmp_path / "out" / "decision-record.html").read_text(encoding="utf-8")
-    for text in (" ".join(screen.split()), " ".join(record.split())):
+    page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8").partition('id="compared"')[0]
+    for text in (" ".join(screen.split()), " ".join(page.split())):
         assert "was found to do this within what is allowed; that nothing can is not proven." in text
         assert "o mechanism that" not in text
         assert "without any privacy" not in text

@@ -63,8 +63,7 @@ def test_a_column_is_narrower_than_a_slide_and_the_page_is_the_same(study, tmp_p
 def test_the_figures_named_are_drawn_and_no_others_and_the_manifest_keeps_their_names(study, tmp_path, capsys):
     wanted = ["compare", study, "--format", "svg", "--figures", f"{DRAWN},frontier"]
     assert main([*wanted, "--out", str(tmp_path / "some")]) == 0
-    # The small picture of the gallery is no figure of the page.
-    assert set(figures_of(tmp_path / "some")) == {f"{DRAWN}.svg", "frontier.svg", "card.svg"}
+    assert set(figures_of(tmp_path / "some")) == {f"{DRAWN}.svg", "frontier.svg"}
     page = (tmp_path / "some" / "report.html").read_text(encoding="utf-8")
     assert re.findall(r'<figure id="([^"]+)"', page) == ["frontier", DRAWN]
     assert f"--format svg --figures {DRAWN},frontier</code>" in page

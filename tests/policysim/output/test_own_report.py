@@ -15,7 +15,6 @@ from policies.policy import Policy
 from policysim.decision.decision_question import DecisionQuestion
 from policysim.output.deliver import written_tables
 from policysim.output.screen import screen
-from policysim.question.answer import CARD
 from policysim.question.protocol import SILENT
 from policysim.study.certainty import as_stated
 
@@ -88,7 +87,6 @@ def test_any_problem_has_a_report_and_a_page(name, tmp_path):
     assert set(report.tables) - {"observer", "ways"} == ALWAYS | more
     assert "observer" not in report.tables or "beliefs" in more
     assert all(report.figures[name] is not None for name in report.figures)
-    assert "card" not in report.figures
     assert all(name in repr(report) for name in (*report.tables, *report.figures))
     page = report.save(tmp_path / "saved").read_text(encoding="utf-8")
     for seen in (page, report._repr_html_()):
@@ -144,7 +142,7 @@ def test_of_a_study_it_is_the_answer_of_compare(tmp_path):
         assert list(report.tables) == list(written_tables(answer))
         for name, table in answer.tables.items():
             pd.testing.assert_frame_equal(report.tables[name], table)
-        assert [*report.figures] == [drawing.name for drawing in answer.drawings if drawing.name != CARD]
+        assert [*report.figures] == [drawing.name for drawing in answer.drawings]
 
 
 @pytest.mark.parametrize(

@@ -75,8 +75,7 @@ def test_the_answer_of_a_script_has_a_page_and_no_study(holds):
     assert f"{'✓ agrees' if holds else '✗ erratum'}. For a reason.</td>" in page
     assert "<li>examples/asked.py (SHA-256" in page
     # A script is where it can be run: no study is kept beside its report.
-    cards = {"figures/card.svg", "figures/card.png"}
-    assert set(files) == {"comparison.csv", "report.html", "manifest.json", *cards}
+    assert set(files) == {"comparison.csv", "report.html", "manifest.json"}
 
 
 def test_the_panels_of_a_grid_are_in_rows_and_their_ticks_do_not_touch():

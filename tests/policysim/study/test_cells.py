@@ -9,7 +9,7 @@ from policysim.output.screen import TEMPLATES, lines
 from policysim.study.cells import COLUMNS, Cells, Label, Shown, environment, faults_of, only_text
 
 # The templates that print cells: all but those of what has no options, or another form; and the filters that lay out.
-OTHERS = {"base.html", "gallery.html", "source.html"}
+OTHERS = {"base.html", "source.html"}
 OF_CELLS = sorted({path.name for ending in ("html", "txt") for path in TEMPLATES.glob(f"*.{ending}")} - OTHERS)
 FILTERS = ("lines", "grid")
 

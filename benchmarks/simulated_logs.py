@@ -1,7 +1,6 @@
-"""Time and memory of `policysim simulate` against the number of patients: python benchmarks/counts.py.
+"""Time and memory of `policysim simulate --log` against the number of patients: python benchmarks/simulated_logs.py.
 
-Whole commands, each in a process of its own, in rounds that go through all of them. Counts should take the same time
-however many patients there are, and rows of a log the same memory.
+Whole commands, each in a process of its own, in rounds that go through all of them. Memory should not grow.
 """
 
 import os
@@ -16,23 +15,18 @@ from typing import Any
 from side_by_side import machine, markdown
 
 ROUNDS = 3
-COUNTED, LOGGED = (10**4, 10**5, 10**6, 10**7, 10**8, 10**9), (10**5, 10**6, 10**7)
+PATIENTS = (10**5, 10**6, 10**7)
 # What the others of its kind are compared with.
-BASE = {"counts": 10**6, "rows": 10**5}
-DAILY = ("--horizon", "14", "--policy", "exponential")
-ONCE = ("--horizon", "14", "--policy", "plan-once")
+BASE = PATIENTS[0]
 
 
 def commands(folder: Path) -> list[dict[str, Any]]:
-    """What is run: options of `policysim simulate covid`, and what is drawn for how many patients."""
-    found: list[dict[str, Any]] = []
-    for name, options in (("one day", ()), ("14 days", DAILY), ("14 days, plan-once", ONCE)):
-        numbers = COUNTED if not options else (10**6, 10**9)
-        found += [{"name": name, "drawn": "counts", "patients": each, "options": options} for each in numbers]
-    for ending in ("csv", "parquet"):
-        log = ("--log", str(folder / f"log.{ending}"))
-        found += [{"name": f"one day, {ending}", "drawn": "rows", "patients": each, "options": log} for each in LOGGED]
-    return found
+    """What is run: options of `policysim simulate covid`, and for how many patients."""
+    return [
+        {"name": f"one day, {ending}", "patients": patients, "options": ("--log", str(folder / f"log.{ending}"))}
+        for ending in ("csv", "parquet")
+        for patients in PATIENTS
+    ]
 
 
 def run(command: dict[str, Any]) -> tuple[float, float, float]:
@@ -59,19 +53,16 @@ def tables(folder: Path, rounds: int = ROUNDS) -> list[str]:
         base = next(
             number
             for number, other in enumerate(asked)
-            if other["name"] == command["name"] and other["patients"] == BASE[command["drawn"]]
+            if other["name"] == command["name"] and other["patients"] == BASE
         )
         beside = (median(each[place][part] / each[base][part] for each in measured) for part in range(3))
         spent = [median(each[place][part] for each in measured) for part in range(3)]
-        row = {"drawn": f"{command['drawn']}, {command['name']}", "patients": f"{command['patients']:,}"}
+        row = {"log": command["name"], "patients": f"{command['patients']:,}"}
         names = ("time / base", "processor time / base", "memory / base")
         row |= {name: f"{ratio:.2f}" for name, ratio in zip(names, beside, strict=True)}
         row |= {"seconds": f"{spent[0]:.2f}", "processor seconds": f"{spent[1]:.2f}", "MiB": f"{spent[2]:,.0f}"}
         found.append(row)
-    told = (
-        f"`policysim simulate covid`, whole commands, medians of {rounds} rounds. "
-        f"Base: {BASE['counts']:,} patients for counts, {BASE['rows']:,} for rows of a log."
-    )
+    told = f"`policysim simulate covid --log`, whole commands, medians of {rounds} rounds. Base: {BASE:,} patients."
     return [told, markdown(found)]
 
 
