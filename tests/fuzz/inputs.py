@@ -13,7 +13,6 @@ from mutants import csv_bytes, json_bytes, parquet_bytes, toml_bytes
 from small_studies import DEPENDENT, SCENARIO, STUDY
 
 from policysim.release.privatize_note import Note, make_plan, note_document
-from policysim.study.study_reader import FOLDER
 
 ROOT = Path(__file__).parents[2]
 TRIAL = """\
@@ -62,11 +61,6 @@ OWN_DISEASE = (ROOT / "examples/own-disease/scenario.toml").read_text(encoding="
 SCENARIOS = [tomllib.loads(text) for text in (SCENARIO, DEPENDENT, REDRAWN, OWN_DISEASE)]
 STUDIES = [tomllib.loads(text) for text in (STUDY, (ROOT / "examples/ward/study.toml").read_text(encoding="utf-8"))]
 TRIALS = [tomllib.loads(TRIAL), tomllib.loads(FOLLOW_UP)]
-SOURCES = [
-    tomllib.loads(path.read_text(encoding="utf-8"))
-    for path in sorted(FOLDER.glob("*.toml"))
-    if "analysis" in path.read_text()
-]
 LEDGER = {
     "private": "PRIVATE", "format": 2,
     "releases": [
@@ -79,10 +73,7 @@ LEDGER = {
 DIGEST = hashlib.sha256(STUDY.encode()).hexdigest()
 PLAN = make_plan({"sex": ("m", "f"), "arm": ("pill", "placebo")}, 1.0)
 NOTE = json.loads(json.dumps(note_document(Note(PLAN, ("patient", "age", "cured", "days"), 40, True))))
-MANIFESTS = [
-    json.loads((ROOT / f"reports/{name}/manifest.json").read_text())
-    for name in ("warfarin", "sock-groups", "covid-14-days")
-]
+MANIFESTS = [json.loads((ROOT / f"reports/{name}/manifest.json").read_text()) for name in ("warfarin", "covid-14-days")]
 
 
 def _patients():
@@ -133,11 +124,6 @@ def either(rng, change, same):
 def make_ledger(rng):
     """A ledger of other releases."""
     return {"policysim-releases.json": json_bytes(rng, LEDGER)}
-
-
-def make_source(rng):
-    """A study of a source document."""
-    return {"study.toml": toml_bytes(rng, rng.choice(SOURCES))}
 
 
 def make_scenario(rng):

@@ -23,7 +23,6 @@ from inputs import (
     make_note,
     make_parquet,
     make_scenario,
-    make_source,
     make_study,
     make_trial,
 )
@@ -45,7 +44,6 @@ from policysim.release.ledger import read_ledger
 from policysim.release.privatize import private_document, private_screen, read_private
 from policysim.release.privatize_note import is_release
 from policysim.release.privatize_source import levels_in, open_source
-from policysim.sources.source_question import load_source_study
 from policysim.study.declared import LoggedStudy
 from policysim.study.study_reader import load_study, study_of
 from policysim.trials.evaluate_log import read_log_file
@@ -133,7 +131,6 @@ TARGETS = {
     "scenario": Target(make_scenario, lambda _: load_scenario("scenario.toml")),
     "trial": Target(make_trial, read_trial),
     "cohort": Target(make_cohort, lambda _: load_study("study.toml")),
-    "source": Target(make_source, lambda _: load_source_study(Path("study.toml"))),
     "csv": Target(make_data, read_data),
     "parquet": Target(make_parquet, read_data),
     "note": Target(make_note, read_a_note),
