@@ -2,7 +2,7 @@
 
 `python examples/stroke_scenario.py` fits all patients and writes envs/scenarios/stroke.toml, and beside it, in
 stroke-redraws.csv, what the same fit makes of patients who are drawn anew, 200 times: what else its numbers could be.
-`python examples/experiments/stroke_calibration.py` fits halves of the patients alike, and sets them beside the other halves.
+examples/experiments/stroke_calibration.py fits halves of the patients alike, and sets them beside the other halves.
 """
 
 from __future__ import annotations
