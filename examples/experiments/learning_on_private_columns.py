@@ -125,12 +125,12 @@ class Bins:
 
 def bins(predicted: Array, outcomes: Array, weights: Array) -> Bins:
     """Patients, (m,) rows that stand for `weights` of them each, sorted into the bins of their predictions."""
-    place = np.clip(np.searchsorted(EDGES, predicted, side="right") - 1, 0, len(EDGES) - 2)
-    return Bins(*(_sums(place, column) for column in (weights, weights * predicted, weights * outcomes)))
+    number = np.clip(np.searchsorted(EDGES, predicted, side="right") - 1, 0, len(EDGES) - 2)
+    return Bins(*(_sums(number, column) for column in (weights, weights * predicted, weights * outcomes)))
 
 
-def _sums(place: Array, column: Array) -> Array:
-    sums: Array = np.bincount(place, weights=column, minlength=len(EDGES) - 1).astype(np.float64, copy=False)
+def _sums(number: Array, column: Array) -> Array:
+    sums: Array = np.bincount(number, weights=column, minlength=len(EDGES) - 1).astype(np.float64, copy=False)
     return sums
 
 
@@ -173,7 +173,7 @@ def judge_all(experiment: Experiment, seed: int = SEED) -> list[Judged]:
     """
     ward = Ward(experiment.scenario, experiment.outcome)
     _ = ward.chance  # computed once, before threads share it
-    jobs = [(place, repeat) for place in range(len(experiment.private)) for repeat in range(experiment.repeats)]
+    jobs = [(number, repeat) for number in range(len(experiment.private)) for repeat in range(experiment.repeats)]
     with threadpool_limits(1), ThreadPoolExecutor(os.cpu_count()) as pool:
         return [
             one for part in pool.map(lambda job: list(one_repeat(experiment, ward, job, seed)), jobs) for one in part
@@ -181,9 +181,9 @@ def judge_all(experiment: Experiment, seed: int = SEED) -> list[Judged]:
 
 
 def one_repeat(experiment: Experiment, ward: Ward, job: tuple[int, int], seed: int) -> Iterator[Judged]:
-    """One set of private columns, by its place, in one repeat."""
-    place, repeat = job
-    name = list(experiment.private)[place]
+    """One set of private columns, by its number, in one repeat."""
+    number, repeat = job
+    name = list(experiment.private)[number]
     split = Split(experiment.scenario.space, experiment.private[name])
     draws = np.random.default_rng([seed, repeat])
     learn, fresh = (ward.draw(experiment.patients, draws) for _ in range(2))
@@ -193,7 +193,7 @@ def one_repeat(experiment: Experiment, ward: Ward, job: tuple[int, int], seed: i
     once = list(judge({**without_reports, LIMIT: limit}, known))
     for epsilon in experiment.epsilons:
         # A stream for each epsilon: another one in the study leaves these as they are.
-        coins = np.random.default_rng([seed, repeat, place, round(1000 * epsilon)])
+        coins = np.random.default_rng([seed, repeat, number, round(1000 * epsilon)])
         channel = split.channel(epsilon)
         seen, reported = (reported_rows(split, patients, channel, coins) for patients in (learn, fresh))
         if_known, if_reported = on_reports(seen, channel)
@@ -202,9 +202,9 @@ def one_repeat(experiment: Experiment, ward: Ward, job: tuple[int, int], seed: i
             KNOWN: [*once, *judge(if_known, known)],
             REPORTED: judge({**without_reports, **if_reported, LIMIT: limit}, reported),
         }
-        for asked, found in results.items():
-            for trained, by, kept in found:
-                yield Judged(name, asked, trained, epsilon, by, kept)
+        for asked, judgements in results.items():
+            for trained, by_name, binned in judgements:
+                yield Judged(name, asked, trained, epsilon, by_name, binned)
 
 
 def on_true_rows(true: Rows) -> Classifiers:
@@ -259,14 +259,14 @@ def score_table(judged: Sequence[Judged]) -> pd.DataFrame:
         private, asked, trained, epsilon, score, mean, low, high. The interval is that of the mean over patients and
         reports; one repeat varies by the square root of the number of repeats more.
     """
-    each = pd.DataFrame(
+    values = pd.DataFrame(
         [
             {**{key: getattr(one, key) for key in KEYS}, "score": name, "value": one.scores[name]}
             for one in judged
             for name in SCORES
         ]
     )
-    grouped = each.groupby([*KEYS, "score"], sort=False)["value"]
+    grouped = values.groupby([*KEYS, "score"], sort=False)["value"]
     table = grouped.agg(["mean", "sem", "count"]).reset_index()
     reach = table["sem"] * t.ppf((1 + CONFIDENCE) / 2, table["count"] - 1)
     table["low"], table["high"] = table["mean"] - reach, table["mean"] + reach
@@ -314,21 +314,21 @@ class Scores:
         self, private: str, trained: str, score: str, *, asked: str = KNOWN, epsilon: float | None = None
     ) -> pd.Series:
         """Mean and interval of one score."""
-        at = self.table
-        chosen = (at["private"] == private) & (at["asked"] == asked) & (at["trained"] == trained)
-        chosen &= at["epsilon"] == (self.epsilon if epsilon is None else epsilon)
-        return at[chosen & (at["score"] == score)].iloc[0]
+        table = self.table
+        chosen = (table["private"] == private) & (table["asked"] == asked) & (table["trained"] == trained)
+        chosen &= table["epsilon"] == (self.epsilon if epsilon is None else epsilon)
+        return table[chosen & (table["score"] == score)].iloc[0]
 
     def mean(self, private: str, trained: str, score: str, **more: Any) -> float:
         """Mean of one score."""
         return float(self.row(private, trained, score, **more)["mean"])
 
 
-def worth_it_from(experiment: Experiment, found: Scores, private: str) -> float | None:
+def worth_it_from(experiment: Experiment, means: Scores, private: str) -> float | None:
     """The least epsilon from which on the corrected classifier is no worse than the two that need no correction."""
     start = None
     for epsilon in sorted(experiment.epsilons, reverse=True):
-        brier = {way: found.mean(private, way, "brier", epsilon=epsilon) for way in (AS_IF_TRUE, CORRECTED, LEFT_OUT)}
+        brier = {way: means.mean(private, way, "brier", epsilon=epsilon) for way in (AS_IF_TRUE, CORRECTED, LEFT_OUT)}
         if brier[CORRECTED] > NO_WORSE * min(brier[AS_IF_TRUE], brier[LEFT_OUT]):
             return start
         start = epsilon
@@ -336,15 +336,15 @@ def worth_it_from(experiment: Experiment, found: Scores, private: str) -> float 
 
 
 # 3. The tables.
-def worst_columns(experiment: Experiment, found: Scores) -> str:
+def worst_columns(experiment: Experiment, means: Scores) -> str:
     """The private columns whose reports, taken as true, mislead the most."""
-    return max(experiment.private, key=lambda name: found.mean(name, AS_IF_TRUE, "calibration_error"))
+    return max(experiment.private, key=lambda name: means.mean(name, AS_IF_TRUE, "calibration_error"))
 
 
-def compare(experiment: Experiment, found: Scores) -> list[Row]:
+def compare(experiment: Experiment, means: Scores) -> list[Row]:
     """The notebook's plan beside what comes of it."""
-    worst = worst_columns(experiment, found)
-    error, best = (found.mean(worst, name, "calibration_error") for name in (AS_IF_TRUE, TRUE))
+    worst = worst_columns(experiment, means)
+    error, best = (means.mean(worst, name, "calibration_error") for name in (AS_IF_TRUE, TRUE))
     return [
         compare_claim(
             "training on private columns",
@@ -357,21 +357,21 @@ def compare(experiment: Experiment, found: Scores) -> list[Row]:
     ]
 
 
-def scores_in_words(found: Scores, private: str) -> pd.DataFrame:
+def scores_in_words(means: Scores, private: str) -> pd.DataFrame:
     """All scores of one set of private columns at one epsilon, each with its 95 % interval."""
     rows = []
     for asked in (KNOWN, REPORTED):
         for trained in LINES:
-            values = [found.row(private, trained, score, asked=asked) for score in SCORES]
+            values = [means.row(private, trained, score, asked=asked) for score in SCORES]
             reach = [f"{row['mean']:.4f} ± {row['high'] - row['mean']:.4f}" for row in values]
             rows.append((KNOWN_OF[asked], trained, *reach))
     headings = ["known of the patient", "trained on", "accuracy", "AUC", "Brier score", "calibration error"]
     return pd.DataFrame(rows, columns=headings)
 
 
-def drawn_scores(found: Scores, private: str) -> pd.DataFrame:
+def drawn_scores(means: Scores, private: str) -> pd.DataFrame:
     """The scores of one set of private columns over epsilon, and the error rate, as a figure draws them."""
-    chosen = found.table[found.table["private"] == private].drop(columns="private")
+    chosen = means.table[means.table["private"] == private].drop(columns="private")
     wrong = chosen[chosen["score"] == "accuracy"].assign(score="error_rate")
     wrong[["mean", "low", "high"]] = 1 - wrong[["mean", "high", "low"]].to_numpy()
     table = pd.concat([wrong, chosen]).rename(columns={"trained": "line", "mean": "value"})
@@ -388,11 +388,11 @@ def drawn_reliability(judged: Sequence[Judged], private: str, epsilon: float) ->
 
 
 # 4. The figures.
-def draw(experiment: Experiment, found: Scores, judged: Sequence[Judged]) -> Figures:
+def draw(experiment: Experiment, means: Scores, judged: Sequence[Judged]) -> Figures:
     """The scores over epsilon for each set of private columns, and the reliability of predictions."""
     figures = {}
     for number, private in enumerate(experiment.private, 1):
-        table = drawn_scores(found, private)
+        table = drawn_scores(means, private)
         titles = [f"{title}, {KNOWN_OF[asked]} known" for title, _ in PANELS.values() for asked in (KNOWN, REPORTED)]
         figure, panels = new_figure(*titles, height=11.5)
         places = [(score, asked) for score in PANELS for asked in (KNOWN, REPORTED)]
@@ -406,7 +406,7 @@ def draw(experiment: Experiment, found: Scores, judged: Sequence[Judged]) -> Fig
                 axes.yaxis.set_major_formatter("{x:g}")
         figure.legend(*panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=3, frameon=False)
         figures[f"scores-{number}"] = figure, table
-    table = drawn_reliability(judged, worst_columns(experiment, found), experiment.epsilon)
+    table = drawn_reliability(judged, worst_columns(experiment, means), experiment.epsilon)
     figure, panels = new_figure(*(asked.capitalize() for asked in KNOWN_OF))
     for axes, asked in zip(panels, KNOWN_OF, strict=True):
         ends = table["predicted"].min(), table["predicted"].max()
@@ -420,43 +420,43 @@ def draw(experiment: Experiment, found: Scores, judged: Sequence[Judged]) -> Fig
 
 
 # 5. The report.
-def findings(experiment: Experiment, found: Scores) -> Iterator[str]:
+def findings(experiment: Experiment, means: Scores) -> Iterator[str]:
     """The answer, a few sentences at a time."""
-    at, worst = experiment.epsilon, worst_columns(experiment, found)
-    error, best = (found.mean(worst, name, "calibration_error") for name in (AS_IF_TRUE, TRUE))
+    epsilon, worst = experiment.epsilon, worst_columns(experiment, means)
+    error, best = (means.mean(worst, name, "calibration_error") for name in (AS_IF_TRUE, TRUE))
     if error <= NO_WORSE * best:
-        yield f"Here yes, as on the true data: at ε = {at:g} its predictions are calibrated as well."
+        yield f"Here yes, as on the true data: at ε = {epsilon:g} its predictions are calibrated as well."
     else:
         yield (
             "Taken at their word, private columns teach a classifier too little. Corrected for what made the reports, "
             "they teach it more; how much depends on the columns and on ε."
         )
-    for name in sorted(experiment.private, key=lambda name: -found.mean(name, AS_IF_TRUE, "brier")):
-        brier = {way: f"{found.mean(name, way, 'brier'):.4f}" for way in LINES}
+    for name in sorted(experiment.private, key=lambda name: -means.mean(name, AS_IF_TRUE, "brier")):
+        brier = {way: f"{means.mean(name, way, 'brier'):.4f}" for way in LINES}
         yield (
-            f"Private: {name}, ε = {at:g}. The Brier score (low is good; of patients whose record is known) is "
+            f"Private: {name}, ε = {epsilon:g}. The Brier score (low is good; of patients whose record is known) is "
             f"{brier[AS_IF_TRUE]} with reports as if true, {brier[CORRECTED]} corrected and {brier[TRUE]} on the true "
             f"columns. It is {brier[LEFT_OUT]} without these columns, and {brier[CONSTANT]} for the same guess for "
-            f"all. {advice(experiment, worth_it_from(experiment, found, name))}"
+            f"all. {advice(experiment, worth_it_from(experiment, means, name))}"
         )
-    accuracy = {way: f"{100 * found.mean(worst, way, 'accuracy'):.1f} %" for way in LINES}
+    accuracy = {way: f"{100 * means.mean(worst, way, 'accuracy'):.1f} %" for way in LINES}
     yield (
-        f"Accuracy hides this. With {worst} private at ε = {at:g} it is {accuracy[AS_IF_TRUE]} with reports as if "
+        f"Accuracy hides this. With {worst} private at ε = {epsilon:g} it is {accuracy[AS_IF_TRUE]} with reports as if "
         f"true, {accuracy[CORRECTED]} corrected and {accuracy[TRUE]} on the true columns; it is "
         f"{accuracy[CONSTANT]} if the outcome is forecast for nobody."
     )
-    auc = {way: f"{found.mean(worst, way, 'auc', asked=REPORTED):.2f}" for way in LINES}
+    auc = {way: f"{means.mean(worst, way, 'auc', asked=REPORTED):.2f}" for way in LINES}
     yield (
         f"If only a patient's report is known, the AUC is at most {auc[LIMIT]} however one trains "
-        f"({found.mean(worst, LIMIT, 'auc'):.2f} if the record is): {auc[AS_IF_TRUE]} with reports as if true, "
+        f"({means.mean(worst, LIMIT, 'auc'):.2f} if the record is): {auc[AS_IF_TRUE]} with reports as if true, "
         f"{auc[CORRECTED]} corrected. A classifier from true columns that is given reports is right for "
-        f"{100 * found.mean(worst, TRUE, 'accuracy', asked=REPORTED):.0f} % of patients."
+        f"{100 * means.mean(worst, TRUE, 'accuracy', asked=REPORTED):.0f} % of patients."
     )
-    rate = 1 - found.mean(worst, CONSTANT, "accuracy")
+    rate = 1 - means.mean(worst, CONSTANT, "accuracy")
     yield (
         "Why: a report that is often a lie looks like a column that hardly matters, so its effect is learned too "
         f"small, and all predictions move to the rate of the outcome, {100 * rate:.1f} %: they are off by "
-        f"{100 * error:.1f} percentage points on average ({worst}, ε = {at:g})."
+        f"{100 * error:.1f} percentage points on average ({worst}, ε = {epsilon:g})."
     )
 
 
@@ -472,13 +472,13 @@ def advice(experiment: Experiment, start: float | None) -> str:
     return "Correct them: at every ε the score is no worse than with reports taken as true or the columns left out."
 
 
-def readme(experiment: Experiment, found: Scores, rows: Sequence[Row]) -> str:
-    """What was found, in words, beside its numbers."""
-    lead = "\n".join(f"- {sentence}" for sentence in findings(experiment, found))
+def readme(experiment: Experiment, means: Scores, rows: Sequence[Row]) -> str:
+    """What was means, in words, beside its numbers."""
+    lead = "\n".join(f"- {sentence}" for sentence in findings(experiment, means))
     sections = "\n\n".join(
         f"""## Private: {name}, ε = {experiment.epsilon:g}
 
-{in_markdown(scores_in_words(found, name))}
+{in_markdown(scores_in_words(means, name))}
 
 ![Private: {name}. Each score over ε, a line for each way to train; on the left for patients whose record is known, on
 the right for patients of whom only a report is. Bands: 95 % intervals of the mean.](figures/scores-{number}.svg)"""
@@ -504,7 +504,7 @@ accuracy is what to beat. In the figures, what is below {LEAST_SHOWN:g} is drawn
 ![How many patients of those with about the same predicted probability had the outcome. On the grey line a prediction
 can be taken at its word; above it patients are in more danger than the prediction says.](figures/reliability.svg)
 
-Private: {worst_columns(experiment, found)}, ε = {experiment.epsilon:g}.
+Private: {worst_columns(experiment, means)}, ε = {experiment.epsilon:g}.
 
 ## What is assumed
 
@@ -528,9 +528,9 @@ def main(experiment: Experiment | None = None, folder: Path = REPORTS / "learnin
     """Write the report."""
     experiment = experiment or Experiment()
     judged = judge_all(experiment)
-    found = Scores(score_table(judged), experiment.epsilon)
-    rows = compare(experiment, found)
-    write_report(folder, readme(experiment, found, rows), rows, draw(experiment, found, judged))
+    means = Scores(score_table(judged), experiment.epsilon)
+    rows = compare(experiment, means)
+    write_report(folder, readme(experiment, means, rows), rows, draw(experiment, means, judged))
 
 
 if __name__ == "__main__":

@@ -120,7 +120,7 @@ def curves(experiment: Experiment) -> pd.DataFrame:
     return pd.concat(frames, ignore_index=True)[["hidden", "policy", "epsilon", "benefit_kept", "epsilon_spent"]]
 
 
-def kept(table: pd.DataFrame, hidden: str, policy: str, epsilon: float, column: str = "benefit_kept") -> float:
+def lookup(table: pd.DataFrame, hidden: str, policy: str, epsilon: float, column: str = "benefit_kept") -> float:
     """Benefit kept, or another column, at a point of the curves."""
     chosen = (table["hidden"] == hidden) & (table["policy"] == policy) & (table["epsilon"] == epsilon)
     return float(table.loc[chosen, column].item())
@@ -133,7 +133,7 @@ def crossings(experiment: Experiment, table: pd.DataFrame) -> list[Crossing]:
         problem, coins = experiment.problem_of(hidden), experiment.two_coins(hidden)
         overtaken, by = overtaking(problem, table[table["hidden"] == hidden.name])
         try:
-            same = ps.smallest_epsilon(problem, RESPONSE, keep=kept(table, hidden.name, RECORD, coins))
+            same = ps.smallest_epsilon(problem, RESPONSE, keep=lookup(table, hidden.name, RECORD, coins))
         except ValueError:  # no epsilon keeps as much
             same = math.inf
         return Crossing(hidden, overtaken, by, coins, same)
@@ -187,25 +187,25 @@ def compare(experiment: Experiment) -> list[Row]:
     ]
 
 
-def benefit_table(experiment: Experiment, table: pd.DataFrame, found: Sequence[Crossing]) -> pd.DataFrame:
+def benefit_table(experiment: Experiment, table: pd.DataFrame, results: Sequence[Crossing]) -> pd.DataFrame:
     """Benefit kept at the ε of the text, by what is hidden."""
     rows = []
-    for one in found:
-        shares = {name: percent(kept(table, one.hidden.name, name, experiment.epsilon)) for name in POLICIES}
+    for one in results:
+        shares = {name: percent(lookup(table, one.hidden.name, name, experiment.epsilon)) for name in POLICIES}
         overtaken = two_digits(one.overtaken) if one.by else "never"
         rows.append({"hidden": one.hidden.name, **shares, "overtaken from ε": overtaken})
     return pd.DataFrame(rows)
 
 
-def coins_table(table: pd.DataFrame, found: Sequence[Crossing]) -> pd.DataFrame:
+def coins_table(table: pd.DataFrame, results: Sequence[Crossing]) -> pd.DataFrame:
     """What two coins for each hidden feature cost and keep."""
     rows = []
-    for one in found:
+    for one in results:
         name, coins = one.hidden.name, one.coins
-        spent = two_digits(kept(table, name, RECORD, coins, "epsilon_spent"))
-        row = {"hidden": name, "ε": f"{coins:.2f}", "kept": percent(kept(table, name, RECORD, coins))}
+        spent = two_digits(lookup(table, name, RECORD, coins, "epsilon_spent"))
+        row = {"hidden": name, "ε": f"{coins:.2f}", "kept": percent(lookup(table, name, RECORD, coins))}
         row["exact loss of the treatment"] = spent
-        row |= {policy: percent(kept(table, name, policy, coins)) for policy in (RESPONSE, LIMIT)}
+        row |= {policy: percent(lookup(table, name, policy, coins)) for policy in (RESPONSE, LIMIT)}
         rows.append({**row, "same benefit at ε": two_digits_up(one.same)})
     return pd.DataFrame(rows)
 
@@ -237,11 +237,11 @@ def draw(table: pd.DataFrame) -> Figures:
         rows = table[table["hidden"] == name]
         axes.axhline(0, color="#555555", linewidth=1, label="one treatment for all")
         for policy, look in looks(POLICIES).items():
-            mine = rows[rows["policy"] == policy]
+            line = rows[rows["policy"] == policy]
             # The limit is a wide pale line: others that reach it are seen on it.
             wide = {"linewidth": 5, "alpha": 0.3, "zorder": 1} if policy == LIMIT else {"marker": look.marker}
-            line = {"color": look.colour, "linestyle": look.dashes, "label": LABELS.get(policy, policy), **wide}
-            axes.plot(mine["epsilon"], 100 * mine["benefit_kept"], **line)
+            style = {"color": look.colour, "linestyle": look.dashes, "label": LABELS.get(policy, policy), **wide}
+            axes.plot(line["epsilon"], 100 * line["benefit_kept"], **style)
         stars = rows[rows["two_coins"]]
         star = {"color": "white", "markersize": 13, "markeredgecolor": "black", "zorder": 5}
         axes.plot(stars["epsilon"], 100 * stars["benefit_kept"], "*", label="two coins for each hidden feature", **star)
@@ -252,31 +252,31 @@ def draw(table: pd.DataFrame) -> Figures:
 
 
 # 5. The report.
-def findings(experiment: Experiment, table: pd.DataFrame, found: Sequence[Crossing]) -> Iterator[str]:
+def findings(experiment: Experiment, table: pd.DataFrame, results: Sequence[Crossing]) -> Iterator[str]:
     """The answer, a sentence or two at a time."""
     wide = table.pivot(index=["hidden", "epsilon"], columns="policy", values="benefit_kept")
-    ahead, at = wide[RECORD] >= wide[list(SOURCE)].max(axis=1), experiment.epsilon
+    ahead, epsilon = wide[RECORD] >= wide[list(SOURCE)].max(axis=1), experiment.epsilon
     yield (
         "Of the two ways that the source offers, randomising the record and then deciding loses no more than deciding "
         f"by the exponential mechanism at {int(ahead.sum())} of the {len(ahead)} points of the curves."
     )
     pairs = "; ".join(
-        f"{hidden.name} {percent(kept(table, hidden.name, RECORD, at))} against "
-        f"{percent(max(kept(table, hidden.name, name, at) for name in SOURCE))}"
+        f"{hidden.name} {percent(lookup(table, hidden.name, RECORD, epsilon))} against "
+        f"{percent(max(lookup(table, hidden.name, name, epsilon) for name in SOURCE))}"
         for hidden in experiment.hidden
     )
     yield (
-        f"Benefit kept at ε = {at:g} (0 % is one treatment for all, 100 % the best for each), with the exponential "
-        f"mechanism exactly calibrated, by what is hidden: {pairs}."
+        f"Benefit kept at ε = {epsilon:g} (0 % is one treatment for all, 100 % the best for each), with the "
+        f"exponential mechanism exactly calibrated, by what is hidden: {pairs}."
     )
     crossed = [
         f"from ε = {two_digits(one.overtaken)} on with {one.hidden.name} hidden"
-        for one in sorted(found, key=lambda crossing: crossing.overtaken)
+        for one in sorted(results, key=lambda crossing: crossing.overtaken)
         if one.by
     ]
-    never = [one.hidden.name for one in found if not one.by]
+    never = [one.hidden.name for one in results if not one.by]
     if crossed:
-        by = " or ".join(sorted({one.by for one in found if one.by}))
+        by = " or ".join(sorted({one.by for one in results if one.by}))
         yield (
             f"But noise on the decision need not be the exponential mechanism's: {by} overtakes the randomised record, "
             f"by at least a thousandth of the benefit, {', '.join(crossed)}"
@@ -288,18 +288,18 @@ def findings(experiment: Experiment, table: pd.DataFrame, found: Sequence[Crossi
     limits = [hidden.name for hidden in experiment.hidden if short[hidden.name] < NOTABLE]
     if limits:
         yield f"With {' or '.join(limits)} hidden, the randomised record keeps what the best ε-private mechanism does."
-    most = max(found, key=lambda crossing: crossing.coins)
+    most = max(results, key=lambda crossing: crossing.coins)
     yield (
         f"Two coins for each feature cost ε = {most.coins:.3g} with {most.hidden.name} hidden, and keep "
-        f"{percent(kept(table, most.hidden.name, RECORD, most.coins))} of the benefit. Response on the decision keeps "
-        f"as much at ε = {two_digits_up(most.same)}."
+        f"{percent(lookup(table, most.hidden.name, RECORD, most.coins))} of the benefit. Response on the decision "
+        f"keeps as much at ε = {two_digits_up(most.same)}."
     )
 
 
-def readme(experiment: Experiment, table: pd.DataFrame, found: Sequence[Crossing], rows: Sequence[Row]) -> str:
-    """What was found, in words, beside its numbers."""
+def readme(experiment: Experiment, table: pd.DataFrame, results: Sequence[Crossing], rows: Sequence[Row]) -> str:
+    """The findings in words, beside their numbers."""
     sets = [f"{one.name}: {', '.join(one.features).replace('_', ' ')}" for one in experiment.hidden if one.features]
-    lead = "\n".join(f"- {sentence}" for sentence in findings(experiment, table, found))
+    lead = "\n".join(f"- {sentence}" for sentence in findings(experiment, table, results))
     return f"""# Randomise the record, or the decision?
 
 {lead}
@@ -318,13 +318,13 @@ is one treatment for all, which needs no privacy.](figures/{FIGURE}.svg)
 
 ## Benefit kept at ε = {experiment.epsilon:g}
 
-{in_markdown(benefit_table(experiment, table, found))}
+{in_markdown(benefit_table(experiment, table, results))}
 
 Hidden are, for {"; for ".join(sets)}.
 
 ## What two coins for each hidden feature cost
 
-{in_markdown(coins_table(table, found))}
+{in_markdown(coins_table(table, results))}
 
 The randomised features cost ε; the treatment that is chosen from them reveals less of the record, its exact loss.
 Beside it: what response on the decision and the limit keep at the same ε, and the ε at which response on the decision
@@ -345,10 +345,10 @@ def main(experiment: Experiment | None = None, folder: Path = REPORTS / "randomi
     """Write the report."""
     experiment = experiment or Experiment()
     table = curves(experiment)
-    found, rows = crossings(experiment, table), compare(experiment)
+    results, rows = crossings(experiment, table), compare(experiment)
     coins = {hidden.name: experiment.two_coins(hidden) for hidden in experiment.hidden}
     at_coins = (table["policy"] == RECORD) & (table["epsilon"] == table["hidden"].map(coins)).astype(bool)
-    write_report(folder, readme(experiment, table, found, rows), rows, draw(table.assign(two_coins=at_coins)))
+    write_report(folder, readme(experiment, table, results, rows), rows, draw(table.assign(two_coins=at_coins)))
 
 
 if __name__ == "__main__":

@@ -65,7 +65,7 @@ EPSILON = 1.0
 # The scenario's policies, and what each is called.
 POLICIES = {
     "best-fixed": "one treatment for all, the scenario's best",
-    "greedy": "each's best by the scenario",
+    "greedy": "best for each patient by the scenario",
     "optimal": f"best private choice, ε = {EPSILON:g}",
     "exponential": f"exponential mechanism, ε = {EPSILON:g}",
 }
@@ -124,11 +124,11 @@ class Calibration:
         space = self.scenario.space
         counted = np.bincount(space.encode(self.patients), minlength=space.size) / len(self.patients)
         difference = (prior(self.scenario) - counted).reshape(space.shape)
-        found = {}
+        distances = {}
         for names in combinations(space.names, features):
             others = tuple(axis for axis, name in enumerate(space.names) if name not in names)
-            found[", ".join(names)] = float(np.abs(difference.sum(axis=others)).sum() / 2)
-        return pd.Series(found).sort_values(ascending=False)
+            distances[", ".join(names)] = float(np.abs(difference.sum(axis=others)).sum() / 2)
+        return pd.Series(distances).sort_values(ascending=False)
 
 
 def cells_of(patients: pd.DataFrame, fitted: FloatArray, chances: FloatArray) -> pd.DataFrame:
@@ -143,13 +143,14 @@ def cells_of(patients: pd.DataFrame, fitted: FloatArray, chances: FloatArray) ->
         untreated = chances[:, 0, position]
         cuts = np.quantile(untreated[fitted], np.arange(1, GROUPS) / GROUPS)
         group = np.searchsorted(cuts, untreated, side="right")
-        for place, arm in enumerate(ARMS):
+        for treatment, arm in enumerate(ARMS):
             for number in range(GROUPS):
-                here = ~fitted & (arms == arm) & (group == number)
-                own = chances[here, place, position]
-                low, high = band(own)
-                seen = int(patients.loc[here, outcome].sum())
-                rows.append((outcome, arm, number + 1, len(own), seen, own.sum(), low, high, low <= seen <= high))
+                members = ~fitted & (arms == arm) & (group == number)
+                predicted = chances[members, treatment, position]
+                low, high = band(predicted)
+                seen = int(patients.loc[members, outcome].sum())
+                ends = (low, high, low <= seen <= high)
+                rows.append((outcome, arm, number + 1, len(predicted), seen, predicted.sum(), *ends))
     names = ["outcome", "arm", "group", "patients", "observed", "predicted", "low", "high", "inside"]
     return pd.DataFrame(rows, columns=names)
 
@@ -163,8 +164,8 @@ def chances_of(patients: pd.DataFrame, half: NDArray[np.bool_]) -> FloatArray:
     for position, outcome in enumerate(OUTCOMES):
         happened = patients.loc[half, outcome].to_numpy(dtype=np.float64)
         estimates = fit(design[half], happened, precision_of(design)).estimates
-        for place, each in enumerate(by_arm):
-            chances[:, place, position] = -np.expm1(-np.exp(each @ estimates))
+        for treatment, columns in enumerate(by_arm):
+            chances[:, treatment, position] = -np.expm1(-np.exp(columns @ estimates))
     return chances
 
 
@@ -189,8 +190,10 @@ def given_by(patients: pd.DataFrame, others: pd.DataFrame, policies: Sequence[st
     study, scenario = ps.load_study("stroke"), Fitted.to(others).scenario()
     problem = ps.build_problem(replace(study, scenario=scenario, utility=default_utility(scenario)))
     records = scenario.space.encode(patients)
-    made = {name: study.policy(name, EPSILON).probabilities(problem)[records] for name in policies}
-    return {**made, **{arm: np.eye(len(ARMS))[np.full(len(patients), at)] for at, arm in enumerate(ARMS)}}
+    tables = {name: study.policy(name, EPSILON).probabilities(problem)[records] for name in policies}
+    for treatment, arm in enumerate(ARMS):
+        tables[arm] = np.eye(len(ARMS))[np.full(len(patients), treatment)]
+    return tables
 
 
 def held_out(
@@ -206,20 +209,21 @@ def held_out(
     Columns: policy, value, low, high (alive and independent, a share, with its 95 % interval), difference,
     difference_low, difference_high (to one treatment for all; NaN for itself).
     """
-    known = (patients["outcome_6m"].notna()).to_numpy()
-    success = patients["outcome_6m"].isin(INDEPENDENT).to_numpy(dtype=np.float64)[known]
+    followed = patients["outcome_6m"].notna().to_numpy()
+    success = patients["outcome_6m"].isin(INDEPENDENT).to_numpy(dtype=np.float64)[followed]
     arms = patients["arm"].map(list(ARMS).index).to_numpy()
     weights = {name: np.empty(len(patients)) for name in (*policies, *ARMS)}
-    for here in (half, ~half):
-        for name, chances in given_by(patients[here], patients[~here], policies).items():
-            weights[name][here] = chances[np.arange(here.sum()), arms[here]] * len(ARMS)
-    values = {name: float(np.average(success, weights=weight[known])) for name, weight in weights.items()}
-    parts = {name: weight[known] * (success - values[name]) / weight[known].mean() for name, weight in weights.items()}
+    for side in (half, ~half):
+        for name, chances in given_by(patients[side], patients[~side], policies).items():
+            weights[name][side] = chances[np.arange(side.sum()), arms[side]] * len(ARMS)
+    weights = {name: weight[followed] for name, weight in weights.items()}
+    values = {name: float(np.average(success, weights=weight)) for name, weight in weights.items()}
+    parts = {name: weight * (success - values[name]) / weight.mean() for name, weight in weights.items()}
     rows = []
     for name, value in values.items():
         reference = "best-fixed"
         difference, apart = value - values[reference], parts[name] - parts[reference]
-        errors = [Z * float(each.std() / np.sqrt(len(success))) for each in (parts[name], apart)]
+        errors = [Z * float(terms.std() / np.sqrt(len(success))) for terms in (parts[name], apart)]
         of_difference = [difference, difference - errors[1], difference + errors[1]]
         numbers = of_difference if name != reference else [np.nan] * len(of_difference)
         rows.append((name, value, value - errors[0], value + errors[0], *numbers))
@@ -245,21 +249,21 @@ def departures(patients: pd.DataFrame, half: FloatArray, outcomes: Sequence[str]
     for outcome in outcomes:
         happened = patients.loc[half, outcome].to_numpy(dtype=np.float64)
         without = fit(design, happened, precision)
-        for place, drug in enumerate(ARMS["a3"]):
+        for number, drug in enumerate(ARMS["a3"]):
             for feature in FEATURES:
-                own = indicators(patients, [feature])[half][:, 1:] * treated[:, [place]]
-                wide = np.column_stack([design, own])
+                ratios = indicators(patients, [feature])[half][:, 1:] * treated[:, [number]]
+                wide = np.column_stack([design, ratios])
                 # A prior so wide that it only keeps levels without events from an infinite ratio.
-                found = fit(wide, happened, np.append(precision, np.full(own.shape[1], 0.1)))
-                gain = 2 * max(0.0, found.log_likelihood - without.log_likelihood)
+                with_feature = fit(wide, happened, np.append(precision, np.full(ratios.shape[1], 0.1)))
+                gain = 2 * max(0.0, with_feature.log_likelihood - without.log_likelihood)
                 rows.append((outcome, drug, feature, float(chi2.sf(gain, len(levels_of(feature)) - 1))))
     return pd.DataFrame(rows, columns=["outcome", "drug", "feature", "p"])
 
 
-def in_both_halves(found: Calibration) -> pd.DataFrame:
+def in_both_halves(halves: Calibration) -> pd.DataFrame:
     """The tests for departures. Columns: outcome, drug, feature, fitted half, other half."""
-    tests = departures(found.patients, found.fitted).rename(columns={"p": "fitted half"})
-    return tests.assign(**{"other half": departures(found.patients, ~found.fitted)["p"]})
+    tests = departures(halves.patients, halves.fitted).rename(columns={"p": "fitted half"})
+    return tests.assign(**{"other half": departures(halves.patients, ~halves.fitted)["p"]})
 
 
 # 3. The tables.
@@ -324,8 +328,8 @@ def draw(cells: pd.DataFrame) -> Figures:
         axes.plot([0, most], [0, most], color="#8A8A8A", linewidth=1)
         axes.vlines(predicted, low, high, color="#8A8A8A", alpha=0.3, linewidth=5, label="95 % band")
         for arm, colour, marker in zip(ARMS, colours, markers, strict=True):
-            mine, label = rows["arm"] == arm, f"{arm} ({ARM_TITLES[arm]})"
-            axes.plot(predicted[mine], observed[mine], marker, color=colour, label=label, zorder=3)
+            in_arm, label = rows["arm"] == arm, f"{arm} ({ARM_TITLES[arm]})"
+            axes.plot(predicted[in_arm], observed[in_arm], marker, color=colour, label=label, zorder=3)
         axes.set(
             xlim=(0, 1.1 * predicted.max()), ylim=(-0.03 * most, most), xlabel="predicted, %", ylabel="observed, %"
         )
@@ -335,13 +339,13 @@ def draw(cells: pd.DataFrame) -> Figures:
 
 # 5. The report.
 def readme(
-    found: Calibration, tests: pd.DataFrame, others: Sequence[int], worth: pd.DataFrame, elsewhere: Sequence[float]
+    halves: Calibration, tests: pd.DataFrame, others: Sequence[int], worth: pd.DataFrame, elsewhere: Sequence[float]
 ) -> str:
-    """What was found, in words, beside its numbers.
+    """What was halves, in words, beside its numbers.
 
     Parameters
     ----------
-    found : Calibration
+    halves : Calibration
     tests : DataFrame
         From `in_both_halves`.
     others : sequence of int
@@ -351,11 +355,11 @@ def readme(
     elsewhere : sequence of float
         The difference of the best for each to one treatment for all, of other halves.
     """
-    cells = found.cells
-    inside, kept_out = int(cells["inside"].sum()), int((~found.fitted).sum())
+    cells = halves.cells
+    inside, kept_out = int(cells["inside"].sum()), int((~halves.fitted).sum())
     both = int((tests[["fitted half", "other half"]].max(axis=1) < LEVEL).sum())
     least = float(tests["fitted half"].min())
-    one, two = found.apart(1), found.apart(2)
+    one, two = halves.apart(1), halves.apart(2)
     pairs = pd.DataFrame({"features": two.index.str.replace("_", " "), "apart": two.map("{:.3f}".format)})
     best = worth.set_index("policy").loc["greedy"] * 100
     return f"""# Does a scenario that is fitted to half of a trial predict the other half?
@@ -390,9 +394,9 @@ right.](figures/{FIGURE}.svg)
 
 ## By arm
 
-{in_markdown(arms_table(found.arms))}
+{in_markdown(arms_table(halves.arms))}
 
-Patients with an event, per cent: all {len(found.patients):,} of the trial, with exact 95 % intervals, and the
+Patients with an event, per cent: all {len(halves.patients):,} of the trial, with exact 95 % intervals, and the
 scenario, which is fitted to the same patients, over its own prior.
 
 ## Worth at six months
@@ -421,7 +425,7 @@ Total variation between the prior and all patients: the {N_SHOWN} pairs of featu
 
 The scenario is fitted to all patients; here each arm was halved at random (seed {SEED}), and what is fitted to one
 half is compared with the other. For policies all is fitted to each half alone, the prior and the weights, too; but
-which deficits are features was chosen once, in this half. {int(found.patients["outcome_6m"].isna().sum())} patients
+which deficits are features was chosen once, in this half. {int(halves.patients["outcome_6m"].isna().sum())} patients
 whose state at six months is unknown are left out of its values. A band is that of the number of independent events;
 it has no allowance for the errors of what was fitted.
 
@@ -443,16 +447,16 @@ Data: Sandercock, Niewada & Czlonkowska 2011, version 2, University of Edinburgh
 
 def main(folder: Path = REPORTS / "stroke-calibration") -> None:
     """Write the report."""
-    found = calibration()
-    tests = in_both_halves(found)
-    others = other_halves(found.patients, OTHERS)
-    worth = held_out(found.patients, found.fitted)
+    halves = calibration()
+    tests = in_both_halves(halves)
+    others = other_halves(halves.patients, OTHERS)
+    worth = held_out(halves.patients, halves.fitted)
     elsewhere = []
     for seed in OTHERS:
-        of_half = held_out(found.patients, fitted_half(found.patients, seed), ("best-fixed", "greedy"))
+        of_half = held_out(halves.patients, fitted_half(halves.patients, seed), ("best-fixed", "greedy"))
         elsewhere.append(float(of_half["difference"].iloc[1]))
-    text = readme(found, tests, others, worth, elsewhere)
-    write_report(folder, text, compare(found.cells), draw(found.cells))
+    text = readme(halves, tests, others, worth, elsewhere)
+    write_report(folder, text, compare(halves.cells), draw(halves.cells))
 
 
 if __name__ == "__main__":

@@ -103,14 +103,14 @@ class KnownDoses:
         Of all of them.
     tables : mapping of str to array, (kinds, doses)
         Each policy, made on all patients.
-    given : mapping of str to array, (n, doses)
+    received : mapping of str to array, (n, doses)
         What each patient gets of a policy that was made on the nine other folds.
     """
 
     patients: pd.DataFrame
     problem: ps.DecisionProblem
     tables: Mapping[str, FloatArray]
-    given: Mapping[str, FloatArray]
+    received: Mapping[str, FloatArray]
 
     @property
     def needed(self) -> IntArray:
@@ -119,69 +119,76 @@ class KnownDoses:
 
     def right(self, name: str) -> FloatArray:
         """P(right band) of each patient, held out."""
-        return self.given[name][np.arange(len(self.patients)), self.needed]
+        return self.received[name][np.arange(len(self.patients)), self.needed]
 
     def over(self, name: str) -> FloatArray:
         """P(a band above the right one) of each patient, held out."""
-        return np.asarray((self.given[name] * (np.arange(len(DOSES)) > self.needed[:, None])).sum(axis=1))
+        return np.asarray((self.received[name] * (np.arange(len(DOSES)) > self.needed[:, None])).sum(axis=1))
 
 
 def known_doses() -> KnownDoses:
     """Make each policy on nine folds, and give it to the tenth."""
     patients = known(read_patients())
     places = pd.MultiIndex.from_frame(kinds()).get_indexer(pd.MultiIndex.from_frame(patients[list(FEATURES)]))
-    fold, given = folds(len(patients)), {name: np.empty((len(patients), len(DOSES))) for name in policies()}
+    fold, received = folds(len(patients)), {name: np.empty((len(patients), len(DOSES))) for name in policies()}
     for number in range(FOLDS):
         apart = fold == number
         for name, table in tables_of(problem_of(cohort_of(patients[~apart]))).items():
-            given[name][apart] = table[places[apart]]
+            received[name][apart] = table[places[apart]]
     problem = problem_of(cohort_of(patients))
-    return KnownDoses(patients, problem, tables_of(problem), given)
+    return KnownDoses(patients, problem, tables_of(problem), received)
 
 
-def right_bands(found: KnownDoses) -> pd.DataFrame:
+def right_bands(results: KnownDoses) -> pd.DataFrame:
     """Per 1,000 patients: policy, model, right, low, high (right bands by the cohort, and held out), over_model, over.
 
     The last two are overdosed beyond one dose for all.
     """
-    n, rows = len(found.patients), []
-    overdosed = found.problem.outcomes["overdosed"]
-    for name, table in found.tables.items():
-        right = found.right(name)
+    n, rows = len(results.patients), []
+    overdosed = results.problem.outcomes["overdosed"]
+    for name, table in results.tables.items():
+        right = results.right(name)
         half = 1.96 * right.std() / n**0.5
-        more = found.over(name).mean() - found.over(ONE).mean()
-        of_model = found.problem.prior @ ((table - found.tables[ONE]) * overdosed).sum(axis=1)
-        ends = (1 + found.problem.value(table), right.mean(), right.mean() - half, right.mean() + half, of_model, more)
-        rows.append((name, *(THOUSAND * each for each in ends)))
+        more = results.over(name).mean() - results.over(ONE).mean()
+        of_model = results.problem.prior @ ((table - results.tables[ONE]) * overdosed).sum(axis=1)
+        ends = (
+            1 + results.problem.value(table),
+            right.mean(),
+            right.mean() - half,
+            right.mean() + half,
+            of_model,
+            more,
+        )
+        rows.append((name, *(THOUSAND * end for end in ends)))
     return pd.DataFrame(rows, columns=["policy", "model", "right", "low", "high", "over_model", "over"])
 
 
-def guesses(found: KnownDoses) -> pd.DataFrame:
-    """What a dose tells of VKORC1: policy, right (the best guess from age, weight and dose), low, high (belief in A/A).
+def guesses(results: KnownDoses) -> pd.DataFrame:
+    """What a dose reveals of VKORC1, of 100: policy, right (the best guess from age, weight and dose), low, high.
 
-    Of 100. The belief is that of somebody who does not know age and weight either.
+    The last two are the least and the largest belief in A/A. The belief is that of somebody who does not know age and weight either.
     """
-    codes, levels = found.problem.records.groups(GENE)
-    public = found.problem.records.groups("age")[0] * 10 + found.problem.records.groups("weight")[0]
-    prior, rows = found.problem.prior, []
-    for name, table in found.tables.items():
+    codes, levels = results.problem.records.groups(GENE)
+    public = results.problem.records.groups("age")[0] * 10 + results.problem.records.groups("weight")[0]
+    prior, rows = results.problem.prior, []
+    for name, table in results.tables.items():
         joint = prior[:, None] * table
         sums = np.zeros((public.max() + 1, len(levels), len(DOSES)))
         np.add.at(sums, (public, codes), joint)
         after = np.array([joint[codes == levels.index(RARE), dose].sum() for dose in range(len(DOSES))])
-        given = joint.sum(axis=0)
-        belief = after[given > 1e-12] / given[given > 1e-12]
+        total = joint.sum(axis=0)
+        belief = after[total > 1e-12] / total[total > 1e-12]
         rows.append((name, 100 * sums.max(axis=1).sum(), 100 * belief.min(), 100 * belief.max()))
     return pd.DataFrame(rows, columns=["policy", "right", "low", "high"])
 
 
-def groups(found: KnownDoses) -> pd.DataFrame:
+def groups(results: KnownDoses) -> pd.DataFrame:
     """Right bands per 1,000 of each group, held out: group, patients, and each policy that is looked at."""
     shown, rows = (ONE, PUBLIC, PRIVATE.format(EPSILON), EACH), []
     for column, title in GROUPS.items():
-        for level, mine in found.patients.groupby(column):
-            means = (THOUSAND * found.right(name)[mine.index].mean() for name in shown)
-            rows.append((f"{title} {level}", len(mine), *means))
+        for level, members in results.patients.groupby(column):
+            means = (THOUSAND * results.right(name)[members.index].mean() for name in shown)
+            rows.append((f"{title} {level}", len(members), *means))
     return pd.DataFrame(rows, columns=["group", "patients", *shown])
 
 
@@ -190,22 +197,22 @@ def calibration(needed: IntArray, chances: FloatArray) -> pd.DataFrame:
     rows = []
     for dose, name in enumerate(DOSES):
         order = np.argsort(chances[:, dose], kind="stable")
-        for place, mine in enumerate(np.array_split(order, BINS)):
-            expected, n = chances[mine, dose].mean(), len(mine)
+        for number, members in enumerate(np.array_split(order, BINS), 1):
+            expected, n = chances[members, dose].mean(), len(members)
             low, high = binom.ppf([0.025, 0.975], n, expected) / n
-            ends = (expected, (needed[mine] == dose).mean(), low, high)
-            rows.append((name, place + 1, n, *(100 * each for each in ends)))
+            ends = (expected, (needed[members] == dose).mean(), low, high)
+            rows.append((name, number, n, *(100 * end for end in ends)))
     return pd.DataFrame(rows, columns=["dose", "bin", "patients", "expected", "observed", "low", "high"])
 
 
 # 3. The tables.
-def compare(found: KnownDoses, bands: pd.DataFrame) -> list[Row]:
+def compare(results: KnownDoses, bands: pd.DataFrame) -> list[Row]:
     """IWPC's share within 20 % of the right dose, of these patients, beside the one that it published; and a claim."""
-    patients, rows = found.patients, []
+    patients, rows = results.patients, []
     mg, right = iwpc_dose(patients), patients["dose_mg_per_week"].to_numpy()
     for dose, printed in enumerate(IWPC_WITHIN):
-        mine = np.isfinite(mg) & (patients["dose"] == dose).to_numpy()
-        near, n = (np.abs(mg - right) <= 0.2 * right)[mine].mean(), int(mine.sum())
+        members = np.isfinite(mg) & (patients["dose"] == dose).to_numpy()
+        near, n = (np.abs(mg - right) <= 0.2 * right)[members].mean(), int(members.sum())
         low, high = 100 * binom.ppf([0.025, 0.975], n, near) / n
         where = f"IWPC 2009, table 3; here {n:,} patients"
         words = f"within 20 % of the right dose by IWPC's algorithm, of 100 who need a {DOSES[dose]}"
@@ -250,22 +257,22 @@ def bands_table(bands: pd.DataFrame) -> pd.DataFrame:
 
 
 def guesses_table(guessed: pd.DataFrame) -> pd.DataFrame:
-    """What a dose tells of VKORC1."""
+    """What a dose reveals of VKORC1."""
     right = guessed["right"].map("{:.1f}".format)
     return pd.DataFrame({"policy": guessed["policy"], "right guess": right, f"belief in {RARE}": interval(guessed)})
 
 
-def prices_table(found: KnownDoses) -> pd.DataFrame:
+def prices_table(results: KnownDoses) -> pd.DataFrame:
     """What hiding each feature costs at best."""
-    prices = price_list(found.problem, EPSILON)
+    prices = price_list(results.problem, EPSILON)
     lost = (THOUSAND * prices["loss"]).map("{:.0f}".format)
-    kept = prices["benefit_kept"].map("{:.0%}".format)
-    return pd.DataFrame({"hidden": prices["hides"], "right bands lost": lost, "benefit kept": kept})
+    benefit = prices["benefit_kept"].map("{:.0%}".format)
+    return pd.DataFrame({"hidden": prices["hides"], "right bands lost": lost, "benefit kept": benefit})
 
 
-def ways_table(found: KnownDoses) -> pd.DataFrame:
+def ways_table(results: KnownDoses) -> pd.DataFrame:
     """What is kept where the dose is published, by the way to publish it."""
-    ways = ps.ways_to_publish(found.problem, epsilons=[EPSILON], patients=PUBLISHED)
+    ways = ps.ways_to_publish(results.problem, epsilons=[EPSILON], patients=PUBLISHED)
     return pd.DataFrame(
         {
             "way": ways["way"],
@@ -290,13 +297,13 @@ def draw(table: pd.DataFrame) -> Figures:
 
 
 # 5. The report.
-def readme(found: KnownDoses, bands: pd.DataFrame, chances: FloatArray, rows: list[Row]) -> str:
-    """What was found, in words, beside its numbers."""
-    patients, everybody, private = found.patients, read_patients(), PRIVATE.format(EPSILON)
-    right, guessed = bands.set_index("policy")["right"], guesses(found)
+def readme(results: KnownDoses, bands: pd.DataFrame, chances: FloatArray, rows: list[Row]) -> str:
+    """What was results, in words, beside its numbers."""
+    patients, everybody, private = results.patients, read_patients(), PRIVATE.format(EPSILON)
+    right, guessed = bands.set_index("policy")["right"], guesses(results)
     guess = guessed.set_index("policy")["right"]
     apart = (bands["model"] - bands["right"]).abs().max()
-    by_group = groups(found)
+    by_group = groups(results)
     genes = by_group.head(patients[GENE].nunique())
     paid = ", ".join(
         f"{name} {more:+.0f}" for name, more in zip(genes["group"], genes[private] - genes[ONE], strict=True)
@@ -305,7 +312,7 @@ def readme(found: KnownDoses, bands: pd.DataFrame, chances: FloatArray, rows: li
     earns = texts(earned(patients), right="{:.1f}", more="{:+.2f}", se="{:.2f}", loss="{:.3f}")
     left_out = everybody.loc[everybody[list(FEATURES)].isna().any(axis=1), "dose"]
     measured = len(patients) - int(patients["filled"].sum())
-    return f"""# Who gets the right dose of warfarin if it must not tell two genotypes, by doses that are known?
+    return f"""# Who gets the right dose of warfarin if it must not reveal two genotypes, by doses that are known?
 
 - Of {THOUSAND:,} patients, {right[ONE]:.0f} get the right band with one dose for all, {right[PUBLIC]:.0f} by age and
   weight alone, {right[private]:.0f} with both genotypes hidden at ε = {EPSILON:g}, and {right[EACH]:.0f} with
@@ -332,7 +339,7 @@ def readme(found: KnownDoses, bands: pd.DataFrame, chances: FloatArray, rows: li
 Per {THOUSAND:,} patients. Held out: made on {FOLDS - 1} folds, scored on the other by the known dose; overdosed:
 beyond one dose for all, which is the middle one.
 
-## What the dose tells of VKORC1
+## What the dose reveals of VKORC1
 
 {in_markdown(guesses_table(guessed))}
 
@@ -347,14 +354,14 @@ Right bands per {THOUSAND:,} of each group, held out. Race is no feature: no pol
 
 ## What hiding each feature costs
 
-{in_markdown(prices_table(found))}
+{in_markdown(prices_table(results))}
 
 At ε = {EPSILON:g}, all else public: right bands that the best mechanism loses per {THOUSAND:,}, against the best dose
 for each.
 
 ## Giving and publishing are two decisions
 
-{in_markdown(ways_table(found))}
+{in_markdown(ways_table(results))}
 
 At ε = {EPSILON:g}: where others see only what is published, each may get the best dose. The error is that of a count
 among {PUBLISHED:,} patients.
@@ -406,10 +413,10 @@ Data: The International Warfarin Pharmacogenetics Consortium, PharmGKB, CC BY-SA
 
 def main(folder: Path = REPORTS / "warfarin-known-doses") -> None:
     """Write the report."""
-    found = known_doses()
-    bands, chances = right_bands(found), held_out(found.patients, FEATURES)
-    rows = compare(found, bands)
-    write_report(folder, readme(found, bands, chances, rows), rows, draw(calibration(found.needed, chances)))
+    results = known_doses()
+    bands, chances = right_bands(results), held_out(results.patients, FEATURES)
+    rows = compare(results, bands)
+    write_report(folder, readme(results, bands, chances, rows), rows, draw(calibration(results.needed, chances)))
 
 
 if __name__ == "__main__":

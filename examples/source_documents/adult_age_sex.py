@@ -206,7 +206,7 @@ def draw() -> Figures:
 
 # 5. The report.
 def readme(rows: list[Row]) -> str:
-    """What was found, in words, beside its numbers."""
+    """The findings in words, beside their numbers."""
     random = [row for row in rows if row["low"] is not None]
     inside = sum(row["agreement"] == "in the band" for row in random)
     expected = expected_errors(TABLE, channel(1.0)).l1

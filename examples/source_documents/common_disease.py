@@ -1,4 +1,4 @@
-"""Which disease is the most common, told privately?
+"""Which disease is the most common, answered privately?
 
 A tutorial on the exponential mechanism chooses the most common of four diseases among 65 people, and then the largest
 industry among 37,080 people. This lesson sets each of its figures beside ours, and asks what its 949 right answers of
@@ -205,13 +205,13 @@ def draw() -> Figures:
 
 # 5. The report.
 def readme(rows: list[Row]) -> str:
-    """What was found, in words, beside its numbers."""
+    """The findings in words, beside their numbers."""
     larger, fewest = Larger(), fewest_candidates(Larger())
     gaps = agreeing_gaps(larger, 2 * fewest)
     names = list(COUNTS)
     right = 100 / (1 + np.exp(-10 * larger.epsilon))
     replaced, came = largest_losses(1.0)
-    return f"""# Which disease is the most common, told privately?
+    return f"""# Which disease is the most common, answered privately?
 
 - Among {PEOPLE} people the right answer, {names[BEST]}, comes with probability {probabilities(0.1)[BEST]:.2f} at
   ε = 0.1 and {probabilities(1)[BEST]:.2f} at ε = 1. The source's probabilities agree with ours, but for one digit.

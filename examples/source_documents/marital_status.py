@@ -142,17 +142,17 @@ def draw() -> Figures:
 
 # 5. The report.
 def readme(rows: list[Row]) -> str:
-    """What was found, in words, beside its numbers."""
+    """The findings in words, beside their numbers."""
     replaced, came = losses(len(COUNTS))
     right = probabilities(EPSILON, DECLARED)[BEST]
-    wrong = 1 - probabilities(EPSILON, TRUE)[BEST]
+    wrong = max(1 - probabilities(EPSILON, TRUE)[BEST], 1e-12)
     return f"""# What does a score in thousands spend of ε?
 
 - The source's run is what its mechanism gives: {list(COUNTS)[BEST]} is right, and chosen with probability {right:.3f}
   at ε = {EPSILON:g}.
 - But the mechanism hardly spends its ε: the sensitivity of count/{DIVISOR} is {TRUE:g}, not {DECLARED:g}. It loses
   {replaced:.4g} if a person's value is replaced and {came:.4g} if a person comes or goes.
-- With the true sensitivity, ε = {EPSILON:g} is wrong with probability {max(wrong, 0):.1g}, and
+- With the true sensitivity, ε = {EPSILON:g} is wrong with probability {wrong:.0g} at most, and
   ε = {EPSILON * TRUE / DECLARED:g} gives what the source has.
 
 ## Each figure of the source beside ours

@@ -268,7 +268,7 @@ def draw() -> Figures:
 
 # 5. The report.
 def readme(rows: list[Row]) -> str:
-    """What was found, in words, beside its numbers."""
+    """The findings in words, beside their numbers."""
     source = calibration(EPSILON, DECLARED, split=True)
     whole = calibration(EPSILON, DECLARED, split=False)["violent"]
     losses = [exact_loss(group.people, group.epsilon, DECLARED) for group in source.itertuples()]

@@ -21,7 +21,7 @@ from examples.experiments.randomise_or_decide import (
     Hidden,
     crossings,
     curves,
-    kept,
+    lookup,
     main,
     overtaking,
     percent,
@@ -87,7 +87,7 @@ def test_the_randomised_record_is_worth_what_enumeration_of_all_reports_says(
         math.exp(share) / (math.exp(share) + size - 1) for size in ps.load_study(constants.study).scenario.space.shape
     ]
     value = value_of_randomised_records(constants, hidden, problems[place], keep)
-    assert kept(table, hidden.name, RECORD, epsilon) == pytest.approx(benefit(problems[place], value), abs=1e-10)
+    assert lookup(table, hidden.name, RECORD, epsilon) == pytest.approx(benefit(problems[place], value), abs=1e-10)
 
 
 @pytest.mark.parametrize("place", [0, 1, 2])
@@ -97,7 +97,7 @@ def test_two_coins_tell_the_truth_of_each_flag_three_times_of_four(constants, pr
     value = value_of_randomised_records(constants, hidden, problems[place], [0.75] * 5)
     coins = constants.two_coins(hidden)
     assert coins == pytest.approx((1, 2, 5)[place] * math.log(3))
-    assert kept(table, hidden.name, RECORD, coins) == pytest.approx(benefit(problems[place], value), abs=1e-10)
+    assert lookup(table, hidden.name, RECORD, coins) == pytest.approx(benefit(problems[place], value), abs=1e-10)
 
 
 def test_nothing_is_above_the_limit_and_one_hidden_flag_reaches_it(table):
@@ -142,7 +142,7 @@ def curves_at(problem, epsilon):
 def test_response_on_the_decision_keeps_as_much_as_two_coins_where_it_is_said_to(constants, problems, table):
     for one in crossings(constants, table):
         problem = problems[constants.hidden.index(one.hidden)]
-        keep = kept(table, one.hidden.name, RECORD, one.coins)
+        keep = lookup(table, one.hidden.name, RECORD, one.coins)
         # found to 1e-4 relative, from above
         assert response_benefit(problem, one.same) >= keep - 1e-9
         assert response_benefit(problem, one.same / 1.001) < keep
@@ -164,13 +164,13 @@ def test_the_report_has_the_numbers_of_its_table(constants, table, tmp_path):
     assert (marked["hidden"].tolist(), set(marked["policy"])) == ([one.name for one in constants.hidden], {RECORD})
     for one in constants.hidden:
         coins = constants.two_coins(one)
-        shares = [percent(kept(table, one.name, policy, 1.0)) for policy in POLICIES]
+        shares = [percent(lookup(table, one.name, policy, 1.0)) for policy in POLICIES]
         assert f"| {one.name} | {' | '.join(shares)} |" in page
-        spent = two_digits(kept(table, one.name, RECORD, coins, "epsilon_spent"))
-        others = [percent(kept(table, one.name, policy, coins)) for policy in (RESPONSE, LIMIT)]
-        shares = [percent(kept(table, one.name, RECORD, coins)), spent, *others]
+        spent = two_digits(lookup(table, one.name, RECORD, coins, "epsilon_spent"))
+        others = [percent(lookup(table, one.name, policy, coins)) for policy in (RESPONSE, LIMIT)]
+        shares = [percent(lookup(table, one.name, RECORD, coins)), spent, *others]
         assert f"| {one.name} | {coins:.2f} | {' | '.join(shares)} |" in page
-        assert f"{one.name} {percent(kept(table, one.name, RECORD, 1.0))} against" in page
+        assert f"{one.name} {percent(lookup(table, one.name, RECORD, 1.0))} against" in page
     claim = pd.read_csv(tmp_path / "comparison.csv").iloc[0]
     # five features at ln 3
     assert (claim["agreement"], claim["ours"]) == ("erratum", "5 × 1.0986 = 5.49")
