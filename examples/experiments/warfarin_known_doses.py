@@ -166,7 +166,7 @@ def right_bands(results: KnownDoses) -> pd.DataFrame:
 def guesses(results: KnownDoses) -> pd.DataFrame:
     """What a dose reveals of VKORC1, of 100: policy, right (the best guess from age, weight and dose), low, high.
 
-    The last two are the least and the largest belief in A/A. The belief is that of somebody who does not know age and weight either.
+    The last two are the least and the largest belief in A/A, of somebody who does not know age and weight.
     """
     codes, levels = results.problem.records.groups(GENE)
     public = results.problem.records.groups("age")[0] * 10 + results.problem.records.groups("weight")[0]

@@ -6,11 +6,11 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.special import expit as logistic
 from scipy.stats import binom, binomtest
 
 from examples import reporting
 from examples.source_documents import adult_age_sex, common_disease, marital_status, sock_groups
-from policies.local import KAry
 from policies.selection import select
 
 LESSONS = {
@@ -28,10 +28,6 @@ def rows():
 def tables(rows):
     """The comparison of each document, by figure and place."""
     return {name: pd.DataFrame(compared).set_index(["figure", "where"]) for name, compared in rows.items()}
-
-
-def logistic(x):
-    return 1 / (1 + math.exp(-x))
 
 
 def test_there_are_85_figures_and_claims_and_these_are_not_as_expected(rows):
@@ -88,7 +84,7 @@ def test_the_draws_of_the_sock_groups_are_plausible(tables):
 def test_the_split_and_not_the_mechanism_wrongs_the_small_group():
     table = sock_groups.corrections().to_numpy()[:, 1:].astype(float)
     rare = [(-1.4, -2.6), (-10 * 28 / 30 / 2, -10 * 52 / 70 / 2), (-3 * 14, -7 * 26), (-10 * 14, -10 * 26)]
-    assert table[:, :2] == pytest.approx(np.vectorize(logistic)(rare))
+    assert table[:, :2] == pytest.approx(logistic(rare))
     assert table[:, 2:4].tolist() == [[3, 7], [10, 10], [3, 7], [10, 10]]
     assert table[0, 0] - table[0, 1] > 0.12
     assert table[1, 0] < table[1, 1]
@@ -267,7 +263,7 @@ def test_estimators_are_those_of_runs_that_are_drawn_otherwise():
 
 def test_a_wrong_estimate_leaves_its_band():
     # Dividing by p instead of p - q, on simulated runs of the right mechanism.
-    seen = KAry(4, 1.0).simulate_counts(COUNTS, runs=100, rng=np.random.default_rng(1))
+    seen = adult_age_sex.channel(1.0).simulate_counts(COUNTS, runs=100, rng=np.random.default_rng(1))
     p, q = channel(1)
     wrong = np.abs((seen / N - q) / p * N - COUNTS).sum(axis=1)
     assert (wrong > adult_age_sex.errors(1.0, 2000)["L1"].high).all()
