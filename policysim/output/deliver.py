@@ -23,11 +23,11 @@ from markupsafe import Markup
 
 from policysim.files.terminal import say
 from policysim.files.whole_folders import alone_in, json_text, print_json, progress_bar, write_files
-from policysim.output.answer_page import Vector, answer_page, captioned, card_of, content_policy, placed, record_page
+from policysim.output.answer_page import Vector, answer_page, captioned, card_of, content_policy, record_page
 from policysim.output.differences import same_numbers
 from policysim.output.screen import printed, screen, slots
-from policysim.question import OutputError, formats
-from policysim.question.answer import CARD, MANIFEST, PAGE, Answer, Drawing, Headline, Page, SizeName
+from policysim.question import OutputError
+from policysim.question.answer import CARD, MANIFEST, PAGE, Answer, Drawing, Headline, SizeName
 from policysim.question.formats import to_csv, unmarked
 from policysim.question.protocol import SILENT, Progress, Question, UsageError
 from policysim.question.words import WIDEST
@@ -139,8 +139,7 @@ def folder_files(
         files |= made
         progress.advance()
     for name, page in answer.pages.items():
-        made_page = record_page(page, answer, said) if answer.kind else render(page, answer, vectors)
-        files[name] = made_page.encode()
+        files[name] = record_page(page, answer, said).encode()
         progress.advance()
     if answer.is_report:
         tables = [name for name in files if name.endswith(".csv")]
@@ -183,22 +182,6 @@ def what_it_says(answer: Answer) -> dict[str, Any]:
         **({} if headline is None else {"headline": {**asdict(headline), "seen": seen}}),
         "answer": [said.striptags() if isinstance(said, Markup) else str(said) for said in lines],
     }
-
-
-def render(page: Page, answer: Answer, vectors: Mapping[str, Vector]) -> str:
-    """A page: one file, nothing fetched from anywhere."""
-    styles: dict[str, str] = {}
-    values = {
-        "headline": answer.headline,
-        "figures": {
-            drawing.name: (drawing, placed(vectors[drawing.name], 0, f"f{place}", styles))
-            for place, drawing in enumerate(answer.drawings)
-            if drawing.name != CARD
-        },
-        "formats": formats,
-        **page.values,
-    }
-    return page_text(page.template, values, styles)
 
 
 def page_text(template: str, values: Mapping[str, Any], styles: Mapping[str, str]) -> str:

@@ -1,7 +1,6 @@
 """What comes out of a question: plain values, of which screen, JSON document, page, folder and manifest are made.
 
-An `Answer` has a `Headline`, sentences, tables, drawings and pages. A `Drawing` is a figure with its words, and with a
-`TextTable`: what is drawn, as a small table of text in as many digits as can be seen.
+An `Answer` has a `Headline`, sentences, tables, drawings and pages. A `Drawing` is a figure with its words.
 """
 
 from __future__ import annotations
@@ -11,8 +10,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import pandas as pd
-
-from policysim.question.formats import four_digits
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -33,8 +30,6 @@ class Drawing:
         The figure, laid out for a size.
     title, description : str
         What it is about; what is drawn, and how. Of a kind of question its file of words says so (`captioned`).
-    data : TextTable or None
-        What is drawn; None where the page shows it as a table of its own.
     epsilons : tuple of float
         The positions of the page's slider, if epsilon is its horizontal axis.
     seen : str
@@ -45,7 +40,6 @@ class Drawing:
     draw: Callable[[SizeName], Figure]
     title: str = ""
     description: str = ""
-    data: TextTable | None = None
     epsilons: tuple[float, ...] = ()
     seen: str = ""
     _drawn: dict[SizeName, Figure] = field(default_factory=dict, repr=False, compare=False)
@@ -156,26 +150,3 @@ class Answer:
     def is_report(self) -> bool:
         """Whether its kind has a page and tables of its own; a choice alone has a screen, and a sheet to sign."""
         return self.kind != "" and self.depends is not None
-
-
-@dataclass(frozen=True)
-class TextTable:
-    """Text in rows.
-
-    Attributes
-    ----------
-    headings : tuple of str
-        One per column.
-    rows : tuple of tuple of str
-        The first cell of each names the row.
-    """
-
-    headings: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
-
-
-def tidy(table: pd.DataFrame) -> TextTable:
-    """The rows of a figure's own table, its columns as headings, numbers to four digits."""
-    cells = table.map(four_digits)
-    rows = tuple(tuple(row) for row in cells.to_numpy().tolist())
-    return TextTable(tuple(str(name).replace("_", " ") for name in table.columns), rows)
