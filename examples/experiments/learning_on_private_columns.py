@@ -21,6 +21,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from matplotlib.ticker import LogLocator
 from scipy.stats import t
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
@@ -403,7 +404,9 @@ def draw(experiment: Experiment, means: Scores, judged: Sequence[Judged]) -> Fig
             set_epsilon_axis(axes, rows["epsilon"])
             if "y" in PANELS[score][1]:
                 axes.set_yscale("log")
+                axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
                 axes.yaxis.set_major_formatter("{x:g}")
+                axes.minorticks_off()
         figure.legend(*panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=3, frameon=False)
         figures[f"scores-{number}"] = figure, table
     table = drawn_reliability(judged, worst_columns(experiment, means), experiment.epsilon)
