@@ -1,5 +1,5 @@
-# make report: everything from nothing to the report. make reports: all studies and their gallery. make test: the tests.
-# make fuzz: hostile inputs to the readers and to whole commands, drawn at random.
+# make report: everything from nothing to the report. make reports: the scripts of examples/ and all studies, again.
+# make test: the tests. make fuzz: hostile inputs to the readers and to whole commands, drawn at random.
 # make snapshots: the screens that the tests compare.
 # make docs: the site, into docs/_build. make benchmark: all that is measured side by side, into benchmarks/RESULTS.md.
 # make oracles: what peers find, as files that tests read; they need older packages and large ones, in environments of
@@ -21,9 +21,20 @@ SEED ?=
 report: $(VENV)/.installed-report
 	$(BIN)/policysim compare covid --price-list --out reports/covid
 
-# What there is to make stands in the manifests, as questions: a new study is run by hand once, into a folder of its own.
+# The scripts that write a report each, below reports/; the first four take seconds, the others minutes.
+SCRIPTS := source_documents/sock_groups source_documents/common_disease source_documents/marital_status \
+	source_documents/adult_age_sex experiments/warfarin_known_doses experiments/stroke_calibration \
+	experiments/randomise_or_decide experiments/learning_on_private_columns
+# Studies of trials that have a folder of their own.
+TRIALS := actg175 ist ist-14-days
+
 reports: $(VENV)/.installed
-	$(BIN)/python -m policysim.cli.gallery reports --make
+	for script in $(SCRIPTS); do $(BIN)/python examples/$$script.py || exit 1; done
+	$(BIN)/policysim compare covid --price-list --out reports/covid
+	$(BIN)/policysim compare covid --horizon 14 --out reports/covid-14-days
+	$(BIN)/policysim compare stroke --price-list --out reports/stroke
+	$(BIN)/policysim compare warfarin --price-list --out reports/warfarin
+	for name in $(TRIALS); do $(BIN)/policysim compare reports/$$name/study.toml --out reports/$$name || exit 1; done
 
 # A worker for each core takes its share in the order of the files, and half of what another has left when it is done:
 # a file stays with one worker nearly always, and what its tests share is made once.
@@ -43,7 +54,7 @@ oracles:
 	$(PYTHON) -m venv .oracles
 	.oracles/bin/python -m pip install --quiet --disable-pip-version-check --requirement tests/oracles/requirements.txt --editable .
 	.oracles/bin/python tests/oracles/write_fixtures.py
-	PYTHONPATH=examples .oracles/bin/python tests/oracles/write_learning.py
+	.oracles/bin/python tests/oracles/write_learning.py
 	$(PYTHON) -m venv .oracles/d3rlpy
 	.oracles/d3rlpy/bin/python -m pip install --quiet --disable-pip-version-check --requirement tests/oracles/requirements-d3rlpy.txt
 	.oracles/d3rlpy/bin/python tests/oracles/write_d3rlpy.py

@@ -290,25 +290,6 @@ def open_toml(path: Path, keys: Sequence[TomlKey] = ()) -> Iterator[TomlTable]:
     mistakes.raise_if_any()
 
 
-def peek(path: Path, *key: str) -> Any:
-    """What stands at one key, for whoever must know it before the file is read; None if nothing does.
-
-    None also for a file that cannot be read: `open_toml` says what is wrong with it.
-
-    Examples
-    --------
-    >>> peek(Path("no.toml"), "data", "file") is None
-    True
-    """
-    try:
-        value: Any = tomllib.loads(text_of(path))
-    except (OSError, ValueError, RecursionError):
-        return None
-    for part in key:
-        value = value.get(part) if isinstance(value, dict) else None
-    return value
-
-
 def unseen(value: object, key: KeyPath = ()) -> Iterator[tuple[KeyPath, str]]:
     """The first character of each name and text of TOML or JSON that is not seen, and where it is."""
     if isinstance(value, dict):

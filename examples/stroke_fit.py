@@ -14,7 +14,19 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 from scipy.stats import chi2
-from stroke_trial import ARMS, DEATH, DEFICITS, EVENTS, FEATURES, OUTCOMES, FloatArray, given, indicators, levels_of
+
+from examples.stroke_trial import (
+    ARMS,
+    DEATH,
+    DEFICITS,
+    EVENTS,
+    FEATURES,
+    OUTCOMES,
+    FloatArray,
+    given,
+    indicators,
+    levels_of,
+)
 
 # Standard deviation of the normal prior of a log relative risk: 95 % of them within a quarter and four.
 PRIOR_SPREAD = np.log(2)

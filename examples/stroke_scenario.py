@@ -2,7 +2,7 @@
 
 `python examples/stroke_scenario.py` fits all patients and writes envs/scenarios/stroke.toml, and beside it, in
 stroke-redraws.csv, what the same fit makes of patients who are drawn anew, 200 times: what else its numbers could be.
-`python examples/stroke_calibration.py` fits halves of the patients alike, and sets them beside the other halves.
+examples/experiments/stroke_calibration.py fits halves of the patients alike, and sets them beside the other halves.
 """
 
 from __future__ import annotations
@@ -19,7 +19,12 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from stroke_fit import (
+
+from envs.cohort import prior
+from envs.records import RecordSpace
+from envs.scenario import Scenario
+from envs.scenario_reader import load_scenario
+from examples.stroke_fit import (
     LOSSES,
     Estimate,
     Hazard,
@@ -31,7 +36,7 @@ from stroke_fit import (
     refits,
     relative_risks,
 )
-from stroke_trial import (
+from examples.stroke_trial import (
     AGE,
     ARMS,
     DEATH,
@@ -47,11 +52,6 @@ from stroke_trial import (
     levels_of,
     read_patients,
 )
-
-from envs.cohort import prior
-from envs.records import RecordSpace
-from envs.scenario import Scenario
-from envs.scenario_reader import load_scenario
 
 SCENARIO = Path(__file__).parents[1] / "envs" / "scenarios" / "stroke.toml"
 REDRAWS = 200

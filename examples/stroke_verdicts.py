@@ -18,13 +18,24 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 import pandas as pd
-from stroke_fit import Hazard, design_of
-from stroke_scenario import SCENARIO, TITLES, Fitted, write_scenario
-from stroke_trial import ARMS, DEATH, EVENTS, OUTCOMES, SEED, FloatArray, fitted_half, given, indicators, read_patients
 from threadpoolctl import threadpool_limits
 
 from envs.scenario_reader import load_scenario
 from envs.utility import default_utility
+from examples.stroke_fit import Hazard, design_of
+from examples.stroke_scenario import SCENARIO, TITLES, Fitted, write_scenario
+from examples.stroke_trial import (
+    ARMS,
+    DEATH,
+    EVENTS,
+    OUTCOMES,
+    SEED,
+    FloatArray,
+    fitted_half,
+    given,
+    indicators,
+    read_patients,
+)
 from policysim.decision.redraws import redrawn
 from policysim.study.certainty import BETTER, best_for_all, verdict_of
 from policysim.study.declared import ScenarioStudy

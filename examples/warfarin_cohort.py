@@ -1,7 +1,7 @@
 """A table of one's own from real patients: the warfarin consortium's become what `policysim compare warfarin` reads.
 
 `python examples/warfarin_cohort.py` writes the cohort and its redraws beside the built-in studies, and prints what each
-feature earns. `python examples/warfarin_known_doses.py` sets the study beside the doses that the patients needed.
+feature earns. examples/experiments/warfarin_known_doses.py sets the study beside the doses that the patients needed.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from warfarin_patients import (
+
+from examples.warfarin_patients import (
     DOSES,
     FEATURES,
     GENOTYPES,

@@ -11,7 +11,6 @@ release    what leaves the house: privatised columns, a private choice from coun
 course     decisions over days, and any process
 decision   one decision: compare, choose, audit, limit
 trials     what a log says about policies
-sources    the studies of source documents
 output     from an answer to screen, page and folder; the same folder made again
 cli        the command line, a module each command
 

@@ -54,8 +54,7 @@ def add(commands: Commands) -> None:
         "compare",
         help="compare policies over ε; prints a screen and writes a report",
         description="Compare policies over ε: print one screen and write a table, figures and a report. Numbers are "
-        "exact for a scenario and have intervals for a log. A study of a source document (sock-groups, adult-age-sex, "
-        "common-disease, marital-status) is set beside its source.",
+        "exact for a scenario and have intervals for a log.",
     )
     add_study(parser)
     parser.add_argument("--epsilon", type=epsilons, metavar="0.1,1,10", help="the values of ε, in place of the study's")
@@ -134,7 +133,7 @@ def run(chosen: argparse.Namespace) -> int:
         question: Any = kind.of(study, options)
     size, drawn = chosen.figure_size or DEFAULT.size, tuple(chosen.figures or ())
     # Before anything is computed: what cannot be drawn of this study is found out when it is.
-    known = [figure.name for figure in words_of(kind.kind).figures] if kind.kind else drawn
+    known = [figure.name for figure in words_of(kind.kind).figures]
     for name in drawn:
         if name not in known:
             raise UsageError(f"--figures: must be among {', '.join(known)}, separated by commas, got {name!r}")
@@ -156,7 +155,7 @@ def run(chosen: argparse.Namespace) -> int:
 
 
 def kind_and_study(path: Path, options: Mapping[str, Any], name: str = "") -> tuple[type[StudyQuestion], Any]:
-    """Which question is asked, of a source document, over days, of a log, or of a scenario; and its study.
+    """Which question is asked, over days, of a log, or of a scenario; and its study.
 
     The modules of each kind are only imported for it.
 
@@ -169,14 +168,9 @@ def kind_and_study(path: Path, options: Mapping[str, Any], name: str = "") -> tu
     name : str, optional
         What the study is called, if not as its file.
     """
-    from envs.toml_reader import peek
     from policysim.study.declared import LoggedStudy
     from policysim.study.study_reader import load_study
 
-    if peek(path, "analysis") is not None:
-        from policysim.sources.source_question import SourceQuestion, load_source_study
-
-        return SourceQuestion, load_source_study(path, name)
     study = load_study(path, name)
     if "horizon" in options:
         from policysim.course.course_question import CourseQuestion

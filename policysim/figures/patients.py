@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any, Unpack
 
@@ -40,6 +41,7 @@ from policysim.figures.lettering import (
     set_epsilon_axis,
     set_log_ticks,
     set_numbers,
+    show_wrapped,
     ticks_within,
     widest_word,
     wrapped,
@@ -60,6 +62,7 @@ from policysim.figures.looks import (
     side_by_side,
     size_of,
 )
+from policysim.question.answer import SizeName
 from policysim.question.formats import NEGLIGIBLE, percent, tick
 from policysim.question.words import ALL, in_a_row, level_name
 
@@ -489,3 +492,53 @@ def _patient_panel(
     font = FontProperties(size=made.font, family=rcParams["font.family"])
     needed = NAME_AT * made.font + 1.01 * max(widest_word(end.name, font) for end in ends)
     return EndLabels(made, axes, ends, width=min(max(NAMES_SHARE * width, needed), MOST_SHARE * width))
+
+
+# Colours that colour-blind readers tell apart (Okabe & Ito 2008), never alone: (colour, marker, dashes).
+ARM_LOOKS = (
+    ("#C84F00", "D", "solid"),
+    ("#0072B2", "o", "solid"),
+    ("#009E73", "^", "dashed"),
+    ("#CC79A7", "s", "dashdot"),
+    ("#000000", "v", "dotted"),
+    ("#3A9AD9", "P", "solid"),
+)
+MARKERS_PER_LINE = 8
+# So many lines of a legend have room below the panel.
+LEGEND_LINES = 6
+
+
+def draw_propensities(table: pd.DataFrame, *, size: SizeName = "page") -> Figure:
+    """How probable the treatments were that patients got, a line for each arm.
+
+    Parameters
+    ----------
+    table : DataFrame
+        Columns line (the arm), propensity, and value (the share of the arm's patients with at most this propensity).
+    size : {"page", "column", "slide"}
+        What the figure is for.
+    """
+    names = list(dict.fromkeys(table["line"]))
+    with canvas(size=size, page=(6.8, 4.2), column=0.72 * 4.2 + 0.9) as made:
+        (axes,) = made.panels()
+        for place, name in enumerate(names):
+            rows = table[table["line"] == name]
+            colour, marker, dashes = ARM_LOOKS[place % len(ARM_LOOKS)]
+            look: dict[str, Any] = {"color": colour, "marker": marker, "linestyle": dashes, "zorder": 3}
+            axes.plot(
+                rows["propensity"], rows["value"], label=name, markevery=max(1, len(rows) // MARKERS_PER_LINE), **look
+            )
+        set_numbers(axes.yaxis, ".4g")
+        axes.set_title("How probable the treatments were that patients got", loc="left")
+        axes.set(xlabel="probability of the treatment", ylabel="share of the arm's patients with at most this")
+        if len(names) > 1:
+            columns = 1 if made.narrow else 2
+            legend = made.figure.legend(loc="outside lower center", ncols=columns, frameon=False)
+            for text in legend.get_texts():
+                show_wrapped(text, text.get_text(), 0.9 * made.width / columns - 4 * made.font)
+            # Higher where the names of the legend, broken into lines, take more than what is usual.
+            lines = math.ceil(sum(1 + text.get_text().count("\n") for text in legend.get_texts()) / columns)
+            more = (lines - LEGEND_LINES) * LINE_SPACING * made.font / 72
+            made.set_height(made.figure.get_figheight() + max(0.0, more))
+        settle(made)
+    return made.figure

@@ -24,6 +24,7 @@ from policysim.question.answer import MANIFEST, Answer, Drawing
 from policysim.question.formats import six_digits
 from policysim.study.cells import Cells, Label, Sketch, filled_words, words_of
 from policysim.study.certainty import RESTATED
+from policysim.study.study_reader import SCRIPTS
 
 if TYPE_CHECKING:
     from policysim.figures.writing import Marker
@@ -97,7 +98,12 @@ def answer_page(
                 for term, meaning in words.glossary.items()
             ],
             tables=[Label(name) for name in files],
-            related=[SimpleNamespace(name=Label(name), why=Label(why)) for name, why in answer.related.items()],
+            related=[
+                SimpleNamespace(
+                    name=Label(name), page=Label("README.md" if name in SCRIPTS else "report.html"), why=Label(why)
+                )
+                for name, why in answer.related.items()
+            ],
             manifest=Label(MANIFEST),
             commands=[Label(command)] if command else [],
             versions=[Label(f"{name} {number}") for name, number in versions.items()],

@@ -9,27 +9,22 @@ from __future__ import annotations
 import hashlib
 import json
 import platform
-import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
-from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, get_args
-
-from jinja2 import Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
 from policysim.files.json_text import json_text, print_json
 from policysim.files.terminal import progress_bar, say
 from policysim.files.whole_files import check_writable, is_unfinished, write_files
-from policysim.output.answer_page import Vector, answer_page, captioned, content_policy, placed
+from policysim.output.answer_page import Vector, answer_page, captioned
 from policysim.output.differences import same_numbers
 from policysim.output.screen import printed, screen, slots
-from policysim.question import OutputError, formats
-from policysim.question.answer import MANIFEST, PAGE, Answer, Drawing, Page, SizeName
-from policysim.question.formats import to_csv, unmarked
+from policysim.question import OutputError
+from policysim.question.answer import MANIFEST, PAGE, Answer, Drawing, SizeName
+from policysim.question.formats import to_csv
 from policysim.question.protocol import SILENT, Progress, Question, UsageError
 from policysim.question.words import WIDEST
 from policysim.study.cells import COLUMNS
@@ -133,14 +128,11 @@ def folder_files(
             with suppress(OSError):  # where none is there, or none that can be read
                 old = (folder / name).read_bytes()
                 files[name] = old if same_numbers(old, table) else table
-    progress.expect(len(answer.drawings) + len(answer.pages) + answer.is_report)
+    progress.expect(len(answer.drawings) + answer.is_report)
     vectors = {}
     for place, drawing in enumerate(answer.drawings):
         made, vectors[drawing.name] = wanted.of(drawing, narrow=place == 0)
         files |= made
-        progress.advance()
-    for name, page in answer.pages.items():
-        files[name] = render(page, answer, vectors).encode()
         progress.advance()
     if answer.is_report:
         tables = [name for name in files if name.endswith(".csv")]
@@ -170,72 +162,17 @@ def what_it_says(answer: Answer) -> dict[str, Any]:
         # A copy that was not installed has none of its own.
         with suppress(PackageNotFoundError):
             versions[name] = version(name)
-    lines = answer.sentences
-    if answer.is_report:
-        lines = [f"{line.name}: {line.text}" for line in slots(*answer.on_screen)["findings"]]
+    findings = slots(*answer.on_screen)["findings"] if answer.is_report else []
     return {
         **(answer.depends or {}),
         "versions": {**versions, **answer.packages},
-        "answer": [said.striptags() if isinstance(said, Markup) else str(said) for said in lines],
+        "answer": [f"{line.name}: {line.text}" for line in findings],
     }
-
-
-def render(page: Page, answer: Answer, vectors: Mapping[str, Vector]) -> str:
-    """A page: one file, nothing fetched from anywhere."""
-    styles: dict[str, str] = {}
-    values = {
-        "headline": answer.headline,
-        "figures": {
-            drawing.name: (drawing, placed(vectors[drawing.name], 0, f"f{place}", styles))
-            for place, drawing in enumerate(answer.drawings)
-        },
-        "formats": formats,
-        **page.values,
-    }
-    rules = Markup("\n".join(f".{name}{{{rule}}}" for rule, name in styles.items()))
-    return page_environment().get_template(page.template).render(values, rules=rules)
 
 
 def digest(content: bytes) -> str:
     """SHA-256 of a file's content."""
     return hashlib.sha256(content).hexdigest()
-
-
-@cache
-def page_environment() -> Environment:
-    """Templates of policysim, read once; what is inserted is escaped, and a name that is missing is an error."""
-    environment = Environment(
-        loader=PackageLoader("policysim.output"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        finalize=_tied,
-    )
-    environment.filters["contents"] = contents
-    environment.globals["content_policy"] = content_policy
-    return environment
-
-
-class ContentsLine(NamedTuple):
-    """A line of a page's contents: where it leads, what it says, and whether it begins a layer of the page."""
-
-    id: str
-    text: str
-    layer: bool
-
-
-_HEADING = re.compile(r'<(h2|hgroup) id="([^"]+)"[^>]*>(?:<(?:p|h3)[^>]*>)?(.*?)</')
-
-
-def contents(page: str) -> list[ContentsLine]:
-    """The contents of a page, from its headings that have an identifier: of a section, the line above its finding."""
-    return [ContentsLine(name, unmarked(Markup(text)), tag == "h2") for tag, name, text in _HEADING.findall(page)]
-
-
-def _tied(value: object) -> object:
-    """Text in which "ε = 1" is never broken into two lines; markup and numbers as they are."""
-    return value.replace(" = ", "\u00a0=\u00a0") if type(value) is str else value
 
 
 REPORTS = Path("reports")

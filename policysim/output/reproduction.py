@@ -28,7 +28,7 @@ from policysim.question import EXIT_CHECK
 from policysim.question.answer import MANIFEST, Answer, Page
 from policysim.question.formats import several
 from policysim.question.protocol import SILENT, Progress, Question, StudyQuestion, UsageError
-from policysim.study.study_reader import EXPERIMENTS, STUDY, study_names, study_path
+from policysim.study.study_reader import STUDY, study_names, study_path
 
 MOST_SHOWN, MOST_LETTERS = 20, 300
 
@@ -179,9 +179,6 @@ def made_again(manifest: Manifest, ask: Ask, progress: Progress) -> dict[str, by
 
 def question_of(manifest: Manifest, ask: Ask) -> StudyQuestion:
     """The question of a manifest; errors as `reproduce` has them."""
-    if manifest.name in EXPERIMENTS:
-        line = f"python {EXPERIMENTS[manifest.name]} --out FOLDER"
-        raise InputFileError(f"{manifest.path.as_posix()}: a script of the repository makes this report: run {line}")
     try:
         question = ask(_find_study(manifest), manifest.name, manifest.question)
     except UsageError as error:

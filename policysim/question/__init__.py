@@ -1,7 +1,7 @@
 """What every question has in common, whatever it is about; it knows no study.
 
 protocol   a question knows its study, the options that it refuses, and how to answer; how work tells its progress
-answer     what comes out of it: sentences, tables, drawings with their data, pages, and what the manifest says
+answer     what comes out of it: tables, drawings with their data, and what the manifest says
 extras     packages that only some questions need, and the extra to install for each
 formats    how a number becomes text, plain and in HTML
 words      names that tables share, words that many parts say, and how wide the lines of a screen are

@@ -1,7 +1,6 @@
 """What comes out of a question: plain values, of which screen, JSON document, page, folder and manifest are made.
 
-An `Answer` has a `Headline`, sentences, tables, drawings and pages. A `Drawing` is a figure with its words, and with a
-`TextTable`: what is drawn, as a small table of text in as many digits as can be seen.
+An `Answer` has tables, drawings and what its screen prints. A `Drawing` is a figure with its words.
 """
 
 from __future__ import annotations
@@ -11,8 +10,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import pandas as pd
-
-from policysim.question.formats import four_digits
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -33,8 +30,6 @@ class Drawing:
         The figure, laid out for a size.
     title, description : str
         What it is about; what is drawn, and how. Of a kind of question its file of words says so (`captioned`).
-    data : TextTable or None
-        What is drawn; None where the page shows it as a table of its own.
     epsilons : tuple of float
         The positions of the page's slider, if epsilon is its horizontal axis.
     seen : str
@@ -45,7 +40,6 @@ class Drawing:
     draw: Callable[[SizeName], Figure]
     title: str = ""
     description: str = ""
-    data: TextTable | None = None
     epsilons: tuple[float, ...] = ()
     seen: str = ""
     _drawn: dict[SizeName, Figure] = field(default_factory=dict, repr=False, compare=False)
@@ -62,35 +56,13 @@ class Drawing:
         return self.seen or self.description
 
 
-@dataclass(frozen=True)
-class Headline:
-    """The finding in the fewest words: the title of a page.
-
-    Attributes
-    ----------
-    finding : str
-        A statement, without a full stop.
-    number : str
-        The one number that goes with it, with its unit; "" if there is none.
-    about : str
-        What the number is, without a full stop.
-    """
-
-    finding: str
-    number: str = ""
-    about: str = ""
-
-
 # The page and the manifest in the folder of a report.
 PAGE, MANIFEST = "report.html", "manifest.json"
 
 
 @dataclass(frozen=True)
 class Page:
-    """A page or a screen to be rendered: a template, and the values that only this question knows.
-
-    To a page, `policysim.output` adds what all have: the answer's sentences, its drawings, the manifest, the command.
-    """
+    """A screen to be rendered: a template, and the values that only this question knows."""
 
     template: str
     values: Mapping[str, Any]
@@ -106,16 +78,10 @@ class Answer:
         What is printed, if there is no kind: a template of text, and the texts that it prints.
     document : mapping
         What --json prints beside the manifest, if there is no kind; else the lines and all tables.
-    headline : Headline or None
-        The finding as a title, with one number; None where there is no page.
-    sentences : sequence of str
-        The answer in words: the page begins with it.
     tables : mapping of str to DataFrame
         All its numbers; the name of each is that of its file, without ".csv".
     drawings : sequence of Drawing
         In the order of the page.
-    pages : mapping of file name to Page
-        What people read.
     kind : str
         Of question, whose words and templates it takes; "" for one that prints lines of its own.
     options : mapping of str to DataFrame
@@ -138,11 +104,8 @@ class Answer:
 
     screen: Page | None = None
     document: Mapping[str, Any] = field(default_factory=dict)
-    headline: Headline | None = None
-    sentences: Sequence[str] = ()
     tables: Mapping[str, pd.DataFrame] = field(default_factory=dict)
     drawings: Sequence[Drawing] = ()
-    pages: Mapping[str, Page] = field(default_factory=dict)
     kind: str = ""
     options: Mapping[str, pd.DataFrame] = field(default_factory=dict)
     choice: Mapping[str, pd.DataFrame] = field(default_factory=dict)
@@ -162,26 +125,3 @@ class Answer:
     def on_screen(self) -> tuple[Mapping[str, pd.DataFrame], str]:
         """The tables that the screen is made of, and the kind whose words it takes."""
         return (self.choice, "choice") if self.choice else (self.options, self.kind)
-
-
-@dataclass(frozen=True)
-class TextTable:
-    """Text in rows.
-
-    Attributes
-    ----------
-    headings : tuple of str
-        One per column.
-    rows : tuple of tuple of str
-        The first cell of each names the row.
-    """
-
-    headings: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
-
-
-def tidy(table: pd.DataFrame) -> TextTable:
-    """The rows of a figure's own table, its columns as headings, numbers to four digits."""
-    cells = table.map(four_digits)
-    rows = tuple(tuple(row) for row in cells.to_numpy().tolist())
-    return TextTable(tuple(str(name).replace("_", " ") for name in table.columns), rows)

@@ -268,11 +268,6 @@ def population(rates: Iterable[float]) -> int:
     return count
 
 
-def of_100(share: float) -> str:
-    """How many of 100 guesses are right at most, to a tenth and never below it but for rounding: 50, 73.2, 100."""
-    return f"{_cut(_shortest(steady(100 * share)), 1):f}".removesuffix(".0")
-
-
 def _minus(text: str) -> str:
     return text.replace("-", "−")
 
@@ -295,13 +290,6 @@ def tick(number: float) -> str:
         return f"{number:g}"
     whole, point, rest = np.format_float_positional(number, precision=6, fractional=False, trim="-").partition(".")
     return f"{int(whole):,}{point}{rest}"
-
-
-def four_digits(value: object) -> str:
-    """A cell of a table under a figure: four digits of a number, – for NaN, and all else as it is."""
-    if isinstance(value, float):
-        return "–" if math.isnan(value) else _minus(f"{steady(value) + 0:.4g}")
-    return str(value)
 
 
 def six_digits(value: float) -> str:

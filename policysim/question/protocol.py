@@ -106,12 +106,12 @@ class StudyQuestion(Question):
     takes : tuple of str
         The options that change its numbers (`policysim.output.manifest.KEYS`).
     kind : str
-        Of its answer; "" of a source document, which has no findings.
+        Of its answer.
     """
 
     study: Any
     takes: ClassVar[tuple[str, ...]]
-    kind: ClassVar[str] = ""
+    kind: ClassVar[str]
     writes = True
 
     @property

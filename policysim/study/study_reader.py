@@ -43,12 +43,16 @@ KEYS = tuple(
 )
 # What capacities sum to may fall short of serving everybody by rounding.
 SHARE_ROUNDING = 1e-12
-# What was asked beyond the studies: scripts of the repository answer it.
-EXPERIMENTS = {
-    "learning-on-private-columns": "examples/learning_on_private_columns.py",
-    "randomise-or-decide": "examples/randomise_or_decide.py",
-    "stroke-calibration": "examples/stroke_calibration.py",
-    "warfarin-known-doses": "examples/warfarin_known_doses.py",
+# Reports that a script of the repository makes, and no study.
+SCRIPTS = {
+    **{
+        name: f"examples/source_documents/{name.replace('-', '_')}.py"
+        for name in ("adult-age-sex", "common-disease", "marital-status", "sock-groups")
+    },
+    **{
+        name: f"examples/experiments/{name.replace('-', '_')}.py"
+        for name in ("learning-on-private-columns", "randomise-or-decide", "stroke-calibration", "warfarin-known-doses")
+    },
 }
 
 
@@ -63,9 +67,8 @@ def study_path(name: str | Path) -> Path:
         return Path(name)
     if str(name) in study_names():
         return FOLDER / f"{name}.toml"
-    if str(name) in EXPERIMENTS:
-        line = f"python {EXPERIMENTS[str(name)]}"
-        raise InputFileError(f"{name} is an experiment and no study: run {line} in the repository", located=False)
+    if str(name) in SCRIPTS:
+        raise InputFileError(f"{name} is no study; {SCRIPTS[str(name)]} makes this report", located=False)
     known = unknown("study", str(name), study_names())
     folder = Path(name) / STUDY
     hint = ""
@@ -141,7 +144,9 @@ def _beside(log: Path) -> Path:
 
 def _read(table: TomlTable, path: Path, name: str) -> Study:
     if "analysis" in table:
-        raise InputFileError(f"{name} is a study of a source document: only compare runs it", located=False)
+        script = SCRIPTS.get(str(table.values["analysis"]), "a script in examples/source_documents")
+        table.fail(f"is no key of a study; {script} makes this report", "analysis")
+        table.mistakes.raise_if_any()
     if "data" in table:
         return _read_logged(table, path, name)
     if "cohort" in table:

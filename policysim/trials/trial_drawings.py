@@ -10,7 +10,7 @@ import pandas as pd
 from policies.reference import Greedy, Uniform
 from policysim import figures
 from policysim.figures.curves import MOST_CURVES, choices_seen, lines_seen
-from policysim.figures.described import Described, Lines
+from policysim.figures.patients import draw_propensities
 from policysim.question import formats
 from policysim.question.answer import Drawing
 from policysim.question.words import ALL
@@ -66,9 +66,7 @@ def propensities(table: pd.DataFrame) -> Drawing | None:
     """How probable the treatments were that patients got; None where that does not vary within the arms."""
     if table.empty:
         return None
-    title, along = "How probable the treatments were that patients got", "probability of the treatment"
-    panel = Lines(title, along, "share of the arm's patients with at most this", x="propensity", log="")
-    return Drawing("propensities", Described("propensities", "", table, (panel,)).figure)
+    return Drawing("propensities", lambda size: draw_propensities(table, size=size))
 
 
 def example_choices(examples: pd.DataFrame) -> Drawing:

@@ -6,13 +6,23 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
-from learning_on_private_columns import CONSTANT, EDGES, LEFT_OUT, REPORTS, TRUE, bins, on_reports, on_true_rows, scores
-from private_columns import Corrected, Rows, _Likelihood, fit_corrected, indicators
 from scipy.optimize import approx_fprime
 from scipy.special import expit, softmax
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import brier_score_loss, roc_auc_score
 
+from examples.experiments.learning_on_private_columns import (
+    AS_IF_TRUE,
+    CONSTANT,
+    EDGES,
+    LEFT_OUT,
+    TRUE,
+    bins,
+    on_reports,
+    on_true_rows,
+    scores,
+)
+from examples.experiments.private_columns import Corrected, Rows, _Likelihood, fit_corrected, indicators
 from policies.local import KAry
 
 
@@ -110,7 +120,7 @@ def test_trusting_reports_is_scikit_learns_fit_of_what_they_say():
     plain = LogisticRegression(max_iter=5000, tol=1e-9).fit(rows.columns, rows.outcomes, sample_weight=rows.weights)
     expected = plain.predict_proba(rows.columns)[:, 1]
     for classifiers in (known, reported):
-        assert classifiers[REPORTS](rows) == pytest.approx(expected, abs=1e-4)
+        assert classifiers[AS_IF_TRUE](rows) == pytest.approx(expected, abs=1e-4)
 
 
 def test_without_the_columns_the_codes_make_no_difference():

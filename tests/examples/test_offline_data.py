@@ -4,10 +4,10 @@ import json
 from pathlib import Path
 
 import numpy as np
-import offline_data
 import pytest
 
 import policysim as ps
+from examples import offline_data
 
 ROOT = Path(__file__).parents[2]
 

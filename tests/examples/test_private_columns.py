@@ -5,10 +5,10 @@ import math
 
 import numpy as np
 import pytest
-from private_columns import Patients, Split, Ward, indicators, reported_rows, true_rows
 from small_studies import write_small_study
 
 import policysim as ps
+from examples.experiments.private_columns import Patients, Split, Ward, indicators, reported_rows, true_rows
 
 
 @pytest.fixture(scope="module")

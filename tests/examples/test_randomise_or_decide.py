@@ -1,40 +1,34 @@
-"""Where to put the noise, against enumeration of all reports on a small study; and how commands name the script."""
+"""Where to put the noise, against enumeration of all reports on a small study."""
 
-import hashlib
 import itertools
-import json
 import math
-from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
-from experiment_report import run
-from randomise_or_decide import (
+from small_studies import write_small_study
+
+import policysim as ps
+from examples.experiments.randomise_or_decide import (
     FIGURE,
     LIMIT,
     NOTABLE,
     OTHERS,
+    POLICIES,
     RECORD,
     RESPONSE,
     Experiment,
     Hidden,
-    ask,
     crossings,
     curves,
-    kept,
+    lookup,
+    main,
     overtaking,
     percent,
     two_digits,
+    two_digits_up,
 )
-from randomise_or_decide import findings as say
-from small_studies import write_small_study
-
-import policysim as ps
-from policysim.cli.main import main
-from policysim.output.deliver import folder_files
-from policysim.question.protocol import SILENT, Progress
+from examples.reporting import REPORTS
 
 
 @pytest.fixture(scope="module")
@@ -58,21 +52,6 @@ def problems(constants):
 @pytest.fixture(scope="module")
 def table(constants):
     return curves(constants)
-
-
-@pytest.fixture(scope="module")
-def findings(constants, table):
-    return say(constants, table, crossings(constants, table))
-
-
-def files_of(constants):
-    asked = ask(constants)
-    return folder_files(asked.answer(SILENT), asked.command)
-
-
-@pytest.fixture(scope="module")
-def files(constants):
-    return files_of(constants)
 
 
 def benefit(problem, value):
@@ -108,7 +87,7 @@ def test_the_randomised_record_is_worth_what_enumeration_of_all_reports_says(
         math.exp(share) / (math.exp(share) + size - 1) for size in ps.load_study(constants.study).scenario.space.shape
     ]
     value = value_of_randomised_records(constants, hidden, problems[place], keep)
-    assert kept(table, hidden.name, RECORD, epsilon) == pytest.approx(benefit(problems[place], value), abs=1e-10)
+    assert lookup(table, hidden.name, RECORD, epsilon) == pytest.approx(benefit(problems[place], value), abs=1e-10)
 
 
 @pytest.mark.parametrize("place", [0, 1, 2])
@@ -118,7 +97,7 @@ def test_two_coins_tell_the_truth_of_each_flag_three_times_of_four(constants, pr
     value = value_of_randomised_records(constants, hidden, problems[place], [0.75] * 5)
     coins = constants.two_coins(hidden)
     assert coins == pytest.approx((1, 2, 5)[place] * math.log(3))
-    assert kept(table, hidden.name, RECORD, coins) == pytest.approx(benefit(problems[place], value), abs=1e-10)
+    assert lookup(table, hidden.name, RECORD, coins) == pytest.approx(benefit(problems[place], value), abs=1e-10)
 
 
 def test_nothing_is_above_the_limit_and_one_hidden_flag_reaches_it(table):
@@ -163,7 +142,7 @@ def curves_at(problem, epsilon):
 def test_response_on_the_decision_keeps_as_much_as_two_coins_where_it_is_said_to(constants, problems, table):
     for one in crossings(constants, table):
         problem = problems[constants.hidden.index(one.hidden)]
-        keep = kept(table, one.hidden.name, RECORD, one.coins)
+        keep = lookup(table, one.hidden.name, RECORD, one.coins)
         # found to 1e-4 relative, from above
         assert response_benefit(problem, one.same) >= keep - 1e-9
         assert response_benefit(problem, one.same / 1.001) < keep
@@ -175,72 +154,30 @@ def test_where_nothing_overtakes_it_is_said(table, problems):
     assert overtaking(problems[0], rows) == (math.inf, "")
 
 
-def test_the_numbers_of_the_page_are_those_of_the_table(constants, findings, files):
-    csv = {}
-    for line in files[f"figures/{FIGURE}.csv"].decode().splitlines()[1:]:
-        hidden, policy, epsilon, benefit_kept, spent, _ = line.split(",")
-        csv[hidden, policy, float(epsilon)] = float(benefit_kept), float(spent)
-    page = files["report.html"].decode()
-    _, at_one, coins = findings.sections
-    for cells in at_one.rows:
-        for policy, cell in zip(at_one.headings[1:-1], cells[1:-1], strict=True):
-            assert cell == percent(csv[cells[0], policy, 1.0][0])
-            assert f"<td>{cell}</td>" in page
-    for hidden, cells in zip(constants.hidden, coins.rows, strict=True):
-        value, spent = csv[hidden.name, RECORD, float(f"{constants.two_coins(hidden):.8g}")]
-        assert tuple(cells[2:4]) == (percent(value), two_digits(spent))
-        assert cells[4] == percent(csv[hidden.name, RESPONSE, float(f"{constants.two_coins(hidden):.8g}")][0])
-    for name in ("infection", "infection and age", "everything"):
-        assert f"{name} {percent(csv[name, RECORD, 1.0][0])} against" in findings.lead[1]
-
-
-def test_a_star_marks_two_coins_in_every_panel(constants, findings):
-    marked = findings.drawings[0].table.query("two_coins")
-    assert list(marked["hidden"]) == [hidden.name for hidden in constants.hidden]
-    assert set(marked["policy"]) == {RECORD}
-
-
-def test_two_runs_leave_the_same_bytes(constants, files):
-    assert files == files_of(constants)
-
-
-def test_the_manifest_names_the_script_and_its_digest(files):
-    manifest, script = json.loads(files["manifest.json"]), "examples/randomise_or_decide.py"
-    assert manifest["command"] == f"python {script}"
-    content = (Path(__file__).parents[2] / script).read_bytes()
-    assert manifest["study"]["sha256"] == hashlib.sha256(content).hexdigest()
-
-
-def test_progress_counts_curves_and_crossings_of_every_hidden_set(constants):
-    seen, expected = [], []
-    one = replace(constants, hidden=constants.hidden[:1])
-    ask(one).find(Progress(seen.append, expected.append))
-    assert sum(expected) == sum(seen) == 2
-
-
-@pytest.mark.parametrize("arguments", [["--seed", "-1"], ["--out", "file"]])
-def test_what_cannot_be_asked_or_written_ends_with_2_and_says_why(arguments, tmp_path, monkeypatch, capsys):
-    (tmp_path / "file").write_text("no folder")
-    monkeypatch.chdir(tmp_path)
-
-    def never(seed):
-        return replace(ask(Experiment(), seed), find=lambda _: pytest.fail("computed before it was refused"))
-
-    try:
-        code = run(never, arguments)
-    except SystemExit as stop:
-        code = stop.code
-    out, err = capsys.readouterr()
-    assert (code, out) == (2, "")
-    assert ("seed must be a whole number >= 0, got -1" if "--seed" in arguments else "cannot write to file") in err
-
-
-def test_the_claim_of_no_loss_is_an_erratum(findings):
-    (claim,) = findings.rows
-    assert claim.figure == "two coins for each feature of a record: ε"
-    assert claim.agreement == "erratum"
+def test_the_report_has_the_numbers_of_its_table(constants, table, tmp_path):
+    main(constants, tmp_path)
+    page = (tmp_path / "README.md").read_text(encoding="utf-8")
+    drawn = pd.read_csv(tmp_path / "figures" / f"{FIGURE}.csv")
+    assert drawn["benefit_kept"].to_numpy() == pytest.approx(table["benefit_kept"].to_numpy(), rel=1e-6, abs=1e-6)
+    # A star marks two coins in every panel.
+    marked = drawn[drawn["two_coins"]]
+    assert (marked["hidden"].tolist(), set(marked["policy"])) == ([one.name for one in constants.hidden], {RECORD})
+    for one in constants.hidden:
+        coins = constants.two_coins(one)
+        shares = [percent(lookup(table, one.name, policy, 1.0)) for policy in POLICIES]
+        assert f"| {one.name} | {' | '.join(shares)} |" in page
+        spent = two_digits(lookup(table, one.name, RECORD, coins, "epsilon_spent"))
+        others = [percent(lookup(table, one.name, policy, coins)) for policy in (RESPONSE, LIMIT)]
+        shares = [percent(lookup(table, one.name, RECORD, coins)), spent, *others]
+        assert f"| {one.name} | {coins:.2f} | {' | '.join(shares)} |" in page
+        assert f"{one.name} {percent(lookup(table, one.name, RECORD, 1.0))} against" in page
+    claim = pd.read_csv(tmp_path / "comparison.csv").iloc[0]
     # five features at ln 3
-    assert "5 × 1.0986 = 5.49" in claim.shown
+    assert (claim["agreement"], claim["ours"]) == ("erratum", "5 × 1.0986 = 5.49")
+
+
+def test_an_epsilon_that_is_enough_is_rounded_up():
+    assert [two_digits_up(value) for value in (3.21, 3.2, 0.0501, 19.1, math.inf)] == ["3.3", "3.2", "0.051", "20", "∞"]
 
 
 def test_the_experiment_hides_the_sets_that_it_names():
@@ -251,23 +188,7 @@ def test_the_experiment_hides_the_sets_that_it_names():
 
 
 def test_the_committed_numbers_are_of_these_sets():
-    folder = Path(__file__).parents[2] / "reports" / "randomise-or-decide"
-    table = pd.read_csv(folder / "figures" / f"{FIGURE}.csv")
+    table = pd.read_csv(REPORTS / "randomise-or-decide" / "figures" / f"{FIGURE}.csv")
     experiment = Experiment()
     assert list(dict.fromkeys(table["hidden"])) == [hidden.name for hidden in experiment.hidden]
     assert {experiment.epsilon, *experiment.epsilons} <= set(table["epsilon"])
-
-
-@pytest.mark.parametrize("name", ["learning-on-private-columns", "randomise-or-decide", "stroke-calibration"])
-def test_compare_and_reproduce_name_the_script(name, capsys, tmp_path, monkeypatch):
-    root = Path(__file__).parents[2]
-    script = f"examples/{name.replace('-', '_')}.py"
-    assert (root / script).is_file()
-    manifest = root / "reports" / name / "manifest.json"
-    monkeypatch.chdir(tmp_path)
-    for arguments in (["compare", name], ["choose", name], ["reproduce", str(manifest)]):
-        assert main(arguments) == 2
-        out, err = capsys.readouterr()
-        assert (out, len(err.splitlines())) == ("", 1)
-        assert f"run python {script}" in err
-    assert list(tmp_path.iterdir()) == []

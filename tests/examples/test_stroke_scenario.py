@@ -3,26 +3,31 @@
 import itertools
 import tomllib
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from stroke_calibration import (
+from threadpoolctl import threadpool_limits
+
+import policysim as ps
+from envs.cohort import prior
+from envs.treatment_response import ResponseModel
+from examples.experiments.stroke_calibration import (
     LEVEL,
-    RELATED,
     band,
     calibration,
+    compare,
     departures,
-    findings,
     held_out,
     other_halves,
+    readme,
 )
-from stroke_fit import LOSSES, fit, fit_hazard, fit_weights, refits, telling_deficits
-from stroke_scenario import APART, SCENARIO, Fitted, main, product_of_shares, write_scenario
-from stroke_trial import (
+from examples.reporting import REPORTS
+from examples.stroke_fit import LOSSES, fit, fit_hazard, fit_weights, refits, telling_deficits
+from examples.stroke_scenario import APART, SCENARIO, Fitted, main, product_of_shares, write_scenario
+from examples.stroke_trial import (
     ARMS,
     DATA,
     DEATH,
@@ -35,11 +40,6 @@ from stroke_trial import (
     read_columns,
     read_patients,
 )
-from threadpoolctl import threadpool_limits
-
-import policysim as ps
-from envs.cohort import prior
-from envs.treatment_response import ResponseModel
 
 # At least so many of the groups must be within their band.
 WANTED = 0.9
@@ -189,8 +189,10 @@ def test_the_script_writes_the_built_in_scenario(fitted, tmp_path):
 
 def test_the_command_line_takes_another_file(monkeypatch, tmp_path):
     seen = []
-    monkeypatch.setattr("stroke_scenario.write_scenario", lambda *args, **more: seen.append((args[1], more["draws"])))
-    monkeypatch.setattr("stroke_scenario.Fitted.to", len)
+    monkeypatch.setattr(
+        "examples.stroke_scenario.write_scenario", lambda *args, **more: seen.append((args[1], more["draws"]))
+    )
+    monkeypatch.setattr("examples.stroke_scenario.Fitted.to", len)
     main(["--out", str(tmp_path / "s.toml"), "--draws", "7"])
     assert seen == [(tmp_path / "s.toml", 7)]
 
@@ -329,7 +331,7 @@ def test_a_value_that_is_held_out_is_of_policies_that_are_made_of_others(found, 
         everybody = {arm: np.eye(len(ARMS))[np.full(len(patients), place)] for place, arm in enumerate(ARMS)}
         return {"best-fixed": everybody[best], **everybody}
 
-    monkeypatch.setattr("stroke_calibration.given_by", given_by)
+    monkeypatch.setattr("examples.experiments.stroke_calibration.given_by", given_by)
     worth = held_out(found.patients, found.fitted, ["best-fixed"]).set_index("policy")
     known = found.patients[found.patients["outcome_6m"].notna()]
     independent, arm = known["outcome_6m"].isin(["recovered", "not recovered"]), known["arm"]
@@ -409,34 +411,35 @@ def test_a_ratio_that_does_depend_on_a_feature_is_found(patients, half):
     assert seen["major_bleed", "a1", "sex"] > 1e-3
 
 
-def test_the_page_says_how_many_groups_are_within(found):
+def test_the_report_says_how_many_groups_are_within(found):
     chances = {"fitted half": [0.04, 0.002], "other half": [0.03, 0.6]}
-    seen = pd.DataFrame({"outcome": DEATH, "drug": "a1", "feature": ["age", "sex"], **chances})
+    tests = pd.DataFrame({"outcome": DEATH, "drug": "a1", "feature": ["age", "sex"], **chances})
     numbers = {"value": 0.37, "low": 0.35, "high": 0.39}
     numbers |= {"difference": -0.01, "difference_low": -0.02, "difference_high": 0.003}
     worth = pd.DataFrame([{"policy": "greedy", **numbers}])
-    said = findings(found, seen, [90, 92], worth, [-0.02, 0.01])
-    assert "37.0 of 100 under each's best, -1.0 (-2.0 to +0.3) against one treatment for all" in said.lead[2]
-    assert "with 2 other pairs of halves the difference is -2.0 to +1.0" in said.lead[2]
-    assert "The smallest p in the fitted half is 0.002" in said.lead[3]
-    assert "1 of the tests is below 0.05 in both halves" in said.lead[3]
-    assert "between 90 and 92 groups are within their bands, 91 on average" in said.lead[1]
+    page = " ".join(readme(found, tests, [90, 92], worth, [-0.02, 0.01]).split())
     inside = int(found.cells["inside"].sum())
-    assert f"Of 100 groups of patients to whom nothing was fitted, {inside} have" in said.lead[0]
-    assert sum(row.agreement == "in the band" for row in said.rows) == inside
-    folder = Path(__file__).parents[2] / "reports" / "stroke-calibration"
-    committed = pd.read_csv(folder / "figures" / "predicted-and-observed.csv")
+    assert f"Of 100 groups of patients to whom nothing was fitted, {inside} have" in page
+    assert "between 90 and 92 groups are within their bands, 91 on average" in page
+    assert "37.0 of 100 under the best for each, -1.0 (-2.0 to +0.3) against one treatment for all" in page
+    assert "with 2 other pairs of halves the difference is -2.0 to +1.0" in page
+    assert "The smallest p in the fitted half is 0.002" in page
+    assert "1 of the tests is below 0.05 in both halves" in page
+    assert [row["agreement"] for row in compare(found.cells)].count("in the band") == inside
+    committed = pd.read_csv(REPORTS / "stroke-calibration" / "figures" / "predicted-and-observed.csv")
     assert (committed["observed"] == found.cells["observed"]).all()
     assert committed["predicted"].to_numpy() == pytest.approx(found.cells["predicted"].to_numpy(), rel=0.01)
 
 
-def test_reports_of_the_trial_link_to_each_other():
-    """Each page of the trial names the three others, and says why they may differ."""
-    reports = Path(__file__).parents[2] / "reports"
-    studies = {"stroke": ps.load_study("stroke")}
-    studies |= {name: ps.load_study(reports / name / "study.toml") for name in ("ist", "ist-14-days")}
-    related = {**{name: study.related for name, study in studies.items()}, "stroke-calibration": RELATED}
-    for name, others in related.items():
-        assert set(others) == set(related) - {name}
-        page = (reports / name / "report.html").read_text(encoding="utf-8")
-        assert all(f'href="../{other}/report.html"' in page for other in others)
+@pytest.mark.usefixtures("blank_drawings", "few_redraws")
+def test_reports_of_the_trial_link_to_each_other(tmp_path):
+    """Each page of the trial names the others, and says why they may differ."""
+    pages = dict.fromkeys(("stroke", "ist", "ist-14-days"), "report.html") | {"stroke-calibration": "README.md"}
+    studies = {name: REPORTS / name / "study.toml" for name in ("ist", "ist-14-days")} | {"stroke": "stroke"}
+    for name, study in studies.items():
+        assert set(ps.load_study(study).related) == set(pages) - {name}
+    page = (REPORTS / "stroke-calibration" / "README.md").read_text(encoding="utf-8")
+    assert all(f"[{name}](../{name}/report.html)" in page for name in studies)
+    ps.report("stroke", epsilons=[1.0], policies=["best-fixed", "optimal"]).save(tmp_path)
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert all(f'href="../{name}/{pages[name]}"' in page for name in set(pages) - {"stroke"})

@@ -5,11 +5,21 @@ import pandas as pd
 import pytest
 from scipy.optimize import linprog
 from scipy.sparse import coo_array
-from warfarin_cohort import COHORT, FOLDER, REDRAWS, redraws
-from warfarin_known_doses import IWPC_WITHIN
-from warfarin_patients import DOSES, FEATURES, GENOTYPES, LEVELS, cohort_of, held_out, iwpc_dose, known, read_patients
 
 import policysim as ps
+from examples.experiments.warfarin_known_doses import IWPC_WITHIN
+from examples.warfarin_cohort import COHORT, FOLDER, REDRAWS, redraws
+from examples.warfarin_patients import (
+    DOSES,
+    FEATURES,
+    GENOTYPES,
+    LEVELS,
+    cohort_of,
+    held_out,
+    iwpc_dose,
+    known,
+    read_patients,
+)
 from policysim.study.study_problem import build_problem
 
 # Of 4,727 complete cases, from an analysis of its own (other kinds, the same data): right bands, and the benefit that

@@ -6,7 +6,6 @@ from tempfile import TemporaryDirectory
 
 import minari
 import numpy as np
-import offline_data
 from fixture_file import STAYS, write
 from sb3_contrib import MaskablePPO
 from stable_baselines3 import PPO
@@ -14,6 +13,7 @@ from stable_baselines3.common.vec_env import DummyVecEnv, VecMonitor, VecNormali
 
 from envs.sb3 import TreatmentVecEnv
 from envs.treatment import TreatmentEnv
+from examples import offline_data
 
 WARD = {"STUDY": "examples/ward/study.toml", "DAYS": 3, "STAYS": 200, "WHERE": {"fever": 1}}
 SEED, STEPS, FORBIDS = 3, 60, "tests/envs/data/language.toml"

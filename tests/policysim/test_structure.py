@@ -16,12 +16,12 @@ ROWS = (
     ("policysim.files", "policysim.figures"),
     ("policysim.logs", "policysim.release"),
     ("policysim.study",),
-    # The four kinds of question, and what makes a report of any answer.
-    ("policysim.course", "policysim.decision", "policysim.trials", "policysim.sources", "policysim.output"),
+    # The three kinds of question, and what makes a report of any answer.
+    ("policysim.course", "policysim.decision", "policysim.trials", "policysim.output"),
     ("policysim.cli",),
     ("policysim",),
 )
-KINDS = {"policysim.course", "policysim.decision", "policysim.trials", "policysim.sources"}
+KINDS = {"policysim.course", "policysim.decision", "policysim.trials"}
 TOPS = ("envs", "policies", "policysim")
 FILES = {
     ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): path
@@ -94,7 +94,7 @@ def test_a_row_imports_only_rows_above_it(module):
         assert row < number or its_package == package, f"{module} imports {other}"
 
 
-def test_the_four_kinds_of_question_import_nothing_of_each_other():
+def test_the_three_kinds_of_question_import_nothing_of_each_other():
     mine = {name: home(name)[1] for name in FILES if home(name)[1] in KINDS}
     assert set(mine.values()) == KINDS
     for name, kind in mine.items():

@@ -3,7 +3,6 @@
 import pandas as pd
 import pytest
 
-from policysim.figures.card import Curves
 from policysim.figures.curves import choices_seen, lines_seen
 from policysim.question.formats import percent
 
@@ -56,8 +55,3 @@ def test_what_patients_most_probably_get_is_told_at_the_nearest_epsilon():
         columns=["policy", "epsilon", "patient", "action", "probability"],
     )
     assert choices_seen(rows, 1.7) == "At ε = 2: “healthy” gets b in 60\u00a0% of cases."
-
-
-def test_a_card_tells_of_a_line_of_one_point_too():
-    said = Curves({"mine": [(1.0, 0.5)]}, "ε", "kept").seen
-    assert said == "Kept against ε (log scale): mine, from 0.50 at 1 to 0.50 at 1."

@@ -8,7 +8,6 @@ import pandas as pd
 import pytest
 from hypothesis import given
 
-from envs.toml_reader import peek
 from policysim.files.bad_rows import SHOWN, BadRows, DataError
 from policysim.files.data_table import DataTable, as_written, codes_among, read_table
 from policysim.files.probability_table import read_probability_table
@@ -121,14 +120,3 @@ def test_whatever_a_file_holds_it_is_read_or_refused_by_lines_that_name_it(tmp_p
             *first, last = str(error).splitlines()
             assert all(line.startswith(path.as_posix()) for line in first)
             assert last.startswith((path.as_posix(), "... and "))
-
-
-def test_one_key_of_a_file_is_seen_and_a_file_that_is_none_has_no_keys(tmp_path):
-    path = tmp_path / "study.toml"
-    path.write_text('\ufeffanalysis = "x"\n[data]\nfile = "a.csv"\n', encoding="utf-8")
-    assert (peek(path, "analysis"), peek(path, "data", "file")) == ("x", "a.csv")
-    assert peek(path, "analysis", "file") is peek(path, "data", "no") is None
-    for content in (b"a = ", b"\xff", b"a = " + b"[" * 100_000):
-        path.write_bytes(content)
-        assert peek(path, "a") is None
-    assert peek(tmp_path, "a") is peek(tmp_path / "no.toml", "a") is None

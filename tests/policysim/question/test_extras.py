@@ -115,7 +115,6 @@ def test_python_names_it_too_and_tables_need_no_extra():
         "print(len(ps.compare(problem, policies=['optimal'], epsilons=[1])))\n"
         "from policysim.decision.decision_question import DecisionQuestion\n"
         "from policysim.course.course_question import CourseQuestion\n"
-        "from policysim.sources.source_question import SourceQuestion\n"
         "from policysim.decision.audit_question import AuditQuestion\n"
         "from policysim.decision.choice_question import ChoiceQuestion\n"
         "print(ps.PrivacyBudget(7.0).daily_epsilon(14))\n"

@@ -8,9 +8,8 @@ import pytest
 from policysim.output.screen import TEMPLATES, lines
 from policysim.study.cells import COLUMNS, Cells, Label, Shown, environment, faults_of, only_text
 
-# The templates that print cells: all but those of what has no options, or another form; and the filters that lay out.
-OTHERS = {"base.html", "source.html"}
-OF_CELLS = sorted({path.name for ending in ("html", "txt") for path in TEMPLATES.glob(f"*.{ending}")} - OTHERS)
+# The templates, which print cells; and the filters that lay out.
+OF_CELLS = sorted(path.name for ending in ("html", "txt") for path in TEMPLATES.glob(f"*.{ending}"))
 FILTERS = ("lines", "grid")
 
 

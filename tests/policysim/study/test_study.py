@@ -1,6 +1,7 @@
 """Study files: what is read, and every mistake with its line."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from small_studies import SCENARIO, STUDY, write_small_study
@@ -10,6 +11,8 @@ from envs import InputFileError
 from policies import CATALOGUE, OneFeature, Sensitive
 from policies.catalogue import DEFAULT_POLICIES
 from policies.optimal.optimum import OptimalSafe
+from policysim.cli.main import main
+from policysim.study.study_reader import SCRIPTS
 
 
 def mistakes(folder, study, scenario=SCENARIO):
@@ -87,6 +90,26 @@ def test_all_mistakes_are_listed_at_once_with_their_lines(tmp_path):
         f"small.toml:{line_of(study, 'weights')}: utility.weights.deth: unknown outcome 'deth'; did you mean 'death'? "
         "known: infected, fever, cough, death",
     ]
+
+
+def test_a_study_of_a_source_document_is_refused_and_the_script_named(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name, script in SCRIPTS.items():
+        assert (Path(__file__).parents[3] / script).is_file()
+        for command in ("compare", "choose", "sensitivity"):
+            assert main([command, name]) == 2
+            assert capsys.readouterr() == ("", f"policysim: {name} is no study; {script} makes this report\n")
+    path = Path("study.toml")
+    for analysis, script in (
+        ("sock-groups", "examples/source_documents/sock_groups.py"),
+        ("sock-socks", "a script in examples/source_documents"),
+    ):
+        path.write_text(f'title = "Socks"\nanalysis = "{analysis}"\n[groups.Blue]\nViolent = 1\n', encoding="utf-8")
+        assert main(["compare", "study.toml"]) == 2
+        out, err = capsys.readouterr()
+        line = f"study.toml:2: analysis: is no key of a study; {script} makes this report"
+        assert (out, err) == ("", f"policysim: {line}\n")
+    assert list(tmp_path.iterdir()) == [tmp_path / "study.toml"]
 
 
 def test_mistakes_of_the_scenario_are_listed_with_those_of_the_study(tmp_path):

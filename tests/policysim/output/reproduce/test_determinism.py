@@ -26,7 +26,6 @@ study, trial, out = sys.argv[2:]
 DAYS = ["--horizon", "2", "--total-epsilon", "1,4"]
 codes = [
     main(["compare", trial, "--epsilon", "1", "--format", "svg,png", "--figures", "frontier", "--out", out + "/trial"]),
-    main(["compare", "common-disease", "--format", "svg", "--out", out + "/source"]),
     main(["compare", study, "--epsilon", "1,4", "--format", "svg", "--out", out + "/scenario"]),
     main(["compare", study, *DAYS, "--policy", "exponential", "--format", "svg", "--out", out + "/days"]),
 ]
