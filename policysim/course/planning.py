@@ -135,7 +135,7 @@ def plan(process: Process, *, policy: Policy | None = None, advance: Callable[[]
         A private policy, used on every day on that day's Q-values under its own continuation. Policies that need a
         prior get the distribution of the state under optimal actions.
     advance : callable or Progress, optional
-        Called after each day; without a horizon, after each hundredth of the way to the accuracy of large processes.
+        Called after each day of a horizon.
 
     Returns
     -------
@@ -175,7 +175,7 @@ def plan(process: Process, *, policy: Policy | None = None, advance: Callable[[]
                 "Q-values under a private policy need a horizon: without one they would have to be found together with "
                 "the policy that is made of them, which need not be possible. Give a horizon."
             )
-        return solve_infinite(require_tabular(process), progress)
+        return solve_infinite(require_tabular(process))
     n, k = process.rewards.shape
     require_memory(process, 8 * (k + 1))
     # Every policy that uses a prior gets that of its day, any other one the same for all.

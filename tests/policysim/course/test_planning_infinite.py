@@ -261,14 +261,13 @@ def test_modified_policy_iteration_is_within_its_proved_error(monkeypatch, ends,
         exact = plan(mdp)
         with monkeypatch.context() as patch:
             patch.setattr(planning_infinite, "DENSE", 0)
-            found, calls = None, []
-            found = plan(mdp, advance=lambda calls=calls: calls.append(1))
+            found = plan(mdp)
             table = np.eye(4)[found.actions]
             assert policy_values(mdp, table) == pytest.approx(exact.values, abs=1e-8)
             visits = chain_visits(mdp, table)
         assert exact.error == 0 < found.error <= 1e-8
         assert np.abs(found.values - exact.values).max() <= found.error + 1e-12
-        assert np.isneginf(found.q_values[~mask]).all() and len(calls) == 100
+        assert np.isneginf(found.q_values[~mask]).all()
         assert visits == pytest.approx(chain_visits(mdp, table), abs=1e-9)
 
 
