@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from operator import attrgetter
 from threading import Lock
@@ -31,7 +30,7 @@ ENDS = 8
 # What a share of the gain may be too small by, and more.
 SLACK = 1e-12
 NO_LIMIT = ProvenLimit(math.nan, "", "")
-# From a day to log p(a|x) and p(a|x), (n, k): asked for once a day, one day ahead, so that two days are held at a time.
+# From a day to log p(a|x) and p(a|x), (n, k): asked for once a day, since those of all days may not fit into memory.
 DailyTables = Callable[[int], tuple[FloatArray, FloatArray]]
 
 
@@ -69,12 +68,15 @@ class ProcessEvaluator:
     Attributes
     ----------
     process : Process
+    priors : callable
+        Those of the course (`DailyDecisions`).
     groups : Groups
         Of the first states, everyone first.
     """
 
     def __init__(self, process: Process, course: DailyDecisions, by: Sequence[str] = ()) -> None:
-        self.process, self._first = process, course.plain[0]  # who is hidden among whom is the same on every day
+        self.process, self.priors = process, course.priors
+        self._first = course.plain[0]  # who is hidden among whom is the same on every day
         self._ends: dict[tuple[DayAction, ...], FloatArray] = {}
         self._remembering = Lock()
         self._outcomes = tuple(outcomes_of(process))
@@ -107,27 +109,7 @@ class ProcessEvaluator:
             except EndlessError:
                 values = np.full(len(self.process.initial), np.nan)
             return self.result([values], [self._first.epsilon_spent(logs)])
-        return self.backward(lambda day, _: tables(day)) if len(self.groups) > 1 else self._forward(tables)
-
-    def _forward(self, tables: DailyTables) -> CourseResult:
-        """Follow everyone through the days: one push a day, whatever is counted."""
-        process, mass, totals, spent = self.process, self.process.initial, np.zeros(len(self._channels)), []
-        days = process.horizon or 0
-        with ThreadPoolExecutor(1) as pool:
-            coming = pool.submit(tables, 0)
-            for day in range(days):
-                logs, probabilities = coming.result()
-                if day + 1 < days:
-                    # Made while this day's are used.
-                    coming = pool.submit(tables, day + 1)
-                spent.append(self._first.epsilon_spent(logs))
-                for action, chances in enumerate(probabilities.T):
-                    flow = mass * chances
-                    for metric, (table, discount) in enumerate(self._channels):
-                        totals[metric] += discount**day * np.dot(flow, table[:, action])
-                mass = process.push(mass, probabilities)
-        value, *others = totals[:, None]
-        return CourseResult(value, dict(zip(self._outcomes, others, strict=True)), tuple(spent))
+        return self.backward(lambda day, _: tables(day))
 
     def backward(
         self, decide: Callable[[int, FloatArray], tuple[FloatArray, FloatArray]], end: tuple[DayAction, ...] = ()

@@ -124,7 +124,7 @@ class ClassTree:
         return {course: self._backward(before, always, course) for course, _, _, _ in self.leaves}
 
     def probabilities(self, states: IntArray) -> dict[Schedule, FloatArray]:
-        """The probability of each course, (m,), given courses of states of the class at the times of actions, (m, B)."""
+        """The probability of each course, (m,), given courses of states of the class at each action, (m, B)."""
         always = np.ones(len(states))
         return {course: self._backward(lambda later, *_: later, always, course, states) for course, *_ in self.leaves}
 

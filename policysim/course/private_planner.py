@@ -22,7 +22,7 @@ from policies.policy import Policy
 from policies.reference import BestFixed
 from policysim.course.budget import PrivacyBudget, buy_most, most_affordable
 from policysim.course.course_evaluation import CourseResult, ProcessEvaluator
-from policysim.course.planning import daily_distributions, decision, optimal_course, reference_priors
+from policysim.course.planning import daily_distributions, decision, optimal_course
 from policysim.course.process import Process
 from policysim.course.schedules import ClassSchedules, DayAction, best_schedule, mass_after, sketch_of
 
@@ -176,7 +176,7 @@ class PrivatePlanner:
 
     @cached_property
     def _reference(self) -> list[FloatArray]:
-        return reference_priors(self.process)
+        return self.evaluator.priors()
 
     def plan(self, policies: Sequence[Policy]) -> PrivateCourse:
         """The course of a policy for each day."""

@@ -8,7 +8,7 @@ from small_processes import all_policies, dense_value, expected_by_paths, random
 
 from policies import CATALOGUE, make_policy
 from policies.masked import masked_problem
-from policysim.course.planning import decision, optimal_course, plan, policy_value, policy_values, reference_priors
+from policysim.course.planning import decision, optimal_course, plan, policy_value, policy_values
 from policysim.course.tabular import TabularMDP
 
 HORIZON = 3
@@ -80,7 +80,7 @@ def test_under_its_own_continuation_each_day_is_decided_by_what_that_policy_will
     moves, rewards, mask, mdp = small(3, masked=True)
     policy = make_policy(name, epsilon=1.0)
     found = plan(mdp, policy=policy)
-    priors = reference_priors(mdp)
+    priors = optimal_course(mdp).priors()
     values = np.zeros(3)
     for day in reversed(range(HORIZON)):
         q_values = rewards + np.einsum("sat,t->sa", moves, values)
@@ -100,7 +100,7 @@ def test_the_reference_priors_are_the_states_under_optimal_actions():
     *_, mdp = small(11)
     mass = days_of(mdp, np.eye(2)[plan(mdp).actions])
     expected = mass / mass.sum(axis=1, keepdims=True)
-    assert np.array(reference_priors(mdp)) == pytest.approx(expected)
+    assert np.array(optimal_course(mdp).priors()) == pytest.approx(expected)
     course = optimal_course(mdp)
     assert np.array([day.whole.prior for day in course.days]) == pytest.approx(expected)
     assert course.values == pytest.approx(plan(mdp).values[0])
@@ -110,7 +110,7 @@ def test_where_nobody_is_left_the_prior_is_that_of_the_last_day_with_somebody():
     moves = np.zeros((2, 2, 2))
     moves[0, :, 1] = 1
     mdp = TabularMDP(moves, np.ones((2, 2)), [1, 0], horizon=4, ends=[[0, 0], [1, 1]], axes="SAS")
-    assert [prior.tolist() for prior in reference_priors(mdp)] == [[1, 0], [0, 1], [0, 1], [0, 1]]
+    assert [prior.tolist() for prior in optimal_course(mdp).priors()] == [[1, 0], [0, 1], [0, 1], [0, 1]]
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from policies.masked import MaskedProblem, masked_problem
 from policies.optimal.optimum import catalogue_name
 from policysim.course.budget import buy_most, composed
 from policysim.course.course_evaluation import ProcessEvaluator
-from policysim.course.planning import optimal_course, plan, policy_value, policy_values, reference_priors
+from policysim.course.planning import optimal_course, plan, policy_value, policy_values
 from policysim.course.private_planner import PrivatePlanner
 from policysim.course.tabular import TabularMDP
 
@@ -34,7 +34,7 @@ def process(seed=0, *, discount=0.9, horizon=HORIZON, **options):
 
 def daily_tables(mdp, policy):
     """What a policy does on each day, from the definition: decisions between Q-values, priors under the optimum."""
-    found, priors = plan(mdp), reference_priors(mdp)
+    found, priors = plan(mdp), optimal_course(mdp).priors()
     return [
         policy.probabilities(DecisionProblem(found.q_values[day], priors[day], AnyRecord())) for day in range(HORIZON)
     ]
@@ -142,7 +142,7 @@ def test_masks_are_told_apart_unless_they_are_public(public):
         table = ps.compare(
             mdp, policies=["exponential", "uniform", "best-fixed"], epsilons=[1], continuation="optimal"
         ).set_index("policy")
-    found, priors = plan(mdp), reference_priors(mdp)
+    found, priors = plan(mdp), optimal_course(mdp).priors()
     policy = make_policy("exponential", epsilon=1.0)
     days = [masked_problem(found.q_values[day], priors[day], MASK).tables(policy)[1] for day in range(HORIZON)]
     assert table.loc["exponential", "value"] == pytest.approx(policy_value(mdp, np.stack(days)))
