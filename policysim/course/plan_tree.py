@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cached_property
 
 import numpy as np
 import pandas as pd
@@ -114,48 +114,37 @@ class ClassTree:
 
     def counted(self, family: Schedules, rewards: FloatArray | None = None) -> FloatArray:
         """What each first state of the class is expected to earn, or to count in place of rewards, (n,)."""
-        before = partial(family.before, rewards=rewards)
-        return self._backward(before, np.zeros(len(family.process.initial)))
-
-    def chances(self, family: Schedules) -> dict[Schedule, FloatArray]:
-        """The probability of each course, (n,), given the first state of the class, where no stay ends by itself."""
-        before = partial(family.before, rewards=np.zeros_like(family.process.rewards))
-        always = np.ones(len(family.process.initial))
-        return {course: self._backward(before, always, course) for course, _, _, _ in self.leaves}
-
-    def probabilities(self, states: IntArray) -> dict[Schedule, FloatArray]:
-        """The probability of each course, (m,), given courses of states of the class at each action, (m, B)."""
-        always = np.ones(len(states))
-        return {course: self._backward(lambda later, *_: later, always, course, states) for course, *_ in self.leaves}
-
-    def _backward(
-        self,
-        before: Callable[[FloatArray, int, int], FloatArray],
-        ends: FloatArray,
-        course: Schedule | None = None,
-        states: IntArray | None = None,
-    ) -> FloatArray:
-        """The mean over all that is published, or over one course, from what is worth `ends` after the last action.
-
-        `before` goes back over an action of a place.
-        """
         known: dict[tuple[int, float], FloatArray] = {}
 
-        def mean(node: Node, poured: float) -> FloatArray:
-            place = len(node.prefix)
-            if course is not None and node.rest is not None:
-                return ends if course[place:] == node.rest else np.zeros(len(ends))
-            if not node.branches:
-                return ends
+        def worth(node: Node, poured: float) -> FloatArray:
             if (id(node), poured) not in known:
-                total = np.zeros(len(ends))
-                for branch, end, chance in self.after(node, poured, EVERYBODY if states is None else states[:, place]):
-                    if course is None or branch.action == course[place]:
-                        total += chance * before(mean(branch.child, end), branch.action, place)
+                total = np.zeros(len(family.process.initial))
+                for branch, end, chance in self.after(node, poured):
+                    later = worth(branch.child, end)
+                    total += chance * family.before(later, branch.action, len(node.prefix), rewards)
                 known[id(node), poured] = total
             return known[id(node), poured]
 
-        return mean(self.root, self.poured)
+        return worth(self.root, self.poured)
+
+    def chances(self, family: Schedules) -> dict[Schedule, FloatArray]:
+        """The probability of each course, (n,), given the first state of the class, where no stay ends by itself."""
+        nothing, always = np.zeros_like(family.process.rewards), np.ones(len(family.process.initial))
+        known: dict[tuple[int, float], dict[Schedule, FloatArray]] = {}
+
+        def courses(node: Node, poured: float) -> dict[Schedule, FloatArray]:
+            if node.rest is not None:
+                return {(*node.prefix, *node.rest): always}
+            if (id(node), poured) not in known:
+                sums: dict[Schedule, FloatArray] = {}
+                for branch, end, chance in self.after(node, poured):
+                    for course, later in courses(branch.child, end).items():
+                        likely = chance * family.before(later, branch.action, len(node.prefix), nothing)
+                        sums[course] = sums.get(course, 0.0) + likely
+                known[id(node), poured] = sums
+            return known[id(node), poured]
+
+        return courses(self.root, self.poured)
 
 
 @dataclass(frozen=True, eq=False)
@@ -216,17 +205,6 @@ class TreePlan:
         for states, family, tree in zip(self.family.states, self.family.families, self.trees, strict=True):
             counts[states] = tree.counted(family, None if outcome is None else outcomes_of(family.process)[outcome])
         return counts
-
-    def probabilities(self, states: IntArray) -> FloatArray:
-        """The probability of each of the courses, (m, K), given courses of states of one class, (m, H), of any kind."""
-        kind = int(self.classes[states[0, 0]])
-        first_days = np.cumsum([0, *self.held[:-1]])
-        chances = self.trees[kind].probabilities(self.local(kind, states[:, first_days]))
-        # Courses that fill up the rows of a class have none.
-        table = np.zeros((len(states), self.courses.shape[-2]))
-        for column, chance in zip(table.T, chances.values(), strict=False):
-            column[:] = chance
-        return table
 
     def __repr__(self) -> str:
         """In a line."""

@@ -6,7 +6,7 @@ from itertools import product
 
 import numpy as np
 import pytest
-from course_programme import best_of_all_courses, four_states
+from course_programme import best_of_all_courses, chances_of_courses, four_states
 from small_processes import random_arrays
 from small_studies import SCENARIO, write_small_study
 
@@ -36,7 +36,7 @@ def enumerated(process, plan):
     n, k = process.rewards.shape
     moves = process.stacked.toarray().reshape(k, n, n)
     states = np.array(list(product(range(n), repeat=process.horizon)))
-    chances, value = plan.probabilities(states), 0.0
+    chances, value = chances_of_courses(plan, states), 0.0
     for course, column in zip(plan.courses, chances.T, strict=True):
         reached, earned = column * process.initial[states[:, 0]], np.zeros(len(states))
         for day, action in enumerate(course):
@@ -139,7 +139,7 @@ def test_public_classes_have_trees_of_their_own(tmp_path):
     states = [np.flatnonzero(plan.family.classes == kind) for kind in range(2)]
     for own in states:
         courses = np.random.default_rng(1).choice(own, size=(50, 2))
-        chances = plan.probabilities(courses)
+        chances = chances_of_courses(plan, courses)
         assert chances.sum(axis=1) == pytest.approx(np.ones(50), abs=SLACK)
         used = chances.max(axis=0) > 0
         assert np.log(chances[:, used].max(axis=0) / chances[:, used].min(axis=0)).max() <= 3.0 + SLACK

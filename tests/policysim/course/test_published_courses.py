@@ -5,6 +5,7 @@ import itertools
 import numpy as np
 import pandas as pd
 import pytest
+from course_programme import chances_of_courses
 from small_studies import SCENARIO, write_small_study
 
 import policysim as ps
@@ -36,7 +37,7 @@ def plan(process):
 def enumerated(plan):
     """P(course | first state), (n, K): each course of states, its probability under a course, and what it is given."""
     states = np.array(list(itertools.product(range(3), repeat=HORIZON)))
-    given = plan.probabilities(states)
+    given = chances_of_courses(plan, states)
     chances = np.zeros((3, len(plan.courses)))
     for row, path in enumerate(states):
         for place, course in enumerate(plan.courses):
