@@ -1,6 +1,7 @@
 """The full linear programme over all mechanisms for the days of a small process: the independent oracle."""
 
 import math
+from functools import cache
 from itertools import product
 
 import numpy as np
@@ -9,6 +10,7 @@ from scipy import optimize, sparse
 from policysim.course.tabular import TabularMDP
 
 
+@cache
 def best_of_all_courses(process, epsilon):
     """The largest value of any mechanism that hides the whole course of states.
 
@@ -61,6 +63,7 @@ def _matrix(rows, width):
     return sparse.csr_array((value, (row, column)), shape=(len(rows), width))
 
 
+@cache
 def four_states(horizon):
     """Infected or not, with a symptom or not (state 2 p + f); none, treat or antiviral."""
     moves, rewards = np.zeros((4, 3, 4)), np.zeros((4, 3))

@@ -286,28 +286,6 @@ def test_a_sure_walk_in_a_circle_mixes_never_and_is_solved_all_the_same():
     assert found.error <= 1e-9
 
 
-@pytest.mark.parametrize("rows", ["proper", "ending"])
-def test_one_step_brackets_the_best_value_whatever_came_before(rows):
-    rng = np.random.default_rng(2)
-    moves, rewards, initial, last = random_arrays(rng, 6, 3, ends=0.4 if rows == "ending" else 0.0)
-    mdp, discount = TabularMDP(moves, rewards, initial, 0.9, ends=last), 0.9
-    best = plan(mdp).values
-    for size in (0.0, 1.0, 100.0, -100.0):
-        before = rng.normal(size=6) + size
-        after = (rewards + discount * np.einsum("sat,t->sa", moves, before)).max(axis=1)
-        shift, error, _ = planning_infinite.bracket(before, after, discount, 6)
-        assert np.abs(after + shift - best).max() <= error
-    # Planted: without the 0 in them, the bounds of processes that go on for ever are wrong for those that end.
-    before = np.full(6, -100.0)
-    after = (rewards + discount * np.einsum("sat,t->sa", moves, before)).max(axis=1)
-    gained = after - before
-    factor = discount / (1 - discount)
-    inside = (after + factor * gained.min() <= best + 1e-9).all() and (
-        best <= after + factor * gained.max() + 1e-9
-    ).all()
-    assert inside == (rows == "proper")
-
-
 @pytest.mark.usefixtures("large")
 def test_what_iterates_too_long_is_solved_directly(monkeypatch):
     moves, rewards, initial, last = random_arrays(np.random.default_rng(3), 8, 3)

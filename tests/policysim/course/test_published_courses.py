@@ -126,10 +126,6 @@ def test_a_report_is_reproduced_without_another_search_and_believes_no_courses(t
     monkeypatch.setattr(TreeSearch, "weights", lambda self, start: searches.append(self) or search(self, start))
     assert main(["reproduce", str(out / "manifest.json")]) == 0
     assert searches == []
-    # What is no table of courses is not used.
-    courses.assign(parts="many").to_csv(out / "courses.csv", index=False)
-    assert main(["reproduce", str(out / "manifest.json")]) == 4
-    assert searches
     # Somebody else's courses: what comes of them is computed, and is not what the report says.
     courses.assign(course=courses["course"].iloc[::-1].to_numpy()).to_csv(out / "courses.csv", index=False)
     assert main(["reproduce", str(out / "manifest.json")]) == 4
