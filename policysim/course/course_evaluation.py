@@ -9,8 +9,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from operator import attrgetter
-from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -77,8 +77,7 @@ class ProcessEvaluator:
     def __init__(self, process: Process, course: DailyDecisions, by: Sequence[str] = ()) -> None:
         self.process, self.priors = process, course.priors
         self._first = course.plain[0]  # who is hidden among whom is the same on every day
-        self._ends: dict[tuple[DayAction, ...], FloatArray] = {}
-        self._remembering = Lock()
+        self._before = lru_cache(ENDS)(self._before_end)
         self._outcomes = tuple(outcomes_of(process))
         # Outcomes are counted, not discounted.
         counted = ((table, 1.0) for table in outcomes_of(process).values())
@@ -139,24 +138,16 @@ class ProcessEvaluator:
                     values[metric] += chances * (table[:, action] + discount * later[:, action])
         return self.result(values, spent[::-1])
 
-    def _before(self, end: tuple[DayAction, ...]) -> FloatArray:
+    def _before_end(self, end: tuple[DayAction, ...]) -> FloatArray:
         """What is counted from each state, (n_metrics, n), before everybody gets these actions on the last days."""
-        found = np.zeros((len(self._channels), len(self.process.initial)))
-        with self._remembering:
-            known = next((place for place in range(len(end)) if end[place:] in self._ends), len(end))
-            if known < len(end):
-                # The oldest are forgotten first.
-                found = self._ends[end[known:]] = self._ends.pop(end[known:])
-        for action in reversed(end[:known]):
-            later = [following(self.process, row, action) for row in found]
-            gained = [at_given(self.process, table, action) for table, _ in self._channels]
-            found = np.stack([now + d * row for now, (_, d), row in zip(gained, self._channels, later, strict=True)])
-        with self._remembering:
-            if end:
-                self._ends[end] = found
-            while len(self._ends) > ENDS:
-                del self._ends[next(iter(self._ends))]
-        return found
+        if not end:
+            return np.zeros((len(self._channels), len(self.process.initial)))
+        action, later = end[0], self._before(end[1:])
+        rows = [
+            at_given(self.process, table, action) + discount * following(self.process, row, action)
+            for (table, discount), row in zip(self._channels, later, strict=True)
+        ]
+        return np.stack(rows)
 
     def result(self, counted: Iterable[FloatArray], spent: Sequence[float]) -> CourseResult:
         """The means in each group of what is counted from each state, (n,) each: the return, then the outcomes.
