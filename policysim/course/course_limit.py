@@ -179,13 +179,12 @@ def _class_limit(process: Process, epsilon: float, days: int) -> ProvenLimit:
         worth = RestValues(replace(family, process=searched), values[days])
         price = partial(priced_tree, worth, q=q, most=pieces)
         top = climb(price, pool, starts, q=q, gap=gap * stakes, most=most)
-        _, _, shares = lowest_cuts(top.cuts, q)
-        starts = [weights for weights, share in zip(top.tried, shares, strict=True) if share > 0]
+        starts = [weights for weights, share in zip(top.tried, top.shares, strict=True) if share > 0]
     if small:
         trees = [price(dict(zip(pool, weights, strict=True))).root for weights in starts]
         # The prices of each prefix of a tree, but of whole courses.
         prices = [{node.prefix: node.slopes for node in inner_nodes(tree)} for tree in trees]
-        cuts = list(zip(shares[shares > 0], prices, strict=True))
+        cuts = list(zip(top.shares[top.shares > 0], prices, strict=True))
         limit = proven(process, CourseProof(epsilon, family.open, days, values, cuts))
         return ProvenLimit(best if limit is None else min(best, -float_below(-limit)), RATIONALS)
     table = top.cuts + _rounding(process)

@@ -60,12 +60,15 @@ class Climb:
         All weights of which there are cuts.
     cuts : array, (m, K + 1)
         Constants, and what a unit of each weight adds: the value of any weights is at most that of each cut.
+    shares : array, (m,)
+        Of the cuts, in their lowest mean (`lowest_cuts`).
     """
 
     weights: FloatArray
     best: PricedTree
     tried: list[FloatArray]
     cuts: FloatArray
+    shares: FloatArray
 
 
 def climb(
@@ -100,9 +103,9 @@ def climb(
         if len(tried) < len(starts):
             weights = starts[len(tried)]
             continue
-        highest, height, _ = lowest_cuts(np.array(cuts), q)
+        highest, height, shares = lowest_cuts(np.array(cuts), q)
         if len(cuts) >= most or idle >= patience or height - best.value <= gap:
-            return Climb(best_weights, best, tried, np.array(cuts))
+            return Climb(best_weights, best, tried, np.array(cuts), shares)
         weights = best_weights + STEP * (highest - best_weights)
 
 
