@@ -273,7 +273,7 @@ def test_templates_say_and_decide_nothing_of_their_own(name):
 
 
 @given(st.lists(st.tuples(st.floats(-2, 0), st.floats(0, 0.01), st.floats(0, 1)), min_size=4, max_size=4))
-@settings(max_examples=15)
+@settings(max_examples=6)
 def test_no_way_is_recommended_against_its_verdict(numbers):
     names = ("best-schedule", "plan-once", "exponential", "randomized-response")
     made = dict(zip((name.replace("-", "_") for name in names), numbers, strict=True))
