@@ -61,14 +61,14 @@ class ClassTree:
         Both (m,), for states of the class, (m,).
         """
         mass = self.q * node.weight + (1 - self.q) * poured
-        for place, branch in enumerate(node.branches):
+        for index, branch in enumerate(node.branches):
             if node is self.root and self.first is not None:
-                amount = self.first[place, states]
+                amount = self.first[index, states]
             elif node.owners is None:
                 amount = np.full(len(self.root.base), poured)[states]
             else:
                 # The first pieces are filled, of which each has a width of 1 (`joined_pieces`).
-                amount = (node.owners[: int(poured), states] == place).sum(axis=0, dtype=np.float64)
+                amount = (node.owners[: int(poured), states] == index).sum(axis=0, dtype=np.float64)
             yield branch, (self.q * branch.child.weight + (1 - self.q) * amount) / mass, amount
 
     def after(
@@ -114,35 +114,35 @@ class ClassTree:
 
     def counted(self, family: Schedules, rewards: FloatArray | None = None) -> FloatArray:
         """What each first state of the class is expected to earn, or to count in place of rewards, (n,)."""
-        known: dict[tuple[int, float], FloatArray] = {}
+        computed: dict[tuple[int, float], FloatArray] = {}
 
         def worth(node: Node, poured: float) -> FloatArray:
-            if (id(node), poured) not in known:
+            if (id(node), poured) not in computed:
                 total = np.zeros(len(family.process.initial))
                 for branch, end, chance in self.after(node, poured):
                     later = worth(branch.child, end)
                     total += chance * family.before(later, branch.action, len(node.prefix), rewards)
-                known[id(node), poured] = total
-            return known[id(node), poured]
+                computed[id(node), poured] = total
+            return computed[id(node), poured]
 
         return worth(self.root, self.poured)
 
     def chances(self, family: Schedules) -> dict[Schedule, FloatArray]:
         """The probability of each course, (n,), given the first state of the class, where no stay ends by itself."""
         nothing, always = np.zeros_like(family.process.rewards), np.ones(len(family.process.initial))
-        known: dict[tuple[int, float], dict[Schedule, FloatArray]] = {}
+        computed: dict[tuple[int, float], dict[Schedule, FloatArray]] = {}
 
         def courses(node: Node, poured: float) -> dict[Schedule, FloatArray]:
             if node.rest is not None:
                 return {(*node.prefix, *node.rest): always}
-            if (id(node), poured) not in known:
+            if (id(node), poured) not in computed:
                 sums: dict[Schedule, FloatArray] = {}
                 for branch, end, chance in self.after(node, poured):
                     for course, later in courses(branch.child, end).items():
                         likely = chance * family.before(later, branch.action, len(node.prefix), nothing)
                         sums[course] = sums.get(course, 0.0) + likely
-                known[id(node), poured] = sums
-            return known[id(node), poured]
+                computed[id(node), poured] = sums
+            return computed[id(node), poured]
 
         return courses(self.root, self.poured)
 

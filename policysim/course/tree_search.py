@@ -149,7 +149,7 @@ class TreeSearch:
     def __init__(self, family: Schedules, q: float, most: int) -> None:
         self.family, self.q, self.most = family, q, most
         self.worth = RestValues(family)
-        self.choices = [family.choices(place) for place in range(len(family.held))]
+        self.choices = [family.choices(step) for step in range(len(family.held))]
         # Whether there are so few courses that all are looked at; so few states that weights are sought more finely.
         self.few = math.prod(map(len, self.choices)) <= FEW
         self.fine = len(family.process.initial) <= FEW_STATES
@@ -159,8 +159,8 @@ class TreeSearch:
     def stakes(self) -> float:
         """What the best plan gains over the best schedule for all."""
         family, best = self.family, self.worth.ends
-        for place in reversed(range(len(family.held))):
-            best = np.max([family.before(best, action, place) for action in self.choices[place]], axis=0)
+        for step in reversed(range(len(family.held))):
+            best = np.max([family.before(best, action, step) for action in self.choices[step]], axis=0)
         return float(family.process.initial @ (best - self.worth(self.first)))
 
     def weights(self, start: Sequence[Schedule]) -> Mapping[Schedule, int]:
@@ -245,12 +245,12 @@ class TreeSearch:
         charge_prices(family, tree.root, tree.root.mass, q, wanted=True)
         best: list[tuple[float, Schedule, Node]] = []
         for node in inner_nodes(tree.root):
-            place, inside = len(node.prefix), {branch.action for branch in node.branches}
-            outside = [action for action in self.choices[place] if action not in inside]
+            step, inside = len(node.prefix), {branch.action for branch in node.branches}
+            outside = [action for action in self.choices[step] if action not in inside]
             rests = dict.fromkeys(
-                (action,) * length + course[place + length :]
-                for course, action, length in product(courses, outside, range(1, len(family.held) - place + 1))
-                if course[:place] == node.prefix
+                (action,) * length + course[step + length :]
+                for course, action, length in product(courses, outside, range(1, len(family.held) - step + 1))
+                if course[:step] == node.prefix
             )
             gains = {rest: gain_over(node.mass, node.slopes, self.worth(rest), q) for rest in rests}
             if gains:
