@@ -155,8 +155,10 @@ def first_branches(
             else join(longer, branches)
         )
         base, *slopes = (worth.family.before(row, action, len(prefix)) for row in (child.base, *child.slopes))
-        for holder in (child, *branches) if bare else ():
-            holder.base = holder.slopes = NOTHING
+        if bare:
+            child.base = child.slopes = NOTHING
+            for later in branches:
+                later.base = later.slopes = NOTHING
         return Branch(action, child, base, np.stack(slopes))
 
     return branches_after((), weights)
@@ -329,7 +331,8 @@ def _charge(family: Schedules, node: Node, branch: Branch, q: float, *, wanted: 
     if branch.child.branches:
         drawn = np.concatenate([above * slopes.shape[1] + state, below * slopes.shape[1] + state])
         shares = np.concatenate([share * mass, (1 - share) * mass])
-        entering = np.bincount(drawn, shares, minlength=slopes.size).reshape(slopes.shape)
+        entering = np.asarray(np.bincount(drawn, shares, minlength=slopes.size), dtype=np.float64)
+        entering = entering.reshape(slopes.shape)
         for row in entering:
             for _ in range(family.held[len(node.prefix)] if row.any() else 0):
                 row[:] = family.process.discount * mass_after(family.process, row, branch.action)

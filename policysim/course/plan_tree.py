@@ -359,7 +359,7 @@ def _once(family: Schedules, schedules: Sequence[Schedule], epsilon: float) -> C
     used = np.flatnonzero(chances.min(axis=0) > 0)
     weights = chances.min(axis=0)[used] / q
     branches = [
-        settled_node((), schedules[name], weight).branches[0] for name, weight in zip(used, weights, strict=True)
+        settled_node((), schedules[int(name)], weight).branches[0] for name, weight in zip(used, weights, strict=True)
     ]
     root = Node((), family.process.initial, NOTHING, weights, tuple(branches))
     poured = (chances[:, used].T - q * weights[:, None]) / (1 - q)

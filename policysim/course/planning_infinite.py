@@ -301,7 +301,7 @@ def solve_infinite(mdp: TabularMDP) -> Plan:
         iterated = _modified(mdp) if mdp.n_states > DENSE else None
         return iterated or _improve(mdp, np.where(allowed, mdp.rewards, -np.inf).argmax(axis=1))
     resting = _resting(mdp, allowed)
-    rests: BoolArray = resting.any(axis=1)
+    rests: BoolArray = np.asarray(resting.any(axis=1))
     first = _ending_policy(mdp, allowed, rests)
     stop = mdp.n_actions
     best = _improve(_with_stop(mdp, allowed, rests), np.where(rests, stop, first))
