@@ -344,17 +344,6 @@ def test_with_a_delta_the_courses_of_states_are_within_both(name):
     assert largest_log_ratio(joint) > total_spent(found, delta) + 0.01
 
 
-def test_what_hides_the_first_state_only_is_seen_in_the_courses():
-    """The planted defect: the loss between first states taken for that between courses."""
-    rng = np.random.default_rng(0)
-    moves = np.broadcast_to(rng.dirichlet(np.ones(3)), (3, 2, 3))  # where a patient was tells nothing of what follows
-    mdp = TabularMDP(moves, rng.normal(size=(3, 2)), np.full(3, 1 / 3), horizon=2)
-    same = np.full((3, 2), 0.5)
-    tables = [same, np.array([[0.9, 0.1], [0.1, 0.9], [0.5, 0.5]])]
-    assert largest_log_ratio(published(mdp, tables)) == pytest.approx(0.0, abs=1e-12)
-    assert largest_log_ratio(courses(mdp, tables)) == pytest.approx(math.log(9))
-
-
 def log_odds_of_last_states(mdp, tables, actions):
     """Of each state on the last day: at admission, given the treatments as if all got them, and as an observer infers.
 

@@ -4,7 +4,6 @@ import re
 import shutil
 from itertools import product
 
-import gymnasium
 import numpy as np
 import pytest
 from small_processes import expected_by_paths, random_table
@@ -14,7 +13,7 @@ import policysim as ps
 from envs.cohort import prior
 from policysim.cli.main import main
 
-DAYS, PATIENTS = 2, 1 << 16
+DAYS = 2
 WHERE = {"fever": 1, "age": ["old", "young"], "smoker": [0]}
 
 
@@ -60,30 +59,6 @@ def test_a_course_is_worth_what_every_path_of_those_who_meet_it_is(study, length
         if chance > 0
     )
     assert ps.policy_value(course, daily) == pytest.approx(value, rel=1e-12)
-
-
-def test_the_environment_draws_them_and_earns_that(study):
-    course = ps.build_course(study, DAYS, length_public=True, where=WHERE)
-    n, k = course.rewards.shape
-    daily = np.stack([random_table(np.random.default_rng(day), n, k) for day in range(DAYS)])
-    env = gymnasium.make_vec(
-        "policysim/Treatment-v1",
-        num_envs=PATIENTS,
-        scenario=study.scenario_source,
-        utility={"weights": dict(study.utility.weights), "costs": dict(study.utility.costs)},
-        horizon=DAYS,
-        autoreset_mode="Disabled",
-    )
-    rng, returns = np.random.default_rng(7), np.zeros(PATIENTS)
-    observations, _ = env.reset(seed=1, options={"where": WHERE})
-    for table in daily:
-        chances = table[course.records.indices(observations[:, :-1])].cumsum(axis=1)
-        observations, rewards, *_ = env.step((rng.random(PATIENTS)[:, None] > chances).sum(axis=1).clip(0, k - 1))
-        returns += rewards
-    error = returns.std(ddof=1) / PATIENTS**0.5
-    assert abs(returns.mean() - ps.policy_value(course, daily)) < 4 * error
-    everybody = ps.build_course(study, DAYS, length_public=True)
-    assert abs(returns.mean() - ps.policy_value(everybody, daily)) > 20 * error
 
 
 def test_a_class_that_nobody_is_in_changes_nothing_for_the_others(study):
