@@ -196,25 +196,18 @@ class Schedules:
 
 
 def following(process: Process, values: FloatArray, action: DayAction) -> FloatArray:
-    """E[values(next state)] if everybody gets what is given on a day, (n,).
-
-    By the process's own `continuation_of` if it has one.
-    """
+    """E[values(next state)] if everybody gets what is given on a day, (n,)."""
     if isinstance(action, tuple):
         return _of_own(process, action, lambda one, _: following(process, values, one))
-    of_one: Callable[[FloatArray, int], FloatArray] | None = getattr(process, "continuation_of", None)
-    return process.continuation(values)[:, action] if of_one is None else of_one(values, action)
+    return process.continuation(values, [action])[:, 0]
 
 
 def mass_after(process: Process, mass: FloatArray, action: DayAction) -> FloatArray:
-    """The mass of the next state if everybody gets what is given on a day: by the process's own `push_by`, if any."""
+    """The mass of the next state if everybody gets what is given on a day."""
     if isinstance(action, tuple):
         # No mass goes from one class to another.
         return _of_own(process, action, lambda one, own: mass_after(process, np.where(own, mass, 0.0), one))
-    by_one: Callable[[FloatArray, int], FloatArray] | None = getattr(process, "push_by", None)
-    if by_one is not None:
-        return by_one(mass, action)
-    return process.push(mass, two_values(np.full(len(mass), action), len(process.actions), 1.0, 0.0))
+    return process.push(mass, np.ones((len(mass), 1)), [action])
 
 
 def at_given(process: Process, table: FloatArray, action: DayAction) -> FloatArray:
