@@ -8,8 +8,8 @@ planning_infinite  the same without a horizon: Markov chains, and policy iterati
 budget             what each day may spend, so that all days stay within one total, and how days add up
 schedules          the same action for everybody in a public class, changing by the day; which to choose among
 once               one private choice of a schedule
-course_tree        trees of published courses: what mass is worth in them, its prices, and the best weights
-tree_search        which courses, and with which weights
+course_tree        trees of published courses: what mass is worth in them, and its prices
+tree_search        which courses, and with which weights: by cutting planes
 plan_tree          the mechanism that reacts within a tree
 course_proof       proofs of what no mechanism for a course exceeds, in rational numbers
 course_evaluation  what a policy is worth over days, exactly, and the columns that say so

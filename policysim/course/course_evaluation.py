@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import lru_cache
 from operator import attrgetter
-from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -31,7 +30,7 @@ ENDS = 8
 # What a share of the gain may be too small by, and more.
 SLACK = 1e-12
 NO_LIMIT = ProvenLimit(math.nan, "", "")
-# From a day to log p(a|x) and p(a|x), (n, k): asked for once a day, one day ahead, so that two days are held at a time.
+# From a day to log p(a|x) and p(a|x), (n, k): asked for once a day, since those of all days may not fit into memory.
 DailyTables = Callable[[int], tuple[FloatArray, FloatArray]]
 
 
@@ -69,14 +68,16 @@ class ProcessEvaluator:
     Attributes
     ----------
     process : Process
+    priors : callable
+        Those of the course (`DailyDecisions`).
     groups : Groups
         Of the first states, everyone first.
     """
 
     def __init__(self, process: Process, course: DailyDecisions, by: Sequence[str] = ()) -> None:
-        self.process, self._first = process, course.plain[0]  # who is hidden among whom is the same on every day
-        self._ends: dict[tuple[DayAction, ...], FloatArray] = {}
-        self._remembering = Lock()
+        self.process, self.priors = process, course.priors
+        self._first = course.plain[0]  # who is hidden among whom is the same on every day
+        self._before = lru_cache(ENDS)(self._before_end)
         self._outcomes = tuple(outcomes_of(process))
         # Outcomes are counted, not discounted.
         counted = ((table, 1.0) for table in outcomes_of(process).values())
@@ -107,27 +108,7 @@ class ProcessEvaluator:
             except EndlessError:
                 values = np.full(len(self.process.initial), np.nan)
             return self.result([values], [self._first.epsilon_spent(logs)])
-        return self.backward(lambda day, _: tables(day)) if len(self.groups) > 1 else self._forward(tables)
-
-    def _forward(self, tables: DailyTables) -> CourseResult:
-        """Follow everyone through the days: one push a day, whatever is counted."""
-        process, mass, totals, spent = self.process, self.process.initial, np.zeros(len(self._channels)), []
-        days = process.horizon or 0
-        with ThreadPoolExecutor(1) as pool:
-            coming = pool.submit(tables, 0)
-            for day in range(days):
-                logs, probabilities = coming.result()
-                if day + 1 < days:
-                    # Made while this day's are used.
-                    coming = pool.submit(tables, day + 1)
-                spent.append(self._first.epsilon_spent(logs))
-                for action, chances in enumerate(probabilities.T):
-                    flow = mass * chances
-                    for metric, (table, discount) in enumerate(self._channels):
-                        totals[metric] += discount**day * np.dot(flow, table[:, action])
-                mass = process.push(mass, probabilities)
-        value, *others = totals[:, None]
-        return CourseResult(value, dict(zip(self._outcomes, others, strict=True)), tuple(spent))
+        return self.backward(lambda day, _: tables(day))
 
     def backward(
         self, decide: Callable[[int, FloatArray], tuple[FloatArray, FloatArray]], end: tuple[DayAction, ...] = ()
@@ -157,24 +138,16 @@ class ProcessEvaluator:
                     values[metric] += chances * (table[:, action] + discount * later[:, action])
         return self.result(values, spent[::-1])
 
-    def _before(self, end: tuple[DayAction, ...]) -> FloatArray:
+    def _before_end(self, end: tuple[DayAction, ...]) -> FloatArray:
         """What is counted from each state, (n_metrics, n), before everybody gets these actions on the last days."""
-        found = np.zeros((len(self._channels), len(self.process.initial)))
-        with self._remembering:
-            known = next((place for place in range(len(end)) if end[place:] in self._ends), len(end))
-            if known < len(end):
-                # The oldest are forgotten first.
-                found = self._ends[end[known:]] = self._ends.pop(end[known:])
-        for action in reversed(end[:known]):
-            later = [following(self.process, row, action) for row in found]
-            gained = [at_given(self.process, table, action) for table, _ in self._channels]
-            found = np.stack([now + d * row for now, (_, d), row in zip(gained, self._channels, later, strict=True)])
-        with self._remembering:
-            if end:
-                self._ends[end] = found
-            while len(self._ends) > ENDS:
-                del self._ends[next(iter(self._ends))]
-        return found
+        if not end:
+            return np.zeros((len(self._channels), len(self.process.initial)))
+        action, later = end[0], self._before(end[1:])
+        rows = [
+            at_given(self.process, table, action) + discount * following(self.process, row, action)
+            for (table, discount), row in zip(self._channels, later, strict=True)
+        ]
+        return np.stack(rows)
 
     def result(self, counted: Iterable[FloatArray], spent: Sequence[float]) -> CourseResult:
         """The means in each group of what is counted from each state, (n,) each: the return, then the outcomes.

@@ -18,10 +18,11 @@ from policies.policy import NotApplicableError
 from policies.problem import DecisionProblem
 from policies.proof import float_below, floor_of
 from policysim.course.course_proof import CourseProof, proven
-from policysim.course.course_tree import climb, even_weights, inner_nodes, lowest_cuts, priced_tree
+from policysim.course.course_tree import RestValues, inner_nodes, priced_tree
 from policysim.course.planning import DailyDecisions, optimal_course
 from policysim.course.process import Process, one_start, q_table, require_process
 from policysim.course.schedules import Schedules, sketch_of
+from policysim.course.tree_search import climb, even_weights, lowest_cuts
 
 BOUNDS_NOTHING = (
     "course_limit bounds nothing here: all who are hidden among each other begin in one state, so that to hide the "
@@ -168,25 +169,25 @@ def _class_limit(process: Process, epsilon: float, days: int) -> ProvenLimit:
     epsilon = max(epsilon, LEAST_EPSILON)
     q, pool = math.exp(-epsilon), list(product(family.open, repeat=days))
     starts = [even_weights(len(pool), q)]
-    for own in dict.fromkeys((replace(family, process=sketch_of(process)), family)):
-        values = upper_values(own.process)
-        everyday = Schedules(own.process, (1,) * (process.horizon or 0))
-        stakes = float(own.process.initial @ values[0]) - max(map(everyday.constant_value, own.open))
-        nodes = len(values[0]) * len(own.open) ** (days - 1)
+    gap, most = (GAP, CUTS) if small else (LARGE_GAP, LARGE_CUTS)
+    for searched in (sketch_of(process), process):
+        values = upper_values(searched)
+        everyday = Schedules(searched, (1,) * (process.horizon or 0))
+        stakes = float(searched.initial @ values[0]) - max(map(everyday.constant_value, everyday.open))
+        nodes = len(values[0]) * len(everyday.open) ** (days - 1)
         pieces = min(max(MOST_NUMBERS // nodes, LEAST_PIECES), MOST_PIECES)
-        price = partial(priced_tree, own, q=q, most=pieces, ends=values[days])
-        gap, most = (GAP, CUTS) if small else (LARGE_GAP, LARGE_CUTS)
-        found = climb(own, price, pool, starts, q=q, gap=gap * stakes, most=most)
-        _, _, shares = lowest_cuts(found.cuts, q)
-        starts = [weights for weights, share in zip(found.tried, shares, strict=True) if share > 0]
+        worth = RestValues(replace(family, process=searched), values[days])
+        price = partial(priced_tree, worth, q=q, most=pieces)
+        top = climb(price, pool, starts, q=q, gap=gap * stakes, most=most)
+        starts = [weights for weights, share in zip(top.tried, top.shares, strict=True) if share > 0]
     if small:
         trees = [price(dict(zip(pool, weights, strict=True))).root for weights in starts]
         # The prices of each prefix of a tree, but of whole courses.
-        prices = [{prefix: node.slopes for prefix, node in inner_nodes(tree)} for tree in trees]
-        cuts = list(zip(shares[shares > 0], prices, strict=True))
+        prices = [{node.prefix: node.slopes for node in inner_nodes(tree)} for tree in trees]
+        cuts = list(zip(top.shares[top.shares > 0], prices, strict=True))
         limit = proven(process, CourseProof(epsilon, family.open, days, values, cuts))
         return ProvenLimit(best if limit is None else min(best, -float_below(-limit)), RATIONALS)
-    table = found.cuts + _rounding(process)
+    table = top.cuts + _rounding(process)
     _, _, shares = lowest_cuts(table, q)
     mean = shares @ table
     most_gained = float(mean[1:].max())

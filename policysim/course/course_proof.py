@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from policies.arrays import FloatArray, IntArray
+from policies.arrays import FloatArray
 from policies.proof import as_integers, floor_of
 from policysim.course.process import Matrix, Process
 from policysim.course.schedules import Schedule
@@ -48,116 +48,100 @@ class CourseProof:
     cuts: Sequence[tuple[float, Mapping[Schedule, FloatArray]]]
 
 
-class _Exact:
-    """A process whose floats are exact numbers: integers, and the unit of each table."""
+class _Moves:
+    """The transitions of a process as integers, of which `whole` are a probability of 1; discounted."""
 
     def __init__(self, process: Process) -> None:
         moves = stacked_moves(process)
-        self.n, self.k = process.rewards.shape
+        n = len(process.initial)
         row = np.repeat(np.arange(len(moves.indptr) - 1), np.diff(moves.indptr))
-        self.action, self.state, self.following = row // self.n, row % self.n, moves.indices
-        (chances, discount), unit = as_integers(moves.data, np.array([process.discount]))
-        self.chances, self.step = chances * discount[0], unit * unit
-        (self.rewards,), self.reward_unit = as_integers(np.asarray(process.rewards))
-        (self.initial,), self.initial_unit = as_integers(process.initial)
+        self.action, self.state, self.following = row // n, row % n, moves.indices
+        (chances, (discount,)), unit = as_integers(moves.data, np.array([process.discount]))
+        self.chances, self.whole = chances * discount, unit.denominator**2
 
     def expected(self, values: Any, action: int) -> Any:
-        """discount E[values(next state)], (n,), in units of `step`."""
-        own, found = self.action == action, np.zeros(self.n, dtype=object)
-        np.add.at(found, self.state[own], self.chances[own] * values[self.following[own]])
-        return found
+        """`whole` times discount E[values(next state)], (n,)."""
+        return self._summed(self.state, self.following, values, action)
 
     def moved(self, mass: Any, action: int) -> Any:
-        """The discounted mass of the next state, (n,), in units of `step`."""
-        own, found = self.action == action, np.zeros(self.n, dtype=object)
-        np.add.at(found, self.following[own], self.chances[own] * mass[self.state[own]])
-        return found
+        """`whole` times the discounted mass of the next state, (n,)."""
+        return self._summed(self.following, self.state, mass, action)
+
+    def _summed(self, to: Any, source: Any, numbers: Any, action: int) -> Any:
+        chosen, sums = self.action == action, np.zeros(len(numbers), dtype=object)
+        np.add.at(sums, to[chosen], self.chances[chosen] * numbers[source[chosen]])
+        return sums
 
 
 def proven(process: Process, proof: CourseProof) -> Fraction | None:
     """The least limit that a proof proves for a process; None if it proves nothing."""
-    exact, days, q = _Exact(process), proof.days, floor_of(proof.epsilon)
-    if len(proof.values) != (process.horizon or 0) + 1 or not _enough(process, exact, proof.values[days:]):
-        return None
-    gains = dict.fromkeys(product(proof.actions, repeat=days), Fraction(0))
-    constant = Fraction(0)
     shares = [Fraction(share) for share, _ in proof.cuts]
-    if not shares or min(shares) <= 0:
+    if len(proof.values) != (process.horizon or 0) + 1 or not shares or min(shares) <= 0:
         return None
+    moves, ends = _Moves(process), proof.values[proof.days :]
+    if not _earn_enough(process, moves, ends):
+        return None
+    constant, gains = Fraction(0), dict.fromkeys(product(proof.actions, repeat=proof.days), Fraction(0))
     for share, (_, prices) in zip(shares, proof.cuts, strict=True):
-        one, charges = _charges(exact, proof, prices, q)
-        constant += share / sum(shares) * one
+        cost, charges = _charges(process, moves, proof, prices)
+        constant += share / sum(shares) * cost
         for course in gains:
-            gains[course] += share / sum(shares) * sum(charges[course[: place + 1]] for place in range(days))
+            gains[course] += share / sum(shares) * sum(charges[course[: day + 1]] for day in range(proof.days))
     most = max(gains.values())
-    return constant + most * (1 / q if most > 0 else 1)
+    return constant + most * (1 / floor_of(proof.epsilon) if most > 0 else 1)
 
 
-def _enough(process: Process, exact: _Exact, values: Sequence[FloatArray]) -> bool:
+def _earn_enough(process: Process, moves: _Moves, values: Sequence[FloatArray]) -> bool:
     """Whether values, (n,) of each day, are those of the best plan or more."""
-    tables, unit = as_integers(*values)
-    mask = process.admissible
-    for now, later in pairwise(tables):
-        for action in range(exact.k):
-            worth = _added(
-                (exact.rewards[:, action], exact.reward_unit), (exact.expected(later, action), unit * exact.step)
-            )
-            lacks = _added((now, unit), (-worth[0], worth[1]))[0] < 0
-            if (lacks if mask is None else lacks & mask[:, action]).any():
+    (rewards, *tables), _ = as_integers(np.asarray(process.rewards), *values)
+    for today, later in pairwise(tables):
+        for action, earned in enumerate(rewards.T):
+            lacks = moves.whole * (today - earned) < moves.expected(later, action)
+            if (lacks if process.admissible is None else lacks & process.admissible[:, action]).any():
                 return False
     return not (tables[-1] < 0).any()
 
 
 def _charges(
-    exact: _Exact, proof: CourseProof, prices: Mapping[Schedule, FloatArray], q: Fraction
+    process: Process, moves: _Moves, proof: CourseProof, prices: Mapping[Schedule, FloatArray]
 ) -> tuple[Fraction, dict[Schedule, Fraction]]:
     """What the mass of the root costs, and what a unit of the weight of each longer prefix adds."""
-    tables, unit = as_integers(*prices.values(), proof.values[proof.days][None])
-    priced, ends = dict(zip(prices, tables[:-1], strict=True)), tables[-1]
+    q, columns = floor_of(proof.epsilon), np.arange(len(process.initial))
+    (rewards, ends, *tables), unit = as_integers(
+        np.asarray(process.rewards), proof.values[proof.days][None], *prices.values()
+    )
+    priced = dict(zip(prices, tables, strict=True))
+    (initial,), initial_unit = as_integers(process.initial)
     charges: dict[Schedule, Fraction] = {}
-    waiting: list[tuple[Schedule, Any, Fraction]] = [((), exact.initial[None], exact.initial_unit)]
+    waiting: list[tuple[Schedule, Any, Fraction]] = [((), initial[None], initial_unit)]
     while waiting:
-        prefix, mass, mass_unit = waiting.pop()
+        prefix, masses, mass_unit = waiting.pop()
         for action in proof.actions:
-            name = (*prefix, action)
-            child = priced.get(name, ends)
-            rewards = exact.rewards[:, action], exact.reward_unit
-            later = np.stack([exact.expected(row, action) for row in child]), unit * exact.step
-            worth, worth_unit = _added(rewards, later)
-            entering, parts = np.zeros(child.shape, dtype=object), []
-            for price, of_price in zip(priced[prefix], mass, strict=True):
-                high, low, share = _drawn(worth, price, worth_unit / unit)
-                columns = np.arange(exact.n)
-                mean = share * worth[high, columns] + (WHOLE - share) * worth[low, columns]
-                surplus, surplus_unit = _added((mean, worth_unit / WHOLE), (-price, unit))
-                gained = of_price * surplus
-                parts.append((gained[surplus > 0].sum() + q * gained[surplus < 0].sum()) * surplus_unit * mass_unit)
-                np.add.at(entering, (high, columns), share * of_price)
-                np.add.at(entering, (low, columns), (WHOLE - share) * of_price)
-            charges[name] = sum(parts, Fraction(0))
-            if len(name) < proof.days:
-                moved = np.stack([exact.moved(row, action) for row in entering])
-                waiting.append((name, moved, mass_unit * exact.step / WHOLE))
-    return Fraction((exact.initial * priced[()][0]).sum()) * exact.initial_unit * unit, charges
+            longer = (*prefix, action)
+            child = priced.get(longer, ends)
+            # What follows the action, and the price before it, in the same unit: that of rewards over `whole`.
+            worth = np.stack([moves.whole * rewards[:, action] + moves.expected(row, action) for row in child])
+            entering, gained = np.zeros(child.shape, dtype=object), Fraction(0)
+            for price, mass in zip(moves.whole * priced[prefix], masses, strict=True):
+                high, low, share = _drawn(worth, price)
+                surplus = share * worth[high, columns] + (WHOLE - share) * worth[low, columns] - WHOLE * price
+                gained += (mass * surplus)[surplus > 0].sum() + q * (mass * surplus)[surplus < 0].sum()
+                np.add.at(entering, (high, columns), share * mass)
+                np.add.at(entering, (low, columns), (WHOLE - share) * mass)
+            charges[longer] = gained * unit * mass_unit / (moves.whole * WHOLE)
+            if len(longer) < proof.days:
+                moved = np.stack([moves.moved(row, action) for row in entering])
+                waiting.append((longer, moved, mass_unit / (moves.whole * WHOLE)))
+    return Fraction((initial * priced[()][0]).sum()) * initial_unit * unit, charges
 
 
-def _drawn(worth: Any, price: Any, ratio: Fraction) -> tuple[IntArray, IntArray, Any]:
+def _drawn(worth: Any, price: Any) -> tuple[Any, Any, Any]:
     """Two rows of `worth` between which a price lies, and the share of the first one, in parts of `WHOLE`."""
-    target = price * ratio.denominator
-    scaled = worth * ratio.numerator
-    above = (scaled >= target).sum(axis=0).astype(np.intp)
+    above = (worth >= price).sum(axis=0).astype(np.intp)
     high, low, columns = np.maximum(above - 1, 0), np.minimum(above, len(worth) - 1), np.arange(len(price))
-    gap, part = scaled[high, columns] - scaled[low, columns], target - scaled[low, columns]
-    share = [
-        WHOLE if not wide else min(max(WHOLE * some // wide, 0), WHOLE) for wide, some in zip(gap, part, strict=True)
-    ]
-    return high, low, np.array(share, dtype=object)
-
-
-def _added(one: tuple[Any, Fraction], other: tuple[Any, Fraction]) -> tuple[Any, Fraction]:
-    """The sum of two tables of integers, each with its unit, a power of two."""
-    unit = min(one[1], other[1])
-    return one[0] * (one[1] / unit).numerator + other[0] * (other[1] / unit).numerator, unit
+    gaps, parts = worth[high, columns] - worth[low, columns], price - worth[low, columns]
+    shares = [min(max(WHOLE * part // gap, 0), WHOLE) if gap else WHOLE for part, gap in zip(parts, gaps, strict=True)]
+    return high, low, np.array(shares, dtype=object)
 
 
 def stacked_moves(process: Process) -> Matrix:

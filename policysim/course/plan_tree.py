@@ -16,7 +16,7 @@ from policies.arrays import FloatArray, IntArray, non_negative
 from policies.optimal.optimum import Optimal
 from policies.problem import DecisionProblem
 from policysim.course.course_limit import first_day_limit
-from policysim.course.course_tree import NOTHING, Branch, Node, weighed_tree
+from policysim.course.course_tree import NOTHING, Branch, Node, RestValues, settled_node, weighed_tree
 from policysim.course.once import MOST_SCHEDULES, SCHEDULES
 from policysim.course.planning import optimal_course
 from policysim.course.process import Process, checked_features, outcomes_of, require_process
@@ -39,19 +39,19 @@ class ClassTree:
         Of the published tree; its pieces are sorted for each state of the class.
     poured : float
         How much is poured onto the lowest mass of the root, so that all is 1.
+    value : float
+        From the first states of the class.
     q : float
         e^-epsilon.
     first : array, (n_branches, n), or None
         How much of it each branch of the root gets; None if that follows from the pieces, as everywhere else.
-    value : float
-        From the first states of the class.
     """
 
     root: Node
     poured: float
-    q: float
-    first: FloatArray | None
     value: float
+    q: float
+    first: FloatArray | None = None
 
     def split(
         self, node: Node, poured: float, states: IntArray | slice = EVERYBODY
@@ -61,35 +61,15 @@ class ClassTree:
         Both (m,), for states of the class, (m,).
         """
         mass = self.q * node.weight + (1 - self.q) * poured
-        for place, branch in enumerate(node.branches):
+        for index, branch in enumerate(node.branches):
             if node is self.root and self.first is not None:
-                amount = self.first[place, states]
+                amount = self.first[index, states]
             elif node.owners is None:
                 amount = np.full(len(self.root.base), poured)[states]
             else:
-                # All pieces are equally wide (`joined_pieces`): those that are filled, and a part of the next one.
-                width, owned = node.widths[0], node.owners[:, states] == place
-                filled = min(int(poured / width), len(owned))
-                amount = width * owned[:filled].sum(axis=0, dtype=np.uint16)
-                if filled < len(owned) and poured > filled * width:
-                    amount = amount + (poured - filled * width) * owned[filled]
+                # The first pieces are filled, of which each has a width of 1 (`joined_pieces`).
+                amount = (node.owners[: int(poured), states] == index).sum(axis=0, dtype=np.float64)
             yield branch, (self.q * branch.child.weight + (1 - self.q) * amount) / mass, amount
-
-    @cached_property
-    def leaves(self) -> list[tuple[Schedule, float, float, float]]:
-        """Each course, its weight, and the least and the most that is poured onto it, whatever the states are."""
-        found: list[tuple[Schedule, float, float, float]] = []
-        waiting: list[tuple[Schedule, Node, float, float]] = [((), self.root, self.poured, self.poured)]
-        while waiting:
-            course, node, least, most = waiting.pop()
-            if node.rest is not None:
-                found.append(((*course, *node.rest), node.weight, least, most))
-                continue
-            for (branch, _, lowest), (_, _, highest) in zip(
-                self.split(node, least), self.split(node, most), strict=True
-            ):
-                waiting.append(((*course, branch.action), branch.child, float(lowest.min()), float(highest.max())))
-        return sorted(found)
 
     def after(
         self, node: Node, poured: float, states: IntArray | slice = EVERYBODY
@@ -103,39 +83,20 @@ class ClassTree:
             for end in np.sort(pd.unique(amount)):
                 yield branch, float(end), np.where(amount == end, chance, 0.0)
 
-    def counted(self, family: Schedules, rewards: FloatArray | None = None) -> FloatArray:
-        """What each first state of the class is expected to earn, or to count in place of rewards, (n,)."""
-        known: dict[tuple[int, float], FloatArray] = {}
-
-        def worth(node: Node, poured: float) -> FloatArray:
-            if (id(node), poured) not in known:
-                found = np.zeros(len(family.process.initial))
-                for branch, end, chance in self.after(node, poured):
-                    found += chance * family.before(worth(branch.child, end), branch.action, node.place, rewards)
-                known[id(node), poured] = found
-            return known[id(node), poured]
-
-        return worth(self.root, self.poured)
-
-    def chances(self, family: Schedules) -> dict[Schedule, FloatArray]:
-        """The probability of each course, (n,), given the first state of the class, where no stay ends by itself."""
-        nothing = np.zeros_like(family.process.rewards)
-        known: dict[tuple[int, float], dict[Schedule, FloatArray]] = {}
-
-        def rests(node: Node, poured: float) -> dict[Schedule, FloatArray]:
+    @cached_property
+    def leaves(self) -> list[tuple[Schedule, float, float, float]]:
+        """Each course, its weight, and the least and the most that is poured onto it, whatever the states are."""
+        courses: list[tuple[Schedule, float, float, float]] = []
+        waiting: list[tuple[Node, float, float]] = [(self.root, self.poured, self.poured)]
+        while waiting:
+            node, least, most = waiting.pop()
             if node.rest is not None:
-                return {node.rest: np.ones(len(family.process.initial))}
-            if (id(node), poured) not in known:
-                found: dict[Schedule, FloatArray] = {}
-                for branch, end, chance in self.after(node, poured):
-                    for rest, likely in rests(branch.child, end).items():
-                        course = (branch.action, *rest)
-                        here = chance * family.before(likely, branch.action, node.place, nothing)
-                        found[course] = found.get(course, 0.0) + here
-                known[id(node), poured] = found
-            return known[id(node), poured]
-
-        return rests(self.root, self.poured)
+                courses.append(((*node.prefix, *node.rest), node.weight, least, most))
+                continue
+            splits = zip(self.split(node, least), self.split(node, most), strict=True)
+            for (branch, _, lowest), (_, _, highest) in splits:
+                waiting.append((branch.child, float(lowest.min()), float(highest.max())))
+        return sorted(courses)
 
     @property
     def least(self) -> list[float]:
@@ -150,6 +111,40 @@ class ClassTree:
             math.log((self.q * weight + (1 - self.q) * most) / (self.q * weight + (1 - self.q) * least))
             for _, weight, least, most in self.leaves
         )
+
+    def counted(self, family: Schedules, rewards: FloatArray | None = None) -> FloatArray:
+        """What each first state of the class is expected to earn, or to count in place of rewards, (n,)."""
+        computed: dict[tuple[int, float], FloatArray] = {}
+
+        def worth(node: Node, poured: float) -> FloatArray:
+            if (id(node), poured) not in computed:
+                total = np.zeros(len(family.process.initial))
+                for branch, end, chance in self.after(node, poured):
+                    later = worth(branch.child, end)
+                    total += chance * family.before(later, branch.action, len(node.prefix), rewards)
+                computed[id(node), poured] = total
+            return computed[id(node), poured]
+
+        return worth(self.root, self.poured)
+
+    def chances(self, family: Schedules) -> dict[Schedule, FloatArray]:
+        """The probability of each course, (n,), given the first state of the class, where no stay ends by itself."""
+        nothing, always = np.zeros_like(family.process.rewards), np.ones(len(family.process.initial))
+        computed: dict[tuple[int, float], dict[Schedule, FloatArray]] = {}
+
+        def courses(node: Node, poured: float) -> dict[Schedule, FloatArray]:
+            if node.rest is not None:
+                return {(*node.prefix, *node.rest): always}
+            if (id(node), poured) not in computed:
+                sums: dict[Schedule, FloatArray] = {}
+                for branch, end, chance in self.after(node, poured):
+                    for course, later in courses(branch.child, end).items():
+                        likely = chance * family.before(later, branch.action, len(node.prefix), nothing)
+                        sums[course] = sums.get(course, 0.0) + likely
+                computed[id(node), poured] = sums
+            return computed[id(node), poured]
+
+        return courses(self.root, self.poured)
 
 
 @dataclass(frozen=True, eq=False)
@@ -201,35 +196,15 @@ class TreePlan:
 
     def local(self, kind: int, states: IntArray) -> IntArray:
         """The positions of states among those of their class."""
-        found: IntArray = np.searchsorted(self.family.states[kind], states)
-        return found
+        positions: IntArray = np.searchsorted(self.family.states[kind], states)
+        return positions
 
     def counted(self, outcome: str | None = None) -> FloatArray:
         """What each first state is expected to earn, (n,), or an outcome of the process, not discounted; exactly."""
-        found = np.empty(len(self.classes))
-        for states, own, tree in zip(self.family.states, self.family.families, self.trees, strict=True):
-            found[states] = tree.counted(own, None if outcome is None else outcomes_of(own.process)[outcome])
-        return found
-
-    def probabilities(self, states: IntArray) -> FloatArray:
-        """The probability of each of the courses, (m, K), given courses of states of one class, (m, H), of any kind."""
-        kind = int(self.classes[states[0, 0]])
-        tree, held = self.trees[kind], self.held
-        local, days = self.local(kind, states), np.cumsum([0, *held])
-        found: dict[Schedule, FloatArray] = {}
-        waiting: list[tuple[Schedule, Node, FloatArray, float]] = [((), tree.root, np.ones(len(states)), tree.poured)]
-        while waiting:
-            course, node, chance, poured = waiting.pop()
-            if not node.branches:
-                # One choice may publish a course in several ways.
-                found[course] = found.get(course, 0.0) + chance
-                continue
-            for branch, end, part in tree.after(node, poured, local[:, days[node.place]]):
-                waiting.append(((*course, *(branch.action,) * held[node.place]), branch.child, chance * part, end))
-        courses = self.courses if self.family.single else self.courses[kind]
-        nobody = np.zeros(len(states))
-        # A course that fills up rows stands for itself once.
-        return np.column_stack([found.pop(tuple(course), nobody) for course in courses.tolist()])
+        counts = np.empty(len(self.classes))
+        for states, family, tree in zip(self.family.states, self.family.families, self.trees, strict=True):
+            counts[states] = tree.counted(family, None if outcome is None else outcomes_of(family.process)[outcome])
+        return counts
 
     def __repr__(self) -> str:
         """In a line."""
@@ -305,8 +280,8 @@ def plan_tree(
     >>> from policysim.course.tabular import TabularMDP
     >>> moves = [[[0.9, 0.1], [0.9, 0.1]], [[0.2, 0.8], [0.9, 0.1]]]
     >>> mdp = TabularMDP(moves, [[0.0, -0.3], [-1.0, -0.3]], [0.6, 0.4], horizon=3, axes="SAS")
-    >>> found = plan_tree(mdp, epsilon=3.0)
-    >>> found.courses.tolist(), round(found.value, 3), round(found.epsilon_spent, 9)
+    >>> plan = plan_tree(mdp, epsilon=3.0)
+    >>> plan.courses.tolist(), round(plan.value, 3), round(plan.epsilon_spent, 9)
     ([[0, 0, 0], [0, 1, 0], [1, 0, 0], [1, 0, 1], [1, 1, 0]], -0.341, 3.0)
     """
     require_process(process, "plan_tree takes")
@@ -342,8 +317,8 @@ def best_tree(
     for. Progress is told of each class.
     """
     trees = []
-    for own, known, given in zip(family.families, schedules, weights or [None] * len(schedules), strict=True):
-        trees.append(_class_tree(own, known, min(epsilon, LARGEST_EPSILON), courses, given))
+    for one, starts, wanted in zip(family.families, schedules, weights or [None] * len(schedules), strict=True):
+        trees.append(_class_tree(one, starts, min(epsilon, LARGEST_EPSILON), courses, wanted))
         progress.advance()
     shares = [float(family.process.initial[states].sum()) for states in family.states]
     most = max(len(tree.leaves) for tree in trees)
@@ -364,23 +339,17 @@ def _class_tree(
     schedules: Sequence[Schedule],
     epsilon: float,
     most: int,
-    given: Mapping[Schedule, int] | None,
+    weights: Mapping[Schedule, int] | None,
 ) -> ClassTree:
     """The best mechanism that is found for a class: a tree, or one choice where that is worth more."""
-    q = math.exp(-epsilon)
+    q, worth = math.exp(-epsilon), RestValues(family)
     if epsilon == 0 or len(schedules) == 1:
         best = schedules[int((family.process.initial @ family.values(schedules)).argmax())]
-        return _reached(family, {best: 1}, q)
-    if given is None:
-        given = TreeSearch(replace(family, process=sketch_of(family.process)), q, most).weights(schedules)
-    once = _once(family, schedules, epsilon)
-    return max(_reached(family, given, q), once, key=lambda tree: tree.value) if given else once
-
-
-def _reached(family: Schedules, weights: Mapping[Schedule, int], q: float) -> ClassTree:
-    """What a tree of courses and whole weights is worth on all states."""
-    root, poured, value = weighed_tree(family, weights, q)
-    return ClassTree(root, poured, q, None, value)
+        return ClassTree(*weighed_tree(worth, {best: 1}, q), q)
+    if weights is None:
+        weights = TreeSearch(replace(family, process=sketch_of(family.process)), q, most).weights(schedules)
+    trees = [ClassTree(*weighed_tree(worth, weights, q), q)] if weights else []
+    return max([*trees, _once(family, schedules, epsilon)], key=lambda tree: tree.value)
 
 
 def _once(family: Schedules, schedules: Sequence[Schedule], epsilon: float) -> ClassTree:
@@ -388,14 +357,10 @@ def _once(family: Schedules, schedules: Sequence[Schedule], epsilon: float) -> C
     q, problem = math.exp(-epsilon), DecisionProblem(family.values(schedules), family.process.initial, AnyRecord())
     chances = Optimal(epsilon).probabilities(problem)
     used = np.flatnonzero(chances.min(axis=0) > 0)
-    branches: list[Branch] = []
     weights = chances.min(axis=0)[used] / q
-    for name, weight in zip(used, weights, strict=True):
-        node = Node(len(family.held), NOTHING, NOTHING, np.array([weight]), rest=())
-        for place, action in reversed(list(enumerate(schedules[int(name)]))):
-            branch = Branch(action, node, NOTHING, NOTHING)
-            node = Node(place, NOTHING, NOTHING, np.array([weight]), (branch,), rest=branch.rest)
-        branches += node.branches
-    root = Node(0, family.process.initial, NOTHING, weights, tuple(branches))
+    branches = [
+        settled_node((), schedules[int(name)], weight).branches[0] for name, weight in zip(used, weights, strict=True)
+    ]
+    root = Node((), family.process.initial, NOTHING, weights, tuple(branches))
     poured = (chances[:, used].T - q * weights[:, None]) / (1 - q)
-    return ClassTree(root, (1 - q * root.weight) / (1 - q), q, poured, problem.value(chances))
+    return ClassTree(root, (1 - q * root.weight) / (1 - q), problem.value(chances), q, poured)

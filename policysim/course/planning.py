@@ -34,6 +34,8 @@ class DailyDecisions:
         The best action in each state, for each of `plain`.
     values : array, (n,)
         What each first state is worth under the best policy.
+    priors : callable
+        Computes the distribution of the state under the best policy, (n,) for each of `plain`.
     """
 
     plain: tuple[MaskedProblem, ...]
@@ -43,10 +45,10 @@ class DailyDecisions:
 
     @cached_property
     def days(self) -> tuple[MaskedProblem, ...]:
-        """The same decisions with the distribution of the state as their prior, computed when first asked for.
+        """The same decisions with the distribution of the state under the best policy as their prior.
 
-        The distribution under the best policy: on that day, or over all (discounted) decisions. Where nobody is left
-        on a day, it is that of the last day with somebody.
+        That on the day, or over all (discounted) decisions. Where nobody is left on a day, it is that of the last day
+        with somebody.
         """
         return tuple(day.with_prior(prior) for day, prior in zip(self.plain, self.priors(), strict=True))
 
@@ -71,18 +73,10 @@ def optimal_course(process: Process) -> DailyDecisions:
         q_values = q_table(process, values)
         days.append(decision(process, q_values, process.initial))
         values = q_values.max(axis=1)
-    actions = tuple(day.best_actions() for day in reversed(days))
+    # In few bytes: the priors keep them, where the decisions are no longer needed.
+    few_bytes = np.min_scalar_type(len(process.actions))
+    actions = tuple(day.best_actions().astype(few_bytes) for day in reversed(days))
     return DailyDecisions(tuple(reversed(days)), actions, values, lambda: _priors(process, actions))
-
-
-def reference_priors(process: Process) -> list[FloatArray]:
-    """The distribution of the state on each day, (n,), under the best policy of a finite horizon."""
-    values, best = np.zeros(len(process.initial)), []
-    for _ in range(process.horizon or 0):
-        q_values = q_table(process, values)
-        best.append(q_values.argmax(axis=1).astype(np.uint8 if q_values.shape[1] <= 256 else np.intp))
-        values = q_values.max(axis=1)
-    return _priors(process, best[::-1])
 
 
 def _priors(process: Process, actions: Sequence[IntArray]) -> list[FloatArray]:
@@ -135,7 +129,7 @@ def plan(process: Process, *, policy: Policy | None = None, advance: Callable[[]
         A private policy, used on every day on that day's Q-values under its own continuation. Policies that need a
         prior get the distribution of the state under optimal actions.
     advance : callable or Progress, optional
-        Called after each day; without a horizon, after each hundredth of the way to the accuracy of large processes.
+        Called after each day of a horizon.
 
     Returns
     -------
@@ -175,11 +169,11 @@ def plan(process: Process, *, policy: Policy | None = None, advance: Callable[[]
                 "Q-values under a private policy need a horizon: without one they would have to be found together with "
                 "the policy that is made of them, which need not be possible. Give a horizon."
             )
-        return solve_infinite(require_tabular(process), progress)
+        return solve_infinite(require_tabular(process))
     n, k = process.rewards.shape
     require_memory(process, 8 * (k + 1))
     # Every policy that uses a prior gets that of its day, any other one the same for all.
-    priors = reference_priors(process) if policy is not None and policy.uses_prior else [process.initial]
+    priors = optimal_course(process).priors() if policy is not None and policy.uses_prior else [process.initial]
     columns, values = np.empty((process.horizon, k, n)), np.empty((process.horizon, n))
     progress.expect(process.horizon)
     later = np.zeros(n)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -20,9 +20,9 @@ from scipy.sparse import csgraph
 from scipy.sparse.linalg import splu
 
 from policies.arrays import BoolArray, FloatArray, IntArray
+from policies.policy import two_values
 from policysim.course.process import Matrix, q_table
 from policysim.course.tabular import TabularMDP
-from policysim.question.protocol import SILENT, Progress
 
 # Up to this many states a dense solver is faster.
 DENSE = 1500
@@ -269,7 +269,7 @@ class Plan:
         return best
 
 
-def solve_infinite(mdp: TabularMDP, progress: Progress = SILENT) -> Plan:
+def solve_infinite(mdp: TabularMDP) -> Plan:
     """The best policy, its values and its Q-values.
 
     Up to `DENSE` states, and without a discount, by policy iteration with exact solves. Beyond,
@@ -283,11 +283,11 @@ def solve_infinite(mdp: TabularMDP, progress: Progress = SILENT) -> Plan:
 
     Notes
     -----
-    Puterman (1994), Markov decision processes, sections 6.4 and 7.2. A state where the process may rest has "stop" as
-    one more action, of reward 0. Policy iteration starts from a policy that ends, and changes an action only for a
-    strictly better one. If the process could then go on for ever, its rewards there would be positive on average,
-    because each change gained: for the stationary distribution m, m r = m (r + P v - v) > 0. So either each policy
-    ends, and the next one is better, or rewards grow for ever.
+    Puterman (1994), Markov decision processes, sections 6.4 and 7.2. Without a discount there is one more action,
+    "stop", of reward 0, where the process may rest. Policy iteration starts from a policy that ends, and changes an
+    action only for a strictly better one. If the process could then go on for ever, its rewards there would be positive
+    on average, because each change gained: for the stationary distribution m, m r = m (r + P v - v) > 0. So either each
+    policy ends, and the next one is better, or rewards grow for ever.
 
     The first policy: states that can be made to end almost surely are found by repeatedly dropping those that cannot
     reach an end while avoiding what was dropped; de Alfaro (1999), Computing minimum and maximum reachability times.
@@ -297,50 +297,42 @@ def solve_infinite(mdp: TabularMDP, progress: Progress = SILENT) -> Plan:
     (`bracket`), whatever came before.
     """
     allowed = np.ones(mdp.rewards.shape, dtype=np.bool_) if mdp.admissible is None else mdp.admissible
-    if mdp.discount < 1 and mdp.n_states > DENSE:
-        found = _modified(mdp, progress)
-        if found is not None:
-            return found
     if mdp.discount < 1:
-        resting: BoolArray = np.zeros_like(allowed)
-        first: IntArray = np.where(allowed, mdp.rewards, -np.inf).argmax(axis=1)
-    else:
-        resting = _resting(mdp, allowed)
-        first = _ending_policy(mdp, allowed, np.asarray(resting.any(axis=1)))
-    q_values, values, actions, stopped = _improve(mdp, first, np.asarray(resting.any(axis=1)))
-    chosen: IntArray = np.where(stopped, resting.argmax(axis=1), actions)
-    return Plan(q_values, values, float(mdp.initial @ values), _actions=chosen)
+        iterated = _modified(mdp) if mdp.n_states > DENSE else None
+        return iterated or _improve(mdp, np.where(allowed, mdp.rewards, -np.inf).argmax(axis=1))
+    resting = _resting(mdp, allowed)
+    rests: BoolArray = np.asarray(resting.any(axis=1))
+    first = _ending_policy(mdp, allowed, rests)
+    stop = mdp.n_actions
+    best = _improve(_with_stop(mdp, allowed, rests), np.where(rests, stop, first))
+    actions = np.where(best.actions == stop, resting.argmax(axis=1), best.actions)
+    return replace(best, q_values=best.q_values[:, :stop], _actions=actions)
 
 
-def _modified(mdp: TabularMDP, progress: Progress) -> Plan | None:
+def _modified(mdp: TabularMDP) -> Plan | None:
     """Modified policy iteration; None if it takes too many steps.
 
     Each round takes a step of value iteration, which proves an error, and then up to `SWEEPS` steps with its best
     actions only. Should a round not come closer, only steps of value iteration follow, which always do.
     """
     rows, discount = np.arange(mdp.n_states), mdp.discount
-    values, sweeps, errors = np.zeros(mdp.n_states), SWEEPS, [np.inf]
+    values, sweeps, last_error = np.zeros(mdp.n_states), SWEEPS, np.inf
     terms = int(np.diff(mdp.stacked.indptr).max(initial=0))
     # A shift stays the same in all states with the next step only if nothing ends.
     shifts = not mdp.ends.any()
-    progress.expect(100)
-    done = steps = 0
+    steps = 0
     while steps < MOST_SWEEPS:
         q_values = q_table(mdp, values)
         best = q_values.max(axis=1)
         shift, error, target = bracket(values, best, discount, terms)
+        steps += 1
         if error <= target:
-            progress.advance(100 - done)
             values = best + shift
             q_values = q_table(mdp, values)
-            return Plan(q_values, values, float(mdp.initial @ values), error, q_values.argmax(axis=1))
-        share = 0 if errors[-1] == np.inf else int(99 * np.log(errors[1] / error) / np.log(errors[1] / target))
-        progress.advance(max(share - done, 0))
-        done, steps = max(done, share), steps + 1
-        if error >= errors[-1]:
+            return Plan(q_values, values, float(mdp.initial @ values), error)
+        if error >= last_error:
             sweeps = 0
-        errors.append(error)
-        values = best
+        last_error, values = error, best
         if sweeps == 0:
             continue
         chosen = q_values.argmax(axis=1)
@@ -355,24 +347,31 @@ def _modified(mdp: TabularMDP, progress: Progress) -> Plan | None:
     return None
 
 
-def _improve(
-    mdp: TabularMDP, actions: IntArray, stopped: BoolArray
-) -> tuple[FloatArray, FloatArray, IntArray, BoolArray]:
-    """Policy iteration from a policy that ends: Q-values, values, actions, and where the best action is to stop."""
+def _with_stop(mdp: TabularMDP, allowed: BoolArray, rests: BoolArray) -> TabularMDP:
+    """The process with one more action that ends it at a reward of 0, in states where it may rest."""
+    nowhere = sparse.csr_array((mdp.n_states, mdp.n_states))
+    return TabularMDP(
+        [*(mdp.stacked[action * mdp.n_states :][: mdp.n_states] for action in range(mdp.n_actions)), nowhere],
+        np.column_stack([mdp.rewards, np.zeros(mdp.n_states)]),
+        mdp.initial,
+        admissible=np.column_stack([allowed, rests]),
+        ends=np.column_stack([mdp.ends, np.ones(mdp.n_states)]),
+    )
+
+
+def _improve(mdp: TabularMDP, actions: IntArray) -> Plan:
+    """Policy iteration from actions by which the process ends, or is discounted."""
     rows = np.arange(mdp.n_states)
-    values = solve_chain(_chain(mdp, actions, stopped), rows, mdp.discount)
+    values = solve_chain(chain_of(mdp, two_values(actions, mdp.n_actions, 1.0, 0.0)), rows, mdp.discount)
     while True:
         q_values = q_table(mdp, values)
-        current = np.where(stopped, 0.0, q_values[rows, actions])
+        plan = Plan(q_values, values, float(mdp.initial @ values), _actions=actions)
         noise = GAIN * (np.abs(mdp.rewards) + mdp.discount * mdp.continuation(np.abs(values))).max(axis=1)
-        best = q_values.max(axis=1)
-        acts = best > current + noise
-        if not acts.any():
-            return q_values, values, actions, stopped
-        # Values never fall, so nobody who acts for more than 0 will want to stop again.
-        new_stopped = stopped & ~acts
-        new_actions: IntArray = np.where(acts, q_values.argmax(axis=1), actions)
-        chain = _chain(mdp, new_actions, new_stopped)
+        better = q_values.max(axis=1) > q_values[rows, actions] + noise
+        if not better.any():
+            return plan
+        actions = np.where(better, q_values.argmax(axis=1), actions)
+        chain = chain_of(mdp, two_values(actions, mdp.n_actions, 1.0, 0.0))
         # A policy that gained everywhere and never ends from some state grows for ever there.
         endless = np.isinf(distance_to(chain.moves, chain.ends > 0)) if mdp.discount == 1 else np.zeros(0)
         if endless.any():
@@ -381,24 +380,10 @@ def _improve(
                 f"from state {state} the total reward grows for ever: give a discount < 1 or a horizon, or end the "
                 "process."
             )
-        new_values = solve_chain(chain, rows, mdp.discount)
+        before, values = values, solve_chain(chain, rows, mdp.discount)
         # State by state: next to a value of 1e15, the sum would not show that others gained.
-        if not (new_values > values).any():
-            return q_values, values, actions, stopped
-        actions, stopped, values = new_actions, new_stopped, new_values
-
-
-def _chain(mdp: TabularMDP, actions: IntArray, stopped: BoolArray) -> Chain:
-    rows = np.arange(mdp.n_states)
-    moves: Matrix = mdp.stacked[actions * mdp.n_states + rows]
-    if stopped.any():
-        moves.data[np.repeat(stopped, np.diff(moves.indptr))] = 0.0
-        moves.eliminate_zeros()
-    return Chain(
-        moves,
-        np.where(stopped, 0.0, mdp.rewards[rows, actions]),
-        np.where(stopped, 1.0, mdp.ends[rows, actions]),
-    )
+        if not (values > before).any():
+            return plan
 
 
 def _resting(mdp: TabularMDP, allowed: BoolArray) -> BoolArray:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import repeat
 from operator import attrgetter
 
@@ -22,7 +22,7 @@ from policies.policy import Policy
 from policies.reference import BestFixed
 from policysim.course.budget import PrivacyBudget, buy_most, most_affordable
 from policysim.course.course_evaluation import CourseResult, ProcessEvaluator
-from policysim.course.planning import daily_distributions, decision, optimal_course, reference_priors
+from policysim.course.planning import daily_distributions, decision, optimal_course
 from policysim.course.process import Process
 from policysim.course.schedules import ClassSchedules, DayAction, best_schedule, mass_after, sketch_of
 
@@ -176,7 +176,7 @@ class PrivatePlanner:
 
     @cached_property
     def _reference(self) -> list[FloatArray]:
-        return reference_priors(self.process)
+        return self.evaluator.priors()
 
     def plan(self, policies: Sequence[Policy]) -> PrivateCourse:
         """The course of a policy for each day."""
@@ -190,13 +190,12 @@ class PrivatePlanner:
         if not any(policy.uses_prior for policy in best.policies):
             return best
         policies = [BestFixed() if isinstance(policy, BestFixed) else policy for policy in best.policies]
-        for _ in range(ROUNDS):
-            again = follow(self.evaluator, policies, best.states)
-            kept = budget is None or _share(budget, again) <= 1
-            if not kept or not again.value > best.value + GAIN * abs(best.value):
-                break
-            best = again
-        return best
+
+        def again(course: PrivateCourse) -> list[PrivateCourse]:
+            planned = follow(self.evaluator, policies, course.states)
+            return [planned] if budget is None or _share(budget, planned) <= 1 else []
+
+        return _improved(best, again)
 
     def within(self, template: Policy, totals: Sequence[float], delta: float) -> Iterator[PrivateCourse]:
         """The course found that is worth most within each total, rising: a larger one is never worth less.
@@ -228,12 +227,7 @@ class PrivatePlanner:
             weights = np.where(np.arange(self.horizon) < days, 1.0, 0.0)
             equal += self._scaled(template, weights, even, budget, base.states)
             days //= 2
-        best = max(equal, key=VALUE)
-        for _ in range(ROUNDS):
-            better = max([best, *self._bought(template, budget, best)], key=VALUE)
-            if not better.value > best.value + GAIN * abs(best.value):
-                break
-            best = better
+        best = _improved(max(equal, key=VALUE), lambda course: self._bought(template, budget, course))
         return best if best is base else self._settled(best, budget)
 
     def _like(
@@ -241,19 +235,16 @@ class PrivatePlanner:
     ) -> PrivateCourse:
         """The best course so far, or a better one that spends as the course of the sketch does."""
         weights = np.array([policy.epsilon if policy.uses_epsilon else 0.0 for policy in sketched.policies])
+        rounds = ROUNDS if template.uses_prior and weights[1:].any() else 1
+
+        def scaled(public: Sequence[Policy], course: PrivateCourse) -> list[PrivateCourse]:
+            return self._scaled(template, weights, 1.0, budget, course.states, otherwise=public)
+
         # Where everybody gets the same, what the sketch has is taken over, or else decided anew.
         for public in (sketched.policies, [BestFixed()] * self.horizon) if weights.any() else ():
-            found = best
-            for _ in range(ROUNDS):
-                tried = self._scaled(template, weights, 1.0, budget, found.states, otherwise=public)
-                better = max([found, *tried], key=VALUE)
-                if not better.value > found.value + GAIN * abs(found.value):
-                    break
-                found = better
-                if not template.uses_prior or not weights[1:].any():
-                    break
-            if found is not best:
-                return found
+            better = _improved(best, partial(scaled, public), rounds)
+            if better is not best:
+                return better
         return best
 
     def _scaled(
@@ -317,6 +308,18 @@ class PrivatePlanner:
             if weights.any():
                 found += self._scaled(template, weights, 1.0, budget, base.states)
         return found
+
+
+def _improved(
+    best: PrivateCourse, proposed: Callable[[PrivateCourse], Sequence[PrivateCourse]], rounds: int = ROUNDS
+) -> PrivateCourse:
+    """The best course that proposals lead to: each round's come from the best so far, while they gain."""
+    for _ in range(rounds):
+        better = max([best, *proposed(best)], key=VALUE)
+        if not better.value > best.value + GAIN * abs(best.value):
+            break
+        best = better
+    return best
 
 
 def _share(budget: PrivacyBudget, course: PrivateCourse) -> float:

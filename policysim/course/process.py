@@ -119,17 +119,17 @@ class Process(Protocol):
         ValueError for features that may change, or that no state has.
         """
 
-    def continuation(self, values: FloatArray) -> FloatArray:
+    def continuation(self, values: FloatArray, actions: list[int] | None = None) -> FloatArray:
         """E[values(next state)], (n, k), of the (n,) values; a step that ends the process adds nothing.
 
-        Not discounted. Anything finite may stand at inadmissible actions.
+        Not discounted. Anything finite may stand at inadmissible actions. With `actions` it has their columns only.
         """
 
-    def push(self, distribution: FloatArray, probabilities: FloatArray) -> FloatArray:
+    def push(self, distribution: FloatArray, probabilities: FloatArray, actions: list[int] | None = None) -> FloatArray:
         """The mass of the next state, (n,), if states have mass `distribution`, (n,), and act by `probabilities`.
 
-        `probabilities` is (n, k) with 0 at inadmissible actions. Mass that ends with the step is left out, so that
-        the result sums to at most what it was given.
+        `probabilities` is (n, k) with 0 at inadmissible actions, or has a column for each of `actions`. Mass that ends
+        with the step is left out, so that the result sums to at most what it was given.
         """
 
 

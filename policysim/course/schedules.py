@@ -196,25 +196,18 @@ class Schedules:
 
 
 def following(process: Process, values: FloatArray, action: DayAction) -> FloatArray:
-    """E[values(next state)] if everybody gets what is given on a day, (n,).
-
-    By the process's own `continuation_of` if it has one.
-    """
+    """E[values(next state)] if everybody gets what is given on a day, (n,)."""
     if isinstance(action, tuple):
         return _of_own(process, action, lambda one, _: following(process, values, one))
-    of_one: Callable[[FloatArray, int], FloatArray] | None = getattr(process, "continuation_of", None)
-    return process.continuation(values)[:, action] if of_one is None else of_one(values, action)
+    return process.continuation(values, [action])[:, 0]
 
 
 def mass_after(process: Process, mass: FloatArray, action: DayAction) -> FloatArray:
-    """The mass of the next state if everybody gets what is given on a day: by the process's own `push_by`, if any."""
+    """The mass of the next state if everybody gets what is given on a day."""
     if isinstance(action, tuple):
         # No mass goes from one class to another.
         return _of_own(process, action, lambda one, own: mass_after(process, np.where(own, mass, 0.0), one))
-    by_one: Callable[[FloatArray, int], FloatArray] | None = getattr(process, "push_by", None)
-    if by_one is not None:
-        return by_one(mass, action)
-    return process.push(mass, two_values(np.full(len(mass), action), len(process.actions), 1.0, 0.0))
+    return process.push(mass, np.ones((len(mass), 1)), [action])
 
 
 def at_given(process: Process, table: FloatArray, action: DayAction) -> FloatArray:
@@ -334,21 +327,48 @@ def _lacking(
     q, prior = float(np.exp(-epsilon)), family.process.initial
     margin = _margin(prior, table, uses, epsilon)
     slack = ROUNDING * float(prior @ np.abs(table).max(axis=1))
-    found: dict[Schedule, float] = {}
-    for place, start in enumerate(chosen[:STARTS]):
-        schedule, gained = start, -np.inf
-        weights = prior * (q + (1 - q) * (table[:, place] > margin))
-        while True:
-            better = family.best(weights, schedule)
-            above = family.values([better])[:, 0] - margin
-            gain = float(prior @ (q * above + (1 - q) * np.maximum(above, 0.0)))
-            if not gain > gained + ROUNDING * float(prior @ np.abs(margin)):
-                break
-            schedule, gained = better, gain
-            weights = prior * (q + (1 - q) * (above > 0))
-        if schedule not in chosen and gained > slack:
-            found[schedule] = gained
-    return sorted(found, key=lambda schedule: -found[schedule])[:BATCH]
+    gained = dict(most_gaining(family, prior[None], margin[None], start, q) for start in chosen[:STARTS])
+    lacking = [schedule for schedule, gain in gained.items() if schedule not in chosen and gain > slack]
+    return sorted(lacking, key=lambda schedule: -gained[schedule])[:BATCH]
+
+
+def most_gaining(
+    family: Schedules, masses: FloatArray, prices: FloatArray, start: Schedule, q: float
+) -> tuple[Schedule, float]:
+    """The schedule that gains most where mass has prices, and its gain, as far as small changes of one can tell.
+
+    The gain is convex in what a schedule is worth: so the best schedule for first states of its slope as their weight
+    gains no less, and this is repeated until nothing changes.
+
+    Parameters
+    ----------
+    masses, prices : array, (L, n)
+    start : tuple of int
+    q : float
+        e^-epsilon.
+    """
+    schedule, gained, worth = start, -np.inf, family.values([start])[:, 0]
+    slack = ROUNDING * float((masses * np.abs(prices)).sum())
+    while True:
+        weights = np.zeros(len(worth))
+        for mass, price in zip(masses, prices, strict=True):
+            weights += mass * np.where(worth > price, 1.0, q)
+        better = family.best(weights, schedule)
+        worth = family.values([better])[:, 0]
+        gain = gain_over(masses, prices, worth, q)
+        if not gain > gained + slack:
+            return schedule, gained
+        schedule, gained = better, gain
+
+
+def gain_over(masses: FloatArray, prices: FloatArray, worth: FloatArray, q: float) -> float:
+    """What a unit of weight gains that is worth so much, (n,), where masses, (L, n), have prices, (L, n)."""
+    return float(sum(mass @ gains(worth - price, q) for mass, price in zip(masses, prices, strict=True)))
+
+
+def gains(surplus: FloatArray, q: float) -> FloatArray:
+    """What a unit of weight gains where its mass is worth so much more than its price: all of it, or q of a loss."""
+    return np.where(surplus > 0, surplus, q * surplus)
 
 
 def _margin(prior: FloatArray, table: FloatArray, uses: BoolArray, epsilon: float) -> FloatArray:

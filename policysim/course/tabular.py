@@ -420,13 +420,20 @@ class TabularMDP:
         """A."""
         return len(self.actions)
 
-    def continuation(self, values: FloatArray) -> FloatArray:
-        """E[values(next state)], (S, A), of the (S,) values; not discounted. 0 at inadmissible actions."""
-        expected: FloatArray = self.stacked @ values
-        return expected.reshape(self.n_actions, self.n_states).T
+    def continuation(self, values: FloatArray, actions: list[int] | None = None) -> FloatArray:
+        """E[values(next state)], (S, A), of the (S,) values; not discounted. 0 at inadmissible actions.
 
-    def push(self, distribution: FloatArray, probabilities: FloatArray) -> FloatArray:
-        """The mass of the next state, (S,), from that of this one, (S,), and p(a|s), (S, A)."""
+        With `actions` it has their columns only.
+        """
+        expected: FloatArray = (self.stacked @ values).reshape(self.n_actions, self.n_states).T
+        return expected if actions is None else expected[:, actions]
+
+    def push(self, distribution: FloatArray, probabilities: FloatArray, actions: list[int] | None = None) -> FloatArray:
+        """The mass of the next state, (S,), from that of this one, (S,), and p(a|s), (S, A), or of some actions."""
+        if actions is not None:
+            table = np.zeros((self.n_states, self.n_actions))
+            table[:, actions] = probabilities
+            probabilities = table
         mass: FloatArray = (distribution * probabilities.T).ravel() @ self.stacked
         return mass
 

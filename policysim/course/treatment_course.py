@@ -161,10 +161,6 @@ class TreatmentCourse:
     def _n_treated(self) -> int:
         return len(self.rewards) - self.n_absorbed
 
-    def continuation_of(self, values: FloatArray, action: int) -> FloatArray:
-        """The column of `continuation` of one action, (n,) -> (n,), in a part of its time."""
-        return self.continuation(values, [action])[:, 0]
-
     def continuation(self, values: FloatArray, actions: list[int] | None = None) -> FloatArray:
         """E[values(next morning)], (n,) -> (n, k), of all actions or of some."""
         if self.length_public:
@@ -177,10 +173,6 @@ class TreatmentCourse:
         result = np.zeros((len(values), len(self.actions if actions is None else actions)), order="F")
         self.backup.continuation(treated, out=result[:n], actions=actions)
         return result + last[:, None] if ended else result
-
-    def push_by(self, distribution: FloatArray, action: int) -> FloatArray:
-        """The distribution of the next morning, (n,), if everybody gets one action."""
-        return self.push(distribution, np.ones((len(distribution), 1)), [action])
 
     def push(self, distribution: FloatArray, probabilities: FloatArray, actions: list[int] | None = None) -> FloatArray:
         """The distribution of the next morning, (n,); `probabilities` are those of all actions, or of some."""

@@ -1,6 +1,7 @@
 """The full linear programme over all mechanisms for the days of a small process: the independent oracle."""
 
 import math
+from functools import cache
 from itertools import product
 
 import numpy as np
@@ -9,6 +10,7 @@ from scipy import optimize, sparse
 from policysim.course.tabular import TabularMDP
 
 
+@cache
 def best_of_all_courses(process, epsilon):
     """The largest value of any mechanism that hides the whole course of states.
 
@@ -61,6 +63,7 @@ def _matrix(rows, width):
     return sparse.csr_array((value, (row, column)), shape=(len(rows), width))
 
 
+@cache
 def four_states(horizon):
     """Infected or not, with a symptom or not (state 2 p + f); none, treat or antiviral."""
     moves, rewards = np.zeros((4, 3, 4)), np.zeros((4, 3))
@@ -74,3 +77,22 @@ def four_states(horizon):
             moves[state, action, 2 * after : 2 * after + 2] += chance * np.array([1 - there, there])
         rewards[state, action] = -(0.5 * stays + 0.1 * keeps + cost)
     return TabularMDP(moves, rewards, [0.75, 0.10, 0.08, 0.07], horizon=horizon)
+
+
+def chances_of_courses(plan, states):
+    """q(a|s) of each course of a tree, (m, K), given courses of states of one class, (m, H): day by day."""
+    kind = int(plan.classes[states[0, 0]])
+    tree, days, local = plan.trees[kind], np.cumsum([0, *plan.held]), plan.local(kind, states)
+    chances, waiting = {}, [((), tree.root, tree.poured, np.ones(len(states)))]
+    while waiting:
+        course, node, poured, chance = waiting.pop()
+        if not node.branches:
+            chances[course] = chances.get(course, 0.0) + chance
+            continue
+        place = len(node.prefix)
+        for branch, end, likely in tree.after(node, poured, local[:, days[place]]):
+            longer = (*course, *[branch.action] * plan.held[place])
+            waiting.append((longer, branch.child, end, chance * likely))
+    courses = plan.courses if plan.courses.ndim == 2 else plan.courses[kind]
+    # A course that fills up the rows of a class stands for itself once.
+    return np.column_stack([chances.pop(tuple(course), np.zeros(len(states))) for course in courses.tolist()])

@@ -1,9 +1,6 @@
 """A privacy budget over days: exact joint privacy, feasibility from the tables, and the library's conversions."""
 
 import math
-import subprocess
-import sys
-from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations, product
 
@@ -19,18 +16,15 @@ from scipy.optimize import minimize_scalar
 from scipy.special import gammaln
 
 from policies import CATALOGUE, AnyRecord, DecisionProblem, make_policy
-from policies.accounting import Use, bounded_range_rho, log_ratio_range, response_variation
+from policies.accounting import Use, bounded_range_rho, response_variation
 from policies.noisy_max import PermuteAndFlip
 from policies.privacy_loss import privacy_loss_of_logs
 from policysim.course import budget as daily
 from policysim.course.budget import (
-    ENOUGH,
-    MAX_TRIES,
     PrivacyBudget,
     composed,
     converted_epsilon,
     distribution_epsilon,
-    most_affordable,
     spend,
 )
 from policysim.course.planning import optimal_course
@@ -71,37 +65,31 @@ def days_rho_and_loss(policy, problems, epsilon):
     return rho, loss
 
 
-# Bad input.
-
-
-@pytest.mark.parametrize("epsilon", [-1.0, math.nan, "1", True])
-def test_an_epsilon_that_is_no_number_from_zero_is_refused(epsilon):
-    with pytest.raises(ValueError, match="epsilon must be >= 0, got epsilon="):
-        PrivacyBudget(epsilon)
-
-
-@pytest.mark.parametrize(("delta", "words"), [(-0.1, "delta must be >= 0"), (1.0, "delta must be < 1, got delta=1.0")])
-def test_a_delta_outside_zero_to_one_is_refused(delta, words):
-    with pytest.raises(ValueError, match=words):
-        PrivacyBudget(1.0, delta)
-
-
-@pytest.mark.parametrize("days", [0, -1, 2.5, True])
-def test_a_number_of_days_that_is_no_whole_number_from_one_is_refused(days):
-    with pytest.raises(ValueError, match=f"days must be a whole number >= 1, got days={days}"):
-        PrivacyBudget(1.0).daily_epsilon(days)
-
-
-def test_no_days_a_bad_ratio_and_a_missing_rho_are_refused():
-    budget = PrivacyBudget(1.0, 1e-6)
-    with pytest.raises(ValueError, match="days must be a whole number >= 1, got days=0"):
-        budget.daily(make_policy("exponential"), [])
-    with pytest.raises(ValueError, match="eta_per_epsilon must be > 0 and finite, got eta_per_epsilon=0"):
-        budget.daily_epsilon(3, eta_per_epsilon=0)
-    with pytest.raises(ValueError, match="a rho for each of 2 epsilons, got 1"):
-        budget.total([1.0, 1.0], [0.5])
-    with pytest.raises(ValueError, match="rho must be >= 0, got rho=-1"):
-        budget.total([1.0], [-1])
+@pytest.mark.parametrize(
+    ("ask", "message"),
+    [
+        *(
+            (lambda bad=bad: PrivacyBudget(bad), "epsilon must be >= 0, got epsilon=")
+            for bad in (-1.0, math.nan, "1", True)
+        ),
+        (lambda: PrivacyBudget(1.0, -0.1), "delta must be >= 0"),
+        (lambda: PrivacyBudget(1.0, 1.0), "delta must be < 1, got delta=1.0"),
+        *(
+            (lambda bad=bad: PrivacyBudget(1.0).daily_epsilon(bad), "days must be a whole number >= 1")
+            for bad in (0, -1, 2.5, True)
+        ),
+        (
+            lambda: PrivacyBudget(1.0).daily(make_policy("exponential"), []),
+            "days must be a whole number >= 1, got days=0",
+        ),
+        (lambda: PrivacyBudget(1.0).daily_epsilon(3, eta_per_epsilon=0), "eta_per_epsilon must be > 0 and finite"),
+        (lambda: PrivacyBudget(1.0, 1e-6).total([1.0, 1.0], [0.5]), "a rho for each of 2 epsilons, got 1"),
+        (lambda: PrivacyBudget(1.0, 1e-6).total([1.0], [-1]), "rho must be >= 0, got rho=-1"),
+    ],
+)
+def test_what_is_out_of_range_is_refused(ask, message):
+    with pytest.raises(ValueError, match=message):
+        ask()
 
 
 # The conversion.
@@ -153,11 +141,6 @@ def test_rho_at_the_ends_of_the_budget():
     assert 0 < PrivacyBudget(0.0, 0.1).rho <= -math.log1p(-0.01)
     # So small a delta that no order helps.
     assert PrivacyBudget(1e-9, 1e-200).rho == 0.0
-
-
-def test_the_library_is_imported_only_to_convert():
-    code = "import sys, policysim.course.budget as b; b.PrivacyBudget(1.0).daily_epsilon(3); print(*sys.modules)"
-    assert "dp_accounting" not in subprocess.check_output([sys.executable, "-c", code], text=True).split()
 
 
 # The distributions of the loss.
@@ -243,66 +226,6 @@ def test_rho_of_a_bounded_range_is_the_largest_divergence_of_two_answers(eta):
     assert largest * (1 - 1e-9) <= bounded_range_rho(eta) <= min(largest * 1.002, eta**2 / 8)
 
 
-def test_the_formula_for_few_answers_is_too_small_for_many():
-    """Planted: seven answers, and a budget that trusts the divergence of order 1, exceeds delta."""
-    p = np.array([math.exp(8.0), *[1.0] * 49]) / (math.exp(8.0) + 49)
-    claimed = 8.0 * math.expm1(8.0) / (math.exp(8.0) + 49)
-    orders = ORDERS_OF_TESTS[ORDERS_OF_TESTS < 3]
-    assert (
-        max(renyi(p, np.roll(p, 1), order) / order for order in orders)
-        <= Use(8.0, 16.0, response_variation(8.0, 50)).rho
-    )
-    p = np.array([math.exp(3.0), *[1.0] * 49]) / (math.exp(3.0) + 49)
-    claimed = 3.0 * math.expm1(3.0) / (math.exp(3.0) + 49)
-    assert max(renyi(p, np.roll(p, 1), order) / order for order in orders) > 1.1 * claimed
-
-
-# The defect of the library.
-
-
-@pytest.mark.parametrize("count", [2, 50])
-def test_the_accountant_we_use_counts_as_a_loop_does(count):
-    event = dp_accounting.ZCDpEvent(0.1**2 / 8)
-    counted, looped = RdpAccountant().compose(event, count), RdpAccountant()
-    for _ in range(count):
-        looped.compose(event)
-    assert counted.get_epsilon(1e-6) == pytest.approx(looped.get_epsilon(1e-6), rel=1e-12)
-    ours = PrivacyBudget(1.0, 1e-6).total([math.inf] * count, [0.1**2 / 8] * count)
-    assert ours == pytest.approx(looped.get_epsilon(1e-6), rel=5e-3)
-
-
-def test_uses_are_added_up_before_the_accountant_sees_them(monkeypatch):
-    seen = []
-    compose = RdpAccountant.compose
-
-    def spy(self, *args, **options):
-        seen.append((args, options))
-        return compose(self, *args, **options)
-
-    monkeypatch.setattr(RdpAccountant, "compose", spy)
-    PrivacyBudget(1.0, 1e-6).total([1.0] * 50, [0.5] * 50)
-    assert seen == [((dp_accounting.ZCDpEvent(25.0),), {})]
-
-
-def test_the_library_still_ignores_the_count_of_randomized_response():
-    # Ten uses of k-ary response with a loss of log 4. In dp-accounting 0.6.0 PLDAccountant leaves out
-    # .self_compose(count) for RandomizedResponseDpEvent, also within SelfComposedDpEvent; RdpAccountant counts.
-    # When this fails, the library has been mended: delete this test and the remark in `converted_epsilon`.
-    k, loss, uses = 4, math.log(4), 10
-    event = dp_accounting.RandomizedResponseDpEvent(k / (math.exp(loss) + k - 1), k)
-    relation = dp_accounting.NeighboringRelation.REPLACE_ONE
-    counted = PLDAccountant(relation).compose(event, uses)
-    nested = PLDAccountant(relation).compose(dp_accounting.SelfComposedDpEvent(event, uses))
-    looped = PLDAccountant(relation)
-    for _ in range(uses):
-        looped.compose(event)
-    assert looped.get_epsilon(0) == pytest.approx(13.86, abs=0.02)
-    assert counted.get_epsilon(0) == nested.get_epsilon(0) == pytest.approx(1.386, abs=1e-3)
-    # Ours is an upper bound of the loop, which is nearly exact.
-    ours = PrivacyBudget(1.0, 1e-6).total([loss] * uses, [(2 * loss) ** 2 / 8] * uses)
-    assert looped.get_epsilon(1e-6) <= ours <= loss * uses * (1 + 1e-12)
-
-
 # The exact joint privacy.
 
 
@@ -337,26 +260,6 @@ def test_days_may_depend_on_what_earlier_days_published(name, delta):
         histories = [(*history, action) for history in histories for action in range(3)]
     np.testing.assert_allclose(np.exp(joint).sum(axis=1), 1)
     assert hockey_stick(joint[:, None, :], joint[None, :, :], budget.epsilon).max() <= delta + 1e-12
-
-
-@pytest.mark.parametrize("name", PRIVATE)
-def test_the_renyi_divergences_of_the_days_stay_below_rho_times_the_order(name):
-    problems = [random_problem(seed, n_records=6, k=4) for seed in range(20)]
-    found = PrivacyBudget(2.0, 1e-2).daily(make_policy(name), problems)
-    tables = [found.policy.log_probabilities(problem) for problem in problems]
-    rho = sum(bounded_range_rho(log_ratio_range(logs, AnyRecord())) for logs in tables)
-    if found.composition == "zero-concentrated":
-        assert found.rho <= min(rho * (1 + 1e-9), PrivacyBudget(2.0, 1e-2).rho)
-        rho = found.rho
-    for order in (1 + 1e-3, 1.1, 1.5, 2, 5, 20, 100):
-        # Days are independent given the records: their worst divergences add up.
-        total = 0.0
-        for logs in tables:
-            p, q = logs[:, None, :], logs[None, :, :]
-            with np.errstate(invalid="ignore"):
-                terms = np.where(p > -np.inf, order * p + (1 - order) * q, -np.inf)
-            total += np.logaddexp.reduce(terms, axis=-1).max() / (order - 1)
-        assert total <= rho * order * (1 + 1e-9) + 1e-9
 
 
 THOUSAND = [BINARY] * 1000
@@ -437,32 +340,6 @@ def test_no_epsilon_more_than_a_hundredth_larger_is_affordable(name, seed):
         assert composed(spend(make_policy(name), problems, [found.epsilon * larger] * 30), 1e-5)[1] > budget.epsilon
 
 
-class Lazy(Sequence):
-    """Problems that are made when they are asked for, and counted."""
-
-    def __init__(self, days):
-        self.days, self.made = days, 0
-
-    def __len__(self):
-        return self.days
-
-    def __getitem__(self, day):
-        if not 0 <= day < self.days:
-            raise IndexError(day)
-        self.made += 1
-        return random_problem(day, n_records=8, k=4)
-
-
-@pytest.mark.parametrize("name", SMOOTH)
-def test_few_tables_are_looked_at(name):
-    problems = Lazy(30)
-    PrivacyBudget(3.0, 1e-5).daily(make_policy(name), problems)
-    assert problems.made <= 5 * 30
-    problems = Lazy(3)
-    assert PrivacyBudget(3.0).daily(make_policy(name), problems).epsilon >= 1.0
-    assert problems.made <= 5 * 3
-
-
 @pytest.mark.parametrize("name", PRIVATE)
 @pytest.mark.parametrize("total", [0.3, 2.0, 9.0])
 def test_without_a_delta_the_exact_losses_of_the_days_fill_the_total(name, total):
@@ -489,13 +366,6 @@ def test_a_day_on_which_nothing_is_revealed_leaves_its_part_to_the_others():
     assert found.total_epsilon == pytest.approx(2 * found.epsilon)
 
 
-def test_days_may_be_asked_about_unequal_epsilons():
-    policy = make_policy("randomized-response")
-    first, second = spend(policy, [BINARY, BINARY], [0.5, 1.5])
-    assert (first.loss, first.eta, second.loss, second.eta) == (0.5, 1.0, 1.5, 3.0)
-    assert second.variation == pytest.approx(math.tanh(0.75))
-
-
 def test_a_process_and_decisions_with_masks_have_budgets_too():
     rng = np.random.default_rng(0)
     moves, rewards = rng.dirichlet(np.ones(3), size=(3, 3)), rng.normal(size=(3, 3))
@@ -517,11 +387,9 @@ def test_a_process_and_decisions_with_masks_have_budgets_too():
 
 
 def test_policies_that_take_no_epsilon_spend_their_guarantee():
-    problems = Lazy(5)
     for name, each in (("uniform", 0.0), ("best-fixed", 0.0), ("greedy", math.inf)):
-        found = PrivacyBudget(1.0, 1e-6).daily(make_policy(name), problems)
+        found = PrivacyBudget(1.0, 1e-6).daily(make_policy(name), [BINARY] * 5)
         assert (found.epsilon, found.total_epsilon, found.composition) == (each, each, "basic")
-    assert problems.made == 0
 
 
 def test_where_nothing_can_be_revealed_every_epsilon_is_free():
@@ -543,27 +411,6 @@ def test_no_limit_and_no_budget_at_all():
     joint = np.array([[table[x, list(actions)].sum() for actions in product(range(2), repeat=3)] for x in range(2)])
     assert some.epsilon > 0 == some.total_epsilon
     assert 0 < hockey_stick(joint[0], joint[1], 0.0) <= 0.01
-
-
-@settings(max_examples=200)
-@given(data=st.data())
-def test_what_is_returned_was_affordable_however_spending_jumps(data):
-    edges = sorted(data.draw(st.lists(st.floats(1e-3, 1e3), min_size=1, max_size=6)))
-    levels = data.draw(st.lists(st.sampled_from([0.0, 1e-9, 0.3, 1.0, 5.0, math.inf]), min_size=7, max_size=7))
-    tried = {}
-
-    def share(epsilon):
-        tried[epsilon] = levels[sum(edge < epsilon for edge in edges)] * data.draw(st.floats(0.5, 2))
-        return tried[epsilon]
-
-    epsilon = most_affordable(share, 0.1, 0.01)
-    assert epsilon == 0.0 or tried[epsilon] <= 1
-    assert len(tried) <= MAX_TRIES + 1
-
-
-def test_the_search_finds_a_jump():
-    epsilon = most_affordable(lambda epsilon: 0.2 if epsilon <= 0.37 else 50.0, 0.1, 0.01)
-    assert 0.37 * ENOUGH <= epsilon <= 0.37
 
 
 @dataclass(frozen=True)

@@ -38,13 +38,12 @@ def limit_of(mdp, **options):
         return ps.course_limit(mdp, **options)
 
 
-def best_of_all_mechanisms(mdp, epsilon, delta=0.0, *, hides="first state"):
+def best_of_all_mechanisms(mdp, epsilon, delta=0.0):
     """The largest value over two days of any mechanism whose published pair of actions is (epsilon, delta)-private.
 
     A linear programme: y(x, a, z, b) is the probability to give a on the first day, to come to z, and to give b on the
     second, if the first state is x. The mechanism may depend on everything. With a delta, what one set of courses
-    may exceed is bounded for every set of the four courses. Where the whole course is hidden, y(x, a, z, b) / P(z|x, a)
-    is what no other pair of states may change by more than e^epsilon.
+    may exceed is bounded for every set of the four courses.
     """
     n, k = mdp.rewards.shape
     moves = mdp.stacked.toarray().reshape(k, n, n)
@@ -65,14 +64,6 @@ def best_of_all_mechanisms(mdp, epsilon, delta=0.0, *, hides="first state"):
                 equal.append((row, 0.0))
                 for b in range(k):
                     gain[place[x, a, z, b]] += mdp.initial[x] * mdp.rewards[z, b]
-    if hides == "course":
-        for a, b in product(range(k), repeat=2):
-            given = [(place[x, a, z, b], moves[a, x, z]) for x, z in product(range(n), repeat=2)]
-            for (one, of_one), (other, of_other) in product(given, repeat=2):
-                row = np.zeros(size)
-                row[one] += of_other
-                row[other] -= math.exp(epsilon) * of_one
-                most.append((row, 0.0))
     courses = list(product(range(k), repeat=2))
     chances = np.zeros((n, len(courses), size))
     for (x, a, _, b), where in place.items():
@@ -109,7 +100,7 @@ def test_no_mechanism_for_two_days_exceeds_the_limit(seed, epsilon, delta):
 def test_what_hides_the_course_is_worth_no_more_than_the_best_that_does_and_that_no_more_than_the_limit(seed, epsilon):
     mdp = process(seed)
     size = np.abs(mdp.rewards).max()
-    of_course, of_first = (best_of_all_mechanisms(mdp, epsilon, hides=what) for what in ("course", "first state"))
+    of_course, of_first = best_of_all_courses(mdp, epsilon), best_of_all_mechanisms(mdp, epsilon)
     # They are two guarantees.
     assert of_course + 1e-3 * size < of_first <= limit_of(mdp, epsilon=epsilon) + 1e-7 * size
     table = ps.compare(mdp, policies=["optimal-daily", "exponential-tight"], total_epsilons=[epsilon])
@@ -135,10 +126,9 @@ def test_more_days_lower_the_limit_of_what_hides_the_course_to_the_optimum(epsil
     stakes = ps.plan(mdp).value - constant
     optimum = best_of_all_courses(mdp, epsilon)
     for days, share in enumerate((*most, (optimum - constant) / stakes + 1e-6), start=1):
-        limit = ps.course_limit(mdp, epsilon=epsilon, days=days, hides="course")
-        assert optimum <= limit + 1e-9
-        assert (limit - constant) / stakes <= share
-    assert limit_of_first_days(mdp, epsilon, 2).proof == "rationals"
+        limit = limit_of_first_days(mdp, epsilon, days)
+        assert limit.proof == "rationals" and optimum <= limit.value + 1e-9
+        assert (limit.value - constant) / stakes <= share
 
 
 @pytest.mark.parametrize(("seed", "epsilon"), [(0, 0.5), (1, 3.0), (3, 1.0)])

@@ -2,7 +2,6 @@
 
 import json
 import math
-import re
 from dataclasses import replace
 from itertools import product
 
@@ -164,15 +163,6 @@ def test_a_schedule_is_worth_what_its_tables_are_however_many_are_asked_for(stud
         assert found.outcomes == {name: pytest.approx(mean, abs=1e-12) for name, mean in whole.outcomes.items()}
 
 
-def test_delta_is_not_the_probability_that_more_than_epsilon_is_lost():
-    """What the words say: the probability of losing more than epsilon can be several times delta."""
-    joint = np.array([[1.1, 0.9], [1.0, 1.0]]) / 2  # loss log 1.1 with probability 0.55
-    epsilon = math.log(1.09)
-    delta = hockey_stick(joint, epsilon)
-    exceeded = joint[0][np.log(joint[0] / joint[1]) > epsilon].sum()
-    assert exceeded == pytest.approx(0.55) and exceeded > 8 * delta > 0
-
-
 def test_a_larger_total_never_keeps_less(compared):
     table = compared[1]
     table = table[table["policy"] != "greedy"]
@@ -217,72 +207,6 @@ def run(capsys, *arguments):
     code = main(arguments)
     captured = capsys.readouterr()
     return code, captured.out, captured.err
-
-
-def test_the_command_writes_the_same_report_again(capsys, path, tmp_path, draw_only):
-    draw_only("course")
-    runs = []
-    for out in (tmp_path / "out", tmp_path / "other"):
-        asked = ("--horizon", "2", "--total-epsilon", "1,4", "--delta", "1e-6", "--policy", "exponential")
-        code, text, err = run(capsys, "compare", str(path), *asked, "--out", str(out))
-        assert (code, err) == (0, "")
-        runs.append({file.relative_to(out).as_posix(): file.read_bytes() for file in out.rglob("*.*")})
-    lines = text.splitlines()[:-1]
-    assert len(lines) <= 26 and max(map(len, lines)) <= 100
-    for words in ("over 2 days", "total ε of 1", "δ = 1e−06", "best schedule"):
-        assert words in text
-    first, again = runs
-    assert {"comparison.csv", "report.html", "manifest.json", "figures/course.svg", "figures/course.png"} <= set(first)
-    addresses = set(re.findall(r"https?://[\w.]+", first["report.html"].decode()))
-    assert addresses <= {"http://www.w3.org", "http://purl.org", "http://creativecommons.org"}
-    assert set(again) == set(first)
-    assert [name for name in first if first[name] != again[name]] == []
-
-
-def days_command(path, out, *options):
-    return (
-        "compare",
-        str(path),
-        "--horizon",
-        "2",
-        "--total-epsilon",
-        "2",
-        "--delta",
-        "1e-3",
-        "--out",
-        str(out),
-        *options,
-    )
-
-
-@pytest.mark.usefixtures("blank_drawings")
-def test_the_optimum_of_each_day_has_a_name_of_its_own(capsys, path, tmp_path):
-    new, old = tmp_path / "new", tmp_path / "old"
-    code, text, err = run(capsys, *days_command(path, new, "--policy", DAILY))
-    assert (code, err) == (0, "")
-    assert re.search(r"\boptimal\b(?!-daily)", text) is None
-    # The name that it has on one decision does, too.
-    code, same, err = run(capsys, *days_command(path, old, "--policy", "optimal"))
-    assert (code, err) == (0, "")
-    assert same.replace(str(old), str(new)) == text
-    assert (old / "comparison.csv").read_text() == (new / "comparison.csv").read_text()
-    document = json.loads((new / "manifest.json").read_text())
-    assert document["question"]["policies"] == [DAILY]
-    assert DAILY in set(pd.read_csv(new / "comparison.csv")["policy"])
-    assert re.search(r"\boptimal\b(?!-daily)", (new / "report.html").read_text()) is None
-    # On one decision there is no such policy.
-    code, _, err = run(capsys, "compare", str(path), "--policy", DAILY, "--out", str(tmp_path / "none"))
-    assert code == 2 and "did you mean 'optimal'?" in err
-
-
-@pytest.mark.usefixtures("blank_drawings")
-def test_the_command_prints_one_document(capsys, path, tmp_path):
-    arguments = ("--horizon", "1", "--length-public", "--policy", "uniform", "--json", "--out", str(tmp_path / "out"))
-    code, text, _ = run(capsys, "compare", str(path), *arguments)
-    document = json.loads(text)
-    assert code == 0
-    assert document["manifest"]["question"]["length_public"] is True
-    assert {row["total_epsilon"] for row in document["comparison"]} == {1.0, 2.0, 5.0, 10.0}
 
 
 @pytest.mark.parametrize("command", ["compare", "simulate"])

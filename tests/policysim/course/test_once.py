@@ -182,49 +182,6 @@ def test_the_course_of_a_treatment_has_its_deaths_and_groups(study):
     assert len(found.probabilities) == study.scenario.space.size + 1
 
 
-def test_a_sketch_searches_as_the_whole_course_does(study):
-    process = ps.build_course(study, 4)
-    assert process.sketch(10**6) is process
-    small = process.sketch(1)
-    assert small.initial.sum() == pytest.approx(1.0) and len(small.initial) == 2**3 + 1
-    # What a part of the fixed features does is what it does in the whole course.
-    backup, records = process.backup.restricted(np.array([1]))
-    values = np.random.default_rng(0).normal(size=len(process.initial) - 1)
-    assert backup.continuation(values[records]) == pytest.approx(
-        process.backup.continuation(values)[records], abs=1e-14
-    )
-    pushed = backup.push(np.ones(len(records)), np.full((len(records), 3), 1 / 3))
-    mass = np.zeros(len(values))
-    mass[records] = 1.0
-    assert pushed == pytest.approx(process.backup.push(mass, np.full((len(values), 3), 1 / 3))[records], abs=1e-14)
-
-
-@pytest.mark.parametrize("public", [False, True])
-def test_merged_records_are_worth_what_each_of_them_is(study, public):
-    process = ps.build_course(study, 3, length_public=public)
-    merged = process.merged()
-    state = merged.first_records.state
-    assert len(merged.initial) <= len(process.initial) == len(state)
-    assert np.array_equal(np.bincount(state, process.initial), merged.initial)
-    assert np.array_equal(merged.rewards[state], process.rewards)
-    values = np.random.default_rng(2).normal(size=len(merged.initial))
-    assert np.array_equal(merged.continuation(values)[state], process.continuation(values[state]))
-    plan, of_all = ps.plan(merged), ps.plan(process)
-    assert np.array_equal(plan.values[0][state], of_all.values[0])
-
-
-def test_one_action_at_a_time_is_the_column_of_all(study):
-    for public in (False, True):
-        process = ps.build_course(study, 3, length_public=public)
-        values = np.random.default_rng(1).normal(size=len(process.initial))
-        every = process.continuation(values)
-        for action in range(3):
-            assert process.continuation_of(values, action) == pytest.approx(every[:, action], abs=1e-15)
-            table = np.zeros((len(values), 3))
-            table[:, action] = 1.0
-            assert process.push_by(process.initial, action) == pytest.approx(process.push(process.initial, table))
-
-
 def test_an_endless_process_holds_its_last_action():
     moves, rewards, initial, _ = random_arrays(np.random.default_rng(3))
     process = ps.TabularMDP(moves, rewards, initial, discount=0.9)

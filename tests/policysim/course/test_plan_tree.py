@@ -6,14 +6,15 @@ from itertools import product
 
 import numpy as np
 import pytest
-from course_programme import best_of_all_courses, four_states
+from course_programme import best_of_all_courses, chances_of_courses, four_states
 from small_processes import random_arrays
 from small_studies import SCENARIO, write_small_study
 
 import policysim as ps
-from policysim.course.course_tree import course_gain, even_weights, priced_tree
+from policysim.course.course_tree import RestValues, priced_tree
 from policysim.course.plan_tree import ClassTree
 from policysim.course.schedules import Schedules
+from policysim.course.tree_search import even_weights
 
 SLACK = 1e-12
 
@@ -35,7 +36,7 @@ def enumerated(process, plan):
     n, k = process.rewards.shape
     moves = process.stacked.toarray().reshape(k, n, n)
     states = np.array(list(product(range(n), repeat=process.horizon)))
-    chances, value = plan.probabilities(states), 0.0
+    chances, value = chances_of_courses(plan, states), 0.0
     for course, column in zip(plan.courses, chances.T, strict=True):
         reached, earned = column * process.initial[states[:, 0]], np.zeros(len(states))
         for day, action in enumerate(course):
@@ -103,7 +104,7 @@ def test_a_tree_that_forgets_what_was_spent_loses_more():
 
     class Forgetful(ClassTree):
         def split(self, node, poured, states=slice(None)):
-            yield from super().split(node, self.poured * node.weight / self.root.weight, states)
+            yield from super().split(node, min(self.poured, node.weight), states)
 
     forgetful = Forgetful(*(getattr(tree, each.name) for each in fields(tree)))
     _, _, loss = enumerated(four_states(3), replace(plan, trees=(forgetful,)))
@@ -112,17 +113,17 @@ def test_a_tree_that_forgets_what_was_spent_loses_more():
 
 def test_prices_bound_the_value_of_all_other_weights_and_meet_their_own():
     process = four_states(3)
-    family, q = Schedules(process, (1, 1, 1)), math.exp(-3.0)
+    worth, q = RestValues(Schedules(process, (1, 1, 1))), math.exp(-3.0)
     rng = np.random.default_rng(0)
     pool = list(product(range(3), repeat=3))
     even = even_weights(len(pool), q)
     for _ in range(4):
         some, other = (even * (0.5 + rng.random(len(pool))) for _ in range(2))
         some, other = some / some.sum() * even.sum(), other / other.sum() * even.sum()
-        tree = priced_tree(family, dict(zip(pool, some, strict=True)), q, 512)
-        gained = np.array([course_gain(family, tree.root, course, q) for course in pool])
+        tree = priced_tree(worth, dict(zip(pool, some, strict=True)), q, 512)
+        gained = np.array([tree.gains[course] for course in pool])
         assert tree.constant + gained @ some == pytest.approx(tree.value, abs=1e-7)
-        beside = priced_tree(family, dict(zip(pool, other, strict=True)), q, 512)
+        beside = priced_tree(worth, dict(zip(pool, other, strict=True)), q, 512)
         assert beside.value <= tree.constant + gained @ other + 1e-9
 
 
@@ -138,7 +139,7 @@ def test_public_classes_have_trees_of_their_own(tmp_path):
     states = [np.flatnonzero(plan.family.classes == kind) for kind in range(2)]
     for own in states:
         courses = np.random.default_rng(1).choice(own, size=(50, 2))
-        chances = plan.probabilities(courses)
+        chances = chances_of_courses(plan, courses)
         assert chances.sum(axis=1) == pytest.approx(np.ones(50), abs=SLACK)
         used = chances.max(axis=0) > 0
         assert np.log(chances[:, used].max(axis=0) / chances[:, used].min(axis=0)).max() <= 3.0 + SLACK

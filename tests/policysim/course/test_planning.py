@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from small_processes import all_policies, dense_value, expected_by_paths, random_arrays, random_table
 
-from policies import CATALOGUE, make_policy
+from policies import make_policy
 from policies.masked import masked_problem
-from policysim.course.planning import decision, optimal_course, plan, policy_value, policy_values, reference_priors
+from policysim.course.planning import optimal_course, plan, policy_value, policy_values
 from policysim.course.tabular import TabularMDP
 
 HORIZON = 3
@@ -63,24 +63,12 @@ def days_of(mdp, daily):
     return np.array(mass)
 
 
-def test_the_distribution_of_each_day_adds_up_to_the_value():
-    moves, rewards, _, mdp = small(7)
-    table = random_table(np.random.default_rng(1), 3, 2)
-    mass = days_of(mdp, [table] * HORIZON)
-    by_hand = [mdp.initial]
-    for _ in range(HORIZON - 1):
-        by_hand.append(np.einsum("s,sa,sat->t", by_hand[-1], table, moves))
-    assert mass == pytest.approx(np.array(by_hand))
-    assert mass.sum(axis=1) == pytest.approx([1, 0.8, 0.64])
-    assert (mass @ (table * rewards).sum(axis=1)).sum() == pytest.approx(policy_value(mdp, table))
-
-
 @pytest.mark.parametrize("name", ["greedy", "exponential", "randomized-response", "optimal", "best-fixed"])
 def test_under_its_own_continuation_each_day_is_decided_by_what_that_policy_will_earn(name):
     moves, rewards, mask, mdp = small(3, masked=True)
     policy = make_policy(name, epsilon=1.0)
     found = plan(mdp, policy=policy)
-    priors = reference_priors(mdp)
+    priors = optimal_course(mdp).priors()
     values = np.zeros(3)
     for day in reversed(range(HORIZON)):
         q_values = rewards + np.einsum("sat,t->sa", moves, values)
@@ -100,7 +88,7 @@ def test_the_reference_priors_are_the_states_under_optimal_actions():
     *_, mdp = small(11)
     mass = days_of(mdp, np.eye(2)[plan(mdp).actions])
     expected = mass / mass.sum(axis=1, keepdims=True)
-    assert np.array(reference_priors(mdp)) == pytest.approx(expected)
+    assert np.array(optimal_course(mdp).priors()) == pytest.approx(expected)
     course = optimal_course(mdp)
     assert np.array([day.whole.prior for day in course.days]) == pytest.approx(expected)
     assert course.values == pytest.approx(plan(mdp).values[0])
@@ -110,18 +98,7 @@ def test_where_nobody_is_left_the_prior_is_that_of_the_last_day_with_somebody():
     moves = np.zeros((2, 2, 2))
     moves[0, :, 1] = 1
     mdp = TabularMDP(moves, np.ones((2, 2)), [1, 0], horizon=4, ends=[[0, 0], [1, 1]], axes="SAS")
-    assert [prior.tolist() for prior in reference_priors(mdp)] == [[1, 0], [0, 1], [0, 1], [0, 1]]
-
-
-@pytest.mark.parametrize(
-    "kind", [kind for kind in CATALOGUE.values() if not kind.uses_prior], ids=lambda kind: kind.name
-)
-def test_policies_that_are_said_not_to_look_at_the_prior_do_not(kind):
-    q_values = np.random.default_rng(0).normal(size=(3, 2))
-    *_, mdp = small(0)
-    policy = make_policy(kind.name, epsilon=0.8)
-    tables = [decision(mdp, q_values, np.array(prior)).tables(policy)[1] for prior in ([1, 0, 0], [0.1, 0.2, 0.7])]
-    assert (tables[0] == tables[1]).all()
+    assert [prior.tolist() for prior in optimal_course(mdp).priors()] == [[1, 0], [0, 1], [0, 1], [0, 1]]
 
 
 @pytest.mark.parametrize(

@@ -38,14 +38,14 @@ class Sexes:
         return codes[feature], ("f", "m")
 
 
-def arrays(seed, *, still=False, shared=False):
-    """Two classes of states that change little (or not at all), each with its own absorbing state, or a shared one."""
+def arrays(seed, *, shared=False):
+    """Two classes of states that change little, each with its own absorbing state, or a shared one."""
     rng = np.random.default_rng(seed)
     moves = np.zeros((2 * N, K, 2 * N))
     for block in (slice(0, N), slice(N, 2 * N)):
         part = rng.dirichlet(np.full(N, 0.5), size=(N, K)) + 2 * np.eye(N)[:, None, :]
         part[-1] = np.eye(N)[-1]
-        moves[block, :, block] = np.eye(N)[:, None, :] if still else part / part.sum(axis=2, keepdims=True)
+        moves[block, :, block] = part / part.sum(axis=2, keepdims=True)
     rewards = rng.normal(size=(2 * N, K))
     rewards[[N - 1, 2 * N - 1]] = 0.0
     initial = rng.dirichlet(np.ones(2 * N - 2))
@@ -129,16 +129,6 @@ def test_days_together_lose_no_more_than_is_claimed_within_a_class(seed, policy)
         own = optimal_course(alone(process, place)).decisions(daily)
         for (_, table), other in zip(tables, own, strict=True):
             assert table[members(place)] == pytest.approx(other.tables(daily)[1], abs=1e-9)
-
-
-def test_days_of_states_that_never_change_lose_exactly_the_sum():
-    process = chain(0, still=True)
-    daily = make_policy("randomized-response", epsilon=0.5)
-    days = optimal_course(process).decisions(daily)
-    tables = [day.tables(daily) for day in days]
-    claimed = sum(day.epsilon_spent(logs) for day, (logs, _) in zip(days, tables, strict=True))
-    assert claimed == pytest.approx(2.0)
-    assert within(published(process, [table for _, table in tables])) == pytest.approx(claimed, abs=1e-12)
 
 
 @pytest.mark.parametrize("total", [0.5, 3.0])

@@ -170,7 +170,7 @@ def test_each_public_class_has_a_record_of_its_own_for_who_is_no_longer_treated(
         alone = np.append(values[:n], values[n + place])
         expected = whole.continuation(alone)[np.minimum(inside, n)]
         assert course.continuation(values)[inside] == pytest.approx(expected, abs=1e-12)
-        assert course.continuation_of(values, 1)[inside] == pytest.approx(expected[:, 1], abs=1e-12)
+        assert course.continuation(values, [1])[inside, 0] == pytest.approx(expected[:, 1], abs=1e-12)
     # Where the length is public, nobody is no longer treated.
     public = build_course(within_age, 3, length_public=True)
     assert len(public.initial) == n and public.n_absorbed == 0
