@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from check_certificate import proven_bound
 from exact_optimum import fixed_loss, least_loss
-from scipy.optimize import linprog
+from full_programme import full_value
 from small_studies import STUDY, write_small_study
 
 import policysim as ps
@@ -51,6 +51,17 @@ def boundary(problem, guess):
     table, prior = problem.utilities.tolist(), problem.prior.tolist()
     # The floats of a prior need not sum to 1; nothing here asks for it.
     return least_loss(table, prior, Fraction(guess) / (1 - Fraction(guess))), fixed_loss(table, prior)
+
+
+def least_cost(problem, epsilon, costs, kept=()):
+    """The least expectation of costs, (n_records, k), of an epsilon-private policy within limits; inf if none can."""
+    value = full_value(problem.with_utilities(-costs), epsilon, kept)
+    return math.inf if value is None else -value
+
+
+def utility_lost(problem):
+    """What each treatment loses of the best for its record, (n_records, k)."""
+    return problem.utilities.max(axis=1)[:, None] - problem.utilities
 
 
 @pytest.mark.parametrize("part", range(4))
@@ -124,43 +135,13 @@ def test_deaths_alone_and_beside_utility_are_proven_in_the_same_way():
         weights = limit.tightest(least)
         assert weights == proof["objective"]
         assert weights["deaths"] > 0
-        lost = problem.utilities.max(axis=1, keepdims=True) - problem.utilities
-        costs = weights["deaths"] * problem.outcomes["deaths"] + weights.get("utility lost", 0.0) * lost
+        costs = weights["deaths"] * problem.outcomes["deaths"]
+        costs = costs + weights.get("utility lost", 0.0) * utility_lost(problem)
         tables = [np.eye(3)[list(actions)] for actions in product(range(3), repeat=5)]
         meeting = [table for table in tables if demand.margin(problem, table) >= 0]
         assert meeting
         for table in meeting:
             assert (problem.prior @ (table * costs)).sum() <= proof["allowed"] * (1 + 1e-14)
-
-
-def by_programme(problem, pairs, epsilon, costs=None, kept=()):
-    """The least loss of an epsilon-private policy, by the whole linear programme over pairs of neighbours.
-
-    Or the least of other costs, (n_records, k), where some, each with a limit, are kept below it; inf if none can.
-    """
-    n, k = problem.utilities.shape
-    costs = problem.utilities.max(axis=1)[:, None] - problem.utilities if costs is None else costs
-    rows = []
-    for x, y in pairs:
-        for action in range(k):
-            row = np.zeros((n, k))
-            row[x, action], row[y, action] = 1.0, -math.exp(epsilon)
-            rows.append(row.ravel())
-    limits = [0.0] * len(rows)
-    for bounded, limit in kept:
-        rows.append((problem.prior[:, None] * bounded).ravel())
-        limits.append(limit)
-    equal = np.kron(np.eye(n), np.ones(k))
-    found = linprog((problem.prior[:, None] * costs).ravel(), np.array(rows), limits, equal, np.ones(n))
-    return found.fun if found.status == 0 else math.inf
-
-
-def adjacent(adjacency, x, y):
-    """Whether two records of 2 x 3 levels are neighbours."""
-    differing = [axis for axis, (a, b) in enumerate(zip(divmod(x, 3), divmod(y, 3), strict=True)) if a != b]
-    if isinstance(adjacency, OneFeature):
-        return len(differing) == 1
-    return bool(differing) and set(differing) <= set(adjacency.axes if isinstance(adjacency, Sensitive) else (0, 1))
 
 
 @pytest.mark.parametrize(
@@ -177,11 +158,10 @@ def adjacent(adjacency, x, y):
 def test_a_comparison_says_what_is_proven_and_no_policy_loses_less(adjacency, tight, seed):
     rng = np.random.default_rng(seed)
     problem = ps.DecisionProblem(rng.normal(size=(6, 3)), rng.dirichlet(np.ones(6)), adjacency)
-    pairs = [(x, y) for x, y in product(range(6), repeat=2) if adjacent(adjacency, x, y)]
     table = ps.compare(problem, policies=["optimal", "exponential", "best-fixed"], epsilons=[0.3, 1.0, 3.0])
     assert table.loc[table["policy"] != "optimal", ["least_loss", "most_kept"]].isna().all(axis=None)
     for row in table[table["policy"] == "optimal"].to_dict("records"):
-        least = by_programme(problem, pairs, row["epsilon"])
+        least = least_cost(problem, row["epsilon"], utility_lost(problem))
         assert row["least_loss"] <= least + 1e-9
         # Under one-feature all that is proven is what hiding one feature, or all together, costs.
         assert row["least_loss"] >= (least - 1e-9 if tight else 0)
@@ -214,12 +194,10 @@ def test_the_limit_within_bounds_is_that_of_the_whole_programme(seed, adjacency,
     limit = Limit(problem, demand)
     least = limit.last_impossible()
     assert 0 < least < math.inf
-    pairs = [(x, y) for x, y in product(range(6), repeat=2) if adjacent(adjacency, x, y)]
-    lost = problem.utilities.max(axis=1)[:, None] - problem.utilities
-    demanded = [(lost, demand.loss), *((outcomes[name], demand.kept[name]) for name in outcomes)]
+    demanded = [(utility_lost(problem), demand.loss), *((outcomes[name], demand.kept[name]) for name in outcomes)]
 
     def possible(epsilon):
-        return by_programme(problem, pairs, epsilon, kept=demanded) < math.inf
+        return full_value(problem, epsilon, demanded) is not None
 
     assert not possible(least * 0.99)  # beyond the tolerance of the programme; at the limit itself it is proven
     assert possible(least * (1 + 2e-4)) or not tight
@@ -229,7 +207,7 @@ def test_the_limit_within_bounds_is_that_of_the_whole_programme(seed, adjacency,
     # What each outcome is at least, alone and with the rest of the demand.
     for found in limit.least_possible(1.0):
         others = [pair for pair in demanded if pair[0] is not outcomes[found.outcome]]
-        alone, beside = (by_programme(problem, pairs, 1.0, outcomes[found.outcome], kept) for kept in ((), others))
+        alone, beside = (least_cost(problem, 1.0, outcomes[found.outcome], limits) for limits in ((), others))
         assert found.alone <= alone + 1e-9
         assert found.alone >= alone - 1e-7 or not tight
         assert math.isnan(found.with_others) or found.with_others <= beside + 1e-9
@@ -301,7 +279,6 @@ def test_where_there_is_no_certificate_nothing_is_proven(monkeypatch):
     assert set(ps.compare(one, policies=["optimal"], epsilons=[1.0])["policy"]) == {"optimal-achievable"}
 
 
-@pytest.mark.usefixtures("few_redraws")
 @pytest.mark.parametrize("adjacency", ["any-record", "one-feature"])
 def test_screen_page_and_figure_claim_nothing_without_a_proof(adjacency, tmp_path, monkeypatch, draw_only):
     # The figure that marks the limit.
@@ -340,7 +317,6 @@ def test_without_an_accepted_proof_there_is_no_verdict(monkeypatch):
     assert not choices.limit_proven
 
 
-@pytest.mark.usefixtures("few_redraws")
 @pytest.mark.parametrize(
     "wish", [("--keep", "0.9", "--max-guess", "55%"), ("--keep", "99%", "--max-extra-deaths=-1000")]
 )
@@ -362,7 +338,6 @@ def test_screen_record_and_json_withhold_what_is_not_proven(wish, capsys, tmp_pa
     assert document["certificate"] is None
 
 
-@pytest.mark.usefixtures("few_redraws")
 def test_where_a_mechanism_does_it_an_unproven_limit_is_not_said(capsys, tmp_path, monkeypatch):
     study = str(write_small_study(tmp_path / "study"))
     rejecting(monkeypatch)

@@ -94,7 +94,7 @@ def test_compare_and_its_report_have_the_mechanism(compared):
     assert json.loads((out / "manifest.json").read_text())["versions"]["toy-mechanisms"] == "1.2"
 
 
-@pytest.mark.usefixtures("with_toys", "blank_drawings", "few_redraws")
+@pytest.mark.usefixtures("with_toys", "blank_drawings")
 def test_its_report_comes_out_again_where_the_package_is(ask, tmp_path, monkeypatch):
     folder = tmp_path / "again"
     write_small_study(folder).rename(folder / "study.toml")
@@ -110,7 +110,7 @@ def test_its_report_comes_out_again_where_the_package_is(ask, tmp_path, monkeypa
     assert "unknown policy 'toy-coin'" in ask("reproduce", folder / "manifest.json")[2]
 
 
-@pytest.mark.usefixtures("with_toys", "few_redraws")
+@pytest.mark.usefixtures("with_toys")
 def test_choose_writes_a_decision_record_and_a_methods_paragraph(ask, study, tmp_path):
     options = ("--keep", "80%", "--policy", "toy-coin", "--decision-record", "--json", "--out", str(tmp_path))
     code, printed, error = ask("choose", study, *options)
@@ -264,7 +264,6 @@ def test_broken_mechanisms_are_named_in_a_line_each_and_break_nothing(toys, stud
 
 
 # What is drawn, and so what looks for a policy's colours, does not depend on how the policies were named.
-@pytest.mark.usefixtures("few_redraws")
 def test_a_study_of_built_in_policies_imports_no_other_package(monkeypatch, study, tmp_path):
 
     def fail(**_):

@@ -28,7 +28,6 @@ def saved(tmp_path_factory):
     folder = tmp_path_factory.mktemp("saved")
     with pytest.MonkeyPatch.context() as patch:
         draw_only(patch, "frontier")
-        patch.setattr("policysim.decision.redraws.REDRAWS", 20)
         report = ps.report(write_small_study(folder), epsilons=[0.0, 0.5, 1.0, 4.0])
         assert report.save(folder / "report") == folder / "report" / "report.html"
     return folder / "report"

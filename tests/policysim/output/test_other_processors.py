@@ -56,14 +56,8 @@ def blank(study, tmp_path_factory):
     out = tmp_path_factory.mktemp("report")
     with pytest.MonkeyPatch.context() as patch:
         draw_only(patch)
-        patch.setattr("policysim.decision.redraws.REDRAWS", 20)
         assert main(["compare", str(study), "--out", str(out)]) == 0
     return out
-
-
-@pytest.fixture(autouse=True)
-def as_few_redraws(few_redraws):
-    """As the report that is there."""
 
 
 @pytest.fixture

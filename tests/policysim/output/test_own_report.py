@@ -134,7 +134,6 @@ def test_figures_show_shares_of_the_benefit_only_where_they_may_be_said(better, 
     assert ("benefit kept" in labels) == better
 
 
-@pytest.mark.usefixtures("few_redraws")
 def test_of_a_study_it_is_the_answer_of_compare(tmp_path):
     path = write_small_study(tmp_path)
     study = ps.load_study(path)

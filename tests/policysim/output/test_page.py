@@ -13,13 +13,12 @@ FIGURES = ["frontier", "benefit-vs-deaths", "benefit-parts", "loss-by-group", "p
 PAGES = ["full", "bounded", "plain"]
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def plain(tmp_path_factory):
     """No groups, no prices, no private policy; blank drawings."""
     text = re.sub(r"policies = .*", 'policies = ["best-fixed", "greedy"]', re.sub(r"by = .*", "", STUDY))
     with pytest.MonkeyPatch.context() as patch:
         draw_only(patch)
-        patch.setattr("policysim.decision.redraws.REDRAWS", 20)
         return make_report(tmp_path_factory.mktemp("plain"), text)
 
 

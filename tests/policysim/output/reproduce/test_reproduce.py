@@ -253,7 +253,7 @@ def test_the_command_line_of_a_manifest_is_for_people_and_nothing_is_taken_from_
     assert "  report.html: SHA-256 " in out
 
 
-@pytest.mark.usefixtures("blank_drawings", "few_redraws")
+@pytest.mark.usefixtures("blank_drawings")
 def test_an_untouched_report_of_a_study_that_names_other_files_agrees_wherever_it_is(run, tmp_path):
     text = STUDY.replace('title = "A small study"\n', "").replace('"scenario.toml"', '"../shared/scenario.toml"')
     study = write_small_study(tmp_path / "studies", text)
@@ -276,7 +276,7 @@ def test_an_untouched_report_of_a_study_that_names_other_files_agrees_wherever_i
     assert "shared/scenario.toml: cannot be read: No such file or directory" in err
 
 
-@pytest.mark.usefixtures("blank_drawings", "few_redraws")
+@pytest.mark.usefixtures("blank_drawings")
 def test_a_report_of_an_own_study_can_be_run_again_wherever_it_went(run, tmp_path):
     study = write_small_study(tmp_path / "mine" / "deep", STUDY.replace('"scenario.toml"', '"wards/scenario.toml"'))
     (study.parent / "wards").mkdir()
@@ -296,7 +296,7 @@ def test_a_report_of_an_own_study_can_be_run_again_wherever_it_went(run, tmp_pat
     assert run("reproduce", moved / "manifest.json")[0] == 2
 
 
-@pytest.mark.usefixtures("blank_drawings", "few_redraws")
+@pytest.mark.usefixtures("blank_drawings")
 def test_another_study_in_the_folder_is_not_replaced_by_the_one_that_is_kept(run, tmp_path):
     study = write_small_study(tmp_path / "mine")
     folder = tmp_path / "ward"
@@ -385,7 +385,7 @@ def test_what_is_no_file_of_text_is_not_waited_for(run, report, name):
     assert err.endswith(f"{name}: is no file of text\n")
 
 
-@pytest.mark.usefixtures("blank_drawings", "few_redraws")
+@pytest.mark.usefixtures("blank_drawings")
 @pytest.mark.parametrize("asked", [(), ("optimal", "randomized-response")])
 def test_only_policies_that_were_asked_for_have_columns_when_it_is_asked_again(run, tmp_path, asked):
     study = write_small_study(tmp_path)
