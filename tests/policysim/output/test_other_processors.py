@@ -66,7 +66,8 @@ def on_another_processor(monkeypatch):
         monkeypatch.setattr(np, name, other_processor(getattr(np, name)))
 
 
-def test_the_files_of_another_processor_agree_with_those_that_are_there(study, tmp_path, request):
+def test_the_files_of_another_processor_agree_with_those_that_are_there(study, tmp_path, request, draw_only):
+    draw_only("frontier", "loss-by-group")
     here, there = tmp_path / "here", tmp_path / "there"
     asked = ["compare", str(study), "--format", "svg", "--out"]
     assert main([*asked, str(here)]) == 0

@@ -25,7 +25,6 @@ def plain(tmp_path_factory):
 @pytest.mark.parametrize("name", FIGURES)
 def test_every_figure_is_drawn_and_described_and_its_numbers_are_linked(full, name):
     assert full.files[f"figures/{name}.svg"].startswith(b"<?xml")
-    assert full.files[f"figures/{name}.png"].startswith(b"\x89PNG")
     (figure,) = re.findall(rf'<figure id="{name}">.*?</figure>', full.page, re.DOTALL)
     assert re.search(r'role="img" aria-label="[^"]{40,}"', figure)
     assert "<figcaption>" in figure
