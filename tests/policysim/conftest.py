@@ -1,4 +1,4 @@
-"""The covid study at full size, built once for all tests of this folder; few redraws, models of few trees; one split."""
+"""The covid study at full size, built once for all tests of this folder; few redraws, few trees, one split."""
 
 import pytest
 

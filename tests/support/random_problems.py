@@ -1,14 +1,16 @@
-"""Random small problems, and brute force over pairs of neighbours."""
+"""Random problems, for Hypothesis and as a bank that is made once, and brute force over pairs of neighbours."""
 
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
+from functools import cached_property
 from itertools import product
 
 import numpy as np
 from hypothesis import strategies as st
 
-from policies import AnyRecord, DecisionProblem, OneFeature, Sensitive
+from policies import AnyRecord, DecisionProblem, OneFeature, Sensitive, make_policy
 
 
 def neighbour_pairs(adjacency, n_records):
@@ -44,15 +46,19 @@ def adjacencies(draw):
 def tables(draw, n_records, max_actions=5):
     """Utility tables with ties, constant rows, a common shift, and units from 1e-12 to 1e6."""
     n_actions = draw(st.integers(2, max_actions))
-    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    return random_table(np.random.default_rng(draw(st.integers(0, 2**32 - 1))), n_records, n_actions)
+
+
+def random_table(rng, n_records, n_actions):
+    """Such a table."""
     table = rng.normal(size=(n_records, n_actions))
-    if draw(st.booleans()):
+    if rng.random() < 0.5:
         table = np.round(table)
-    if draw(st.booleans()):
+    if rng.random() < 0.5:
         table[rng.random(n_records) < 0.4] = 1.0
-    if draw(st.booleans()):
+    if rng.random() < 0.5:
         table = np.sort(table, axis=0)
-    return table * draw(st.sampled_from([1.0, 1e6, 1e-12])) + draw(st.sampled_from([0.0, -1e6]))
+    return table * rng.choice([1.0, 1e6, 1e-12]) + rng.choice([0.0, -1e6])
 
 
 @st.composite
@@ -111,3 +117,59 @@ def with_all(table, prior, adjacency, deaths=None):
     return DecisionProblem(
         table, prior, adjacency, outcomes={"deaths": deaths}, priors={"as assumed": prior, "all alike": alike}
     )
+
+
+EPSILONS = (0.1, 1.0, 5.0)
+PUBLIC, HIDDEN = 0, 1
+
+
+@dataclass(frozen=True)
+class BankProblem:
+    """A problem, an epsilon, and the optimum there, which is computed when it is first asked for."""
+
+    problem: DecisionProblem
+    epsilon: float
+
+    @cached_property
+    def optimum(self):
+        """The probabilities of `optimal`, (n_records, n_actions)."""
+        return make_policy("optimal", epsilon=self.epsilon).probabilities(self.problem)
+
+    @property
+    def is_small(self):
+        """Whether a linear programme of a row for each pair of neighbours is solved in no time."""
+        return self.problem.utilities.size <= 100
+
+
+def bank(count=200):
+    """Problems of 5 to 200 records and 2 to 8 actions: any-record, sensitive, one-feature and with a mask in turn.
+
+    Their utilities are those of `tables`; all have deaths and other priors, and some records have probability 0.
+    """
+    return tuple(_bank_problem(seed) for seed in range(count))
+
+
+def _bank_problem(seed):
+    rng = np.random.default_rng([17, seed])
+    kind = ("any-record", "sensitive", "one-feature", "masked")[seed % 4]
+    # Many are small; under one-feature all are, as their optimum is the whole programme.
+    hidden = round(math.exp(rng.uniform(math.log(5), math.log(200))))
+    shape, n_actions = (int(rng.integers(1, 5)), max(2, hidden // 4)), int(rng.integers(2, 9))
+    if kind == "any-record":
+        adjacency, shape = AnyRecord(), (hidden,)
+    elif kind == "one-feature":
+        shape, n_actions = ((5,), (2, 3), (2, 2, 2), (3, 4))[int(rng.integers(4))], min(n_actions, 4)
+        adjacency = OneFeature(shape)
+    else:
+        shape = max(shape[PUBLIC], 3), shape[HIDDEN]
+        adjacency = Sensitive(shape, (HIDDEN,))
+    n_records = math.prod(shape)
+    table = random_table(rng, n_records, n_actions)
+    prior = rng.random(n_records) * (rng.random(n_records) < 0.8)
+    prior[0] += 0.1
+    plain = with_all(table, prior / prior.sum(), adjacency, rng.integers(0, 4, size=table.shape) / 64)
+    if kind == "masked":
+        allowed = rng.random((shape[PUBLIC], n_actions)) < 0.6
+        allowed[np.arange(len(allowed)), rng.integers(n_actions, size=len(allowed))] = True
+        plain = with_mask(plain, np.repeat(allowed, shape[HIDDEN], axis=0))
+    return BankProblem(plain, EPSILONS[seed % len(EPSILONS)])

@@ -113,7 +113,7 @@ def observed(draw):
 
 
 @given(observed())
-@settings(max_examples=60)
+@settings(max_examples=30)
 def test_no_belief_moves_by_more_than_the_exact_loss_of_its_class(case):
     problem, table = case
     public, _ = classes_by_hand(problem)
@@ -131,7 +131,7 @@ def test_no_belief_moves_by_more_than_the_exact_loss_of_its_class(case):
 
 
 @given(observed())
-@settings(max_examples=60)
+@settings(max_examples=30)
 def test_under_one_feature_the_loss_bounds_whoever_knows_every_other_feature(case):
     problem, table = case
     shape = problem.records.shape
@@ -177,7 +177,7 @@ sensitive = {}
 
 
 @given(scenario_texts(), st.sets(st.sampled_from([*FLAGS, "asthma", "age"]), min_size=1, max_size=4))
-@settings(max_examples=20, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=8, suppress_health_check=[HealthCheck.too_slow])
 def test_of_a_study_the_class_that_learns_most_is_told_and_no_belief_moves_beyond_epsilon(text, hidden):
     with tempfile.TemporaryDirectory() as folder:
         path = write_small_study(Path(folder), scenario=text)

@@ -19,6 +19,8 @@ from policies.reference import Uniform
 from policysim.cli.main import main
 
 CLI = ("-m", "policysim")
+# The same with few redraws.
+QUICK = ("-c", "import sys; from policysim.decision import redraws; redraws.REDRAWS = 5; import policysim.__main__")
 TOYS = ("toy_coin", "toy_exit", "toy_broken")
 
 
@@ -70,7 +72,7 @@ def compared(toys, study, tmp_path_factory):
     out = tmp_path_factory.mktemp("compared")
     policies = [part for name in ("toy-coin", "randomized-response", "optimal") for part in ("--policy", name)]
     done = run(
-        *(toys, *CLI, "compare", study, *policies, "--epsilon", "0.5,1", "--full", "--out", str(out)),
+        *(toys, *QUICK, "compare", study, *policies, "--epsilon", "0.5,1", "--full", "--out", str(out)),
         *("--format", "svg", "--figures", "frontier,benefit-parts"),
     )
     assert (done.returncode, done.stderr) == (0, "")
@@ -271,7 +273,7 @@ def test_a_study_of_built_in_policies_imports_no_other_package(monkeypatch, stud
 
     monkeypatch.setattr("policies.catalogue.entry_points", fail)
     monkeypatch.setattr(CATALOGUE, "_plugins", None)
-    for policies, drawn in ([], "frontier,benefit-parts"), (["--policy", "best-fixed"], "loss-by-group"):
+    for policies, drawn in ([], "frontier"), (["--policy", "best-fixed"], "loss-by-group"):
         options = ("--epsilon", "1", "--format", "svg", "--figures", drawn, "--out", str(tmp_path / drawn))
         assert main(["compare", study, *policies, *options]) == 0
     assert main(["choose", study, "--keep", "0.5", "--decision-record", "--out", str(tmp_path / "record")]) == 0
