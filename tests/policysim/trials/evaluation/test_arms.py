@@ -133,7 +133,10 @@ def test_an_arm_that_nobody_got_is_not_chosen_and_one_that_few_got_is_named():
     assert any("too few rows got b (9)" in warning for warning in found.warnings)
 
 
-def differences(chances, policy, estimator, logs=300, n_rows=500):
+LOGS = 100
+
+
+def differences(chances, policy, estimator, logs=LOGS, n_rows=500):
     """Ends of the intervals on randomised logs whose arms succeed with these chances."""
     k = len(chances)
     everyone = np.tile(policy, (n_rows, 1))
@@ -148,25 +151,20 @@ def differences(chances, policy, estimator, logs=300, n_rows=500):
     return np.array(ends).T
 
 
-# Of 300 logs at least 93 % must be covered, and at most 2.5 % called better. Beyond these numbers a rate that keeps to
-# that goes with probability 1e-4 at most.
-FEWEST_COVERED = int(binom.ppf(1e-4, 300, 0.93))
-MOST_FALSE = int(binom.isf(1e-4, 300, 0.025))
+# Of so many logs at least 93 % must be covered, and at most 2.5 % called better. Beyond these numbers a rate that keeps
+# to that goes with probability 1e-4 at most.
+FEWEST_COVERED = int(binom.ppf(1e-4, LOGS, 0.93))
+MOST_FALSE = int(binom.isf(1e-4, LOGS, 0.025))
 
 
-@pytest.mark.parametrize("estimator", ["ips", "snips"])
-@pytest.mark.parametrize("k", [4, 12])
-def test_with_equal_arms_intervals_hold_0_and_verdicts_are_rarely_false(k, estimator):
-    """No arm is best, so that the one that is estimated best is always so by chance."""
-    low, high = differences([0.4] * k, np.full(k, 1 / k), estimator)
-    assert np.count_nonzero((low <= 0) & (high >= 0)) >= FEWEST_COVERED
-    assert np.count_nonzero(low > 0) <= MOST_FALSE
-
-
-@pytest.mark.parametrize("estimator", ["ips", "snips"])
-def test_a_policy_as_good_as_the_arm_is_rarely_called_better(estimator):
-    """Among arms of 0.4, 0.4 and two far worse ones; the policy halves the first two. It is the least lenient case."""
-    low, high = differences([0.4, 0.4, 0.05, 0.05], [0.5, 0.5, 0, 0], estimator)
+@pytest.mark.parametrize(
+    ("chances", "policy"),
+    [([0.4] * 12, [1 / 12] * 12), ([0.4, 0.4, 0.05, 0.05], [0.5, 0.5, 0, 0])],
+    ids=["no arm is best, so that the one estimated best is so by chance", "two are best: the least lenient case"],
+)
+def test_a_policy_as_good_as_the_best_arm_is_covered_and_rarely_called_better(chances, policy):
+    """A small version of benchmarks/offpolicy.py --arms."""
+    low, high = differences(chances, policy, "snips")
     assert np.count_nonzero(low > 0) <= MOST_FALSE
     assert np.count_nonzero((low <= 0) & (high >= 0)) >= FEWEST_COVERED
 
