@@ -1,7 +1,7 @@
 """Off-policy estimates: python benchmarks/offpolicy.py; --coverage for docs/notes/off-policy-coverage.md.
 
---holes draws logs with and without a hole in overlap; --arms repeats the difference to one arm for all; --trials repeats
-`policysim compare` on planted logs, and --verdicts STUDY on one study with other seeds.
+--holes draws logs with and without a hole in overlap; --arms repeats the difference to one arm for all; --trials
+repeats `policysim compare` on planted logs, and --verdicts STUDY on one study with other seeds.
 """
 
 import argparse
@@ -505,7 +505,7 @@ def main():
     parser.add_argument("--repetitions", type=int, default=2000)
     parser.add_argument("--workers", type=int, default=os.cpu_count())
     parser.add_argument("--holes", action="store_true", help="holes in overlap, --repetitions logs of each kind")
-    parser.add_argument("--arms", action="store_true", help="the difference to one arm for all, --repetitions logs each")
+    parser.add_argument("--arms", action="store_true", help="the difference to one arm for all, by --repetitions")
     parser.add_argument(
         "--trials", action="store_true", help="what compare tells of planted logs: a part of --coverage"
     )

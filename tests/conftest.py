@@ -48,6 +48,14 @@ def random_problems():
     return bank()
 
 
+@pytest.fixture(scope="session")
+def saved_report(tmp_path_factory):
+    """The report of a small study at four ε, and its page, for all tests that only look at them."""
+    from report_pages import save_report  # noqa: PLC0415 - slow to import
+
+    return save_report(tmp_path_factory.mktemp("saved"))
+
+
 @pytest.fixture
 def draw_only(monkeypatch):
     """Draw the figures of these names only, see `drawings`."""

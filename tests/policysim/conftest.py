@@ -1,6 +1,9 @@
 """The covid study at full size, built once for all tests of this folder; few redraws, few trees, one split."""
 
+from pathlib import Path
+
 import pytest
+from decisions import Decision
 
 import policysim as ps
 from policysim.logs import outcome_models, treatments
@@ -19,6 +22,12 @@ def few_redraws():
 def all_redraws(monkeypatch):
     """As many redraws as a user gets."""
     monkeypatch.setattr("policysim.decision.redraws.REDRAWS", 200)
+
+
+@pytest.fixture(scope="session")
+def ward():
+    """The example of a ward, for all tests that only look at what is computed of it."""
+    return Decision(Path(__file__).parents[2] / "examples" / "ward" / "study.toml")
 
 
 @pytest.fixture(scope="session")

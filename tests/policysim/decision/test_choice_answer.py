@@ -21,7 +21,6 @@ from policysim.study.labels import Labels
 from policysim.study.options_table import EACH, ONE
 
 POLICIES = ["optimal", "randomized-response", "exponential"]
-WARD = "examples/ward/study.toml"
 
 
 def holds_of(tables):
@@ -33,14 +32,8 @@ def chosen_of(tables):
     return lines.loc[lines["chosen"], "option"].tolist()
 
 
-@pytest.fixture(scope="module")
-def ward():
-    study = ps.load_study(WARD)
-    return study, ps.build_problem(study)
-
-
 def test_the_cells_of_every_option_are_what_its_table_of_probabilities_gives(ward):
-    study, problem = ward
+    study, problem = ward.study, ward.problem
     wish = Wish(keep=0.2, at_most={"symptoms": "one for all"})
     choices = choose(problem, wish, POLICIES)
     tables = answer_of_choices(study, problem, choices, record=None).options
@@ -70,7 +63,7 @@ def test_the_cells_of_every_option_are_what_its_table_of_probabilities_gives(war
 
 @pytest.mark.usefixtures("all_redraws")
 def test_the_first_that_is_told_to_be_better_is_chosen_and_not_the_first_that_does_it(ward):
-    study, problem = ward
+    study, problem = ward.study, ward.problem
     choices = choose(problem, Wish(keep=0.2, at_most={"symptoms": "one for all"}), POLICIES)
     tables = answer_of_choices(study, problem, choices, record=None).options
     verdicts = tables["certainty"].query("measure == 'value'").set_index("policy")
@@ -87,7 +80,7 @@ def test_the_first_that_is_told_to_be_better_is_chosen_and_not_the_first_that_do
 
 @pytest.mark.parametrize("keep", ["0%", "20%"])
 def test_redraws_decide_between_a_mechanism_and_one_for_all(ward, keep):
-    study, problem = ward
+    study, problem = ward.study, ward.problem
     choices = choose(problem, Wish(keep=float(keep.strip("%")) / 100), POLICIES)
     tables = answer_of_choices(study, problem, choices, record=None).options
     assert chosen_of(tables) == [ONE]
@@ -183,7 +176,7 @@ def test_no_share_of_a_tiny_gain_is_a_cell_and_what_is_not_used_has_no_price():
     ids=str,
 )
 def test_a_screen_of_every_wish(wish, ward):
-    study, problem = ward
+    study, problem = ward.study, ward.problem
     choices = choose(problem, wish, [*POLICIES, "exponential-tight", "permute-and-flip", "randomized-features"])
     tables = answer_of_choices(study, problem, choices, record=None).options
     text = screen(tables, "choice")

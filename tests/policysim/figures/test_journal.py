@@ -219,7 +219,7 @@ def priced(names):
     return pd.DataFrame([*rows, ("unused", 1.0, np.nan)], columns=["hides", "epsilon", "loss"])
 
 
-@pytest.mark.parametrize(("hard", "size"), zip(HARD, cycle(figures.SIZES)))
+@pytest.mark.parametrize(("hard", "size"), [*zip(HARD, cycle(figures.SIZES))])
 def test_of_hard_data_each_figure_stays_whole(hard, size):
     assert wrong(HARD[hard](size)) == ([], [], [])
 

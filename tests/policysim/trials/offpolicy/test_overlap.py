@@ -55,7 +55,7 @@ def test_propensities_that_are_too_small_are_noticed():
 
 def test_full_overlap_is_seldom_doubted_however_rare_an_action():
     # At most 0.05 % each for three actions, were sums of few large weights normal. But c has Poisson(4) rows of weight
-    # 60, and 11 of them (0.3 %) are beyond 3.5 standard deviations: of 60 logs 0.2, and more than 3 have probability 3e-5.
+    # 60, and 11 of them (0.3 %) are beyond 3.5 standard deviations: of 60 logs 0.2, and 4 with probability 3e-5.
     rng = np.random.default_rng(1)
     share, doubted = np.array([0.6, 0.39, 0.01]), 0
     for _ in range(60):
