@@ -8,9 +8,8 @@ from scipy.stats import binom, norm
 from scipy.stats import t as student
 
 from policysim.logs.log_frame import LoggedData
-from policysim.trials.arms import SPLITS, arm_means, arms_elsewhere, difference_from_one_arm
+from policysim.trials.arms import arm_means, arms_elsewhere, difference_from_one_arm
 from policysim.trials.estimate_value import cross_fit, direct_method
-from policysim.trials.estimators import moments, over_splits
 
 NAMES = ("a", "b", "c")
 
@@ -65,35 +64,6 @@ def test_an_arm_without_rows_has_no_mean():
 
 
 FOLDS = np.arange(60) % 6
-
-
-def best_elsewhere(data, folds, i, among=(0, 1, 2)):
-    """The arm with the best weighted mean in the other folds than row i's, in plain loops."""
-    means = {}
-    for arm in among:
-        rows = [j for j in range(data.n_rows) if folds[j] != folds[i] and data.actions[j] == arm]
-        weights = [1 / data.propensities[j] for j in rows]
-        means[arm] = sum(w * data.rewards[j] for w, j in zip(weights, rows, strict=True)) / sum(weights)
-    return max(means, key=means.get)
-
-
-@pytest.mark.parametrize("estimator", ["ips", "dr"])
-@pytest.mark.parametrize("seed", range(2))
-def test_the_difference_is_that_of_a_loop_over_splits_folds_arms_and_rows(seed, estimator):
-    data, p = a_log(seed, effects=(0.0, 0.1, 0.1)), random_policy(seed)
-    covariates = np.random.default_rng(seed + 1).normal(size=(60, 2))
-    fitted = None if estimator == "ips" else cross_fit(data, covariates, folds=6)
-    found = difference_from_one_arm(data, p, seed=seed, estimator=estimator, fitted=fitted)
-    rng, splits = np.random.default_rng(seed), []
-    for _ in range(SPLITS):
-        folds, terms = rng.permutation(60) % 5, []
-        for i in range(60):
-            a, r, best = data.actions[i], data.rewards[i], best_elsewhere(data, folds, i)
-            q = np.zeros(3) if fitted is None else fitted.predictions[i]
-            terms.append(p[i] @ q - q[best] + (p[i, a] - (a == best)) / data.propensities[i] * (r - q[a]))
-        splits.append(moments(np.array(terms)))
-    expected = over_splits(splits)
-    assert (found.value, *found.interval) == pytest.approx(expected[:3], rel=1e-9)
 
 
 def test_no_row_decides_on_the_arm_that_it_is_compared_with():
