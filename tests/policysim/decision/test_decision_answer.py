@@ -230,7 +230,7 @@ def test_no_option_is_recommended_against_its_verdict(kind):
     """Many redraws of one problem: to compute its results takes longest."""
     problem, rng = RANDOM[kind](), np.random.default_rng(8)
     found = computed(problem, ["exponential"] if kind == "one-feature" else ["exponential", "optimal"])
-    for _ in range(6):
+    for _ in range(4):
         drawn = random_redraws(found, rng)
         changed = answer_tables(replace(found, redraws=Redrawn(drawn, {"stated": 1})))
         private = changed["columns"].query("stated").set_index("option")["policy"]["private choice"]

@@ -101,7 +101,7 @@ def problems_with_wishes(draw):
 
 # An example takes half a second.
 @given(problems_with_wishes())
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=5, deadline=None)
 def test_what_is_printed_meets_all_that_was_asked_for_and_less_does_not(example):
     problem, wish = example
     demand = wish.demand(problem)
