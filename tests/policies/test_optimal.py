@@ -46,12 +46,12 @@ def assert_private(logs, adjacency, epsilon):
 
 
 def test_the_value_is_that_of_the_full_linear_programme(random_problems):
-    small = [each for each in random_problems if each.is_small]
+    small = [case for case in random_problems if case.is_small]
     assert len(small) > 100
-    for each in small:
-        problem = each.problem
+    for case in small:
+        problem = case.problem
         tolerance = 1e-6 * np.ptp(problem.utilities) + 1e-12 * np.abs(problem.utilities).max()
-        assert problem.value(each.optimum) == pytest.approx(full_value(problem, each.epsilon), rel=0, abs=tolerance)
+        assert problem.value(case.optimum) == pytest.approx(full_value(problem, case.epsilon), rel=0, abs=tolerance)
 
 
 @pytest.mark.parametrize(

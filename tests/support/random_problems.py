@@ -137,7 +137,7 @@ class BankProblem:
 
     @property
     def is_small(self):
-        """Whether a linear programme of a row for each pair of neighbours is solved in no time."""
+        """Whether a linear programme with a row for each pair of neighbours is solved at once."""
         return self.problem.utilities.size <= 100
 
 

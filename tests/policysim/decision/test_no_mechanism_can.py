@@ -145,17 +145,17 @@ def test_deaths_alone_and_beside_utility_are_proven_in_the_same_way():
 
 
 def test_a_comparison_says_what_is_proven_and_no_policy_loses_less(random_problems):
-    for each in [each for each in random_problems if each.is_small][:48]:
-        problem = each.problem
+    for case in [case for case in random_problems if case.is_small][:48]:
+        problem = case.problem
         # The tolerance of the programme, and the rounding of sums.
         room = 1e-9 * np.ptp(problem.utilities) + 1e-12 * np.abs(problem.utilities).max()
-        table = ps.compare(problem, policies=["optimal", "exponential", "best-fixed"], epsilons=[each.epsilon])
+        table = ps.compare(problem, policies=["optimal", "exponential", "best-fixed"], epsilons=[case.epsilon])
         assert table.loc[table["policy"] != "optimal", ["least_loss", "most_kept"]].isna().all(axis=None)
         row = table.set_index("policy").loc["optimal"]
         greedy, fixed = (
             problem.value(ps.make_policy(name).probabilities(problem)) for name in ("greedy", "best-fixed")
         )
-        least = greedy - full_value(problem, each.epsilon)
+        least = greedy - full_value(problem, case.epsilon)
         assert row["least_loss"] <= least + room
         # Under one-feature all that is proven is what hiding one feature, or all together, costs.
         tight = not isinstance(problem.adjacency, OneFeature)

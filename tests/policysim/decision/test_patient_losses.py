@@ -11,7 +11,7 @@ LEVELS = (np.arange(50) + 0.5) / 50
 
 @pytest.mark.parametrize("name", ["uniform", "exponential", "randomized-response", "optimal"])
 def test_each_quantile_is_the_least_loss_that_enough_patients_do_not_exceed(name, random_problems):
-    for problem in [each.problem for each in random_problems[:24] if each.problem.admissible is None]:
+    for problem in [case.problem for case in random_problems[:24] if case.problem.admissible is None]:
         probabilities = ps.make_policy(name, epsilon=1.0).probabilities(problem)
         losses = problem.utilities.max(axis=1) - (probabilities * problem.utilities).sum(axis=1)
         table = loss_quantiles(problem, [name], 1.0)
