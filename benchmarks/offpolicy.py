@@ -1,7 +1,7 @@
 """Off-policy estimates: python benchmarks/offpolicy.py; --coverage for docs/notes/off-policy-coverage.md.
 
---holes draws logs with and without a hole in overlap; --trials repeats `policysim compare` on planted logs, and
---verdicts STUDY on one study with other seeds.
+--holes draws logs with and without a hole in overlap; --arms repeats the difference to one arm for all; --trials
+repeats `policysim compare` on planted logs, and --verdicts STUDY on one study with other seeds.
 """
 
 import argparse
@@ -26,6 +26,7 @@ from policysim.logs.load_log import load_log
 from policysim.logs.log_frame import LoggedData, Observed
 from policysim.logs.outcome_models import FEWEST_ROWS, PENALTIES
 from policysim.study.certainty import verdict_of_interval
+from policysim.trials.arms import difference_from_one_arm
 from policysim.trials.diagnostics import find_holes
 from policysim.trials.estimate_value import CrossFit, cross_fit, estimate_value
 from policysim.trials.evaluate_log import evaluate_log
@@ -290,6 +291,39 @@ def holes(draws, n=2000):
         print(f"{hole:<24}", counts, flush=True)
 
 
+ARMS = {  # how often each arm succeeds, and a policy that is as good as the best of them
+    "4 equal arms": ((0.4,) * 4, (0.25,) * 4),
+    "12 equal arms": ((0.4,) * 12, (1 / 12,) * 12),
+    "two of 4 are best": ((0.4, 0.4, 0.05, 0.05), (0.5, 0.5, 0, 0)),
+}
+
+
+def repeat_arms(task):
+    """The intervals of the difference to one arm for all in some randomised logs: a row (low, high) each."""
+    kind, estimator, n, repetitions, seed = task
+    rng = np.random.default_rng(seed)
+    chances, policy = ARMS[kind]
+    k, rows = len(chances), []
+    for _ in range(repetitions):
+        actions = rng.integers(k, size=n)
+        rewards = (rng.random(n) < np.array(chances)[actions]).astype(float)
+        log = LoggedData(actions, rewards, np.full(n, 1 / k), tuple("abcdefghijkl"[:k]))
+        rows.append(difference_from_one_arm(log, np.tile(policy, (n, 1)), estimator=estimator).interval)
+    return pd.DataFrame(rows, columns=["low", "high"])
+
+
+def arms(repetitions, workers, n=500):
+    """Print how often intervals hold a difference of 0 to the best arm, and how often they are above it, per cent."""
+    print(f"| {n} patients, estimator | logs | covered | better falsely |\n|---|---:|---:|---:|")
+    with ProcessPoolExecutor(workers, initializer=one_thread) as pool:
+        for number, (kind, estimator) in enumerate((kind, name) for kind in ARMS for name in ("ips", "snips")):
+            seeds = np.random.SeedSequence([23, number]).spawn(max(1, repetitions // TOGETHER))
+            tasks = [(kind, estimator, n, min(TOGETHER, repetitions), seed) for seed in seeds]
+            rows = pd.concat(pool.map(repeat_arms, tasks))
+            covered, false = ((rows["low"] <= 0) & (rows["high"] >= 0)).mean(), (rows["low"] > 0).mean()
+            print(f"| {kind}, {estimator} | {len(rows):,} | {100 * covered:.1f} | {100 * false:.1f} |", flush=True)
+
+
 FOLLOWED = {  # the share censored, and the hazards of three arms up to the horizon 1 of a young patient who is not ill
     "20 % censored": (0.2, (0.8, 0.6, 0.5)),
     "40 % censored": (0.4, (0.8, 0.6, 0.5)),
@@ -471,6 +505,7 @@ def main():
     parser.add_argument("--repetitions", type=int, default=2000)
     parser.add_argument("--workers", type=int, default=os.cpu_count())
     parser.add_argument("--holes", action="store_true", help="holes in overlap, --repetitions logs of each kind")
+    parser.add_argument("--arms", action="store_true", help="the difference to one arm for all, by --repetitions")
     parser.add_argument(
         "--trials", action="store_true", help="what compare tells of planted logs: a part of --coverage"
     )
@@ -479,6 +514,8 @@ def main():
     options = parser.parse_args()
     if options.holes:
         holes(options.repetitions)
+    elif options.arms:
+        arms(options.repetitions, options.workers)
     elif options.verdicts:
         verdicts(options.verdicts, options.repetitions)
     elif options.trials:

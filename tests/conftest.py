@@ -40,6 +40,22 @@ def pytest_terminal_summary(terminalreporter):
         terminalreporter.write_line(f"{len(reasons)} tests of pages skipped, {reasons[0]}")
 
 
+@pytest.fixture(scope="session")
+def random_problems():
+    """The bank of 200 random problems: see `bank` in tests/support/random_problems.py."""
+    from random_problems import bank  # noqa: PLC0415 - slow to import
+
+    return bank()
+
+
+@pytest.fixture(scope="session")
+def saved_report(tmp_path_factory):
+    """The report of a small study at four ε, and its page, for all tests that only look at them."""
+    from report_pages import save_report  # noqa: PLC0415 - slow to import
+
+    return save_report(tmp_path_factory.mktemp("saved"))
+
+
 @pytest.fixture
 def draw_only(monkeypatch):
     """Draw the figures of these names only, see `drawings`."""

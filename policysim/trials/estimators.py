@@ -108,7 +108,7 @@ def moments(contributions: FloatArray, counts: IntArray | None = None, unseen: f
     squares = centred * centred
     variance = float(averaged(squares, counts))
     # Rounding of equal contributions is no variation.
-    if variance <= (ROUNDING * abs(mean) / unit) ** 2:
+    if math.sqrt(variance) <= ROUNDING * abs(mean) / unit:
         return Moments(n, mean, math.sqrt(unseen))
     own = squares if counts is None else squares * counts
     skewness = float(own @ centred) / n / variance**1.5

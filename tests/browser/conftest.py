@@ -12,9 +12,8 @@ import pytest
 HERE = Path(__file__).parent
 REPORTS = HERE.parents[1] / "reports"
 PAGES = sorted(REPORTS.glob("*/report.html"))
-# One of each kind, for what depends on how pages of a kind are made: of a scenario, a trial, a cohort, a course of days
-# of either.
-KINDS = ("covid", "actg175", "warfarin", "covid-14-days", "ist-14-days")
+# One of each kind, for what depends on how pages of a kind are made: of a decision, a trial and days.
+KINDS = ("covid", "actg175", "covid-14-days")
 WIDTHS = (400, 1400)
 # Set by .ci/run: there a missing browser must not pass as a skip.
 REQUIRED = "POLICYSIM_BROWSER_REQUIRED"

@@ -5,25 +5,11 @@ import re
 from itertools import pairwise
 
 import pytest
-from drawings import draw_only
-from small_studies import write_small_study
 
-import policysim as ps
 from policysim.question.formats import plain
 from policysim.study.cells import Cells
 
-EPSILONS = [0.0, 0.5, 1.0, 4.0]
-
-
-@pytest.fixture(scope="module")
-def saved(tmp_path_factory):
-    """A report and its page; all drawings but the first are blank."""
-    folder = tmp_path_factory.mktemp("answer")
-    with pytest.MonkeyPatch.context() as patch:
-        draw_only(patch, "frontier")
-        patch.setattr("policysim.decision.redraws.REDRAWS", 20)
-        report = ps.report(write_small_study(folder), epsilons=EPSILONS)
-        return report, report.save(folder / "report")
+EPSILONS = [0.0, 0.5, 1.0, 4.0]  # those of the report
 
 
 def shown(visit, row, option):
@@ -36,8 +22,8 @@ def shown(visit, row, option):
     return found[0]
 
 
-def test_the_slider_shows_the_column_of_each_epsilon(open_page, saved):
-    report, page = saved
+def test_the_slider_shows_the_column_of_each_epsilon(open_page, saved_report):
+    report, page = saved_report
     cell = Cells(report.tables)
     with open_page(page, 1280) as visit:
         for key, place in (("Home", 0), ("ArrowRight", 1), ("ArrowRight", 2), ("ArrowRight", 3)):
@@ -60,8 +46,8 @@ def test_the_slider_shows_the_column_of_each_epsilon(open_page, saved):
         assert [url for url in visit.requests if not url.startswith("file:")] == []
 
 
-def test_the_mouse_sets_epsilon_too(open_page, saved):
-    report, page = saved
+def test_the_mouse_sets_epsilon_too(open_page, saved_report):
+    report, page = saved_report
     cell = Cells(report.tables)
     with open_page(page, 1280) as visit:
         box = visit.page.locator("#epsilon").bounding_box()
@@ -71,8 +57,8 @@ def test_the_mouse_sets_epsilon_too(open_page, saved):
             assert shown(visit, "loss", "private choice")[1] == cell("options", "loss", "private choice", epsilon)
 
 
-def test_markers_stand_at_epsilon_on_the_axis_of_the_figure(open_page, saved):
-    _, page = saved
+def test_markers_stand_at_epsilon_on_the_axis_of_the_figure(open_page, saved_report):
+    _, page = saved_report
     with open_page(page, 1400) as visit:
         stands, ticks = [], []
         # A log axis has no place for 0.
@@ -93,8 +79,8 @@ def test_markers_stand_at_epsilon_on_the_axis_of_the_figure(open_page, saved):
     assert all(all(left < right for left, right in zip(*pair, strict=True)) for pair in pairwise(stands))
 
 
-def test_arrow_keys_move_and_what_changed_is_said_once(open_page, saved):
-    _, page = saved
+def test_arrow_keys_move_and_what_changed_is_said_once(open_page, saved_report):
+    _, page = saved_report
     with open_page(page, 1280) as visit:
         region = visit.page.locator("[aria-live=polite]")
         assert region.count() == 1
@@ -110,10 +96,10 @@ def test_arrow_keys_move_and_what_changed_is_said_once(open_page, saved):
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
-def test_axe_finds_nothing_in_either_theme(open_page, saved, theme):
+def test_axe_finds_nothing_in_either_theme(open_page, saved_report, theme):
     from axe_playwright_python.sync_playwright import Axe  # noqa: PLC0415 - absent where playwright is
 
-    _, page = saved
+    _, page = saved_report
     with open_page(page, 1000) as visit:
         visit.page.emulate_media(color_scheme=theme)
         background = visit.page.evaluate("getComputedStyle(document.body).backgroundColor")
@@ -125,8 +111,8 @@ def test_axe_finds_nothing_in_either_theme(open_page, saved, theme):
 
 
 @pytest.mark.parametrize("size", ["16px", "32px"])
-def test_large_type_breaks_nothing(open_page, saved, size):
-    _, page = saved
+def test_large_type_breaks_nothing(open_page, saved_report, size):
+    _, page = saved_report
     with open_page(page, 400) as visit:
         # The page's policy takes no style but its own; what a script sets is none.
         visit.page.evaluate("size => { document.documentElement.style.fontSize = size; }", size)
@@ -134,8 +120,8 @@ def test_large_type_breaks_nothing(open_page, saved, size):
         assert found["wide"] + found["cut"] == []
 
 
-def test_on_paper_the_control_is_left_out(open_page, saved):
-    _, page = saved
+def test_on_paper_the_control_is_left_out(open_page, saved_report):
+    _, page = saved_report
     with open_page(page, 1000) as visit:
         visit.page.emulate_media(media="print")
         assert not visit.page.locator("#control").is_visible()
@@ -143,8 +129,8 @@ def test_on_paper_the_control_is_left_out(open_page, saved):
         assert visit.sheets() <= 4
 
 
-def test_an_address_keeps_the_epsilon(open_page, saved):
-    _, page = saved
+def test_an_address_keeps_the_epsilon(open_page, saved_report):
+    _, page = saved_report
     with open_page(page, 1280) as visit:
         for hash_, value in (("#epsilon=0.5", "1"), ("#epsilon=7", "2"), ("#evidence", "2")):
             visit.page.goto(f"{page.as_uri()}{hash_}")
@@ -152,8 +138,8 @@ def test_an_address_keeps_the_epsilon(open_page, saved):
             assert visit.page.locator("#epsilon").input_value() == value
 
 
-def test_without_a_script_it_is_the_page_of_the_stated_epsilon(open_page, saved):
-    _, page = saved
+def test_without_a_script_it_is_the_page_of_the_stated_epsilon(open_page, saved_report):
+    _, page = saved_report
     with open_page(page, 1280, script=False) as visit:
         assert visit.page.locator("#control").is_hidden()
         moving = json.loads(re.search(r'id="moving">(.*?)</script>', page.read_text(encoding="utf-8"), re.DOTALL)[1])

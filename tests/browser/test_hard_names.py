@@ -10,6 +10,8 @@ from policysim.cli.main import main
 from policysim.decision import redraws
 from policysim.trials import evidence, trial_columns
 
+# A4 (210 mm) less margins of 10 mm at 96 px an inch.
+PAPER = 718
 UNFOLD = "document.querySelectorAll('details').forEach(details => { details.open = true; })"
 PAGES = ("decision", "trial", "course", "choice")
 PRINTED = {"decision": 10, "trial": 10, "course": 8, "choice": 11}
@@ -102,6 +104,14 @@ def test_without_the_policy_each_plant_would_do_harm(open_page, folder, tmp_path
 def test_a_page_does_not_scroll_sideways_and_cuts_no_text(opened):
     layout = opened[1].layout()
     assert layout["wide"] + layout["cut"] + layout["small"] == []
+
+
+def test_on_paper_all_is_within_the_page(open_page, page):
+    with open_page(page[1], PAPER) as visit:
+        visit.page.evaluate(UNFOLD)
+        visit.page.emulate_media(media="print")
+        layout = visit.layout()
+    assert layout["wide"] + layout["cut"] + layout["scrolled"] == []
 
 
 def test_every_name_can_be_read(opened):

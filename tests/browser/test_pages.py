@@ -44,32 +44,13 @@ def test_a_page_names_no_address_but_its_own_parts_and_files_beside_it(visit, re
     nothing(visit.page.evaluate("links => links.filter(link => !document.getElementById(link.slice(1)))", addresses))
 
 
-def test_a_page_does_not_scroll_sideways(layout):
-    nothing(layout["wide"])
+def test_a_page_does_not_scroll_sideways_cuts_no_text_and_has_none_too_small_to_read(layout):
+    nothing(f"{fault}: {what}" for fault in ("wide", "cut", "small") for what in layout[fault])
 
 
-def test_no_text_is_cut(layout):
-    nothing(layout["cut"])
-
-
-def test_text_is_large_enough_to_read(layout):
-    nothing(layout["small"])
-
-
-def test_a_page_has_figures_with_real_text(labels):
+def test_figures_have_real_text_within_them_large_enough_and_none_on_another(labels):
     assert labels["texts"] > 0
-
-
-def test_labels_of_a_figure_do_not_lie_on_one_another(labels):
-    nothing(labels["overlapping"])
-
-
-def test_labels_stay_within_their_figure(labels):
-    nothing(labels["outside"])
-
-
-def test_labels_of_a_figure_are_large_enough_to_read(labels):
-    nothing(labels["small"])
+    nothing(f"{fault}: {what}" for fault in ("overlapping", "outside", "small") for what in labels[fault])
 
 
 @pytest.mark.usefixtures("of_each_kind")

@@ -3,8 +3,6 @@
 import numpy as np
 import pytest
 from full_programme import full_value
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from policies import CATALOGUE, AnyRecord, DecisionProblem, OneFeature, Sensitive
 from policies.optimal.optimum import Optimal, catalogue_name, daily_name
@@ -44,19 +42,13 @@ def assert_private(logs, adjacency, epsilon):
     np.testing.assert_allclose(np.exp(logs).sum(axis=1), 1.0, atol=1e-12)
 
 
-@pytest.mark.parametrize("name", ADJACENCIES)
-@given(
-    seed=st.integers(0, 2**32 - 1),
-    n_actions=st.integers(2, 5),
-    epsilon=st.sampled_from([0.01, 0.1, 0.5, 1.0, 2.0, 5.0]),
-    kind=st.sampled_from(["smooth", "ties"]),
-)
-@settings(max_examples=40, deadline=None, derandomize=True)
-def test_the_value_is_that_of_the_full_linear_programme(name, seed, n_actions, epsilon, kind):
-    problem = random_problem(seed, ADJACENCIES[name], n_actions=n_actions, kind=kind)
-    spread = np.ptp(problem.utilities)
-    expected = full_value(problem, epsilon)
-    assert value(Optimal(epsilon), problem) == pytest.approx(expected, rel=0, abs=1e-6 * spread)
+def test_the_value_is_that_of_the_full_linear_programme(random_problems):
+    small = [case for case in random_problems if case.is_small]
+    assert len(small) > 100
+    for case in small:
+        problem = case.problem
+        tolerance = 1e-6 * np.ptp(problem.utilities) + 1e-12 * np.abs(problem.utilities).max()
+        assert problem.value(case.optimum) == pytest.approx(full_value(problem, case.epsilon), rel=0, abs=tolerance)
 
 
 @pytest.mark.parametrize(

@@ -1,14 +1,16 @@
-"""Random small problems, and brute force over pairs of neighbours."""
+"""Random problems, for Hypothesis and as a bank that is made once, and brute force over pairs of neighbours."""
 
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
+from functools import cache, cached_property
 from itertools import product
 
 import numpy as np
 from hypothesis import strategies as st
 
-from policies import AnyRecord, DecisionProblem, OneFeature, Sensitive
+from policies import AnyRecord, DecisionProblem, OneFeature, Sensitive, make_policy
 
 
 def neighbour_pairs(adjacency, n_records):
@@ -44,35 +46,36 @@ def adjacencies(draw):
 def tables(draw, n_records, max_actions=5):
     """Utility tables with ties, constant rows, a common shift, and units from 1e-12 to 1e6."""
     n_actions = draw(st.integers(2, max_actions))
-    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    return random_table(np.random.default_rng(draw(st.integers(0, 2**32 - 1))), n_records, n_actions)
+
+
+def random_table(rng, n_records, n_actions):
+    """Such a table."""
     table = rng.normal(size=(n_records, n_actions))
-    if draw(st.booleans()):
+    if rng.random() < 0.5:
         table = np.round(table)
-    if draw(st.booleans()):
+    if rng.random() < 0.5:
         table[rng.random(n_records) < 0.4] = 1.0
-    if draw(st.booleans()):
+    if rng.random() < 0.5:
         table = np.sort(table, axis=0)
-    return table * draw(st.sampled_from([1.0, 1e6, 1e-12])) + draw(st.sampled_from([0.0, -1e6]))
+    return table * rng.choice([1.0, 1e6, 1e-12]) + rng.choice([0.0, -1e6])
 
 
-@st.composite
-def masks(draw, n_actions, adjacency, n_records):
-    """Which actions each record allows: neighbours allow the same, and everybody allows one."""
-    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
-    allowed = rng.random((n_records, n_actions)) < draw(st.sampled_from([0.4, 0.7]))
-    allowed[np.arange(n_records), rng.integers(n_actions, size=n_records)] = True
-    firsts = [min(y for x, y in neighbour_pairs(adjacency, n_records) if x == record) for record in range(n_records)]
-    if isinstance(adjacency, OneFeature):
-        firsts = [0] * n_records  # step by step, everybody is reached from everybody
-    return allowed[firsts]
+def problems(max_actions=5):
+    """A problem of the bank without a mask, with a table that is not large."""
+    return st.sampled_from([case for case in few_entries(max_actions) if case.admissible is None])
 
 
-@st.composite
-def masked_problems(draw, max_actions=5):
-    """A random decision problem with a mask that forbids something, as of `problems`."""
-    plain = draw(problems(max_actions))
-    mask = draw(masks(plain.n_actions, plain.adjacency, plain.n_records).filter(lambda found: not found.all()))
-    return with_mask(plain, mask)
+def masked_problems(max_actions=5):
+    """One with a mask that forbids something."""
+    cases = [case for case in few_entries(max_actions) if case.admissible is not None and not case.admissible.all()]
+    return st.sampled_from(cases)
+
+
+def few_entries(max_actions):
+    """Problems of the bank with at most so many actions, and utilities that are few enough for plain loops."""
+    problems = [case.problem for case in bank()]
+    return [problem for problem in problems if problem.n_actions <= max_actions and problem.utilities.size <= 250]
 
 
 def with_mask(plain, mask):
@@ -93,17 +96,6 @@ def with_mask(plain, mask):
 LOOK_FURTHER = ("optimal-safe", "optimal-robust")
 
 
-@st.composite
-def problems(draw, max_actions=5):
-    """A random decision problem with an outcome and other priors; some records have probability 0."""
-    adjacency, n_records = draw(adjacencies())
-    table = draw(tables(n_records, max_actions))
-    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
-    prior = rng.random(n_records) * (rng.random(n_records) < 0.8)
-    prior[0] += 0.1
-    return with_all(table, prior / prior.sum(), adjacency, rng.integers(0, 4, size=table.shape) / 64)
-
-
 def with_all(table, prior, adjacency, deaths=None):
     """A problem with all that a policy may ask for; by default nobody dies."""
     deaths = np.zeros(np.shape(table)) if deaths is None else deaths
@@ -111,3 +103,61 @@ def with_all(table, prior, adjacency, deaths=None):
     return DecisionProblem(
         table, prior, adjacency, outcomes={"deaths": deaths}, priors={"as assumed": prior, "all alike": alike}
     )
+
+
+EPSILONS = (0.1, 1.0, 5.0)
+
+
+@dataclass(frozen=True)
+class BankProblem:
+    """A problem, an epsilon, and the optimum there, which is computed when it is first asked for."""
+
+    problem: DecisionProblem
+    epsilon: float
+
+    @cached_property
+    def optimum(self):
+        """The probabilities of `optimal`, (n_records, n_actions)."""
+        return make_policy("optimal", epsilon=self.epsilon).probabilities(self.problem)
+
+    @property
+    def is_small(self):
+        """Whether a linear programme with a row for each pair of neighbours is solved at once."""
+        return self.problem.utilities.size <= 100
+
+
+@cache
+def bank():
+    """200 problems of 5 to 200 records and 2 to 8 actions: any-record, sensitive, one-feature and with a mask in turn.
+
+    Their utilities are those of `tables`; all have deaths and other priors, and some records have probability 0.
+    """
+    return tuple(_bank_problem(seed) for seed in range(200))
+
+
+def _bank_problem(seed):
+    rng = np.random.default_rng([17, seed])
+    kind = ("any-record", "sensitive", "one-feature", "masked")[seed % 4]
+    # Many are small; under one-feature all are, as their optimum is the whole programme.
+    n_hidden, n_actions = round(math.exp(rng.uniform(math.log(5), math.log(200)))), int(rng.integers(2, 9))
+    n_classes = int(rng.integers(3, 5))
+    if kind == "any-record":
+        adjacency, shape = AnyRecord(), (n_hidden,)
+    elif kind == "one-feature":
+        shape, n_actions = ((5,), (2, 3), (2, 2, 2), (3, 4))[int(rng.integers(4))], min(n_actions, 4)
+        adjacency = OneFeature(shape)
+    else:
+        # The first feature is public; one or two are hidden.
+        shape = (n_classes, max(2, n_hidden // 4)) if seed % 8 < 4 else (n_classes, 2, max(2, n_hidden // 8))
+        adjacency = Sensitive(shape, tuple(range(1, len(shape))))
+        n_actions = min(n_actions, 5) if kind == "masked" else n_actions
+    n_records = math.prod(shape)
+    table = random_table(rng, n_records, n_actions)
+    prior = rng.random(n_records) * (rng.random(n_records) < 0.8)
+    prior[0] += 0.1
+    plain = with_all(table, prior / prior.sum(), adjacency, rng.integers(0, 4, size=table.shape) / 64)
+    if kind == "masked":
+        allowed = rng.random((n_classes, n_actions)) < 0.6
+        allowed[np.arange(n_classes), rng.integers(n_actions, size=n_classes)] = True
+        plain = with_mask(plain, np.repeat(allowed, n_records // n_classes, axis=0))
+    return BankProblem(plain, EPSILONS[seed % len(EPSILONS)])

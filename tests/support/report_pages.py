@@ -4,6 +4,8 @@ import html
 import re
 from dataclasses import dataclass
 
+import pytest
+from drawings import draw_only
 from small_studies import SCENARIO, write_small_study
 
 import policysim as ps
@@ -35,6 +37,15 @@ def make_report(folder, text, *, prices=False, formats=DEFAULT.formats, scenario
     study = ps.load_study(write_small_study(folder, text, scenario))
     answer = DecisionQuestion(study, prices=prices).answer(SILENT)
     return Report(study, answer, folder_files(answer, "policysim compare study.toml", FigureFiles(formats)))
+
+
+def save_report(folder):
+    """A report, and the path of its page: drawings but the first are blank, and few redraws."""
+    with pytest.MonkeyPatch.context() as patch:
+        draw_only(patch, "frontier")
+        patch.setattr("policysim.decision.redraws.REDRAWS", 20)
+        report = ps.report(write_small_study(folder), epsilons=[0.0, 0.5, 1.0, 4.0])
+        return report, report.save(folder / "report")
 
 
 def readable(markup):

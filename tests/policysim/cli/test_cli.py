@@ -90,7 +90,7 @@ def test_compare_prints_one_screen_and_writes_the_report(compared):
     assert set(manifest["versions"]) == {"python", *libraries}
 
 
-@pytest.mark.usefixtures("blank_drawings", "few_redraws")
+@pytest.mark.usefixtures("blank_drawings")
 def test_epsilons_policies_and_groups_can_be_chosen(capsys, study, tmp_path):
     arguments = ["--epsilon", "2, 0.1,2", "--policy", "exponential", "--policy", "greedy", "--by", "smoker"]
     code, out, _ = run(capsys, "compare", study, *arguments, "--out", str(tmp_path / "out"))
@@ -106,7 +106,7 @@ def test_epsilons_policies_and_groups_can_be_chosen(capsys, study, tmp_path):
     assert json.loads((tmp_path / "out" / "manifest.json").read_text())["command"] == command
 
 
-@pytest.mark.usefixtures("blank_drawings", "few_redraws")
+@pytest.mark.usefixtures("blank_drawings")
 def test_json_is_one_document_with_the_same_numbers(capsys, study, tmp_path):
     code, out, err = run(capsys, "compare", study, "--json", "--out", str(tmp_path / "out"))
     assert (code, err) == (0, "")
@@ -126,7 +126,7 @@ def test_json_is_one_document_with_the_same_numbers(capsys, study, tmp_path):
     assert values == pytest.approx(options["value"].tolist(), nan_ok=True)
 
 
-@pytest.mark.usefixtures("blank_drawings", "few_redraws")
+@pytest.mark.usefixtures("blank_drawings")
 def test_full_prints_all_tables_behind_the_screen(capsys, study, tmp_path):
     code, out, _ = run(capsys, "compare", study, "--full", "--price-list", "--out", str(tmp_path / "out"))
     assert code == 0
@@ -187,7 +187,7 @@ def test_a_folder_that_cannot_be_written_is_one_line_and_exit_two(capsys, study,
     assert (tmp_path / "file").read_text() == "mine"
 
 
-@pytest.mark.usefixtures("blank_drawings", "few_redraws")
+@pytest.mark.usefixtures("blank_drawings")
 def test_an_interrupt_leaves_the_old_report_whole_and_is_exit_130(capsys, study, compared, tmp_path, monkeypatch):
     folder = shutil.copytree(compared[0], tmp_path / "out")
     before = {path: path.read_bytes() for path in folder.rglob("*.*")}
@@ -306,7 +306,7 @@ def one_prevalence(tmp_path):
     return str(write_small_study(tmp_path / "study", scenario=SCENARIO.replace("infected = 0.3,", "infected = 1,")))
 
 
-@pytest.mark.usefixtures("blank_drawings", "few_redraws")
+@pytest.mark.usefixtures("blank_drawings")
 def test_all_policies_are_compared_but_those_that_do_not_apply(capsys, one_prevalence, tmp_path):
     code, out, err = run(capsys, "compare", one_prevalence, "--policy", "all", "--out", str(tmp_path / "out"))
     assert (code, err) == (0, "")
@@ -322,7 +322,7 @@ def test_a_named_policy_that_does_not_apply_is_refused_with_what_it_lacks(capsys
     assert "optimal-robust needs the priors that patients may come from" in err
 
 
-@pytest.mark.usefixtures("blank_drawings", "few_redraws")
+@pytest.mark.usefixtures("blank_drawings")
 @pytest.mark.parametrize("options", [["--adjacency", "one-feature"], ["--sensitive", "infected", "--sensitive", "age"]])
 def test_every_command_takes_another_adjacency(capsys, study, tmp_path, options):
     few = ("--policy", "exponential", "--epsilon", "1")
@@ -388,7 +388,7 @@ def test_a_terminal_without_greek_letters_gets_question_marks(study, monkeypatch
     assert b"Sensitivity ? = " in shown.buffer.getvalue()
 
 
-@pytest.mark.usefixtures("blank_drawings", "few_redraws")
+@pytest.mark.usefixtures("blank_drawings")
 def test_a_scenario_in_which_nobody_dies_can_be_compared(capsys, tmp_path):
     scenario = SCENARIO[: SCENARIO.index("[death]")] + SCENARIO[SCENARIO.index("[weights]") :]
     for part in (", death = 0.001", ", death = 0.05", "death = 10\n"):
@@ -402,7 +402,7 @@ def test_a_scenario_in_which_nobody_dies_can_be_compared(capsys, tmp_path):
     assert run(capsys, "sensitivity", path)[0] == run(capsys, "audit", path)[0] == 0
 
 
-@pytest.mark.usefixtures("blank_drawings", "few_redraws")
+@pytest.mark.usefixtures("blank_drawings")
 def test_tiny_numbers_do_not_run_into_their_neighbours(capsys, study, tmp_path):
     _, out, _ = run(capsys, "compare", study, "--epsilon", "1e-9", "--out", str(tmp_path / "out"))
     lines = out.splitlines()

@@ -78,7 +78,6 @@ def test_powers_of_ten_are_whole_numbers(run, study):
     assert plain[0] == 0
 
 
-@pytest.mark.usefixtures("few_redraws")
 def test_sentences_keep_to_the_width_of_the_terminal_and_a_share_to_its_sign(study, monkeypatch):
     choosing = ps.load_study(study).with_choices(policies=["exponential"])
     answer = ChoiceQuestion(choosing, Wish(keep=0.8), ("exponential",)).answer(SILENT)

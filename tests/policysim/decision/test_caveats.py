@@ -120,7 +120,7 @@ def test_where_nothing_is_gained_nothing_beats_one_for_all():
 
 
 @given(st.integers(0, 10**6))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 def test_no_printed_share_is_below_that_of_choosing_by_lot_at_the_least_gain(seed):
     rng = np.random.default_rng(seed)
     utilities = rng.normal(size=(6, 3)) * 10.0 ** rng.integers(-4, 3, size=3) + rng.normal(size=3) * 10.0
@@ -245,22 +245,21 @@ def test_each_option_has_a_row_in_every_redraw_with_what_is_counted(study, probl
 
 
 def test_a_sample_of_the_records_gives_what_all_of_them_give(covid, covid_problem):
-    """As stated, in 2 samples: within 2 % of the exact benefit and deaths, of which few patients have nearly all."""
+    """As stated, in a sample: within 2 % of the exact benefit and deaths, of which few patients have nearly all."""
     names = ("best-fixed", "exponential", "randomized-response")
     tables = {name: covid.policy(name, 1.0).probabilities(covid_problem) for name in names}
     died, best = covid_problem.outcomes["deaths"], covid_problem.best_actions[:, None]
     least = covid_problem.prior @ np.take_along_axis(died, best, axis=1)[:, 0]
     response, fixed = ResponseModel(covid.scenario), covid_problem.value(tables["best-fixed"])
-    for seed in range(2):
-        sample = _Sample.of(covid_problem, np.random.default_rng(seed))
-        assert len(sample.records) <= N_RECORDS
-        there = sample.problem(response, covid.utility)
-        harm, fixed_there = there.outcomes["deaths"], there.best_fixed_value
-        least_there = there.prior @ np.take_along_axis(harm, there.best_actions[:, None], axis=1)[:, 0]
-        for table in tables.values():
-            extra = covid_problem.prior @ (table * died).sum(axis=1) - least
-            mine = table[sample.records]
-            died_there = there.prior @ (mine * harm).sum(axis=1) - least_there
-            assert died_there == pytest.approx(extra, rel=0.02, abs=1e-6)
-            gained = there.value(mine) - fixed_there
-            assert gained == pytest.approx(covid_problem.value(table) - fixed, rel=0.02, abs=1e-4)
+    sample = _Sample.of(covid_problem, np.random.default_rng(0))
+    assert len(sample.records) <= N_RECORDS
+    there = sample.problem(response, covid.utility)
+    harm, fixed_there = there.outcomes["deaths"], there.best_fixed_value
+    least_there = there.prior @ np.take_along_axis(harm, there.best_actions[:, None], axis=1)[:, 0]
+    for table in tables.values():
+        extra = covid_problem.prior @ (table * died).sum(axis=1) - least
+        mine = table[sample.records]
+        died_there = there.prior @ (mine * harm).sum(axis=1) - least_there
+        assert died_there == pytest.approx(extra, rel=0.02, abs=1e-6)
+        gained = there.value(mine) - fixed_there
+        assert gained == pytest.approx(covid_problem.value(table) - fixed, rel=0.02, abs=1e-4)

@@ -4,12 +4,10 @@ import json
 import math
 import re
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
 from check_certificate import proven_bound
-from decisions import results_of
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from random_problems import problems
@@ -26,7 +24,6 @@ from policysim.study.cells import Cells
 from policysim.study.gain import gain_of
 from policysim.study.labels import Labels
 
-WARD = Path(__file__).parents[3] / "examples" / "ward" / "study.toml"
 POLICIES = ["optimal", "randomized-response", "exponential"]
 
 
@@ -104,7 +101,7 @@ def problems_with_wishes(draw):
 
 # An example takes half a second.
 @given(problems_with_wishes())
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=5, deadline=None)
 def test_what_is_printed_meets_all_that_was_asked_for_and_less_does_not(example):
     problem, wish = example
     demand = wish.demand(problem)
@@ -148,8 +145,8 @@ def cells_of(problem, choices):
     return Cells(choice_tables(problem, choices, Labels.of(problem)))
 
 
-def test_a_limit_and_the_mechanism_that_attains_it_are_one_number():
-    problem = ps.build_problem(ps.load_study(WARD))
+def test_a_limit_and_the_mechanism_that_attains_it_are_one_number(ward):
+    problem = ward.problem
     choices = choose(problem, Wish(keep=0.8, max_guess=0.962), POLICIES)
     epsilon = choices.least["epsilon"]
     # Three digits: 3.3 lets guess more often than is allowed.
@@ -185,8 +182,8 @@ def test_what_is_needed_is_said_in_digits_that_tell_it_from_what_is_allowed(gues
     assert most <= math.log(guess / (1 - guess)) < least <= math.log(9)
 
 
-def test_more_digits_are_printed_before_a_guess_rate_is_given_up():
-    problem = ps.build_problem(ps.load_study(WARD))
+def test_more_digits_are_printed_before_a_guess_rate_is_given_up(ward):
+    problem = ward.problem
     response = ps.make_policy("randomized-response", epsilon=3.3)
     rounded_to_two = guess_rate(response.probabilities(problem), problem.adjacency).rate
     (row,) = rows_of(choose(problem, Wish(keep=0.8, max_guess_rate=0.946), ["randomized-response"]).needs)
@@ -195,11 +192,10 @@ def test_more_digits_are_printed_before_a_guess_rate_is_given_up():
     assert digits_of(row["epsilon"]) == 3
 
 
-def test_a_comparison_names_epsilons_that_keep_and_beat_as_printed():
-    study = ps.load_study(WARD)
-    problem = ps.build_problem(study)
+def test_a_comparison_names_epsilons_that_keep_and_beat_as_printed(ward):
+    problem = ward.problem
     demand = Wish(keep=KEEP).demand(problem)
-    found = results_of(study, problem).tables["search"].set_index("policy")
+    found = ward.results.tables["search"].set_index("policy")
     assert set(found.index[np.isfinite(found["keeps_from"])]) == set(POLICIES)
     for name, (better, keeps) in found[["better_from", "keeps_from"]].iterrows():
         for epsilon, least in ((keeps, demand.value), (better, problem.best_fixed_value + 1e-12)):

@@ -1,17 +1,19 @@
-"""What holds for every figure at every size: nothing overlaps or is cut off, sizes, clear errors."""
+"""What holds for every figure: nothing overlaps or is cut off, sizes, clear errors; narrow ones: test_journal.py."""
+
+from io import BytesIO
 
 import pandas as pd
 import pytest
 from figure_cases import every_figure, every_size, wrong
+from matplotlib.image import imread
 from svg_boxes import overlap, text_boxes
 
 from policysim import figures
 
 
-@every_size
 @every_figure
-def test_no_words_overlap_none_are_cut_off_and_none_are_below_6_points(drawn, draw, name, size):
-    figure = drawn(draw, name, size)
+def test_no_words_overlap_none_are_cut_off_and_none_are_below_6_points(drawn, draw, name):
+    figure = drawn(draw, name, "page")
     svg = figures.to_svg(figure)
     assert len(text_boxes(svg)) > 4
     assert wrong(figure, svg) == ([], [], [])
@@ -30,12 +32,15 @@ def test_words_that_overlap_or_are_cut_off_would_be_found(comparison):
 
 
 @every_size
-@every_figure
-def test_a_figure_has_the_size_that_was_asked_for(drawn, draw, name, size):
-    wide, high = drawn(draw, name, size).get_size_inches()
+def test_a_figure_has_the_size_that_was_asked_for_and_as_png_enough_dots_for_print(losses, size):
+    figure = figures.patient_losses(losses, size=size)
+    wide, high = figure.get_size_inches()
     if size == "slide":
         assert (wide, high) == (13.33, 7.5)
     assert wide == 85 / 25.4 if size == "column" else 4 < wide < 13.4
+    rows, columns, _ = imread(BytesIO(figures.to_png(figure))).shape
+    assert columns >= 1919 and columns / wide >= 200
+    assert rows / columns == pytest.approx(high / wide, rel=0.01)
 
 
 @every_figure

@@ -219,11 +219,7 @@ def priced(names):
     return pd.DataFrame([*rows, ("unused", 1.0, np.nan)], columns=["hides", "epsilon", "loss"])
 
 
-# Each in a column, where there is least room, and on a page or a slide in turn.
-SIZED = [(hard, size) for hard, other in zip(HARD, cycle(["page", "slide"])) for size in ("column", other)]
-
-
-@pytest.mark.parametrize(("hard", "size"), SIZED)
+@pytest.mark.parametrize(("hard", "size"), [*zip(HARD, cycle(figures.SIZES))])
 def test_of_hard_data_each_figure_stays_whole(hard, size):
     assert wrong(HARD[hard](size)) == ([], [], [])
 

@@ -28,13 +28,6 @@ def test_boxes_never_overlap_stay_in_order_and_within_bounds_if_there_is_room(dr
         assert centres[-1] + heights[-1] / 2 <= 100 + 1e-9
 
 
-@given(boxes)
-def test_boxes_that_do_not_touch_where_they_are_wanted_stay_there(drawn):
-    heights = np.array([height for _, height in drawn])
-    wanted = np.cumsum(heights + 1) - heights / 2
-    assert spread_out(wanted, heights, 0.0, 1000.0) == pytest.approx(wanted)
-
-
 @pytest.mark.parametrize("seed", range(5))
 def test_no_other_places_are_nearer_to_what_is_wanted(seed):
     """Against a general optimiser of the same quadratic programme."""

@@ -20,6 +20,7 @@ def logged(n=600, seed=1):
     return patients, groups, actions
 
 
+@pytest.mark.usefixtures("few_trees")
 def test_each_is_a_model_without_some_fifth_of_the_rows():
     patients, groups, actions = logged()
     found = estimate_propensities(patients, groups, actions, ("a", "b", "c"))
@@ -67,6 +68,7 @@ def test_rows_that_were_counted_weigh_as_many():
     assert counted[places] == pytest.approx(many, abs=0.05)
 
 
+@pytest.mark.usefixtures("few_trees")
 def test_a_treatment_of_a_single_patient_cannot_be_estimated():
     patients, groups, actions = logged(60)
     actions[actions == 2] = 1

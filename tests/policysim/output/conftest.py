@@ -21,7 +21,7 @@ def full(tmp_path_factory):
     scenario = SCENARIO.replace('title = "syrup"', "title = 'is 1 < 2 & \"safe\"?'")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("policysim.decision.redraws.REDRAWS", 20)
-        return make_report(tmp_path_factory.mktemp("full"), text, prices=True, scenario=scenario)
+        return make_report(tmp_path_factory.mktemp("full"), text, prices=True, formats=("svg",), scenario=scenario)
 
 
 @pytest.fixture(scope="session")

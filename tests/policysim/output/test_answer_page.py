@@ -7,8 +7,6 @@ from hashlib import sha256
 
 import pandas as pd
 import pytest
-from drawings import draw_only
-from small_studies import write_small_study
 
 import policysim as ps
 from policies import AnyRecord, DecisionProblem
@@ -23,15 +21,10 @@ OWN = DecisionProblem([[0.0, 1.0, 0.4], [1.0, 0.0, 0.4]], [0.5, 0.5], AnyRecord(
 
 
 @pytest.fixture(scope="module")
-def saved(tmp_path_factory):
-    """A small study's folder; its drawings but the first are blank."""
-    folder = tmp_path_factory.mktemp("saved")
-    with pytest.MonkeyPatch.context() as patch:
-        draw_only(patch, "frontier")
-        patch.setattr("policysim.decision.redraws.REDRAWS", 20)
-        report = ps.report(write_small_study(folder), epsilons=[0.0, 0.5, 1.0, 4.0])
-        assert report.save(folder / "report") == folder / "report" / "report.html"
-    return folder / "report"
+def saved(saved_report):
+    """The folder of the report."""
+    assert saved_report[1].name == "report.html"
+    return saved_report[1].parent
 
 
 @pytest.fixture(scope="module")

@@ -20,7 +20,7 @@ def study(tmp_path_factory):
 
 
 @pytest.fixture(autouse=True)
-def one_drawing(draw_only, few_redraws):  # noqa: ARG001 - redraws are not looked at
+def one_drawing(draw_only):
     """One figure is drawn and the others are blank: their files are made all the same."""
     draw_only(DRAWN)
 

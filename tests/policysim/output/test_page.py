@@ -13,20 +13,18 @@ FIGURES = ["frontier", "benefit-vs-deaths", "benefit-parts", "loss-by-group", "p
 PAGES = ["full", "bounded", "plain"]
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def plain(tmp_path_factory):
     """No groups, no prices, no private policy; blank drawings."""
     text = re.sub(r"policies = .*", 'policies = ["best-fixed", "greedy"]', re.sub(r"by = .*", "", STUDY))
     with pytest.MonkeyPatch.context() as patch:
         draw_only(patch)
-        patch.setattr("policysim.decision.redraws.REDRAWS", 20)
         return make_report(tmp_path_factory.mktemp("plain"), text)
 
 
 @pytest.mark.parametrize("name", FIGURES)
 def test_every_figure_is_drawn_and_described_and_its_numbers_are_linked(full, name):
     assert full.files[f"figures/{name}.svg"].startswith(b"<?xml")
-    assert full.files[f"figures/{name}.png"].startswith(b"\x89PNG")
     (figure,) = re.findall(rf'<figure id="{name}">.*?</figure>', full.page, re.DOTALL)
     assert re.search(r'role="img" aria-label="[^"]{40,}"', figure)
     assert "<figcaption>" in figure

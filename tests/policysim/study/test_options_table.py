@@ -17,19 +17,6 @@ from policysim.question.formats import table_text
 from policysim.study.labels import Labels, labels_of
 from policysim.study.options_table import decimals_of, options
 
-WARD = "examples/ward/study.toml"
-
-
-@pytest.fixture(scope="module")
-def ward():
-    study = ps.load_study(WARD)
-    problem = ps.build_problem(study)
-    return (
-        study,
-        problem,
-        answer_tables(results(problem, labels_of(study, problem), Asked.of(study), study=study), study=study),
-    )
-
 
 def value_of(tables, row, option, epsilon, column="value"):
     table = tables["options"]
@@ -39,7 +26,7 @@ def value_of(tables, row, option, epsilon, column="value"):
 
 
 def test_every_cell_of_the_ward_is_its_definition(ward):
-    study, problem, tables = ward
+    study, problem, tables = ward.study, ward.problem, ward.tables
     u, prior = problem.utilities, problem.prior
     best = u.max(axis=1)
     k = problem.n_actions
@@ -103,7 +90,7 @@ def bayes(problem, published, tables):
 
 
 def test_the_row_of_redraws_counts_them_at_the_stated_epsilon_only(ward):
-    study, problem, tables = ward
+    study, problem, tables = ward.study, ward.problem, ward.tables
     rows = tables["options"][tables["options"]["row"] == "better"]
     assert set(rows["epsilon"]) == {study.epsilon}
     policies = [study.policy(name, study.epsilon) for name in ("best-fixed", "greedy", "exponential")]
@@ -117,7 +104,7 @@ def test_the_row_of_redraws_counts_them_at_the_stated_epsilon_only(ward):
 
 
 def test_a_row_has_one_precision_and_each_cell_one_key(ward):
-    table = ward[2]["options"]
+    table = ward.tables["options"]
     assert (table.groupby("row")["format"].nunique() == 1).all()
     assert not table.duplicated(["row", "option", "epsilon"]).any()
 
@@ -170,7 +157,7 @@ def test_named_policies_get_columns_up_to_six_in_all():
 
 
 def test_differences_are_those_of_the_printed_numbers(ward):
-    tables = ward[2]
+    tables = ward.tables
     for row in tables["differences"].itertuples():
         style = tables["options"].query("row == @row.row")["format"].iloc[0].split()
         count, places = (int(style[1]), int(style[2])) if style[0] == "counted" else (1, int(style[1]))
@@ -188,7 +175,7 @@ def test_an_epsilon_that_has_too_many_digits_is_rounded_up_first():
 
 
 def test_no_share_of_the_benefit_unless_each_is_better(ward):
-    study, problem, tables = ward
+    study, problem, tables = ward.study, ward.problem, ward.tables
     assert "benefit kept" in set(tables["rows"]["row"])
     worse = pd.DataFrame([("greedy", "value", 100, 0, 200, "cannot be told")], columns=tables["certainty"].columns)
     table, rows, _ = options(

@@ -86,8 +86,8 @@ def test_the_hidden_features_themselves_do_not_take_its_place(public):
     assert public.with_choices(adjacency="sensitive", sensitive=public.sensitive) == public
 
 
-@pytest.mark.usefixtures("blank_drawings", "few_redraws")
-@pytest.mark.parametrize("command", ["compare", "audit", "sensitivity", "choose", "simulate"])
+@pytest.mark.usefixtures("blank_drawings")
+@pytest.mark.parametrize("command", ["compare", "choose", "simulate"])
 def test_commands_take_it_as_sensitive(command, tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     documents = []

@@ -40,8 +40,6 @@ print(one.spec.id, one.reset(seed=0)[1]["day"], type(gymnasium.make_vec("policys
     [
         "import policysim, gymnasium",
         "import gymnasium, policysim",
-        "import policysim, gymnasium.spaces",
-        "import policysim; from gymnasium.envs.registration import registry; import gymnasium",
         "import policysim.cli.main, gymnasium",
     ],
 )

@@ -4,18 +4,17 @@ import math
 from dataclasses import replace
 
 import numpy as np
-import pytest
-from sklearn.linear_model import LinearRegression
 from small_trials import make_trial, small_study
 
-from policysim.trials.evidence import LOOKS, _ridge, heterogeneity
+from policysim.trials.evidence import LOOKS, heterogeneity
 
 
 def test_without_any_effect_signs_are_seldom_told():
-    trials = (make_trial(300, 0.0, seed) for seed in range(24))
+    trials = (make_trial(300, 0.0, seed) for seed in range(10))
     found = [heterogeneity(trial.log, trial.study).iloc[0] for trial in trials]
-    # Twice the median is at most 5 % in 5 % of logs, and mostly in far fewer: of 24 more than 5 have probability 1e-3.
-    assert sum(each["signs"] for each in found) <= 5
+    # Twice the median is at most 5 % in 5 % of logs, and mostly in far fewer: of 10 more than 3 have probability 1e-3.
+    # benchmarks/offpolicy.py --trials counts them in thousands of logs.
+    assert sum(each["signs"] for each in found) <= 3
     assert all(each["splits"] in LOOKS and each["p_low"] <= each["p_high"] for each in found)
     assert all(each["signs"] == 0 for each in found if each["p"] > 0.05)
 
@@ -29,7 +28,7 @@ def test_a_strong_effect_is_found_with_a_slope_near_1():
 
 def test_another_seed_tells_the_same_though_single_splits_do_not():
     trial = make_trial(700, 0.13, seed=9)
-    found = [heterogeneity(trial.log, replace(trial.study, seed=seed)).iloc[0] for seed in range(6)]
+    found = [heterogeneity(trial.log, replace(trial.study, seed=seed)).iloc[0] for seed in range(4)]
     assert len({each["signs"] for each in found}) == 1
     # By single splits it would depend on the seed.
     assert any(each["p_low"] < 0.05 < each["p_high"] for each in found)
@@ -39,13 +38,13 @@ def test_an_effect_that_is_the_same_for_all_is_none():
     # Success depends on the patient and on the arm, but no arm does more for one patient than for another.
     rng = np.random.default_rng(3)
     told = 0
-    for seed in range(20):
+    for seed in range(8):
         trial = make_trial(400, 0.0, seed)
         data = trial.log.data
         rewards = (rng.random(400) < trial.truth[trial.log.records, 0] + 0.2 * (data.actions == 2)).astype(float)
         log = replace(trial.log, data=replace(data, rewards=rewards))
         told += heterogeneity(log, trial.study)["signs"][0]
-    assert told <= 4  # Binomial(20, 0.05): more has probability 3e-3
+    assert told <= 2  # Binomial(8, 0.05): more has probability 6e-3
 
 
 def test_scores_that_predict_nothing_have_no_slope():
@@ -53,14 +52,3 @@ def test_scores_that_predict_nothing_have_no_slope():
     data = replace(trial.log.data, rewards=np.full(300, 0.5))
     found = heterogeneity(replace(trial.log, data=data), small_study())
     assert math.isnan(found["slope"][0]) and found["p"][0] == 1.0 and found["signs"][0] == 0
-
-
-def test_regression_from_sums_of_products_is_that_of_the_rows():
-    rng = np.random.default_rng(2)
-    x = rng.normal(size=(4000, 3))
-    y = 1 + x @ [0.5, -1, 2] + rng.normal(size=4000)
-    rows = np.column_stack([np.ones(4000), x, y])
-    found = _ridge(rows.T @ rows)
-    exact = LinearRegression().fit(x, y)
-    # The least penalty, of one row among 4,000, is all that makes them differ.
-    assert found == pytest.approx([exact.intercept_, *exact.coef_], abs=2 * 2 / 4000)

@@ -8,12 +8,13 @@ from scipy.stats import binom
 from policysim.trials import trial_columns
 from policysim.trials.arms import arm_means
 
-LOGS = 24
+LOGS = 12
 # Were 93 of 100 covered, fewer would be with probability 1e-3 at most.
 FEWEST = int(binom.ppf(1e-3, LOGS, 0.93))
 
 
-@pytest.mark.parametrize("world", [name for name, world in WORLDS.items() if not world.estimated])
+# Where no arm is best, and where few patients decide.
+@pytest.mark.parametrize("world", ["tied arms", "poor overlap"])
 def test_intervals_hold_the_difference_to_the_arm_chosen_elsewhere(world, monkeypatch):
     monkeypatch.setattr(trial_columns, "REPEATS", 2)
     found = repeated(WORLDS[world], LOGS, seed=3, look=False)
@@ -21,8 +22,8 @@ def test_intervals_hold_the_difference_to_the_arm_chosen_elsewhere(world, monkey
         assert mine["covered"].sum() >= FEWEST
         # No winner's curse: of so many logs the mean error has a standard error of a fifth of its deviation.
         assert abs(mine["error"].mean()) <= 4 * mine["error"].std() / np.sqrt(LOGS)
-    # Called better though it is not: at most 2.5 of 100; more than 4 of 24 have probability 3e-4.
-    assert found.groupby("policy")["invented"].sum().max() <= 4
+    # Called better though it is not: at most 2.5 of 100; more than 3 of 12 have probability 2e-4.
+    assert found.groupby("policy")["invented"].sum().max() <= 3
 
 
 @pytest.mark.usefixtures("few_trees")

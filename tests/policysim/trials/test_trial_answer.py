@@ -281,7 +281,7 @@ def test_what_is_added_as_an_option_is_no_policy_that_was_asked_for(tmp_path):
     assert report.tables["policies"]["policy"].tolist() == ["optimal"]
 
 
-@settings(max_examples=12)
+@settings(max_examples=6)
 @given(st.integers(0, 10_000), st.floats(-0.4, 0.4), st.sampled_from([120, 400]))
 def test_no_title_names_a_private_choice_against_the_interval_of_random_logs(seed, effect, n_rows):
     trial = make_trial(n_rows, effect, seed, policies=("exponential",), epsilons=(1.0, 5.0), epsilon=5.0)

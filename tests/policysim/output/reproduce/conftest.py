@@ -27,8 +27,8 @@ def made(tmp_path_factory):
 
 
 @pytest.fixture
-def drawn_as_made(draw_only, few_redraws):  # noqa: ARG001 - as it was made
-    """Drawing and redrawing as little when it is run again."""
+def drawn_as_made(draw_only):
+    """Drawing as little when it is run again."""
     draw_only(DRAWN)
 
 

@@ -203,29 +203,20 @@ ALLOWED = "known: adjacency, sensitive, epsilons, policies, by, seed, at_most, p
     ("key", "value", "words"),
     [
         ("cluster", "tcp://203.0.113.1:8786", f"unknown key 'cluster'; {ALLOWED}"),
-        ("workers", 4, f"unknown key 'workers'; {ALLOWED}"),
-        ("out", "/", f"unknown key 'out'; {ALLOWED}"),
-        ("counted", True, f"unknown key 'counted'; {ALLOWED}"),
         ("seeds", 1, f"unknown key 'seeds'; did you mean 'seed'? {ALLOWED}"),
         ("x y" * 1000, 1, "unknown key 'x yx y"),
         ("epsilons", list(range(1, 1003)), "epsilons must have at most 1,000 entries, got 1,002"),
         ("seed", 2**128, "seed must be below 2^128, got a number of 129 bits"),
-        ("seed", "1", "seed must be a whole number >= 0, got '1'"),
         ("seed", True, "seed must be a whole number >= 0, got True"),
-        ("seed", 1.0, "seed must be a whole number >= 0, got 1.0"),
         ("epsilons", 1.0, 'epsilons must be a list of numbers >= 0 or "inf", got 1.0'),
-        ("epsilons", [], "epsilons must be a list"),
         ("epsilons", [-1], "epsilons must be a list"),
         ("epsilons", ["-inf"], "epsilons must be a list"),
         ("policies", [["optimal"]], "policies must be a list of at least one text"),
         ("policies", ["no-such"], "unknown policy 'no-such'"),
         ("by", "smoker", "by must be a list of texts, got 'smoker'"),
-        ("by", ["moon"], "unknown group 'moon'"),
-        ("adjacency", ["any-record"], "adjacency must be text"),
         ("adjacency", "any", "unknown adjacency 'any'"),
         ("sensitive", {"age": 1}, "sensitive must be a list of texts, got a table"),
         ("at_most", {"deaths": -1}, "at_most must be a table"),
-        ("at_most", {"deaths": "few"}, "at_most: deaths: must be a number >= 0 per patient"),
         ("at_most", {"hiccups": 1}, "at_most: hiccups: unknown outcome 'hiccups'"),
         ("price_list", "yes", "price_list must be true or false, got 'yes'"),
         ("horizon", 2, "unknown key 'epsilons'; did you mean 'total_epsilons'? known: adjacency"),
@@ -253,7 +244,7 @@ def test_the_command_line_of_a_manifest_is_for_people_and_nothing_is_taken_from_
     assert "  report.html: SHA-256 " in out
 
 
-@pytest.mark.usefixtures("blank_drawings", "few_redraws")
+@pytest.mark.usefixtures("blank_drawings")
 def test_an_untouched_report_of_a_study_that_names_other_files_agrees_wherever_it_is(run, tmp_path):
     text = STUDY.replace('title = "A small study"\n', "").replace('"scenario.toml"', '"../shared/scenario.toml"')
     study = write_small_study(tmp_path / "studies", text)
@@ -276,7 +267,7 @@ def test_an_untouched_report_of_a_study_that_names_other_files_agrees_wherever_i
     assert "shared/scenario.toml: cannot be read: No such file or directory" in err
 
 
-@pytest.mark.usefixtures("blank_drawings", "few_redraws")
+@pytest.mark.usefixtures("blank_drawings")
 def test_a_report_of_an_own_study_can_be_run_again_wherever_it_went(run, tmp_path):
     study = write_small_study(tmp_path / "mine" / "deep", STUDY.replace('"scenario.toml"', '"wards/scenario.toml"'))
     (study.parent / "wards").mkdir()
@@ -296,7 +287,7 @@ def test_a_report_of_an_own_study_can_be_run_again_wherever_it_went(run, tmp_pat
     assert run("reproduce", moved / "manifest.json")[0] == 2
 
 
-@pytest.mark.usefixtures("blank_drawings", "few_redraws")
+@pytest.mark.usefixtures("blank_drawings")
 def test_another_study_in_the_folder_is_not_replaced_by_the_one_that_is_kept(run, tmp_path):
     study = write_small_study(tmp_path / "mine")
     folder = tmp_path / "ward"
@@ -385,7 +376,7 @@ def test_what_is_no_file_of_text_is_not_waited_for(run, report, name):
     assert err.endswith(f"{name}: is no file of text\n")
 
 
-@pytest.mark.usefixtures("blank_drawings", "few_redraws")
+@pytest.mark.usefixtures("blank_drawings")
 @pytest.mark.parametrize("asked", [(), ("optimal", "randomized-response")])
 def test_only_policies_that_were_asked_for_have_columns_when_it_is_asked_again(run, tmp_path, asked):
     study = write_small_study(tmp_path)

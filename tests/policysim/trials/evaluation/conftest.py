@@ -12,7 +12,7 @@ import policysim as ps
 from policies.policy import Policy
 from policysim.cli.main import main
 
-PATIENTS = 20_000
+PATIENTS = 8_000
 LOGGING = {"uniform": 1.0, "exponential": 3.0, "randomized-response": 1.5}
 
 

@@ -67,7 +67,7 @@ def test_the_screen_shows_the_data_before_any_model_and_then_the_policy(study, l
     assert (code, err) == (0, "")
     assert max(map(len, out.splitlines())) <= 100
     shown = [
-        "20,000 rows, all with an outcome; 20,000 are used.",
+        "8,000 rows, all with an outcome; 8,000 are used.",
         "Before any model",
         "pill",
         "Policy: optimal at ε = 1, on the records of small.",

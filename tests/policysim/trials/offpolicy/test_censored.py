@@ -9,7 +9,7 @@ from policysim.logs.outcome_models import fit_to_log
 from policysim.trials.arms import arm_means
 from policysim.trials.estimate_value import CrossFit, estimate_value
 
-ROWS, TRIALS = 400, 300
+ROWS, TRIALS = 400, 100
 HAZARDS = np.array([[0.5, 0.9], [1.0, 0.4]])  # of the young and the old, under two arms, up to the horizon 1
 
 

@@ -75,10 +75,10 @@ def test_holes_are_named_with_the_patients_whom_they_hold(shape):
 
 @pytest.mark.parametrize("shape", ["by lot", "by age", "by two", "by site", "to the middle"])
 def test_overlap_without_a_hole_is_seldom_doubted(shape):
-    doubted = sum(bool(find_holes(*draw(shape, seed)[:2])) for seed in range(20))
-    # At most 1 % each: more than 2 of 20 have probability 1e-3.
-    assert binom.sf(2, 20, ALARM) < 1.1e-3
-    assert doubted <= 2
+    doubted = sum(bool(find_holes(*draw(shape, seed)[:2])) for seed in range(8))
+    # At most 1 % each: more than 1 of 8 have probability 3e-3. benchmarks/offpolicy.py --holes draws hundreds.
+    assert binom.sf(1, 8, ALARM) < 3e-3
+    assert doubted <= 1
 
 
 def test_the_levels_test_is_the_binomial_of_raw_counts():
@@ -96,12 +96,12 @@ def test_the_levels_test_is_the_binomial_of_raw_counts():
 def test_an_end_of_numbers_is_doubted_as_often_as_promised():
     """Everyone gets b with the least probability that is no hole, alone with one covariate: the worst case."""
     rng, doubted, n = np.random.default_rng(1), 0, 600
-    for _ in range(400):
+    for _ in range(150):
         actions = (rng.random(n) < 0.05).astype(int)
         log = LoggedData(actions, np.zeros(n), np.full(n, 0.5), ("a", "b"))
         doubted += bool(find_holes(log, pd.DataFrame({"x": rng.normal(size=n)})))
-    # A seldom action is held to a part of its share: far fewer than 4 of 400 are to be expected, 12 has 1e-3.
-    assert doubted <= 11
+    # A seldom action is held to a part of its share: far fewer than 1.5 of 150 are to be expected, 7 has 1e-3.
+    assert doubted <= 6
 
 
 def test_a_hole_is_said_first_of_a_policy_that_goes_there_and_of_no_other():

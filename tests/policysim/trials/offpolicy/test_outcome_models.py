@@ -67,9 +67,9 @@ def test_no_row_is_predicted_by_a_model_that_saw_it(name):
 
 @pytest.mark.parametrize("name", [name for name in OUTCOME_MODELS if name != CONSTANT])
 def test_models_learn_what_each_action_does(name):
-    log, x = small_log(2000, seed=2, binary=True)
+    log, x = small_log(1000, seed=2, binary=True)
     predicted = fit_to_log(name, x, log).predict(x)
-    assert predicted.shape == (2000, 2)
+    assert predicted.shape == (1000, 2)
     # Action a is better where the first covariate is high, b where it is low.
     better = predicted[:, 0] > predicted[:, 1]
     assert (better == (x[:, 0] > 0))[np.abs(x[:, 0]) > 0.5].mean() > 0.95
