@@ -8,15 +8,12 @@ from __future__ import annotations
 
 import itertools
 import math
-import re
 from collections.abc import Callable, Iterable, Mapping
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from functools import partial
-from html import unescape
 
 import numpy as np
 import pandas as pd
-from markupsafe import Markup
 
 DIGITS = 2
 # Numbers in files for machines: more would differ from one processor to another.
@@ -297,11 +294,6 @@ def six_digits(value: float) -> str:
     if abs(value) < NEGLIGIBLE:
         return "0"
     return "" if math.isnan(value) else f"{float(in_digits(value)):.6g}"
-
-
-def unmarked(text: Markup) -> str:
-    """The words of markup; unlike `Markup.striptags`, with the spaces that do not break."""
-    return unescape(re.sub(r"<[^>]*>", "", text))
 
 
 def to_places(value: float, places: int) -> str:
