@@ -33,10 +33,10 @@ class Run(NamedTuple):
     chance: float | None = None  # of a number as unlikely as the one that was seen
 
 
-def compare_claim(figure: str, where: str, says: str, right: str, *, agreement: str = "agrees", why: str = "") -> Row:
-    """A claim of the source beside what is right: it agrees, is plausible, or is an erratum."""
+def compare_claim(figure: str, where: str, says: str, right: str, *, holds: bool | None, why: str = "") -> Row:
+    """A claim of the source beside what is right; it is an erratum if it does not hold, plausible if None."""
     row = {"figure": figure, "where": where, "source": says, "ours": right, "low": None, "high": None, "chance": None}
-    return {**row, "agreement": agreement, "why": why}
+    return {**row, "agreement": {None: "plausible", True: "agrees", False: "erratum"}[holds], "why": why}
 
 
 def compare_number(figure: str, where: str, printed: str, ours: float) -> Row:
@@ -48,14 +48,15 @@ def compare_number(figure: str, where: str, printed: str, ours: float) -> Row:
         agreement = "agrees"
     elif Decimal(ours).quantize(last_digit, ROUND_DOWN) == number:
         agreement, why = "erratum", "Its last digit is cut off, not rounded."
-    return {**compare_claim(figure, where, printed, "", agreement=agreement, why=why), "ours": float(ours)}
+    row = compare_claim(figure, where, printed, "", holds=None, why=why)
+    return {**row, "ours": float(ours), "agreement": agreement}
 
 
 def compare_run(figure: str, where: str, printed: str, run: Run) -> Row:
     """A number that one run of the source gave, beside what to expect of such runs."""
+    band = {"ours": float(run.expected), "low": float(run.low), "high": float(run.high), "chance": run.chance}
     agreement = "in the band" if run.low <= float(printed) <= run.high else "outside the band"
-    row = compare_claim(figure, where, printed, "", agreement=agreement)
-    return {**row, "ours": float(run.expected), "low": float(run.low), "high": float(run.high), "chance": run.chance}
+    return {**compare_claim(figure, where, printed, "", holds=None), **band, "agreement": agreement}
 
 
 def binomial_run(seen: int, *parts: tuple[int, float]) -> Run:
@@ -79,9 +80,8 @@ def new_figure(*titles: str, across: int = 2, height: float = 4.2) -> tuple[Figu
 
 def draw_lines(axes: Axes, table: pd.DataFrame, x: str, y: str = "value", *, stars: str = "") -> None:
     """A line for each name in the column "line", with a band from "low" to "high" of the values; `stars` are points."""
-    names = list(dict.fromkeys(table["line"]))
-    for name in names:
-        rows, look = table[table["line"] == name], looks(names)[name]
+    for name, look in looks(list(dict.fromkeys(table["line"]))).items():
+        rows = table[table["line"] == name]
         style: dict[str, Any] = {"color": look.colour, "marker": look.marker, "linestyle": look.dashes}
         if name == stars:
             style = {"marker": "*", "linestyle": "none", "markersize": 12, "markerfacecolor": "#C84F00"}

@@ -352,7 +352,7 @@ def compare(experiment: Experiment, means: Scores) -> list[Row]:
             "last step, a plan",
             "as on the true data",
             "with the channel corrected for, unless reports alone are asked about later",
-            agreement="agrees" if error <= NO_WORSE * best else "erratum",
+            holds=error <= NO_WORSE * best,
             why=f"Calibration error {error:.2g} instead of {best:.2g} ({worst}, ε = {experiment.epsilon:g}).",
         )
     ]

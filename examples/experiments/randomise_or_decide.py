@@ -181,7 +181,7 @@ def compare(experiment: Experiment) -> list[Row]:
             "text: “0-differential privacy”",
             "0",
             f"{features} × {cost:.4f} = {features * cost:.2f}",
-            agreement="erratum" if cost > 0 else "agrees",
+            holds=cost == 0,
             why="Losses of independent answers about one person add up.",
         )
     ]

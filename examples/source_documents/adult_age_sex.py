@@ -122,6 +122,7 @@ def compare_claims() -> list[Row]:
             "comment",
             "a hack",
             "a hack",
+            holds=not np.isclose(sums["sum"], PEOPLE),
             why=f"Clipped shares need not sum to 1. At ε = 0.1 the clipped counts sum to {sums['sum']:,.0f} on "
             f"average, in 95 % of runs to {sums['low']:,.0f} to {sums['high']:,.0f}, not {PEOPLE:,}. Project them onto "
             "the proportions, or maximise the likelihood.",
@@ -131,21 +132,27 @@ def compare_claims() -> list[Row]:
             "data: the median, not charged",
             "0",
             "∞, or 0 if the cut is public",
-            agreement="erratum",
+            holds=False,
             why="An exact median of private ages has no finite ε. Where one person's age decides it, its loss is "
             "infinite, whatever ε the reports have; and in the local model nobody has the ages to compute it from. "
             "Declare the cut public, or find it privately and charge that.",
         ),
-        compare_claim("two coins: probability of the truth", report, "3/4", f"{truth:g}"),
         compare_claim(
-            "two coins: true rate, p the rate of positive responses", report, "2p − ½", f"{slope:g}p − {shift:g}"
+            "two coins: probability of the truth", report, "3/4", f"{truth:g}", holds=math.isclose(truth, 3 / 4)
+        ),
+        compare_claim(
+            "two coins: true rate, p the rate of positive responses",
+            report,
+            "2p − ½",
+            f"{slope:g}p − {shift:g}",
+            holds=math.isclose(slope, 2) and math.isclose(shift, 1 / 2),
         ),
         compare_claim(
             "two coins: ε",
             f"{report}: “0-differential privacy”",
             "0",
-            f"ln 3 = {COINS.epsilon:.4f}",
-            agreement="erratum",
+            f"ln {math.exp(COINS.epsilon):g} = {COINS.epsilon:.4f}",
+            holds=COINS.epsilon == 0,
             why=f"A report is {math.exp(COINS.epsilon):g} times likelier for one answer. The truth is told with "
             f"probability {truth:g}: a guess between yes and no that was even is right {100 * truth:.0f}\u00a0% of the "
             "time after a report “yes”. ε = 0 would need a fair coin in place of the truth, and its reports say "
@@ -224,7 +231,7 @@ def readme(rows: list[Row]) -> str:
   people in 95 % of runs. Their mean L2 error is {ways.error[CLIPPED]:,.0f} people, by projection
   {ways.error["projected"]:,.0f}, by maximum likelihood {ways.error["maximum-likelihood"]:,.0f}.
 - Two costs are not counted: the median that cuts age comes from the private data, and two fair coins cost
-  ε = ln 3 = {COINS.epsilon:.4f} an answer, not 0.
+  ε = ln {math.exp(COINS.epsilon):g} = {COINS.epsilon:.4f} an answer, not 0.
 - The formula for the variance is about the people who reported. If they stand for a population, f(1 − f)/n comes on
   top: at ε = 5 the standard error of “{rarest}” is {100 * of_these:.3f} % of these people and
   {100 * of_population:.3f} % of a population.

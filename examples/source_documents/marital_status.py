@@ -89,7 +89,7 @@ def compare() -> list[Row]:
             "code",
             f"{DECLARED:g}",
             f"{TRUE:g}",
-            agreement="erratum",
+            holds=DECLARED <= TRUE,
             why=f"One person is one in a count, {TRUE:g} in the score. The declared one is safe, and "
             f"{DECLARED / TRUE:,.0f} times too large: a draw spends {replaced:.4g} under replace-one and {came:.4g} "
             f"under add-or-remove-one, not ε = {EPSILON:g}. If a person's value is replaced, one score rises and "
@@ -100,7 +100,7 @@ def compare() -> list[Row]:
             "text",
             f"ε = {EPSILON:g}",
             f"at most {EPSILON:g}",
-            agreement="agrees" if max(with_few, with_many) <= EPSILON else "erratum",
+            holds=max(with_few, with_many) <= EPSILON,
             why=f"Exactly {with_few:.4g} with 2 candidates and {with_many:.4g} with 1,000.",
         ),
         compare_claim(
@@ -108,6 +108,7 @@ def compare() -> list[Row]:
             "text",
             "always",
             "always",
+            holds=bool(np.isclose(sum(chosen.values()), 1)),
             why="So a value that is not on the list cannot be the answer.",
         ),
     ]

@@ -144,13 +144,16 @@ def compare_claims() -> list[Row]:
     in_text = calibration(EPSILON_IN_TEXT, DECLARED, split=True)["violent"]
     whole = calibration(EPSILON, DECLARED, split=False)["violent"]
     blue, red = source.loc["Blue"], source.loc["Red"]
+    rate = BLUE[0] / blue.people
+    losses = [exact_loss(group.people, EPSILON, 1 / group.people) for group in (blue, red)]
+    any_scores, monotone = (ps.select([0, 1], epsilon=1, monotone=declared) for declared in (False, True))
     return [
         compare_claim(
             "ε of the figures per group",
             "text",
             f"ε = {EPSILON_IN_TEXT}",
             f"ε = {EPSILON}",
-            agreement="erratum",
+            holds=EPSILON == EPSILON_IN_TEXT,
             why=f"The figures come from {EPSILON} shared out. At ε = {EPSILON_IN_TEXT} they would be "
             f"{in_text['Blue']:.3f} for Blue and {in_text['Red']:.3f} for Red.",
         ),
@@ -159,7 +162,7 @@ def compare_claims() -> list[Row]:
             "both implementations",
             f"{DECLARED:g}",
             f"1/{blue.people} and 1/{red.people}",
-            agreement="erratum",
+            holds=DECLARED * red.people <= 1,
             why="One person of n moves a proportion by 1/n. It is ½ if people may come and go and n is not public. The "
             f"source's is the right mechanism at ε = {blue.epsilon / blue.people / DECLARED:g} for each group; the "
             "table has its exact loss.",
@@ -169,7 +172,7 @@ def compare_claims() -> list[Row]:
             "per group",
             "the group's share of ε",
             f"the whole ε for each: {EPSILON}",
-            agreement="erratum",
+            holds=max(losses) > EPSILON,
             why="A split is safe but not needed: each person is in one group only, if sock colour is public.",
         ),
         compare_claim(
@@ -177,13 +180,15 @@ def compare_claims() -> list[Row]:
             "second implementation",
             "1 instead of ½",
             "1 instead of ½",
+            holds=any_scores.scale == 2 * monotone.scale,
             why="These scores are not monotone: as one proportion rises the other falls.",
         ),
         compare_claim(
             "who is reported Violent too often",
             "its finding",
             "the smaller group: more often than its rate, and than the other group",
-            f"Blue: {blue.violent:.3f}, rate {BLUE[0] / blue.people:.3f}; Red: {red.violent:.3f}",
+            f"Blue: {blue.violent:.3f}, rate {rate:.3f}; Red: {red.violent:.3f}",
+            holds=rate < RED[0] / red.people and blue.violent > max(rate, red.violent),
             why="True of its computation.",
         ),
         compare_claim(
@@ -191,7 +196,7 @@ def compare_claims() -> list[Row]:
             "its finding",
             "the mechanism overvalues the rare value in the small group",
             "the split of ε, and a Δ that is too large",
-            agreement="erratum",
+            holds=whole["Blue"] > whole["Red"],
             why=f"With the whole ε for each group, Blue gets {whole['Blue']:.4f} and Red {whole['Red']:.4f}. Blue was "
             f"given ε = {blue.epsilon:g} and Red {red.epsilon:g}; each disjoint group may use all of it (parallel "
             "composition), as long as sock colour and group sizes are public.",

@@ -324,7 +324,7 @@ def test_the_chance_and_the_band_of_a_count_are_those_of_the_exact_distribution(
 
 def test_a_report_has_its_page_its_comparison_and_its_figures(tmp_path, capsys):
     rows = [
-        reporting.compare_claim("the claim", "page 1", "0 | 1", "1", agreement="erratum", why="For a reason."),
+        reporting.compare_claim("the claim", "page 1", "0 | 1", "1", holds=False, why="For a reason."),
         reporting.compare_number("a share", "page 2", "0.33", 1 / 3),
         reporting.compare_run("a count", "page 3", "51", reporting.binomial_run(51, (100, 0.5))),
     ]
