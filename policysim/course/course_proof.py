@@ -53,23 +53,29 @@ class _Moves:
 
     def __init__(self, process: Process) -> None:
         moves = stacked_moves(process)
-        n = len(process.initial)
-        row = np.repeat(np.arange(len(moves.indptr) - 1), np.diff(moves.indptr))
-        self.action, self.state, self.following = row // n, row % n, moves.indices
+        self.n = len(process.initial)
         (chances, (discount,)), unit = as_integers(moves.data, np.array([process.discount]))
-        self.chances, self.whole = chances * discount, unit.denominator**2
+        state = np.repeat(np.arange(len(moves.indptr) - 1), np.diff(moves.indptr)) % self.n
+        # The entries of each action: from which state, to which, and with which chance.
+        self.entries = [
+            (state[first:end], moves.indices[first:end], chances[first:end] * discount)
+            for first, end in pairwise(moves.indptr[:: self.n])
+        ]
+        self.whole = unit.denominator**2
 
     def expected(self, values: Any, action: int) -> Any:
         """`whole` times discount E[values(next state)], (n,)."""
-        return self._summed(self.state, self.following, values, action)
+        state, following, chances = self.entries[action]
+        return self._summed(state, chances * values[following])
 
     def moved(self, mass: Any, action: int) -> Any:
         """`whole` times the discounted mass of the next state, (n,)."""
-        return self._summed(self.following, self.state, mass, action)
+        state, following, chances = self.entries[action]
+        return self._summed(following, chances * mass[state])
 
-    def _summed(self, to: Any, source: Any, numbers: Any, action: int) -> Any:
-        chosen, sums = self.action == action, np.zeros(len(numbers), dtype=object)
-        np.add.at(sums, to[chosen], self.chances[chosen] * numbers[source[chosen]])
+    def _summed(self, states: Any, numbers: Any) -> Any:
+        sums = np.zeros(self.n, dtype=object)
+        np.add.at(sums, states, numbers)
         return sums
 
 
