@@ -8,7 +8,7 @@ programmes       small packing programmes at once by the simplex method, and any
 bounded          the optimum within bounds, and what is possible; the best in the worst case over several priors
 bounds           what is asked: bounds, and priors
 rows             what a policy costs, row by row, for records that allow the same actions
-mixtures         the best mixture of private policies; oracles: where they come from; joint: one of several
+mixtures         the best mixture of private policies; oracles: where they come from
 value_limit      the limit as a number: what no policy exceeds, and what one is known to reach
 certificate      proofs for `policies.proof`, which knows none of this and decides
 """

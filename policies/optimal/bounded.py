@@ -31,9 +31,8 @@ from policies.arrays import FloatArray, IntArray, conditional, non_negative
 from policies.mask import same_masks
 from policies.optimal.bounds import Bound, InfeasibleError, Priors, bounds_on, checked_priors, priors_on
 from policies.optimal.classes import greedy_value
-from policies.optimal.joint import Joint, Side
 from policies.optimal.mixtures import KEPT, Column, Mixture, MixtureParts, Oracle, SomeRows, best_mixture
-from policies.optimal.rows import BoundRows, ClassRows, LossRows, cost_tables, gain_units, spread_units
+from policies.optimal.rows import BoundRows, ClassRows, Joint, LossRows, Side, cost_tables, gain_units, spread_units
 from policies.problem import DecisionProblem, MaskClass, once_per_problem
 
 

@@ -51,8 +51,7 @@ def add(commands: Commands) -> None:
 def run(chosen: argparse.Namespace) -> int:
     """Write a study file from a trial's data, with a comment on every guess."""
     from policysim.files.bad_rows import DataError
-    from policysim.files.json_text import print_json
-    from policysim.files.terminal import say
+    from policysim.files.terminal import print_json, say
     from policysim.files.whole_files import write_files
     from policysim.logs.column_summary import read_columns
     from policysim.logs.guess_roles import InitAsked, Named, guess_features, guess_roles

@@ -91,8 +91,7 @@ def add(commands: Commands) -> None:
 
 def run(chosen: argparse.Namespace) -> int:
     """Make a private file, or with --estimate, read one."""
-    from policysim.files.json_text import print_json
-    from policysim.files.terminal import complain, progress_bar, say
+    from policysim.files.terminal import complain, print_json, progress_bar, say
     from policysim.output.screen import printed
     from policysim.release.noisy_table import table_screen
     from policysim.release.privatize import private_document, private_screen, read_private

@@ -78,9 +78,8 @@ def run(chosen: argparse.Namespace) -> int:
     import numpy as np
 
     from policysim.files.bad_rows import DataError
-    from policysim.files.json_text import print_json
     from policysim.files.many_files import stamp
-    from policysim.files.terminal import complain, progress_bar, say
+    from policysim.files.terminal import complain, print_json, progress_bar, say
     from policysim.output.screen import printed
     from policysim.question import EXIT_CHECK
     from policysim.release.counts_file import read_counts

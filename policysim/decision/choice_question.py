@@ -16,7 +16,7 @@ from policies.reference import BestFixed, Greedy
 from policysim.decision.choice_answer import choice_tables, to_judge
 from policysim.decision.choose import Choices, Verdict, Wish, choose
 from policysim.decision.redraws import redrawn
-from policysim.files.json_text import json_text
+from policysim.files.terminal import json_text
 from policysim.question import EXIT_CHECK
 from policysim.question.answer import PAGE, Answer
 from policysim.question.protocol import SILENT, Progress, StudyQuestion, UsageError

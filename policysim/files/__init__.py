@@ -6,6 +6,5 @@ data_table         such a file, or a data frame, as a table in memory; its colum
 probability_table  a table of action probabilities that was made elsewhere
 many_files         the files of a table in many files: a folder's, or a pattern's
 whole_files        files written whole, of which the last says that all are there
-json_text          one JSON document
 terminal           the one door through which text goes to standard output and to standard error; a progress bar
 """

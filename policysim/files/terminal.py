@@ -7,13 +7,16 @@ the reader of a stream is gone, as behind `| head -1`, no more is said, and the 
 from __future__ import annotations
 
 import io
+import json
+import math
 import os
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
+from envs.toml_reader import UNSEEN
 from policysim.question import OutputError
 
 if TYPE_CHECKING:
@@ -42,6 +45,29 @@ def say(text: str) -> None:
         _write(sys.stdout, text)
     except OSError as error:
         raise OutputError(f"cannot write to standard output: {error.strerror}") from None
+
+
+def print_json(document: Mapping[str, Any]) -> None:
+    """Print a document as the only thing on stdout."""
+    say(json_text(document))
+
+
+def json_text(document: Mapping[str, Any]) -> str:
+    """A document as text; NaN is null, infinity is text."""
+    text = json.dumps(_json_values(dict(document)), ensure_ascii=False, allow_nan=False, indent=2) + "\n"
+    # JSON has escaped the line ends within texts.
+    return UNSEEN.sub(lambda match: match[0] if match[0] == "\n" else json.dumps(match[0])[1:-1], text)
+
+
+def _json_values(value: Any) -> Any:
+    """JSON has neither NaN nor infinity: null and "inf" stand for them."""
+    if isinstance(value, dict):
+        return {key: _json_values(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_json_values(item) for item in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None if math.isnan(value) else "inf" if value > 0 else "-inf"
+    return value
 
 
 def complain(message: str) -> None:

@@ -16,8 +16,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
-from policysim.files.json_text import json_text, print_json
-from policysim.files.terminal import progress_bar, say
+from policysim.files.terminal import json_text, print_json, progress_bar, say
 from policysim.files.whole_files import check_writable, is_unfinished, write_files
 from policysim.output.answer_page import Vector, answer_page, captioned
 from policysim.output.differences import same_numbers

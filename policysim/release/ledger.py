@@ -35,9 +35,8 @@ from typing import Any
 
 from envs.toml_reader import is_number, shown, text_of
 from policysim.files.bad_rows import DataError
-from policysim.files.json_text import json_text
 from policysim.files.many_files import file_digest
-from policysim.files.terminal import complain
+from policysim.files.terminal import complain, json_text
 from policysim.files.whole_files import remove_empty
 from policysim.question import EXIT_CHECK, OutputError
 from policysim.question.formats import enough

@@ -19,8 +19,8 @@ from policies.arrays import IntArray
 from policies.local import Estimate, estimate, privatize
 from policysim.files.bad_rows import BadRows, DataError
 from policysim.files.columns_file import check_ending, open_writer
-from policysim.files.json_text import json_text
 from policysim.files.many_files import ENDINGS
+from policysim.files.terminal import json_text
 from policysim.files.whole_files import check_writable
 from policysim.question import OutputError
 from policysim.question.answer import Page

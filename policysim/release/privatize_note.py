@@ -13,7 +13,7 @@ from typing import Any
 from envs.toml_reader import is_number, shown, text_of
 from policies.local import Channel, KAry
 from policysim.files.bad_rows import DataError
-from policysim.files.json_text import json_text
+from policysim.files.terminal import json_text
 from policysim.release.ledger import Earlier, is_list, require, total
 
 SUFFIX = ".privacy.json"

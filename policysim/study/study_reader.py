@@ -18,7 +18,7 @@ from envs.toml_reader import InputFileError, TomlTable, declared, open_toml, tex
 from envs.utility import Utility, default_utility
 from policies.adjacency import Sensitive
 from policies.catalogue import CATALOGUE, DEFAULT_POLICIES, WITHOUT_DEATHS, unknown_policy
-from policysim.files.json_text import json_text
+from policysim.files.terminal import json_text
 from policysim.files.whole_files import is_unfinished
 from policysim.logs import log_source
 from policysim.study.declared import (

@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 
 from envs.toml_reader import UNSEEN
 from policysim.cli.main import main
-from policysim.files.json_text import json_text
-from policysim.files.terminal import complain, progress_bar, say
+from policysim.files.terminal import complain, json_text, progress_bar, say
 
 WARD = str(Path(__file__).parents[3] / "examples" / "ward" / "study.toml")
 ROOT = Path(__file__).parents[3]

@@ -16,7 +16,7 @@ from private_files import COLUMNS, DECLARED, LEVELS, read_rows, run, write_peopl
 
 from policies.local import channel_from
 from policysim.files.bad_rows import DataError
-from policysim.files.json_text import json_text
+from policysim.files.terminal import json_text
 from policysim.release.privatize import privatize_files, read_private
 from policysim.release.privatize_note import Note, make_plan, note_document, note_path, read_note
 from policysim.release.privatize_source import open_source

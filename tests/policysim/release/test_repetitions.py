@@ -13,7 +13,7 @@ from private_files import COLUMNS, DECLARED, counted, run, write_people
 
 from policies.selection import select as choose
 from policysim.cli.main import main
-from policysim.files.json_text import json_text
+from policysim.files.terminal import json_text
 from policysim.release import counts_file
 from policysim.release.ledger import Earlier, ledger_path
 from policysim.release.privatize import privatize_files

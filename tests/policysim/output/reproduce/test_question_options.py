@@ -11,7 +11,7 @@ from small_studies import STUDY, write_small_study
 import policysim as ps
 from envs.toml_reader import UNSEEN, InputFileError
 from policysim.cli.reproduce_command import ask
-from policysim.files.json_text import json_text
+from policysim.files.terminal import json_text
 from policysim.output.manifest import KEYS, read_manifest, read_options
 from policysim.output.reproduction import question_of
 from policysim.question.protocol import StudyQuestion
