@@ -12,7 +12,6 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
@@ -23,7 +22,7 @@ from policies.exponential import Exponential
 from policies.optimal.optimum import OptimalRobust, OptimalSafe, catalogue_name, daily_name
 from policies.reference import BestFixed, Greedy, Uniform
 from policysim.course.course_limit import ROUNDED
-from policysim.course.days import COURSES, DAILY, EQUAL, ONCE, TREE, DaysQuestion, compare_days, ways
+from policysim.course.days import DAILY, EQUAL, ONCE, TREE, DaysQuestion, compare_days, ways
 from policysim.course.process import NotEnoughMemoryError
 from policysim.course.treatment_course import public_over_days
 from policysim.question.answer import Answer, Drawing, SizeName
@@ -60,8 +59,6 @@ OF_ONE_DECISION = (OptimalSafe.name, OptimalRobust.name)
 TOTALS = (1.0, 2.0, 5.0, 10.0)
 # Digits of a total that is printed.
 MOST_DIGITS = 6
-# What was searched for, in a report; a larger file is none of ours.
-COURSES_FILE, MOST_BYTES = "courses.csv", 1_000_000
 SPENT = "epsilon spent"
 TITLES = {
     ONE: "best schedule for all",
@@ -88,14 +85,11 @@ class CourseQuestion(StudyQuestion):
         Horizons and budgets.
     named : bool
         Whether each policy was asked for by name: one that cannot be used is then refused, and not left out.
-    known : DataFrame, optional
-        The courses that a report of the same question has, which need not be searched for again.
     """
 
     study: ScenarioStudy
     days: DaysQuestion
     named: bool = True
-    known: pd.DataFrame | None = None
     refuses: ClassVar[Mapping[str, str]] = {
         "epsilon": "does not go with --horizon; give --total-epsilon, the budget of all days",
         "price_list": "does not go with --horizon",
@@ -135,15 +129,6 @@ class CourseQuestion(StudyQuestion):
         )
         return cls(chosen, days, named="all" not in policies)
 
-    def with_work_of(self, folder: Path) -> Self:
-        """With the courses of the report in a folder: what they are worth, and what they reveal, is computed anew."""
-        path = folder / COURSES_FILE
-        try:
-            known = pd.read_csv(path, dtype=COURSES) if path.stat().st_size <= MOST_BYTES else None
-        except (OSError, ValueError):  # none, or somebody else's
-            known = None
-        return replace(self, known=known)
-
     def answer(self, progress: Progress) -> Answer:
         """Plan and evaluate at each horizon and total."""
         apart = tuple(name for name in self.study.policies if name in OF_ONE_DECISION)
@@ -156,7 +141,7 @@ class CourseQuestion(StudyQuestion):
         # What the answer sets beside them, whatever was asked for.
         compared = tuple(dict.fromkeys((*policies, Exponential.name, Greedy.name)))
         try:
-            tables = compare_days(replace(study, policies=compared), self.days, progress, known=self.known)
+            tables = compare_days(replace(study, policies=compared), self.days, progress)
         except NotEnoughMemoryError as error:
             raise UsageError(f"--horizon {self.days.horizon}: {error}") from None
         return answer_over_days(study, self.days, {name: written(table) for name, table in tables.items()}, left_out)

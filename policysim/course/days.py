@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
@@ -25,11 +25,11 @@ from policysim.course.course_evaluation import (
     ProcessEvaluator,
 )
 from policysim.course.course_limit import RATIONALS, ProvenLimit, first_day_limit, limit_of_first_days
-from policysim.course.once import MOST_SCHEDULES, SCHEDULES
+from policysim.course.once import SCHEDULES
 from policysim.course.plan_tree import TreePlan, best_tree
 from policysim.course.planning import optimal_course
 from policysim.course.private_planner import PrivatePlanner
-from policysim.course.schedules import ClassSchedules, Schedule, Schedules
+from policysim.course.schedules import ClassSchedules
 from policysim.course.treatment_course import build_course
 from policysim.question.protocol import SILENT, Progress
 from policysim.question.words import ALL, PLAN_ONCE, PLAN_TREE
@@ -45,8 +45,6 @@ EQUAL = 1e-9
 LIMIT = "limit"
 # Between the treatments of a course.
 THEN = " > "
-# More parts than a search ever ends with are not read back: each is a piece of work for all states.
-MOST_PARTS = 128
 COURSES = {"horizon": int, "total_epsilon": float, "class": int, "course": str, "least": float, "parts": float}
 # How many horizons are compared: one day, the whole course, and between them in equal ratios.
 N_HORIZONS = 4
@@ -89,8 +87,6 @@ def compare_days(
     study: ScenarioStudy,
     question: DaysQuestion,
     progress: Progress = SILENT,
-    *,
-    known: pd.DataFrame | None = None,
 ) -> dict[str, pd.DataFrame]:
     """Evaluate the study's policies exactly over the whole course, at each horizon and total epsilon.
 
@@ -102,9 +98,6 @@ def compare_days(
         Horizons and budgets.
     progress : Progress, optional
         Told of the days that were evaluated.
-    known : DataFrame, optional
-        "courses" of an earlier comparison, which are then not searched for again. Whatever they are, what comes of
-        them is private and exact.
 
     Returns
     -------
@@ -149,7 +142,7 @@ def compare_days(
     """
     progress.expect(sum(question.horizons) * (1 + (2 + len(study.policies)) * len(question.totals)))
     # The longest first: if memory cannot hold it, this is found out before any work.
-    parts = [_at_horizon(study, question, horizon, progress, known) for horizon in reversed(question.horizons)][::-1]
+    parts = [_at_horizon(study, question, horizon, progress) for horizon in reversed(question.horizons)][::-1]
     return {
         "comparison": pd.concat([part["comparison"] for part in parts], ignore_index=True),
         "courses": pd.concat([part["courses"] for part in parts], ignore_index=True),
@@ -197,7 +190,7 @@ class _Stay:
 
 
 def _at_horizon(
-    study: ScenarioStudy, question: DaysQuestion, horizon: int, progress: Progress, known: pd.DataFrame | None
+    study: ScenarioStudy, question: DaysQuestion, horizon: int, progress: Progress
 ) -> dict[str, pd.DataFrame]:
     totals, templates = question.totals, [make_policy(name) for name in study.policies]
     stay, stated = _Stay(study, question, horizon, templates), question.stated(study.epsilon)
@@ -210,9 +203,8 @@ def _at_horizon(
         return told(within, progress, horizon)
 
     def tree(total: float) -> tuple[TreePlan, CourseResult]:
-        weights = [weights_of(known, own, horizon, total, kind) for kind, own in enumerate(stay.reacting.families)]
         limit = stay.limits[total].value
-        plan = best_tree(stay.reacting, stay.starts, epsilon=total, courses=SCHEDULES, limit=limit, weights=weights)
+        plan = best_tree(stay.reacting, stay.starts, epsilon=total, courses=SCHEDULES, limit=limit)
         counted = [plan.counted(), *map(plan.counted, stay.process.outcomes)]
         progress.advance(horizon)
         return plan, stay.evaluator.result(counted, [plan.epsilon_spent])
@@ -284,27 +276,6 @@ def courses_of(plan: TreePlan, horizon: int, total: float) -> pd.DataFrame:
         for (course, weight, _, _), least in zip(tree.leaves, tree.least, strict=True)
     ]
     return pd.DataFrame(rows, columns=list(COURSES)).astype(COURSES)
-
-
-def weights_of(
-    table: pd.DataFrame | None, family: Schedules, horizon: int, total: float, kind: int
-) -> Mapping[Schedule, int] | None:
-    """The courses of a class with whole weights, from such a table: none of one choice, None if it cannot be used."""
-    if table is None or list(table.columns) != list(COURSES):
-        return None
-    of_total = np.isclose(table["total_epsilon"], total, rtol=1e-6) if math.isfinite(total) else False
-    rows = table[(table["horizon"] == horizon) & of_total & (table["class"] == kind)]
-    codes = {name: place for place, name in enumerate(family.process.actions)}
-    courses = [tuple(codes.get(name, -1) for name in str(course).split(THEN)) for course in rows["course"]]
-    parts = rows["parts"].to_numpy()
-    if len(parts) and np.isnan(parts).all():
-        return {}
-    usable = (
-        1 <= len(courses) == len(set(courses)) <= MOST_SCHEDULES
-        and all(len(course) == len(family.held) and set(course) <= set(family.open) for course in courses)
-        and bool((parts >= 1).all() and (parts == np.rint(parts)).all() and parts.sum() <= MOST_PARTS)
-    )
-    return dict(zip(courses, map(int, parts), strict=True)) if usable else None
 
 
 def published_by_day(plan: TreePlan, evaluator: ProcessEvaluator, features: Sequence[str]) -> pd.DataFrame:

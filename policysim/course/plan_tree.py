@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -308,17 +308,15 @@ def best_tree(
     epsilon: float,
     courses: int,
     limit: float,
-    weights: Sequence[Mapping[Schedule, int] | None] | None = None,
     progress: Progress = SILENT,
 ) -> TreePlan:
-    """The best mechanism that is found, never below the best choice once among some schedules of each class.
+    """The best mechanism that the search reaches, never below the best choice once among some schedules of each class.
 
-    Courses with whole weights may be given for a class, or none where one choice is the best, and are then not searched
-    for. Progress is told of each class.
+    `progress` advances by a step a class.
     """
     trees = []
-    for one, starts, wanted in zip(family.families, schedules, weights or [None] * len(schedules), strict=True):
-        trees.append(_class_tree(one, starts, min(epsilon, LARGEST_EPSILON), courses, wanted))
+    for one, starts in zip(family.families, schedules, strict=True):
+        trees.append(_class_tree(one, starts, min(epsilon, LARGEST_EPSILON), courses))
         progress.advance()
     shares = [float(family.process.initial[states].sum()) for states in family.states]
     most = max(len(tree.leaves) for tree in trees)
@@ -334,22 +332,15 @@ def best_tree(
     )
 
 
-def _class_tree(
-    family: Schedules,
-    schedules: Sequence[Schedule],
-    epsilon: float,
-    most: int,
-    weights: Mapping[Schedule, int] | None,
-) -> ClassTree:
-    """The best mechanism that is found for a class: a tree, or one choice where that is worth more."""
+def _class_tree(family: Schedules, schedules: Sequence[Schedule], epsilon: float, most: int) -> ClassTree:
+    """The best mechanism for a class that the search reaches: a tree, or one choice where that is worth more."""
     q, worth = math.exp(-epsilon), RestValues(family)
     if epsilon == 0 or len(schedules) == 1:
         best = schedules[int((family.process.initial @ family.values(schedules)).argmax())]
         return ClassTree(*weighed_tree(worth, {best: 1}, q), q)
-    if weights is None:
-        weights = TreeSearch(replace(family, process=sketch_of(family.process)), q, most).weights(schedules)
-    trees = [ClassTree(*weighed_tree(worth, weights, q), q)] if weights else []
-    return max([*trees, _once(family, schedules, epsilon)], key=lambda tree: tree.value)
+    weights = TreeSearch(replace(family, process=sketch_of(family.process)), q, most).weights(schedules)
+    tree = ClassTree(*weighed_tree(worth, weights, q), q)
+    return max([tree, _once(family, schedules, epsilon)], key=lambda tree: tree.value)
 
 
 def _once(family: Schedules, schedules: Sequence[Schedule], epsilon: float) -> ClassTree:

@@ -172,7 +172,7 @@ def reproduce(path: Path, ask: Ask, progress: Progress = SILENT) -> Reproduction
 
 def made_again(manifest: Manifest, ask: Ask, progress: Progress) -> dict[str, bytes]:
     """The files that the same question leaves behind today, by relative path."""
-    answer = question_of(manifest, ask).with_work_of(manifest.folder).answer(progress)
+    answer = question_of(manifest, ask).answer(progress)
     wanted, folder = manifest.figures, manifest.folder
     return folder_files(answer, manifest.command, wanted, folder, progress, given=manifest.given)
 

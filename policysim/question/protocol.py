@@ -5,7 +5,6 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from types import MappingProxyType
 from typing import Any, ClassVar, Self
 
@@ -119,10 +118,6 @@ class StudyQuestion(Question):
         """The study's."""
         name: str = self.study.name
         return name
-
-    def with_work_of(self, folder: Path) -> Self:
-        """The same question, which may take what was searched for from a report: it is computed, not believed."""
-        return self
 
     def with_given(self, given: Sequence[str]) -> Self:
         """The same question, of which only these options were asked for in place of the study's."""

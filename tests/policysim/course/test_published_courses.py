@@ -1,21 +1,15 @@
-"""What a tree publishes, as tables: by enumeration over all courses of states, and read back."""
+"""What a tree publishes, as tables: by enumeration over all courses of states."""
 
 import itertools
 
 import numpy as np
-import pandas as pd
 import pytest
 from course_programme import chances_of_courses
-from small_studies import SCENARIO, write_small_study
 
 import policysim as ps
-from policysim.cli.main import main
 from policysim.course.course_evaluation import ProcessEvaluator
-from policysim.course.days import MOST_PARTS, courses_of, published_by_day, weights_of
-from policysim.course.plan_tree import best_tree
+from policysim.course.days import courses_of, published_by_day
 from policysim.course.planning import optimal_course
-from policysim.course.schedules import ClassSchedules
-from policysim.course.tree_search import TreeSearch
 
 HORIZON, EPSILON = 3, 3.0
 RNG = np.random.default_rng(7)
@@ -65,67 +59,9 @@ def test_each_day_has_the_courses_that_give_its_treatment(process, plan):
     assert len(table) == HORIZON
 
 
-def test_courses_that_are_read_back_are_worth_the_same(process, plan, monkeypatch):
-    family = ClassSchedules.of(process)
+def test_the_table_of_courses_has_what_the_tree_publishes(process, plan):
     table = courses_of(plan, HORIZON, EPSILON)
-    assert table["least"].to_numpy() == pytest.approx(np.sort(plan.weights)[np.argsort(np.argsort(plan.weights))])
-    weights = weights_of(table, family.families[0], HORIZON, EPSILON, 0)
-    assert weights is not None
-    # Nothing is searched for.
-    monkeypatch.delattr(TreeSearch, "weights")
-    schedules = family.found(family.best(), 16, [EPSILON])
-    again = best_tree(family, schedules, epsilon=EPSILON, courses=16, limit=0.0, weights=[weights])
-    assert again.value == pytest.approx(plan.value, abs=1e-14)
-    assert again.epsilon_spent <= EPSILON + 1e-12
-
-
-@pytest.mark.parametrize(
-    "spoiled",
-    [
-        {"course": "0 > 9 > 0"},
-        {"course": "0 > 1"},
-        {"parts": 0.5},
-        {"parts": 0},
-        {"parts": MOST_PARTS + 1},
-        {"horizon": 2},
-        {"total_epsilon": 1.0},
-        {"class": 1},
-    ],
-    ids=str,
-)
-def test_a_table_that_cannot_be_used_is_not(process, plan, spoiled):
-    family = ClassSchedules.of(process).families[0]
-    table = courses_of(plan, HORIZON, EPSILON).astype({"parts": float})
-    assert weights_of(table, family, HORIZON, EPSILON, 0) is not None
-    table = table.head(1).assign(**spoiled)
-    assert weights_of(table, family, HORIZON, EPSILON, 0) is None
-    assert weights_of(pd.DataFrame({"x": [1]}), family, HORIZON, EPSILON, 0) is None
-    assert weights_of(None, family, HORIZON, EPSILON, 0) is None
-
-
-def test_one_choice_has_no_parts_and_is_not_searched_for(process, plan):
-    family = ClassSchedules.of(process)
-    table = courses_of(plan, HORIZON, EPSILON).assign(parts=np.nan)
-    assert weights_of(table, family.families[0], HORIZON, EPSILON, 0) == {}
-    schedules = family.found(family.best(), 16, [EPSILON])
-    once = best_tree(family, schedules, epsilon=EPSILON, courses=16, limit=0.0, weights=[{}])
-    assert once.value == pytest.approx(ps.plan_once(process, epsilon=EPSILON).value, abs=1e-12)
-
-
-@pytest.mark.usefixtures("blank_drawings")
-def test_a_report_is_reproduced_without_another_search_and_believes_no_courses(tmp_path, capsys, monkeypatch):
-    scenario = SCENARIO.replace("[treatments.none]", "[onset]\nfever = 0.5\ncough = 0.3\n\n[treatments.none]")
-    path, out = write_small_study(tmp_path / "study", scenario=scenario), tmp_path / "out"
-    asked = ["compare", str(path), "--horizon", "2", "--total-epsilon", "4", "--policy", "plan-tree", "--out", str(out)]
-    assert main(asked) == 0
-    courses = pd.read_csv(out / "courses.csv")
-    assert courses["parts"].notna().any()
-    capsys.readouterr()
-    searches = []
-    search = TreeSearch.weights
-    monkeypatch.setattr(TreeSearch, "weights", lambda self, start: searches.append(self) or search(self, start))
-    assert main(["reproduce", str(out / "manifest.json")]) == 0
-    assert searches == []
-    # Somebody else's courses: what comes of them is computed, and is not what the report says.
-    courses.assign(course=courses["course"].iloc[::-1].to_numpy()).to_csv(out / "courses.csv", index=False)
-    assert main(["reproduce", str(out / "manifest.json")]) == 4
+    named = [" > ".join(process.actions[action] for action in course) for course in plan.courses.tolist()]
+    assert dict(zip(table["course"], table["least"], strict=True)) == pytest.approx(dict(zip(named, plan.weights, strict=True)))
+    # Whole weights: their sum is that of the weights.
+    assert table["parts"].to_numpy() / table["parts"].sum() == pytest.approx(table["least"] / table["least"].sum())
