@@ -1,5 +1,6 @@
 # make report: everything from nothing to the report. make reports: the scripts of examples/ and all studies, again.
 # make test: the tests. make fuzz: hostile inputs to the readers and to whole commands, drawn at random.
+# make net: every number of all reports and examples, beside the recorded ones; RUNS="ward covid" for some.
 # make snapshots: the screens that the tests compare.
 # make docs: the site, into docs/_build. make benchmark: all that is measured side by side, into benchmarks/RESULTS.md.
 # make oracles: what peers find, as files that tests read; they need older packages and large ones, in environments of
@@ -16,7 +17,7 @@ HASHED ?=
 N ?= 40
 SEED ?=
 
-.PHONY: report reports test fuzz snapshots oracles lint docs benchmark clean
+.PHONY: report reports test fuzz net snapshots oracles lint docs benchmark clean
 
 report: $(VENV)/.installed-report
 	$(BIN)/policysim compare covid --price-list --out reports/covid
@@ -35,6 +36,7 @@ reports: $(VENV)/.installed
 	$(BIN)/policysim compare stroke --price-list --out reports/stroke
 	$(BIN)/policysim compare warfarin --price-list --out reports/warfarin
 	for name in $(TRIALS); do $(BIN)/policysim compare reports/$$name/study.toml --out reports/$$name || exit 1; done
+	$(BIN)/python reports/index.py
 
 # A worker for each core takes its share in the order of the files, and half of what another has left when it is done:
 # a file stays with one worker nearly always, and what its tests share is made once.
@@ -45,6 +47,10 @@ test: $(VENV)/.installed-test
 # make test draws a few of these inputs, always the same.
 fuzz: $(VENV)/.installed-test
 	FUZZ_INPUTS=$(N) $(BIN)/python -m pytest tests/fuzz $(if $(SEED),--hypothesis-seed=$(SEED)) $(ARGS)
+
+# Before and after a change that must not change a number; all runs take some ten minutes.
+net: $(VENV)/.installed
+	$(BIN)/python benchmarks/net/net.py $(RUNS)
 
 # What is printed of some studies, as the tests compare it: read what changed before you commit it.
 snapshots: $(VENV)/.installed-test
