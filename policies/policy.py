@@ -24,8 +24,6 @@ LOG_SMALLEST = -745.0
 
 # The public methods of a policy. A mechanism implements that of the same name with an underscore before it.
 PUBLIC_METHODS = ("check", "log_probabilities", "probabilities", "tables", "loss_bound", "sample")
-# The one that a class which derives from `Policy` itself may also implement under this name.
-SIMPLE_METHOD = "log_probabilities"
 
 
 class NotApplicableError(ValueError):
@@ -227,19 +225,18 @@ class Policy:
 
 def class_fault(kind: type[Policy]) -> str:
     """What is wrong with a class as a mechanism, in one line; "" for nothing."""
-    replaced = [name for name in PUBLIC_METHODS if getattr(kind, name) is not getattr(Policy, name)]
+    name = kind.__name__
+    replaced = [method for method in PUBLIC_METHODS if getattr(kind, method) is not getattr(Policy, method)]
     implemented = kind._log_probabilities is not Policy._log_probabilities
-    if replaced == [SIMPLE_METHOD] and not implemented:
-        return ""
+    if replaced == ["log_probabilities"] and not implemented:
+        return ""  # the simplest mechanism, see `Policy`
     if replaced:
-        name = replaced[0]
-        return f"{kind.__name__} replaces {name}, which keeps a policy to what records allow; implement _{name}"
+        return f"{name} replaces {replaced[0]}, which keeps a policy to what records allow; implement _{replaced[0]}"
     if not implemented:
-        return f"the class {kind.__name__} lacks _log_probabilities"
-    # Else what the class implements would never be asked.
+        return f"the class {name} lacks _log_probabilities"
+    # What the class itself implements would never be asked.
     owner = next(base for base in kind.__mro__ if {"_log_probabilities", "_tables"} & vars(base).keys())
     if kind._tables is not Policy._tables and "_tables" not in vars(owner):
-        name = kind.__name__
         return f"{name} implements _log_probabilities, but inherits _tables, which is asked first; implement _tables"
     return ""
 

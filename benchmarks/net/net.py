@@ -167,7 +167,9 @@ def main() -> int:
         recorded = renamed(pd.read_parquet(path), name)
         wrong = differences(recorded, today)
         bad += len(wrong)
-        print(f"{name}: {len(recorded):,} numbers, {len(wrong):,} differ ({time.monotonic() - start:.0f} s)", flush=True)
+        print(
+            f"{name}: {len(recorded):,} numbers, {len(wrong):,} differ ({time.monotonic() - start:.0f} s)", flush=True
+        )
         if len(wrong):
             print(wrong.head(20).to_string(index=False, max_colwidth=90), flush=True)
     return 4 if bad else 0

@@ -16,7 +16,6 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TextIO
 
-from envs.toml_reader import UNSEEN
 from policysim.question import OutputError
 
 if TYPE_CHECKING:
@@ -54,6 +53,8 @@ def print_json(document: Mapping[str, Any]) -> None:
 
 def json_text(document: Mapping[str, Any]) -> str:
     """A document as text; NaN is null, infinity is text."""
+    from envs.toml_reader import UNSEEN  # noqa: PLC0415 - imports NumPy, see `visible`
+
     text = json.dumps(_json_values(dict(document)), ensure_ascii=False, allow_nan=False, indent=2) + "\n"
     # JSON has escaped the line ends within texts.
     return UNSEEN.sub(lambda match: match[0] if match[0] == "\n" else json.dumps(match[0])[1:-1], text)

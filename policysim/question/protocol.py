@@ -116,8 +116,7 @@ class StudyQuestion(Question):
     @property
     def name(self) -> str:
         """The study's."""
-        name: str = self.study.name
-        return name
+        return str(self.study.name)
 
     def with_given(self, given: Sequence[str]) -> Self:
         """The same question, of which only these options were asked for in place of the study's."""
