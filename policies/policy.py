@@ -183,7 +183,8 @@ class Policy:
     def _tables(self, problem: DecisionProblem) -> tuple[FloatArray, FloatArray]:
         """As `tables`; a mechanism may know p without exponentiating again."""
         logs = self._log_probabilities(problem)
-        return logs, np.exp(logs)
+        with np.errstate(over="ignore"):  # of what is no logarithm of a probability, as is found out elsewhere
+            return logs, np.exp(logs)
 
     def _loss_bound(self, problem: DecisionProblem) -> float:
         """As `loss_bound`."""

@@ -1,4 +1,4 @@
-"""The regression net: every number of every table of all reports and examples, and of the JSON, against the recorded ones.
+"""The regression net: every number of every table of all reports and examples, and of the JSON, against recorded ones.
 
     python benchmarks/net/net.py                  check all runs (half an hour on two cores)
     python benchmarks/net/net.py ward covid       check some

@@ -120,6 +120,6 @@ def test_options_that_cannot_be(tmp_path, capsys):
     ):
         assert main(["compare", study, *options]) == 2
         assert capsys.readouterr().err == f"policysim: {said}\n"
-    for study, options in (("covid", []), ("covid", ["--horizon", "3"]), ("sock-groups", [])):
+    for study, options in (("covid", []), ("covid", ["--horizon", "3"])):
         assert main(["compare", study, "--workers", "2", *options]) == 2
         assert "--workers " in capsys.readouterr().err
