@@ -29,8 +29,6 @@ from policysim.study.study_reader import SCRIPTS
 if TYPE_CHECKING:
     from policysim.figures.writing import Marker
 
-# The colours of figures, in light and in dark, stand in the style of all pages up to here.
-END_OF_FIGURES = "/* the end of figures */"
 # What differs between epsilons: whatever a template marks in this way.
 MOVING = re.compile(r"<(\w+)\b[^>]* data-at>(.*?)</\1>", re.DOTALL)
 
@@ -69,7 +67,7 @@ def answer_page(
     listed = sections(tables, kind, found)
     styles: dict[str, str] = {}
     figures = list(_figures(answer, found, words.figures, vectors, styles))
-    colours = _own("style.css").split(END_OF_FIGURES)[0]
+    colours = _own("figures.css")
     rules = "\n".join(f".{name}{{{rule}}}" for rule, name in styles.items())
     style = "\n".join([colours, _own("options.css"), _own("answer.css"), rules])
     script = _own("answer.js")

@@ -173,8 +173,7 @@ def reproduce(path: Path, ask: Ask, progress: Progress = SILENT) -> Reproduction
 def made_again(manifest: Manifest, ask: Ask, progress: Progress) -> dict[str, bytes]:
     """The files that the same question leaves behind today, by relative path."""
     answer = question_of(manifest, ask).answer(progress)
-    wanted, folder = manifest.figures, manifest.folder
-    return folder_files(answer, manifest.command, wanted, folder, progress, given=manifest.given)
+    return folder_files(answer, manifest.command, manifest.figures, manifest.folder, progress, given=manifest.given)
 
 
 def question_of(manifest: Manifest, ask: Ask) -> StudyQuestion:

@@ -11,8 +11,7 @@ from policysim.figures.looks import COLOURS, LEVELS, NAMED_COLOURS, POLICY_LOOKS
 from policysim.figures.patients import ARM_LOOKS
 from policysim.figures.writing import inline
 
-STYLE = (Path(output.__file__).parent / "templates" / "style.css").read_text()
-BLOCK = STYLE[: STYLE.index("/* the end of figures */")]
+BLOCK = (Path(output.__file__).parent / "templates" / "figures.css").read_text()
 TEXT, MARK = 4.5, 3.0
 # What is drawn behind, beside or between, and tells nothing by itself.
 BACKGROUND = {"paper", "line", "shade", "stripe"}
