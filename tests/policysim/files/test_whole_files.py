@@ -11,7 +11,6 @@ import pytest
 from small_studies import write_small_study
 
 from envs.toml_reader import InputFileError
-from policysim.cli import gallery
 from policysim.cli.main import main
 from policysim.files.whole_files import check_writable, is_unfinished, temporary_folder, write_files
 from policysim.output.manifest import read_manifest
@@ -92,9 +91,8 @@ def test_an_unfinished_report_is_refused_in_a_line_and_the_same_command_complete
         "none; policysim compare with --out reports/small completes it\n"
     )
     capsys.readouterr()
-    for command, arguments in ((main, ["reproduce", "reports/small/manifest.json"]), (gallery.main, ["reports"])):
-        assert command(arguments) == 2
-        assert capsys.readouterr().err == missing
+    assert main(["reproduce", "reports/small/manifest.json"]) == 2
+    assert capsys.readouterr().err == missing
     # Its study.toml is that of the killed run, and may be replaced.
     assert main(["compare", "small.toml", "--epsilon", "1", "--out", "reports/small"]) == 0
     assert "seed = 4" in (report / "study.toml").read_text()
