@@ -72,9 +72,3 @@ def draw_only(monkeypatch):
 def blank_drawings(draw_only):
     """Draw no figure."""
     draw_only()
-
-
-@pytest.fixture
-def few_redraws(monkeypatch):
-    """Redraw 20 times, for what does not depend on how often: redrawing is most of the time of a decision."""
-    monkeypatch.setattr("policysim.decision.redraws.REDRAWS", 20)

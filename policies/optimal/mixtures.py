@@ -176,6 +176,10 @@ class SomeRows(Oracle):
         column, least = self.oracle.best(all_prices)
         return self.of(column), least - float(prices @ self.shifts)
 
+    def table(self, parts: MixtureParts, n_records: int) -> FloatArray:
+        """As of the other, from its columns."""
+        return self.oracle.table([(weight, column.recipe) for weight, column in parts], n_records)
+
 
 def _generate(oracle: Oracle, pool: list[Column], limits: FloatArray) -> Mixture:
     """Solve from a pool that keeps the limits, and add to it what is made."""

@@ -194,11 +194,6 @@ class TreePlan:
         """For how many decisions each action of a course is held."""
         return self.family.families[0].held
 
-    def local(self, kind: int, states: IntArray) -> IntArray:
-        """The positions of states among those of their class."""
-        positions: IntArray = np.searchsorted(self.family.states[kind], states)
-        return positions
-
     def counted(self, outcome: str | None = None) -> FloatArray:
         """What each first state is expected to earn, (n,), or an outcome of the process, not discounted; exactly."""
         counts = np.empty(len(self.classes))

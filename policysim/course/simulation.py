@@ -324,7 +324,7 @@ class TreeChooser:
             here = np.flatnonzero(numbers == number)
             if not here.size:
                 continue
-            states = self.plan.local(kind, records[here])
+            states = np.searchsorted(self.plan.family.states[kind], records[here])  # among those of their class
             branches = list(self.plan.trees[kind].after(node, poured, states))
             chosen = draw_actions(np.stack([chance for _, _, chance in branches], axis=1), self.rng)
             for option, (branch, amount, _) in enumerate(branches):

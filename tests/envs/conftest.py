@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from brute_force import scenario
 from scipy.stats import chi2
 
 import envs
@@ -53,6 +54,13 @@ def small(small_path) -> envs.Scenario:
 @pytest.fixture(scope="session")
 def small_response(small) -> envs.ResponseModel:
     return envs.ResponseModel(small)
+
+
+@pytest.fixture(scope="session")
+def chain_path(tmp_path_factory) -> str:
+    folder = tmp_path_factory.mktemp("chain")
+    scenario("chain", folder)
+    return str(folder / "chain.toml")
 
 
 @pytest.fixture(scope="session")

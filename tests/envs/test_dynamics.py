@@ -63,18 +63,6 @@ def test_push_goes_through_the_dense_matrix(by_hand, matrices):
     assert push_error(course_of(by_hand), matrices) <= 1e-13
 
 
-def test_two_days_back_are_the_mean_over_every_path(by_hand, matrices):
-    backup, rewards = Backup(course_of(by_hand)), by_hand.rewards()
-    uniform = np.full(rewards.shape, 1 / rewards.shape[1])
-    value = np.zeros(len(rewards))
-    for _ in range(2):
-        value = (uniform * (rewards + backup.continuation(value))).sum(axis=1)
-    # Every path of a first action, a next record and a second action.
-    first = rewards.mean(axis=1)
-    second = (matrices.mean(axis=0) * first).sum(axis=1)
-    assert np.abs(value - first - second).max() <= 1e-12
-
-
 def test_the_scenarios_cover_what_they_should(tmp_path):
     chain, fixed, nine = (scenario(name, tmp_path) for name in ("chain", "fixed-hazard", "nine"))
     assert course_of(ByHand(chain, DAYS)).night_order == [2, 1, 0]

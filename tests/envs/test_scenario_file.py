@@ -300,17 +300,6 @@ def test_a_feature_must_not_be_called_death(small_path, tmp_path):
     assert ": features.death: " in found
 
 
-# Rules together.
-
-
-def test_rules_in_a_circle_are_refused(small_path, tmp_path):
-    circle = "[[rules]]\nwhen = { fever = 1 }\nadd = { covid_positive = 0.1 }\n"
-    text = edited(small_path.read_text(encoding="utf-8"), [("[natural_clearing]", f"{circle}[natural_clearing]")])
-    (found,) = refusal(tmp_path / "s.toml", text).splitlines()
-    assert ": rules: depend on each other in a circle: " in found
-    assert {"covid_positive", "fever"} == set(found.split("circle: ")[1].split(" -> "))
-
-
 # Whole files.
 
 

@@ -160,20 +160,12 @@ def test_every_key_and_entry_has_the_line_on_which_it_was_written(data):
         ("a = [\n# no\n1\n]\n", {("a",): 1, ("a", 0): 3}),
         ("a = [{ b = 1 },\n{ b = 2 }]\n", {("a",): 1, ("a", 0): 1, ("a", 0, "b"): 1, ("a", 1): 2, ("a", 1, "b"): 2}),
         ('a = """\n\n"""\nb = 1\n', {("a",): 1, ("b",): 4}),
-    ],
-)
-def test_lines_by_hand(text, lines):
-    assert line_numbers(text) == lines
-
-
-@pytest.mark.parametrize(
-    ("text", "lines"),
-    [
+        # A comment after a value hides no lines.
         ("a = [\n1,\n2,\n] # why\n", {("a",): 1, ("a", 0): 2, ("a", 1): 3}),
         ("a = { b = [\n1] } # why\n", {("a",): 1, ("a", "b"): 1, ("a", "b", 0): 2}),
     ],
 )
-def test_a_comment_after_a_value_hides_no_lines(text, lines):
+def test_lines_by_hand(text, lines):
     assert line_numbers(text) == lines
 
 

@@ -28,13 +28,6 @@ LANGUAGE = Path(__file__).parent / "data" / "language.toml"
 SICK = {"covid_positive": 1, "fever": 1, "pneumonia": 1, "blood_clots": 1, "age": "60-79"}
 
 
-@pytest.fixture(scope="module")
-def chain_path(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("chain")
-    scenario("chain", folder)
-    return str(folder / "chain.toml")
-
-
 def stay(env, *, seed=None, policy=None, options=None):
     """A whole stay: the results of reset and of every step."""
     rng = np.random.default_rng(0)

@@ -19,13 +19,6 @@ from envs.treatment_vector import TreatmentVectorEnv
 ID = "policysim/Treatment-v1"
 
 
-@pytest.fixture(scope="module")
-def chain_path(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("chain")
-    scenario("chain", folder)
-    return str(folder / "chain.toml")
-
-
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("horizon", [1, 5])
 @pytest.mark.parametrize(("source", "compiled"), [("covid", False), ("chain", True)])

@@ -6,7 +6,6 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.optimize import approx_fprime
 from scipy.special import expit, softmax
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import brier_score_loss, roc_auc_score
@@ -22,7 +21,7 @@ from examples.experiments.learning_on_private_columns import (
     on_true_rows,
     scores,
 )
-from examples.experiments.private_columns import Corrected, Rows, _Likelihood, fit_corrected, indicators
+from examples.experiments.private_columns import Corrected, Rows, fit_corrected, indicators
 from policies.local import KAry
 
 
@@ -68,31 +67,6 @@ def test_at_a_large_epsilon_the_correction_is_scikit_learns_fit_of_the_true_colu
     plain = LogisticRegression(max_iter=5000, tol=1e-9).fit(rows.columns, rows.outcomes, sample_weight=rows.weights)
     assert np.concatenate([corrected.public, corrected.private]) == pytest.approx(plain.coef_[0], abs=2e-3)
     assert corrected.intercept == pytest.approx(plain.intercept_[0], abs=2e-3)
-
-
-def test_the_gradient_of_the_likelihood_is_that_of_its_value():
-    likelihood = _Likelihood(exact_rows(1.0, 1000), KAry(3, 1.0).matrix)
-    at = np.random.default_rng(4).normal(size=likelihood.start.size)
-    numeric = approx_fprime(at, lambda parameters: likelihood(parameters)[0], 1e-6)
-    assert likelihood(at)[1] == pytest.approx(numeric, abs=1e-5)
-
-
-def test_the_value_of_the_likelihood_is_a_sum_over_what_may_have_been():
-    rows = exact_rows(1.0, 1000)
-    channel = KAry(3, 1.0).matrix
-    likelihood = _Likelihood(rows, channel)
-    at = np.random.default_rng(5).normal(size=likelihood.start.size)
-    model = likelihood.unscaled(at)
-    total = 0.0
-    for x, r, y, w in zip(rows.public, rows.codes, rows.outcomes, rows.weights, strict=True):
-        shares = softmax(model.shares[0] + x @ model.shares[1:])
-        seen = 0.0
-        for v in range(3):
-            chance = expit(model.intercept + x @ model.public + rows.design[v] @ model.private)
-            seen += shares[v] * channel[v, r] * (chance if y else 1 - chance)
-        total -= w * math.log(seen)
-    penalty = (model.public**2).sum() + (model.private**2).sum() + (model.shares[1:] ** 2).sum()
-    assert likelihood(at)[0] == pytest.approx((total + penalty / 2) / 1000, rel=1e-9)
 
 
 def test_a_patient_with_a_report_alone_gets_the_mean_over_what_it_leaves():

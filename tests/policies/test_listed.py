@@ -95,13 +95,6 @@ def test_cliques_of_all_sizes_hold_each_row_once_per_partition(drawn, seed):
         assert [set(row) for row in padded.tolist()] == [set(column[clique].tolist()) for clique in cliques]
 
 
-def test_two_rows_of_one_record_are_neighbours_under_every_adjacency():
-    codes = [[0, 0], [0, 0], [1, 1]]
-    table = [[0.9, 0.1], [0.1, 0.9], [0.5, 0.5]]
-    for kind in ("one-feature", "sensitive"):
-        assert privacy_loss(table, listed(kind, codes, (0,))).epsilon == pytest.approx(np.log(9), rel=1e-15)
-
-
 def test_more_features_than_fit_into_one_key_still_make_the_right_cliques():
     # 2^70 possible keys, more than an int64 holds: rows 0 and 1 differ in the first feature only, row 2 in the last.
     # The last row is nobody's neighbour; it gives every feature a second level.

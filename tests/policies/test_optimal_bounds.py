@@ -158,13 +158,6 @@ def test_at_epsilon_0_constants_are_mixed():
     assert found.multipliers["a1"] == pytest.approx(3.5 - 1.5)
 
 
-def test_without_privacy_the_places_go_to_those_who_gain_most():
-    # All gain by a1, and there is enough for the first and a part of the third.
-    problem = DecisionProblem([[0.0, 5.0], [0.0, 1.0], [0.0, 3.0]], [0.2, 0.5, 0.3], AnyRecord())
-    found = bounded_optimum(problem, np.inf, capacity={"a1": 0.35})
-    np.testing.assert_allclose(np.exp(found.log_probabilities)[:, 1], [1, 0, 0.5], atol=1e-12)
-
-
 @pytest.mark.parametrize("epsilon", [0.0, 1.0, 40.0, np.inf])
 def test_an_action_of_capacity_0_is_not_there(epsilon):
     for kind in ("any-record", "sensitive"):
@@ -185,18 +178,6 @@ def test_an_action_of_capacity_0_is_not_there(epsilon):
         greedy = float(problem.prior @ problem.utilities.max(axis=1))
         lost = least_lost(problem, epsilon, {"deaths": 0.5}, {problem.actions[last]: 0.0})
         assert lost == pytest.approx(greedy - found.value, abs=1e-9)
-
-
-def test_two_opposites_by_hand():
-    # Half of the patients are best without a1, which harms; k-ary response is the optimum, and pays for a bound of h
-    # on the share of a1 by mixing with a0 for all: the weight is 2 h.
-    problem = DecisionProblem([[1.0, 0.0], [0.0, 1.0]], [0.5, 0.5], AnyRecord(), outcomes={"harm": [[0, 1], [0, 1]]})
-    chance = np.exp(1) / (1 + np.exp(1))
-    found = bounded_optimum(problem, 1.0, at_most={"harm": 0.2})
-    # Within epsilon the best with less than 0.5 of a1 has ceilings at p(a1|.) in the ratio e.
-    np.testing.assert_allclose(np.exp(found.log_probabilities)[:, 1], [0.4 * (1 - chance), 0.4 * chance], rtol=1e-9)
-    loss = privacy_loss_of_logs(found.log_probabilities, problem.adjacency).epsilon
-    assert loss == pytest.approx(1.0, rel=1e-12)
 
 
 def test_one_for_all_is_kept_exactly_where_nothing_better_keeps_it():

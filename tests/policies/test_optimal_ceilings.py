@@ -10,7 +10,7 @@ from scipy.optimize import linprog
 
 from policies import DecisionProblem, Sensitive
 from policies.optimal import ceilings
-from policies.optimal.ceilings import best_ceilings, class_weights, members_of, preferences
+from policies.optimal.ceilings import best_ceilings, members_of
 from policies.optimal.optimum import Optimal
 from policies.optimal.programmes import solve_packing
 from policies.privacy_loss import privacy_loss_of_logs
@@ -47,21 +47,6 @@ def test_a_large_batch_is_solved_in_pieces_with_the_same_result():
     _, amounts = solve_packing(matrix, capacities, uppers)
     _, last = solve_packing(matrix, capacities[-5:], uppers[-5:])
     np.testing.assert_allclose(amounts[-5:], last, atol=1e-12)
-
-
-def test_the_weights_of_the_sets_are_what_constant_and_greedy_choices_differ_by():
-    rng = np.random.default_rng(1)
-    utilities, prior = rng.integers(0, 4, size=(5, 3, 7)).astype(float), rng.random((3, 7))
-    masks, weights = class_weights(utilities, prior)
-    missed = weights @ (1 - members_of(masks, 5)).T
-    regrets = (prior * (utilities.max(axis=0) - utilities)).sum(axis=2).T
-    np.testing.assert_allclose(missed, regrets, atol=1e-12)
-
-
-def test_preferences_name_the_set_down_to_each_action_and_the_gap_below_it():
-    masks, gaps = zip(*preferences(np.array([[1.0], [3.0], [1.0]])), strict=True)
-    assert [mask.tolist() for mask in masks] == [[0b011], [0b010], [0b111]]
-    assert [gap.tolist() for gap in gaps] == [[0.0], [2.0], [0.0]]
 
 
 def test_listing_the_sets_that_occur_gives_the_same_optimum_as_listing_all(monkeypatch):

@@ -82,7 +82,8 @@ def four_states(horizon):
 def chances_of_courses(plan, states):
     """q(a|s) of each course of a tree, (m, K), given courses of states of one class, (m, H): day by day."""
     kind = int(plan.classes[states[0, 0]])
-    tree, days, local = plan.trees[kind], np.cumsum([0, *plan.held]), plan.local(kind, states)
+    tree, days = plan.trees[kind], np.cumsum([0, *plan.held])
+    local = np.searchsorted(plan.family.states[kind], states)
     chances, waiting = {}, [((), tree.root, tree.poured, np.ones(len(states)))]
     while waiting:
         course, node, poured, chance = waiting.pop()

@@ -65,10 +65,6 @@ def test_truth_or_opposite_is_two_coins_with_a_fair_second_one(first, second):
     assert TwoCoin.truth_or_opposite(first, second).matrix == pytest.approx(matrix, abs=1e-15)
 
 
-def test_the_two_ways_to_use_fair_coins_are_the_same_channel():
-    assert TwoCoin.truth_or_opposite(0.5, 0.5) == TwoCoin(0.5, 0.5)
-
-
 @pytest.mark.parametrize(("n_values", "share"), [(2, 0.5), (4, 0.1), (100, 0.99)])
 def test_a_truth_share_beside_uniform_costs_its_closed_form(n_values, share):
     mixture = share * np.eye(n_values) + (1 - share) / n_values

@@ -48,20 +48,6 @@ def test_the_estimate_is_the_inverse_of_the_channel(channel):
     assert shares_of(frequencies, channel, "unbiased") == pytest.approx(expected, rel=1e-10)
 
 
-def test_fair_coins_give_twice_the_rate_less_a_half():
-    found = estimate([380, 620], TwoCoin())
-    assert found.shares[1] == pytest.approx(2 * 0.62 - 0.5, abs=1e-12)
-
-
-def test_the_variance_of_k_ary_response_is_the_sources():
-    """Var f = q(1-q)/(n(p-q)^2) + f(1-p-q)/(n(p-q)), with p = e^epsilon/(e^epsilon + k - 1), q = (1-p)/(k-1)."""
-    f, n, k = np.array(ADULT) / sum(ADULT), sum(ADULT), 4
-    p = np.e**0.5 / (np.e**0.5 + k - 1)
-    q = (1 - p) / (k - 1)
-    expected = q * (1 - q) / (n * (p - q) ** 2) + f * (1 - p - q) / (n * (p - q))
-    assert variances(f, KAry(4, 0.5), n) == pytest.approx(expected, rel=1e-12)
-
-
 @pytest.mark.parametrize(("channel", "counts"), CASES, ids=repr)
 def test_simulated_counts_have_the_channels_moments(channel, counts):
     """Within 4.5 standard errors of mean and covariance over 20,000 runs: some hundred comparisons, fixed seed."""
@@ -134,20 +120,6 @@ def test_other_methods_have_the_same_interval_within_0_and_1():
     assert estimate(counts, channel, method="projected").shares.sum() == pytest.approx(1)
 
 
-@pytest.mark.parametrize("epsilon", [0.1, 0.5, 2.0])
-@pytest.mark.parametrize("shares", [[0.25] * 4, [0.7, 0.2, 0.1, 0], [1, 0, 0, 0], [0.5, 0.5, 0, 0]], ids=str)
-@pytest.mark.parametrize("kind", [KAry, Unary])
-def test_the_projection_is_never_worse_than_the_clip_on_average(kind, shares, epsilon):
-    """In mean square over 2,000 runs; equal, but for rounding, where neither has anything to do."""
-    channel, true = kind(4, epsilon), np.array(shares)
-    counts = (1000 * true).astype(int)
-    drawn = channel.simulate_counts(counts, runs=2000, rng=np.random.default_rng(6)) / 1000
-    clipped, projected = (
-        ((shares_of(drawn, channel, method) - true) ** 2).sum(axis=1).mean() for method in ("clipped", "projected")
-    )
-    assert projected <= clipped * (1 + 1e-12)
-
-
 @pytest.mark.parametrize(("channel", "counts"), CASES, ids=repr)
 def test_expected_errors_are_those_of_many_runs(channel, counts):
     """L2 in mean square within 4.5 standard errors of 100,000 runs; L1 too, with 0.5 % for the normal approximation."""
@@ -180,14 +152,6 @@ def test_the_band_of_the_clipped_estimate_at_a_tenth_is_the_one_that_is_known():
     low, high = error_bands(ADULT, KAry(4, 0.1), method="clipped", runs=200_000, rng=np.random.default_rng(10)).l1
     assert low == pytest.approx(3369, abs=4 * 65)
     assert high == pytest.approx(21850, abs=4 * 170)
-
-
-@pytest.mark.parametrize("epsilon", [0.3, 0.5, 1, 2, 5])
-def test_the_sources_single_runs_lie_in_their_bands(epsilon):
-    l1, l2 = {0.3: (4524, 2720), 0.5: (2061, 1230), 1: (353, 230), 2: (605, 312), 5: (78, 49)}[epsilon]
-    bands = error_bands(ADULT, KAry(4, epsilon), method="clipped", rng=np.random.default_rng(11))
-    assert bands.l1[0] < l1 < bands.l1[1]
-    assert bands.l2[0] < l2 < bands.l2[1]
 
 
 def test_bands_do_not_build_all_runs_of_many_categories_at_once(monkeypatch):

@@ -13,7 +13,7 @@ from small_studies import write_small_study
 from policysim.cli.main import main
 
 CELL = re.compile(r'<data data-cell="(choice-[^"]+)/(?:value|low|high)" value="([^"]*)">([^<]*)</data>')
-pytestmark = pytest.mark.usefixtures("few_redraws", "blank_drawings")
+pytestmark = pytest.mark.usefixtures("blank_drawings")
 
 
 @pytest.fixture

@@ -45,6 +45,8 @@ def test_no_file_holds_a_date_or_an_address(comparison):
     }
     assert b"CreationDate" not in figures.to_pdf(figure)
     assert "date" not in svg.lower()
+    # Nor do files depend on a page.
+    assert "var(" not in svg
 
 
 def test_names_with_signs_of_formulas_are_words(choices):

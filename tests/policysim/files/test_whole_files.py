@@ -72,7 +72,7 @@ def test_a_report_that_is_killed_at_any_file_event_is_old_or_unfinished_and_the_
 
 
 @pytest.fixture
-def report(tmp_path, monkeypatch, blank_drawings, few_redraws):  # noqa: ARG001 - what a report says is not looked at
+def report(tmp_path, monkeypatch, blank_drawings):  # noqa: ARG001 - what a report says is not looked at
     """A report of a small study, as a killed run leaves it: other numbers stand there, and no manifest."""
     study = write_small_study(tmp_path)
     monkeypatch.chdir(tmp_path)

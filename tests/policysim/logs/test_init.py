@@ -149,26 +149,6 @@ def test_time_and_event_make_a_study_that_runs_with_holes_in_overlap(tmp_path, c
     assert "nobody got arm 1" in " ".join(capsys.readouterr().out.split())
 
 
-def test_two_rows_of_a_patient_end_before_a_study_and_before_a_comparison(tmp_path, capsys):
-    """Two events of each patient: init refuses, and the study of one event keeps the id, so that compare does, too."""
-    rng = np.random.default_rng(3)
-    ids = np.arange(400)
-    one = pd.DataFrame({"id": ids, "arm": ids % 2, "sex": rng.integers(0, 2, 400), "etype": 1, "cured": ids // 2 % 2})
-    both = pd.concat([one, one.assign(etype=2)]).sort_values("id")
-    data, first = tmp_path / "both.csv", tmp_path / "first.csv"
-    both.to_csv(data, index=False)
-    assert main(["init", str(data)]) == 2
-    said = "id has 400 values in 800 rows: keep one of each in a new file, such as those with etype = 1"
-    assert f"{data.as_posix()}: one row must be one patient, but {said}" in capsys.readouterr().err
-    assert not data.with_suffix(".toml").exists()
-    both[both.etype == 1].to_csv(first, index=False)
-    assert main(["init", str(first)]) == 0
-    assert capsys.readouterr().out.startswith("400 rows, each of them a patient.")
-    both.to_csv(first, index=False)
-    assert main(["compare", str(first.with_suffix(".toml")), "--out", str(tmp_path / "out")]) == 3
-    assert "id: '0' is there already: " in capsys.readouterr().err
-
-
 @pytest.mark.parametrize(
     "dialect", [("utf-8", ",", "."), ("utf-8-sig", ";", ","), ("cp1252", ";", "."), ("utf-16", "\t", ",")]
 )
@@ -183,16 +163,6 @@ def test_a_table_is_the_same_however_it_is_written(tmp_path, run_init, read_stud
     plain, same = written(tmp_path, run_init, read_study, frame.to_csv(index=False), "plain.csv")
     assert study.replace("trial", "plain") == same
     assert rows_of(source).raw["größe"].tolist() == rows_of(plain).raw["größe"].tolist() == frame["größe"].tolist()
-
-
-def test_an_outcome_in_words_is_refused_and_no_file_written(tmp_path, capsys):
-    data = tmp_path / "trial.csv"
-    rows = [f"{i % 2},{i % 3 % 2},{'yes' if i % 5 else 'no'},{i}" for i in range(40)]
-    data.write_text("\n".join(["arm,sex,outcome,age", *rows]))
-    assert main(["init", str(data)]) == 3
-    said = "outcome is named like the outcome, but it must be numbers, such as 0 and 1, got no, yes"
-    assert capsys.readouterr().err == f"policysim: {data.as_posix()}: {said}\n"
-    assert not data.with_suffix(".toml").exists()
 
 
 def test_odd_names_and_values_are_quoted(tmp_path, read_study, capsys):
@@ -216,13 +186,6 @@ def test_odd_names_and_values_are_quoted(tmp_path, read_study, capsys):
     assert list(source.features) == ["größe", r"two\nlines", "a.b", r"tab\there", "back\\slash"]
     assert source.features[r"two\nlines"].levels == ("é\\0", "é\\1")
     assert rows_of(source).n_read == 400
-
-
-def test_a_byte_order_mark_is_no_part_of_a_name(tmp_path, run_init, read_study):
-    rows = "".join(f"{i % 2},{i % 3 % 2},{i % 5 % 2}\n" for i in range(120))
-    source, _ = written(tmp_path, run_init, read_study, "\ufefftreatment,success,ward\n" + rows)
-    assert source.treatment == "treatment"
-    assert rows_of(source).n_read == 120
 
 
 @pytest.mark.parametrize(

@@ -71,17 +71,6 @@ def drawn(full):
     return [figures.frontier(full.table), figures.loss_by_group(full.table[full.table["epsilon"] == 1])]
 
 
-def test_every_colour_on_a_page_is_one_that_follows_the_theme(drawn):
-    for place, figure in enumerate(drawn):
-        styles = {}
-        page = inline(figures.to_svg(figure), f"f{place}", styles=styles) + "".join(styles)
-        assert re.findall(r"(?<!,)#[0-9a-f]{6}\b", page) == []
-        names = re.findall(r"var\(--c-(\w+),#[0-9a-f]{6}\)", page)
-        assert names and set(names) <= set(light)
-        # Files do not depend on a page.
-        assert "var(" not in figures.to_svg(figure)
-
-
 def test_what_belongs_to_a_policy_stands_in_a_group_with_its_name(drawn, full):
     root = ElementTree.fromstring(inline(figures.to_svg(drawn[0]), "f0"))
     groups = root.findall(".//g[@data-policy]")

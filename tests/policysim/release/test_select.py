@@ -69,16 +69,6 @@ def probabilities(document):
 # What the sources print.
 
 
-def test_the_common_disease_is_that_of_the_source(capsys):
-    found = analysed(capsys, "diseases.csv", "--score", "people", "--epsilon", "0.1", *TEXTBOOK)
-    assert probabilities(found) == [
-        {"Diabetes": 0.32706751, "Hepatitis": 0.14696091, "Influenza": 0.39948116, "HIV": 0.12649042}
-    ]
-    group = found["analysis_not_private"]["groups"][0]
-    assert round(group["probability_right"], 8) == 0.39948116
-    assert group["expected_rank"] == pytest.approx(0.39948116 + 2 * 0.32706751 + 3 * 0.14696091 + 4 * 0.12649042)
-
-
 def test_the_command_flips_by_default_and_the_function_weighs(capsys):
     found = analysed(capsys, "diseases.csv", "--score", "people", "--epsilon", "0.1")
     assert found["release"]["mechanism"] == "permute-and-flip"
