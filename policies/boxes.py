@@ -73,17 +73,19 @@ def fitted_boxes(ceilings: FloatArray, mean_regrets: FloatArray, epsilon: float)
     with np.errstate(divide="ignore"):
         log_floors = np.log(ceilings.T) - epsilon
         sharpness = SHARPNESS * epsilon / mean_regrets
-    return Boxes(epsilon, published_floors(log_floors, epsilon), _rounded(sharpness))
+    return Boxes(epsilon, published_floors(log_floors, epsilon), rounded(sharpness))
 
 
 def checked_floors(floors: ArrayLike, epsilon: float) -> FloatArray:
-    """Floors, (k,), as a user gives them; ValueError for what is negative, or sums to more than 1 or less than e^-eps."""
+    """Floors, (k,), as a user gives them; ValueError for negative ones, and sums above 1 or below e^-epsilon."""
     values = as_floats(floors, "floors")
     if values.ndim != 1 or not (np.isfinite(values) & (values >= 0)).all():
         raise ValueError(f"floors must be one number >= 0 for each action, got {values.tolist()!r}.")
     total, least = float(values.sum()), float(np.exp(-epsilon))
     if not least * (1 - SUM_TOLERANCE) <= total <= 1 + SUM_TOLERANCE:
-        raise ValueError(f"floors must sum to at least e^-epsilon = {least:.6g} and at most 1, got a sum of {total:.6g}.")
+        raise ValueError(
+            f"floors must sum to at least e^-epsilon = {least:.6g} and at most 1, got a sum of {total:.6g}."
+        )
     return values
 
 
@@ -94,18 +96,18 @@ def uniform_floors(n_actions: int, epsilon: float) -> FloatArray:
 
 def published_floors(log_floors: FloatArray, epsilon: float) -> FloatArray:
     """log w_a, (k, N), rounded to `DIGITS` digits, and moved together until e^-epsilon <= sum w <= 1 holds again."""
-    rounded = _rounded(log_floors)
-    totals = np.logaddexp.reduce(rounded, axis=0)
-    return rounded - np.maximum(totals, 0.0) - np.minimum(totals + epsilon, 0.0)
+    floors = rounded(log_floors)
+    totals = np.logaddexp.reduce(floors, axis=0)
+    return floors - np.maximum(totals, 0.0) - np.minimum(totals + epsilon, 0.0)
 
 
-def _rounded(values: FloatArray) -> FloatArray:
+def rounded(values: FloatArray | float) -> FloatArray:
     """To `DIGITS` significant digits; infinite values as they are."""
     with np.errstate(divide="ignore", invalid="ignore"):
         places = np.where(np.isfinite(values) & (values != 0), DIGITS - 1 - np.floor(np.log10(np.abs(values))), 0.0)
         scale = 10.0**places
-        rounded: FloatArray = np.where(np.isfinite(values), np.rint(values * scale) / scale, values)
-    return rounded
+        short: FloatArray = np.where(np.isfinite(values), np.rint(values * scale) / scale, values)
+    return short
 
 
 def regrets_of(scores: FloatArray) -> FloatArray:
@@ -136,10 +138,11 @@ def log_rows(regrets: FloatArray, boxes: Boxes) -> FloatArray:
 
     Notes
     -----
-    Let the actions of a row be sorted by regret, and t = log lambda. Action a leaves its floor at t = s r_a, and reaches
-    its ceiling at t = s r_a + epsilon. Two actions that are further apart than epsilon never move at the same time, so
-    that it does not matter how much further apart they are: gaps are cut at epsilon, and no regret is too large. Between
-    two of these 2k breakpoints the sum of the row is C + D e^t, with C of the actions that rest and D of those that move.
+    Let the actions of a row be sorted by regret, and t = log lambda. Action a leaves its floor at t = s r_a, and
+    reaches its ceiling at t = s r_a + epsilon. Two actions that are further apart than epsilon never move at the same
+    time, so that it does not matter how much further apart they are: gaps are cut at epsilon, and no regret is too
+    large. Between two of these 2k breakpoints the sum of the row is C + D e^t, with C of the actions that rest and D of
+    those that move.
     """
     epsilon = boxes.epsilon
     order = np.argsort(regrets, axis=0, kind="stable")

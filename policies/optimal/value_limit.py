@@ -9,7 +9,6 @@ import numpy as np
 
 from policies.adjacency import Listed, OneFeature, Partition
 from policies.arrays import non_negative
-from policies.exponential import ExponentialBoundedRange
 from policies.optimal import whole_programme
 from policies.optimal.ceilings import best_ceilings, members_of
 from policies.optimal.classes import by_order, greedy_value, hiding_partitions, solve_classes
@@ -126,9 +125,8 @@ def _tolerance(problem: DecisionProblem) -> float:
 
 
 def _achievable(problem: DecisionProblem, epsilon: float) -> float:
-    policy, few = ExponentialBoundedRange(epsilon), _looking_at_few(problem)
+    few = _looking_at_few(problem)
     return max(
-        problem.value(policy.probabilities(problem)),
         _class_limit(problem, Partition((problem.n_records,), (0,)), epsilon).achievable,
         -math.inf if few is None else value_limit(few, epsilon).achievable,
     )
