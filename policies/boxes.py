@@ -23,6 +23,7 @@ by e^epsilon: Kairouz, Oh & Viswanath (2016), Extremal mechanisms for local diff
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -89,9 +90,19 @@ def checked_floors(floors: ArrayLike, epsilon: float) -> FloatArray:
     return values
 
 
-def uniform_floors(n_actions: int, epsilon: float) -> FloatArray:
-    """1 / (e^epsilon + k - 1) for each action, (k,): where nothing is known, the box of randomised response."""
-    return np.full(n_actions, 1 / (np.exp(min(epsilon, 700.0)) + n_actions - 1))
+def unfitted_box(
+    n_actions: int, epsilon: float, floors: Sequence[float] | None = None, sharpness: float | None = None
+) -> Boxes:
+    """The box of one class where no problem is there to fit it to; for a finite epsilon.
+
+    By default w_a = 1 / (e^epsilon + k - 1), and s = inf: randomised response, but that ties share.
+    """
+    if floors is None:
+        log_floors = np.full((n_actions, 1), -np.logaddexp(epsilon, np.log(n_actions - 1)))
+    else:
+        with np.errstate(divide="ignore"):
+            log_floors = published_floors(np.log(np.array(floors))[:, None], epsilon)
+    return Boxes(epsilon, log_floors, rounded(np.array([np.inf if sharpness is None else sharpness])))
 
 
 def published_floors(log_floors: FloatArray, epsilon: float) -> FloatArray:

@@ -100,20 +100,17 @@ class Exponential(Policy):
         return (2 * found.value if self.calibration == "sensitivity" else found.range) / self.epsilon
 
     def among(self, actions: IntArray, n_actions: int) -> Exponential:
-        """Of its base measure and floors only those of these actions count; floors grow to sum to e^-epsilon again."""
-        if self.base_measure is not None:
-            weights = [self.base_measure[action] for action in self._of_actions("base_measure", actions, n_actions)]
-            if not any(weights):
-                raise ValueError(
-                    f"base_measure must allow an action wherever records do, got none of {actions.tolist()}."
-                )
-            return replace(self, base_measure=weights)
-        if self.floors is not None:
-            floors = np.array([self.floors[action] for action in self._of_actions("floors", actions, n_actions)])
-            if not floors.any():
-                raise ValueError(f"floors must allow an action wherever records do, got none of {actions.tolist()}.")
-            return replace(self, floors=floors / min(1.0, float(floors.sum() * np.exp(self.epsilon))))
-        return self
+        """Of its base measure and floors only those of these actions count; the floors still have the same sum."""
+        parameter = "base_measure" if self.floors is None else "floors"
+        weights = getattr(self, parameter)
+        if weights is None:
+            return self
+        chosen = [weights[action] for action in self._of_actions(parameter, actions, n_actions)]
+        if not any(chosen):
+            raise ValueError(f"{parameter} must allow an action wherever records do, got none of {actions.tolist()}.")
+        if self.floors is None:
+            return replace(self, base_measure=chosen)
+        return replace(self, floors=np.array(chosen) * (sum(weights) / sum(chosen)))
 
     def _of_actions(self, parameter: str, actions: IntArray, n_actions: int) -> list[int]:
         """Actions by their positions, for a parameter with a number for each; ValueError if it has another length."""
@@ -153,22 +150,34 @@ class Exponential(Policy):
             )
         logs = np.empty((problem.n_records, problem.n_actions), order="F")
         for members in classes_of(problem, partitions[0], self.epsilon):
-            rows = self._class_logs(members)
+            rows = self._class_tables(members)[0]
             for column, row in zip(logs.T, rows, strict=True):
                 column[members.records] = row
         return logs
 
-    def _class_logs(self, members: Members) -> FloatArray:
-        """log p(a|x) of N classes, (k, N, size): in a box, or the best single action where that is worth more."""
+    def box(self, problem: DecisionProblem) -> Boxes:
+        """With "fitted": the box of all records of a problem, if any two of them are hidden; for a finite epsilon."""
+        (members,) = classes_of(problem, Partition((problem.n_records,), (0,)), self.epsilon)
+        return self._class_tables(members)[1]
+
+    def _class_tables(self, members: Members) -> tuple[FloatArray, Boxes]:
+        """log p(a|x) of N classes, (k, N, size), and their boxes.
+
+        Where the best single action is worth more, its box holds nothing else.
+        """
         regrets, weights = members.regrets, members.weights
         lost_by_one = np.einsum("kns,ns->kn", regrets, weights)
         best = lost_by_one.argmin(axis=0)
-        constant = np.where(np.arange(len(regrets))[:, None] == best, 0.0, -np.inf)[:, :, None]
+        constant = np.where(np.arange(len(regrets))[:, None] == best, 0.0, -np.inf)
         if self.epsilon == 0:
-            return np.broadcast_to(constant, regrets.shape)
-        logs = log_rows(regrets, self._boxes(members))
+            logs = np.broadcast_to(constant[:, :, None], regrets.shape)
+            return logs, Boxes(0.0, constant, np.full(len(best), np.inf))
+        boxes = self._boxes(members)
+        logs = log_rows(regrets, boxes)
         lost = np.einsum("kns,kns,ns->n", np.exp(logs), regrets, weights)
-        return np.where((lost <= lost_by_one.min(axis=0))[:, None], logs, constant)
+        worth_it = lost <= lost_by_one.min(axis=0)
+        boxes = replace(boxes, log_floors=np.where(worth_it, boxes.log_floors, constant))
+        return np.where(worth_it[:, None], logs, constant[:, :, None]), boxes
 
     def _boxes(self, members: Members) -> Boxes:
         """The boxes of N classes: fitted, or with the floors and the sharpness that are given."""
@@ -284,7 +293,10 @@ def overlapping_logs(problem: DecisionProblem, epsilon: float) -> FloatArray:
     everyone = Partition((problem.n_records,), (0,))
     box = Exponential(epsilon, calibration="fitted")
     (members,) = classes_of(problem, everyone, epsilon)
-    last = box._class_logs(members)[:, 0, :].T
+    last = box._class_tables(members)[0][:, 0, :].T
+    mean_regret = float(members.mean_regrets[0])
+    if mean_regret == 0:
+        return np.asfortranarray(last)
     regrets, prior = members.regrets[:, 0, :], problem.prior
     candidates = []
     most = len(problem.adjacency.partitions(problem.n_records))
@@ -293,7 +305,7 @@ def overlapping_logs(problem: DecisionProblem, epsilon: float) -> FloatArray:
         with np.errstate(divide="ignore"):
             theta = np.log(members.ceilings[0])
         for halving in range(HALVINGS):
-            sharpness = 2.0**-halving * SHARPNESS * cap / max(float(members.mean_regrets[0]), 1e-300)
+            sharpness = 2.0**-halving * SHARPNESS * cap / mean_regret
             lost = float(np.einsum("kn,kn,n->", np.exp(capped_logs(regrets, theta, sharpness, cap)), regrets, prior))
             candidates.append((lost, theta, sharpness, cap))
     least = float(np.einsum("nk,kn,n->", np.exp(last), regrets, prior))
@@ -308,7 +320,8 @@ def overlapping_logs(problem: DecisionProblem, epsilon: float) -> FloatArray:
 
 def capped_logs(regrets: FloatArray, theta: FloatArray, sharpness: float, cap: float) -> FloatArray:
     """log p proportional to theta - min(s r, cap), (k, n), from regrets (k, n) and theta (k,)."""
-    logs: FloatArray = theta[:, None] - np.minimum(sharpness * regrets, cap)
+    with np.errstate(over="ignore"):
+        logs: FloatArray = theta[:, None] - np.minimum(sharpness * regrets, cap)
     return logs - np.logaddexp.reduce(logs, axis=0)
 
 
