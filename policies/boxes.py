@@ -36,6 +36,8 @@ DIGITS = 6
 # The sharpness times the mean regret, for each unit of epsilon. The larger, the nearer to the optimum; the smaller, the
 # less a small difference of two scores decides.
 SHARPNESS = 8.0
+# e^epsilon is a float. What is as private as this is more private than any larger epsilon asks for.
+LARGEST_EPSILON = 700.0
 # What a sum of floors may miss its bounds by: rounding.
 SUM_TOLERANCE = 1e-9
 
@@ -47,7 +49,7 @@ class Boxes:
     Attributes
     ----------
     epsilon : float
-        Finite, > 0.
+        >= 0, at most `LARGEST_EPSILON`.
     log_floors : array, (k, N)
         log w_a; -inf for an action that nobody of the class gets.
     sharpness : array, (N,)
@@ -71,6 +73,7 @@ def fitted_boxes(ceilings: FloatArray, mean_regrets: FloatArray, epsilon: float)
     epsilon : float
         Finite, > 0.
     """
+    epsilon = min(epsilon, LARGEST_EPSILON)
     with np.errstate(divide="ignore"):
         log_floors = np.log(ceilings.T) - epsilon
         sharpness = SHARPNESS * epsilon / mean_regrets
@@ -97,6 +100,7 @@ def unfitted_box(
 
     By default w_a = 1 / (e^epsilon + k - 1), and s = inf: randomised response, but that ties share.
     """
+    epsilon = min(epsilon, LARGEST_EPSILON)
     if floors is None:
         log_floors = np.full((n_actions, 1), -np.logaddexp(epsilon, np.log(n_actions - 1)))
     else:

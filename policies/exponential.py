@@ -30,6 +30,10 @@ from policies.reference import BestFixed, Greedy
 Calibration = Literal["sensitivity", "range", "fitted"]
 
 
+# A box that gains less than this share of what one action for all loses is worth no loss of privacy.
+ROUNDING = 1e-12
+
+
 @dataclass(frozen=True)
 class Exponential(Policy):
     """The exponential mechanism as published: p(a|x) proportional to mu(a) exp(u(x, a) / s), s = 2 Delta / epsilon.
@@ -163,7 +167,7 @@ class Exponential(Policy):
     def _class_tables(self, members: Members) -> tuple[FloatArray, Boxes]:
         """log p(a|x) of N classes, (k, N, size), and their boxes.
 
-        Where the best single action is worth more, its box holds nothing else.
+        Where the best single action is worth no less, its box holds nothing else.
         """
         regrets, weights = members.regrets, members.weights
         lost_by_one = np.einsum("kns,ns->kn", regrets, weights)
@@ -175,7 +179,7 @@ class Exponential(Policy):
         boxes = self._boxes(members)
         logs = log_rows(regrets, boxes)
         lost = np.einsum("kns,kns,ns->n", np.exp(logs), regrets, weights)
-        worth_it = lost <= lost_by_one.min(axis=0)
+        worth_it = lost < lost_by_one.min(axis=0) * (1 - ROUNDING)
         boxes = replace(boxes, log_floors=np.where(worth_it, boxes.log_floors, constant))
         return np.where(worth_it[:, None], logs, constant[:, :, None]), boxes
 
@@ -186,7 +190,7 @@ class Exponential(Policy):
         if self.floors is not None:
             self._of_actions("floors", np.zeros(0, dtype=np.intp), members.ceilings.shape[1])
             with np.errstate(divide="ignore"):
-                floors = published_floors(np.log(np.array(self.floors))[:, None], self.epsilon)
+                floors = published_floors(np.log(np.array(self.floors))[:, None], boxes.epsilon)
             boxes = replace(boxes, log_floors=np.repeat(floors, n_classes, axis=1))
         if self.sharpness is not None:
             boxes = replace(boxes, sharpness=np.full(n_classes, rounded(self.sharpness)))

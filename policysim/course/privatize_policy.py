@@ -299,7 +299,9 @@ def privatize_policy(
     declared = {"floors": floors, "sharpness": sharpness}
     parameters = {name: value for name, value in declared.items() if value is not None}
     if parameters and policy != ExponentialFitted.name:
-        raise ValueError(f"{' and '.join(parameters)}: only {ExponentialFitted.name} takes them, got policy={policy!r}.")
+        raise ValueError(
+            f"{' and '.join(parameters)}: only {ExponentialFitted.name} takes them, got policy={policy!r}."
+        )
     mechanism = make_policy(policy, epsilon=epsilon, **parameters)
     if not callable(q_values):
         if not (lower is upper is sample is None):

@@ -60,7 +60,9 @@ def adversarial(n_actions, n_rows, seed):
     return scores
 
 
-@pytest.mark.parametrize("options", [{}, {"floors": [0.3, 0.0, 0.2, 0.1], "sharpness": 0.7}, {"sharpness": 1e-3}, {"sample": 0}])
+@pytest.mark.parametrize(
+    "options", [{}, {"floors": [0.3, 0.0, 0.2, 0.1], "sharpness": 0.7}, {"sharpness": 1e-3}, {"sample": 0}]
+)
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 30.0])
 def test_a_hundred_thousand_rows_of_any_scores_lie_in_one_box(epsilon, options):
     if "floors" in options and epsilon == 0.1:
@@ -291,7 +293,9 @@ BATCH = [[1.0, 0.5], [0.0, 1.0], [-2.0, 0.25]]
 def test_a_module_is_given_tensors_and_scores_as_its_arrays_would(name):
     module = Linear(WEIGHTS).eval()
     private = privatize_policy(module, 1.0, policy=name, **bounds_of(name))
-    arrays = privatize_policy(lambda batch: np.asarray(batch) @ np.asarray(WEIGHTS), 1.0, policy=name, **bounds_of(name))
+    arrays = privatize_policy(
+        lambda batch: np.asarray(batch) @ np.asarray(WEIGHTS), 1.0, policy=name, **bounds_of(name)
+    )
     expected = arrays.probabilities(BATCH)
     assert private.probabilities(BATCH) == pytest.approx(expected, rel=1e-6)
     assert private.probabilities(Tensor(np.asarray(BATCH, dtype=np.float32))) == pytest.approx(expected, rel=1e-6)

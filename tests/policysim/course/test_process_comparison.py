@@ -315,7 +315,9 @@ def largest_log_ratio(joint):
         return float(np.nanmax([logs - other for other in logs]))
 
 
-@pytest.mark.parametrize("name", ["exponential", "randomized-response", "optimal-daily", "best-fixed", "uniform"])
+@pytest.mark.parametrize(
+    "name", ["exponential", "exponential-fitted", "randomized-response", "optimal-daily", "best-fixed", "uniform"]
+)
 @pytest.mark.parametrize("total", [0.6, 3.0])
 def test_a_row_that_hides_the_course_does_so_for_all_pairs_of_courses(name, total):
     mdp = process(7)
