@@ -179,7 +179,7 @@ def main() -> None:
     # Scores of patients who do not exist: records as likely as the scenario says, on any day.
     rng = np.random.default_rng(SEED)
     records = rng.choice(course.records.size, size=SAMPLE, p=course.initial)
-    sample = np.stack(daily)[rng.integers(DAYS, size=SAMPLE), records]
+    sample = np.stack([daily[rng.integers(DAYS)][record] for record in records])
     rows = [exact(course, name, tables) for name, tables in references(course, daily)]
     for epsilon in EPSILONS:
         for name, public in (("randomized-response", {}), ("exponential-fitted", {"sample": sample})):

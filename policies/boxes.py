@@ -113,7 +113,8 @@ def published_floors(log_floors: FloatArray, epsilon: float) -> FloatArray:
     """log w_a, (k, N), rounded to `DIGITS` digits, and moved together until e^-epsilon <= sum w <= 1 holds again."""
     floors = rounded(log_floors)
     totals = np.logaddexp.reduce(floors, axis=0)
-    return floors - np.maximum(totals, 0.0) - np.minimum(totals + epsilon, 0.0)
+    repaired: FloatArray = floors - np.maximum(totals, 0.0) - np.minimum(totals + epsilon, 0.0)
+    return repaired
 
 
 def rounded(values: FloatArray | float) -> FloatArray:
@@ -190,4 +191,5 @@ def _log_lambda(starts: FloatArray, log_floors: FloatArray, epsilon: float) -> F
     resting = np.where(moves, 0.0, masses).sum(axis=0)
     with np.errstate(divide="ignore", invalid="ignore"):
         step = np.log((1 - resting) / moving)
-    return np.clip(np.where(np.isfinite(step), low_t + step, low_t), low_t, high_t)
+    between: FloatArray = np.clip(np.where(np.isfinite(step), low_t + step, low_t), low_t, high_t)
+    return between

@@ -325,8 +325,9 @@ def overlapping_logs(problem: DecisionProblem, epsilon: float) -> FloatArray:
 def capped_logs(regrets: FloatArray, theta: FloatArray, sharpness: float, cap: float) -> FloatArray:
     """log p proportional to theta - min(s r, cap), (k, n), from regrets (k, n) and theta (k,)."""
     with np.errstate(over="ignore"):
-        logs: FloatArray = theta[:, None] - np.minimum(sharpness * regrets, cap)
-    return logs - np.logaddexp.reduce(logs, axis=0)
+        weights = theta[:, None] - np.minimum(sharpness * regrets, cap)
+    logs: FloatArray = weights - np.logaddexp.reduce(weights, axis=0)
+    return logs
 
 
 def softmax(

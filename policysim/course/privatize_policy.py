@@ -27,6 +27,9 @@ from policysim.course.process import InfiniteLossWarning
 QNetwork = Callable[[Any], ArrayLike]
 # Mechanisms that need one row of scores, and what is public.
 FOR_NETWORKS = (ExponentialFitted.name, Exponential.name, RandomizedResponse.name)
+# What is declared, and the mechanism that takes it.
+TAKEN_BY = dict.fromkeys(("floors", "sharpness", "sample"), ExponentialFitted.name)
+TAKEN_BY |= dict.fromkeys(("lower", "upper"), Exponential.name)
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,7 +138,7 @@ class PrivateNetwork:
         if isinstance(self.policy, RandomizedResponse):
             # Of equally good actions the first is the answer.
             regrets = np.where(best, 0.0, np.inf)
-        return np.exp(log_rows(regrets[:, None, :], self.box(actions, n_actions))[:, 0, :])
+        return np.asarray(np.exp(log_rows(regrets[:, None, :], self.box(actions, n_actions))[:, 0, :]))
 
 
 def _is_module(network: Any) -> bool:
@@ -296,13 +299,12 @@ def privatize_policy(
     >>> network.probabilities(["first", "second", "third"]).round(3).tolist()
     [[0.269, 0.731], [0.269, 0.731], [0.5, 0.5]]
     """
-    declared = {"floors": floors, "sharpness": sharpness}
-    parameters = {name: value for name, value in declared.items() if value is not None}
-    if parameters and policy != ExponentialFitted.name:
-        raise ValueError(
-            f"{' and '.join(parameters)}: only {ExponentialFitted.name} takes them, got policy={policy!r}."
-        )
-    mechanism = make_policy(policy, epsilon=epsilon, **parameters)
+    declared = {"floors": floors, "sharpness": sharpness, "sample": sample, "lower": lower, "upper": upper}
+    for parameter, value in declared.items():
+        if value is not None and policy != TAKEN_BY[parameter]:
+            raise ValueError(f"{parameter} is for {TAKEN_BY[parameter]}, got policy={policy!r}.")
+    fitted = {"floors": floors, "sharpness": sharpness} if policy == ExponentialFitted.name else {}
+    mechanism = make_policy(policy, epsilon=epsilon, **fitted)
     if not callable(q_values):
         if not (lower is upper is sample is None):
             raise ValueError(
@@ -314,16 +316,12 @@ def privatize_policy(
         raise ValueError("admissible is for a table: give a network's mask with each batch of observations.")
     if policy not in FOR_NETWORKS:
         raise ValueError(f"policy must be one of {', '.join(FOR_NETWORKS)} for a function, got policy={policy!r}.")
-    if sample is not None and policy != ExponentialFitted.name:
-        raise ValueError(f"sample: only {ExponentialFitted.name} takes one, got policy={policy!r}.")
-    if policy != Exponential.name and not (lower is upper is None):
-        raise ValueError(f"lower and upper: only {Exponential.name} takes them, got policy={policy!r}.")
     if policy == Exponential.name and not _ordered(lower, upper):
         raise ValueError(
             f"lower and upper must be finite bounds of the scores, lower < upper, got lower={lower!r}, upper={upper!r}."
         )
-    for parameter in q_values.parameters() if _is_module(q_values) else ():  # type: ignore[attr-defined]  # a module has them
-        if not np.isfinite(_as_numpy(parameter)).all():
+    for weights in q_values.parameters() if _is_module(q_values) else ():  # type: ignore[attr-defined]  # a module has them
+        if not np.isfinite(_as_numpy(weights)).all():
             raise ValueError("q_values must be finite, got a module with parameters that are infinite or NaN.")
     table = None if sample is None else finite_table(sample, "sample")
     return PrivateNetwork(q_values, mechanism, table, lower, upper, bool(mask_public))

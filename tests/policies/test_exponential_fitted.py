@@ -1,4 +1,4 @@
-"""The exponential mechanism between public floors and ceilings: its rows, its privacy, and how near it is to the limit."""
+"""The exponential mechanism between public floors and ceilings: its rows, its privacy, its distance to the limit."""
 
 import math
 
@@ -63,9 +63,9 @@ def test_rows_are_those_that_bisection_finds(epsilon, n_actions):
 
 
 def test_a_row_by_hand():
-    # Floors of 0.2 and ceilings of 0.2 e leave 0.4 to pour. The first record regrets 0, 0.1 and 9: the last action stays
-    # at its floor, and the others share 0.8 as 1 to e^-0.1. The second regrets 9, 10 and 0: its last action is full
-    # before the first one leaves its floor, and that gets what is left.
+    # Floors of 0.2, ceilings of 0.2 e: 0.4 is left to pour. The first record regrets 0, 0.1 and 9: the last action
+    # stays at its floor, and the others share 0.8 as 1 to e^-0.1. The second regrets 9, 10 and 0: its last action is
+    # full before the first one leaves its floor, and that gets what is left.
     problem = uniform_problem([[1.0, 0.9, -8.0], [-8.0, -9.0, 1.0]])
     table = fitted(1.0, floors=[0.2, 0.2, 0.2], sharpness=1.0).probabilities(problem)
     first = 0.8 / (1 + math.exp(-0.1))

@@ -61,14 +61,16 @@ def adversarial(n_actions, n_rows, seed):
 
 
 @pytest.mark.parametrize(
-    "options", [{}, {"floors": [0.3, 0.0, 0.2, 0.1], "sharpness": 0.7}, {"sharpness": 1e-3}, {"sample": 0}]
+    "options",
+    [
+        {},
+        {"floors": [0.4, 0.0, 0.35, 0.2], "sharpness": 0.7},
+        {"sharpness": 1e-3},
+        {"sample": np.random.default_rng(5).normal(size=(50, 4))},
+    ],
 )
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 30.0])
 def test_a_hundred_thousand_rows_of_any_scores_lie_in_one_box(epsilon, options):
-    if "floors" in options and epsilon == 0.1:
-        options = {**options, "floors": [0.4, 0.0, 0.4, 0.15]}
-    if "sample" in options:
-        options = {"sample": np.random.default_rng(5).normal(size=(50, 4))}
     network = privatize_policy(np.asarray, epsilon, **options)
     table = network.probabilities(adversarial(4, 100_000, seed=1))
     assert table.sum(axis=1) == pytest.approx(np.ones(100_000), abs=1e-12)
@@ -200,17 +202,17 @@ def test_actions_are_drawn_with_their_probabilities():
     ("given", "options", "message"),
     [
         (Q, {"policy": "optimal-safe"}, 'the outcome "deaths", which the problem does not have'),
-        (Q, {"lower": 0, "upper": 1}, "pass lambda states: q_values"),
+        (Q, {"policy": "exponential", "lower": 0, "upper": 1}, "pass lambda states: q_values"),
         (Q, {"sample": Q}, "pass lambda states: q_values"),
         (Q[0], {}, r"must be \(S, A\) or \(H, S, A\), got shape \(3,\)"),
         (np.where(Q > 1, np.nan, Q), {}, "utilities must be finite"),
         (np.asarray, {"policy": "exponential"}, "lower < upper, got lower=None, upper=None"),
         (np.asarray, {"policy": "exponential", "lower": 1, "upper": 0}, "got lower=1, upper=0"),
         (np.asarray, {"policy": "exponential", "lower": 0, "upper": np.inf}, "must be finite bounds"),
-        (np.asarray, {"lower": 0, "upper": 1}, "lower and upper: only exponential takes them"),
+        (np.asarray, {"lower": 0, "upper": 1}, "lower is for exponential, got policy='exponential-fitted'"),
         (np.asarray, {"policy": "permute-and-flip"}, "for a function, got policy='permute"),
-        (np.asarray, {"policy": "randomized-response", "sample": Q}, "sample: only exponential-fitted takes one"),
-        (np.asarray, {"policy": "randomized-response", "floors": [1]}, "floors: only exponential-fitted takes them"),
+        (np.asarray, {"policy": "randomized-response", "sample": Q}, "sample is for exponential-fitted, got"),
+        (np.asarray, {"policy": "randomized-response", "floors": [1]}, "floors is for exponential-fitted, got"),
         (np.asarray, {"floors": [0.5, -0.1, 0.1]}, "floors must be one number >= 0 for each action"),
         (np.asarray, {"floors": [0.5, 0.5, 0.1]}, r"at most 1, got a sum of 1.1\."),
         (np.asarray, {"floors": [0.1, 0.1, 0.1]}, r"at least e\^-epsilon = 0.367879 .*, got a sum of 0.3\."),
