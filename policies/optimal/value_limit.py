@@ -46,9 +46,9 @@ def value_limit(problem: DecisionProblem, epsilon: float) -> ValueLimit:
     """The optimum of the problem, or an interval for it.
 
     It is exact for any-record and sensitive features, and for one-feature while the whole linear programme fits
-    (`policies.optimal.whole_programme`). Beyond that, `achievable` is the best of three policies that are private under
-    one-feature: the optimum that looks at the few features that matter most, the any-record optimum, and
-    exponential-bounded-range. `unbeatable` follows from
+    (`policies.optimal.whole_programme`). Beyond that, `achievable` is the better of two policies that are private under
+    one-feature: the optimum that looks at the few features that matter most, and the any-record optimum. `unbeatable`
+    follows from
     V*(epsilon) <= the optimum under sensitive = S at |S| epsilon: records that differ only in the features S are at
     most |S| steps apart, and each step multiplies a probability by at most e^epsilon.
 
