@@ -130,7 +130,7 @@ class PrivateNetwork:
         regrets = regrets_of(scores)
         best = np.arange(len(regrets))[:, None] == regrets.argmin(axis=0)
         if self.policy.epsilon == np.inf or len(regrets) == 1:
-            return best.astype(np.float64)
+            return np.asarray(best, dtype=np.float64)
         if self.policy.name == Exponential.name:
             # Delta is the width: any two rows of scores lie in the box [lower, upper]^A.
             weights = np.exp(-regrets / width * (self.policy.epsilon / 2))
