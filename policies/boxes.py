@@ -190,6 +190,6 @@ def _log_lambda(starts: FloatArray, log_floors: FloatArray, epsilon: float) -> F
     moving = np.where(moves, masses, 0.0).sum(axis=0)
     resting = np.where(moves, 0.0, masses).sum(axis=0)
     with np.errstate(divide="ignore", invalid="ignore"):
-        step = np.log((1 - resting) / moving)
+        step = np.log(1 - resting) - np.log(moving)
     between: FloatArray = np.clip(np.where(np.isfinite(step), low_t + step, low_t), low_t, high_t)
     return between
