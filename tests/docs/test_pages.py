@@ -13,6 +13,7 @@ ROOT = Path(__file__).parents[2]
 README = ROOT / "README.md"
 HOW_TOS = (
     "what-epsilon-means",
+    "exponential",
     "who-sees-what",
     "asking",
     "own-study",
