@@ -1,7 +1,8 @@
 """Does the scenario `stroke` name the same best treatment for all whichever patients it is fitted to?
 
 `python examples/experiments/stroke_verdicts.py halves` fits 20 random halves of the trial's patients as the scenario
-is fitted to all, and names the best treatment for all as `policysim compare stroke` does: if it is the best in nine of ten redraws.
+is fitted to all, and names the best treatment for all as `policysim compare stroke` does: if it is the best in nine of
+ten redraws.
 `python examples/experiments/stroke_verdicts.py planted` draws outcomes of the same patients anew, 100 times, from
 hazards with an effect that is clear, and counts how often it is told (with `--draws 100`, in half the time).
 """

@@ -1,7 +1,8 @@
 """A table of one's own from real patients: the warfarin consortium's become what `policysim compare warfarin` reads.
 
 `python examples/experiments/warfarin_cohort.py` writes the cohort and its redraws beside the built-in studies, and
-prints what each feature earns. examples/experiments/warfarin_known_doses.py sets the study beside the doses that the patients needed.
+prints what each feature earns. examples/experiments/warfarin_known_doses.py sets the study beside the doses that the
+patients needed.
 """
 
 from __future__ import annotations
