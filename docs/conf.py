@@ -45,6 +45,11 @@ nitpick_ignore_regex = [("py:(class|exc)", r".*")]
 suppress_warnings = ["ref.python"]  # such a word that names two things
 
 
+def link_reports_as_files(source: list[str]) -> None:
+    """Reports that are texts are no pages of the site, but files that it hands out, as those that are pages are."""
+    source[0] = re.sub(r"\]\((\.\./reports/[\w-]+/README\.md)\)", r"](path:\1)", source[0])
+
+
 def as_plain_text(lines: list[str]) -> None:
     """Docstrings are plain text with code in backticks: |x| is no substitution there, and x_ no link."""
     for number, line in enumerate(lines):
@@ -72,7 +77,8 @@ class NotebookParser(MystParser):  # type: ignore[misc]  # the package has no ty
 
 
 def setup(app: Sphinx) -> None:
-    """Notebooks are pages; docstrings are read before napoleon looks at them."""
+    """Notebooks are pages, reports are files; docstrings are read before napoleon looks at them."""
     app.add_source_suffix(".ipynb", "notebook")
     app.add_source_parser(NotebookParser)
+    app.connect("source-read", lambda *given: link_reports_as_files(given[-1]))
     app.connect("autodoc-process-docstring", lambda *given: as_plain_text(given[-1]), priority=100)

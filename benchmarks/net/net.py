@@ -37,8 +37,8 @@ KEYS = (
 # Tables have eight significant digits, so their last digit may differ by one; the JSON has all.
 RELATIVE, ABSOLUTE = 2e-7, 1e-9
 JSON = "stdout.json"
-# Calls `main(folder)` of a module.
-SCRIPT = ("-c", "import importlib, pathlib, sys; importlib.import_module(sys.argv[1]).main(pathlib.Path(sys.argv[2]))")
+# Calls `main(folder=...)` of a module.
+CALL = "import importlib, pathlib, sys; importlib.import_module(sys.argv[1]).main(folder=pathlib.Path(sys.argv[2]))"
 FIELDS = ["table", "key", "column", "value"]
 
 
@@ -63,7 +63,7 @@ def numbers_of(run: list[str]) -> pd.DataFrame:
 def execute(line: str, folder: Path) -> None:
     """One line of a run; an exit code that is neither 0 nor 4, a check that did not hold, ends the net."""
     words = [word.replace("FOLDER", str(folder)).replace("ROOT", str(ROOT)) for word in line.split()]
-    command = [*SCRIPT, words[1], str(folder)] if words[0] == "script" else ["-m", "policysim", *words]
+    command = ["-c", CALL, words[1], str(folder)] if words[0] == "script" else ["-m", "policysim", *words]
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     result = subprocess.run(
         [sys.executable, *command], cwd=folder, env=environment, capture_output=True, text=True, check=False

@@ -26,21 +26,10 @@ from envs.cohort import prior
 from envs.scenario import Scenario
 from envs.treatment_response import ResponseModel
 from envs.utility import default_utility
-from examples.reporting import (
-    REPORTS,
-    Figures,
-    Row,
-    Run,
-    compare_run,
-    comparison_in_markdown,
-    in_markdown,
-    new_figure,
-    write_report,
-)
-from examples.stroke_fit import design_of, fit, precision_of
-from examples.stroke_scenario import TITLES as ARM_TITLES
-from examples.stroke_scenario import Fitted
-from examples.stroke_trial import (
+from examples.experiments.stroke_fit import design_of, fit, precision_of
+from examples.experiments.stroke_scenario import TITLES as ARM_TITLES
+from examples.experiments.stroke_scenario import Fitted
+from examples.experiments.stroke_trial import (
     ARMS,
     EVENTS,
     FEATURES,
@@ -52,6 +41,17 @@ from examples.stroke_trial import (
     indicators,
     levels_of,
     read_patients,
+)
+from examples.reporting import (
+    REPORTS,
+    Figures,
+    Row,
+    Run,
+    compare_run,
+    comparison_in_markdown,
+    in_markdown,
+    new_figure,
+    write_report,
 )
 
 # 1. The data are the patients of the trial (stroke_trial.py). What is asked of them:

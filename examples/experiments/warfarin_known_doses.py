@@ -19,20 +19,8 @@ import pandas as pd
 from scipy.stats import binom
 
 import policysim as ps
-from examples.reporting import (
-    REPORTS,
-    Figures,
-    Row,
-    Run,
-    compare_claim,
-    compare_run,
-    comparison_in_markdown,
-    in_markdown,
-    new_figure,
-    write_report,
-)
-from examples.warfarin_cohort import EARNS, beside_iwpc, earned
-from examples.warfarin_patients import (
+from examples.experiments.warfarin_cohort import EARNS, beside_iwpc, earned
+from examples.experiments.warfarin_patients import (
     DOSES,
     FEATURES,
     FOLDS,
@@ -47,6 +35,18 @@ from examples.warfarin_patients import (
     kinds,
     known,
     read_patients,
+)
+from examples.reporting import (
+    REPORTS,
+    Figures,
+    Row,
+    Run,
+    compare_claim,
+    compare_run,
+    comparison_in_markdown,
+    in_markdown,
+    new_figure,
+    write_report,
 )
 from policysim.decision.prices import price_list
 

@@ -37,7 +37,8 @@ def test_a_page_names_no_address_but_its_own_parts_and_files_beside_it(visit, re
                .map(name => element.getAttribute(name)).filter(value => value !== null))"""
     )
     # Other reports of the same patients are beside its folder.
-    related = {f"../{page.parent.name}/report.html" for page in report.parents[1].glob("*/report.html")}
+    pages = (*report.parents[1].glob("*/report.html"), *report.parents[1].glob("*/README.md"))
+    related = {f"../{page.parent.name}/{page.name}" for page in pages}
     beside = [address for address in addresses if not address.startswith("#") and address not in related]
     nothing([address for address in beside if "/" in address or not (report.parent / address).is_file()])
     addresses = [address for address in addresses if address.startswith("#")]

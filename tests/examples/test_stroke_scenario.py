@@ -24,10 +24,9 @@ from examples.experiments.stroke_calibration import (
     other_halves,
     readme,
 )
-from examples.reporting import REPORTS
-from examples.stroke_fit import LOSSES, fit, fit_hazard, fit_weights, refits, telling_deficits
-from examples.stroke_scenario import APART, SCENARIO, Fitted, main, product_of_shares, write_scenario
-from examples.stroke_trial import (
+from examples.experiments.stroke_fit import LOSSES, fit, fit_hazard, fit_weights, refits, telling_deficits
+from examples.experiments.stroke_scenario import APART, SCENARIO, Fitted, main, product_of_shares, write_scenario
+from examples.experiments.stroke_trial import (
     ARMS,
     DATA,
     DEATH,
@@ -40,6 +39,7 @@ from examples.stroke_trial import (
     read_columns,
     read_patients,
 )
+from examples.reporting import REPORTS
 
 # At least so many of the groups must be within their band.
 WANTED = 0.9
@@ -183,9 +183,10 @@ def test_the_script_writes_the_built_in_scenario(fitted, tmp_path):
 def test_the_command_line_takes_another_file(monkeypatch, tmp_path):
     seen = []
     monkeypatch.setattr(
-        "examples.stroke_scenario.write_scenario", lambda *args, **more: seen.append((args[1], more["draws"]))
+        "examples.experiments.stroke_scenario.write_scenario",
+        lambda *args, **more: seen.append((args[1], more["draws"])),
     )
-    monkeypatch.setattr("examples.stroke_scenario.Fitted.to", len)
+    monkeypatch.setattr("examples.experiments.stroke_scenario.Fitted.to", len)
     main(["--out", str(tmp_path / "s.toml"), "--draws", "7"])
     assert seen == [(tmp_path / "s.toml", 7)]
 

@@ -7,9 +7,9 @@ from scipy.optimize import linprog
 from scipy.sparse import coo_array
 
 import policysim as ps
+from examples.experiments.warfarin_cohort import COHORT, FOLDER, REDRAWS, redraws
 from examples.experiments.warfarin_known_doses import IWPC_WITHIN
-from examples.warfarin_cohort import COHORT, FOLDER, REDRAWS, redraws
-from examples.warfarin_patients import (
+from examples.experiments.warfarin_patients import (
     DOSES,
     FEATURES,
     GENOTYPES,

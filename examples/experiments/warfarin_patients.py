@@ -17,7 +17,7 @@ from sklearn.linear_model import LogisticRegression
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.intp]
 
-DATA = Path(__file__).parent / "warfarin" / "iwpc.parquet"
+DATA = Path(__file__).parents[1] / "warfarin" / "iwpc.parquet"
 SEED = 1
 FOLDS = 10
 # mg a week: low is at most the first, high at least the second.

@@ -1,9 +1,10 @@
 """Does the scenario `stroke` name the same best treatment for all whichever patients it is fitted to?
 
-`python examples/stroke_verdicts.py halves` fits 20 random halves of the trial's patients as the scenario is fitted to
-all, and names the best treatment for all as `policysim compare stroke` does: if it is the best in nine of ten redraws.
-`python examples/stroke_verdicts.py planted` draws outcomes of the same patients anew, 100 times, from hazards with an
-effect that is clear, and counts how often it is told (with `--draws 100`, in half the time).
+`python examples/experiments/stroke_verdicts.py halves` fits 20 random halves of the trial's patients as the scenario
+is fitted to all, and names the best treatment for all as `policysim compare stroke` does: if it is the best in nine of
+ten redraws.
+`python examples/experiments/stroke_verdicts.py planted` draws outcomes of the same patients anew, 100 times, from
+hazards with an effect that is clear, and counts how often it is told (with `--draws 100`, in half the time).
 """
 
 from __future__ import annotations
@@ -22,9 +23,9 @@ from threadpoolctl import threadpool_limits
 
 from envs.scenario_reader import load_scenario
 from envs.utility import default_utility
-from examples.stroke_fit import Hazard, design_of
-from examples.stroke_scenario import SCENARIO, TITLES, Fitted, write_scenario
-from examples.stroke_trial import (
+from examples.experiments.stroke_fit import Hazard, design_of
+from examples.experiments.stroke_scenario import SCENARIO, TITLES, Fitted, write_scenario
+from examples.experiments.stroke_trial import (
     ARMS,
     DEATH,
     EVENTS,

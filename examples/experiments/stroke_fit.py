@@ -15,7 +15,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.stats import chi2
 
-from examples.stroke_trial import (
+from examples.experiments.stroke_trial import (
     ARMS,
     DEATH,
     DEFICITS,

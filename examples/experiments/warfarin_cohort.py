@@ -1,7 +1,8 @@
 """A table of one's own from real patients: the warfarin consortium's become what `policysim compare warfarin` reads.
 
-`python examples/warfarin_cohort.py` writes the cohort and its redraws beside the built-in studies, and prints what each
-feature earns. examples/experiments/warfarin_known_doses.py sets the study beside the doses that the patients needed.
+`python examples/experiments/warfarin_cohort.py` writes the cohort and its redraws beside the built-in studies, and
+prints what each feature earns. examples/experiments/warfarin_known_doses.py sets the study beside the doses that the
+patients needed.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from examples.warfarin_patients import (
+from examples.experiments.warfarin_patients import (
     DOSES,
     FEATURES,
     GENOTYPES,
@@ -30,7 +31,7 @@ from examples.warfarin_patients import (
     read_patients,
 )
 
-FOLDER = Path(__file__).parents[1] / "policysim" / "study" / "studies"
+FOLDER = Path(__file__).parents[2] / "policysim" / "study" / "studies"
 COHORT, REDRAWS = "warfarin.csv", "warfarin-redraws.parquet"
 N_REDRAWS = 200
 # A feature is used if it makes so many more bands of 100 right, held out: what it costs is to be hidden or public.

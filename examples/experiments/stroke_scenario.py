@@ -1,7 +1,7 @@
 """A scenario from a real trial: the International Stroke Trial becomes what `policysim compare stroke` reads.
 
-`python examples/stroke_scenario.py` fits all patients and writes envs/scenarios/stroke.toml, and beside it, in
-stroke-redraws.csv, what the same fit makes of patients who are drawn anew, 200 times: what else its numbers could be.
+`python examples/experiments/stroke_scenario.py` fits all patients and writes envs/scenarios/stroke.toml. Beside it, in
+stroke-redraws.csv, it writes what the same fit makes of patients who are drawn anew, 200 times.
 examples/experiments/stroke_calibration.py fits halves of the patients alike, and sets them beside the other halves.
 """
 
@@ -24,7 +24,7 @@ from envs.cohort import prior
 from envs.records import RecordSpace
 from envs.scenario import Scenario
 from envs.scenario_reader import load_scenario
-from examples.stroke_fit import (
+from examples.experiments.stroke_fit import (
     LOSSES,
     Estimate,
     Hazard,
@@ -36,7 +36,7 @@ from examples.stroke_fit import (
     refits,
     relative_risks,
 )
-from examples.stroke_trial import (
+from examples.experiments.stroke_trial import (
     AGE,
     ARMS,
     DEATH,
@@ -53,7 +53,7 @@ from examples.stroke_trial import (
     read_patients,
 )
 
-SCENARIO = Path(__file__).parents[1] / "envs" / "scenarios" / "stroke.toml"
+SCENARIO = Path(__file__).parents[2] / "envs" / "scenarios" / "stroke.toml"
 REDRAWS = 200
 # Shares given other features are drawn towards the shares of all patients with the weight of so many patients.
 SMOOTHING = 10
@@ -86,11 +86,11 @@ HEAD = """\
 #          [F] fitted to all of these. Events among them within 14 days:
 #          {events}.
 #          [U] utilities of the modified Rankin scale: Chaisinanunkul et al., Stroke 2015; 46: 2238-2243.
-# `python examples/stroke_scenario.py` makes this file: change it there. reports/stroke-calibration fits halves of the
-# patients alike, and sets them beside the other halves: risks are calibrated there; benefits, which no patient shows,
-# cannot be. Early heparin: the trial found no clinical advantage at six months (dead or dependent 62.9 % with and
-# without it; Lancet, as above), and a Cochrane review of such trials no fewer dead or dependent (odds ratio 0.99, 0.93
-# to 1.04; Sandercock, Counsell & Kane 2015, doi 10.1002/14651858.CD000024.pub4).
+# `python examples/experiments/stroke_scenario.py` makes this file: change it there. reports/stroke-calibration fits
+# halves of the patients alike, and sets them beside the other halves: risks are calibrated there; benefits, which no
+# patient shows, cannot be. Early heparin: the trial found no clinical advantage at six months (dead or dependent 62.9 %
+# with and without it; Lancet, as above), and a Cochrane review of such trials no fewer dead or dependent (odds ratio
+# 0.99, 0.93 to 1.04; Sandercock, Counsell & Kane 2015, doi 10.1002/14651858.CD000024.pub4).
 
 title = "Acute stroke, aspirin and heparin (care of the 1990s)"
 # Of the effects of treatments; rules have their own.

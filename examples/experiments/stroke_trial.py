@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 FloatArray = NDArray[np.float64]
 
-DATA = Path(__file__).parent / "stroke" / "ist.parquet"
+DATA = Path(__file__).parents[1] / "stroke" / "ist.parquet"
 SEED = 1  # of the halves
 # What the columns of the trial are cut or turned into: feature -> column, level -> values.
 AGE, HOURS, PRESSURE = "age", "hours_since_onset", "systolic_pressure"
