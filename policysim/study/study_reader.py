@@ -143,10 +143,11 @@ def _beside(log: Path) -> Path:
 
 
 def _read(table: TomlTable, path: Path, name: str) -> Study:
-    if "analysis" in table:
-        script = SCRIPTS.get(str(table.values["analysis"]), "a script in examples/source_documents")
-        table.fail(f"is no key of a study; {script} makes this report", "analysis")
-        table.mistakes.raise_if_any()
+    for key in ("analysis", "source"):
+        if key in table:
+            script = SCRIPTS.get(str(table.values[key]), "a script in examples/source_documents")
+            table.fail(f"is no key of a study; {script} makes this report", key)
+            table.mistakes.raise_if_any()
     if "data" in table:
         return _read_logged(table, path, name)
     if "cohort" in table:

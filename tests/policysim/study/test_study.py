@@ -100,15 +100,15 @@ def test_a_study_of_a_source_document_is_refused_and_the_script_named(tmp_path, 
             assert main([command, name]) == 2
             assert capsys.readouterr() == ("", f"policysim: {name} is no study; {script} makes this report\n")
     path = Path("study.toml")
-    for analysis, script in (
-        ("sock-groups", "examples/source_documents/sock_groups.py"),
-        ("sock-socks", "a script in examples/source_documents"),
+    for key, line, script in (
+        ("analysis", 'analysis = "sock-groups"', "examples/source_documents/sock_groups.py"),
+        ("analysis", 'analysis = "sock-socks"', "a script in examples/source_documents"),
+        ("source", '[source]\nname = "sock-groups"', "a script in examples/source_documents"),
     ):
-        path.write_text(f'title = "Socks"\nanalysis = "{analysis}"\n[groups.Blue]\nViolent = 1\n', encoding="utf-8")
+        path.write_text(f'title = "Socks"\n{line}\n[groups.Blue]\nViolent = 1\n', encoding="utf-8")
         assert main(["compare", "study.toml"]) == 2
-        out, err = capsys.readouterr()
-        line = f"study.toml:2: analysis: is no key of a study; {script} makes this report"
-        assert (out, err) == ("", f"policysim: {line}\n")
+        message = f"study.toml:2: {key}: is no key of a study; {script} makes this report"
+        assert capsys.readouterr() == ("", f"policysim: {message}\n")
     assert list(tmp_path.iterdir()) == [tmp_path / "study.toml"]
 
 
