@@ -143,10 +143,10 @@ def _beside(log: Path) -> Path:
 
 
 def _read(table: TomlTable, path: Path, name: str) -> Study:
-    for key in ("analysis", "source"):
-        if key in table:
-            script = SCRIPTS.get(str(table.values[key]), "a script in examples/source_documents")
-            table.fail(f"is no key of a study; {script} makes this report", key)
+    for former in ("analysis", "source"):
+        if former in table:
+            script = SCRIPTS.get(str(table.values[former]), "a script in examples/source_documents")
+            table.fail(f"is no key of a study; {script} makes this report", former)
             table.mistakes.raise_if_any()
     if "data" in table:
         return _read_logged(table, path, name)
