@@ -19,6 +19,8 @@ grows, a row pours what the floors leave into the actions in the order of prefer
 
 Base measures: McSherry & Talwar (2007), Mechanism design via differential privacy, section 3. Rows of two values, apart
 by e^epsilon: Kairouz, Oh & Viswanath (2016), Extremal mechanisms for local differential privacy, theorem 2.
+The same clip between multiples of a public measure, by bisection and for another aim (the least divergence from a given
+distribution): Park, Asoodeh & Lee (2024), arXiv 2410.22699.
 """
 
 from __future__ import annotations
