@@ -143,11 +143,6 @@ def _beside(log: Path) -> Path:
 
 
 def _read(table: TomlTable, path: Path, name: str) -> Study:
-    for former in ("analysis", "source"):
-        if former in table:
-            script = SCRIPTS.get(str(table.values[former]), "a script in examples/source_documents")
-            table.fail(f"is no key of a study; {script} makes this report", former)
-            table.mistakes.raise_if_any()
     if "data" in table:
         return _read_logged(table, path, name)
     if "cohort" in table:
@@ -158,6 +153,11 @@ def _read(table: TomlTable, path: Path, name: str) -> Study:
             f'Put scenario = "{path.name}" into a study.toml beside it, and name that file',
             located=False,
         )
+    for former in ("analysis", "source"):
+        if former in table:
+            script = SCRIPTS.get(str(table.values[former]), "a script in examples/source_documents")
+            table.fail(f"is no key of a study; {script} makes this report", former)
+            table.mistakes.raise_if_any()
     name_of_scenario = table["scenario"]
     source = str(path.parent / name_of_scenario) if name_of_scenario.endswith(".toml") else name_of_scenario
     scenario, utility = _read_scenario(table, source)
