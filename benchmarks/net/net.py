@@ -1,6 +1,6 @@
 """The regression net: every number of every table of all reports and examples, and of the JSON, against recorded ones.
 
-    python benchmarks/net/net.py                  check all runs (half an hour on two cores)
+    python benchmarks/net/net.py                  check all runs (40 minutes on two cores beside other work)
     python benchmarks/net/net.py ward covid       check some
     python benchmarks/net/net.py --record ward    record what a run gives today; only for a run that is new
 
