@@ -32,7 +32,7 @@ ENVIRONMENT, DAYS, PATIENTS, SEED = "policysim:policysim/Treatment-v1", 14, 1 <<
 LEARN_FROM, STEPS, ROLLOUTS, PASSES, BATCH = 4096, 16, 70, 4, 8192
 RATE, LAMBDA, CLIP, UNITS = 1e-3, 0.95, 0.2, 64
 EPSILONS = (0.5, 1.0, 2.0, 4.0, 8.0)  # of one day
-LOWER, UPPER = -4.0, 0.0  # log-probabilities are never above 0; all actions below e^-4 = 1.8 % count as equally bad
+SAMPLE = 10_000  # simulated observations whose scores are public
 Array = NDArray[Any]
 
 
@@ -176,10 +176,14 @@ def main() -> None:
     sys.stdout.write(f"trained on {LEARN_FROM * STEPS * ROLLOUTS:,} days in {time.perf_counter() - begin:.0f} s\n")
     course = ps.build_course(ps.load_study("covid"), DAYS, length_public=True)
     daily = [scores(observations).astype(np.float64) for observations in every_observation(course)]
+    # Scores of patients who do not exist: records as likely as the scenario says, on any day.
+    rng = np.random.default_rng(SEED)
+    records = rng.choice(course.records.size, size=SAMPLE, p=course.initial)
+    sample = np.stack([daily[rng.integers(DAYS)][record] for record in records])
     rows = [exact(course, name, tables) for name, tables in references(course, daily)]
     for epsilon in EPSILONS:
-        for name, bounds in (("randomized-response", {}), ("exponential-tight", {"lower": LOWER, "upper": UPPER})):
-            private = ps.privatize_policy(scores, epsilon, policy=name, **bounds)
+        for name, public in (("randomized-response", {}), ("exponential-fitted", {"sample": sample})):
+            private = ps.privatize_policy(scores, epsilon, policy=name, **public)
             known = replace(private, q_network=np.asarray)  # the same, of scores that were asked for already
             row = exact(course, name, [known.probabilities(day) for day in daily]) | {"claimed loss": epsilon}
             rows.append(row | simulated(private, row["value"], SEED + len(rows)))

@@ -23,7 +23,7 @@ from pathlib import Path
 from threading import RLock
 from typing import Any
 
-from policies.exponential import Exponential, ExponentialBoundedRange, ExponentialCapped, ExponentialTight
+from policies.exponential import Exponential, ExponentialFitted
 from policies.noisy_max import PermuteAndFlip, ReportNoisyMax
 from policies.optimal.optimum import OPTIMAL_DAILY, Optimal, OptimalRobust, OptimalSafe, catalogue_name
 from policies.policy import Policy, class_fault
@@ -35,9 +35,7 @@ _CLASSES: tuple[type[Policy], ...] = (
     BestFixed,
     Uniform,
     Exponential,
-    ExponentialBoundedRange,
-    ExponentialTight,
-    ExponentialCapped,
+    ExponentialFitted,
     PermuteAndFlip,
     ReportNoisyMax,
     RandomizedResponse,
@@ -46,12 +44,12 @@ _CLASSES: tuple[type[Policy], ...] = (
     OptimalSafe,
     OptimalRobust,
 )
-# What is compared unless something else is asked for: one for all, the textbook, its best calibration, the simplest
-# mechanism that does well, the best that costs no more deaths than one for all, and the limit.
+# What is compared unless something else is asked for: one for all, the textbook, the fitted one, the simplest
+# mechanism, the best that costs no more deaths than one for all, and the limit.
 DEFAULT_POLICIES = (
     BestFixed.name,
     Exponential.name,
-    ExponentialTight.name,
+    ExponentialFitted.name,
     RandomizedResponse.name,
     OptimalSafe.name,
     Optimal.name,

@@ -1,129 +1,333 @@
-"""The exponential mechanism: calibrated by sensitivity, by range or by what it really loses, and on capped regrets."""
+"""The exponential mechanism: as published, and fitted between public floors and ceilings (`policies.boxes`)."""
 
 from __future__ import annotations
 
-import math
-from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Literal, get_args
 
 import numpy as np
 
-from policies.adjacency import Adjacency, Difference, largest_difference
-from policies.arrays import FloatArray, IntArray, blocks, non_negative
-from policies.distinct import distinct_rows
-from policies.policy import LOG_SMALLEST, Policy, drop_unreachable, one_hot_logs
-from policies.problem import DecisionProblem, once_per_problem
-from policies.sensitivity import score_range
+from policies.adjacency import Adjacency, Partition
+from policies.arrays import FloatArray, IntArray, blocks
+from policies.boxes import (
+    SHARPNESS,
+    Boxes,
+    checked_floors,
+    fitted_boxes,
+    log_rows,
+    published_floors,
+    regrets_of,
+    rounded,
+)
+from policies.optimal.ceilings import best_ceilings, members_of
+from policies.optimal.classes import agreed_actions, by_order, hiding_partitions, solve_classes
+from policies.policy import Policy, drop_unreachable, one_hot_logs
+from policies.privacy_loss import privacy_loss_of_logs
+from policies.problem import DecisionProblem
+from policies.reference import BestFixed, Greedy
+
+Calibration = Literal["sensitivity", "range", "fitted"]
+
+
+# A box that gains less than this share of what one action for all loses is worth no loss of privacy.
+ROUNDING = 1e-12
 
 
 @dataclass(frozen=True)
-class ExponentialFamily(Policy):
-    """p(a|x) proportional to mu(a) exp(u(x, a) / s); subclasses say which scale s spends epsilon.
+class Exponential(Policy):
+    """The exponential mechanism as published: p(a|x) proportional to mu(a) exp(u(x, a) / s), s = 2 Delta / epsilon.
 
-    epsilon = 0 gives mu (uniform by default), epsilon = inf the best action that mu allows.
+    McSherry & Talwar (2007), theorem 6. epsilon = 0 gives mu (uniform by default), epsilon = inf the best action that
+    mu allows. The calibration "fitted" makes another mechanism of it, see `ExponentialFitted`.
 
     Parameters
     ----------
     epsilon : float
         The privacy parameter, >= 0.
     base_measure : sequence of float, optional
-        mu, one weight >= 0 per action, not all 0; public, chosen without looking at any record.
+        mu, one weight >= 0 per action, not all 0; public, chosen without looking at any record. Not with "fitted".
+    calibration : {"sensitivity", "range", "fitted"}, optional
+        s = 2 Delta / epsilon; or s = Gamma / epsilon, which is never larger: between neighbours,
+        log p(a|x) - log p(a|x') = d_a/s - (log Z - log Z'), and log Z - log Z' lies between min d/s and max d/s, so
+        that the loss is at most Gamma / s (Durfee & Rogers 2019, section 4).
+    floors : sequence of float, optional
+        With "fitted": w_a >= 0, one for each action, e^-epsilon <= sum w <= 1; public. By default those of the optimum.
+    sharpness : float, optional
+        With "fitted": s > 0, per unit of utility; inf pours in the order of preference. By default
+        `policies.boxes.SHARPNESS` epsilon / (mean regret).
+
+    Raises
+    ------
+    ValueError
+        For an epsilon that is not >= 0, an unknown calibration, or parameters that are out of range or do not go with
+        the calibration.
     """
 
     base_measure: Sequence[float] | None = None
+    calibration: Calibration = "sensitivity"
+    floors: Sequence[float] | None = None
+    sharpness: float | None = None
+    name = "exponential"
+    uses_prior = False
+    row_wise = True  # reads the row, and Delta or Gamma; fitted, sums of the prior over each order of actions
 
     def __post_init__(self) -> None:
-        """Check epsilon and the base measure."""
+        """Check all parameters, and that they go with the calibration."""
         super().__post_init__()
+        if self.calibration not in get_args(Calibration):
+            known = ", ".join(map(repr, get_args(Calibration)))
+            raise ValueError(f"calibration must be one of {known}, got calibration={self.calibration!r}.")
+        if self.calibration == "fitted":
+            object.__setattr__(self, "name", "exponential-fitted")
+            object.__setattr__(self, "uses_prior", True)
+        needed = {"base_measure": self.calibration != "fitted"}
+        needed |= dict.fromkeys(("floors", "sharpness"), self.calibration == "fitted")
+        for parameter, goes in needed.items():
+            if getattr(self, parameter) is not None and not goes:
+                raise ValueError(f"{parameter} does not go with calibration={self.calibration!r}.")
         if self.base_measure is not None:
             weights = tuple(float(weight) for weight in self.base_measure)
             if not all(0 <= weight < np.inf for weight in weights) or sum(weights) <= 0:
                 raise ValueError(f"base_measure must be finite weights >= 0, not all 0, got {weights!r}.")
             object.__setattr__(self, "base_measure", weights)
+        if self.floors is not None:
+            object.__setattr__(self, "floors", tuple(checked_floors(self.floors, self.epsilon).tolist()))
+        if self.sharpness is not None and not self.sharpness > 0:
+            raise ValueError(f"sharpness must be > 0, got sharpness={self.sharpness!r}.")
 
-    @abstractmethod
     def scale(self, problem: DecisionProblem) -> float:
-        """The scale s that spends epsilon, in units of utility."""
+        """s, in units of utility: 2 Delta / epsilon, or Gamma / epsilon; ValueError where it is fitted, without one."""
+        if self.calibration == "fitted":
+            raise ValueError("a fitted exponential mechanism has no scale: see policies.boxes.")
+        found = problem.sensitivity
+        return (2 * found.value if self.calibration == "sensitivity" else found.range) / self.epsilon
+
+    def among(self, actions: IntArray, n_actions: int) -> Exponential:
+        """Of its base measure and floors only those of these actions count; the floors still have the same sum."""
+        parameter = "base_measure" if self.floors is None else "floors"
+        weights = getattr(self, parameter)
+        if weights is None:
+            return self
+        chosen = [weights[action] for action in self._of_actions(parameter, actions, n_actions)]
+        if not any(chosen):
+            raise ValueError(f"{parameter} must allow an action wherever records do, got none of {actions.tolist()}.")
+        if self.floors is None:
+            return replace(self, base_measure=chosen)
+        return replace(self, floors=np.array(chosen) * (sum(weights) / sum(chosen)))
+
+    def _of_actions(self, parameter: str, actions: IntArray, n_actions: int) -> list[int]:
+        """Actions by their positions, for a parameter with a number for each; ValueError if it has another length."""
+        given = len(getattr(self, parameter))
+        if given != n_actions:
+            raise ValueError(f"{parameter} must have {n_actions} numbers, one for each action, got {given}.")
+        return [int(action) for action in actions]
 
     def _log_probabilities(self, problem: DecisionProblem) -> FloatArray:
         return self._tables(problem)[0]
 
     def _tables(self, problem: DecisionProblem) -> tuple[FloatArray, FloatArray]:
         """Both from one pass of exponentials, of differences within a row alone: stable for any utilities."""
+        if self.calibration == "fitted":
+            logs = self._fitted_logs(problem)
+            return logs, np.exp(logs)
         log_base = self._log_base(problem.n_actions)
         if self.epsilon == 0:
             logs = np.empty((problem.n_records, problem.n_actions), order="F")
             logs[:] = log_base - np.logaddexp.reduce(log_base)
             return logs, np.exp(logs)
-        scores, scale = self.scores(problem), self.scale(problem)
+        scale = self.scale(problem)
         if scale == 0:
-            allowed = np.where(np.isfinite(log_base), scores, -np.inf)
+            allowed = np.where(np.isfinite(log_base), problem.utilities, -np.inf)
             logs = one_hot_logs(allowed.argmax(axis=1), problem.n_actions)
             return logs, np.exp(logs)
-        return softmax(scores, scale, log_base, problem.adjacency)
+        return softmax(problem.utilities, scale, log_base, problem.adjacency)
 
-    def scores(self, problem: DecisionProblem) -> FloatArray:
-        """What is exponentiated, (n_records, n_actions): the utilities."""
-        return problem.utilities
+    def _fitted_logs(self, problem: DecisionProblem) -> FloatArray:
+        """log p(a|x), class by class; nobody is worse off than with the best single action for the class."""
+        if np.isinf(self.epsilon):
+            return Greedy().log_probabilities(problem)
+        partitions = hiding_partitions(problem.adjacency, problem.n_records)
+        if len(partitions) > 1:
+            return (
+                overlapping_logs(problem, self.epsilon) if self.epsilon > 0 else BestFixed().log_probabilities(problem)
+            )
+        logs = np.empty((problem.n_records, problem.n_actions), order="F")
+        for members in classes_of(problem, partitions[0], self.epsilon):
+            rows = self._class_tables(members)[0]
+            for column, row in zip(logs.T, rows, strict=True):
+                column[members.records] = row
+        return logs
 
-    def among(self, actions: IntArray, n_actions: int) -> ExponentialFamily:
-        """Of its base measure only the weights of these actions count."""
-        if self.base_measure is None:
-            return self
-        log_base = self._log_base(n_actions)
-        weights = [self.base_measure[action] for action in actions]
-        if not np.isfinite(log_base[actions]).any():
-            raise ValueError(f"base_measure must allow an action wherever records do, got none of {actions.tolist()}.")
-        return replace(self, base_measure=weights)
+    def box(self, problem: DecisionProblem) -> Boxes:
+        """With "fitted": the box of all records of a problem, if any two of them are hidden; for a finite epsilon."""
+        (members,) = classes_of(problem, Partition((problem.n_records,), (0,)), self.epsilon)
+        return self._class_tables(members)[1]
+
+    def _class_tables(self, members: Members) -> tuple[FloatArray, Boxes]:
+        """log p(a|x) of N classes, (k, N, size), and their boxes.
+
+        Where the best single action is worth no less, its box holds nothing else.
+        """
+        regrets, weights = members.regrets, members.weights
+        lost_by_one = np.einsum("kns,ns->kn", regrets, weights)
+        best = lost_by_one.argmin(axis=0)
+        constant = np.where(np.arange(len(regrets))[:, None] == best, 0.0, -np.inf)
+        if self.epsilon == 0:
+            logs = np.broadcast_to(constant[:, :, None], regrets.shape)
+            return logs, Boxes(0.0, constant, np.full(len(best), np.inf))
+        boxes = self._boxes(members)
+        logs = log_rows(regrets, boxes)
+        lost = np.einsum("kns,kns,ns->n", np.exp(logs), regrets, weights)
+        worth_it = lost < lost_by_one.min(axis=0) * (1 - ROUNDING)
+        boxes = replace(boxes, log_floors=np.where(worth_it, boxes.log_floors, constant))
+        return np.where(worth_it[:, None], logs, constant[:, :, None]), boxes
+
+    def _boxes(self, members: Members) -> Boxes:
+        """The boxes of N classes: fitted, or with the floors and the sharpness that are given."""
+        boxes = fitted_boxes(members.ceilings, members.mean_regrets, self.epsilon)
+        n_classes = len(members.ceilings)
+        if self.floors is not None:
+            self._of_actions("floors", np.zeros(0, dtype=np.intp), members.ceilings.shape[1])
+            with np.errstate(divide="ignore"):
+                floors = published_floors(np.log(np.array(self.floors))[:, None], boxes.epsilon)
+            boxes = replace(boxes, log_floors=np.repeat(floors, n_classes, axis=1))
+        if self.sharpness is not None:
+            boxes = replace(boxes, sharpness=np.full(n_classes, rounded(self.sharpness)))
+        return boxes
 
     def _loss_bound(self, problem: DecisionProblem) -> float:
         """s log k, for a uniform base measure (McSherry & Talwar 2007, theorem 8; the log k form in expectation).
 
         By the Gibbs variational principle, p(.|x) maximises E[u] + s H(p), so max u - E[u] <= s H(p) <= s log k.
         """
-        if self.base_measure is not None:
+        if self.base_measure is not None or self.calibration == "fitted":
             return np.nan
         return np.inf if self.epsilon == 0 else self.scale(problem) * float(np.log(problem.n_actions))
 
     def _log_base(self, n_actions: int) -> FloatArray:
         if self.base_measure is None:
             return np.zeros(n_actions)
-        if len(self.base_measure) != n_actions:
-            raise ValueError(f"base_measure must have {n_actions} weights, got {len(self.base_measure)}.")
+        self._of_actions("base_measure", np.zeros(0, dtype=np.intp), n_actions)
         with np.errstate(divide="ignore"):
             log_base: FloatArray = np.log(np.asarray(self.base_measure))
         return log_base
 
 
 @dataclass(frozen=True)
-class Exponential(ExponentialFamily):
-    """The exponential mechanism as published: s = 2 Delta / epsilon (McSherry & Talwar 2007, theorem 6)."""
+class ExponentialFitted(Exponential):
+    """The exponential mechanism between public floors and ceilings: nearly the best that any private policy can do.
 
-    name = "exponential"
-    uses_prior = False
-    row_wise = True  # reads the row and Delta
-
-    def scale(self, problem: DecisionProblem) -> float:
-        """2 Delta / epsilon."""
-        return 2 * problem.sensitivity.value / self.epsilon
-
-
-@dataclass(frozen=True)
-class ExponentialBoundedRange(ExponentialFamily):
-    """The exponential mechanism calibrated by range: s = Gamma / epsilon (Durfee & Rogers 2019, section 4).
-
-    Between neighbours, log p(a|x) - log p(a|x') = d_a/s - (log Z - log Z'), and log Z - log Z' lies between min d/s
-    and max d/s; so the loss is at most Gamma / s. As Gamma <= 2 Delta, it never does worse than `Exponential`.
+    Any row with w_a <= p(a|x) <= e^epsilon w_a is epsilon-private, whatever computed it: see `policies.boxes`. The
+    floors are the ceilings of the optimum over e^epsilon, one set for each public class. It is never worse than the
+    best single action for each class. Where a record has several kinds of neighbours (one-feature), there is no such
+    box: there it is p(a|x) proportional to exp(theta_a - min(s r(x, a), d)), with a loss that was computed exactly.
     """
 
-    name = "exponential-bounded-range"
-    uses_prior = False
-    row_wise = True  # reads the row and Gamma
+    calibration: Calibration = "fitted"
+    name = "exponential-fitted"
+    uses_prior = True
+    row_wise = True
 
-    def scale(self, problem: DecisionProblem) -> float:
-        """Gamma / epsilon."""
-        return problem.sensitivity.range / self.epsilon
+
+@dataclass(frozen=True, eq=False)
+class Members:
+    """Classes of records that are hidden among each other, and the ceilings of their optimum.
+
+    Attributes
+    ----------
+    records : array of int, (N, size)
+        The members of each class; a smaller class repeats its last one.
+    regrets : array, (k, N, size)
+        max_b u(x, b) - u(x, a).
+    weights : array, (N, size)
+        The prior within each class; 0 for repetitions, and equal weights for a class that never comes.
+    ceilings : array, (N, k)
+        With a sum in [1, e^epsilon].
+    """
+
+    records: IntArray
+    regrets: FloatArray
+    weights: FloatArray
+    ceilings: FloatArray
+
+    @classmethod
+    def of(cls, problem: DecisionProblem, records: IntArray, ceilings: FloatArray) -> Members:
+        """Of these records of a problem."""
+        weights = problem.prior[records]
+        weights = np.where(weights.max(axis=1, keepdims=True) > 0, weights, 1.0)
+        weights[:, 1:][records[:, 1:] == records[:, :-1]] = 0.0
+        regrets = regrets_of(np.stack([column[records] for column in problem.utilities.T]))
+        return cls(records, regrets, weights / weights.sum(axis=1, keepdims=True), ceilings)
+
+    @property
+    def mean_regrets(self) -> FloatArray:
+        """Over the actions and the members, (N,)."""
+        means: FloatArray = np.einsum("kns,ns->n", self.regrets, self.weights) / len(self.regrets)
+        return means
+
+
+def classes_of(problem: DecisionProblem, partition: Partition, epsilon: float) -> Iterator[Members]:
+    """The cliques of a partition with their best ceilings, some at a time; epsilon is finite."""
+    if partition.whole:
+        groups = by_order(problem)
+        solution = best_ceilings(members_of(groups.sets, problem.n_actions), groups.set_weights, epsilon)
+        yield Members.of(problem, np.arange(problem.n_records)[None], solution.ceilings)
+        return
+    agreed, cliques = agreed_actions(problem, partition), partition.by_clique(np.arange(problem.n_records))
+    settled = agreed >= 0
+    if settled.any():
+        yield Members.of(problem, cliques[settled], np.eye(problem.n_actions)[agreed[settled]])
+    for solved in solve_classes(problem, partition, epsilon):
+        yield Members.of(problem, solved.records, solved.solution.ceilings)
+
+
+# Under one-feature: floors are taken from the optimum for any two records at these multiples of epsilon, and the
+# sharpness is halved so often.
+MULTIPLES, HALVINGS = (1, 2, 4, 8, 16), 10
+
+
+def overlapping_logs(problem: DecisionProblem, epsilon: float) -> FloatArray:
+    """log p(a|x), (n_records, k), where the cliques of neighbours overlap: the best candidate whose exact loss fits.
+
+    p(a|x) is proportional to exp(theta_a - min(s r(x, a), d)), with theta the logarithms of the ceilings that are best
+    for any two records at d, a multiple of epsilon. The loss is not monotone in s, so that it is computed of each
+    candidate, the most valuable first. The last candidate is the box at epsilon itself, which hides any two records.
+    """
+    everyone = Partition((problem.n_records,), (0,))
+    box = Exponential(epsilon, calibration="fitted")
+    (members,) = classes_of(problem, everyone, epsilon)
+    last = box._class_tables(members)[0][:, 0, :].T
+    mean_regret = float(members.mean_regrets[0])
+    if mean_regret == 0:
+        return np.asfortranarray(last)
+    regrets, prior = members.regrets[:, 0, :], problem.prior
+    candidates = []
+    most = len(problem.adjacency.partitions(problem.n_records))
+    for cap in (epsilon * times for times in MULTIPLES if times <= most):
+        (members,) = classes_of(problem, everyone, cap)
+        with np.errstate(divide="ignore"):
+            theta = np.log(members.ceilings[0])
+        for halving in range(HALVINGS):
+            sharpness = 2.0**-halving * SHARPNESS * cap / mean_regret
+            lost = float(np.einsum("kn,kn,n->", np.exp(capped_logs(regrets, theta, sharpness, cap)), regrets, prior))
+            candidates.append((lost, theta, sharpness, cap))
+    least = float(np.einsum("nk,kn,n->", np.exp(last), regrets, prior))
+    for lost, theta, sharpness, cap in sorted(candidates, key=lambda candidate: candidate[0]):
+        if lost >= least:
+            break
+        logs = capped_logs(regrets, theta, sharpness, cap).T
+        if privacy_loss_of_logs(logs, problem.adjacency).epsilon <= epsilon:
+            return np.asfortranarray(logs)
+    return np.asfortranarray(last)
+
+
+def capped_logs(regrets: FloatArray, theta: FloatArray, sharpness: float, cap: float) -> FloatArray:
+    """log p proportional to theta - min(s r, cap), (k, n), from regrets (k, n) and theta (k,)."""
+    with np.errstate(over="ignore"):
+        weights = theta[:, None] - np.minimum(sharpness * regrets, cap)
+    logs: FloatArray = weights - np.logaddexp.reduce(weights, axis=0)
+    return logs
 
 
 def softmax(
@@ -161,296 +365,3 @@ def softmax(
         log -= np.log(total)[:, None]
     drop_unreachable(logs, adjacency)
     return logs, probabilities
-
-
-# exponential-tight tries t = (1 - j / STEPS) 2 epsilon / Gamma for whole j: what it returns does not depend on how
-# it searched. One step changes the loss by less than 1e-6 of epsilon.
-STEPS = 1 << 26
-# What the rounding of logarithms may make of a loss: more than a step where epsilon is below 1e-8.
-LOG_ROUNDING = 2.0**-50
-
-
-@dataclass(frozen=True)
-class ExponentialTight(ExponentialFamily):
-    """The exponential mechanism with the smallest scale whose exact privacy loss is at most epsilon.
-
-    1/s is the largest t in [epsilon / Gamma, 2 epsilon / Gamma] with a loss of at most epsilon, to 1e-6 relative in
-    the loss. The largest t is also the best one: within each row, expected utility never falls with t. No t outside
-    the interval can be it: the log-ratios of two neighbours spread over t Gamma, so one of them is at least half.
-    """
-
-    name = "exponential-tight"
-    uses_prior = False
-    row_wise = True  # reads the row and its scale, which depends on Gamma and on maxima over neighbours
-
-    def scale(self, problem: DecisionProblem) -> float:
-        """1/t; found once for each problem, epsilon and base measure."""
-        log_base = self._log_base(problem.n_actions)
-        return 0.0 if self.epsilon == np.inf else _tight_scale(problem, self.epsilon, tuple(log_base.tolist()))
-
-
-class Pairs:
-    """Neighbours that attained the loss of some table: a lower bound for the loss of any other.
-
-    Parameters
-    ----------
-    problem : DecisionProblem
-        Of the records; not kept.
-    found : dict
-        (record, neighbour, action) to the largest t at which the table had this as its worst pair.
-    """
-
-    def __init__(self, problem: DecisionProblem, found: dict[tuple[int, int, int], float]) -> None:
-        self._set(problem, found)
-
-    def add(self, problem: DecisionProblem, worst: list[Difference], t: float) -> None:
-        """Remember the pair of each action; other threads go on with what they have."""
-        known = dict(self._known[0])
-        for action, pair in enumerate(worst):
-            if pair.value > 0:
-                key = (pair.record, pair.neighbour, action)
-                known[key] = max(t, known.get(key, 0.0))
-        self._set(problem, known)
-
-    def _set(self, problem: DecisionProblem, found: dict[tuple[int, int, int], float]) -> None:
-        records, neighbours, actions = np.array(list(found)).T
-        utilities = problem.utilities[np.concatenate([records, neighbours])].T
-        # (n_actions, 2 n_pairs): the records and after them their neighbours, for many t.
-        regrets = np.ascontiguousarray(utilities - utilities.max(axis=0))
-        self._known = found, regrets, np.tile(actions, 2), np.array(list(found.values()))
-
-    def infeasible_below(self, t: float, epsilon: float, log_base: FloatArray) -> float:
-        """How far below t, and at t, some pair loses more than epsilon throughout; 0 if none does at t.
-
-        log p is concave in t, and log mu at t = 0. So down to 0 the log p of one record is at least its chord from 0 to
-        t, that of the other at most its tangent at t, and the loss of the pair at least its value at t less the
-        difference of the two slopes times the way.
-
-        An action that is out of reach for all adds nothing. Where that is so, it stays so at any larger t, because
-        log p is concave in t. So a pair counts if one of the two is within reach, or if it was found at t or above.
-        """
-        _, regrets, actions, found_at = self._known
-        each = np.arange(len(actions))
-        logs = regrets * t + log_base[:, None]
-        logs -= np.logaddexp.reduce(logs, axis=0)
-        chosen = logs[actions, each]
-        chords = (chosen - (log_base - np.logaddexp.reduce(log_base))[actions]) / t
-        slopes = regrets[actions, each] - (np.exp(logs) * regrets).sum(axis=0)
-        (first, second), chords, slopes = (both.reshape(2, -1) for both in (chosen, chords, slopes))
-        falls = np.where(first > second, chords[0] - slopes[1], chords[1] - slopes[0])
-        over = np.abs(first - second) - epsilon
-        over[(np.maximum(first, second) < LOG_SMALLEST) & (t > found_at)] = 0.0
-        # The loss falls to 0 in the end: only the rounding of an epsilon near 1e-16 finds no slope.
-        ways = np.divide(over, falls, out=np.full_like(over, t), where=falls > 0)
-        return float(np.max(np.minimum(ways, t / 2), where=over > 0, initial=0.0))
-
-
-@once_per_problem
-def _known_pairs(problem: DecisionProblem, log_weights: tuple[float, ...]) -> Pairs:
-    """The pairs that are known for this problem; at first those that attain Gamma, which no t was asked about."""
-    witness = problem.sensitivity.range_witness
-    allowed = [action for action, weight in enumerate(log_weights) if weight > -np.inf]
-    return Pairs(problem, {(witness.record, witness.neighbour, action): 0.0 for action in allowed})
-
-
-@once_per_problem
-def _tight_scale(problem: DecisionProblem, epsilon: float, log_weights: tuple[float, ...]) -> float:
-    """The scale of `ExponentialTight`: 1 / (the largest t of the grid with an exact loss of at most epsilon).
-
-    The search runs down from the top and skips only what cannot be feasible. Most steps look at a few pairs of records,
-    whose loss is a lower bound; where that one is feasible the whole table is looked at, and either accepted or asked
-    for its worst pairs.
-    """
-    log_base = np.array(log_weights)
-    allowed = np.isfinite(log_base)
-    if allowed.all():
-        gamma = problem.sensitivity.range
-    else:
-        gamma = score_range(problem.utilities[:, allowed], problem.adjacency)
-    if gamma == 0:
-        return 0.0
-    pairs, top, j = _known_pairs(problem, log_weights), 2 * epsilon / gamma, 0
-    if top < np.finfo(float).tiny:  # so little that its inverse, and perhaps itself, is no float any more
-        return math.inf
-    while True:
-        t = top * (1 - j / STEPS)
-        way = pairs.infeasible_below(t, epsilon, log_base)
-        if way == 0:
-            logs, _ = softmax(problem.utilities, 1 / t, log_base, problem.adjacency)
-            worst = [largest_difference(column, problem.adjacency) for column in logs.T]
-            if max(pair.value for pair in worst) <= epsilon:
-                return 1 / t
-            pairs.add(problem, worst, t)
-            way = pairs.infeasible_below(t, epsilon - LOG_ROUNDING, log_base)
-        j += max(1, math.ceil(way / top * STEPS))
-
-
-# Candidate caps: each costs a pass over the table, once per problem; over six powers of ten the step is a factor 1.8.
-N_CAPS = 24
-
-# Of more distinct rows, regrets are grouped by their size in steps of 2^(1/8) down to 2^-40 of the largest one.
-MOST_ROWS = 1 << 14
-STEPS_PER_OCTAVE, OCTAVES = 8, 40
-
-# This share of the prior's positive regrets may lie below the smallest candidate cap.
-SHARE_BELOW = 0.001
-
-# One entry per action: log mu, or the numbers of the actions that mu allows.
-LogBase = tuple[float, ...]
-Actions = tuple[int, ...]
-
-
-@dataclass(frozen=True)
-class ExponentialCapped(ExponentialFamily):
-    """The exponential mechanism on the score -min(regret, cap), with s = (range of that score) / epsilon.
-
-    The regret of an action is what the record loses by it against its best action. A cap far below the largest
-    regret shrinks the range, and with it the noise of all decisions, at the price of telling large regrets apart no
-    longer. The mechanism is `ExponentialBoundedRange` on another score; its loss is at most epsilon whatever the cap,
-    provided that the cap is public.
-
-    Parameters
-    ----------
-    epsilon : float
-        The privacy parameter, >= 0.
-    base_measure : sequence of float, optional
-        As in `ExponentialFamily`; regrets are against the best action that it allows.
-    cap : float, optional
-        In units of utility, > 0. By default the cap of highest expected value at this epsilon among a grid, found
-        from the prior and the utilities alone, which are public.
-
-    Raises
-    ------
-    ValueError
-        For a cap that is not > 0.
-    """
-
-    cap: float | None = None
-    name = "exponential-capped"
-    row_wise = True  # reads the row and the cap: of that, its range over neighbours and sums with the prior
-
-    def __post_init__(self) -> None:
-        """Check epsilon, the base measure and the cap."""
-        super().__post_init__()
-        if self.cap is not None and non_negative(self.cap, "cap") == 0:
-            raise ValueError(f"cap must be > 0, got cap={self.cap!r}.")
-
-    def cap_for(self, problem: DecisionProblem) -> float:
-        """The cap in use, in units of utility; inf where nothing needs to be capped."""
-        if self.cap is not None:
-            return float(self.cap)
-        return np.inf if self.epsilon in (0, np.inf) else best_cap(problem, self.epsilon, self._key(problem))
-
-    def scale(self, problem: DecisionProblem) -> float:
-        """(range of the capped score) / epsilon."""
-        return capped_range(problem, self.cap_for(problem), allowed_actions(self._key(problem))) / self.epsilon
-
-    def scores(self, problem: DecisionProblem) -> FloatArray:
-        """-min(regret, cap), (n_records, n_actions)."""
-        return capped_scores(problem, self.cap_for(problem), allowed_actions(self._key(problem)))
-
-    def _loss_bound(self, problem: DecisionProblem) -> float:
-        """NaN: s log k bounds the capped regret, not the regret."""
-        return np.nan
-
-    def _key(self, problem: DecisionProblem) -> LogBase:
-        return tuple(self._log_base(problem.n_actions).tolist())
-
-
-def allowed_actions(log_base: LogBase) -> Actions:
-    """The actions of positive weight."""
-    return tuple(action for action, weight in enumerate(log_base) if weight > -np.inf)
-
-
-def capped_scores(problem: DecisionProblem, cap: float, allowed: Actions) -> FloatArray:
-    """-min(regret(x, a), cap), (n_records, n_actions), with regret against the best of the allowed actions.
-
-    Actions that are not allowed score -inf.
-    """
-    scores = np.full_like(problem.utilities, -np.inf, order="F")
-    columns = list(allowed)
-    for rows in blocks(problem.n_records):
-        part = problem.utilities[rows][:, columns]
-        part -= part.max(axis=1)[:, None]
-        scores[rows, columns] = np.maximum(part, -cap, out=part)
-    return scores
-
-
-@once_per_problem
-def capped_range(problem: DecisionProblem, cap: float, allowed: Actions) -> float:
-    """The range Gamma of the capped score over the allowed actions, under the problem's adjacency."""
-    return score_range(capped_scores(problem, cap, allowed)[:, list(allowed)], problem.adjacency)
-
-
-@once_per_problem
-def best_cap(problem: DecisionProblem, epsilon: float, log_base: LogBase) -> float:
-    """The cap with the highest expected value at `epsilon`, of a grid that is the same for all epsilons.
-
-    So a larger epsilon never has a lower value. inf where nobody regrets anything.
-    """
-    allowed = allowed_actions(log_base)
-    mass, regrets = _regret_groups(problem, allowed)
-    caps = _candidate_caps(mass, regrets)
-    if not caps:
-        return np.inf
-    base = np.exp(np.array(log_base)[list(allowed)])
-    ranges = _ranges(problem, tuple(caps), allowed)
-    values = [_value(mass, regrets, cap, gamma / epsilon, base) for cap, gamma in zip(caps, ranges, strict=True)]
-    return caps[int(np.argmax(values))]
-
-
-@once_per_problem
-def _ranges(problem: DecisionProblem, caps: tuple[float, ...], allowed: Actions) -> list[float]:
-    """`capped_range` of several caps, from regrets that are computed once."""
-    scores = capped_scores(problem, np.inf, allowed)[:, list(allowed)]
-    return [score_range(np.maximum(scores, -cap), problem.adjacency) for cap in caps]
-
-
-@once_per_problem
-def _regret_groups(problem: DecisionProblem, allowed: Actions) -> tuple[FloatArray, FloatArray]:
-    """Prior mass > 0, (m,), and mean regrets, (m, len(allowed)), of groups of records with similar regrets.
-
-    Up to MOST_ROWS distinct rows, each is a group. Groups only serve to choose a cap, and every choice is private.
-    """
-    regrets, prior = -capped_scores(problem, np.inf, allowed)[:, list(allowed)], problem.prior
-    found = distinct_rows(problem)
-    if found is not None:
-        regrets, prior = regrets[found.first], found.summed(prior)
-    if len(prior) <= MOST_ROWS:
-        return prior[prior > 0], regrets[prior > 0]
-    largest = float(regrets.max()) or 1.0
-    levels = 1 + STEPS_PER_OCTAVE * OCTAVES
-    group: IntArray = np.zeros(len(prior), dtype=np.intp)
-    for column in regrets.T:
-        with np.errstate(divide="ignore"):
-            octave = np.log2(column / largest)
-        level = np.maximum(np.floor(STEPS_PER_OCTAVE * (octave + OCTAVES)), -1).astype(np.intp) + 1
-        # Numbered anew after each column, so that the keys stay small for any number of actions.
-        group = np.unique(group * (levels + 1) + level, return_inverse=True)[1]
-    weighted = (prior, *(prior * column for column in regrets.T))
-    sums: FloatArray = np.stack([np.bincount(group, weights=weights) for weights in weighted])
-    mass, totals = sums[0], sums[1:].T
-    present = mass > 0
-    return mass[present], totals[present] / mass[present, None]
-
-
-def _candidate_caps(mass: FloatArray, regrets: FloatArray) -> list[float]:
-    """Log-spaced caps from (nearly) the smallest positive regret to the largest; none if there is none."""
-    positive = regrets > 0
-    sizes = regrets[positive]
-    if not sizes.size:
-        return []
-    order = np.argsort(sizes)
-    below = np.cumsum(np.broadcast_to(mass[:, None], regrets.shape)[positive][order])
-    smallest = sizes[order][np.searchsorted(below, SHARE_BELOW * below[-1])]
-    caps: list[float] = np.unique(np.geomspace(smallest, sizes.max(), N_CAPS)).tolist()
-    return caps
-
-
-def _value(mass: FloatArray, regrets: FloatArray, cap: float, scale: float, base: FloatArray) -> float:
-    """Minus the expected regret of the mechanism with this cap and scale."""
-    if scale == 0:
-        return -float(mass @ regrets.min(axis=1))
-    with np.errstate(over="ignore"):
-        weights = base * np.exp(-np.minimum(regrets, cap) / scale)
-    return -float(mass @ ((weights * regrets).sum(axis=1) / weights.sum(axis=1)))

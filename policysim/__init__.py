@@ -185,7 +185,7 @@ def compare(
         What is to be decided, once or day by day: a process is a `TabularMDP`, treatment over days (`build_course`), or
         whatever has the same attributes (`policysim.course.process.Process`).
     policies : sequence of str or Policy, optional
-        Names from the catalogue, or policies whose epsilon is replaced; one-for-all, exponential, exponential-tight,
+        Names from the catalogue, or policies whose epsilon is replaced; one-for-all, exponential, exponential-fitted,
         randomized-response, the optimum and, where deaths are counted, optimal-safe by default.
     epsilons : sequence of float, optional
         Values >= 0, of one decision; 24 from 0.05 to 20 by default.

@@ -9,7 +9,6 @@ import numpy as np
 
 from policies.adjacency import Listed, OneFeature, Partition
 from policies.arrays import non_negative
-from policies.exponential import ExponentialBoundedRange
 from policies.optimal import whole_programme
 from policies.optimal.ceilings import best_ceilings, members_of
 from policies.optimal.classes import by_order, greedy_value, hiding_partitions, solve_classes
@@ -47,9 +46,9 @@ def value_limit(problem: DecisionProblem, epsilon: float) -> ValueLimit:
     """The optimum of the problem, or an interval for it.
 
     It is exact for any-record and sensitive features, and for one-feature while the whole linear programme fits
-    (`policies.optimal.whole_programme`). Beyond that, `achievable` is the best of three policies that are private under
-    one-feature: the optimum that looks at the few features that matter most, the any-record optimum, and
-    exponential-bounded-range. `unbeatable` follows from
+    (`policies.optimal.whole_programme`). Beyond that, `achievable` is the better of two policies that are private under
+    one-feature: the optimum that looks at the few features that matter most, and the any-record optimum. `unbeatable`
+    follows from
     V*(epsilon) <= the optimum under sensitive = S at |S| epsilon: records that differ only in the features S are at
     most |S| steps apart, and each step multiplies a probability by at most e^epsilon.
 
@@ -126,9 +125,8 @@ def _tolerance(problem: DecisionProblem) -> float:
 
 
 def _achievable(problem: DecisionProblem, epsilon: float) -> float:
-    policy, few = ExponentialBoundedRange(epsilon), _looking_at_few(problem)
+    few = _looking_at_few(problem)
     return max(
-        problem.value(policy.probabilities(problem)),
         _class_limit(problem, Partition((problem.n_records,), (0,)), epsilon).achievable,
         -math.inf if few is None else value_limit(few, epsilon).achievable,
     )

@@ -450,9 +450,9 @@ class PrivacyBudget:
         >>> from policies import AnyRecord, make_policy
         >>> problem = DecisionProblem([[0.0, 1.0], [1.0, 0.0]], [0.5, 0.5], AnyRecord())
         >>> budget = PrivacyBudget(1.0, 1e-6)
-        >>> found = budget.daily(make_policy("exponential-bounded-range"), [problem] * 100)
+        >>> found = budget.daily(make_policy("exponential-fitted"), [problem] * 100)
         >>> found.composition, round(found.epsilon, 3), round(found.total_epsilon, 3)
-        ('loss-distributions', 0.048, 0.997)
+        ('loss-distributions', 0.024, 1.0)
 
         The textbook calibration loses half of its epsilon here, and so may have twice as much:
 

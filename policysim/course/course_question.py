@@ -35,6 +35,7 @@ from policysim.study.declared import OPTIONS, ScenarioStudy, Study, require_scen
 from policysim.study.labels import COUNTED, Labels, basis, counted_illustrative, level_in_words, listed
 from policysim.study.options_table import (
     BENEFIT,
+    BETWEEN_FLOORS,
     BOUND,
     DEATHS,
     DRAWN_DAILY,
@@ -43,6 +44,8 @@ from policysim.study.options_table import (
     LOSS,
     ONE,
     PRIVATE,
+    TEXTBOOK,
+    exponential_options,
     nobody_pays,
     options,
     who_pays,
@@ -264,13 +267,15 @@ def _columns(comparison: pd.DataFrame, stated: float) -> pd.DataFrame:
     for way in (by_way[TREE], by_way[DAILY]):
         better = (way["value"] - private["value"]) > EQUAL * private["value"].abs()
         private = pd.concat([private[~better], way[better]]).sort_index()
+    exponential, *textbook = exponential_options(comparison["policy"])
     given = private[[]].assign(
         **{
             ONE: BEST_SCHEDULE,
             PRIVATE: private["policy"],
             DRAWN_DAILY: by_way[DAILY]["policy"],
-            EXPONENTIAL: Exponential.name,
+            EXPONENTIAL: exponential[-1],
             EACH: Greedy.name,
+            **{option: policy for option, _, policy in textbook},
         }
     )
     others = {EXPONENTIAL: (PRIVATE,), DRAWN_DAILY: (PRIVATE, EXPONENTIAL)}
@@ -281,8 +286,11 @@ def _columns(comparison: pd.DataFrame, stated: float) -> pd.DataFrame:
     hides = everyone[["policy", "epsilon"]].assign(hides=list(map(_hides, everyone["hides"], everyone["total_spent"])))
     long = given.melt(ignore_index=False, var_name="option", value_name="policy").rename_axis("epsilon").reset_index()
     found = long.merge(hides, on=["policy", "epsilon"], how="left")
+    titles = TITLES | {
+        option: title.replace("*", ", daily*") for option, title, _ in (exponential, *textbook) if textbook
+    }
     found = found.assign(
-        published=found["policy"], title=found["option"].map(TITLES), stated=found["epsilon"] == stated
+        published=found["policy"], title=found["option"].map(titles), stated=found["epsilon"] == stated
     )
     return found[["option", "epsilon", "policy", "published", "title", "hides", "stated"]]
 
@@ -375,12 +383,14 @@ def _names(
         "paid": DEATHS if counted else "units of utility lost",
         "unpaid": nobody_pays(comparison, "has more deaths" if counted else "loses more utility"),
     }
+    if TEXTBOOK in stated.index:
+        names["fitted odds"] = BETWEEN_FLOORS
     names |= {f"warning {place}": f"left out: {reason}" for place, reason in enumerate(left_out)}
     safest = safest_option(tables)
     if safest:
         names |= {
             "safest option": safest,
-            "safest": capital(TITLES[safest].removesuffix("*")),
+            "safest": capital(str(stated.loc[safest, "title"]).removesuffix("*")),
             "safest hides": str(stated.loc[safest, "hides"]),
         }
     return pd.DataFrame(names.items(), columns=["key", "text"])

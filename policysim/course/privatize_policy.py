@@ -1,4 +1,4 @@
-"""A private policy of anybody's Q-values: a table over all states, or a network with declared bounds."""
+"""A private policy of anybody's Q-values: a table over all states, or any function from observations to scores."""
 
 from __future__ import annotations
 
@@ -13,21 +13,23 @@ from numpy.typing import ArrayLike
 
 from envs.treatment_response import is_whole
 from policies.adjacency import AnyRecord
-from policies.arrays import FloatArray, IntArray
-from policies.catalogue import CATALOGUE, make_policy
-from policies.exponential import ExponentialFamily
+from policies.arrays import FloatArray, IntArray, finite_table
+from policies.boxes import Boxes, log_rows, regrets_of, unfitted_box
+from policies.catalogue import make_policy
+from policies.exponential import Exponential, ExponentialFitted
 from policies.mask import admissible_mask, mask_classes
 from policies.masked import masked_problem
-from policies.policy import Policy, draw_actions, two_values
+from policies.policy import Policy, draw_actions
 from policies.problem import DecisionProblem
 from policies.randomized_response import RandomizedResponse
 from policysim.course.process import InfiniteLossWarning
 
 QNetwork = Callable[[Any], ArrayLike]
-# Mechanisms that need nothing but one row of scores and a scale.
-FOR_NETWORKS = ("exponential", "exponential-bounded-range", "exponential-tight", "randomized-response")
-# Widths of declared bounds whose products with any scale stay normal numbers.
-LEAST_WIDTH, MOST_WIDTH = 1e-150, 1e150
+# Mechanisms that need one row of scores, and what is public.
+FOR_NETWORKS = (ExponentialFitted.name, Exponential.name, RandomizedResponse.name)
+# What is declared, and the mechanism that takes it.
+TAKEN_BY = dict.fromkeys(("floors", "sharpness", "sample"), ExponentialFitted.name)
+TAKEN_BY |= dict.fromkeys(("lower", "upper"), Exponential.name)
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,19 +41,22 @@ class PrivateNetwork:
     q_network : callable
         From a batch of m observations to scores, (m, A).
     policy : Policy
-        The mechanism, with its epsilon.
+        The mechanism, with its epsilon, and the floors and the sharpness that were declared.
+    sample : array, (n, A), or None
+        Public scores, to which the box is fitted.
     lower, upper : float or None
-        The declared bounds; scores are clipped to them.
+        The declared bounds of "exponential"; scores are clipped to them.
     mask_public : bool
         Whether it is public which actions an observation allows.
     """
 
     q_network: QNetwork
     policy: Policy
+    sample: FloatArray | None
     lower: float | None
     upper: float | None
     mask_public: bool
-    _scales: dict[int, float] = field(default_factory=dict)
+    _boxes: dict[tuple[int, ...], Boxes] = field(default_factory=dict, repr=False)
 
     @property
     def guarantee(self) -> float:
@@ -71,59 +76,69 @@ class PrivateNetwork:
         Raises
         ------
         ValueError
-            For scores that are not an (m, A) array of finite numbers, a module in training mode, or a mask that is not
-            public.
+            For scores that are not an (m, A) array, a module in training mode, a mask that is not public, or floors
+            that are not one for each action. The scores themselves may be any: NaN counts as the worst.
         """
-        scores: FloatArray = np.array(_asked(self.q_network, observations), dtype=np.float64, order="F")
-        if scores.ndim != 2 or scores.shape[1] < 2 or not np.isfinite(scores).all():
-            infinite = "infinite ones" if np.isinf(scores).any() else f"shape {scores.shape}"
-            what = "NaN" if np.isnan(scores).any() else infinite
-            raise ValueError(f"q_values must return finite numbers, (m, A) with A >= 2, got {what}.")
+        scores = np.array(_asked(self.q_network, observations), dtype=np.float64)
+        if scores.ndim != 2 or scores.shape[1] < 2:
+            raise ValueError(f"q_values must return scores, (m, A) with A >= 2, got shape {scores.shape}.")
         mask = admissible_mask(admissible, scores.shape)
-        if mask is not None and not self.mask_public:
+        if mask is None:
+            return self._rows(scores.T, np.arange(scores.shape[1]), scores.shape[1]).T
+        if not self.mask_public:
             raise ValueError(
                 "an action that only some observations allow tells them apart, at an infinite privacy loss: declare "
                 "mask_public=True if it is public which actions are possible."
             )
-        if isinstance(self.policy, RandomizedResponse):
-            # It only asks which action is best, so that a row does not depend on what stands beside it.
-            return masked_problem(scores, np.full(len(scores), 1 / len(scores)), mask).tables(self.policy)[1]
-        np.clip(scores, self.lower, self.upper, out=scores)
-        if mask is not None:
-            scores[~mask] = -np.inf
-        n_actions = scores.shape[1]
-        if n_actions not in self._scales:
-            assert self.lower is not None
-            assert self.upper is not None
-            # That of the whole declared box, found once.
-            self._scales[n_actions] = box_scale(self.policy, n_actions, self.upper - self.lower)
-        return _exponential(scores, self._scales[n_actions])
+        table, classes = np.zeros(scores.shape), mask_classes(mask)
+        for code in range(int(classes.max()) + 1):
+            rows = np.flatnonzero(classes == code)
+            actions = np.flatnonzero(mask[rows[0]])
+            allowed = np.ix_(rows, actions)
+            table[allowed] = self._rows(scores[allowed].T, actions, scores.shape[1]).T
+        return table
 
     def act(self, observations: Any, rng: np.random.Generator, *, admissible: ArrayLike | None = None) -> IntArray:
         """Draw an action for each observation, (m,). Floating point: for simulation, not for a release."""
         return draw_actions(self.probabilities(observations, admissible=admissible), rng)
 
+    def box(self, actions: IntArray, n_actions: int) -> Boxes:
+        """The public floors, (k, 1), and sharpness of observations that allow these k >= 2 of A actions."""
+        key = tuple(actions.tolist())
+        if key not in self._boxes:
+            self._boxes[key] = self._new_box(actions, n_actions)
+        return self._boxes[key]
 
-def box_scale(policy: Policy, n_actions: int, width: float) -> float:
-    """The scale s of an exponential mechanism for all scores in a box [lower, lower + width]^A.
+    def _new_box(self, actions: IntArray, n_actions: int) -> Boxes:
+        policy = self.policy.among(actions, n_actions)
+        if not isinstance(policy, ExponentialFitted):
+            return unfitted_box(len(actions), policy.epsilon)
+        if self.sample is None:
+            return unfitted_box(len(actions), policy.epsilon, policy.floors, policy.sharpness)
+        if self.sample.shape[1] != n_actions:
+            raise ValueError(f"sample must have {n_actions} columns, one for each action, got {self.sample.shape[1]}.")
+        likely = np.full(len(self.sample), 1 / len(self.sample))
+        return policy.box(DecisionProblem(self.sample[:, actions], likely, AnyRecord()))
 
-    The corners with one score apart from all others attain sensitivity, range and exact loss of the whole box.
-    """
-    assert isinstance(policy, ExponentialFamily)
-    if policy.epsilon == 0:
-        return np.inf
-    corner = np.eye(n_actions) * width
-    corners = np.concatenate([corner, width - corner])
-    return policy.scale(DecisionProblem(corners, np.full(len(corners), 1 / len(corners)), AnyRecord()))
-
-
-def _exponential(scores: FloatArray, scale: float) -> FloatArray:
-    """p proportional to exp(score / s) for each row, (m, A), whatever stands beside it; 0 at scores of -inf."""
-    if scale == 0:
-        return two_values(scores.argmax(axis=1), scores.shape[1], 1.0, 0.0)
-    gaps = np.subtract(scores, scores.max(axis=1)[:, None], out=scores)
-    weights = np.where(np.isneginf(gaps), 0.0, np.exp(np.maximum(gaps, np.finfo(float).min) / scale))
-    return np.asarray(weights / weights.sum(axis=1)[:, None])
+    def _rows(self, scores: FloatArray, actions: IntArray, n_actions: int) -> FloatArray:
+        """p(a|observation), (k, m), from scores of the actions that are allowed, (k, m)."""
+        if self.policy.name == Exponential.name:
+            assert self.lower is not None
+            assert self.upper is not None
+            width = self.upper - self.lower
+            scores = np.clip(np.where(np.isnan(scores), self.lower, scores), self.lower, self.upper)
+        regrets = regrets_of(scores)
+        best = np.arange(len(regrets))[:, None] == regrets.argmin(axis=0)
+        if self.policy.epsilon == np.inf or len(regrets) == 1:
+            return np.asarray(best, dtype=np.float64)
+        if self.policy.name == Exponential.name:
+            # Delta is the width: any two rows of scores lie in the box [lower, upper]^A.
+            weights = np.exp(-regrets / width * (self.policy.epsilon / 2))
+            return np.asarray(weights / weights.sum(axis=0))
+        if isinstance(self.policy, RandomizedResponse):
+            # Of equally good actions the first is the answer.
+            regrets = np.where(best, 0.0, np.inf)
+        return np.asarray(np.exp(log_rows(regrets[:, None, :], self.box(actions, n_actions))[:, 0, :]))
 
 
 def _is_module(network: Any) -> bool:
@@ -188,6 +203,9 @@ def privatize_policy(
     epsilon: float,
     *,
     policy: str = ...,
+    floors: ArrayLike | None = ...,
+    sharpness: float | None = ...,
+    sample: ArrayLike | None = ...,
     lower: float | None = ...,
     upper: float | None = ...,
     mask_public: bool = ...,
@@ -200,6 +218,8 @@ def privatize_policy(
     epsilon: float,
     *,
     policy: str = ...,
+    floors: ArrayLike | None = ...,
+    sharpness: float | None = ...,
     admissible: ArrayLike | bool | None = ...,
     mask_public: bool = ...,
 ) -> PrivateTable: ...
@@ -209,7 +229,10 @@ def privatize_policy(
     q_values: ArrayLike | QNetwork,
     epsilon: float,
     *,
-    policy: str = "exponential-tight",
+    policy: str = ExponentialFitted.name,
+    floors: ArrayLike | None = None,
+    sharpness: float | None = None,
+    sample: ArrayLike | None = None,
     lower: float | None = None,
     upper: float | None = None,
     admissible: ArrayLike | bool | None = None,
@@ -220,21 +243,28 @@ def privatize_policy(
     Parameters
     ----------
     q_values : array, (S, A) or (H, S, A), or callable
-        A table over *all* states, such as `plan(mdp).q_values`: its exact sensitivity is used. -inf stands for an
-        action that a state does not allow. Or a function from a batch of m observations to scores, (m, A), such as a
-        Q-network, or the log-probabilities of an actor, which 0 bounds from above: any finite scores of which larger
-        is better, as an array or a tensor. A torch module is given its observations as a tensor of the type and on the
-        device of its parameters. The scores of an observation must not depend on the others in its batch: a module in
-        training mode, in which batch normalisation and dropout do that, is refused.
+        A table over *all* states, such as `plan(mdp).q_values`, which counts all states as equally likely. -inf stands
+        for an action that a state does not allow. Or a function from a batch of m observations to scores, (m, A), such
+        as a Q-network, or the log-probabilities of an actor: any scores of which larger is better, as an array or a
+        tensor. NaN counts as the worst score. A torch module is given its observations as a tensor of the type and on
+        the device of its parameters. The scores of an observation must not depend on the others in its batch: a module
+        in training mode, in which batch normalisation and dropout do that, is refused.
     epsilon : float
         The privacy parameter of one decision, >= 0.
     policy : str, optional
-        A mechanism that needs no prior; for a network one of `FOR_NETWORKS`.
+        A mechanism; for a function one of `FOR_NETWORKS`.
+    floors, sharpness : sequence of A floats, and float, optional
+        Of "exponential-fitted", as in `policies.exponential.Exponential`. Declare them without looking at anybody's
+        observations. For a function without a sample they are 1 / (e^epsilon + A - 1) and inf by default: randomised
+        response, but that ties share.
+    sample : array, (n, A), optional
+        For a function with "exponential-fitted": scores that you declare public, such as those of simulated patients.
+        Floors and sharpness are fitted to them, with equal weights. New observations are as private as these.
     lower, upper : float, optional
-        For a network: bounds of its scores, declared without looking at anybody's observations; scores outside are
-        clipped. "randomized-response" needs none. Bounds as narrow as the scores allow give the least noise.
+        For a function with "exponential", which needs them: bounds of its scores, declared without looking at anybody's
+        observations; scores outside are clipped. Bounds as narrow as the scores allow give the least noise.
     admissible : array of bool, (S, A), or True, optional
-        For a table: which actions each state allows; True for all. For a network, give the mask with each batch.
+        For a table: which actions each state allows; True for all. For a function, give the mask with each batch.
     mask_public : bool, optional
         Whether it is public which actions a state allows. If not, the privacy loss of masks that differ is infinite.
 
@@ -245,8 +275,9 @@ def privatize_policy(
     Raises
     ------
     ValueError
-        For a policy that cannot be used so, bounds that are missing, not finite or in the wrong order, a table whose
-        admissible entries are not finite, or a module in training mode or with parameters that are not finite.
+        For a policy that cannot be used so, parameters that it does not take, bounds that are missing, not finite or in
+        the wrong order, a table whose admissible entries are not finite, a sample that is not a table of finite
+        numbers, or a module in training mode or with parameters that are not finite.
 
     Warns
     -----
@@ -255,56 +286,50 @@ def privatize_policy(
 
     Notes
     -----
-    A table of some of the states, or a network, says nothing about how far scores can differ between states that were
-    not seen; the sensitivity of what was seen is no bound. With declared bounds, any two rows of scores lie in the box
-    [lower, upper]^A. Over the box, one score differs by at most Delta = upper - lower, and d_a = q_a - q'_a ranges
-    over at most Gamma = 2 Delta: (upper, lower, ...) against (lower, upper, ...) attains both. So
-    "exponential" and "exponential-bounded-range" have the same scale, 2 Delta / epsilon. For a scale s, p(a|q) is
-    largest where q_a = upper and all others = lower, and smallest the other way round, so with t = Delta / s
-
-        exact loss = t + log((A - 1 + e^-t) / (1 + (A - 1) e^-t)),
-
-    and "exponential-tight" takes the t at which this is epsilon: for two actions t = epsilon, half the noise. It
-    rises with A, so that fewer admissible actions lose no more.
+    Each row of a function lies between public floors and e^epsilon times these, whatever its scores are; that is its
+    proof of privacy (`policies.boxes`). The textbook's mechanism has a scale instead, 2 (upper - lower) / epsilon,
+    which holds for scores between the bounds alone.
 
     Examples
     --------
     >>> private = privatize_policy([[0.0, 1.0], [1.0, 0.0]], 1.0)
     >>> private.probabilities.round(3).tolist()
     [[0.269, 0.731], [0.731, 0.269]]
-    >>> network = privatize_policy(lambda batch: [[0.0, 9.0], [1.0, 0.5]], 1.0, lower=0, upper=1)
-    >>> network.probabilities(["first", "second"]).round(3).tolist()
-    [[0.269, 0.731], [0.622, 0.378]]
+    >>> network = privatize_policy(lambda batch: [[0.0, 9.0], [float("nan"), 0.5], [1.0, 1.0]], 1.0)
+    >>> network.probabilities(["first", "second", "third"]).round(3).tolist()
+    [[0.269, 0.731], [0.269, 0.731], [0.5, 0.5]]
     """
-    mechanism = make_policy(policy, epsilon=epsilon)
+    declared = {"floors": floors, "sharpness": sharpness, "sample": sample, "lower": lower, "upper": upper}
+    for parameter, value in declared.items():
+        if value is not None and policy != TAKEN_BY[parameter]:
+            raise ValueError(f"{parameter} is for {TAKEN_BY[parameter]}, got policy={policy!r}.")
+    fitted = {"floors": floors, "sharpness": sharpness} if policy == ExponentialFitted.name else {}
+    mechanism = make_policy(policy, epsilon=epsilon, **fitted)
     if not callable(q_values):
-        if lower is not None or upper is not None:
+        if not (lower is upper is sample is None):
             raise ValueError(
-                "lower and upper are for a function: a table of all states needs none. For a table of some of them, "
-                "pass lambda states: q_values[states]."
+                "sample, lower and upper are for a function: a table of all states needs none. For a table of some of "
+                "them, pass lambda states: q_values[states]."
             )
         return _private_table(np.array(q_values, dtype=np.float64), mechanism, admissible, mask_public)
     if admissible is not None and admissible is not True:
         raise ValueError("admissible is for a table: give a network's mask with each batch of observations.")
     if policy not in FOR_NETWORKS:
         raise ValueError(f"policy must be one of {', '.join(FOR_NETWORKS)} for a function, got policy={policy!r}.")
-    if policy != RandomizedResponse.name and not _ordered(lower, upper):
+    if policy == Exponential.name and not _ordered(lower, upper):
         raise ValueError(
-            f"lower and upper must be finite bounds of the scores, lower < upper and {LEAST_WIDTH:g} to {MOST_WIDTH:g} "
-            f"apart, got lower={lower!r}, upper={upper!r}."
+            f"lower and upper must be finite bounds of the scores, lower < upper, got lower={lower!r}, upper={upper!r}."
         )
-    for parameter in q_values.parameters() if _is_module(q_values) else ():  # type: ignore[attr-defined]  # a module has them
-        if not np.isfinite(_as_numpy(parameter)).all():
+    for weights in q_values.parameters() if _is_module(q_values) else ():  # type: ignore[attr-defined]  # a module has them
+        if not np.isfinite(_as_numpy(weights)).all():
             raise ValueError("q_values must be finite, got a module with parameters that are infinite or NaN.")
-    return PrivateNetwork(q_values, mechanism, lower, upper, bool(mask_public))
+    table = None if sample is None else finite_table(sample, "sample")
+    return PrivateNetwork(q_values, mechanism, table, lower, upper, bool(mask_public))
 
 
 def _private_table(
     q_values: FloatArray, policy: Policy, admissible: ArrayLike | None, mask_public: bool
 ) -> PrivateTable:
-    if policy.uses_prior:
-        names = ", ".join(sorted(name for name, kind in CATALOGUE.items() if not kind.uses_prior))
-        raise ValueError(f"policy must be one of {names}: {policy.name} needs a prior; policysim.compare gives it one.")
     if q_values.ndim not in (2, 3) or 0 in q_values.shape:
         raise ValueError(f"q_values must be (S, A) or (H, S, A), got shape {q_values.shape}.")
     days = q_values if q_values.ndim == 3 else q_values[None]
@@ -331,9 +356,8 @@ def _number(value: Any, size: int, name: str) -> int:
 
 
 def _ordered(lower: float | None, upper: float | None) -> bool:
-    """Whether the bounds are finite numbers whose distance is one too, and neither 0 nor lost in rounding."""
+    """Whether the bounds are numbers whose distance is finite, and neither 0 nor lost in rounding."""
     numbers = [isinstance(bound, Real) and not isinstance(bound, bool) for bound in (lower, upper)]
     if not all(numbers) or lower is None or upper is None:
         return False
-    width = float(upper) - float(lower)
-    return bool(np.isfinite([lower, upper]).all()) and LEAST_WIDTH <= width <= MOST_WIDTH
+    return 0 < float(upper) - float(lower) < np.inf

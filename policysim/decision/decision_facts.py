@@ -20,7 +20,7 @@ from policysim.study.cells import as_cells
 from policysim.study.certainty import BETTER, EQUAL, NOT_BETTER, UNTOLD, deaths_beyond, safest_option, verdict_on
 from policysim.study.declared import ModelledStudy, ScenarioStudy
 from policysim.study.labels import Labels, counted_illustrative, level_in_words, listed
-from policysim.study.options_table import BELIEF, DEATHS, ONE, PRIVATE, nobody_pays
+from policysim.study.options_table import BELIEF, DEATHS, ONE, PRIVATE, TEXTBOOK, fitted_odds, nobody_pays
 
 # Whether it is certain that a private choice is better than one for all, by the verdict.
 SURE_WORDS = {BETTER: "Yes", NOT_BETTER: "Yes, it is not", EQUAL: "Yes, they are equal", UNTOLD: "No"}
@@ -103,7 +103,10 @@ def decision_names(
     }
     if named:
         asked = [policy.name for policy in found.asked.policies]
-        names |= {f"no column {name}": name for name in asked if name not in set(stated["policy"])}
+        shown = set(stated["policy"].drop(TEXTBOOK, errors="ignore"))
+        names |= {f"no column {name}": name for name in asked if name not in shown}
+    if TEXTBOOK in stated.index:
+        names["fitted odds"] = fitted_odds(problem)
     if labels.disclaimer:
         names["model"] = labels.disclaimer
     safest = safest_option(tables)

@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 from matplotlib.text import Annotation
 from matplotlib.ticker import MaxNLocator, NullLocator, PercentFormatter
 
-from policies.exponential import Exponential
+from policies.exponential import Exponential, ExponentialFitted
 from policies.optimal.optimum import Optimal
 from policies.reference import BestFixed, Greedy
 from policysim.figures.curves import (
@@ -59,7 +59,7 @@ CHOSEN_ELSEWHERE = "one for all, chosen on other patients (best-fixed)"
 BEST_ARM: dict[str, Any] = {"color": BLACK, "linestyle": "dashdot"}
 # What others are read against is drawn strongly, in line widths; the others thinly.
 STRONG, WEAK = 1.5, 0.6
-FRAME = (BestFixed.name, Optimal.name, ACHIEVABLE, UNBEATABLE, Exponential.name)
+FRAME = (BestFixed.name, Optimal.name, ACHIEVABLE, UNBEATABLE, Exponential.name, ExponentialFitted.name)
 # What the table of a comparison calls a harm: its deaths first, its symptoms last.
 EXPECTED, DEATHS = "expected_", "expected_deaths"
 HARMS = (DEATHS, "", "expected_symptoms")

@@ -13,6 +13,7 @@ from matplotlib import rcParams
 from matplotlib.axes import Axes
 
 from policies.arrays import FloatArray
+from policies.exponential import Exponential, ExponentialFitted
 from policies.optimal.optimum import Optimal, OptimalSafe
 from policies.reference import BestFixed, Greedy
 from policysim.figures.layout import LIKE, LineEnd
@@ -123,7 +124,10 @@ KEYS = ("policy", "epsilon", "group", "level")
 # So many named curves, at most, can be followed in one panel.
 MOST_CURVES = 7
 # What others are read against, first of all.
-FRAME = (BestFixed.name, Optimal.name, OptimalSafe.name, ACHIEVABLE, UNBEATABLE, Greedy.name)
+FRAME = (
+    *(BestFixed.name, Optimal.name, OptimalSafe.name, ACHIEVABLE, UNBEATABLE),
+    *(ExponentialFitted.name, Exponential.name, Greedy.name),
+)
 
 
 def checked(table: pd.DataFrame, figure: str, columns: Sequence[str]) -> pd.DataFrame:
@@ -189,8 +193,8 @@ def telling(
 ) -> list[str]:
     """The policies whose curves are drawn where there may be more than a panel can show, in the table's order.
 
-    First one for all, the optimum (or its bounds) and the best for each, which frame all others; then those that depend
-    on epsilon, the best at `epsilon` first; last the other references.
+    First one for all, the optimum (or its bounds), the exponential mechanisms and the best for each, which frame all
+    others; then those that depend on epsilon, the best at `epsilon` first; last the other references.
 
     Parameters
     ----------

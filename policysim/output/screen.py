@@ -26,7 +26,7 @@ from policysim.study.cells import (
     words_of,
 )
 from policysim.study.certainty import BETTER, VERDICTS, recommended, verdict_of
-from policysim.study.options_table import BENEFIT, BOUND, COPY, EACH, EXPONENTIAL, LOSS, PRIVATE, trace
+from policysim.study.options_table import BENEFIT, BOUND, COPY, EACH, EXPONENTIAL, LOSS, PRIVATE, TEXTBOOK, trace
 
 TEMPLATES = Path(__file__).parent / "templates"
 # The titles of rows have at least so much room.
@@ -40,7 +40,7 @@ SEEN = (COPY, EACH)
 # What is said of each option in words.
 WORDED = ("policy", "hidden")
 # The options whose trace of ε is shown: at the study's times these, or at what is nearest.
-TRACED = (PRIVATE, EXPONENTIAL)
+TRACED = (PRIVATE, EXPONENTIAL, TEXTBOOK)
 
 
 def screen(tables: Mapping[str, pd.DataFrame], kind: str, *, full: bool = False) -> str:
@@ -101,6 +101,8 @@ def slots(tables: Mapping[str, pd.DataFrame], kind: str, cell: Cells | None = No
         "epsilons": epsilons,
         "trace": trace(epsilons, epsilon),
         "who": Label(next(iter(paying), "")),
+        # What the textbook's mechanism is compared with: one name, or none.
+        "beside_textbook": [key for key in found["names"] if key == "fitted odds"],
     }
     holds, words = VERDICTS[kind](tables), words_of(kind)
     found = _trial_slots(tables, found) if kind == "trial" else _options_slots(tables, found, kind, holds)
@@ -147,10 +149,11 @@ def _options_slots(
     cell, names, epsilon, columns = common["cell"], common["names"], common["epsilon"], tables["columns"]
     facts = tables["facts"]["row"]
     stated = columns.loc[columns["stated"], ["option", "title", "hides", "policy"]]
-    heads = [
+    named = [
         SimpleNamespace(key=option, title=Label(title), hidden=Label(hides), policy=Label(policy))
         for option, title, hides, policy in stated.itertuples(index=False, name=None)
     ]
+    heads = [each for each in named if each.key != TEXTBOOK]
     rows = _rows(tables, epsilon)
     # The treatments that are best for all in some redraws, if it cannot be told which is: one list, or none.
     rivals: list[list[SimpleNamespace]] = []
@@ -177,7 +180,7 @@ def _options_slots(
         "rivals": rivals,
         "hiding": [head for head in heads if head.key not in SEEN],
         "seen": [head for head in heads if head.key in SEEN],
-        "options": [head for head in heads if head.key in TRACED],
+        "options": [each for each in named if each.key in TRACED],
     }
     titles = words_of(kind).titles
     # Where a verdict turns that is for a private choice: at another prevalence, and at another weight of a death.
@@ -197,8 +200,8 @@ def _options_slots(
     found["worded"] = [SimpleNamespace(key=name, title=said[name]) for name in WORDED if name in said]
     fitting, found["heads"] = _heads(found, heads)
     found["fitting"] = [head for head in fitting if head.key not in SEEN]
-    named = [name for key, name in names.items() if key.startswith("no column ")]
-    left_out = [*(str(head.policy) for head in heads if head not in fitting), *named]
+    without = [name for key, name in names.items() if key.startswith("no column ")]
+    left_out = [*(str(head.policy) for head in heads if head not in fitting), *without]
     found["no_room"] = [Label(in_a_row(left_out, "and"))] if left_out else []
     return found
 
@@ -227,8 +230,8 @@ def _trial_slots(tables: Mapping[str, pd.DataFrame], common: dict[str, Any]) -> 
         "caveats": [text for key, text in names.items() if key.startswith("caveat ")],
         "mechanisms": [text for key, text in names.items() if key.startswith("mechanism ")],
         "arms": [row for row in rows if row.section == "arm"],
-        "policies": policies,
-        "options": [row for row in policies if row.key in {PRIVATE, EXPONENTIAL}],
+        "policies": [row for row in policies if row.key != TEXTBOOK],
+        "options": [row for row in policies if row.key in TRACED],
         "gaining": [row for row in policies if row.key in {PRIVATE, EACH} and said[row.key] == BETTER],
         "verdict": Label(said[PRIVATE]),
         "estimated": [each for each in [names["propensity"]] if each == "estimate"],

@@ -9,7 +9,9 @@ import numpy as np
 import pandas as pd
 
 from policies.arrays import FloatArray
-from policies.exponential import Exponential
+from policies.exponential import Exponential, ExponentialFitted
+from policies.optimal.classes import hiding_partitions
+from policies.problem import DecisionProblem
 from policies.randomized_response import RandomizedResponse
 from policies.reference import BestFixed, Greedy
 from policysim.question.formats import NEGLIGIBLE, apart, population
@@ -22,6 +24,11 @@ from policysim.study.sweep import REFERENCES
 # The options; a policy that was asked for by name is one under its name.
 ONE, PRIVATE, EXPONENTIAL = "one for all", "private choice", "exponential mechanism"
 COPY, EACH, FEWEST = "noised copy", "each's best", "fewest deaths"
+# Where the fitted exponential mechanism is compared, too: the textbook's, which stands in the trace alone.
+TEXTBOOK = "exponential mechanism, textbook"
+# What the odds of the fitted one do, and what where a record has several kinds of neighbours.
+BETWEEN_FLOORS = "stay between public floors and ceilings"
+FROM_WEIGHTS = "start from public weights, and regrets are cut off"
 FOR_ALL = "for all: "
 # Over days, the best mechanism that chooses day by day, where that is not the best of all.
 DRAWN_DAILY = "drawn daily"
@@ -79,12 +86,13 @@ def choose_columns(
         action = fewest.removeprefix(FOR_ALL)
         found.append((FEWEST, fewest if action == fewest else f"{labels.actions[action]} for all", fewest))
     found.append((PRIVATE, "best private choice*", best))
-    if set(best.values()) != {Exponential.name}:
-        found.append((EXPONENTIAL, "exponential mechanism*", Exponential.name))
-    shown = {best[epsilon], fewest, Exponential.name, BestFixed.name, Greedy.name}
+    exponential, *textbook = exponential_options(everyone["policy"])
+    if set(best.values()) != {exponential[-1]}:
+        found.append(exponential)
+    shown = {best[epsilon], fewest, exponential[-1], BestFixed.name, Greedy.name}
     others = [name for name in named if name not in shown and name in set(everyone["policy"])]
     found += [(name, f"{name}*", name) for name in others[: MOST_COLUMNS - len(found) - 2]]
-    found += [(COPY, "each's best, noised copy†", Greedy.name), (EACH, "each's best", Greedy.name)]
+    found += [(COPY, "each's best, noised copy†", Greedy.name), (EACH, "each's best", Greedy.name), *textbook]
 
     spent = everyone.set_index(["policy", "epsilon"])["epsilon_spent"]
     rows = []
@@ -94,6 +102,31 @@ def choose_columns(
             published = RandomizedResponse.name if option == COPY else given
             rows.append((option, each, given, published, title, _hides(spent[given, each]), each == epsilon))
     return pd.DataFrame(rows, columns=["option", "epsilon", "policy", "published", "title", "hides", "stated"])
+
+
+def exponential_options(compared: Collection[str]) -> list[tuple[str, str, str]]:
+    """The exponential mechanisms: the fitted one, if it is compared, and the textbook's; else the textbook's alone.
+
+    Returns
+    -------
+    list of tuple
+        The option, its title and its policy.
+
+    Examples
+    --------
+    >>> exponential_options(["exponential", "optimal"])
+    [('exponential mechanism', 'exponential mechanism*', 'exponential')]
+    """
+    if ExponentialFitted.name not in set(compared):
+        return [(EXPONENTIAL, "exponential mechanism*", Exponential.name)]
+    fitted = (EXPONENTIAL, "exponential, fitted*", ExponentialFitted.name)
+    return [fitted, (TEXTBOOK, "exponential, textbook*", Exponential.name)]
+
+
+def fitted_odds(problem: DecisionProblem) -> str:
+    """What the odds of the fitted exponential mechanism do on a problem."""
+    overlapping = len(hiding_partitions(problem.adjacency, problem.n_records)) > 1
+    return FROM_WEIGHTS if overlapping else BETWEEN_FLOORS
 
 
 def private_choices(comparison: pd.DataFrame, policies: Collection[str], *, by: str = "value") -> dict[float, str]:
@@ -216,14 +249,16 @@ def options(
     counted = _counted(moves, weights)
     count = population(numbers[f"expected_{name}"][stated].max() for name in counted) if counted else HUNDRED
 
+    # The fitted exponential mechanism is so near to the optimum that decimals which tell them apart would be many.
+    decides = stated & ~(columns["option"].eq(EXPONENTIAL) & columns["policy"].eq(ExponentialFitted.name)).to_numpy()
     # The row, its title, its section, the format of its cells, and their numbers.
     made: list[tuple[str, str, str, str, dict[str, FloatArray]]] = []
     for name in counted:
         rates = numbers[f"expected_{name}"]
-        style = f"counted {count} {apart(rates[stated], count)}"
+        style = f"counted {count} {apart(rates[decides], count)}"
         made.append((name, labels.outcomes.get(name, name.replace("_", " ")), "count", style, {"value": rates}))
     loss = given["loss"].to_numpy(dtype=np.float64)
-    made.append((LOSS, "units of utility lost", "loss", f"lost {decimals_of(loss[stated])}", {"value": loss}))
+    made.append((LOSS, "units of utility lost", "loss", f"lost {decimals_of(loss[decides])}", {"value": loss}))
     better = _better_in(columns, certainty, best_for_all)
     if np.isfinite(better).any():
         made.append((BETTER_IN, "better than one for all", "better", "plain", {"value": better}))

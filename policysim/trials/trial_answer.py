@@ -17,7 +17,6 @@ import pandas as pd
 
 from policies.arrays import FloatArray
 from policies.catalogue import mechanism_words
-from policies.exponential import Exponential
 from policies.optimal.optimum import Optimal
 from policies.problem import DecisionProblem
 from policies.reference import Greedy
@@ -32,7 +31,16 @@ from policysim.study.declared import LoggedStudy
 from policysim.study.example_patients import example_patients, example_probabilities
 from policysim.study.gain import prove_loss
 from policysim.study.labels import basis, hidden, level_in_words
-from policysim.study.options_table import EACH, EXPONENTIAL, PRIVATE, RIGHT, nobody_pays, private_choices
+from policysim.study.options_table import (
+    EACH,
+    PRIVATE,
+    RIGHT,
+    TEXTBOOK,
+    exponential_options,
+    fitted_odds,
+    nobody_pays,
+    private_choices,
+)
 from policysim.trials.diagnostics import IMBALANCE, imbalance_by_chance
 from policysim.trials.evidence import LEAST_P, POWER
 
@@ -42,7 +50,7 @@ VALUE, DIFFERENCE, PATIENTS = "value", "difference", "patients"
 NAN = math.nan
 # Below it two decimals show nothing of a p-value.
 HALF_OF_LAST = 0.005
-TITLES = {EACH: "each's best, not private", PRIVATE: "best private choice*", EXPONENTIAL: "exponential mechanism*"}
+TITLES = {EACH: "each's best, not private", PRIVATE: "best private choice*"}
 NOT_RANDOMISED = "not randomised (propensities estimated)"
 # What is done with patients without an outcome.
 MISSING = {"refuse": "", "exclude": "left out", "worst": "counted as the worst"}
@@ -104,6 +112,7 @@ def trial_tables(
     certainty = _certainty(policies, main, told=told)
     who = _who_loses(log, comparison, columns, scale) if told else pd.DataFrame()
     options = _options(policies, arms, outcome=outcome, log=log, scale=scale)
+    odds = fitted_odds(problem) if TEXTBOOK in set(policies["option"]) else ""
     found = {
         **_listed(study, problem, tables, options),
         "options": options,
@@ -111,7 +120,17 @@ def trial_tables(
         "certainty": certainty,
         "examples": _examples(study, problem, columns),
         "facts": _facts(study, log, tables, columns, certainty, scale=scale),
-        "names": _names(study, log, tables, certainty, warnings, comparison=comparison, outcome=outcome, told=told),
+        "names": _names(
+            study,
+            log,
+            tables,
+            certainty,
+            warnings,
+            comparison=comparison,
+            outcome=outcome,
+            odds=odds,
+            told=told,
+        ),
     }
     return found if who.empty else {**found, "who": who}
 
@@ -121,13 +140,15 @@ def _columns(study: LoggedStudy, main: pd.DataFrame, everyone: pd.DataFrame) -> 
     best = private_choices(everyone.reset_index(), study.policies, by="fitted_value")
     epsilons = sorted(best)
     given = {EACH: dict.fromkeys(epsilons, Greedy.name), PRIVATE: best}
-    if set(best.values()) != {Exponential.name}:
-        given[EXPONENTIAL] = dict.fromkeys(epsilons, Exponential.name)
+    titles = dict(TITLES)
+    for option, title, policy in exponential_options(everyone.index.unique("policy")):
+        if option == TEXTBOOK or set(best.values()) != {policy}:
+            given[option], titles[option] = dict.fromkeys(epsilons, policy), title
     rows: list[tuple[str, float, str, str, str, bool]] = [
         (arm, NAN, "", _short(arm, IN_TABLE), "arm", True) for arm in map(str, main.index)
     ]
     rows += [
-        (option, epsilon, policies[epsilon], TITLES[option], "policy", epsilon == study.epsilon)
+        (option, epsilon, policies[epsilon], titles[option], "policy", epsilon == study.epsilon)
         for option, policies in given.items()
         for epsilon in epsilons
     ]
@@ -372,6 +393,7 @@ def _names(
     *,
     comparison: pd.DataFrame,
     outcome: str,
+    odds: str,
     told: bool,
 ) -> pd.DataFrame:
     """What words name: each a text by its key."""
@@ -389,6 +411,7 @@ def _names(
         "each": EACH,
         "title": _short(study.title, A_TITLE if len(means) <= FEW_ARMS else ONE_LINE),
         "outcome": _short(source.outcome_title or outcome_formula(source), AN_OUTCOME),
+        **({"fitted odds": odds} if odds else {}),
         "success": "Success" if binary else "Outcome",
         "unit": "successes" if binary else "in the mean outcome",
         "head": "successes" if binary else "mean outcome",

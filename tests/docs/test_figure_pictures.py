@@ -1,4 +1,4 @@
-"""docs/figures.md: a picture for each figure, drawn by a script that runs."""
+"""docs/figures.md has a picture for each figure, docs/exponential.md two of its own, and a script draws them all."""
 
 import importlib.util
 import inspect
@@ -37,8 +37,13 @@ def test_each_function_that_draws_has_a_picture_and_a_call_on_the_page(script):
 
 def test_pictures_are_small_and_there_are_no_others(script):
     pictures = {path.stem: path.stat().st_size for path in (DOCS / "figures").glob("*.png")}
-    assert set(pictures) == set(script.FIGURES)
+    assert set(pictures) == set(script.FIGURES | script.EXPLANATIONS)
     assert max(pictures.values()) <= 40_000
+
+
+def test_each_explaining_picture_stands_on_its_page(script):
+    page = (DOCS / "exponential.md").read_text()
+    assert set(re.findall(r"!\[[^\]]{40,}\]\(figures/(\w+)\.png\)", page)) == set(script.EXPLANATIONS)
 
 
 def test_the_script_draws_what_it_is_asked_for(script, tmp_path):

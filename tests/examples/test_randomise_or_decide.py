@@ -134,9 +134,9 @@ def test_curves_cross_where_the_crossings_say(constants, problems, table):
 
 
 def curves_at(problem, epsilon):
-    """The best of the other policies: the response in closed form, the capped mechanism as `compare` has it."""
-    capped = ps.compare(problem, policies=[OTHERS[0]], epsilons=[epsilon])["benefit_kept"].item()
-    return max(capped, response_benefit(problem, epsilon))
+    """The best of the other policies: the response in closed form, the fitted mechanism as `compare` has it."""
+    fitted = ps.compare(problem, policies=[OTHERS[0]], epsilons=[epsilon])["benefit_kept"].item()
+    return max(fitted, response_benefit(problem, epsilon))
 
 
 def test_response_on_the_decision_keeps_as_much_as_two_coins_where_it_is_said_to(constants, problems, table):

@@ -65,7 +65,7 @@ def test_an_action_that_nobody_in_a_clique_gets_is_left_out_there():
 def test_the_exponential_mechanism_calibrated_by_range_has_eta_epsilon():
     problem = DecisionProblem(np.random.default_rng(3).normal(size=(20, 4)), np.full(20, 0.05), AnyRecord())
     for epsilon in (0.1, 1.0, 7.0):
-        logs = make_policy("exponential-bounded-range", epsilon=epsilon).log_probabilities(problem)
+        logs = make_policy("exponential", epsilon=epsilon, calibration="range").log_probabilities(problem)
         assert concentrated_rho(logs, problem.adjacency) == pytest.approx(bounded_range_rho(epsilon), rel=1e-12)
 
 

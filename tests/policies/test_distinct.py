@@ -12,7 +12,7 @@ from random_problems import tables
 
 from policies import CATALOGUE, AnyRecord, DecisionProblem, OneFeature, Policy, Sensitive, make_policy
 from policies.distinct import distinct_rows, once_each, reweighted
-from policies.exponential import MOST_ROWS, Exponential
+from policies.exponential import Exponential
 from policies.privacy_loss import privacy_loss_of_logs
 from policies.sensitivity import sensitivity
 
@@ -135,16 +135,6 @@ def test_a_policy_that_does_not_say_so_is_computed_for_every_record():
     assert once_each(ByPlace(1.0), problem) is problem
     assert once_each(make_policy("randomized-features", epsilon=1.0), problem) is problem
     assert once_each(Exponential(1.0), problem).n_records == 1
-
-
-def test_capped_groups_distinct_rows_wherever_it_is_computed():
-    # More records than are grouped one by one, and fewer rows: a cap chosen from other groups would be another one.
-    rng = np.random.default_rng(3)
-    rows = rng.exponential(size=(50, 3)) ** 3
-    which = rng.integers(50, size=MOST_ROWS + 1)
-    problem = DecisionProblem(rows[which], np.full(len(which), 1 / len(which)), AnyRecord())
-    policy = make_policy("exponential-capped", epsilon=1.0)
-    assert policy.cap_for(once_each(policy, problem)) == policy.cap_for(problem)
 
 
 def test_sums_of_many_small_weights_are_not_worn_away():

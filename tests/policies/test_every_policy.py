@@ -81,7 +81,7 @@ def test_a_policy_says_whether_it_depends_on_the_prior_and_on_epsilon(name):
     assert (differs(last, 1.0), differs(first, 2.0)) == (policy.uses_prior, policy.uses_epsilon)
 
 
-@pytest.mark.parametrize("name", ["exponential", "exponential-bounded-range", "randomized-response"])
+@pytest.mark.parametrize("name", ["exponential", "randomized-response"])
 def test_epsilon_zero_is_uniform(name):
     problem = DecisionProblem([[3.0, 1.0, 0.0], [0.0, 2.0, 0.0]], [0.5, 0.5], AnyRecord())
     np.testing.assert_allclose(make_policy(name, epsilon=0).probabilities(problem), 1 / 3, rtol=1e-15)
@@ -156,7 +156,7 @@ def test_a_mechanism_that_is_run_draws_from_its_exact_table(name, epsilon):
 def test_no_policy_loses_more_than_its_bound_from_theory(name, problem, epsilon):
     policy = make_policy(name, epsilon=epsilon)
     loss = problem.prior @ problem.utilities.max(axis=1) - problem.value(policy)
-    # exponential-capped has none.
+    # exponential-fitted has none.
     assert not loss > policy.loss_bound(problem) + 1e-12 * np.abs(problem.utilities).max()
 
 

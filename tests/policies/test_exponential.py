@@ -71,7 +71,7 @@ def test_a_base_measure_that_is_no_measure_is_refused(weights):
 
 def test_a_base_measure_of_another_length_is_refused():
     problem = DecisionProblem([[0.0, 1.0], [1.0, 0.0]], [0.5, 0.5], AnyRecord())
-    with pytest.raises(ValueError, match="base_measure must have 2 weights, got 3"):
+    with pytest.raises(ValueError, match="base_measure must have 2 numbers, one for each action, got 3"):
         make_policy("exponential", epsilon=1.0, base_measure=(1, 1, 1)).probabilities(problem)
 
 

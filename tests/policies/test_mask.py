@@ -329,7 +329,7 @@ def test_a_base_measure_that_leaves_nothing_to_some_records_is_refused():
 
 def test_a_use_of_a_policy_is_accounted_for_by_what_its_table_shows():
     problem = example(10)
-    for name in ("exponential-bounded-range", "randomized-response", "optimal"):
+    for name in ("exponential", "exponential-fitted", "randomized-response", "optimal"):
         policy = make_policy(name, epsilon=1.0)
         logs = policy.log_probabilities(problem)
         pairs = neighbour_pairs(problem.adjacency, 12)

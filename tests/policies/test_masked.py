@@ -63,7 +63,7 @@ def test_a_class_is_a_decision_of_its_own():
     alone = DecisionProblem(
         utilities[np.ix_(rows, columns)], prior[rows] / prior[rows].sum(), AnyRecord(), ["a0", "a1", "a3"]
     )
-    for name in ("exponential-tight", "optimal", "best-fixed", "randomized-features"):
+    for name in ("exponential-fitted", "optimal", "best-fixed", "randomized-features"):
         policy = make_policy(name, epsilon=1.3)
         assert problem.tables(policy)[1][np.ix_(rows, columns)] == pytest.approx(policy.probabilities(alone), abs=1e-14)
 
@@ -79,7 +79,7 @@ def test_a_base_measure_counts_for_the_actions_that_are_left():
     table = problem.tables(make_policy("exponential", epsilon=0.0, base_measure=[1, 2, 3, 1]))[1]
     assert table[0] == pytest.approx([0.25, 0.5, 0, 0.25])
     assert table[2] == pytest.approx([1 / 7, 2 / 7, 3 / 7, 1 / 7])
-    with pytest.raises(ValueError, match="base_measure must have 4 weights, got 3"):
+    with pytest.raises(ValueError, match="base_measure must have 4 numbers, one for each action, got 3"):
         problem.tables(make_policy("exponential", epsilon=1.0, base_measure=[1, 2, 3]))
 
 
@@ -88,7 +88,7 @@ def test_one_mask_for_all_loses_no_more_than_promised_whether_it_is_public_or_no
     mask = np.tile([True, False, True, True], (5, 1))
     for public in (False, True):
         problem = masked_problem(utilities, np.full(5, 0.2), mask, classes=mask_classes(mask) if public else None)
-        logs, probabilities = problem.tables(make_policy("exponential-tight", epsilon=1.0))
+        logs, probabilities = problem.tables(make_policy("exponential-fitted", epsilon=1.0))
         # tight attains epsilon up to its grid of 1e-6
         assert problem.epsilon_spent(logs) == pytest.approx(1.0, abs=1e-5)
         assert (probabilities[:, 1] == 0).all()

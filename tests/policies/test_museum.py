@@ -28,7 +28,8 @@ import policysim as ps
 from policies import AnyRecord, DecisionProblem, OneFeature, Policy, Sensitive, make_policy
 from policies.accounting import bounded_range_rho, compose, log_ratio_range, policy_use, response_variation
 from policies.adjacency import Listed
-from policies.exponential import Exponential, ExponentialBoundedRange
+from policies.boxes import log_rows, regrets_of, unfitted_box
+from policies.exponential import Exponential, ExponentialFitted
 from policies.mask import mask_classes
 from policies.masked import masked_problem
 from policies.optimal.certificate import optimal_certificate
@@ -105,8 +106,8 @@ class ShiftedByTheMinimum(Exponential):
 class WorstPreferred(Exponential):
     """exp(-u / s): costs taken for utilities. Just as private, and useless."""
 
-    def scores(self, problem):
-        return -problem.utilities
+    def _tables(self, problem):
+        return super()._tables(problem.with_utilities(-problem.utilities))
 
 
 def improves_to_the_best(policy):
@@ -123,7 +124,7 @@ class NotNormalised(Exponential):
         return np.zeros(problem.utilities.shape), np.ones(problem.utilities.shape)
 
 
-class DroppedByOneFeature(ExponentialBoundedRange):
+class DroppedByOneFeature(Exponential):
     """What is out of reach is dropped clique by clique of the first feature, where cliques of others overlap them."""
 
     def _tables(self, problem):
@@ -149,9 +150,9 @@ def kullback_leibler(logs):
     )
 
 
-def rho_is_an_eighth_of_its_square(name, epsilon):
+def rho_is_an_eighth_of_its_square(policy):
     """Whether a policy's rho is at most epsilon^2 / 8: by the divergence, and by the range of the log-ratio alike."""
-    logs = make_policy(name, epsilon=epsilon).log_probabilities(problem_of([[1.0, 0.0], [0.0, 1.0]]))
+    epsilon, logs = policy.epsilon, policy.log_probabilities(problem_of([[1.0, 0.0], [0.0, 1.0]]))
     rho, divergence = bounded_range_rho(log_ratio_range(logs, AnyRecord())), kullback_leibler(logs)
     # The loss is within epsilon, so that nothing else shows what is wrong.
     assert privacy_loss_of_logs(logs, AnyRecord()).epsilon <= epsilon * (1 + 1e-12)
@@ -325,6 +326,55 @@ class OwnCandidates(Exponential):
         logs = super()._tables(problem)[0].copy()
         third = np.sort(problem.utilities, axis=1)[:, -3, None]
         logs[problem.utilities <= third] = -np.inf
+        logs -= np.logaddexp.reduce(logs, axis=1)[:, None]
+        return logs, np.exp(logs)
+
+
+# Floors and ceilings that are not the same for all who are hidden among each other.
+
+
+def rows_in(boxes, utilities):
+    """log p(a|x), (n, k), of each record in its own box."""
+    regrets = regrets_of(np.asarray(utilities).T)
+    return np.stack([log_rows(regrets[:, None, [x]], box)[:, 0, 0] for x, box in enumerate(boxes)])
+
+
+class OwnFloors(ExponentialFitted):
+    """The floors are fitted to a prior that has learnt whom they are for."""
+
+    def _tables(self, problem):
+        priors = (problem.prior + np.eye(problem.n_records)) / 2
+        logs = rows_in([self.box(problem.with_prior(prior)) for prior in priors], problem.utilities)
+        return logs, np.exp(logs)
+
+
+class OtherClassFloors(ExponentialFitted):
+    """The floors are looked up by the hidden feature, where the public one must be the class."""
+
+    def _tables(self, problem):
+        classes = [self.box(problem_of(utilities)) for utilities in problem.utilities.reshape(2, 2, -1)]
+        logs = rows_in([classes[hidden] for _ in classes for hidden in (0, 1)], problem.utilities)
+        return logs, np.exp(logs)
+
+
+class RepairedOutside(ExponentialFitted):
+    """The best actions get their ceilings and the others their floors; then each row is divided by its own sum."""
+
+    def _tables(self, problem):
+        box = unfitted_box(problem.n_actions, self.epsilon)
+        best = problem.utilities == problem.utilities.max(axis=1, keepdims=True)
+        logs = box.log_floors.T + np.where(best, self.epsilon, 0.0)
+        logs -= np.logaddexp.reduce(logs, axis=1)[:, None]
+        return logs, np.exp(logs)
+
+
+class FloorOfSome(ExponentialFitted):
+    """An action that a record regrets by more than 1 has no floor in its row."""
+
+    def _tables(self, problem):
+        box = unfitted_box(problem.n_actions, self.epsilon)
+        logs = rows_in([box] * problem.n_records, problem.utilities)
+        logs[regrets_of(problem.utilities.T).T > 1] = -np.inf
         logs -= np.logaddexp.reduce(logs, axis=1)[:, None]
         return logs, np.exp(logs)
 
@@ -537,6 +587,8 @@ OPPOSITE = problem_of([[1.0, 0.0], [0.0, 1.0]])
 EIGHT = np.eye(8)
 LEAKY = RandomizedRecord(protected=(True, True, False))
 ONCE = np.eye(3)
+PREFERENCES = [[1.0, 0.2, 0.0], [0.1, 1.0, 0.3], [0.0, 0.4, 1.0], [0.2, 0.1, 2.0]]
+HIDDEN_PAIRS = Sensitive((2, 2), (1,))
 AUDITED = {
     "the factor 2 dropped": Audited(FactorTwoDropped(), problem_of(OPPOSED)),
     # With Delta = 1 the two formulas agree.
@@ -568,11 +620,11 @@ AUDITED = {
     ),
     # Where the second feature is public, the cliques of the first do not overlap.
     "an action dropped for one of two neighbours who differ in another feature": Audited(
-        DroppedByOneFeature(),
+        DroppedByOneFeature(calibration="range"),
         problem_of(OUT_OF_REACH, OneFeature((2, 2))),
         [20.0],
         times=math.inf,
-        right=["exponential-bounded-range", "permute-and-flip", "report-noisy-max"],
+        right=[Exponential(calibration="range"), "permute-and-flip", "report-noisy-max"],
         harmless=[(problem_of(OUT_OF_REACH, Sensitive((2, 2), (0,))), [20.0])],
     ),
     # The utility of a pair of uses is the sum of both; what two uses claim together is attained.
@@ -595,6 +647,35 @@ AUDITED = {
         problem_of([[3.0, 2.0, 1.0, 0.0], [0.0, 1.0, 2.0, 3.0]]),
         times=math.inf,
         harmless=[(problem_of([[3.0, 2.0, 1.0, 0.0], [2.0, 3.0, 0.0, 1.0]]), EPSILONS)],
+    ),
+    # Where all records prefer the actions alike, all have the same floors.
+    "floors made from the patient's own record": Audited(
+        OwnFloors(),
+        problem_of(PREFERENCES),
+        right=["exponential-fitted"],
+        harmless=[(problem_of([[1.0, 0.5, 0.0], [3.0, 2.0, 0.0]]), EPSILONS)],
+    ),
+    # The two public classes need different floors; where they do not, they may be mixed up.
+    "the floors of another class": Audited(
+        OtherClassFloors(),
+        problem_of(PREFERENCES, HIDDEN_PAIRS),
+        right=["exponential-fitted"],
+        harmless=[(problem_of([*PREFERENCES[:2], *PREFERENCES[:2]], HIDDEN_PAIRS), EPSILONS)],
+    ),
+    # One best action, or two of them: where all records have as many, their sums are the same.
+    "a sum repaired outside of the box": Audited(
+        RepairedOutside(),
+        problem_of([[1.0, 0.0, 0.0], [0.0, 1.0, 1.0]]),
+        right=["exponential-fitted"],
+        harmless=[(problem_of(np.eye(3)), EPSILONS)],
+    ),
+    # What nobody gets is no secret.
+    "a floor of 0 for some records only": Audited(
+        FloorOfSome(),
+        problem_of([[1.0, 0.0, -3.0], [0.0, 1.0, -3.0], [0.5, 0.0, 1.0]]),
+        times=math.inf,
+        right=["exponential-fitted"],
+        harmless=[(problem_of([[1.0, 0.0, -3.0], [0.0, 1.0, -3.0]]), EPSILONS)],
     ),
 }
 
@@ -669,10 +750,10 @@ for name in ("optimal", "exponential", "randomized-response"):
     )
 # Neither policy is of bounded range, as the exponential mechanism calibrated by range is.
 for epsilon in (0.25, 0.5, 1.0, 2.0):
-    check = partial(rho_is_an_eighth_of_its_square, epsilon=epsilon)
-    for name in ("permute-and-flip", "exponential-tight"):
+    ranged = Exponential(epsilon, calibration="range")
+    for name in ("permute-and-flip", "exponential-fitted"):
         CHECKED[f"{name} charged as epsilon squared over eight at {epsilon}"] = Checked(
-            check, ["exponential-bounded-range"], name
+            rho_is_an_eighth_of_its_square, [ranged], make_policy(name, epsilon=epsilon)
         )
 # Among many treatments, the orders at which a response tells most are above 2.
 for epsilon, n_actions in ((1.0, 100), (3.0, 1000)):

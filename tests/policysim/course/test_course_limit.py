@@ -103,7 +103,7 @@ def test_what_hides_the_course_is_worth_no_more_than_the_best_that_does_and_that
     of_course, of_first = best_of_all_courses(mdp, epsilon), best_of_all_mechanisms(mdp, epsilon)
     # They are two guarantees.
     assert of_course + 1e-3 * size < of_first <= limit_of(mdp, epsilon=epsilon) + 1e-7 * size
-    table = ps.compare(mdp, policies=["optimal-daily", "exponential-tight"], total_epsilons=[epsilon])
+    table = ps.compare(mdp, policies=["optimal-daily", "exponential-fitted"], total_epsilons=[epsilon])
     assert (table["hides"] == "course").all()
     once = ps.plan_once(mdp, epsilon=epsilon)
     assert max(table["value"].max(), once.value) <= of_course + 1e-7 * size

@@ -74,7 +74,7 @@ def planned(study, horizon, name, totals, delta=0.0):
         yield found, [table[merged.first_records.state] for table in reversed(tables)]
 
 
-TOTALS, NAMES = (0.5, 1.0, 4.0), ("exponential", "randomized-response", "optimal")
+TOTALS, NAMES = (0.5, 1.0, 4.0), ("exponential", "exponential-fitted", "randomized-response", "optimal")
 
 
 @pytest.fixture(scope="module", params=[0.0, 1e-2])
@@ -121,7 +121,7 @@ def test_the_table_holds_the_values_of_courses_that_stay_within_the_total(study,
 
 
 def test_over_one_day_the_budget_is_the_epsilon_of_one_decision(study):
-    names = ("exponential", "randomized-response", "optimal")
+    names = ("exponential", "exponential-fitted", "randomized-response", "optimal")
     question = DaysQuestion(horizon=1, totals=(1.0, 3.0, 10.0), delta=0.0, length_public=True)
     table = compare_days(replace(study, by=(), policies=("uniform", "greedy", *names)), question)["comparison"]
     problem = ps.build_problem(study)
@@ -166,7 +166,7 @@ def test_a_schedule_is_worth_what_its_tables_are_however_many_are_asked_for(stud
 def test_a_larger_total_never_keeps_less(compared):
     table = compared[1]
     table = table[table["policy"] != "greedy"]
-    assert set(table["policy"]) == {SCHEDULE, "plan-once", "plan-tree", "uniform", *NAMES[:2], DAILY}
+    assert set(table["policy"]) == {SCHEDULE, "plan-once", "plan-tree", "uniform", *NAMES[:3], DAILY}
     overall = table[table["group"] == "all"]
     schedules = overall[overall["policy"] == SCHEDULE].groupby("horizon")["value"].first()
     for (_, horizon), rows in overall.groupby(["policy", "horizon"]):

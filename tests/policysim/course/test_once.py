@@ -87,7 +87,13 @@ def test_the_search_finds_what_the_full_programme_over_all_schedules_finds(seed,
     assert process.initial @ schedule_values(process, first) == pytest.approx((process.initial @ table).max(), abs=1e-9)
 
 
-@pytest.mark.parametrize("policy", ["optimal", "exponential", "randomized-response", "permute-and-flip"])
+# Where privacy costs more than choosing gains, these give all patients the same schedule.
+MAY_IGNORE_RECORDS = ("optimal", "exponential-fitted")
+
+
+@pytest.mark.parametrize(
+    "policy", ["optimal", "exponential", "exponential-fitted", "randomized-response", "permute-and-flip"]
+)
 @pytest.mark.parametrize("seed", range(2))
 def test_the_whole_published_course_loses_what_the_one_choice_loses(policy, seed):
     process = chain(seed)
@@ -96,7 +102,7 @@ def test_the_whole_published_course_loses_what_the_one_choice_loses(policy, seed
     joint = published(process, found)
     assert joint.shape == (4, 81) and joint.sum(axis=1) == pytest.approx(np.ones(4))
     assert ps.privacy_loss(joint, ps.AnyRecord()).epsilon == pytest.approx(found.epsilon_spent, abs=1e-12)
-    assert found.epsilon_spent <= 1.5 + 1e-12 and (found.epsilon_spent > 0 or policy == "optimal")
+    assert found.epsilon_spent <= 1.5 + 1e-12 and (found.epsilon_spent > 0 or policy in MAY_IGNORE_RECORDS)
     # Its value is that of what is published and earned, path by path.
     values = np.column_stack([schedule_values(process, schedule) for schedule in found.schedules])
     assert found.value == pytest.approx((process.initial[:, None] * found.probabilities * values).sum(), abs=1e-12)

@@ -63,7 +63,9 @@ def days_of(mdp, daily):
     return np.array(mass)
 
 
-@pytest.mark.parametrize("name", ["greedy", "exponential", "randomized-response", "optimal", "best-fixed"])
+@pytest.mark.parametrize(
+    "name", ["greedy", "exponential", "randomized-response", "optimal", "exponential-fitted", "best-fixed"]
+)
 def test_under_its_own_continuation_each_day_is_decided_by_what_that_policy_will_earn(name):
     moves, rewards, mask, mdp = small(3, masked=True)
     policy = make_policy(name, epsilon=1.0)

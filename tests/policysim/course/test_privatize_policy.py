@@ -8,16 +8,22 @@ from small_processes import loss_of, random_arrays
 
 from policies import CATALOGUE, AnyRecord, DecisionProblem, make_policy
 from policysim.course.planning import plan, policy_value
-from policysim.course.privatize_policy import FOR_NETWORKS, PrivateNetwork, box_scale, privatize_policy
+from policysim.course.privatize_policy import FOR_NETWORKS, privatize_policy
 from policysim.course.process import InfiniteLossWarning
 from policysim.course.tabular import TabularMDP
 
 Q = np.random.default_rng(0).normal(size=(6, 3)).cumsum(axis=0)
-NAMES = [name for name, kind in CATALOGUE.items() if not kind.uses_prior]
+# Those that look at an outcome, or at several priors, refuse a table of scores.
+NAMES = sorted(set(CATALOGUE) - {"optimal-safe", "optimal-robust"})
+
+
+def bounds_of(name, low=-3.0, high=3.0):
+    """What a mechanism needs to know of the scores of a function."""
+    return {"lower": low, "upper": high} if name == "exponential" else {}
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_table_of_all_states_is_privatised_by_its_exact_sensitivity(name):
+def test_a_table_of_all_states_is_a_problem_of_equally_likely_records(name):
     private = privatize_policy(Q, 0.8, policy=name)
     problem = DecisionProblem(Q, np.full(6, 1 / 6), AnyRecord())
     policy = make_policy(name, epsilon=0.8)
@@ -37,7 +43,6 @@ def test_a_plan_goes_straight_in_and_its_probabilities_straight_back():
         assert private.probabilities.shape == found.q_values.shape
         assert (private.probabilities[..., 0, 2] == 0).all()
         assert policy_value(mdp, private.probabilities) < found.value
-        # tight attains its epsilon up to 1e-6 in each class
         assert private.epsilon_spent == pytest.approx(1.0, abs=1e-5)
         with pytest.warns(InfiniteLossWarning, match="infinite at every epsilon"):
             hidden = privatize_policy(found.q_values, 1.0)
@@ -46,63 +51,93 @@ def test_a_plan_goes_straight_in_and_its_probabilities_straight_back():
         assert (exactly.probabilities == private.probabilities).all()
 
 
-def exact_box_loss(t, n_actions):
-    """max over the box of log p(a|q) - log p(a|q') at t = width / s, from the extremes of a softmax."""
-    high = 1 / (1 + (n_actions - 1) * np.exp(-t))
-    low = np.exp(-t) / (np.exp(-t) + n_actions - 1)
-    return np.log(high / low)
-
-
-@pytest.mark.parametrize("n_actions", [2, 3, 7])
-@pytest.mark.parametrize("epsilon", [0.1, 1.0, 8.0])
-def test_the_scale_over_a_box_spends_epsilon_and_no_more(n_actions, epsilon):
-    width = 3.7
-    for name in ("exponential", "exponential-bounded-range"):
-        scale = box_scale(make_policy(name, epsilon=epsilon), n_actions, width)
-        assert scale == pytest.approx(2 * width / epsilon)
-        assert exact_box_loss(width / scale, n_actions) <= epsilon + 1e-12
-    tight = box_scale(make_policy("exponential-tight", epsilon=epsilon), n_actions, width)
-    # found on a grid, to 1e-6 of epsilon
-    assert epsilon * (1 - 1e-5) <= exact_box_loss(width / tight, n_actions) <= epsilon + 1e-12
-    if n_actions == 2:
-        assert tight == pytest.approx(width / epsilon, rel=1e-5)
-
-
-def worst_pair(network, low, high, n_actions, seed):
-    """The largest loss over the corners of the box, some points far outside it, and some within."""
+def adversarial(n_actions, n_rows, seed):
+    """Scores with NaN, infinities, ties, and magnitudes from 1e-300 to 1e308."""
     rng = np.random.default_rng(seed)
-    corners = np.array(np.meshgrid(*[[low, high]] * n_actions)).reshape(n_actions, -1).T
-    scores = np.concatenate(
-        [corners, rng.normal(scale=100, size=(20, n_actions)), [[1e300, *[-1e300] * (n_actions - 1)]]]
-    )
-    return loss_of(network.probabilities(scores))
+    scores = rng.normal(size=(n_rows, n_actions)) * 10.0 ** rng.uniform(-300, 307, size=(n_rows, 1))
+    scores[::3] = rng.choice([np.nan, np.inf, -np.inf, 0.0, -0.0, 1.0, 1e308, -1e308], size=scores[::3].shape)
+    scores[::7] = np.round(rng.normal(size=scores[::7].shape))
+    return scores
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"floors": [0.4, 0.0, 0.35, 0.2], "sharpness": 0.7},
+        {"sharpness": 1e-3},
+        {"sample": np.random.default_rng(5).normal(size=(50, 4))},
+    ],
+)
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 30.0])
+def test_a_hundred_thousand_rows_of_any_scores_lie_in_one_box(epsilon, options):
+    network = privatize_policy(np.asarray, epsilon, **options)
+    table = network.probabilities(adversarial(4, 100_000, seed=1))
+    assert table.sum(axis=1) == pytest.approx(np.ones(100_000), abs=1e-12)
+    least, most = table.min(axis=0), table.max(axis=0)
+    assert (most <= least * np.exp(epsilon) * (1 + 1e-12)).all()
+    assert network.guarantee == epsilon
 
 
 @pytest.mark.parametrize("name", FOR_NETWORKS)
 @given(epsilon=st.floats(0, 20), n_actions=st.integers(2, 5), low=st.floats(-50, 50), width=st.floats(0.01, 100))
 def test_no_two_observations_are_told_apart_by_more_than_epsilon(name, epsilon, n_actions, low, width):
-    network = privatize_policy(np.asarray, epsilon, policy=name, lower=low, upper=low + width)
-    if name == "randomized-response":
-        network = privatize_policy(lambda batch: np.clip(batch, -1e9, 1e9), epsilon, policy=name)
-    assert network.guarantee == epsilon
-    assert worst_pair(network, low, low + width, n_actions, 0) <= epsilon * (1 + 1e-9) + 1e-9
+    network = privatize_policy(np.asarray, epsilon, policy=name, **bounds_of(name, low, low + width))
+    corners = np.array(np.meshgrid(*[[low, low + width]] * n_actions)).reshape(n_actions, -1).T
+    scores = np.concatenate([corners, adversarial(n_actions, 30, seed=0)])
+    assert loss_of(network.probabilities(scores)) <= epsilon * (1 + 1e-9) + 1e-9
 
 
-def test_a_scale_from_the_seen_states_would_break_the_promise():
-    # The planted bug: two states were seen whose scores hardly differ, a third one comes later.
-    seen = np.array([[0.0, 0.1], [0.1, 0.0]])
-    wrong = PrivateNetwork(np.asarray, make_policy("exponential-tight", epsilon=1.0), 0.0, 0.1, False)
-    object.__setattr__(wrong, "lower", -10.0)
-    object.__setattr__(wrong, "upper", 10.0)
-    wrong._scales[2] = box_scale(wrong.policy, 2, 0.1)
-    assert loss_of(wrong.probabilities(seen)) <= 1 + 1e-9
-    assert worst_pair(wrong, -10.0, 10.0, 2, 0) > 100
-    assert worst_pair(privatize_policy(np.asarray, 1.0, lower=-10, upper=10), -10.0, 10.0, 2, 0) <= 1 + 1e-9
+def test_nan_is_the_worst_and_infinite_scores_of_one_sign_are_ties():
+    nan, inf = np.nan, np.inf
+    rows = [[nan, 0.0, 1.0], [-inf, -inf, 1.0], [nan, nan, nan], [inf, inf, 3.0], [nan, -inf, nan], [nan, -inf, -1e308]]
+    q = 1 / (np.e + 2)
+    shared = (1 - q) / 2
+    expected = [[q, q, np.e * q], [q, q, np.e * q], [1 / 3] * 3, [shared, shared, q], [1 / 3] * 3, [q, q, np.e * q]]
+    assert privatize_policy(np.asarray, 1.0).probabilities(rows) == pytest.approx(np.array(expected), abs=1e-15)
+    # The textbook clips them; randomised response answers the first of equals.
+    clipped = privatize_policy(np.asarray, 1.0, policy="exponential", lower=-1, upper=1).probabilities(rows)
+    weights = np.exp(np.clip(np.nan_to_num(rows, nan=-1, posinf=1, neginf=-1), -1, 1) / 4)
+    assert clipped == pytest.approx(weights / weights.sum(axis=1, keepdims=True), abs=1e-15)
+    first = privatize_policy(np.asarray, 1.0, policy="randomized-response").probabilities(rows)
+    assert first.argmax(axis=1).tolist() == [2, 2, 0, 0, 0, 2]
+    assert np.sort(first, axis=1) == pytest.approx(np.tile([q, q, np.e * q], (6, 1)), abs=1e-15)
+
+
+@pytest.mark.parametrize("epsilon", [0.0, 0.3, 2.0, 20.0, np.inf])
+def test_a_sample_gives_the_box_of_the_problem_that_it_is(epsilon):
+    rng = np.random.default_rng(2)
+    sample = rng.normal(size=(60, 4)) * [0.1, 1.0, 1.0, 3.0]
+    problem = DecisionProblem(sample, np.full(60, 1 / 60), AnyRecord())
+    network = privatize_policy(np.asarray, epsilon, sample=sample)
+    table = network.probabilities(sample)
+    assert table == pytest.approx(make_policy("exponential-fitted", epsilon=epsilon).probabilities(problem), abs=1e-14)
+    # New observations of the same kind are in the same box.
+    assert loss_of(np.concatenate([table, network.probabilities(rng.normal(size=(500, 4)) * 5)])) <= epsilon + 1e-12
+    limit = problem.value(make_policy("optimal", epsilon=epsilon).probabilities(problem))
+    constant, best = problem.fixed_values.max(), problem.value(make_policy("greedy").probabilities(problem))
+    assert constant + 0.98 * (limit - constant) - 1e-12 <= problem.value(table) <= limit + 1e-9 * (best - constant)
+
+
+def test_one_action_for_all_is_a_box_where_a_sample_says_that_it_is_worth_most():
+    # The given floors are of no use: one action is best for nearly all of the sample.
+    sample = np.array([[1.0, 0.0]] * 99 + [[0.0, 0.1]])
+    network = privatize_policy(np.asarray, 0.5, sample=sample, floors=[0.1, 0.6])
+    assert network.probabilities([[0.0, 9.0], [np.nan, np.nan], [1.0, 0.0]]).tolist() == [[1.0, 0.0]] * 3
+
+
+def test_floors_of_the_seen_scores_would_break_the_promise():
+    # The planted bug: each batch is fitted to its own scores, so that the floors depend on whom it is about.
+    here, there = np.array([[1.0, 0.0]]), np.array([[0.0, 1.0]])
+    wrong = [privatize_policy(np.asarray, 1.0, sample=seen).probabilities(seen) for seen in (here, there)]
+    assert loss_of(np.concatenate(wrong)) == np.inf
+    right = privatize_policy(np.asarray, 1.0, sample=here)
+    assert loss_of(np.concatenate([right.probabilities(seen) for seen in (here, there)])) <= 1 + 1e-12
 
 
 def test_a_row_does_not_depend_on_what_stands_beside_it():
     for name in FOR_NETWORKS:
-        network = privatize_policy(np.asarray, 1.0, policy=name, lower=-1, upper=1)
+        network = privatize_policy(np.asarray, 1.0, policy=name, **bounds_of(name))
         together = network.probabilities(Q)
         assert all((network.probabilities(Q[i : i + 1])[0] == together[i]).all() for i in range(len(Q)))
 
@@ -110,28 +145,44 @@ def test_a_row_does_not_depend_on_what_stands_beside_it():
 @pytest.mark.parametrize("name", FOR_NETWORKS)
 def test_a_mask_with_each_batch_is_respected_if_it_is_public(name):
     mask = np.array([[True, True, False], [False, True, True], [False, True, False]] * 2)
-    network = privatize_policy(np.asarray, 1.0, policy=name, lower=-2, upper=2, mask_public=True)
+    network = privatize_policy(np.asarray, 1.0, policy=name, **bounds_of(name), mask_public=True)
     table = network.probabilities(Q, admissible=mask)
     assert (table[~mask] == 0).all()
     assert table.sum(axis=1) == pytest.approx(np.ones(6))
     for rows in ([0, 3], [1, 4]):
         assert loss_of(table[rows][:, mask[rows[0]]]) <= 1 + 1e-9
     with pytest.raises(ValueError, match="declare mask_public=True"):
-        privatize_policy(np.asarray, 1.0, policy=name, lower=-2, upper=2).probabilities(Q, admissible=mask)
+        privatize_policy(np.asarray, 1.0, policy=name, **bounds_of(name)).probabilities(Q, admissible=mask)
+
+
+def test_a_mask_leaves_the_box_of_the_actions_that_are_allowed():
+    mask = np.array([[True, True, False], [False, True, True], [False, True, False]] * 2)
+    sample = np.random.default_rng(3).normal(size=(40, 3))
+    fitted = privatize_policy(np.asarray, 1.0, sample=sample, mask_public=True).probabilities(Q, admissible=mask)
+    for columns, rows in (([0, 1], [0, 3]), ([1, 2], [1, 4])):
+        alone = privatize_policy(np.asarray, 1.0, sample=sample[:, columns])
+        assert fitted[np.ix_(rows, columns)] == pytest.approx(alone.probabilities(Q[np.ix_(rows, columns)]), abs=1e-15)
+    # Floors that are given still sum to what they did: 0.3 and 0.2 of 0.6 become 0.36 and 0.24.
+    given = privatize_policy(np.asarray, 1.0, floors=[0.3, 0.2, 0.1], mask_public=True)
+    table = given.probabilities([[1.0, 0.0, 9.0], [0.0, 1.0, 9.0]], admissible=mask[[0, 0]])
+    assert table == pytest.approx(np.array([[0.76, 0.24, 0.0], [0.36, 0.64, 0.0]]), abs=1e-6)
+    refused = privatize_policy(np.asarray, 1.0, floors=[0.0, 0.0, 0.5], mask_public=True)
+    with pytest.raises(ValueError, match=r"floors must allow an action wherever records do, got none of \[0, 1\]"):
+        refused.probabilities(Q, admissible=mask)
 
 
 def test_no_privacy_is_greedy_and_no_epsilon_is_uniform():
     for name in FOR_NETWORKS:
-        free = privatize_policy(np.asarray, np.inf, policy=name, lower=-9, upper=9).probabilities(Q)
+        free = privatize_policy(np.asarray, np.inf, policy=name, **bounds_of(name, -9, 9)).probabilities(Q)
         assert (free == np.eye(3)[Q.argmax(axis=1)]).all()
-        none = privatize_policy(np.asarray, 0.0, policy=name, lower=-9, upper=9).probabilities(Q)
+        none = privatize_policy(np.asarray, 0.0, policy=name, **bounds_of(name, -9, 9)).probabilities(Q)
         assert none == pytest.approx(np.full((6, 3), 1 / 3))
 
 
 def test_actions_are_drawn_with_their_probabilities():
     rng = np.random.default_rng(0)
     private = privatize_policy(Q, 2.0)
-    network = privatize_policy(lambda states: Q[states], 2.0, lower=-3, upper=3)
+    network = privatize_policy(lambda states: Q[states], 2.0, sample=Q)
     states = np.full(40_000, 2)
     for actions, p in (
         (private.act(states, rng), private.probabilities[2]),
@@ -139,7 +190,7 @@ def test_actions_are_drawn_with_their_probabilities():
     ):
         frequencies = np.bincount(actions, minlength=3) / len(states)
         # five standard errors
-        assert (np.abs(frequencies - p) < 5 * np.sqrt(p * (1 - p) / len(states))).all()
+        assert (np.abs(frequencies - p) <= 5 * np.sqrt(p * (1 - p) / len(states))).all()
     assert private.act(2, rng).shape == (1,)
     daily = privatize_policy(np.stack([Q, -Q]), np.inf)
     assert daily.act([0, 1], rng, day=1).tolist() == (-Q).argmax(axis=1)[:2].tolist()
@@ -150,15 +201,24 @@ def test_actions_are_drawn_with_their_probabilities():
 @pytest.mark.parametrize(
     ("given", "options", "message"),
     [
-        (Q, {"policy": "optimal"}, "optimal needs a prior"),
-        (Q, {"lower": 0, "upper": 1}, "pass lambda states: q_values"),
+        (Q, {"policy": "optimal-safe"}, 'the outcome "deaths", which the problem does not have'),
+        (Q, {"policy": "exponential", "lower": 0, "upper": 1}, "pass lambda states: q_values"),
+        (Q, {"sample": Q}, "pass lambda states: q_values"),
         (Q[0], {}, r"must be \(S, A\) or \(H, S, A\), got shape \(3,\)"),
         (np.where(Q > 1, np.nan, Q), {}, "utilities must be finite"),
-        (np.asarray, {}, "lower < upper .* got lower=None, upper=None"),
-        (np.asarray, {"lower": 1, "upper": 0}, "got lower=1, upper=0"),
-        (np.asarray, {"lower": 0, "upper": np.inf}, "must be finite bounds"),
-        (np.asarray, {"lower": 0, "upper": 1, "policy": "permute-and-flip"}, "for a function, got policy='permute"),
-        (np.asarray, {"lower": 0, "upper": 1, "admissible": Q > 0}, "give a network's mask with each batch"),
+        (np.asarray, {"policy": "exponential"}, "lower < upper, got lower=None, upper=None"),
+        (np.asarray, {"policy": "exponential", "lower": 1, "upper": 0}, "got lower=1, upper=0"),
+        (np.asarray, {"policy": "exponential", "lower": 0, "upper": np.inf}, "must be finite bounds"),
+        (np.asarray, {"lower": 0, "upper": 1}, "lower is for exponential, got policy='exponential-fitted'"),
+        (np.asarray, {"policy": "permute-and-flip"}, "for a function, got policy='permute"),
+        (np.asarray, {"policy": "randomized-response", "sample": Q}, "sample is for exponential-fitted, got"),
+        (np.asarray, {"policy": "randomized-response", "floors": [1]}, "floors is for exponential-fitted, got"),
+        (np.asarray, {"floors": [0.5, -0.1, 0.1]}, "floors must be one number >= 0 for each action"),
+        (np.asarray, {"floors": [0.5, 0.5, 0.1]}, r"at most 1, got a sum of 1.1\."),
+        (np.asarray, {"floors": [0.1, 0.1, 0.1]}, r"at least e\^-epsilon = 0.367879 .*, got a sum of 0.3\."),
+        (np.asarray, {"sharpness": 0.0}, "sharpness must be > 0, got sharpness=0.0"),
+        (np.asarray, {"sample": [[0.0, np.nan]]}, r"sample must be finite, got sample\[0, 1\]=nan"),
+        (np.asarray, {"admissible": Q > 0}, "give a network's mask with each batch"),
     ],
 )
 def test_bad_input_is_refused(given, options, message):
@@ -166,14 +226,18 @@ def test_bad_input_is_refused(given, options, message):
         privatize_policy(given, 1.0, **options)
 
 
-@pytest.mark.parametrize("policy", ["exponential-tight", "randomized-response"])
 @pytest.mark.parametrize(
-    ("scores", "message"),
-    [([1.0, 2.0], r"shape \(2,\)"), ([[np.nan, 1.0]], "got NaN"), ([[-np.inf, 0.0]], "got infinite ones")],
+    ("options", "scores", "message"),
+    [
+        ({}, [1.0, 2.0], r"shape \(2,\)"),
+        ({}, [[1.0], [2.0]], r"shape \(2, 1\)"),
+        ({"floors": [0.5, 0.2, 0.1]}, [[1.0, 2.0]], "floors must have 2 numbers, one for each action, got 3"),
+        ({"sample": Q}, [[1.0, 2.0]], "sample must have 2 columns, one for each action, got 3"),
+    ],
 )
-def test_bad_scores_are_refused(policy, scores, message):
+def test_scores_of_another_shape_are_refused(options, scores, message):
     with pytest.raises(ValueError, match=message):
-        privatize_policy(lambda _: scores, 1.0, policy=policy, lower=0, upper=1).probabilities(None)
+        privatize_policy(lambda _: scores, 1.0, **options).probabilities(None)
 
 
 # Modules.
@@ -230,9 +294,9 @@ BATCH = [[1.0, 0.5], [0.0, 1.0], [-2.0, 0.25]]
 @pytest.mark.parametrize("name", FOR_NETWORKS)
 def test_a_module_is_given_tensors_and_scores_as_its_arrays_would(name):
     module = Linear(WEIGHTS).eval()
-    private = privatize_policy(module, 1.0, policy=name, lower=-3, upper=3)
+    private = privatize_policy(module, 1.0, policy=name, **bounds_of(name))
     arrays = privatize_policy(
-        lambda batch: np.asarray(batch) @ np.asarray(WEIGHTS), 1.0, policy=name, lower=-3, upper=3
+        lambda batch: np.asarray(batch) @ np.asarray(WEIGHTS), 1.0, policy=name, **bounds_of(name)
     )
     expected = arrays.probabilities(BATCH)
     assert private.probabilities(BATCH) == pytest.approx(expected, rel=1e-6)
@@ -242,17 +306,15 @@ def test_a_module_is_given_tensors_and_scores_as_its_arrays_would(name):
 def test_modules_in_training_or_that_are_not_finite_are_refused_in_one_line():
     module = Linear(WEIGHTS)
     with pytest.raises(ValueError, match=r"^q_values is in training mode, .*: call q_values.eval\(\) first.$"):
-        privatize_policy(module, 1.0, lower=-3, upper=3)
-    private = privatize_policy(module.eval(), 1.0, lower=-3, upper=3)
+        privatize_policy(module, 1.0)
+    private = privatize_policy(module.eval(), 1.0)
     module.training = True
     with pytest.raises(ValueError, match="is in training mode"):
         private.probabilities(BATCH)
     with pytest.raises(
         ValueError, match=r"^q_values must be finite, got a module with parameters that are infinite or NaN.$"
     ):
-        privatize_policy(Linear([[np.nan, 1.0]]).eval(), 1.0, lower=-3, upper=3)
-    with pytest.raises(ValueError, match="lower and upper must be finite bounds of the scores"):
-        privatize_policy(Linear(WEIGHTS).eval(), 1.0)
+        privatize_policy(Linear([[np.nan, 1.0]]).eval(), 1.0)
 
 
 def test_true_allows_every_action_of_a_table():

@@ -270,7 +270,7 @@ def test_bad_input_is_refused(mdp, given, message):
 # The policy's own continuation.
 
 
-@pytest.mark.parametrize("name", ["exponential", "exponential-tight", "randomized-response", "optimal-daily"])
+@pytest.mark.parametrize("name", ["exponential", "exponential-fitted", "randomized-response", "optimal-daily"])
 def test_a_policy_counts_on_what_it_will_do_itself(mdp, name):
     row = ps.compare(mdp, policies=[name], epsilons=[0.7]).iloc[0]
     policy = make_policy(catalogue_name(name), epsilon=0.7)
@@ -315,7 +315,9 @@ def largest_log_ratio(joint):
         return float(np.nanmax([logs - other for other in logs]))
 
 
-@pytest.mark.parametrize("name", ["exponential", "randomized-response", "optimal-daily", "best-fixed", "uniform"])
+@pytest.mark.parametrize(
+    "name", ["exponential", "exponential-fitted", "randomized-response", "optimal-daily", "best-fixed", "uniform"]
+)
 @pytest.mark.parametrize("total", [0.6, 3.0])
 def test_a_row_that_hides_the_course_does_so_for_all_pairs_of_courses(name, total):
     mdp = process(7)
@@ -334,7 +336,7 @@ def test_a_row_that_hides_the_course_does_so_for_all_pairs_of_courses(name, tota
     assert row["total_spent"] <= total
 
 
-@pytest.mark.parametrize("name", ["exponential-tight", "randomized-response", "optimal"])
+@pytest.mark.parametrize("name", ["exponential-fitted", "randomized-response", "optimal"])
 def test_with_a_delta_the_courses_of_states_are_within_both(name):
     mdp, delta = chain_of_days(0, horizon=3), 0.02
     for found in planner_of(mdp).within(make_policy(name), (1.0, 4.0), delta):
@@ -454,7 +456,7 @@ def test_public_masks_hide_states_among_those_that_allow_the_same():
     moves = np.zeros((4, 3, 4))
     moves[:2, :, :2], moves[2:, :, 2:] = rng.dirichlet(np.ones(2), size=(2, 3)), rng.dirichlet(np.ones(2), size=(2, 3))
     mdp = TabularMDP(moves, rng.normal(size=(4, 3)), np.full(4, 0.25), horizon=3, admissible=mask, mask_public=True)
-    (found,) = planner_of(mdp).within(make_policy("exponential-tight"), [1.5], 0.0)
+    (found,) = planner_of(mdp).within(make_policy("exponential-fitted"), [1.5], 0.0)
     tables, value = replayed(mdp, found)
     assert found.value == pytest.approx(value, rel=1e-12)
     joint = published(mdp, tables)

@@ -114,7 +114,7 @@ def test_one_choice_loses_what_it_claims_within_a_class_and_claims_nothing_acros
 
 
 @pytest.mark.parametrize("seed", range(2))
-@pytest.mark.parametrize("policy", ["optimal", "exponential-tight", "randomized-response"])
+@pytest.mark.parametrize("policy", ["optimal", "exponential-fitted", "randomized-response"])
 def test_days_together_lose_no_more_than_is_claimed_within_a_class(seed, policy):
     process = chain(seed)
     daily = make_policy(policy, epsilon=0.5)

@@ -392,8 +392,8 @@ def test_an_adjacency_that_the_table_cannot_have_is_refused(tmp_path, name, sens
 def test_a_table_written_by_a_policy_is_found_to_spend_what_the_policy_spends(tmp_path_factory, seed, epsilon):
     rng = np.random.default_rng(seed)
     problem = DecisionProblem(rng.normal(size=(6, 3)), np.full(6, 1 / 6), Sensitive((2, 3), (1,)))
-    (direct,) = audit(problem, ["exponential-bounded-range"], [epsilon])
-    rows = make_policy("exponential-bounded-range", epsilon=epsilon).probabilities(problem)
+    (direct,) = audit(problem, ["exponential"], [epsilon])
+    rows = make_policy("exponential", epsilon=epsilon).probabilities(problem)
     # The order of the rows does not matter.
     lines = [",".join(map(repr, [i // 3, i % 3, *map(float, rows[i])])) for i in rng.permutation(6).tolist()]
     path = tmp_path_factory.mktemp("tables") / "table.csv"

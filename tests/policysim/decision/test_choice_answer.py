@@ -173,7 +173,7 @@ def test_no_share_of_a_tiny_gain_is_a_cell_and_what_is_not_used_has_no_price():
 )
 def test_a_screen_of_every_wish(wish, ward):
     study, problem = ward.study, ward.problem
-    choices = choose(problem, wish, [*POLICIES, "exponential-tight", "permute-and-flip", "randomized-features"])
+    choices = choose(problem, wish, [*POLICIES, "exponential-fitted", "permute-and-flip", "randomized-features"])
     tables = answer_of_choices(study, problem, choices).options
     text = screen(tables, "choice")
     lines = text.splitlines()

@@ -29,7 +29,7 @@ def problem():
     )
 
 
-POLICIES = ["greedy", "best-fixed", "uniform", "exponential", "exponential-bounded-range", "randomized-response"]
+POLICIES = ["greedy", "best-fixed", "uniform", "exponential", "exponential-fitted", "randomized-response"]
 
 
 @pytest.fixture(scope="module")
@@ -184,7 +184,7 @@ def test_the_defaults_work_on_any_problem():
     problem = ps.DecisionProblem(np.random.default_rng(1).normal(size=(9, 3)), np.full(9, 1 / 9), ps.AnyRecord())
     table = ps.compare(problem)
     assert set(table["policy"]) == {
-        "best-fixed", "exponential", "exponential-tight", "randomized-response", "optimal"
+        "best-fixed", "exponential", "exponential-fitted", "randomized-response", "optimal"
     }  # fmt: skip
     with pytest.raises(ValueError, match="policies must not be empty"):
         ps.compare(problem, policies=[])

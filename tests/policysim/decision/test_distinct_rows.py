@@ -74,7 +74,7 @@ def test_searches_and_patients_are_those_of_all_records(problem, apart):
         assert first["epsilon"] == pytest.approx(second["epsilon"], rel=1e-9)
         assert first["benefit_kept"] == pytest.approx(second["benefit_kept"], rel=1e-12)
         assert first["expected_deaths"] == pytest.approx(second["expected_deaths"], rel=1e-12)
-    for name in ("exponential-tight", "optimal"):
+    for name in ("exponential-fitted", "optimal"):
         found = [ps.smallest_epsilon(each, name, keep=0.5, max_extra_deaths=0.2) for each in (problem, apart)]
         assert found[0] == pytest.approx(found[1], rel=1e-9)
     examples = [ExamplePatient("one", 5), ExamplePatient("two", 40)]
@@ -110,7 +110,7 @@ def test_what_is_not_built_in_is_not_believed_to_be_row_wise(problem):
 def test_covid_is_the_same_on_its_rows(covid_problem):
     found = distinct_rows(covid_problem)
     assert len(found.first) < covid_problem.n_records / 3
-    for name in ("exponential-tight", "optimal"):
+    for name in ("exponential-fitted", "optimal"):
         policy = ps.make_policy(name, epsilon=1.0)
         on = once_each(policy, covid_problem)
         (logs, table), (whole_logs, whole) = policy.tables(on), policy.tables(covid_problem)

@@ -106,7 +106,7 @@ def test_numbers_at_forbidden_pairs_change_nothing(study, problem):
     other = masked(ps.build_problem(study), study.space, forbidden=7)
     tables = [
         ps.compare(
-            each, policies=["uniform", "exponential-tight", "optimal", "optimal-safe"], epsilons=[1.0], by=["age"]
+            each, policies=["uniform", "exponential-fitted", "optimal", "optimal-safe"], epsilons=[1.0], by=["age"]
         )
         for each in (problem, other)
     ]

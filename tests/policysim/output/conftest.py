@@ -14,7 +14,7 @@ def full(tmp_path_factory):
         STUDY.replace("[0.5, 1.0, 4.0]", str(list(EPSILONS)))
         .replace(
             '["greedy", "best-fixed", "uniform", "exponential", "randomized-response"]',
-            '["best-fixed", "exponential", "exponential-tight", "randomized-response", "optimal"]',
+            '["best-fixed", "exponential", "exponential-fitted", "randomized-response", "optimal"]',
         )
         .replace('["age", "infected"]', '["age", "infected", "smoker", "fever"]')
     )

@@ -40,9 +40,10 @@ def test_snapshots_are_not_written_where_changes_are_checked(monkeypatch, capsys
 
 
 @pytest.mark.parametrize("name", SCREENS)
-def test_a_screen_is_at_most_26_lines_of_100_columns(name):
+def test_a_screen_is_at_most_28_lines_of_100_columns(name):
     lines = [line for line in printed(name).splitlines() if not line.startswith("Beware: ")]
-    assert len(lines) <= 26
+    # Two of them are of the textbook's exponential mechanism, where it stands beside the fitted one.
+    assert len(lines) <= 28
     assert max(map(len, lines)) <= 100
 
 

@@ -13,7 +13,7 @@ from policysim.decision.decision_answer import answer_tables
 from policysim.decision.redraws import redrawn
 from policysim.decision.results import Asked, results
 from policysim.output.screen import screen
-from policysim.question.formats import table_text
+from policysim.question.formats import rounded_up, table_text
 from policysim.study.labels import Labels, labels_of
 from policysim.study.options_table import decimals_of, options
 
@@ -50,9 +50,10 @@ def test_every_cell_of_the_ward_is_its_definition(ward):
             "one for all": (fixed, fixed),
             "fewest deaths": (safest, safest),
             "private choice": (private[max(values, key=values.get)],) * 2,
-            "exponential mechanism": (private["exponential"],) * 2,
+            "exponential mechanism": (private["exponential-fitted"],) * 2,
             "noised copy": (greedy, copy),
             "each's best": (greedy, greedy),
+            "exponential mechanism, textbook": (private["exponential"],) * 2,
         }
         assert list(dict.fromkeys(tables["options"]["option"])) == list(given)
         for option, (table, published) in given.items():
@@ -72,7 +73,7 @@ def test_every_cell_of_the_ward_is_its_definition(ward):
                 low, high = bayes(problem, published, tables)
                 assert value_of(tables, "belief", option, epsilon, "low") == pytest.approx(low, abs=1e-9)
                 assert value_of(tables, "belief", option, epsilon, "high") == pytest.approx(high, abs=1e-9)
-    assert checked >= 4 * 6 * len(study.epsilons)
+    assert checked >= 4 * 7 * len(study.epsilons)
 
 
 def bayes(problem, published, tables):
@@ -93,9 +94,9 @@ def test_the_row_of_redraws_counts_them_at_the_stated_epsilon_only(ward):
     study, problem, tables = ward.study, ward.problem, ward.tables
     rows = tables["options"][tables["options"]["row"] == "better"]
     assert set(rows["epsilon"]) == {study.epsilon}
-    policies = [study.policy(name, study.epsilon) for name in ("best-fixed", "greedy", "exponential")]
+    policies = [study.policy(name, study.epsilon) for name in ("best-fixed", "greedy", "exponential-fitted")]
     drawn = redrawn(study, problem, policies).options.pivot(index="draw", columns="option", values="value")
-    for option, name in (("each's best", "greedy"), ("exponential mechanism", "exponential")):
+    for option, name in (("each's best", "greedy"), ("exponential mechanism", "exponential-fitted")):
         assert value_of(tables, "better", option, study.epsilon) == (drawn[name] > drawn["best-fixed"] + 1e-12).sum()
     # One for all is judged as the best of those for all.
     of_all = drawn[[f"for all: {action}" for action in problem.actions]]
@@ -116,7 +117,7 @@ def small(outcomes=None, **kwargs):
     )
 
 
-def tables_of(problem, policies=("optimal", "exponential-tight"), *, epsilon=1.0, epsilons=(0.5, 1.0, 2.0), **kwargs):
+def tables_of(problem, policies=("optimal", "exponential-fitted"), *, epsilon=1.0, epsilons=(0.5, 1.0, 2.0), **kwargs):
     asked = Asked(tuple(ps.make_policy(name) for name in policies), epsilon, epsilons)
     return answer_tables(results(problem, Labels.of(problem), asked), **kwargs)
 
@@ -139,21 +140,37 @@ def test_at_most_two_outcomes_of_each_direction_and_deaths_first():
 
 
 def test_the_private_choice_is_the_best_at_each_epsilon_of_those_that_were_asked_for():
-    tables = tables_of(small(), ["exponential-tight", "randomized-response", "best-fixed", "uniform"])
+    tables = tables_of(small(), ["exponential-fitted", "randomized-response", "best-fixed", "uniform"])
     everyone = tables["comparison"].query("group == 'all'").set_index(["epsilon", "policy"])["value"]
     for row in tables["columns"].query("option == 'private choice'").itertuples():
-        asked = ["exponential-tight", "randomized-response"]
+        asked = ["exponential-fitted", "randomized-response"]
         assert row.policy == max(asked, key=lambda name: everyone[row.epsilon, name])
 
 
 def test_named_policies_get_columns_up_to_six_in_all():
-    names = ["optimal", "randomized-response", "permute-and-flip", "exponential-tight"]
+    names = ["optimal", "randomized-response", "permute-and-flip", "exponential-fitted"]
     columns = tables_of(small(), names, named=True)["columns"]
     options = list(dict.fromkeys(columns["option"]))
+    # The textbook's mechanism stands beside the fitted one in the trace, without a column.
+    assert options.pop() == "exponential mechanism, textbook"
     assert len(options) == 6
     assert options[-2:] == ["noised copy", "each's best"]
     assert "randomized-response" in options
     assert "randomized-response" not in set(tables_of(small(), names)["columns"]["option"])
+
+
+@pytest.mark.parametrize("overlapping", [False, True])
+def test_the_textbooks_mechanism_is_traced_and_explained_beside_the_fitted_one(overlapping):
+    adjacency = ps.OneFeature((2, 4)) if overlapping else ps.AnyRecord()
+    problem = ps.DecisionProblem(small().utilities, small().prior, adjacency)
+    both, alone = (
+        " ".join(screen(tables_of(problem, ["exponential", *more]), "decision").split())
+        for more in (["exponential-fitted"], ["optimal"])
+    )
+    assert "exponential, textbook*" in both
+    assert f"changes a utility, Δ = {rounded_up(problem.sensitivity.value, 3)}; the fitted one's odds " in both
+    assert ("floors and ceilings" in both) != overlapping
+    assert "textbook" not in alone
 
 
 def test_differences_are_those_of_the_printed_numbers(ward):

@@ -245,6 +245,7 @@ CASES = {
     "arms called as options are": {"names": [PRIVATE, EACH]},
     "one arm for each": {"names": ["wait", "pill"], "model": "constant"},
     "no private policy": {"names": ["wait", "pill"], "policies": '"best-fixed"'},
+    "fitted and textbook": {"names": ["wait", "pill"], "policies": '"exponential", "exponential-fitted", "optimal"'},
     "only the exponential mechanism": {"names": ["wait", "pill"], "policies": '"exponential"'},
     "censored": {"names": list(ARMS), "outcome": CENSORED},
     "pounds": {"names": list(ARMS), "outcome": POUNDS},
@@ -265,6 +266,7 @@ def test_a_screen_of_every_kind_of_log(case, tmp_path):
     assert "nan" not in str(report)
     assert set(report.tables["options"].query("epsilon.isna()")["option"]) == set(CASES[case]["names"])
     assert report.tables["certainty"]["verdict"].notna().all()
+    assert ("  exponential, textbook*" in str(report)) == (case == "fitted and textbook")
     if case == "pounds":
         assert "mean outcome" in str(report)
         assert " of 100" not in "".join(line for line in lines if line.startswith("Cost"))
