@@ -31,7 +31,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from policies.arrays import FloatArray, as_floats
+from policies.arrays import FloatArray, as_floats, blocks
 
 # Floors and sharpness are published. They have so many significant digits, floors as logarithms.
 DIGITS = 6
@@ -162,6 +162,14 @@ def log_rows(regrets: FloatArray, boxes: Boxes) -> FloatArray:
     large. Between two of these 2k breakpoints the sum of the row is C + D e^t, with C of the actions that rest and D of
     those that move.
     """
+    logs = np.empty_like(regrets)
+    for some in blocks(regrets.shape[2]):
+        _fill_rows(logs[:, :, some], regrets[:, :, some], boxes)
+    return logs
+
+
+def _fill_rows(logs: FloatArray, regrets: FloatArray, boxes: Boxes) -> None:
+    """`log_rows` of some members of each class, into `logs`."""
     epsilon = boxes.epsilon
     order = np.argsort(regrets, axis=0, kind="stable")
     floors = np.take_along_axis(np.broadcast_to(boxes.log_floors[:, :, None], regrets.shape), order, axis=0)
@@ -170,9 +178,7 @@ def log_rows(regrets: FloatArray, boxes: Boxes) -> FloatArray:
         gaps = np.where(np.isnan(gaps) | (gaps == 0), 0.0, np.minimum(boxes.sharpness[:, None] * gaps, epsilon))
     starts = np.concatenate([np.zeros_like(regrets[:1]), np.cumsum(gaps, axis=0)])
     above = np.clip(_log_lambda(starts, floors, epsilon) - starts, 0.0, epsilon)
-    logs = np.empty_like(regrets)
     np.put_along_axis(logs, order, np.minimum(floors + above, floors + epsilon), axis=0)
-    return logs
 
 
 def _log_lambda(starts: FloatArray, log_floors: FloatArray, epsilon: float) -> FloatArray:

@@ -153,16 +153,28 @@ class Exponential(Policy):
                 overlapping_logs(problem, self.epsilon) if self.epsilon > 0 else BestFixed().log_probabilities(problem)
             )
         logs = np.empty((problem.n_records, problem.n_actions), order="F")
-        for members in classes_of(problem, partitions[0], self.epsilon):
-            rows = self._class_tables(members)[0]
+        for records, rows, _ in self.boxes(problem):
             for column, row in zip(logs.T, rows, strict=True):
-                column[members.records] = row
+                column[records] = row
         return logs
 
-    def box(self, problem: DecisionProblem) -> Boxes:
-        """With "fitted": the box of all records of a problem, if any two of them are hidden; for a finite epsilon."""
-        (members,) = classes_of(problem, Partition((problem.n_records,), (0,)), self.epsilon)
-        return self._class_tables(members)[1]
+    def boxes(self, problem: DecisionProblem) -> Iterator[tuple[IntArray, FloatArray, Boxes]]:
+        """With "fitted": the classes of a problem with their boxes, some at a time.
+
+        Only for a finite epsilon, a problem without a mask, and any-record or sensitive.
+
+        Yields
+        ------
+        records : array of int, (N, size)
+            The members of N classes.
+        logs : array, (k, N, size)
+            log p(a|x) of the members.
+        boxes : Boxes
+            The floors and the sharpness of each class.
+        """
+        (partition,) = hiding_partitions(problem.adjacency, problem.n_records)
+        for members in classes_of(problem, partition, self.epsilon):
+            yield members.records, *self._class_tables(members)
 
     def _class_tables(self, members: Members) -> tuple[FloatArray, Boxes]:
         """log p(a|x) of N classes, (k, N, size), and their boxes.

@@ -118,7 +118,8 @@ class PrivateNetwork:
         if self.sample.shape[1] != n_actions:
             raise ValueError(f"sample must have {n_actions} columns, one for each action, got {self.sample.shape[1]}.")
         likely = np.full(len(self.sample), 1 / len(self.sample))
-        return policy.box(DecisionProblem(self.sample[:, actions], likely, AnyRecord()))
+        ((_, _, boxes),) = policy.boxes(DecisionProblem(self.sample[:, actions], likely, AnyRecord()))
+        return boxes
 
     def _rows(self, scores: FloatArray, actions: IntArray, n_actions: int) -> FloatArray:
         """p(a|observation), (k, m), from scores of the actions that are allowed, (k, m)."""

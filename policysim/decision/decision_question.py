@@ -27,7 +27,7 @@ from policysim.study.sweep import asked_for, usable_policies
 # The tables that have files, in their order.
 FILES = (
     *("comparison", "examples", "losses-by-outcome", "frontier", "patient-losses", "beliefs", "publishing"),
-    "price-list",
+    *("price-list", "floors"),
 )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import Self
@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 
 from policies.exponential import Exponential
+from policies.optimal.classes import hiding_partitions
 from policies.optimal.optimum import Optimal
 from policies.policy import Policy
 from policies.problem import DecisionProblem
@@ -123,7 +124,7 @@ class Results:
         "break-even", "beliefs" (`hidden_beliefs`; where the records have features), "examples"
         (`example_probabilities`), "patient-losses", "frontier" (where deaths are counted, shares of the benefit say
         something, and the optimum can be computed), "publishing" (`publishing_table`, at a few epsilons) and
-        "price-list" (where it was asked for). Of a model also "prevalence" (`wrong_prior`) and "losses-by-outcome".
+        "price-list" (where it was asked for), and "floors" (`floors_table`, where it is compared). Of a model also "prevalence" (`wrong_prior`) and "losses-by-outcome".
     redraws : Redrawn or None
         Of a scenario, or of a cohort that has some.
     """
@@ -202,7 +203,36 @@ def results(
         tables["publishing"] = publishing_table(problem, values, asked.published_patients, comparison, choices)
         if asked.prices:
             tables["price-list"] = price_list(problem, asked.epsilon, progress)
+    floors = floors_table(problem, made, labels.hidden_features)
+    if not floors.empty:
+        tables["floors"] = floors
     return Results(problem, labels, asked, tables, None if redraws is None else redraws.result())
+
+
+def floors_table(problem: DecisionProblem, policies: Sequence[Policy], hidden: Sequence[str]) -> pd.DataFrame:
+    """The public parameters of exponential-fitted: a row for each public class and action; empty where it has no box.
+
+    Returns
+    -------
+    DataFrame
+        class (from 0), a column for each feature that is not hidden, action, floor, ceiling (at most 1) and
+        sharpness (per unit of utility).
+    """
+    fitted = [policy for policy in policies if isinstance(policy, Exponential) and policy.calibration == "fitted"]
+    overlapping = len(hiding_partitions(problem.adjacency, problem.n_records)) > 1
+    if not fitted or overlapping or problem.admissible is not None or math.isinf(fitted[0].epsilon):
+        return pd.DataFrame()
+    levels = {name: problem.records.groups(name) for name in problem.records.names if name not in hidden}
+    rows: list[dict[str, object]] = []
+    for records, _, boxes in fitted[0].boxes(problem):
+        floors, ceilings = np.exp(boxes.log_floors.T), np.exp(np.minimum(boxes.log_floors.T + boxes.epsilon, 0.0))
+        for index, first in enumerate(records[:, 0]):
+            number = len(rows) // problem.n_actions
+            public = {"class": number} | {name: titles[codes[first]] for name, (codes, titles) in levels.items()}
+            for action, floor, ceiling in zip(problem.actions, floors[index], ceilings[index], strict=True):
+                row = {"action": action, "floor": floor, "ceiling": ceiling, "sharpness": boxes.sharpness[index]}
+                rows.append(public | row)
+    return pd.DataFrame(rows)
 
 
 def _frontier(problem: DecisionProblem, asked: Asked, progress: Progress) -> pd.DataFrame | None:

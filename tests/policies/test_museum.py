@@ -333,6 +333,12 @@ class OwnCandidates(Exponential):
 # Floors and ceilings that are not the same for all who are hidden among each other.
 
 
+def only_box(policy, problem):
+    """The box of all records of a problem in which any two are neighbours."""
+    ((_, _, box),) = policy.boxes(problem)
+    return box
+
+
 def rows_in(boxes, utilities):
     """log p(a|x), (n, k), of each record in its own box."""
     regrets = regrets_of(np.asarray(utilities).T)
@@ -344,7 +350,7 @@ class OwnFloors(ExponentialFitted):
 
     def _tables(self, problem):
         priors = (problem.prior + np.eye(problem.n_records)) / 2
-        logs = rows_in([self.box(problem.with_prior(prior)) for prior in priors], problem.utilities)
+        logs = rows_in([only_box(self, problem.with_prior(prior)) for prior in priors], problem.utilities)
         return logs, np.exp(logs)
 
 
@@ -352,7 +358,7 @@ class OtherClassFloors(ExponentialFitted):
     """The floors are looked up by the hidden feature, where the public one must be the class."""
 
     def _tables(self, problem):
-        classes = [self.box(problem_of(utilities)) for utilities in problem.utilities.reshape(2, 2, -1)]
+        classes = [only_box(self, problem_of(utilities)) for utilities in problem.utilities.reshape(2, 2, -1)]
         logs = rows_in([classes[hidden] for _ in classes for hidden in (0, 1)], problem.utilities)
         return logs, np.exp(logs)
 

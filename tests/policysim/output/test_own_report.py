@@ -78,13 +78,18 @@ CASES = {
 }
 
 
+# Where exponential-fitted is not compared, or has no floors that are the same for all records of a class.
+WITHOUT_BOX = {"a policy of one's own", "no private policy", "no privacy at all", "everything hidden", "one feature", "a mask"}
+
+
 @pytest.mark.filterwarnings("error")
 @pytest.mark.usefixtures("blank_drawings")
 @pytest.mark.parametrize("name", CASES)
 def test_any_problem_has_a_report_and_a_page(name, tmp_path):
     problem, asked, more = CASES[name]
     report = ps.report(problem, **asked)
-    assert set(report.tables) - {"observer", "ways"} == ALWAYS | more
+    floors = set() if name in WITHOUT_BOX else {"floors"}
+    assert set(report.tables) - {"observer", "ways"} == ALWAYS | more | floors
     assert "observer" not in report.tables or "beliefs" in more
     assert all(report.figures[name] is not None for name in report.figures)
     assert all(name in repr(report) for name in (*report.tables, *report.figures))
@@ -109,6 +114,19 @@ def test_its_comparison_is_that_of_compare_in_the_digits_of_files():
     method = report.tables["method"].set_index("row")["value"]
     assert method["sensitivity"] == pytest.approx(problem.sensitivity.value)
     assert method["records"] == problem.n_records
+
+
+def test_the_floors_of_a_report_are_those_between_which_all_odds_lie():
+    problem = own(ILL, utilities=np.random.default_rng(1).normal(size=(12, 3)), records=SPACE)
+    floors = ps.report(problem, policies=["exponential-fitted"], epsilons=[1.0, 2.0]).tables["floors"]
+    table = ps.make_policy("exponential-fitted", epsilon=1.0).probabilities(problem)
+    classes = {name: np.array(labels)[codes] for name, (codes, labels) in ((n, SPACE.groups(n)) for n in ("age", "sex"))}
+    assert len(floors) == 3 * 2 * 3
+    for (age, sex), rows in floors.groupby(["age", "sex"]):
+        odds = table[(classes["age"] == age) & (classes["sex"] == sex)]
+        low, high = rows["floor"].to_numpy(), rows["ceiling"].to_numpy()
+        assert (low <= odds + 1e-8).all() and (odds <= high + 1e-8).all()
+        assert high == pytest.approx(np.minimum(np.e * low, 1.0), rel=1e-6) and low.sum() <= 1 <= high.sum() + 1e-8
 
 
 def test_a_figure_is_drawn_for_a_page_and_once():
