@@ -63,23 +63,36 @@ class Boxes:
     sharpness: FloatArray
 
 
-def fitted_boxes(ceilings: FloatArray, mean_regrets: FloatArray, epsilon: float) -> Boxes:
-    """The boxes of the best ceilings.
+def published_boxes(log_floors: FloatArray, sharpness: FloatArray, epsilon: float) -> Boxes:
+    """Boxes whose parameters are short enough to be published.
 
     Parameters
     ----------
-    ceilings : array, (N, k)
-        M_a with a sum in [1, e^epsilon], as from `best_ceilings`.
-    mean_regrets : array, (N,)
-        Over the actions and the prior of each class; 0 where no action is better than another.
+    log_floors : array, (k, N)
+        Rounded to `DIGITS` digits, and then moved together until e^-epsilon <= sum w <= 1 holds again.
+    sharpness : array, (N,)
+        Rounded to `DIGITS` digits.
     epsilon : float
-        Finite, > 0.
+        > 0.
     """
     epsilon = min(epsilon, LARGEST_EPSILON)
+    floors = rounded(log_floors)
+    totals = np.logaddexp.reduce(floors, axis=0)
+    return Boxes(epsilon, floors - np.maximum(totals, 0.0) - np.minimum(totals + epsilon, 0.0), rounded(sharpness))
+
+
+def response_boxes(n_actions: int, sharpness: float, epsilon: float) -> Boxes:
+    """The box of one class with the floors of randomised response, 1 / (e^epsilon + k - 1), for a finite epsilon."""
+    epsilon = min(epsilon, LARGEST_EPSILON)
+    floor = -np.logaddexp(epsilon, np.log(n_actions - 1))
+    return Boxes(epsilon, np.full((n_actions, 1), floor), rounded(np.array([sharpness])))
+
+
+def log_of(floors: Sequence[float]) -> FloatArray:
+    """log w of one class, (k, 1)."""
     with np.errstate(divide="ignore"):
-        log_floors = np.log(ceilings.T) - epsilon
-        sharpness = SHARPNESS * epsilon / mean_regrets
-    return Boxes(epsilon, published_floors(log_floors, epsilon), rounded(sharpness))
+        logs: FloatArray = np.log(np.array(floors))[:, None]
+    return logs
 
 
 def checked_floors(floors: ArrayLike, epsilon: float) -> FloatArray:
@@ -93,30 +106,6 @@ def checked_floors(floors: ArrayLike, epsilon: float) -> FloatArray:
             f"floors must sum to at least e^-epsilon = {least:.6g} and at most 1, got a sum of {total:.6g}."
         )
     return values
-
-
-def unfitted_box(
-    n_actions: int, epsilon: float, floors: Sequence[float] | None = None, sharpness: float | None = None
-) -> Boxes:
-    """The box of one class where no problem is there to fit it to; for a finite epsilon.
-
-    By default w_a = 1 / (e^epsilon + k - 1), and s = inf: randomised response, but that ties share.
-    """
-    epsilon = min(epsilon, LARGEST_EPSILON)
-    if floors is None:
-        log_floors = np.full((n_actions, 1), -np.logaddexp(epsilon, np.log(n_actions - 1)))
-    else:
-        with np.errstate(divide="ignore"):
-            log_floors = published_floors(np.log(np.array(floors))[:, None], epsilon)
-    return Boxes(epsilon, log_floors, rounded(np.array([np.inf if sharpness is None else sharpness])))
-
-
-def published_floors(log_floors: FloatArray, epsilon: float) -> FloatArray:
-    """log w_a, (k, N), rounded to `DIGITS` digits, and moved together until e^-epsilon <= sum w <= 1 holds again."""
-    floors = rounded(log_floors)
-    totals = np.logaddexp.reduce(floors, axis=0)
-    repaired: FloatArray = floors - np.maximum(totals, 0.0) - np.minimum(totals + epsilon, 0.0)
-    return repaired
 
 
 def rounded(values: FloatArray | float) -> FloatArray:

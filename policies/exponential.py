@@ -11,14 +11,14 @@ import numpy as np
 from policies.adjacency import Adjacency, Partition
 from policies.arrays import FloatArray, IntArray, blocks
 from policies.boxes import (
+    LARGEST_EPSILON,
     SHARPNESS,
     Boxes,
     checked_floors,
-    fitted_boxes,
+    log_of,
     log_rows,
-    published_floors,
+    published_boxes,
     regrets_of,
-    rounded,
 )
 from policies.optimal.ceilings import best_ceilings, members_of
 from policies.optimal.classes import agreed_actions, by_order, hiding_partitions, solve_classes
@@ -196,17 +196,17 @@ class Exponential(Policy):
         return np.where(worth_it[:, None], logs, constant[:, :, None]), boxes
 
     def _boxes(self, members: Members) -> Boxes:
-        """The boxes of N classes: fitted, or with the floors and the sharpness that are given."""
-        boxes = fitted_boxes(members.ceilings, members.mean_regrets, self.epsilon)
-        n_classes = len(members.ceilings)
+        """The boxes of N classes: with the floors of the optimum, or with the floors and the sharpness that are given."""
+        epsilon, n_classes = min(self.epsilon, LARGEST_EPSILON), len(members.ceilings)
+        with np.errstate(divide="ignore"):
+            log_floors = np.log(members.ceilings.T) - epsilon
+            sharpness = SHARPNESS * epsilon / members.mean_regrets
         if self.floors is not None:
-            self._of_actions("floors", np.zeros(0, dtype=np.intp), members.ceilings.shape[1])
-            with np.errstate(divide="ignore"):
-                floors = published_floors(np.log(np.array(self.floors))[:, None], boxes.epsilon)
-            boxes = replace(boxes, log_floors=np.repeat(floors, n_classes, axis=1))
+            self._of_actions("floors", np.zeros(0, dtype=np.intp), len(log_floors))
+            log_floors = np.repeat(log_of(self.floors), n_classes, axis=1)
         if self.sharpness is not None:
-            boxes = replace(boxes, sharpness=np.full(n_classes, rounded(self.sharpness)))
-        return boxes
+            sharpness = np.full(n_classes, self.sharpness)
+        return published_boxes(log_floors, sharpness, epsilon)
 
     def _loss_bound(self, problem: DecisionProblem) -> float:
         """s log k, for a uniform base measure (McSherry & Talwar 2007, theorem 8; the log k form in expectation).

@@ -18,9 +18,9 @@ from matplotlib.ticker import PercentFormatter
 from PIL import Image
 
 import policysim as ps
-from policies.boxes import Boxes, fitted_boxes, log_rows
+from policies.boxes import Boxes, log_rows
 from policies.distinct import once_each
-from policies.exponential import classes_of
+from policies.exponential import Exponential
 from policysim import figures
 from policysim.figures.lettering import set_log_ticks
 from policysim.figures.looks import GREY, canvas
@@ -73,9 +73,8 @@ def odds_against_regret() -> Figure:
     """On covid at ε = 1: the odds of the second of two treatments of equal floors, by the patient's regret for it."""
     textbook = ps.make_policy("exponential", epsilon=1.0)
     problem = once_each(textbook, ps.build_problem(ps.load_study("covid")))
-    (partition,) = problem.adjacency.partitions(problem.n_records)
-    (members,) = classes_of(problem, partition, 1.0)
-    sharpness = float(fitted_boxes(members.ceilings, members.mean_regrets, 1.0).sharpness[0])
+    ((_, _, boxes),) = Exponential(1.0, calibration="fitted").boxes(problem)
+    sharpness = float(boxes.sharpness[0])
     regrets = np.geomspace(0.001, 1000, 601)
     pairs = np.stack([np.zeros_like(regrets), regrets])[:, None, :]
     floors = np.full((2, 1), -np.log1p(np.e))

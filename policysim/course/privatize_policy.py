@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from envs.treatment_response import is_whole
 from policies.adjacency import AnyRecord
 from policies.arrays import FloatArray, IntArray, finite_table
-from policies.boxes import Boxes, log_rows, regrets_of, unfitted_box
+from policies.boxes import Boxes, log_of, log_rows, published_boxes, regrets_of, response_boxes
 from policies.catalogue import make_policy
 from policies.exponential import Exponential, ExponentialFitted
 from policies.mask import admissible_mask, mask_classes
@@ -112,9 +112,12 @@ class PrivateNetwork:
     def _new_box(self, actions: IntArray, n_actions: int) -> Boxes:
         policy = self.policy.among(actions, n_actions)
         if not isinstance(policy, ExponentialFitted):
-            return unfitted_box(len(actions), policy.epsilon)
+            return response_boxes(len(actions), np.inf, policy.epsilon)
         if self.sample is None:
-            return unfitted_box(len(actions), policy.epsilon, policy.floors, policy.sharpness)
+            sharpness = np.inf if policy.sharpness is None else policy.sharpness
+            if policy.floors is None:
+                return response_boxes(len(actions), sharpness, policy.epsilon)
+            return published_boxes(log_of(policy.floors), np.array([sharpness]), policy.epsilon)
         if self.sample.shape[1] != n_actions:
             raise ValueError(f"sample must have {n_actions} columns, one for each action, got {self.sample.shape[1]}.")
         likely = np.full(len(self.sample), 1 / len(self.sample))

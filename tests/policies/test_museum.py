@@ -28,7 +28,7 @@ import policysim as ps
 from policies import AnyRecord, DecisionProblem, OneFeature, Policy, Sensitive, make_policy
 from policies.accounting import bounded_range_rho, compose, log_ratio_range, policy_use, response_variation
 from policies.adjacency import Listed
-from policies.boxes import log_rows, regrets_of, unfitted_box
+from policies.boxes import log_rows, regrets_of, response_boxes
 from policies.exponential import Exponential, ExponentialFitted
 from policies.mask import mask_classes
 from policies.masked import masked_problem
@@ -367,7 +367,7 @@ class RepairedOutside(ExponentialFitted):
     """The best actions get their ceilings and the others their floors; then each row is divided by its own sum."""
 
     def _tables(self, problem):
-        box = unfitted_box(problem.n_actions, self.epsilon)
+        box = response_boxes(problem.n_actions, np.inf, self.epsilon)
         best = problem.utilities == problem.utilities.max(axis=1, keepdims=True)
         logs = box.log_floors.T + np.where(best, self.epsilon, 0.0)
         logs -= np.logaddexp.reduce(logs, axis=1)[:, None]
@@ -378,7 +378,7 @@ class FloorOfSome(ExponentialFitted):
     """An action that a record regrets by more than 1 has no floor in its row."""
 
     def _tables(self, problem):
-        box = unfitted_box(problem.n_actions, self.epsilon)
+        box = response_boxes(problem.n_actions, np.inf, self.epsilon)
         logs = rows_in([box] * problem.n_records, problem.utilities)
         logs[regrets_of(problem.utilities.T).T > 1] = -np.inf
         logs -= np.logaddexp.reduce(logs, axis=1)[:, None]

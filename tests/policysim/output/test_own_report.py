@@ -79,7 +79,14 @@ CASES = {
 
 
 # Where exponential-fitted is not compared, or has no floors that are the same for all records of a class.
-WITHOUT_BOX = {"a policy of one's own", "no private policy", "no privacy at all", "everything hidden", "one feature", "a mask"}
+WITHOUT_BOX = {
+    "a policy of one's own",
+    "no private policy",
+    "no privacy at all",
+    "everything hidden",
+    "one feature",
+    "a mask",
+}
 
 
 @pytest.mark.filterwarnings("error")
@@ -120,7 +127,9 @@ def test_the_floors_of_a_report_are_those_between_which_all_odds_lie():
     problem = own(ILL, utilities=np.random.default_rng(1).normal(size=(12, 3)), records=SPACE)
     floors = ps.report(problem, policies=["exponential-fitted"], epsilons=[1.0, 2.0]).tables["floors"]
     table = ps.make_policy("exponential-fitted", epsilon=1.0).probabilities(problem)
-    classes = {name: np.array(labels)[codes] for name, (codes, labels) in ((n, SPACE.groups(n)) for n in ("age", "sex"))}
+    classes = {
+        name: np.array(labels)[codes] for name, (codes, labels) in ((n, SPACE.groups(n)) for n in ("age", "sex"))
+    }
     assert len(floors) == 3 * 2 * 3
     for (age, sex), rows in floors.groupby(["age", "sex"]):
         odds = table[(classes["age"] == age) & (classes["sex"] == sex)]
