@@ -196,7 +196,7 @@ class Exponential(Policy):
         return np.where(worth_it[:, None], logs, constant[:, :, None]), boxes
 
     def _boxes(self, members: Members) -> Boxes:
-        """The boxes of N classes: with the floors of the optimum, or with the floors and the sharpness that are given."""
+        """The boxes of N classes: floors are those of the optimum, unless they are given."""
         epsilon, n_classes = min(self.epsilon, LARGEST_EPSILON), len(members.ceilings)
         with np.errstate(divide="ignore"):
             log_floors = np.log(members.ceilings.T) - epsilon

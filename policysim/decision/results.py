@@ -124,7 +124,8 @@ class Results:
         "break-even", "beliefs" (`hidden_beliefs`; where the records have features), "examples"
         (`example_probabilities`), "patient-losses", "frontier" (where deaths are counted, shares of the benefit say
         something, and the optimum can be computed), "publishing" (`publishing_table`, at a few epsilons) and
-        "price-list" (where it was asked for), and "floors" (`floors_table`, where it is compared). Of a model also "prevalence" (`wrong_prior`) and "losses-by-outcome".
+        "price-list" (where it was asked for), and "floors" (`floors_table`, where it is not empty). Of a model also
+        "prevalence" (`wrong_prior`) and "losses-by-outcome".
     redraws : Redrawn or None
         Of a scenario, or of a cohort that has some.
     """
