@@ -29,16 +29,7 @@ def study(tmp_path):
 FIGURES = ("frontier", "benefit-vs-deaths", "benefit-parts", "loss-by-group", "publishing")
 OF_OPTIONS = ("options", "differences", "certainty", "facts", "best-for-all")
 TABLES = (*OF_OPTIONS, "policies", "redrawn", "observer", "prevalences", "ways", "method")
-BESIDE = (
-    "comparison",
-    "examples",
-    "losses-by-outcome",
-    "frontier",
-    "patient-losses",
-    "beliefs",
-    "publishing",
-    "floors",
-)
+BESIDE = ("comparison", "examples", "losses-by-outcome", "frontier", "patient-losses", "beliefs", "publishing")
 
 
 def run(capsys, *arguments):
