@@ -9,7 +9,8 @@ distinct       each distinct row once, where a policy is the same on these
 policy         Policy: probabilities, guarantee and sampler; what keeps every mechanism to what records allow
 sampler        Sampler: many choices from one table, and its compiled loop
 reference      greedy, uniform, best-fixed
-exponential    the exponential mechanism: by sensitivity, by range, tight, or on capped regrets
+exponential    the exponential mechanism: as published, and fitted between public floors and ceilings
+boxes          what lies between public floors and ceilings is private: the rows of the fitted mechanism
 noisy_max      mechanisms with noisy scores: report noisy max, permute-and-flip
 randomized_response  randomised response on the decision, or on the record and then the best decision
 optimal/       the limit: the private policy of highest value, its parts and its proof

@@ -306,6 +306,7 @@ def overlapping_logs(problem: DecisionProblem, epsilon: float) -> FloatArray:
     for any two records at d, a multiple of epsilon. The loss is not monotone in s, so that it is computed of each
     candidate, the most valuable first. The last candidate is the box at epsilon itself, which hides any two records.
     """
+    epsilon = min(epsilon, LARGEST_EPSILON)
     everyone = Partition((problem.n_records,), (0,))
     box = Exponential(epsilon, calibration="fitted")
     (members,) = classes_of(problem, everyone, epsilon)

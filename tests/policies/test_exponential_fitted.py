@@ -129,7 +129,7 @@ def test_a_mask_leaves_the_box_of_the_actions_that_are_allowed():
         fitted(1.0, floors=[0, 0, 0.5]).probabilities(problem)
 
 
-@pytest.mark.parametrize("epsilon", [0.0, 1e-6, 700.0, 1e10, math.inf])
+@pytest.mark.parametrize("epsilon", [0.0, 1e-6, 700.0, 1e10, 1.7e308, math.inf])
 @pytest.mark.parametrize("adjacency", [AnyRecord(), Sensitive((2, 3), (1,)), OneFeature((2, 3))])
 def test_very_small_and_large_epsilons(epsilon, adjacency):
     problem = uniform_problem(np.random.default_rng(6).normal(size=(6, 3)), adjacency)
