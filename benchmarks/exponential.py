@@ -30,9 +30,9 @@ def log_ceilings(problem, epsilon):
     """Base measure: the logarithms of the optimum's ceilings, (n_records, k), the same for a whole public class."""
     (partition,) = hiding_partitions(problem.adjacency, problem.n_records)
     logs = np.empty(problem.utilities.shape)
-    for members in classes_of(problem, partition, epsilon):
+    for members, ceilings in classes_of(problem, partition, epsilon):
         with np.errstate(divide="ignore"):
-            logs[members.records] = np.log(members.ceilings)[:, None]
+            logs[members.records] = np.log(ceilings)[:, None]
     return logs
 
 

@@ -31,7 +31,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from policies.arrays import FloatArray, as_floats, blocks
+from policies.arrays import FloatArray, IntArray, as_floats, blocks
 
 # Floors and sharpness are published. They have so many significant digits, floors as logarithms.
 DIGITS = 6
@@ -129,7 +129,7 @@ def regrets_of(scores: FloatArray) -> FloatArray:
     return regrets
 
 
-def log_rows(regrets: FloatArray, boxes: Boxes) -> FloatArray:
+def log_rows(regrets: FloatArray, boxes: Boxes, order: IntArray | None = None) -> FloatArray:
     """log p(a|x) of the exponential mechanism in the box of each class.
 
     Parameters
@@ -137,6 +137,8 @@ def log_rows(regrets: FloatArray, boxes: Boxes) -> FloatArray:
     regrets : array, (k, N, size)
         r(x, a) >= 0 of the members of each class, in units of utility; inf is allowed.
     boxes : Boxes
+    order : array of int, (k, N, size), optional
+        The actions by rising regret, if the caller has them: sorting takes a tenth of the time.
 
     Returns
     -------
@@ -151,16 +153,21 @@ def log_rows(regrets: FloatArray, boxes: Boxes) -> FloatArray:
     large. Between two of these 2k breakpoints the sum of the row is C + D e^t, with C of the actions that rest and D of
     those that move.
     """
-    logs = np.empty_like(regrets)
+    logs, order = np.empty_like(regrets), by_regret(regrets) if order is None else order
     for some in blocks(regrets.shape[2]):
-        _fill_rows(logs[:, :, some], regrets[:, :, some], boxes)
+        _fill_rows(logs[:, :, some], regrets[:, :, some], boxes, order[:, :, some])
     return logs
 
 
-def _fill_rows(logs: FloatArray, regrets: FloatArray, boxes: Boxes) -> None:
+def by_regret(regrets: FloatArray) -> IntArray:
+    """The actions of each record by rising regret, (k, ...); of equal ones the first comes first."""
+    order: IntArray = np.argsort(regrets, axis=0, kind="stable")
+    return order
+
+
+def _fill_rows(logs: FloatArray, regrets: FloatArray, boxes: Boxes, order: IntArray) -> None:
     """`log_rows` of some members of each class, into `logs`."""
     epsilon = boxes.epsilon
-    order = np.argsort(regrets, axis=0, kind="stable")
     floors = np.take_along_axis(np.broadcast_to(boxes.log_floors[:, :, None], regrets.shape), order, axis=0)
     with np.errstate(invalid="ignore", over="ignore"):
         gaps = np.diff(np.take_along_axis(regrets, order, axis=0), axis=0)

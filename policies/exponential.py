@@ -14,6 +14,7 @@ from policies.boxes import (
     LARGEST_EPSILON,
     SHARPNESS,
     Boxes,
+    by_regret,
     checked_floors,
     log_of,
     log_rows,
@@ -24,7 +25,7 @@ from policies.optimal.ceilings import best_ceilings, members_of
 from policies.optimal.classes import agreed_actions, by_order, hiding_partitions, solve_classes
 from policies.policy import Policy, drop_unreachable, one_hot_logs
 from policies.privacy_loss import privacy_loss_of_logs
-from policies.problem import DecisionProblem
+from policies.problem import DecisionProblem, once_per_problem
 from policies.reference import BestFixed, Greedy
 
 Calibration = Literal["sensitivity", "range", "fitted"]
@@ -173,10 +174,10 @@ class Exponential(Policy):
             The floors and the sharpness of each class.
         """
         (partition,) = hiding_partitions(problem.adjacency, problem.n_records)
-        for members in classes_of(problem, partition, self.epsilon):
-            yield members.records, *self._class_tables(members)
+        for members, ceilings in classes_of(problem, partition, self.epsilon):
+            yield members.records, *self._class_tables(members, ceilings)
 
-    def _class_tables(self, members: Members) -> tuple[FloatArray, Boxes]:
+    def _class_tables(self, members: Members, ceilings: FloatArray) -> tuple[FloatArray, Boxes]:
         """log p(a|x) of N classes, (k, N, size), and their boxes.
 
         Where the best single action is worth no less, its box holds nothing else.
@@ -188,18 +189,18 @@ class Exponential(Policy):
         if self.epsilon == 0:
             logs = np.broadcast_to(constant[:, :, None], regrets.shape)
             return logs, Boxes(0.0, constant, np.full(len(best), np.inf))
-        boxes = self._boxes(members)
-        logs = log_rows(regrets, boxes)
+        boxes = self._boxes(members, ceilings)
+        logs = log_rows(regrets, boxes, members.order)
         lost = np.einsum("kns,kns,ns->n", np.exp(logs), regrets, weights)
         worth_it = lost < lost_by_one.min(axis=0) * (1 - ROUNDING)
         boxes = replace(boxes, log_floors=np.where(worth_it, boxes.log_floors, constant))
         return np.where(worth_it[:, None], logs, constant[:, :, None]), boxes
 
-    def _boxes(self, members: Members) -> Boxes:
+    def _boxes(self, members: Members, ceilings: FloatArray) -> Boxes:
         """The boxes of N classes: floors are those of the optimum, unless they are given."""
-        epsilon, n_classes = min(self.epsilon, LARGEST_EPSILON), len(members.ceilings)
+        epsilon, n_classes = min(self.epsilon, LARGEST_EPSILON), len(ceilings)
         with np.errstate(divide="ignore"):
-            log_floors = np.log(members.ceilings.T) - epsilon
+            log_floors = np.log(ceilings.T) - epsilon
             sharpness = SHARPNESS * epsilon / members.mean_regrets
         if self.floors is not None:
             self._of_actions("floors", np.zeros(0, dtype=np.intp), len(log_floors))
@@ -244,7 +245,7 @@ class ExponentialFitted(Exponential):
 
 @dataclass(frozen=True, eq=False)
 class Members:
-    """Classes of records that are hidden among each other, and the ceilings of their optimum.
+    """N classes of records that are hidden among each other.
 
     Attributes
     ----------
@@ -252,46 +253,51 @@ class Members:
         The members of each class; a smaller class repeats its last one.
     regrets : array, (k, N, size)
         max_b u(x, b) - u(x, a).
+    order : array of int, (k, N, size)
+        The actions by rising regret.
     weights : array, (N, size)
         The prior within each class; 0 for repetitions, and equal weights for a class that never comes.
-    ceilings : array, (N, k)
-        With a sum in [1, e^epsilon].
+    mean_regrets : array, (N,)
+        Over the actions and the members.
     """
 
     records: IntArray
     regrets: FloatArray
+    order: IntArray
     weights: FloatArray
-    ceilings: FloatArray
+    mean_regrets: FloatArray
 
     @classmethod
-    def of(cls, problem: DecisionProblem, records: IntArray, ceilings: FloatArray) -> Members:
+    def of(cls, problem: DecisionProblem, records: IntArray) -> Members:
         """Of these records of a problem."""
         weights = problem.prior[records]
         weights = np.where(weights.max(axis=1, keepdims=True) > 0, weights, 1.0)
         weights[:, 1:][records[:, 1:] == records[:, :-1]] = 0.0
+        weights /= weights.sum(axis=1, keepdims=True)
         regrets = regrets_of(np.stack([column[records] for column in problem.utilities.T]))
-        return cls(records, regrets, weights / weights.sum(axis=1, keepdims=True), ceilings)
-
-    @property
-    def mean_regrets(self) -> FloatArray:
-        """Over the actions and the members, (N,)."""
-        means: FloatArray = np.einsum("kns,ns->n", self.regrets, self.weights) / len(self.regrets)
-        return means
+        mean_regrets = np.einsum("kns,ns->n", regrets, weights) / len(regrets)
+        return cls(records, regrets, by_regret(regrets), weights, mean_regrets)
 
 
-def classes_of(problem: DecisionProblem, partition: Partition, epsilon: float) -> Iterator[Members]:
-    """The cliques of a partition with their best ceilings, some at a time; epsilon is finite."""
+@once_per_problem
+def everyone(problem: DecisionProblem) -> Members:
+    """All records as one class: the same at every epsilon."""
+    return Members.of(problem, np.arange(problem.n_records)[None])
+
+
+def classes_of(problem: DecisionProblem, partition: Partition, epsilon: float) -> Iterator[tuple[Members, FloatArray]]:
+    """The cliques of a partition, some at a time, and their best ceilings, (N, k), for a finite epsilon."""
     if partition.whole:
         groups = by_order(problem)
         solution = best_ceilings(members_of(groups.sets, problem.n_actions), groups.set_weights, epsilon)
-        yield Members.of(problem, np.arange(problem.n_records)[None], solution.ceilings)
+        yield everyone(problem), solution.ceilings
         return
     agreed, cliques = agreed_actions(problem, partition), partition.by_clique(np.arange(problem.n_records))
     settled = agreed >= 0
     if settled.any():
-        yield Members.of(problem, cliques[settled], np.eye(problem.n_actions)[agreed[settled]])
+        yield Members.of(problem, cliques[settled]), np.eye(problem.n_actions)[agreed[settled]]
     for solved in solve_classes(problem, partition, epsilon):
-        yield Members.of(problem, solved.records, solved.solution.ceilings)
+        yield Members.of(problem, solved.records), solved.solution.ceilings
 
 
 # Under one-feature: floors are taken from the optimum for any two records at these multiples of epsilon, and the
@@ -307,10 +313,10 @@ def overlapping_logs(problem: DecisionProblem, epsilon: float) -> FloatArray:
     candidate, the most valuable first. The last candidate is the box at epsilon itself, which hides any two records.
     """
     epsilon = min(epsilon, LARGEST_EPSILON)
-    everyone = Partition((problem.n_records,), (0,))
+    whole = Partition((problem.n_records,), (0,))
     box = Exponential(epsilon, calibration="fitted")
-    (members,) = classes_of(problem, everyone, epsilon)
-    last = box._class_tables(members)[0][:, 0, :].T
+    ((members, ceilings),) = classes_of(problem, whole, epsilon)
+    last = box._class_tables(members, ceilings)[0][:, 0, :].T
     mean_regret = float(members.mean_regrets[0])
     if mean_regret == 0:
         return np.asfortranarray(last)
@@ -318,9 +324,9 @@ def overlapping_logs(problem: DecisionProblem, epsilon: float) -> FloatArray:
     candidates = []
     most = len(problem.adjacency.partitions(problem.n_records))
     for cap in (epsilon * times for times in MULTIPLES if times <= most):
-        (members,) = classes_of(problem, everyone, cap)
+        ((_, ceilings),) = classes_of(problem, whole, cap)
         with np.errstate(divide="ignore"):
-            theta = np.log(members.ceilings[0])
+            theta = np.log(ceilings[0])
         for halving in range(HALVINGS):
             sharpness = 2.0**-halving * SHARPNESS * cap / mean_regret
             lost = float(np.einsum("kn,kn,n->", np.exp(capped_logs(regrets, theta, sharpness, cap)), regrets, prior))
