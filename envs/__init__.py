@@ -7,7 +7,6 @@ treatment_response   what each treatment does to each record: its rules applied,
                day of treatment with the night after it
 backup         such a day averaged over exactly
 dynamics, kernel     such a day drawn for single patients, by NumPy and one after the other (compiled: for many, too)
-utility        what an outcome is worth, and the reward of the environments
 ward           the numbers of a day as tables, and who comes
 inpatients     the patients of an environment, and their random numbers
 treatment, treatment_vector  the Gymnasium environments, of one patient (and the charts, as text) and of many
@@ -24,7 +23,6 @@ from envs.scenario import Scenario
 from envs.scenario_reader import load_scenario, scenario_names
 from envs.toml_reader import InputFileError
 from envs.treatment_response import ResponseModel
-from envs.utility import Utility, default_utility
 
 __all__ = [
     "Feature",
@@ -32,8 +30,6 @@ __all__ = [
     "RecordSpace",
     "ResponseModel",
     "Scenario",
-    "Utility",
-    "default_utility",
     "load_scenario",
     "prior",
     "record_space",

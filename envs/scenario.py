@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from envs.records import Level, RecordSpace
+from envs.toml_reader import FINITE, is_number, number_wanted, unknown
 
 DEATH = "death"
 # What is counted under names of their own, which no event can have.
@@ -331,3 +332,45 @@ def with_numbers(part: Any, numbers: Mapping[str, float]) -> Any:
     values = part if isinstance(part, Mapping) else vars(part)
     changed = {name: with_numbers(values[name], own) for name, own in within.items()}
     return {**part, **changed} if isinstance(part, Mapping) else replace(part, **changed)
+
+
+def with_utility(scenario: Scenario, values: Mapping[str, Any] | None) -> Scenario:
+    """The same scenario with other weights and costs for those that are named.
+
+    Parameters
+    ----------
+    scenario : Scenario
+        Gives all others.
+    values : mapping or None
+        {"weights": {outcome: number >= 0}, "costs": {action: number}}, either or both.
+
+    Raises
+    ------
+    ValueError
+        For names that the scenario does not have, and for values that are no such numbers.
+    """
+    known = {"weights": ("outcome", scenario.outcomes, 0.0), "costs": ("action", scenario.actions, -FINITE)}
+    numbers = {}
+    for part, named in _mapping("utility", {} if values is None else values).items():
+        if part not in known:
+            raise ValueError(f"{unknown('part of utility', str(part), list(known))}.")
+        kind, names, low = known[part]
+        for name, value in _mapping(f"utility[{part!r}]", named).items():
+            if name not in names:
+                raise ValueError(f"{unknown(kind, str(name), names)}.")
+            if not is_number(value, low, FINITE):
+                wanted = number_wanted(low, FINITE)
+                raise ValueError(f"utility[{part!r}][{name!r}] must be {wanted} within ±{FINITE:g}, got {value!r}.")
+            numbers[part, name] = float(value)
+    weights = {name: number for (part, name), number in numbers.items() if part == "weights"}
+    treatments = {
+        name: replace(treatment, cost=numbers.get(("costs", name), treatment.cost))
+        for name, treatment in scenario.treatments.items()
+    }
+    return replace(scenario, weights={**scenario.weights, **weights}, treatments=treatments)
+
+
+def _mapping(name: str, value: Any) -> Mapping[Any, Any]:
+    if not isinstance(value, Mapping):
+        raise ValueError(f"{name} must be a mapping, got {value!r}.")
+    return value

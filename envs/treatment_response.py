@@ -106,9 +106,10 @@ def hazard_ratio(scenario: Scenario, action: str, event: str) -> FloatArray:
     return ratio
 
 
-def treatment_costs(scenario: Scenario, costs: Mapping[str, float]) -> list[FloatArray]:
-    """The cost of each action under its rules, given what they start from; 0 for actions that are not named."""
-    return [own_number(scenario, action, COST, costs.get(action, 0.0)) for action in scenario.actions]
+def treatment_costs(scenario: Scenario, costs: Mapping[str, float] | None = None) -> list[FloatArray]:
+    """The cost of each action under its rules, from the scenario's costs, or from others: 0 where none is named."""
+    start = {name: treatment.cost for name, treatment in scenario.treatments.items()} if costs is None else costs
+    return [own_number(scenario, action, COST, start.get(action, 0.0)) for action in scenario.actions]
 
 
 def contraindications(scenario: Scenario, action: str) -> Iterator[Mapping[str, tuple[Level, ...]]]:

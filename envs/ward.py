@@ -19,11 +19,10 @@ from numpy.typing import NDArray
 
 from envs.cohort import FloatArray, PatientSampler, Where, levels_where, prior
 from envs.records import IntArray, Level
-from envs.scenario import DEATH, Scenario
+from envs.scenario import DEATH, Scenario, with_utility
 from envs.scenario_reader import load_scenario
 from envs.toml_reader import unknown
 from envs.treatment_response import Course, ResponseModel, contraindication_of, forbidden, is_whole, treatment_costs
-from envs.utility import Utility, utility_of
 
 BoolArray = NDArray[np.bool_]
 CodeArray = NDArray[np.int16]
@@ -88,16 +87,16 @@ class DayTables(NamedTuple):
     n_numbers: int
 
 
-def day_tables(course: Course, utility: Utility, mask: BoolArray) -> DayTables:
+def day_tables(course: Course, mask: BoolArray) -> DayTables:
     """The numbers of a course's day, and what its outcomes are worth; a mask of records gives the last group."""
     scenario, actions = course.scenario, range(len(course.scenario.actions))
     shape, flag_axes = np.array(scenario.space.shape), flag_axes_of(scenario)
-    n_flags, weights = len(flag_axes), utility.weight_vector(scenario.outcomes)
+    n_flags, weights = len(flag_axes), np.array([scenario.weights.get(name, 0.0) for name in scenario.outcomes])
     hazards = [[course.response.hazard(name, a) for a in actions] for name in (*scenario.events, DEATH)]
     absence = _absence(course.response.presence, flag_axes, len(shape))
     nights = [1 - onset[np.newaxis] for onset in course.onset]
     exponents = [_by_action([-getattr(each, part) for each in row]) for row in hazards for part in ("level", "slope")]
-    grids = [*nights, *exponents, _by_action(treatment_costs(scenario, utility.costs))]
+    grids = [*nights, *exponents, _by_action(treatment_costs(scenario))]
     steps = [_steps(each) for each in (absence.shape[:-2], *(grid.shape for grid in grids), (1, *mask.shape))]
     kinds = sorted(set(steps))
     strides = np.array(kinds).T
@@ -143,10 +142,10 @@ class Ward:
         Who comes (`sampler_of`).
     horizon : int
         The number of days.
-    utility : Utility
-        What is paid.
     source : tuple
         A built-in scenario or the path of a file, and its version.
+    utility : mapping
+        The weights and costs that were given in place of the scenario's.
 
     Attributes
     ----------
@@ -163,15 +162,15 @@ class Ward:
         response: ResponseModel,
         sampler: PatientSampler,
         horizon: int,
-        utility: Utility,
         source: tuple[str, Version],
+        utility: Mapping[str, Mapping[str, float]],
     ) -> None:
         self.scenario, self.sampler, self.horizon = response.scenario, sampler, horizon
         self._source, self._utility = source, utility
         refused = np.broadcast_arrays(*(forbidden(self.scenario, action) for action in self.scenario.actions))
         self._allowed = np.stack([(~mask).astype(np.int8).ravel() for mask in refused], axis=1)
         self.forbids = not self._allowed.all()
-        self.tables = day_tables(Course(response, horizon), utility, refused[0])
+        self.tables = day_tables(Course(response, horizon), refused[0])
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Ward:
         """A copy of an environment shares its ward."""
@@ -179,8 +178,7 @@ class Ward:
 
     def __reduce__(self) -> tuple[Any, ...]:
         """What a process unpickles is its own ward for the same scenario."""
-        utility = {"weights": dict(self._utility.weights), "costs": dict(self._utility.costs)}
-        return ward_of, (self._source[0], self.horizon, utility)
+        return ward_of, (self._source[0], self.horizon, self._utility)
 
     def action_space(self) -> Discrete[Any]:
         """The treatments of one patient."""
@@ -243,7 +241,7 @@ def record_parts(scenario: Scenario, codes: IntArray) -> RecordParts:
 
 
 def ward_of(scenario: str, horizon: int, utility: Mapping[str, Any] | None = None) -> Ward:
-    """The ward for a scenario (a built-in name or a path), days and a utility (`utility_of`), once in a process.
+    """The ward for a scenario (a built-in name or a path), days and a utility (`with_utility`), once in a process.
 
     Raises
     ------
@@ -255,14 +253,17 @@ def ward_of(scenario: str, horizon: int, utility: Mapping[str, Any] | None = Non
     if not is_whole(horizon) or not 1 <= horizon <= LONGEST:
         raise ValueError(f"horizon must be a whole number of days in [1, {LONGEST}], got horizon={horizon!r}.")
     version = _version(scenario)
-    worth = utility_of(_patients(scenario, version)[0].scenario, utility)
-    return _ward(scenario, version, int(horizon), tuple(worth.weights.items()), tuple(worth.costs.items()))
+    worth = with_utility(_patients(scenario, version)[0].scenario, utility)
+    costs = tuple((name, treatment.cost) for name, treatment in worth.treatments.items())
+    return _ward(scenario, version, int(horizon), tuple(worth.weights.items()), costs)
 
 
 @lru_cache(maxsize=4 * SCENARIOS_KEPT)
 def _ward(scenario: str, version: Version, horizon: int, weights: Numbers, costs: Numbers) -> Ward:
     response, sampler = _patients(scenario, version)
-    return Ward(response, sampler, horizon, Utility(dict(weights), dict(costs)), (scenario, version))
+    utility = {"weights": dict(weights), "costs": dict(costs)}
+    paid = response.with_scenario(with_utility(response.scenario, utility))
+    return Ward(paid, sampler, horizon, (scenario, version), utility)
 
 
 @lru_cache(maxsize=SCENARIOS_KEPT)

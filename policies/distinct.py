@@ -72,8 +72,7 @@ def distinct_rows(problem: DecisionProblem) -> DistinctRows | None:
     """The distinct rows of utilities, outcomes and mask, whatever the adjacency; None if no two records share one."""
     if isinstance(problem.records, _FirstRecords):
         return None  # each has a row of its own
-    tables = (problem.utilities, *problem.outcomes.values())
-    columns = [column.view(np.uint64) for table in tables for column in table.T]
+    columns = [*(column.view(np.uint64) for column in problem.utilities.T), *problem.outcomes.keys_of_rows()]
     if problem.admissible is not None:
         columns += [column.astype(np.uint64) for column in problem.admissible.T]
     found = equal_rows(columns)
@@ -110,7 +109,7 @@ def _problem_of_rows(problem: DecisionProblem) -> DecisionProblem | None:
         AnyRecord(),
         problem.actions,
         records=_FirstRecords(problem.records, found.first),
-        outcomes={name: table[found.first] for name, table in problem.outcomes.items()},
+        outcomes=problem.outcomes.of_records(found.first),
         priors=Changed(problem.priors, lambda _, prior: found.summed(prior)),
         admissible=None if problem.admissible is None else problem.admissible[found.first],
     )

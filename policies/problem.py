@@ -21,6 +21,7 @@ from policies.adjacency import Adjacency, require_adjacency
 from policies.arrays import BoolArray, Changed, FloatArray, IntArray, conditional, probability_vector, read_only
 from policies.html_table import html_table
 from policies.mask import admissible_mask, filled_table, require_public, same_masks
+from policies.outcomes import Outcomes
 from policies.sensitivity import Sensitivity, sensitivity
 
 
@@ -180,7 +181,7 @@ class DecisionProblem:
     adjacency: Adjacency
     actions: Sequence[str] = ()
     records: Records = field(default_factory=NumberedRecords)
-    outcomes: Mapping[str, FloatArray] = field(default_factory=dict)
+    outcomes: Outcomes = field(default_factory=lambda: Outcomes({}))
     priors: Mapping[str, FloatArray] = field(default_factory=dict)
     admissible: BoolArray | None = None
     n_records: int = field(init=False)
@@ -215,10 +216,8 @@ class DecisionProblem:
         described = NumberedRecords() if records is None else records
         if mask is not None:
             require_public(mask, adjacency, names, described.describe)
-        expected = {name: filled_table(values, mask, name, highest=True) for name, values in (outcomes or {}).items()}
-        for name, values in expected.items():
-            if values.shape != table.shape:
-                raise ValueError(f"outcomes[{name!r}] must have shape {table.shape}, got {values.shape}.")
+        given = outcomes if isinstance(outcomes, Outcomes) else {n: np.asarray(t) for n, t in (outcomes or {}).items()}
+        expected = (given if isinstance(given, Outcomes) else Outcomes(given)).checked(mask, table.shape)
         distribution = probability_vector(prior, "prior", n_records)
         checked: Mapping[str, FloatArray] = {}
         if isinstance(priors, dict):
@@ -384,6 +383,16 @@ class DecisionProblem:
         columns = zip(self.utilities.T, probabilities.T, strict=True)
         return sum(float(np.einsum("n,n->", self.prior * utility, chosen)) for utility, chosen in columns)
 
+    def expectation(self, outcome: str, probabilities: FloatArray) -> float:
+        """One outcome per patient under p(a|x), (n_records, n_actions); KeyError for an unknown outcome."""
+        columns = zip(self.outcomes[outcome].T, probabilities.T, strict=True)
+        return sum(float(np.dot(self.prior, column * chosen)) for column, chosen in columns)
+
+    def expectations(self, probabilities: FloatArray) -> dict[str, float]:
+        """Every outcome per patient under p(a|x), (n_records, n_actions), in the order of `outcomes`."""
+        means = self.outcomes.repeated_means(self.prior[:, None] * probabilities)
+        return {name: means[name] if name in means else self.expectation(name, probabilities) for name in self.outcomes}
+
     def __repr__(self) -> str:
         """Size, names and neighbours."""
         names = ", ".join(self.actions[:SHOWN]) + (", ..." if self.n_actions > SHOWN else "")
@@ -445,7 +454,7 @@ class MaskClass:
             adjacency,
             [whole.actions[action] for action in columns],
             records=SomeRecords(whole.records, rows),
-            outcomes={name: table[np.ix_(rows, columns)] for name, table in whole.outcomes.items()},
+            outcomes=whole.outcomes.of_records(rows, columns),
             priors=Changed(whole.priors, lambda _, prior: conditional(prior, rows)),
         )
         return cls(rows, columns, part)

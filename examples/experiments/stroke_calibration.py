@@ -25,7 +25,6 @@ import policysim as ps
 from envs.cohort import prior
 from envs.scenario import Scenario
 from envs.treatment_response import ResponseModel
-from envs.utility import default_utility
 from examples.experiments.stroke_fit import design_of, fit, precision_of
 from examples.experiments.stroke_scenario import TITLES as ARM_TITLES
 from examples.experiments.stroke_scenario import Fitted
@@ -53,6 +52,7 @@ from examples.reporting import (
     new_figure,
     write_report,
 )
+from policysim.utility import Utility
 
 # 1. The data are the patients of the trial (stroke_trial.py). What is asked of them:
 GROUPS = 5  # fifths of the untreated risk of the fitted half
@@ -188,7 +188,7 @@ def given_by(patients: pd.DataFrame, others: pd.DataFrame, policies: Sequence[st
     The treatments are policies, too: each is given to all.
     """
     study, scenario = ps.load_study("stroke"), Fitted.to(others).scenario()
-    problem = ps.build_problem(replace(study, scenario=scenario, utility=default_utility(scenario)))
+    problem = ps.build_problem(replace(study, scenario=scenario, utility=Utility.of(scenario)))
     records = scenario.space.encode(patients)
     tables = {name: study.policy(name, EPSILON).probabilities(problem)[records] for name in policies}
     for treatment, arm in enumerate(ARMS):

@@ -22,7 +22,6 @@ import pandas as pd
 from threadpoolctl import threadpool_limits
 
 from envs.scenario_reader import load_scenario
-from envs.utility import default_utility
 from examples.experiments.stroke_fit import Hazard, design_of
 from examples.experiments.stroke_scenario import SCENARIO, TITLES, Fitted, write_scenario
 from examples.experiments.stroke_trial import (
@@ -42,6 +41,7 @@ from policysim.study.certainty import BETTER, best_for_all, verdict_of
 from policysim.study.declared import ScenarioStudy
 from policysim.study.study_problem import build_problem
 from policysim.study.study_reader import load_study
+from policysim.utility import Utility
 
 HALVES = range(1, 21)  # their seeds
 SIMULATIONS = 100
@@ -76,7 +76,7 @@ def study_of(fitted: Fitted, seed: int = SEED, draws: int = 200) -> ScenarioStud
         path = Path(folder) / SCENARIO.name
         write_scenario(fitted, path, seed, draws)
         scenario = load_scenario(path)
-    return replace(study, scenario=scenario, utility=default_utility(scenario))
+    return replace(study, scenario=scenario, utility=Utility.of(scenario))
 
 
 def named(patients: pd.DataFrame, seed: int, draws: int) -> Named:

@@ -16,7 +16,7 @@ all private policies is the best of each set (`Joint`).
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, reduce
 from typing import NamedTuple, TypeAlias
@@ -73,12 +73,19 @@ class CostTables:
     """
 
     utilities: FloatArray
-    outcomes: dict[str, FloatArray]
+    outcomes: Mapping[str, FloatArray]
     prior: FloatArray
     fixed: int
     _columns_known: dict[Term, TermColumns] = field(default_factory=dict)
     _means: dict[Term, TermMeans] = field(default_factory=dict)
     _tables: dict[tuple[Term, ...], FloatArray] = field(default_factory=dict)
+    _outcome_tables: dict[str, FloatArray] = field(default_factory=dict)
+
+    def outcome(self, name: str) -> FloatArray:
+        """The table of an outcome, (n, k); made once."""
+        if name not in self._outcome_tables:
+            self._outcome_tables[name] = self.outcomes[name]
+        return self._outcome_tables[name]
 
     def columns(self, term: Term) -> TermColumns:
         """The cost of each action for each record, k arrays (n,); a share costs the same for all, (1,)."""
@@ -95,7 +102,7 @@ class CostTables:
             best = reduce(np.maximum, own)
             yield from (best - column for column in own)
         else:
-            outcome = self.outcomes[term]
+            outcome = self.outcome(term)
             of_fixed = outcome[:, self.fixed][records]
             yield from (column[records] - of_fixed for column in outcome.T)
 
@@ -138,7 +145,7 @@ class CostTables:
             if term is None:
                 found = TermMeans(to_all, max(float(to_all[self.fixed]), _LEAST_GAIN * spread), 0.0)
             else:
-                largest = reduce(np.maximum, map(np.abs, self.outcomes[term].T))
+                largest = reduce(np.maximum, map(np.abs, self.outcome(term).T))
                 found = TermMeans(to_all, spread, 10 * ROUNDING * float(self.prior @ largest))
         self._means[term] = found
         return found
@@ -154,10 +161,9 @@ class CostTables:
 def cost_tables(problem: DecisionProblem, merged: bool) -> CostTables:
     """The tables of a problem, over the distinct rows if `merged`."""
     found = distinct_rows(problem) if merged else None
-    utilities, outcomes, prior = problem.utilities, dict(problem.outcomes), problem.prior
+    utilities, outcomes, prior = problem.utilities, problem.outcomes, problem.prior
     if found is not None:
-        utilities = np.asfortranarray(utilities[found.first])
-        outcomes = {name: np.asfortranarray(table[found.first]) for name, table in outcomes.items()}
+        utilities, outcomes = np.asfortranarray(utilities[found.first]), outcomes.of_records(found.first)
         prior = found.summed(prior)
     return CostTables(utilities, outcomes, prior, problem.best_fixed_action)
 

@@ -26,7 +26,6 @@ from policysim.decision.demands import (
     UnreachableError,
     demand_curve,
     expected_loss,
-    expected_outcome,
     fewest_digits,
     make_demand,
 )
@@ -334,5 +333,5 @@ def row_of(problem: DecisionProblem, name: str, table: FloatArray, epsilon: floa
         "epsilon_spent": spent,
         "right_guesses": guesses(epsilon),
         "guess_rate": guess_rate_of(table, problem, epsilon),
-        **{f"expected_{outcome}": expected_outcome(problem, table, outcome) for outcome in problem.outcomes},
+        **{f"expected_{outcome}": mean for outcome, mean in problem.expectations(table).items()},
     }

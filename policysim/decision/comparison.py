@@ -24,6 +24,7 @@ from policysim.question.words import ACHIEVABLE, UNBEATABLE
 from policysim.study.checks import checked_tables, guess_rate_of
 from policysim.study.example_patients import ExampleRows
 from policysim.study.gain import Proof, excess, prove_loss, ratio
+from policysim.study.options_table import FOR_ALL
 from policysim.study.sweep import (
     REFERENCES,
     Columns,
@@ -149,7 +150,7 @@ class Evaluator:
             # Of everyone, who are the first group.
             proven[:, 0] = prove_loss(self.problem, policy.epsilon)
         return PolicyMeans(
-            policy.name,
+            self._name_of(policy),
             policy.epsilon,
             self.groups,
             self.means(probabilities, on),
@@ -163,6 +164,12 @@ class Evaluator:
             loss_bound=policy.loss_bound(on),
         )
 
+    def _name_of(self, policy: Policy) -> str:
+        """Its name; of a policy that gives everyone one action that was named, the name of the action, too."""
+        if isinstance(policy, BestFixed) and policy.action is not None:
+            return f"{FOR_ALL}{self.problem.actions[policy.action]}"
+        return policy.name
+
     def means(self, probabilities: FloatArray, on: DecisionProblem) -> Means:
         """What a table gives in each group.
 
@@ -173,7 +180,8 @@ class Evaluator:
         on : DecisionProblem
             What the table is of: this problem, or that of its distinct rows (`policies.distinct.once_each`).
         """
-        tables, n_cells = (on.utilities, *on.outcomes.values()), self.groups.membership.shape[1]
+        whole = on.outcomes.whole
+        tables, n_cells = (on.utilities, *(on.outcomes[name] for name in whole)), self.groups.membership.shape[1]
         if on not in self._weights:
             # The patients of each record (of distinct rows: with each row), in blocks: a row for each cell and kind.
             row = rows_on(on, self.problem)
@@ -188,8 +196,13 @@ class Evaluator:
         by_cell = totals.reshape(n_cells, self._n_kinds, -1)
         expectations = self.groups.membership @ by_cell[..., : len(tables)].sum(axis=1) / self._patients[:, None]
         chosen = np.tensordot(self.groups.membership, by_cell[..., len(tables) :], axes=1)
-        value, *outcomes = expectations.T
-        return Means(value, chosen / self._patients[:, None, None], dict(zip(on.outcomes, outcomes, strict=True)))
+        value, *means = expectations.T
+        outcomes = dict(zip(whole, means, strict=True))
+        # Single symptoms and costs are there for everyone, the first group: for all groups they would take too long.
+        for name, mean in on.outcomes.repeated_means(on.prior[:, None] * probabilities).items():
+            outcomes[name] = np.full(len(self.groups), math.nan)
+            outcomes[name][0] = mean
+        return Means(value, chosen / self._patients[:, None, None], outcomes)
 
 
 def _limits(problem: DecisionProblem, epsilons: Sequence[float], progress: Progress) -> list[PolicyMeans]:

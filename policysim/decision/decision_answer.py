@@ -14,8 +14,7 @@ from functools import partial
 import numpy as np
 import pandas as pd
 
-from envs.scenario import DEATH, SYMPTOMS
-from policies.arrays import FloatArray
+from envs.scenario import SYMPTOMS
 from policies.exponential import Exponential
 from policies.policy import Policy
 from policies.problem import DecisionProblem
@@ -26,13 +25,13 @@ from policysim.decision.beliefs import patients_of_belief, strongest_belief
 from policysim.decision.decision_facts import decision_facts, decision_names
 from policysim.decision.results import Results
 from policysim.question.formats import NEGLIGIBLE
-from policysim.question.words import ALL
 from policysim.study.certainty import as_stated, best_for_all, certainty
 from policysim.study.declared import ModelledStudy, ScenarioStudy
 from policysim.study.gain import gain_of
 from policysim.study.labels import level_in_words
 from policysim.study.options_table import DEATHS, FOR_ALL, choose_columns, options, who_pays
 from policysim.study.sweep import REFERENCES, at_each, can_die, evaluate_each, evaluated_on, rows_on
+from policysim.utility import COSTS
 
 
 def answer_tables(
@@ -85,9 +84,9 @@ def _with_deaths_that_happen(found: Results) -> Results:
     if can_die(found.problem) or DEATHS not in found.problem.outcomes:
         return found
     columns = [f"{kind}_{DEATHS}" for kind in ("expected", "extra")]
-    comparison = found.tables["comparison"].drop(columns=columns, errors="ignore")
+    both = {name: found.tables[name].drop(columns=columns, errors="ignore") for name in ("comparison", "one-for-all")}
     redraws = found.redraws and replace(found.redraws, options=found.redraws.options.drop(columns=columns[:1]))
-    return replace(found, tables={**found.tables, "comparison": comparison}, redraws=redraws)
+    return replace(found, tables={**found.tables, **both}, redraws=redraws)
 
 
 def _judged(
@@ -95,21 +94,12 @@ def _judged(
 ) -> dict[str, pd.DataFrame]:
     """What was compared, with all that is counted of each option; which is which; how sure each is; and one belief."""
     problem, epsilon = found.problem, found.asked.epsilon
-    comparison = pd.concat([found.tables["comparison"], _for_all(problem, found.tables["comparison"])])
+    comparison = pd.concat([found.tables["comparison"], found.tables["one-for-all"]], ignore_index=True)
     ranked = tuple(policy.name for policy in found.asked.policies)
     columns = choose_columns(comparison, found.labels, epsilon, policies=ranked, named=ranked if named else ())
-    always = (*REFERENCES, Exponential(epsilon), RandomizedResponse(epsilon))
-    policies = {policy.name: policy for policy in (*always, *found.asked.policies)}
-    grids = {} if study is None else modelled_outcomes(study, problem)
-    details = option_details(problem, columns, policies, grids, belief)
-    # What is the sum of others is none of its own beside them.
-    summed = isinstance(study, ScenarioStudy) and bool(grids)
-    sums = [f"{kind}_{SYMPTOMS}" for kind in ("expected", "extra") if summed]
-    comparison = comparison.drop(columns=sums, errors="ignore").merge(
-        details[["policy", "epsilon", *(f"expected_{name}" for name in grids)]].assign(group=ALL),
-        on=["policy", "epsilon", "group"],
-        how="left",
-    )
+    unseen = () if study is None else _without_row(study, problem)
+    kinds = ("expected", "extra")
+    comparison = comparison.drop(columns=[f"{kind}_{name}" for kind in kinds for name in unseen], errors="ignore")
     if not gain_of(problem).has_shares:
         # Of next to nothing, shares say nothing.
         comparison = comparison.assign(benefit_kept=math.nan)
@@ -120,57 +110,27 @@ def _judged(
     else:
         tables["certainty"] = as_stated(comparison, epsilon)
     if belief is not None:
-        tables["beliefs"] = details[["policy", "epsilon", "low", "high"]].assign(before=float(belief["before"]))
+        always = (*REFERENCES, Exponential(epsilon), RandomizedResponse(epsilon))
+        policies = {policy.name: policy for policy in (*always, *found.asked.policies)}
+        spans = belief_spans(problem, columns, policies, belief)
+        tables["beliefs"] = spans.assign(before=float(belief["before"]))
     return tables
 
 
-def _for_all(problem: DecisionProblem, comparison: pd.DataFrame) -> pd.DataFrame:
-    """Each treatment for all as rows of the comparison: it learns nothing, and reveals nothing."""
-    gain = gain_of(problem)
-    expected = {f"expected_{name}": problem.for_all(table) for name, table in problem.outcomes.items()}
-    expected = {name: means for name, means in expected.items() if name in comparison}
-    rows = [
-        {
-            "policy": f"{FOR_ALL}{action}",
-            "epsilon": epsilon,
-            "group": ALL,
-            "level": ALL,
-            "share": 1.0,
-            "value": value,
-            "loss": gain.best - value,
-            "benefit_kept": gain.kept(value),
-            "epsilon_spent": 0.0,
-            "guarantee": 0.0,
-            "guess_rate": 0.5,
-            **{name: means[place] for name, means in expected.items()},
-        }
-        for place, (action, value) in enumerate(zip(problem.actions, problem.fixed_values.tolist(), strict=True))
-        for epsilon in comparison["epsilon"].unique()
-    ]
-    return pd.DataFrame(rows)
+def _without_row(study: ModelledStudy, problem: DecisionProblem) -> list[str]:
+    """The outcomes that get no row: without a weight, or a sum of others that have one."""
+    weights = {**study.weights, COSTS: 1.0}
+    single = problem.outcomes.repeated
+    summed = isinstance(study, ScenarioStudy) and any(
+        weights.get(name) and problem.outcomes[name].any() for name in single
+    )
+    return [*(name for name in single if not weights.get(name)), *([SYMPTOMS] if summed else [])]
 
 
-COSTS = "costs"
-
-
-def modelled_outcomes(study: ModelledStudy, problem: DecisionProblem) -> dict[str, list[FloatArray]]:
-    """What else a model counts: outcomes that weigh something, and costs; for each action, over its features."""
-    model, counted = study.model, {DEATH, *problem.outcomes}
-    weighed = [name for name, weight in study.weights.items() if weight and name not in counted]
-    found = {name: [model.chance(name, action) for action in range(problem.n_actions)] for name in weighed}
-    costs = model.costs(study.utility.costs)
-    found |= {COSTS: costs} if any(np.any(cost) for cost in costs) else {}
-    return {name: [np.broadcast_to(grid, study.space.shape).ravel() for grid in each] for name, each in found.items()}
-
-
-def option_details(
-    problem: DecisionProblem,
-    columns: pd.DataFrame,
-    policies: Mapping[str, Policy],
-    outcomes: Mapping[str, list[FloatArray]],
-    belief: pd.Series | None,
+def belief_spans(
+    problem: DecisionProblem, columns: pd.DataFrame, policies: Mapping[str, Policy], belief: pd.Series
 ) -> pd.DataFrame:
-    """policy, epsilon, expected_OUTCOME, low, high: what the options give, and one belief after they are seen.
+    """policy, epsilon, low, high: the ends of one belief after the treatment of each option is seen.
 
     Parameters
     ----------
@@ -178,9 +138,7 @@ def option_details(
         From `choose_columns`: the policies, at which epsilons.
     policies : mapping of str to Policy
         Of these, by name; one treatment for all needs none.
-    outcomes : mapping of str to list of array, (n_records,)
-        Of each action.
-    belief : Series or None
+    belief : Series
         A row of `hidden_beliefs`. Of those who agree in what is public it is the class in which it moves most.
     """
     jobs: list[tuple[str, Policy]] = []
@@ -190,34 +148,21 @@ def option_details(
         else:
             epsilons = columns.loc[(columns["policy"] == name) | (columns["published"] == name), "epsilon"].unique()
             jobs += [(name, policy) for policy in at_each(policies[name], epsilons)]
-    believed = () if belief is None else patients_of_belief(problem, belief)
-    # Outcomes times who they happen to, (outcomes, k m), and who is believed something of, (m,), on each problem.
-    weights: dict[DecisionProblem, tuple[FloatArray, list[FloatArray]]] = {}
-    for on in {evaluated_on(policy, problem) for _, policy in jobs}:
-        row, size = rows_on(on, problem), on.n_records
-        harms = [[np.bincount(row, problem.prior * each, size) for each in of] for of in outcomes.values()]
-        weights[on] = (
-            np.array(harms).reshape(len(outcomes), on.n_actions * size),
-            [np.bincount(row, each, size).astype(np.float64, copy=False) for each in believed],
-        )
+    believed = patients_of_belief(problem, belief)
 
-    def look(job: tuple[str, Policy]) -> dict[str, float]:
+    def span(job: tuple[str, Policy]) -> dict[str, float]:
+        """The belief in the level after each treatment that is given to some of these patients."""
         on = evaluated_on(job[1], problem)
-        table, (harms, patients) = job[1].probabilities(on), weights[on]
-        means = (harms @ np.ravel(table.T)).tolist()
-        numbers = {f"expected_{name}": mean for name, mean in zip(outcomes, means, strict=True)}
-        if patients:
-            # The belief in the level after each treatment that is given to some of these patients.
-            everyone, leveled = patients
-            given = everyone @ table
-            told = given > NEGLIGIBLE * everyone.sum()
-            after = (leveled @ table)[told] / given[told]
-            numbers |= {"low": float(after.min()), "high": float(after.max())}
-        return numbers
+        row, table = rows_on(on, problem), job[1].probabilities(on)
+        everyone, leveled = (np.bincount(row, patients, on.n_records) for patients in believed)
+        given = everyone @ table
+        happens = given > NEGLIGIBLE * everyone.sum()
+        after = (leveled @ table)[happens] / given[happens]
+        return {"low": float(after.min()), "high": float(after.max())}
 
     rows = [
-        {"policy": name, "epsilon": epsilon, **numbers}
-        for (name, policy), numbers in evaluate_each(jobs, look).items()
+        {"policy": name, "epsilon": epsilon, **ends}
+        for (name, policy), ends in evaluate_each(jobs, span).items()
         for epsilon in ([policy.epsilon] if policy.uses_epsilon else columns["epsilon"].unique())
     ]
     return pd.DataFrame(rows)

@@ -53,7 +53,7 @@ class Demand:
 
     def margin(self, problem: DecisionProblem, probabilities: FloatArray) -> float:
         """At least 0 if and only if a policy meets the demand; p(a|x) is (n_records, n_actions)."""
-        spare = [most - expected_outcome(problem, probabilities, name) for name, most in self.kept.items()]
+        spare = [most - problem.expectation(name, probabilities) for name, most in self.kept.items()]
         gained = self.loss - expected_loss(problem, probabilities)
         # What is spare of bounds that are kept does not matter: of the best within them, it is 0.
         return gained if gained < math.inf and all(left >= 0 for left in spare) else min([gained, *spare])
@@ -69,12 +69,6 @@ def expected_loss(problem: DecisionProblem, probabilities: FloatArray) -> float:
     # np.sum adds pairwise: its error stays far below ROUNDING at any number of records.
     columns = zip(weighted_regrets(problem), probabilities.T, strict=True)
     return sum(float(np.sum(weighted * chosen)) for weighted, chosen in columns)
-
-
-def expected_outcome(problem: DecisionProblem, probabilities: FloatArray, name: str) -> float:
-    """An outcome per patient under a policy; p(a|x) is (n_records, n_actions)."""
-    columns = zip(problem.outcomes[name].T, probabilities.T, strict=True)
-    return sum(float(np.dot(problem.prior, outcome * chosen)) for outcome, chosen in columns)
 
 
 def make_demand(

@@ -17,7 +17,6 @@ from policies.privacy_loss import privacy_loss_of_logs
 from policies.problem import DecisionProblem
 from policies.reference import BestFixed
 from policies.sensitivity import score_range
-from policysim.decision.demands import expected_outcome
 from policysim.question.protocol import SILENT, Progress
 from policysim.study.gain import excess, gain_of
 
@@ -52,7 +51,7 @@ def price_list(problem: DecisionProblem, epsilon: float, progress: Progress = SI
     assert isinstance(space, RecordSpace)
     gain, counted = gain_of(problem), "deaths" in problem.outcomes
     fixed = BestFixed().probabilities(problem)
-    for_all = np.asarray(expected_outcome(problem, fixed, "deaths") if counted else math.nan)
+    for_all = np.asarray(problem.expectation("deaths", fixed) if counted else math.nan)
     unused, public = unused_features(problem, space.names), _deciding(space, problem)
     axes = {name: axis for axis, name in enumerate(space.names) if name not in public}
     protections: dict[str, Adjacency] = {name: Sensitive(space.shape, (axis,)) for name, axis in axes.items()}
@@ -69,7 +68,7 @@ def price_list(problem: DecisionProblem, epsilon: float, progress: Progress = SI
             spent = privacy_loss_of_logs(table, adjacency).epsilon
             np.exp(table, out=table)
             value = problem.value(table)
-            deaths = np.asarray(expected_outcome(problem, table, "deaths") if counted else math.nan)
+            deaths = np.asarray(problem.expectation("deaths", table) if counted else math.nan)
             price |= {
                 "value": value,
                 "loss": gain.best - value,

@@ -31,7 +31,6 @@ from envs.scenario import (
     with_numbers,
 )
 from envs.treatment_response import ResponseModel, own_number
-from envs.utility import Utility
 from policies.adjacency import Adjacency, AnyRecord, Listed
 from policies.arrays import FloatArray, IntArray
 from policies.policy import Policy
@@ -43,6 +42,7 @@ from policysim.study.declared import CohortStudy, ModelledStudy, ScenarioStudy, 
 from policysim.study.options_table import FOR_ALL
 from policysim.study.stated_bounds import symptoms_of
 from policysim.study.sweep import applies, evaluated_on, rows_on
+from policysim.utility import Utility
 
 # Of numbers of treatments without an interval: the standard deviation of the logarithm by which odds, ratios and costs
 # are multiplied.

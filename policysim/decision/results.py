@@ -33,7 +33,7 @@ from policysim.study.declared import ModelledStudy, nearest_epsilon
 from policysim.study.example_patients import ExampleRows, example_patients, example_probabilities, loss_quantiles
 from policysim.study.gain import break_even, gain_of
 from policysim.study.labels import Labels
-from policysim.study.options_table import private_choices, trace
+from policysim.study.options_table import FOR_ALL, private_choices, trace
 from policysim.study.sweep import N_THREADS, REFERENCES, applies, at, can_die, evaluated_on
 
 # The frontier is drawn at the epsilon that is asked about times these, or what is nearest to them, and to so much of
@@ -120,7 +120,8 @@ class Results:
     problem, labels, asked
         What was asked of what.
     tables : mapping of str to DataFrame
-        "comparison" (`compare_problem`, with what stands among the options anyway), "search" (`least_epsilons`),
+        "comparison" (`compare_problem`, with what stands among the options anyway), "one-for-all" (the same of each
+        treatment for everyone), "search" (`least_epsilons`),
         "break-even", "beliefs" (`hidden_beliefs`; where the records have features), "examples"
         (`example_probabilities`), "patient-losses", "frontier" (where deaths are counted, shares of the benefit say
         something, and the optimum can be computed), "publishing" (`publishing_table`, at a few epsilons) and
@@ -170,15 +171,24 @@ def results(
     compared = list({policy.name: policy for policy in (*always, *REFERENCES, *asked.policies)}.values())
     patients = example_patients(problem, labels.illness)
     rows = ExampleRows(np.array([patient.record for patient in patients]))
+    each_for_all = [BestFixed(action=action) for action in range(problem.n_actions)]
     comparison = compare_problem(
-        problem, policies=compared, epsilons=asked.epsilons, by=asked.by, advance=progress, examples=rows
+        problem,
+        policies=[*compared, *each_for_all],
+        epsilons=asked.epsilons,
+        by=asked.by,
+        advance=progress,
+        examples=rows,
     )
+    for_all = comparison["policy"].str.startswith(FOR_ALL)
+    one_for_all = comparison[for_all & (comparison["group"] == ALL)]
+    comparison = comparison[~for_all].reset_index(drop=True)
     at_epsilon = comparison[comparison["epsilon"] == asked.epsilon]
     overall = at_epsilon[at_epsilon["group"] == ALL]
     private = [policy for policy in asked.policies if policy.uses_epsilon and applies(policy, problem)]
     usable = sorted((each for each in compared if applies(each, problem)), key=lambda each: not each.uses_epsilon)
     told_apart = [at(policy, asked.epsilon) for policy in (*private, BestFixed())]
-    tables = {"comparison": comparison}
+    tables = {"comparison": comparison, "one-for-all": one_for_all.reset_index(drop=True)}
     made = [at(policy, asked.epsilon) for policy in compared]
     with ThreadPoolExecutor(N_THREADS) as pool:
         # The redraws are many small steps: they run while the searches, a few large ones, leave the interpreter alone.
@@ -189,7 +199,7 @@ def results(
             applicable = [policy for policy in told_apart if applies(policy, problem)]
             on_prevalence = [policy for name in ON_PREVALENCE for policy in applicable if policy.name == name]
             tables["prevalence"] = wrong_prior(study, problem, on_prevalence)
-            tables["losses-by-outcome"] = loss_by_outcome(study, problem, applicable)
+            tables["losses-by-outcome"] = loss_by_outcome(overall, study.weights, [each.name for each in applicable])
         tables["examples"] = example_probabilities(problem, patients, usable, asked.epsilons, progress, kept=rows)
         choices = private_choices(comparison, [policy.name for policy in asked.policies])
         best = choices[asked.epsilon]

@@ -2,49 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import math
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 import pandas as pd
 
 from envs.cohort import admission_probability, matches
 from envs.scenario import DEATH, DEATHS, Rule, Scenario, TreatmentRule
-from policies.arrays import FloatArray
 from policies.distinct import reweighted
 from policies.policy import Policy
 from policies.problem import DecisionProblem
 from policies.reference import Greedy
 from policysim.decision.prices import unused_features
 from policysim.question.words import in_a_row, unused
-from policysim.study.declared import Model, ModelledStudy, ScenarioStudy
+from policysim.study.declared import ModelledStudy, ScenarioStudy
 from policysim.study.gain import gain_of
 from policysim.study.study_problem import FACTORS, at_prevalence, prevalent
-from policysim.study.sweep import evaluated_on, rows_on
+from policysim.study.sweep import evaluated_on
+from policysim.utility import COSTS
 
-COSTS = "costs of treatments"
-
-
-def _chances(study: ModelledStudy, model: Model, problem: DecisionProblem, outcome: str) -> list[FloatArray]:
-    """P(outcome | x, a) for each action, broadcast over the features; the problem has the deaths already."""
-    if outcome == DEATH:
-        return [column.reshape(study.space.shape) for column in problem.outcomes[DEATHS].T]
-    return [model.chance(outcome, action) for action in range(problem.n_actions)]
+COSTS_TITLE = "costs of treatments"
 
 
-def loss_by_outcome(study: ModelledStudy, problem: DecisionProblem, policies: Sequence[Policy]) -> pd.DataFrame:
+def loss_by_outcome(rows: pd.DataFrame, weights: Mapping[str, float], policies: Sequence[str]) -> pd.DataFrame:
     """The utility that each policy loses against the best treatment for each, by what it is lost in.
 
-    As u(x, a) = -sum_o weight_o P(o | x, a) - cost_a, the loss of a policy p against the best treatment for each, g, is
-    the sum of weight_o (E_p P(o) - E_g P(o)) over the outcomes, and of E_p cost - E_g cost.
+    As u(x, a) = -sum_o weight_o E[o | x, a] - cost_a, the loss of a policy p against the best treatment for each, g, is
+    the sum of weight_o (E_p[o] - E_g[o]) over the outcomes, and of E_p[cost] - E_g[cost].
 
     Parameters
     ----------
-    study : ModelledStudy
-        Its outcomes, weights and costs.
-    problem : DecisionProblem
-        Built from it.
-    policies : sequence of Policy
-        At their own epsilons.
+    rows : DataFrame
+        Of everyone in a comparison at one epsilon: policy and expected_OUTCOME.
+    weights : mapping of str to float
+        What one of each outcome costs, in the order of the table.
+    policies : sequence of str
+        Whose losses are wanted.
 
     Returns
     -------
@@ -54,39 +48,21 @@ def loss_by_outcome(study: ModelledStudy, problem: DecisionProblem, policies: Se
         costs, NaN), `lost` what that costs in utility per patient; negative where the policy does better in it. The sum
         of `lost` over the rows of a policy is its loss.
     """
-    model = study.model
-    weights = {name: weight for name, weight in study.weights.items() if weight}
-    grids = [_chances(study, model, problem, name) for name in weights] + [model.costs(study.utility.costs)]
-    # Of each policy the expected probability of each outcome, and at the end the expected cost, (n_outcomes + 1,).
-    expected: list[FloatArray] = []
-    for policy in (Greedy(), *policies):
-        on = evaluated_on(policy, problem)
-        row, found = rows_on(on, problem), np.zeros(len(grids))
-        for action, column in enumerate(policy.probabilities(on).T):
-            # The share of all patients that are a record and get the action.
-            mass = problem.prior * column[row]
-            by_feature = mass.reshape(study.space.shape)
-            for place, chances in enumerate(grids):
-                grid = chances[action]
-                same = tuple(axis for axis, length in enumerate(grid.shape) if length == 1)
-                found[place] += float((by_feature.sum(axis=same, keepdims=True) * grid).sum())
-        expected.append(found)
-
-    best, *others = expected
-    frames = []
-    for policy, other in zip(policies, others, strict=True):
-        more = other - best
-        frames.append(
-            pd.DataFrame(
-                {
-                    "policy": policy.name,
-                    "outcome": [*weights, COSTS],
-                    "weight": [*weights.values(), np.nan],
-                    "more": [*more[:-1], np.nan],
-                    "lost": np.array([*weights.values(), 1.0]) * more,
-                }
-            )
+    weighed = {name: weight for name, weight in weights.items() if weight}
+    expected = rows.set_index("policy")[[f"expected_{name}" for name in (*weighed, COSTS)]]
+    more = (expected - expected.loc[Greedy.name]).loc[list(policies)].to_numpy()
+    frames = [
+        pd.DataFrame(
+            {
+                "policy": policy,
+                "outcome": [*weighed, COSTS_TITLE],
+                "weight": [*weighed.values(), math.nan],
+                "more": [*of_policy[:-1], math.nan],
+                "lost": np.array([*weighed.values(), 1.0]) * of_policy,
+            }
         )
+        for policy, of_policy in zip(policies, more, strict=True)
+    ]
     return pd.concat(frames, ignore_index=True)
 
 
@@ -155,14 +131,14 @@ def without_effect(study: ModelledStudy, problem: DecisionProblem) -> tuple[str,
     sentences = [unused(idle)] if idle else []
     if not isinstance(study, ScenarioStudy):
         return tuple(sentences)
-    scenario, response = study.scenario, study.model
+    scenario = study.scenario
     weightless, untouched = [], []
     for name in scenario.outcomes:
         weighs = bool(study.utility.weights.get(name))
         event = name == DEATH or name in scenario.events
         if weighs and not event:
             continue
-        first, *others = _chances(study, response, problem, name)
+        first, *others = problem.outcomes[DEATHS if name == DEATH else name].T
         if not weighs and (first.any() or any(chance.any() for chance in others)):
             weightless.append(name)
         if event and first.any() and all((first == chance).all() for chance in others):

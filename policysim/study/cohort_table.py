@@ -16,12 +16,13 @@ import pandas as pd
 
 from envs.records import BINARY, Feature, RecordSpace
 from envs.toml_reader import FINITE, unknown
-from envs.utility import Utility
 from policies.adjacency import Adjacency, AnyRecord, Sensitive
 from policies.arrays import BoolArray, FloatArray, IntArray
+from policies.outcomes import Outcomes, RepeatedRows, outcome_table
 from policies.problem import DecisionProblem
 from policysim.files.bad_rows import BadRows, DataError
 from policysim.files.data_table import DataTable, as_written, missing, numbers, read_table
+from policysim.utility import COSTS, Utility
 
 ALLOWED, DRAW = "allowed", "draw"
 FLAG = tuple(map(str, BINARY))
@@ -105,16 +106,18 @@ class Cohort:
         self, utility: Utility, adjacency: Adjacency, priors: Mapping[str, FloatArray] | None = None
     ) -> DecisionProblem:
         """The decision problem of what is stated; other priors stay with it."""
-        outcomes = {name: table[0] for name, table in self.stated.outcomes.items()}
-        costs = np.broadcast_to(utility.cost_vector(self.actions), self.stated.rows.shape[1:])
-        harm = sum((utility.weights.get(name, 0.0) * table for name, table in outcomes.items()), costs)
+        tables, shape = {name: table[0] for name, table in self.stated.outcomes.items()}, (self.space.size,)
+        columns = {name: list(table.T) for name, table in tables.items()}
+        costs = [np.array([cost]) for cost in utility.cost_vector(self.actions)]
+        outcomes: dict[str, FloatArray | RepeatedRows] = {**tables}
+        outcomes.setdefault(COSTS, outcome_table(costs, shape))
         return DecisionProblem(
-            -harm,
+            utility.expected(columns, costs, shape),
             self.stated.shares[0],
             adjacency,
             self.actions,
             records=self.space,
-            outcomes=outcomes,
+            outcomes=Outcomes(outcomes),
             priors=priors,
             admissible=self.allowed,
         )

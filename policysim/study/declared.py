@@ -14,7 +14,6 @@ from envs.scenario import DEATH, DEATHS, Scenario
 from envs.scenario_reader import FOLDER as SCENARIOS
 from envs.toml_reader import unknown
 from envs.treatment_response import ResponseModel
-from envs.utility import Utility
 from policies.adjacency import Adjacency, AnyRecord, OneFeature, Sensitive
 from policies.arrays import FloatArray
 from policies.catalogue import CATALOGUE, make_policy, unknown_policy
@@ -24,6 +23,7 @@ from policies.policy import Policy
 from policysim.files.many_files import file_digest, parts_digest
 from policysim.study.stated_bounds import counted_outcomes, hidden_contraindications, why_refused
 from policysim.study.sweep import checked_epsilons
+from policysim.utility import Utility
 
 if TYPE_CHECKING:
     from policysim.logs.log_source import LogSource

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, reduce
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,11 +16,11 @@ from numpy.typing import NDArray
 
 from envs.cohort import Where, prior
 from envs.records import RecordSpace
-from envs.scenario import DEATH, DEATHS, SYMPTOMS
+from envs.scenario import DEATH, DEATHS, SYMPTOMS, Scenario
 from envs.treatment_response import ResponseModel
-from envs.utility import Utility
 from policies.adjacency import Adjacency
 from policies.arrays import FloatArray, IntArray, blocks
+from policies.outcomes import Outcomes, RepeatedRows, outcome_table, whole_table
 from policies.problem import DecisionProblem
 from policysim.study.declared import (
     PREVALENCE,
@@ -32,7 +32,8 @@ from policysim.study.declared import (
     build_adjacency,
     require_scenario,
 )
-from policysim.study.stated_bounds import symptoms_of
+from policysim.study.stated_bounds import counted_outcomes, symptoms_of
+from policysim.utility import COSTS, Utility
 
 if TYPE_CHECKING:
     from policysim.logs.load_log import Log
@@ -55,8 +56,8 @@ def build_problem(study: Study, *, where: Where | None = None) -> DecisionProble
     Returns
     -------
     DecisionProblem
-        For a scenario, `.outcomes` holds the expected number per patient of what is counted
-        (`policysim.study.stated_bounds.counted_outcomes`). For a log, the utilities are an outcome model's, fitted on
+        `.outcomes` holds what is expected per patient of all that is counted: of a scenario, of each of its outcomes,
+        of symptoms together, and of costs. For a log, the utilities are an outcome model's, fitted on
         all of it, and the prior is that of its patients. `.priors` are `OtherPriors`. `.admissible` is what
         contraindications leave to each record.
 
@@ -82,51 +83,43 @@ def build_problem(study: Study, *, where: Where | None = None) -> DecisionProble
         others = OtherPriors(study, study.cohort.stated.shares[0])
         return study.cohort.problem(study.utility, build_adjacency(study), others)
     modelled = require_scenario(study)
-    scenario = modelled.scenario
+    scenario, assumed = modelled.scenario, prior(modelled.scenario, where)
     response = ResponseModel(scenario)
-    assumed = prior(scenario, where)
-    counted = {SYMPTOMS: symptoms_of(scenario), DEATHS: (DEATH,)}
-    outcomes = {name: response.probability(*counted.get(name, (name,))) for name in modelled.outcomes}
+    grids, costs = outcome_grids(response), response.costs(modelled.utility.costs)
     return DecisionProblem(
-        expected_utilities(response, modelled.utility),
+        modelled.utility.expected(grids, costs, scenario.space.shape),
         assumed,
         build_adjacency(study),
         scenario.actions,
         records=scenario.space,
-        outcomes=outcomes,
+        outcomes=_outcomes_of(scenario, grids, costs),
         priors=OtherPriors(study, assumed),
         admissible=response.admissible,
     )
 
 
-def expected_utilities(response: ResponseModel, utility: Utility) -> NDArray[np.float64]:
-    """u(x, a) = E[U(outcome, a) | x, a], exactly.
+def expected_utilities(response: ResponseModel, utility: Utility) -> FloatArray:
+    """u(x, a) of a model, (n_records, n_actions), column-major."""
+    return utility.expected(outcome_grids(response), response.costs(utility.costs), response.scenario.space.shape)
 
-    Parameters
-    ----------
-    response : ResponseModel
-        Outcome probabilities.
-    utility : Utility
-        Weights of outcomes and costs of treatments.
 
-    Returns
-    -------
-    array, (n_records, n_actions), column-major
-        In units of utility. As U is linear in the outcomes, their probabilities are enough.
-    """
-    scenario = response.scenario
-    weights = dict(zip(scenario.outcomes, utility.weight_vector(scenario.outcomes), strict=True))
-    costs = response.costs(utility.costs)
-    table = np.empty_like(response.death)
-    for action, cost in enumerate(costs):
-        harm = cost
-        for name in scenario.outcomes[:-1]:
-            if weights[name]:
-                harm = harm + weights[name] * response.chance(name, action)
-        column = table[:, action]
-        np.multiply(response.death[:, action], -weights[DEATH], out=column)
-        column -= np.broadcast_to(harm, scenario.space.shape).ravel()
-    return table
+def outcome_grids(response: ResponseModel) -> dict[str, list[FloatArray]]:
+    """What a model expects of each outcome under each action; the arrays broadcast over the grid of records."""
+    actions = range(len(response.scenario.actions))
+    return {name: [response.chance(name, action) for action in actions] for name in response.scenario.outcomes}
+
+
+def _outcomes_of(scenario: Scenario, grids: Mapping[str, list[FloatArray]], costs: list[FloatArray]) -> Outcomes:
+    """All that is counted of a patient: first what is counted of groups, too, then single symptoms, then costs."""
+    shape, actions = scenario.space.shape, range(len(scenario.actions))
+    counted = {SYMPTOMS: symptoms_of(scenario), DEATHS: (DEATH,)}
+    tables: dict[str, FloatArray | RepeatedRows] = {}
+    for name in counted_outcomes(scenario):
+        parts = [grids[part] for part in counted.get(name, (name,))]
+        tables[name] = whole_table([reduce(np.add, [part[action] for part in parts]) for action in actions], shape)
+    others = {name: grids[name] for name in grids if name not in tables and name != DEATH}
+    others.setdefault(COSTS, costs)
+    return Outcomes(tables | {name: outcome_table(grid, shape) for name, grid in others.items()})
 
 
 def problem_of_log(study: LoggedStudy, log: Log) -> DecisionProblem:

@@ -15,7 +15,6 @@ from typing import Any
 from envs.scenario import Scenario, StatedRedraws
 from envs.scenario_reader import load_scenario
 from envs.toml_reader import InputFileError, TomlTable, declared, open_toml, text_of, unknown
-from envs.utility import Utility, default_utility
 from policies.adjacency import Sensitive
 from policies.catalogue import CATALOGUE, DEFAULT_POLICIES, WITHOUT_DEATHS, unknown_policy
 from policysim.files.terminal import json_text
@@ -33,6 +32,7 @@ from policysim.study.declared import (
 )
 from policysim.study.stated_bounds import counted_outcomes, fault_of_bound, hidden_contraindications, why_refused
 from policysim.study.sweep import EPSILONS, checked_epsilons
+from policysim.utility import Utility
 
 STUDY = "study.toml"
 FOLDER = Path(__file__).parent / "studies"
@@ -310,7 +310,7 @@ def _read_scenario(table: TomlTable, source: str) -> tuple[Scenario | None, Util
     except InputFileError as error:
         table.mistakes.merge(error, "scenario")
         return None, Utility({}, {})
-    default = default_utility(scenario)
+    default = Utility.of(scenario)
     own.names.update(outcomes=scenario.outcomes, actions=scenario.actions)
     weights, costs = own["weights"], own["costs"]
     own.close()

@@ -17,6 +17,7 @@ from envs.treatment import TreatmentEnv
 from envs.treatment_response import Course
 from envs.treatment_vector import TreatmentVectorEnv
 from policysim.study.study_problem import expected_utilities
+from policysim.utility import Utility
 
 ID = "policysim/Treatment-v1"
 LANGUAGE = str(Path(__file__).parent / "data" / "language.toml")
@@ -173,7 +174,7 @@ def test_a_scenario_without_contraindications_has_no_mask():
 
 def test_patients_have_the_exact_frequencies_and_rewards(language):
     response = envs.ResponseModel(language)
-    utilities = expected_utilities(response, envs.default_utility(language))
+    utilities = expected_utilities(response, Utility.of(language))
     n, rng, worst = 100_000, np.random.default_rng(1), 0.0
     env = TreatmentVectorEnv(n, LANGUAGE, autoreset_mode="Disabled")
     observations, info = env.reset(seed=0)
@@ -188,7 +189,7 @@ def test_patients_have_the_exact_frequencies_and_rewards(language):
         some = apart[actions == action]
         worst = max(worst, np.abs(some.mean(axis=0) / (some.std(axis=0) / np.sqrt(len(some)))).max())
     # What came and what was paid are the same.
-    utility = envs.default_utility(language).realized(language, happened, actions, records)
+    utility = Utility.of(language).realized(language, happened, actions, records)
     assert np.abs(utility - rewards).max() <= 1e-12
     # Of 28 means, one is 4 standard errors off once in 560 seeds, and the seed is fixed.
     assert 1 < worst <= 4
@@ -196,14 +197,14 @@ def test_patients_have_the_exact_frequencies_and_rewards(language):
 
 def test_costs_that_depend_on_the_record_ask_for_it(language):
     with pytest.raises(ValueError, match="the costs of this scenario depend on the record: give records"):
-        envs.default_utility(language).realized(language, np.zeros((1, 6)), [1])
+        Utility.of(language).realized(language, np.zeros((1, 6)), [1])
 
 
 def test_stays_of_several_days_have_the_exact_value(language):
     horizon, n = 3, 200_000
     course = Course(envs.ResponseModel(language), horizon)
     policy = course.response.admissible / course.response.admissible.sum(axis=1, keepdims=True)
-    rewards, backup = expected_utilities(course.response, envs.default_utility(language)), Backup(course)
+    rewards, backup = expected_utilities(course.response, Utility.of(language)), Backup(course)
     value = np.zeros(language.space.size)
     for _ in range(horizon):
         value = (policy * (rewards + backup.continuation(value))).sum(axis=1)

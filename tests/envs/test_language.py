@@ -15,6 +15,7 @@ from envs.backup import Backup
 from envs.scenario import EventModel, TreatmentRule
 from envs.treatment_response import Course
 from policysim.study.study_problem import expected_utilities
+from policysim.utility import Utility
 
 FIXED = settings(derandomize=True, deadline=None, database=None, max_examples=25)
 # Around every number that a uniform one is compared with.
@@ -55,7 +56,7 @@ def check_tables(scenario):
     for column, cost in zip(costs.T, response.costs(stated), strict=True):
         assert np.abs(np.broadcast_to(cost, scenario.space.shape).ravel() - column).max() <= 1e-12
     assert allowed.all() if response.admissible is None else np.array_equal(response.admissible, allowed)
-    utilities = expected_utilities(response, envs.default_utility(scenario))
+    utilities = expected_utilities(response, Utility.of(scenario))
     assert np.abs(utilities - by_hand.rewards()).max() <= 1e-12
     # What the rules for death say is the mean of the untreated.
     weight = envs.prior(scenario)
@@ -80,7 +81,7 @@ def check_days(scenario):
     assert np.abs(alone - envs.prior(scenario) @ matrices[1]).max() <= 1e-12
     # Two days back are the mean over every path.
     rewards, value = by_hand.rewards(), np.zeros(len(mass))
-    assert np.abs(expected_utilities(course.response, envs.default_utility(scenario)) - rewards).max() <= 1e-12
+    assert np.abs(expected_utilities(course.response, Utility.of(scenario)) - rewards).max() <= 1e-12
     for _ in range(2):
         value = (policy * (rewards + backup.continuation(value))).sum(axis=1)
     first = (policy * rewards).sum(axis=1)

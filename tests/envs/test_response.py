@@ -12,6 +12,7 @@ from scipy.optimize import brentq
 import envs
 from envs.scenario import DEATH, DeathModel, Rule
 from policysim.study.study_problem import expected_utilities
+from policysim.utility import Utility
 
 FIXED = settings(derandomize=True, deadline=None, database=None)
 ACTIONS = ("a0", "a1", "a2", "a3")
@@ -249,7 +250,7 @@ def test_deaths_never_increase_when_a_treatment_clears_more(small, small_respons
 
 
 def test_each_treatment_is_best_for_some_patients_and_none_for_most(covid, covid_prior, covid_response):
-    best = expected_utilities(covid_response, envs.default_utility(covid)).argmax(axis=1)
+    best = expected_utilities(covid_response, Utility.of(covid)).argmax(axis=1)
     shares = np.bincount(best, covid_prior, minlength=4)
     assert shares.min() >= 0.03
     assert shares[0] > 0.5

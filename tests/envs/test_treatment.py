@@ -18,10 +18,11 @@ from gymnasium.utils.env_checker import check_env, data_equivalence
 import envs
 import policysim  # noqa: F401 - registers the environments
 from envs.inpatients import Patients
+from envs.scenario import with_utility
 from envs.treatment import TreatmentEnv
 from envs.treatment_vector import TreatmentVectorEnv
-from envs.utility import utility_of
 from envs.ward import ward_of
+from policysim.utility import Utility
 
 ID = "policysim/Treatment-v1"
 LANGUAGE = Path(__file__).parent / "data" / "language.toml"
@@ -144,7 +145,7 @@ def test_a_stay_ends_by_death_recovery_or_on_the_last_day_and_not_before(chain_p
 
 def test_the_reward_is_the_realised_utility(covid):
     changed = {"weights": {"death": 7.5, "taste": 0.0}, "costs": {"a0": -1.0}}
-    utility, n = utility_of(covid, changed), 500
+    utility, n = Utility.of(with_utility(covid, changed)), 500
     env, actions = TreatmentVectorEnv(n, utility=changed, autoreset_mode="Disabled"), np.arange(n) % 4
     env.reset(seed=1, options={"where": {"fever": 1, "covid_positive": 1}})
     _, rewards, *_, infos = env.step(actions)
@@ -157,10 +158,10 @@ def test_the_reward_is_the_realised_utility(covid):
 
 
 def test_values_that_the_user_gives_replace_only_those_that_they_name(covid):
-    default, changed = envs.default_utility(covid), utility_of(covid, {"weights": {"fever": 3}})
-    assert changed.weights == {**default.weights, "fever": 3.0}
-    assert changed.costs == default.costs
-    assert utility_of(covid, None) == utility_of(covid, {}) == default
+    changed = with_utility(covid, {"weights": {"fever": 3}, "costs": {"a1": -2}})
+    assert changed.weights == {**covid.weights, "fever": 3.0}
+    assert Utility.of(changed).costs == {**Utility.of(covid).costs, "a1": -2.0}
+    assert with_utility(covid, None) == with_utility(covid, {}) == covid
 
 
 # Random numbers.

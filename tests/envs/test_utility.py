@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-import envs
 from policysim.study.study_problem import expected_utilities
+from policysim.utility import Utility
 
 # The weights are those of source [R] of envs/scenarios/covid.toml, the costs illustrative.
 WEIGHTS = {
@@ -23,23 +23,23 @@ COSTS = (0.0, 0.03, 0.01, 0.04)
 
 @pytest.fixture(scope="module")
 def covid_utilities(covid, covid_response):
-    return expected_utilities(covid_response, envs.default_utility(covid))
+    return expected_utilities(covid_response, Utility.of(covid))
 
 
 def test_the_weights_and_costs_are_those_of_the_report(covid):
-    utility = envs.default_utility(covid)
+    utility = Utility.of(covid)
     assert dict(utility.weights) == WEIGHTS
     assert tuple(utility.costs[action] for action in ("a0", "a1", "a2", "a3")) == COSTS
 
 
 def test_realized_utility_by_hand(covid):
     outcomes = [[name in happened for name in covid.outcomes] for happened in ((), ("fever", "stomach"), ("death",))]
-    worth = envs.default_utility(covid).realized(covid, outcomes, [1, 3, 2])
+    worth = Utility.of(covid).realized(covid, outcomes, [1, 3, 2])
     assert worth == pytest.approx([-0.03, -0.1 - 0.2 - 0.04, -100 - 0.01])
 
 
 def test_outcomes_and_actions_that_are_not_named_cost_nothing(covid):
-    worth = envs.Utility({"fever": 2.0}, {"a2": 0.5}).realized(covid, np.ones((4, 9)), [0, 1, 2, 3])
+    worth = Utility({"fever": 2.0}, {"a2": 0.5}).realized(covid, np.ones((4, 9)), [0, 1, 2, 3])
     assert worth == pytest.approx([-2.0, -2.0, -2.5, -2.0])
 
 
@@ -51,7 +51,7 @@ def test_expected_utilities_are_stored_by_column(covid_utilities):
 
 
 def test_other_weights_and_costs_shift_expected_utilities(covid, covid_response, covid_utilities):
-    heavier = envs.Utility({**WEIGHTS, "fever": 0.6}, {**dict(zip(covid.actions, COSTS, strict=True)), "a1": 1.03})
+    heavier = Utility({**WEIGHTS, "fever": 0.6}, {**dict(zip(covid.actions, COSTS, strict=True)), "a1": 1.03})
     shift = expected_utilities(covid_response, heavier) - covid_utilities
     wanted = -0.5 * covid_response.probability("fever") - np.array([0, 1, 0, 0])
     assert np.abs(shift - wanted).max() <= 1e-12

@@ -46,6 +46,7 @@ from policysim.release.privatize_source import levels_in, open_source
 from policysim.study.declared import LoggedStudy
 from policysim.study.study_reader import study_of
 from policysim.trials.evaluate_log import read_log_file
+from policysim.utility import Utility
 
 
 def read_scenario():
@@ -56,7 +57,7 @@ def read_scenario():
         for mistake in str(error).split("\n"):
             assert re.fullmatch(r"scenario\.toml:[1-9]\d*: \S.*|(scenario\.toml|redraws\.csv): \S.*", mistake)
         raise
-    prior, response, utility = envs.prior(scenario), envs.ResponseModel(scenario), envs.default_utility(scenario)
+    prior, response, utility = envs.prior(scenario), envs.ResponseModel(scenario), Utility.of(scenario)
     assert abs(prior.sum() - 1) <= 1e-12 and prior.min() >= 0
     for chances in (response.death, *map(response.probability, scenario.outcomes)):
         assert ((chances >= 0) & (chances <= 1)).all()

@@ -2,7 +2,6 @@
 
 import numpy as np
 
-import envs
 from envs.dynamics import Places, day, show
 from envs.ward import WORD, day_tables, record_parts
 
@@ -10,7 +9,7 @@ from envs.ward import WORD, day_tables, record_parts
 def tables(course):
     """The numbers of a course's day."""
     everybody = np.zeros((1,) * len(course.scenario.space.shape), dtype=bool)
-    return day_tables(course, envs.default_utility(course.scenario), everybody)
+    return day_tables(course, everybody)
 
 
 def simulated(t, space_of, records, actions, uniforms):

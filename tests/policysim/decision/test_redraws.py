@@ -11,12 +11,12 @@ from scipy.stats import norm
 
 from envs.scenario import TreatmentRule, numbers_of
 from envs.treatment_response import own_number
-from envs.utility import Utility, default_utility
 from policies.reference import BestFixed
 from policysim.decision import redraws
 from policysim.decision.redraws import LOGARITHM, ODDS, PLAIN, Redraws, redrawn_number
 from policysim.study.study_problem import build_problem
 from policysim.study.study_reader import load_study
+from policysim.utility import Utility
 
 LANGUAGE = Path(__file__).parents[2] / "envs" / "data" / "language.toml"
 
@@ -97,7 +97,7 @@ def test_numbers_with_an_interval_come_from_it_and_others_by_the_default_spread(
 def test_rules_never_take_a_redrawn_probability_out_of_range(language, seed):
     high = replace(language.scenario.treatments["antiviral"], clears={"infected": 0.95, "fever": 0.1})
     scenario = replace(language.scenario, treatments={**language.scenario.treatments, "antiviral": high}, intervals={})
-    study = replace(language, scenario=scenario, utility=default_utility(scenario))
+    study = replace(language, scenario=scenario, utility=Utility.of(scenario))
     drawn = Redraws(study).draw(np.random.default_rng(seed))[0]
     for target in ("clears.infected", "side_effects.fever", "side_effects.clots"):
         made = own_number(drawn, "antiviral", target)
@@ -126,7 +126,7 @@ def test_many_rules_at_the_edge_are_drawn_one_number_at_a_time(language):
         rules=(TreatmentRule(changes={f"clears.{flag}": ("multiply", 2.0) for flag in flags}),),
     )
     scenario = replace(language.scenario, treatments={"antiviral": edge}, intervals={})
-    study = replace(language, scenario=scenario, utility=default_utility(scenario))
+    study = replace(language, scenario=scenario, utility=Utility.of(scenario))
     drawn = Redraws(study).draw(np.random.default_rng(7))[0]
     made = [own_number(drawn, "antiviral", f"clears.{flag}").item() for flag in flags]
     assert all(0 < number <= 1 for number in made)
