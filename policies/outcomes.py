@@ -124,30 +124,30 @@ class Outcomes(Mapping[str, FloatArray]):
         shares : array, (n_records, n_actions)
             Which share of all patients are this record and get this action: prior(x) p(a|x).
         """
+        if not self.repeated:
+            return {}
         totals, masses = shares.sum(axis=0), self._indicators.T @ shares
         means, start = {}, 0
-        for name in self.repeated:
-            table = self._tables[name]
-            assert isinstance(table, RepeatedRows)
+        for name, table in self._repeated_tables().items():
             first, others = table.rows[0], table.rows[1:]
             mass = masses[start : start + len(others)]
             means[name] = float(first @ totals + ((others - first) * mass).sum())
             start += len(others)
         return means
 
+    def _repeated_tables(self) -> dict[str, RepeatedRows]:
+        return {name: table for name, table in self._tables.items() if isinstance(table, RepeatedRows)}
+
     @cached_property
     def _indicators(self) -> FloatArray:
         """1 where a record has a row, (n_records, n_rows): all rows of the repeated tables but the first of each."""
-        columns = [
-            table.row_of_record == row
-            for table in self._tables.values()
-            if isinstance(table, RepeatedRows)
-            for row in range(1, len(table.rows))
-        ]
-        n_records = len(next(iter(self.values()))) if not columns else len(columns[0])
-        indicators: FloatArray = np.empty((n_records, len(columns)), order="F")
-        for indicator, column in zip(indicators.T, columns, strict=True):
-            indicator[:] = column
+        tables = list(self._repeated_tables().values())
+        n_rows = sum(len(table.rows) - 1 for table in tables)
+        indicators: FloatArray = np.empty((len(tables[0].row_of_record), n_rows), order="F")
+        columns = iter(indicators.T)
+        for table in tables:
+            for row in range(1, len(table.rows)):
+                np.equal(table.row_of_record, row, out=next(columns))
         return indicators
 
 

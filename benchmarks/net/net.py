@@ -34,6 +34,8 @@ KEYS = (
     *("epsilon", "total_epsilon", "horizon", "day", "quantile", "patient", "line", "claimed", "index", "record"),
     *("penalty", "splits_from", "threshold"),
 )
+# Cells that say nothing, in CSV files and in JSON.
+EMPTY = ("", "None")
 # Tables have eight significant digits, so their last digit may differ by one; the JSON has all.
 RELATIVE, ABSOLUTE = 2e-7, 1e-9
 JSON = "stdout.json"
@@ -106,7 +108,9 @@ def rows_numbers(table: str, rows: list[dict[str, object]]) -> list[tuple[str, s
     entries, repetitions = [], Counter()
     for row in rows:
         numbers = {column: as_number(cell) for column, cell in row.items()}
-        names = {c: str(cell) for c, cell in row.items() if (numbers[c] is None or c in KEYS) and str(cell) != ""}
+        names = {
+            c: str(cell) for c, cell in row.items() if (numbers[c] is None or c in KEYS) and str(cell) not in EMPTY
+        }
         key = "; ".join(f"{column}={cell}" for column, cell in names.items())
         repetitions[key] += 1
         key += f" #{repetitions[key]}" if repetitions[key] > 1 else ""

@@ -304,7 +304,7 @@ class _Sample:
 
         Most of what is lost is lost by few: of patients drawn from the prior, too few would be among them. So a record
         comes with a chance in proportion to the prior times what is at stake, relative to its mean, in utility and in
-        each outcome, plus 1, and stands for the fewer patients the likelier it is (importance sampling; Kahn & Marshall
+        each outcome that is counted of groups, plus 1, and stands for the fewer patients the likelier it is (importance sampling; Kahn & Marshall
         1953). Records are drawn at equal steps of the sum of the chances, from one random start (systematic sampling).
         """
         possible = np.flatnonzero(problem.prior)
@@ -312,7 +312,7 @@ class _Sample:
         if len(possible) > N_RECORDS:
             # What lies between treatments in utility and in each outcome, relative to its mean.
             stakes = np.ones(len(possible))
-            for table in (problem.utilities, *problem.outcomes.values()):
+            for table in (problem.utilities, *(problem.outcomes[name] for name in problem.outcomes.whole)):
                 between = np.ptp(table[possible], axis=1)
                 mean = shares @ between
                 stakes += between / mean if mean > 0 else 0.0

@@ -199,7 +199,11 @@ def results(
             applicable = [policy for policy in told_apart if applies(policy, problem)]
             on_prevalence = [policy for name in ON_PREVALENCE for policy in applicable if policy.name == name]
             tables["prevalence"] = wrong_prior(study, problem, on_prevalence)
-            tables["losses-by-outcome"] = loss_by_outcome(overall, study.weights, [each.name for each in applicable])
+            tables["losses-by-outcome"] = loss_by_outcome(
+                overall.rename(columns={"expected_deaths": "expected_death"}),
+                study.weights,
+                [each.name for each in applicable],
+            )
         tables["examples"] = example_probabilities(problem, patients, usable, asked.epsilons, progress, kept=rows)
         choices = private_choices(comparison, [policy.name for policy in asked.policies])
         best = choices[asked.epsilon]

@@ -93,15 +93,6 @@ class Cohort:
         """How many expectations it states."""
         return int((self.stated.rows >= 0).sum()) * len(self.outcomes)
 
-    def chance(self, outcome: str, action: int) -> FloatArray:
-        """What is expected of an outcome, over the grid of records."""
-        column: FloatArray = self.stated.outcomes[outcome][0, :, action]
-        return column.reshape(self.space.shape)
-
-    def costs(self, costs: Mapping[str, float]) -> list[FloatArray]:
-        """The cost of each treatment, likewise; the same for all."""
-        return [np.full((1,) * len(self.space.shape), costs.get(name, 0.0)) for name in self.actions]
-
     def problem(
         self, utility: Utility, adjacency: Adjacency, priors: Mapping[str, FloatArray] | None = None
     ) -> DecisionProblem:

@@ -7,7 +7,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from envs.records import RecordSpace
 from envs.scenario import DEATH, DEATHS, Scenario
@@ -15,7 +15,6 @@ from envs.scenario_reader import FOLDER as SCENARIOS
 from envs.toml_reader import unknown
 from envs.treatment_response import ResponseModel
 from policies.adjacency import Adjacency, AnyRecord, OneFeature, Sensitive
-from policies.arrays import FloatArray
 from policies.catalogue import CATALOGUE, make_policy, unknown_policy
 from policies.html_table import html_table
 from policies.optimal.optimum import OptimalSafe
@@ -242,16 +241,6 @@ class Study:
         return tuple(dict.fromkeys(names))
 
 
-class Model(Protocol):
-    """What is expected of each patient under each treatment, whatever it was made of."""
-
-    def chance(self, outcome: str, action: int) -> FloatArray:
-        """What is expected of an outcome per patient; broadcasts over the grid of records."""
-
-    def costs(self, costs: Mapping[str, float]) -> list[FloatArray]:
-        """What each treatment costs, from the costs that a utility states; likewise."""
-
-
 @dataclass(frozen=True, kw_only=True, repr=False)
 class ModelledStudy(Study):
     """A study of a model whose expected outcomes are exact: a scenario, or a cohort.
@@ -269,11 +258,6 @@ class ModelledStudy(Study):
     utility: Utility
     at_most: Mapping[str, float | str] = field(default_factory=dict)
     capacity: Mapping[str, float] = field(default_factory=dict)
-
-    @property
-    def model(self) -> Model:
-        """What is expected."""
-        raise NotImplementedError
 
     @property
     def weights(self) -> dict[str, float]:
@@ -372,11 +356,6 @@ class CohortStudy(ModelledStudy):
     cohort: Cohort
     paths: tuple[Path, ...]
     source: str = ""
-
-    @property
-    def model(self) -> Cohort:
-        """The table."""
-        return self.cohort
 
     @property
     def weights(self) -> dict[str, float]:
