@@ -250,14 +250,14 @@ def privatize_policy(
         A table over *all* states, such as `plan(mdp).q_values`, which counts all states as equally likely. -inf stands
         for an action that a state does not allow. Or a function from a batch of m observations to scores, (m, A), such
         as a Q-network, or the log-probabilities of an actor: any scores of which larger is better, as an array or a
-        tensor. NaN counts as the worst score. "exponential-fitted" makes the mean score large, so take it for scores in
-        units of utility; where only the order of scores means something, take "randomized-response". A torch module is given its observations as a tensor of the type and on
+        tensor. NaN counts as the worst score. A torch module is given its observations as a tensor of the type and on
         the device of its parameters. The scores of an observation must not depend on the others in its batch: a module
         in training mode, in which batch normalisation and dropout do that, is refused.
     epsilon : float
         The privacy parameter of one decision, >= 0.
     policy : str, optional
-        A mechanism; for a function one of `FOR_NETWORKS`.
+        A mechanism; for a function one of `FOR_NETWORKS`. "exponential-fitted" makes the mean score large: take it for
+        scores in units of utility. Where only the order of scores means something, take "randomized-response".
     floors, sharpness : sequence of A floats, and float, optional
         Of "exponential-fitted", as in `policies.exponential.Exponential`. Declare them without looking at anybody's
         observations. For a function without a sample they are 1 / (e^epsilon + A - 1) and inf by default: randomised
