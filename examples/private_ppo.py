@@ -1,9 +1,9 @@
 """Train a PPO agent to treat covid patients over 14 days, on the native vector environment, then make it private.
 
-By hand, in about a minute and four more for the exact values: `pip install -e '.[fast]' torch==2.13.0`, then
+By hand, in about a minute and four more for the exact values: `pip install -e '.[fast]' torch==2.14.1`, then
 `python examples/private_ppo.py`. docs/notes/private-ppo.md says what each step is for and what came out.
 
-The learner is written out, in the order of CleanRL's single files. Worked with Python 3.11.7, torch 2.13.0 (CPU),
+The learner is written out, in the order of CleanRL's single files. Worked with Python 3.11.7, torch 2.14.1 (CPU),
 gymnasium 1.4.0, numpy 2.4.6, policysim 0.2.0.
 """
 

@@ -256,7 +256,8 @@ def privatize_policy(
     epsilon : float
         The privacy parameter of one decision, >= 0.
     policy : str, optional
-        A mechanism; for a function one of `FOR_NETWORKS`.
+        A mechanism; for a function one of `FOR_NETWORKS`. "exponential-fitted" makes the mean score large: take it for
+        scores in units of utility. Where only the order of scores means something, take "randomized-response".
     floors, sharpness : sequence of A floats, and float, optional
         Of "exponential-fitted", as in `policies.exponential.Exponential`. Declare them without looking at anybody's
         observations. For a function without a sample they are 1 / (e^epsilon + A - 1) and inf by default: randomised
