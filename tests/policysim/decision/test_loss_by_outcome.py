@@ -7,7 +7,8 @@ from small_studies import DEPENDENT, SCENARIO, STUDY, write_small_study
 import policysim as ps
 from envs.treatment_response import ResponseModel
 from policies.catalogue import CATALOGUE
-from policysim.decision.scenario_outcomes import COSTS, loss_by_outcome
+from policysim.decision.comparison import compare_problem
+from policysim.decision.scenario_outcomes import COSTS_TITLE, loss_by_outcome
 from policysim.study.sweep import applies
 
 
@@ -27,8 +28,14 @@ def policies(problem):
     return [policy for policy in made if applies(policy, problem)]
 
 
+def losses(study, problem, policies):
+    """By outcome, from a comparison at the epsilon of the policies."""
+    rows = compare_problem(problem, policies=[*policies, ps.make_policy("greedy")], epsilons=[0.7])
+    return loss_by_outcome(rows, study.weights, [policy.name for policy in policies])
+
+
 def test_the_parts_of_every_policy_add_up_to_its_loss(study, problem, policies):
-    table = loss_by_outcome(study, problem, policies)
+    table = losses(study, problem, policies)
     best = problem.prior @ problem.utilities.max(axis=1)
     for policy in policies:
         lost = table.loc[table["policy"] == policy.name, "lost"].sum()
@@ -36,7 +43,7 @@ def test_the_parts_of_every_policy_add_up_to_its_loss(study, problem, policies):
 
 
 def test_each_part_is_that_of_its_outcome(study, problem, policies):
-    table = loss_by_outcome(study, problem, policies).set_index(["policy", "outcome"])
+    table = losses(study, problem, policies).set_index(["policy", "outcome"])
     chances = ResponseModel(study.scenario).outcome_probabilities(range(problem.n_records))
     best = np.eye(problem.n_actions)[problem.best_actions]
     for policy in policies:
@@ -52,13 +59,13 @@ def test_each_part_is_that_of_its_outcome(study, problem, policies):
         if study.scenario.costs_by_record:
             cost[:, 2] += 0.75 * (space.groups("fever")[0] & space.groups("age")[0])
         costs = (shift * cost).sum()
-        assert table.loc[(policy.name, COSTS), "lost"] == pytest.approx(costs, abs=1e-14)
+        assert table.loc[(policy.name, COSTS_TITLE), "lost"] == pytest.approx(costs, abs=1e-14)
 
 
 def test_an_outcome_without_a_weight_is_left_out(tmp_path):
     study = ps.load_study(write_small_study(tmp_path, STUDY + "\n[utility]\nweights = { death = 0, cough = 5 }\n"))
     problem = ps.build_problem(study)
-    table = loss_by_outcome(study, problem, [ps.make_policy("uniform")])
+    table = losses(study, problem, [ps.make_policy("uniform")])
     assert "death" not in set(table["outcome"])
     best = problem.prior @ problem.utilities.max(axis=1)
     assert table["lost"].sum() == pytest.approx(best - problem.fixed_values.mean(), abs=1e-13)

@@ -217,7 +217,9 @@ class Foreign(Policy):
 
 def test_what_a_policy_loses_outcome_by_outcome_is_its_loss(study, problem):
     policies = [make_policy("optimal", epsilon=1.0), make_policy("uniform")]
-    lost = loss_by_outcome(study, problem, policies).groupby("policy")["lost"].sum()
+    rows = ps.compare(problem, policies=[*policies, "greedy"], epsilons=[1.0])
+    table = loss_by_outcome(rows, study.weights, [policy.name for policy in policies])
+    lost = table.groupby("policy")["lost"].sum()
     for policy in policies:
         assert lost[policy.name] == pytest.approx(expected_loss(problem, policy.probabilities(problem)), abs=1e-12)
 
