@@ -155,6 +155,8 @@ class DecisionProblem:
         Words and groups for records; numbers by default.
     outcomes : mapping of str to array (n_records, n_actions), optional
         Further expected quantities to report, such as deaths per patient.
+    lead : str, optional
+        The outcome that leads: it is reported first, and `optimal-safe` keeps it. None, the default, for none.
     priors : mapping of str to array (n_records,), optional
         Other priors that patients may come from, for `optimal-robust`. Of a mapping that is no dict they are asked
         for, and checked, only when they are needed.
@@ -171,8 +173,8 @@ class DecisionProblem:
     Raises
     ------
     ValueError
-        For arrays that are not finite, do not fit together, a prior that is not a distribution, or neighbours that do
-        not allow the same actions.
+        For arrays that are not finite, do not fit together, a prior that is not a distribution, a lead that is no
+        outcome, or neighbours that do not allow the same actions.
     """
 
     utilities: FloatArray
@@ -183,6 +185,7 @@ class DecisionProblem:
     outcomes: Mapping[str, FloatArray] = field(default_factory=dict)
     priors: Mapping[str, FloatArray] = field(default_factory=dict)
     admissible: BoolArray | None = None
+    lead: str | None = None
     n_records: int = field(init=False)
     n_actions: int = field(init=False)
 
@@ -197,6 +200,7 @@ class DecisionProblem:
         outcomes: Mapping[str, ArrayLike] | None = None,
         priors: Mapping[str, ArrayLike] | None = None,
         admissible: ArrayLike | None = None,
+        lead: str | None = None,
     ) -> None:
         """Check the arrays and keep read-only, column-major views of them."""
         # A DataFrame of pandas, which is not imported.
@@ -219,6 +223,8 @@ class DecisionProblem:
         for name, values in expected.items():
             if values.shape != table.shape:
                 raise ValueError(f"outcomes[{name!r}] must have shape {table.shape}, got {values.shape}.")
+        if lead is not None and lead not in expected:
+            raise ValueError(f"lead must be an outcome, got lead={lead!r}; known: {', '.join(expected) or 'none'}.")
         distribution = probability_vector(prior, "prior", n_records)
         checked: Mapping[str, FloatArray] = {}
         if isinstance(priors, dict):
@@ -234,6 +240,7 @@ class DecisionProblem:
             "outcomes": expected,
             "priors": checked,
             "admissible": mask,
+            "lead": lead,
             "n_records": n_records,
             "n_actions": n_actions,
         }.items():
@@ -447,6 +454,7 @@ class MaskClass:
             records=SomeRecords(whole.records, rows),
             outcomes={name: table[np.ix_(rows, columns)] for name, table in whole.outcomes.items()},
             priors=Changed(whole.priors, lambda _, prior: conditional(prior, rows)),
+            lead=whole.lead,
         )
         return cls(rows, columns, part)
 

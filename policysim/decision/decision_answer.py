@@ -14,7 +14,7 @@ from functools import partial
 import numpy as np
 import pandas as pd
 
-from envs.scenario import DEATH, SYMPTOMS
+from envs.scenario import SYMPTOMS
 from policies.arrays import FloatArray
 from policies.exponential import Exponential
 from policies.policy import Policy
@@ -31,8 +31,8 @@ from policysim.study.certainty import as_stated, best_for_all, certainty
 from policysim.study.declared import ModelledStudy, ScenarioStudy
 from policysim.study.gain import gain_of
 from policysim.study.labels import level_in_words
-from policysim.study.options_table import DEATHS, FOR_ALL, choose_columns, options, who_pays
-from policysim.study.sweep import REFERENCES, at_each, can_die, evaluate_each, evaluated_on, rows_on
+from policysim.study.options_table import FOR_ALL, choose_columns, options, who_pays
+from policysim.study.sweep import REFERENCES, at_each, evaluate_each, evaluated_on, rows_on
 
 
 def answer_tables(
@@ -51,7 +51,7 @@ def answer_tables(
     warnings : sequence of str, optional
         What is said first.
     """
-    found = _with_deaths_that_happen(found)
+    found = _with_lead_that_happens(found)
     problem, labels = found.problem, found.labels
     belief = strongest_belief(found.tables.get("beliefs"))
     tables = _judged(found, study, belief, named=named)
@@ -69,10 +69,11 @@ def answer_tables(
         best_for_all=best_in,
         beliefs=tables.get("beliefs"),
         # What one of each outcome costs in utility.
-        weights=None if study is None else {**study.weights, DEATHS: study.death_weight, COSTS: 1.0},
+        weights=None if study is None else {**study.weights, COSTS: 1.0},
     )
     count = int(tables["rows"]["patients"].iloc[0])
-    who = who_pays(tables["comparison"], tables["columns"], count, partial(level_in_words, problem.records))
+    name_of = partial(level_in_words, problem.records)
+    who = who_pays(tables["comparison"], tables["columns"], count, name_of, labels.lead)
     if not who.empty:
         tables["who"] = who
     tables["facts"] = decision_facts(tables, found, study, count)
@@ -80,11 +81,12 @@ def answer_tables(
     return {**tables, **tables_behind_options(found, tables, count)}
 
 
-def _with_deaths_that_happen(found: Results) -> Results:
-    """The same, without deaths where nobody can die."""
-    if can_die(found.problem) or DEATHS not in found.problem.outcomes:
+def _with_lead_that_happens(found: Results) -> Results:
+    """The same, without the outcome that leads where it never happens."""
+    lead = found.problem.lead
+    if lead == found.labels.lead:
         return found
-    columns = [f"{kind}_{DEATHS}" for kind in ("expected", "extra")]
+    columns = [f"{kind}_{lead}" for kind in ("expected", "extra")]
     comparison = found.tables["comparison"].drop(columns=columns, errors="ignore")
     redraws = found.redraws and replace(found.redraws, options=found.redraws.options.drop(columns=columns[:1]))
     return replace(found, tables={**found.tables, "comparison": comparison}, redraws=redraws)
@@ -104,7 +106,7 @@ def _judged(
     details = option_details(problem, columns, policies, grids, belief)
     # What is the sum of others is none of its own beside them.
     summed = isinstance(study, ScenarioStudy) and bool(grids)
-    sums = [f"{kind}_{SYMPTOMS}" for kind in ("expected", "extra") if summed]
+    sums = [f"{kind}_{SYMPTOMS}" for kind in ("expected", "extra") if summed and found.labels.lead != SYMPTOMS]
     comparison = comparison.drop(columns=sums, errors="ignore").merge(
         details[["policy", "epsilon", *(f"expected_{name}" for name in grids)]].assign(group=ALL),
         on=["policy", "epsilon", "group"],
@@ -115,10 +117,10 @@ def _judged(
         comparison = comparison.assign(benefit_kept=math.nan)
     tables: dict[str, pd.DataFrame] = {"comparison": comparison, "columns": columns}
     if found.redraws is not None:
-        tables["certainty"] = certainty(found.redraws.options, BestFixed.name)
+        tables["certainty"] = certainty(found.redraws.options, BestFixed.name, found.labels.lead)
         tables["best-for-all"] = best_for_all(found.redraws.options)
     else:
-        tables["certainty"] = as_stated(comparison, epsilon)
+        tables["certainty"] = as_stated(comparison, epsilon, found.labels.lead)
     if belief is not None:
         tables["beliefs"] = details[["policy", "epsilon", "low", "high"]].assign(before=float(belief["before"]))
     return tables
@@ -155,8 +157,8 @@ COSTS = "costs"
 
 def modelled_outcomes(study: ModelledStudy, problem: DecisionProblem) -> dict[str, list[FloatArray]]:
     """What else a model counts: outcomes that weigh something, and costs; for each action, over its features."""
-    model, counted = study.model, {DEATH, *problem.outcomes}
-    weighed = [name for name, weight in study.weights.items() if weight and name not in counted]
+    model = study.model
+    weighed = [name for name, weight in study.weights.items() if weight and name not in problem.outcomes]
     found = {name: [model.chance(name, action) for action in range(problem.n_actions)] for name in weighed}
     costs = model.costs(study.utility.costs)
     found |= {COSTS: costs} if any(np.any(cost) for cost in costs) else {}

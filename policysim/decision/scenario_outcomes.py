@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import pandas as pd
 
-from envs.cohort import admission_probability, matches
-from envs.scenario import DEATH, DEATHS, Rule, Scenario, TreatmentRule
+from envs.cohort import cancelled_risks, matches
+from envs.scenario import Rule, Scenario, TreatmentRule
 from policies.arrays import FloatArray
 from policies.distinct import reweighted
 from policies.policy import Policy
@@ -25,9 +25,9 @@ COSTS = "costs of treatments"
 
 
 def _chances(study: ModelledStudy, model: Model, problem: DecisionProblem, outcome: str) -> list[FloatArray]:
-    """P(outcome | x, a) for each action, broadcast over the features; the problem has the deaths already."""
-    if outcome == DEATH:
-        return [column.reshape(study.space.shape) for column in problem.outcomes[DEATHS].T]
+    """P(outcome | x, a) for each action, broadcast over the features; the problem has the lead already."""
+    if outcome == problem.lead:
+        return [column.reshape(study.space.shape) for column in problem.outcomes[outcome].T]
     return [model.chance(outcome, action) for action in range(problem.n_actions)]
 
 
@@ -159,7 +159,7 @@ def without_effect(study: ModelledStudy, problem: DecisionProblem) -> tuple[str,
     weightless, untouched = [], []
     for name in scenario.outcomes:
         weighs = bool(study.utility.weights.get(name))
-        event = name == DEATH or name in scenario.events
+        event = name in scenario.hazards
         if weighs and not event:
             continue
         first, *others = _chances(study, response, problem, name)
@@ -179,17 +179,8 @@ def without_effect(study: ModelledStudy, problem: DecisionProblem) -> tuple[str,
 
 
 def _cancelled(scenario: Scenario) -> Iterator[str]:
-    """Relative risks of death by a feature that the rules for death tell apart.
-
-    In each group that these rules tell apart, the hazard is scaled so that the untreated die as the rules say
-    (`ResponseModel.severity`): a factor that is the same for all of a group is divided out again.
-    """
-    told_apart = admission_probability(scenario, DEATH).shape
-    names = [
-        name
-        for name, factors in scenario.death.relative_risk.items()
-        if told_apart[scenario.space.axis(name)] > 1 and len(set(factors)) > 1
-    ]
+    """Relative risks of death by a feature that the rules for death tell apart."""
+    names = cancelled_risks(scenario)
     if names:
         it = "it" if len(names) == 1 else "them"
         yield (

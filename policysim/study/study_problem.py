@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from envs.cohort import Where, prior
 from envs.records import RecordSpace
-from envs.scenario import DEATH, DEATHS, SYMPTOMS
+from envs.scenario import SYMPTOMS
 from envs.treatment_response import ResponseModel
 from envs.utility import Utility
 from policies.adjacency import Adjacency
@@ -80,12 +80,12 @@ def build_problem(study: Study, *, where: Where | None = None) -> DecisionProble
         return problem_of_log(study, open_log(study.log))
     if isinstance(study, CohortStudy):
         others = OtherPriors(study, study.cohort.stated.shares[0])
-        return study.cohort.problem(study.utility, build_adjacency(study), others)
+        return study.cohort.problem(study.utility, build_adjacency(study), others, study.lead)
     modelled = require_scenario(study)
     scenario = modelled.scenario
     response = ResponseModel(scenario)
     assumed = prior(scenario, where)
-    counted = {SYMPTOMS: symptoms_of(scenario), DEATHS: (DEATH,)}
+    counted = {SYMPTOMS: symptoms_of(scenario)}
     outcomes = {name: response.probability(*counted.get(name, (name,))) for name in modelled.outcomes}
     return DecisionProblem(
         expected_utilities(response, modelled.utility),
@@ -96,6 +96,7 @@ def build_problem(study: Study, *, where: Where | None = None) -> DecisionProble
         outcomes=outcomes,
         priors=OtherPriors(study, assumed),
         admissible=response.admissible,
+        lead=modelled.lead,
     )
 
 
@@ -118,13 +119,15 @@ def expected_utilities(response: ResponseModel, utility: Utility) -> NDArray[np.
     weights = dict(zip(scenario.outcomes, utility.weight_vector(scenario.outcomes), strict=True))
     costs = response.costs(utility.costs)
     table = np.empty_like(response.death)
+    # The last is death, of which the response has a table.
+    *others, fatal = scenario.outcomes
     for action, cost in enumerate(costs):
         harm = cost
-        for name in scenario.outcomes[:-1]:
+        for name in others:
             if weights[name]:
                 harm = harm + weights[name] * response.chance(name, action)
         column = table[:, action]
-        np.multiply(response.death[:, action], -weights[DEATH], out=column)
+        np.multiply(response.death[:, action], -weights[fatal], out=column)
         column -= np.broadcast_to(harm, scenario.space.shape).ravel()
     return table
 
