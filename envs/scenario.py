@@ -14,8 +14,8 @@ from envs.records import Level, RecordSpace
 from envs.toml_reader import FINITE, is_number, number_wanted, unknown
 
 DEATH = "death"
-# What is counted under names of their own, which no event can have.
-DEATHS, SYMPTOMS = "deaths", "symptoms"
+# What is counted under a name of its own, which no event can have.
+SYMPTOMS = "symptoms"
 # What rules do to a number, in the order in which a rule's tables are read.
 OPERATIONS = ("set", "add", "multiply")
 # What a treatment states, by the keys of the file: probabilities for flags, ratios for events and death, its cost.
@@ -23,6 +23,8 @@ EFFECTS = ("clears", "side_effects")
 HAZARD_RATIO, COST = "hazard_ratio", "cost"
 
 
+# The sections whose numbers change how many of the untreated die, or of what (`ResponseModel.severity`).
+UNTREATED = (DEATH, "natural_clearing", "rules")
 # A source of figures that have none.
 ILLUSTRATIVE = "illustrative"
 
@@ -270,6 +272,19 @@ class Scenario:
         if name in self.events:
             return self.events[name].title
         return self.space.feature(name).in_words("1") if name in self.space.names else name.replace("_", " ")
+
+    def counted_title(self, name: str) -> str:
+        """What is counted of an outcome, in words: deaths, or the title of any other."""
+        return "deaths" if name == DEATH else self.outcome_title(name)
+
+    def one_title(self, name: str) -> str:
+        """One of an outcome, in words."""
+        return "a death" if name == DEATH else f"one case of {self.outcome_title(name)}"
+
+    @property
+    def hazards(self) -> dict[str, DeathModel | EventModel]:
+        """What happens at a rate, by name: death, and then each event."""
+        return {DEATH: self.death, **self.events}
 
     @property
     def contraindication_features(self) -> tuple[str, ...]:

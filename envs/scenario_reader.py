@@ -19,7 +19,6 @@ from envs.records import BINARY, Feature, Level, RecordSpace
 from envs.scenario import (
     COST,
     DEATH,
-    DEATHS,
     EFFECTS,
     HAZARD_RATIO,
     OPERATIONS,
@@ -306,7 +305,7 @@ def _read_events(table: TomlTable) -> dict[str, EventModel]:
         entry = table.table(name)
         if name == DEATH:
             table.fail("death has a section of its own: [death]", name)
-        elif name in (DEATHS, SYMPTOMS):
+        elif name == SYMPTOMS:
             table.fail(f"{name} is what all of them are counted as: an event needs another name", name)
         elif name in [feature.name for feature in table.names["features"]]:
             table.fail(f"{name} is a feature: an event needs another name", name)

@@ -45,7 +45,7 @@ _CLASSES: tuple[type[Policy], ...] = (
     OptimalRobust,
 )
 # What is compared unless something else is asked for: one for all, the textbook, the fitted one, the simplest
-# mechanism, the best that costs no more deaths than one for all, and the limit.
+# mechanism, the best that costs no more of the lead than one for all, and the limit.
 DEFAULT_POLICIES = (
     BestFixed.name,
     Exponential.name,
@@ -54,8 +54,8 @@ DEFAULT_POLICIES = (
     OptimalSafe.name,
     Optimal.name,
 )
-# Where deaths are not counted, as in a log, or not those of one decision, as over days.
-WITHOUT_DEATHS = tuple(name for name in DEFAULT_POLICIES if name != OptimalSafe.name)
+# Where no outcome leads, as in a log, or none of one decision, as over days.
+WITHOUT_LEAD = tuple(name for name in DEFAULT_POLICIES if name != OptimalSafe.name)
 GROUP = "policysim.policies"
 NAME = "[a-z0-9]+(-[a-z0-9]+)*"
 # Words of the command line and rows of tables: "all"; "optimal-achievable" and the like; "best-schedule" and the like.

@@ -112,6 +112,7 @@ def _problem_of_rows(problem: DecisionProblem) -> DecisionProblem | None:
         outcomes=problem.outcomes.of_records(found.first),
         priors=Changed(problem.priors, lambda _, prior: found.summed(prior)),
         admissible=None if problem.admissible is None else problem.admissible[found.first],
+        lead=problem.lead,
     )
     # What is known of all records is not computed again: a sum that is rounded anew might pick another best action.
     rows.__dict__["fixed_values"] = problem.fixed_values

@@ -156,6 +156,8 @@ class DecisionProblem:
         Words and groups for records; numbers by default.
     outcomes : mapping of str to array (n_records, n_actions), optional
         Further expected quantities to report, such as deaths per patient.
+    lead : str, optional
+        The outcome that leads: it is reported first, and `optimal-safe` keeps it. None, the default, for none.
     priors : mapping of str to array (n_records,), optional
         Other priors that patients may come from, for `optimal-robust`. Of a mapping that is no dict they are asked
         for, and checked, only when they are needed.
@@ -172,8 +174,8 @@ class DecisionProblem:
     Raises
     ------
     ValueError
-        For arrays that are not finite, do not fit together, a prior that is not a distribution, or neighbours that do
-        not allow the same actions.
+        For arrays that are not finite, do not fit together, a prior that is not a distribution, a lead that is no
+        outcome, or neighbours that do not allow the same actions.
     """
 
     utilities: FloatArray
@@ -184,6 +186,7 @@ class DecisionProblem:
     outcomes: Outcomes = field(default_factory=lambda: Outcomes({}))
     priors: Mapping[str, FloatArray] = field(default_factory=dict)
     admissible: BoolArray | None = None
+    lead: str | None = None
     n_records: int = field(init=False)
     n_actions: int = field(init=False)
 
@@ -198,6 +201,7 @@ class DecisionProblem:
         outcomes: Mapping[str, ArrayLike] | None = None,
         priors: Mapping[str, ArrayLike] | None = None,
         admissible: ArrayLike | None = None,
+        lead: str | None = None,
     ) -> None:
         """Check the arrays and keep read-only, column-major views of them."""
         # A DataFrame of pandas, which is not imported.
@@ -218,6 +222,8 @@ class DecisionProblem:
             require_public(mask, adjacency, names, described.describe)
         given = outcomes if isinstance(outcomes, Outcomes) else {n: np.asarray(t) for n, t in (outcomes or {}).items()}
         expected = (given if isinstance(given, Outcomes) else Outcomes(given)).checked(mask, table.shape)
+        if lead is not None and lead not in expected:
+            raise ValueError(f"lead must be an outcome, got lead={lead!r}; known: {', '.join(expected) or 'none'}.")
         distribution = probability_vector(prior, "prior", n_records)
         checked: Mapping[str, FloatArray] = {}
         if isinstance(priors, dict):
@@ -233,6 +239,7 @@ class DecisionProblem:
             "outcomes": expected,
             "priors": checked,
             "admissible": mask,
+            "lead": lead,
             "n_records": n_records,
             "n_actions": n_actions,
         }.items():
@@ -456,6 +463,7 @@ class MaskClass:
             records=SomeRecords(whole.records, rows),
             outcomes=whole.outcomes.of_records(rows, columns),
             priors=Changed(whole.priors, lambda _, prior: conditional(prior, rows)),
+            lead=whole.lead,
         )
         return cls(rows, columns, part)
 

@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Never
 
 from policysim.study.registration import refuse_others, register
 
@@ -186,7 +186,7 @@ def compare(
         whatever has the same attributes (`policysim.course.process.Process`).
     policies : sequence of str or Policy, optional
         Names from the catalogue, or policies whose epsilon is replaced; one-for-all, exponential, exponential-fitted,
-        randomized-response, the optimum and, where deaths are counted, optimal-safe by default.
+        randomized-response, the optimum and, where an outcome leads, optimal-safe by default.
     epsilons : sequence of float, optional
         Values >= 0, of one decision; 24 from 0.05 to 20 by default.
     by : sequence of str, optional
@@ -363,8 +363,9 @@ def smallest_epsilon(
     *,
     max_loss: float | None = None,
     keep: float | None = None,
-    max_extra_deaths: float | None = None,
+    max_extra_lead: float | None = None,
     at_most: Mapping[str, float | str] | None = None,
+    **others: Never,
 ) -> float:
     """Find the least epsilon at which a policy is good enough, to 1e-4 relative and never below what is needed.
 
@@ -378,9 +379,9 @@ def smallest_epsilon(
         The largest normalised loss allowed: (V(greedy) - V) / (V(greedy) - V(uniform)) <= max_loss.
     keep : float, optional
         The least benefit kept: (V - V(best-fixed)) / (V(greedy) - V(best-fixed)) >= keep.
-    max_extra_deaths : float, optional
-        The most deaths per patient beyond those of the treatment for all that is best by utility (of a process: on all
-        days). Needs the outcome "deaths".
+    max_extra_lead : float, optional
+        The most of the outcome that leads (`DecisionProblem.lead`), such as deaths, per patient beyond that of the
+        treatment for all that is best by utility (of a process: on all days).
     at_most : mapping of str to float or "one for all", optional
         Of a DecisionProblem: the most of an outcome that is expected per patient; "one for all" is what the best single
         action for all leads to. At least one of the four is required, and all that are given must be met.
@@ -397,11 +398,13 @@ def smallest_epsilon(
         A ValueError: no epsilon up to 1e9 will do.
     ValueError
         For a demand that is not a finite number, or none given.
+    TypeError
+        For a demand of another name, such as that of an earlier version, with the nearest one that there is.
 
     Notes
     -----
     The value of one decision does not fall as epsilon rises. Deaths may rise: a policy that is worth more can cost more
-    lives. With `max_extra_deaths` or `at_most` the demand is met at the epsilon found, and not just below it; that it
+    lives. With `max_extra_lead` or `at_most` the demand is met at the epsilon found, and not just below it; that it
     is met nowhere below is known for a grid of epsilons in ratios of 1.15 only. "optimal" is searched as the optimum
     within these bounds, for which it is known of every epsilon. Over days the value may fall, too: there the demand may
     be met somewhere else below.
@@ -413,6 +416,7 @@ def smallest_epsilon(
     >>> round(smallest_epsilon(problem, "randomized-response", keep=0.8), 3)  # log 9
     2.197
     """
+    from envs.toml_reader import unknown  # noqa: PLC0415
     from policies.catalogue import make_policy  # noqa: PLC0415
     from policies.problem import DecisionProblem  # noqa: PLC0415
     from policysim.decision.demands import (  # noqa: PLC0415
@@ -421,7 +425,9 @@ def smallest_epsilon(
         make_demand,
     )
 
-    demands = {"max_loss": max_loss, "keep": keep, "max_extra_deaths": max_extra_deaths}
+    demands = {"max_loss": max_loss, "keep": keep, "max_extra_lead": max_extra_lead}
+    for name in others:
+        raise TypeError(unknown("demand", name, (*demands, "at_most")))
     if isinstance(problem, DecisionProblem):
         template = make_policy(policy) if isinstance(policy, str) else policy
         return demand_curve(problem, make_demand(problem, at_most=at_most, **demands), template).first_reaching(0.0)

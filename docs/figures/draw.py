@@ -53,10 +53,14 @@ def ways_to_publish(study: str) -> pd.DataFrame:
     return ps.ways_to_publish(ps.build_problem(ps.load_study(study)), [0.1, 0.3, 0.5, 1, 2, 3, 5, 10])
 
 
+# The outcome that leads covid, and what it is called.
+LEAD, TITLES = "death", {"death": "deaths"}
 FIGURES: dict[str, Callable[[], Figure]] = {
-    "frontier": lambda: figures.frontier(table("covid", "comparison")),
-    "benefit_vs_harm": lambda: figures.benefit_vs_harm(table("covid", "frontier"), table("covid", "comparison")),
-    "benefit_parts": lambda: figures.benefit_parts(table("covid", "losses-by-outcome")),
+    "frontier": lambda: figures.frontier(table("covid", "comparison"), lead=LEAD, titles=TITLES),
+    "benefit_vs_harm": lambda: figures.benefit_vs_harm(
+        table("covid", "frontier"), table("covid", "comparison"), titles=TITLES
+    ),
+    "benefit_parts": lambda: figures.benefit_parts(table("covid", "losses-by-outcome"), lead=LEAD),
     "loss_by_group": lambda: figures.loss_by_group(at_one("covid")),
     "patient_losses": lambda: figures.patient_losses(table("covid", "patient-losses")),
     "action_probabilities": lambda: figures.action_probabilities(examples("covid")),

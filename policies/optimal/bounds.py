@@ -48,7 +48,7 @@ class Bound:
     action: int | None = None
 
     def __str__(self) -> str:
-        """As in "deaths at most 0.003"."""
+        """As in "death at most 0.003"."""
         return f"{self.name if self.action is None else f'the share of {self.name}'} at most {self.limit:.6g}"
 
 

@@ -126,20 +126,17 @@ class Optimal(Policy):
         return solve_full(problem, self.epsilon).log_probabilities
 
 
-# What `OptimalSafe` bounds unless something else is asked for.
-_AS_SAFE_AS_ONE_FOR_ALL = {"deaths": ONE_FOR_ALL}
-
-
 @dataclass(frozen=True)
 class OptimalSafe(Policy):
-    """The optimum among the policies that cost no more deaths than one treatment for all.
+    """The optimum among the policies that cost no more of the lead (deaths, say) than one treatment for all.
 
     Parameters
     ----------
     epsilon : float
         The privacy parameter, >= 0.
     at_most, capacity : mapping, optional
-        As for `Optimal`; by default deaths are at most those of one treatment for all.
+        As for `Optimal`; by default the outcome that leads (`DecisionProblem.lead`) is at most that of one treatment
+        for all.
     """
 
     at_most: Mapping[str, float | str] | None = field(default=None, hash=False)
@@ -151,27 +148,24 @@ class OptimalSafe(Policy):
     def __post_init__(self) -> None:
         """Check all, and keep copies."""
         super().__post_init__()
-        limits = _AS_SAFE_AS_ONE_FOR_ALL if self.at_most is None else self.at_most
-        object.__setattr__(self, "at_most", checked_limits(limits))
+        object.__setattr__(self, "at_most", None if self.at_most is None else checked_limits(self.at_most))
         object.__setattr__(self, "capacity", checked_shares(self.capacity) or None)
 
-    @property
-    def _optimal(self) -> Optimal:
-        return Optimal(self.epsilon, at_most=self.at_most, capacity=self.capacity)
+    def _optimal(self, problem: DecisionProblem) -> Optimal:
+        """The optimum within the bounds on a problem; NotApplicableError where nothing says what to bound."""
+        if self.at_most is not None:
+            return Optimal(self.epsilon, at_most=self.at_most, capacity=self.capacity)
+        if problem.lead is None:
+            raise NotApplicableError("optimal-safe bounds the outcome that leads, and the problem has no lead.")
+        return Optimal(self.epsilon, at_most={problem.lead: ONE_FOR_ALL}, capacity=self.capacity)
 
     def _check(self, problem: DecisionProblem) -> None:
-        """NotApplicableError as for `Optimal`, and where the problem has no outcome "deaths" to bound."""
-        self._require_outcome(problem)
-        self._optimal.check(problem)
-
-    def _require_outcome(self, problem: DecisionProblem) -> None:
-        if self.at_most == _AS_SAFE_AS_ONE_FOR_ALL and "deaths" not in problem.outcomes:
-            raise NotApplicableError('optimal-safe bounds the outcome "deaths", which the problem does not have.')
+        """NotApplicableError as for `Optimal`, and where the problem has no lead to bound."""
+        self._optimal(problem).check(problem)
 
     def _log_probabilities(self, problem: DecisionProblem) -> FloatArray:
         """log p(a|x), (n_records, n_actions), column-major; NotApplicableError as from `check`."""
-        self._require_outcome(problem)
-        return self._optimal.log_probabilities(problem)
+        return self._optimal(problem).log_probabilities(problem)
 
 
 @dataclass(frozen=True)

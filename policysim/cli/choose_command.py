@@ -24,7 +24,7 @@ from policysim.cli.options import (
 if TYPE_CHECKING:
     from policysim.decision.choice_question import ChoiceQuestion
 
-DEATHS_PER = 100_000
+LEAD_PER = 100_000
 
 
 def add(commands: Commands) -> None:
@@ -48,10 +48,10 @@ def add(commands: Commands) -> None:
         help="largest normalised loss: 0 is best for each, 1 uniform",
     )
     parser.add_argument(
-        "--max-extra-deaths",
+        "--max-extra-lead",
         type=number("a number", math.isfinite),
         metavar="5",
-        help="most extra deaths per 100,000, beyond those of the best treatment for all; see --at-most",
+        help="most of the outcome that leads (deaths in a scenario) per 100,000, beyond the best treatment for all",
     )
     parser.add_argument(
         "--max-guess",
@@ -65,7 +65,7 @@ def add(commands: Commands) -> None:
         metavar="65%",
         help="the same under the mechanism that is chosen, for one decision; its ε stands beside it",
     )
-    add_bounds(parser, "the most of an outcome that is expected per patient; deaths=one-for-all: as under that")
+    add_bounds(parser, "the most of an outcome that is expected per patient; death=one-for-all: as under that")
     add_policies(parser)
     parser.add_argument(
         "--out",
@@ -83,12 +83,12 @@ def run(chosen: argparse.Namespace) -> int:
     from policysim.question.protocol import UsageError
 
     study = chosen_study(chosen, policies=chosen.policy)
-    if not chosen.at_most and chosen.keep is None and chosen.max_loss is None and chosen.max_extra_deaths is None:
-        raise UsageError("choose needs at least one of --keep, --max-loss, --max-extra-deaths and --at-most")
+    if not chosen.at_most and chosen.keep is None and chosen.max_loss is None and chosen.max_extra_lead is None:
+        raise UsageError("choose needs at least one of --keep, --max-loss, --max-extra-lead and --at-most")
     demands = {
         "keep": chosen.keep,
         "max_loss": chosen.max_loss,
-        "max_extra_deaths": chosen.max_extra_deaths,
+        "max_extra_lead": chosen.max_extra_lead,
         "max_guess": chosen.max_guess,
         "max_guess_rate": chosen.max_guess_rate,
         "at_most": chosen_bounds(chosen, study) or None,
@@ -98,8 +98,8 @@ def run(chosen: argparse.Namespace) -> int:
     options = {name: value for name, value in options.items() if value is not None}
     options |= {"policies": chosen.policy} if chosen.policy else {}
     command = command_line(chosen.study, {**options, **demands}, DEFAULT, verb="choose")
-    if "max_extra_deaths" in demands:
-        demands["max_extra_deaths"] /= DEATHS_PER
+    if "max_extra_lead" in demands:
+        demands["max_extra_lead"] /= LEAD_PER
     options["demands"] = demands
     with as_usage():
         question = ChoiceQuestion.of(study, options)

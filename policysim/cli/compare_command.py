@@ -195,8 +195,8 @@ def command_line(study: str, options: Mapping[str, Any], wanted: FigureFiles, ve
     Examples
     --------
     >>> from policysim.output.deliver import DEFAULT
-    >>> command_line("covid", {"epsilons": [0.1, 1.0], "price_list": True, "at_most": {"deaths": 1e-6}}, DEFAULT)
-    'policysim compare covid --epsilon 0.1,1 --price-list --at-most deaths=1e-06'
+    >>> command_line("covid", {"epsilons": [0.1, 1.0], "price_list": True, "at_most": {"death": 1e-6}}, DEFAULT)
+    'policysim compare covid --epsilon 0.1,1 --price-list --at-most death=1e-06'
     """
     from policysim.output.deliver import DEFAULT
     from policysim.study.study_reader import STUDY, study_names

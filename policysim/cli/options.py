@@ -209,8 +209,8 @@ def bounds(text: str) -> list[tuple[str, float | str]]:
 
     Examples
     --------
-    >>> bounds("deaths=0.003, symptoms=one-for-all")
-    [('deaths', 0.003), ('symptoms', 'one for all')]
+    >>> bounds("death=0.003, symptoms=one-for-all")
+    [('death', 0.003), ('symptoms', 'one for all')]
     """
     from policies.optimal.bounds import ONE_FOR_ALL
 
@@ -226,7 +226,7 @@ def bounds(text: str) -> list[tuple[str, float | str]]:
 
 def add_bounds(parser: argparse.ArgumentParser, about: str) -> None:
     """--at-most, as often as wanted, and what it bounds."""
-    parser.add_argument("--at-most", type=bounds, action="extend", metavar="deaths=0.003", help=about)
+    parser.add_argument("--at-most", type=bounds, action="extend", metavar="death=0.003", help=about)
 
 
 def chosen_bounds(chosen: argparse.Namespace, study: Study) -> dict[str, float | str]:

@@ -32,15 +32,15 @@ from policysim.question.words import ALL, BEST_SCHEDULE, PLAN_ONCE, PLAN_TREE, c
 from policysim.study.cells import as_cells
 from policysim.study.certainty import as_stated, safest_option
 from policysim.study.declared import OPTIONS, ScenarioStudy, Study, require_scenario
-from policysim.study.labels import COUNTED, Labels, basis, counted_illustrative, level_in_words, listed
+from policysim.study.labels import Labels, basis, counted_illustrative, level_in_words, listed
 from policysim.study.options_table import (
     BENEFIT,
     BETWEEN_FLOORS,
     BOUND,
-    DEATHS,
     DRAWN_DAILY,
     EACH,
     EXPONENTIAL,
+    LEAD,
     LOSS,
     ONE,
     PRIVATE,
@@ -204,7 +204,7 @@ def course_tables(
     Returns
     -------
     dict of str to DataFrame
-        options : cells of the rows "deaths" and other outcomes, "loss", "right guesses", "epsilon spent" (on one day)
+        options : cells of the rows of outcomes, the lead first, "loss", "right guesses", "epsilon spent" (on one day)
             and "benefit kept", of which the option "bound" is what no mechanism exceeds.
         columns : option, epsilon, policy, published (the same), title, hides and stated.
         rows, differences : as of `policysim.study.options_table.options`; against the best schedule for all.
@@ -221,9 +221,12 @@ def course_tables(
     stated = question.stated(study.epsilon)
     columns = _columns(comparison, stated)
     counted = [name.removeprefix("expected_") for name in map(str, comparison) if name.startswith("expected_")]
-    outcomes = {name: COUNTED.get(name) or study.scenario.outcome_title(name) for name in counted}
-    labels = Labels(study.name, study.title, actions={}, outcomes=outcomes)
-    found = {"comparison": comparison, "columns": columns, "certainty": as_stated(comparison, stated, BEST_SCHEDULE)}
+    outcomes = {name: study.scenario.counted_title(name) for name in counted}
+    lead = study.lead if study.lead in outcomes else None
+    one = "" if lead is None else study.scenario.one_title(lead)
+    labels = Labels(study.name, study.title, actions={}, outcomes=outcomes, lead=lead, one_of_lead=one)
+    sure = as_stated(comparison, stated, lead, BEST_SCHEDULE)
+    found = {"comparison": comparison, "columns": columns, "certainty": sure}
     cells, rows, found["differences"] = options(comparison, columns, labels, stated, certainty=found["certainty"])
     # Beside what none exceeds it is rounded down, as that is up.
     cells["format"] = cells["format"].mask(cells["row"] == BENEFIT, "reached")
@@ -234,12 +237,12 @@ def course_tables(
     described = {"row": SPENT, "title": "ε spent on one day", "section": SPENT, "patients": count, "moved": 0}
     found["options"] = pd.concat([cells, more], ignore_index=True)
     found["rows"] = pd.concat([rows, pd.DataFrame([described])], ignore_index=True)
-    who = who_pays(comparison, columns, count, partial(level_in_words, study.space))
+    who = who_pays(comparison, columns, count, partial(level_in_words, study.space), lead)
     if not who.empty:
         found["who"] = who
-    found["policies"] = _policies(comparison, cells, stated)
-    found["facts"] = _facts(study, question, stated, count)
-    found["names"] = _names(study, question, found, left_out)
+    found["policies"] = _policies(comparison, cells, stated, lead)
+    found["facts"] = _facts(study, question, stated, count, labels)
+    found["names"] = _names(study, question, found, labels, left_out)
     return found
 
 
@@ -317,13 +320,13 @@ def _bounds(comparison: pd.DataFrame) -> pd.DataFrame:
     return as_cells(known[["epsilon"]].assign(row=BENEFIT, option=BOUND, value=known["most_kept"], format="most"))
 
 
-def _policies(comparison: pd.DataFrame, cells: pd.DataFrame, stated: float) -> pd.DataFrame:
+def _policies(comparison: pd.DataFrame, cells: pd.DataFrame, stated: float, lead: str | None) -> pd.DataFrame:
     """Every policy at the stated total: cells, and titles of their rows."""
     style = cells.drop_duplicates("row").set_index("row")["format"]
     measures = {
         "kept": ("benefit_kept", "reached"),
         "lost": ("loss", style[LOSS]),
-        "deaths": ("expected_deaths", style.get(DEATHS)),
+        LEAD: (f"expected_{lead}", style.get(lead)),
         "spent": ("total_spent", "rounded"),
         "daily": ("epsilon_spent", "rounded"),
         "guesses": ("guess_rate", "right"),
@@ -338,7 +341,7 @@ def _policies(comparison: pd.DataFrame, cells: pd.DataFrame, stated: float) -> p
     return as_cells(found.assign(title=found["row"]), "title")
 
 
-def _facts(study: ScenarioStudy, question: DaysQuestion, stated: float, count: int) -> pd.DataFrame:
+def _facts(study: ScenarioStudy, question: DaysQuestion, stated: float, count: int, labels: Labels) -> pd.DataFrame:
     """Single numbers that words need, as cells."""
     illustrative, total = counted_illustrative(study)
     rows = [
@@ -348,8 +351,8 @@ def _facts(study: ScenarioStudy, question: DaysQuestion, stated: float, count: i
         ("hundred", math.nan, 100, "plain"),
         *(("at", each, each, "plain") for each in question.totals),
     ]
-    if study.utility.weights.get("death"):
-        rows.append(("a death weighs", math.nan, study.utility.weights["death"], "plain"))
+    if labels.lead is not None and study.lead_weight:
+        rows.append(("lead weighs", math.nan, study.lead_weight, "plain"))
     if question.delta > 0:
         rows.append(("delta", math.nan, question.delta, "plain"))
     if illustrative:
@@ -358,13 +361,17 @@ def _facts(study: ScenarioStudy, question: DaysQuestion, stated: float, count: i
 
 
 def _names(
-    study: ScenarioStudy, question: DaysQuestion, tables: Mapping[str, pd.DataFrame], left_out: Sequence[str]
+    study: ScenarioStudy,
+    question: DaysQuestion,
+    tables: Mapping[str, pd.DataFrame],
+    labels: Labels,
+    left_out: Sequence[str],
 ) -> pd.DataFrame:
     """What words name: each a text by its key."""
     public = public_over_days(study)
     agree = listed(public) if len(public) <= NAMED else "all that is public"
     stated = tables["columns"][tables["columns"]["stated"]].set_index("option")
-    comparison, counted = tables["comparison"], DEATHS in set(tables["rows"]["row"])
+    comparison, lead = tables["comparison"], labels.lead_title
     bound = comparison[comparison["epsilon"] == stated["epsilon"].iloc[0]].iloc[0]
     rounded = "; of two days by sums that are rounded up" * (bound["most_kept_proof"] == ROUNDED)
     names = {
@@ -380,8 +387,11 @@ def _names(
         "length": "how long a stay lasts is public"
         if question.length_public
         else "who has died or recovered is hidden",
-        "paid": DEATHS if counted else "units of utility lost",
-        "unpaid": nobody_pays(comparison, "has more deaths" if counted else "loses more utility"),
+        "lead": lead,
+        "one of lead": labels.one_of_lead,
+        "untold": f"Not to be told by {lead}" if lead else "No outcome of a day leads",
+        "paid": lead or "units of utility lost",
+        "unpaid": nobody_pays(comparison, f"has more {lead}" if lead else "loses more utility"),
     }
     if TEXTBOOK in stated.index:
         names["fitted odds"] = BETWEEN_FLOORS
@@ -390,6 +400,7 @@ def _names(
     if safest:
         names |= {
             "safest option": safest,
+            "lead row": str(labels.lead),
             "safest": capital(str(stated.loc[safest, "title"]).removesuffix("*")),
             "safest hides": str(stated.loc[safest, "hides"]),
         }

@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from envs.backup import Backup
 from envs.cohort import Where, prior
 from envs.records import RecordSpace
-from envs.scenario import DEATH, DEATHS
 from envs.treatment_response import Course, ResponseModel
 from policies.adjacency import AnyRecord, OneFeature
 from policies.arrays import BoolArray, FloatArray, IntArray, read_only
@@ -123,6 +122,8 @@ class TreatmentCourse:
         The expected utility of a day.
     outcomes : mapping of str to array (n, k)
         Expected deaths on a day, and how often each event happens.
+    lead : str or None
+        The one of these that leads; None where the study's is none of them.
     classes : array of int, (n,), or None
         The public class of each record; None if any two records are hidden among each other.
     admissible : array of bool, (n, k), or None
@@ -139,6 +140,7 @@ class TreatmentCourse:
     rewards: FloatArray
     outcomes: dict[str, FloatArray]
     backup: Backup
+    lead: str | None = None
     classes: IntArray | None = None
     admissible: BoolArray | None = None
     first_records: FirstRecords | None = None
@@ -361,8 +363,7 @@ def build_course(
     allowed = course.response.admissible
     tables = {
         "rewards": expected_utilities(course.response, study.utility),
-        DEATHS: course.response.probability(DEATH),
-        **{name: course.response.probability(name) for name in scenario.events},
+        **{name: course.response.probability(name) for name in scenario.hazards},
     }
     if allowed is not None:
         tables["rewards"] = np.where(allowed, tables["rewards"], 0.0)
@@ -381,6 +382,7 @@ def build_course(
         rewards=read_only(np.asfortranarray(tables["rewards"])),
         outcomes={name: read_only(table) for name, table in tables.items() if name != "rewards"},
         backup=Backup(course),
+        lead=study.lead if study.lead in scenario.hazards else None,
         admissible=allowed,
     ).with_public(public)
 

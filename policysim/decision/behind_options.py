@@ -16,7 +16,7 @@ from policysim.decision.results import Results
 from policysim.question.words import ALL
 from policysim.study.cells import as_cells
 from policysim.study.labels import Labels, level_in_words
-from policysim.study.options_table import DEATHS, FOR_ALL, LOSS
+from policysim.study.options_table import FOR_ALL, LEAD, LOSS
 from policysim.study.sweep import evaluated_on
 
 # Prices that differ by less, as a share of the dearest, are the same.
@@ -43,14 +43,14 @@ def titled_cells(entries: Iterable[CellEntry], epsilon: float = math.nan) -> pd.
 
 
 def tables_behind_options(found: Results, tables: Mapping[str, pd.DataFrame], count: int) -> dict[str, pd.DataFrame]:
-    """Those of an answer that say something; deaths are counted among so many patients."""
+    """Those of an answer that say something; the lead is counted among so many patients."""
     epsilon = found.asked.epsilon
     shares = bool(tables["rows"]["section"].eq("benefit").any())
     places = int(tables["options"].loc[tables["options"]["row"] == LOSS, "format"].iloc[0].split()[1])
     made = {
         "policies": policies_table(found, count, places, shares=shares),
         "method": method_table(found),
-        "ways": ways_table(found.tables["publishing"], epsilon, count, shares=shares),
+        "ways": ways_table(found.tables["publishing"], epsilon, count, found.labels.lead, shares=shares),
     }
     if "price-list" in found.tables:
         made["prices"] = prices_table(found.tables["price-list"], found, count, places, shares=shares)
@@ -71,13 +71,16 @@ def policies_table(found: Results, count: int, places: int, *, shares: bool) -> 
     found : Results
         With "comparison" and "search".
     count : int
-        Among how many patients deaths are counted.
+        Among how many patients the outcome that leads is counted.
     places : int
         The decimals of utility.
     shares : bool
         Whether shares of the benefit may be said.
     """
-    rows = found.at_epsilon[found.at_epsilon["group"] == ALL].to_dict("records")
+    rows, expected = (
+        found.at_epsilon[found.at_epsilon["group"] == ALL].to_dict("records"),
+        f"expected_{found.labels.lead}",
+    )
     searched = found.tables["search"].set_index("policy").to_dict("index")
     entries = []
     for row in rows:
@@ -85,7 +88,7 @@ def policies_table(found: Results, count: int, places: int, *, shares: bool) -> 
         numbers = {
             "lost": (row["loss"], f"lost {places}"),
             **({"kept": (row["benefit_kept"], "kept")} if shares else {}),
-            **({DEATHS: (row["expected_deaths"], f"counted {count} 1")} if "expected_deaths" in row else {}),
+            **({LEAD: (row[expected], f"counted {count} 1")} if expected in row else {}),
             "spent": (row["epsilon_spent"], "rounded"),
             "guesses": (row["guess_rate"], "right"),
             "beats": (needed.get("better_from", math.nan), "decimal"),
@@ -101,8 +104,9 @@ def policies_table(found: Results, count: int, places: int, *, shares: bool) -> 
 
 def prices_table(prices: pd.DataFrame, found: Results, count: int, places: int, *, shares: bool) -> pd.DataFrame:
     """What hiding each single feature costs at best, dearest first; features of one price share a row."""
-    counted = "expected_deaths" in found.tables["comparison"]
-    near = {name: SAME_PRICE * prices[name].abs().max() for name in ("loss", "extra_deaths")}
+    lead = found.labels.lead
+    compared = ["loss"] if lead is None else ["loss", f"extra_{lead}"]
+    near = {name: SAME_PRICE * prices[name].abs().max() for name in compared}
     groups: list[tuple[list[str], Mapping[Hashable, Any]]] = []
     for price in prices.to_dict("records"):
         name = str(price["hides"]).replace("_", " ")
@@ -120,8 +124,8 @@ def prices_table(prices: pd.DataFrame, found: Results, count: int, places: int, 
         if shares:
             entries.append(CellEntry(names[0], title, "kept", of["benefit_kept"], "kept"))
         entries.append(CellEntry(names[0], title, "lost", of["loss"], f"lost {places}"))
-        if counted:
-            entries.append(CellEntry(names[0], title, DEATHS, of["extra_deaths"], f"change {count} 1"))
+        if lead is not None:
+            entries.append(CellEntry(names[0], title, LEAD, of[f"extra_{lead}"], f"change {count} 1"))
     return titled_cells(entries, found.asked.epsilon)
 
 
@@ -136,13 +140,13 @@ def observer_table(beliefs: pd.DataFrame, problem: DecisionProblem, epsilon: flo
     return titled_cells(entries, epsilon)
 
 
-def ways_table(publishing: pd.DataFrame, epsilon: float, count: int, *, shares: bool) -> pd.DataFrame:
+def ways_table(publishing: pd.DataFrame, epsilon: float, count: int, lead: str | None, *, shares: bool) -> pd.DataFrame:
     """What each way to publish costs the patients, and its reader."""
     entries = []
     for row in publishing[publishing["epsilon"] == epsilon].to_dict("records"):
         name = str(row["way"])
         numbers = {
-            **({} if math.isnan(row["expected_deaths"]) else {DEATHS: ("expected_deaths", f"counted {count} 1")}),
+            **({} if lead is None else {LEAD: (f"expected_{lead}", f"counted {count} 1")}),
             **({"kept": ("benefit_kept", "kept")} if shares else {}),
             "guesses": ("guess_rate", "right"),
             "true": ("true_share", "percent"),
@@ -154,7 +158,7 @@ def ways_table(publishing: pd.DataFrame, epsilon: float, count: int, *, shares: 
 
 
 def redrawn_table(certainty: pd.DataFrame, best: pd.DataFrame, labels: Labels, epsilon: float) -> pd.DataFrame:
-    """In how many redraws each treatment is best for all, and each option is better than one, and has fewer deaths."""
+    """In how many redraws each treatment is best for all, and each option is better in value and in the lead."""
     counts, entries = best.set_index("row")["value"], []
     for row in certainty[certainty["policy"] != BestFixed.name].to_dict("records"):
         name = str(row["policy"])

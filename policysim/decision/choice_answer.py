@@ -25,11 +25,10 @@ from policysim.study.checks import LEVEL
 from policysim.study.declared import Study
 from policysim.study.gain import gain_of
 from policysim.study.labels import Labels
-from policysim.study.options_table import BENEFIT, BETTER_IN, DEATHS, EACH, LOSS, ONE, RIGHT, decimals_of
-from policysim.study.sweep import can_die
+from policysim.study.options_table import BENEFIT, BETTER_IN, EACH, LOSS, ONE, RIGHT, decimals_of
 
 LIMIT = "any private choice"
-EPSILON, MORE = "epsilon", f"more {DEATHS}"
+EPSILON, MORE = "epsilon", "more of the lead"
 # Why an option is what is chosen, or is not.
 CHOSEN, NOT_ENOUGH, TOO_MUCH, NOWHERE = "chosen", "not enough", "more than allowed", "none found"
 LARGER, SEEN, UNPROVEN = "larger ε", "hides nothing", "not proven"
@@ -75,9 +74,9 @@ def choice_tables(
         found = choices.needs[choices.needs["epsilon"] < math.inf]
         stated = pd.concat([choices.for_all[:1], pd.DataFrame([each]), found], ignore_index=True)
         stated = stated.rename(columns={"policy": "option"}).assign(draw=0)
-        sure = certainty(stated, BestFixed.name, stated=True)
+        sure = certainty(stated, BestFixed.name, choices.lead, stated=True)
     else:
-        sure = certainty(redrawn, BestFixed.name)
+        sure = certainty(redrawn, BestFixed.name, choices.lead)
     instead = each if published else None
     chosen = decided(choices, sure, instead)
     holds = choice_verdict(choices, sure, instead)
@@ -157,16 +156,16 @@ def choice_verdict(
         By name: "private", a mechanism is chosen, only where it is better than one treatment for all; "one for all",
         one treatment for all is, because it "meets" what was asked for, or because all that meets it is "untold" to be
         better; "cannot" and "open", nothing was found; "told" and "as stated", how sure a mechanism is; "redrawn", it
-        is told by redraws, and not on patients held out; "costs deaths", it costs more than the safest treatment for
-        all; "limit", what is proven of all mechanisms; "published", the best is given to each, and what is published
-        of it is noised.
+        is told by redraws, and not on patients held out; "costs lead", it costs more of the lead than the safest
+        treatment for all; "limit", what is proven of all mechanisms; "published", the best is given to each, and what
+        is published of it is noised.
     """
     chosen = decided(choices, certainty, published)
     copied = chosen is not None and chosen["policy"] == Greedy.name
     found, meets = chosen is not None and not copied, bool(choices.for_all["allowed"].any()) and not copied
     private = chosen is not None and chosen["policy"] in choices.mechanisms
-    more = choices.more_deaths(chosen) if chosen is not None and private else math.nan
-    # NaN, where deaths are not counted, is not more.
+    more = choices.more_of_lead(chosen) if chosen is not None and private else math.nan
+    # NaN, where no outcome leads, is not more.
     costs = more * population([more]) >= LEAST_EVENTS
     redrawn, held_out = bool((certainty["draws"] > 0).all()), "low" in certainty
     return {
@@ -180,7 +179,7 @@ def choice_verdict(
         "redrawn": private and redrawn,
         "told": private and (redrawn or held_out),
         "as stated": private and not (redrawn or held_out),
-        "costs deaths": costs,
+        "costs lead": costs,
         "limit": choices.limit_proven
         and 0 < choices.limit < math.inf
         and choices.certificate is None
@@ -193,7 +192,7 @@ def _lines(choices: Choices, labels: Labels, each: dict[str, Any]) -> pd.DataFra
     for_all, needs = choices.for_all, choices.needs[:MOST_POLICIES]
     # The best for all; and of the others what is enough, and the safest where it is visibly safer.
     shown = [BestFixed.name, *([choices.least["policy"]] if choices.least else [])]
-    expected = f"expected_{DEATHS}"
+    expected = f"expected_{choices.lead}"
     if expected in for_all and (for_all.loc[0, expected] - for_all[expected].min()) * MOST_COUNTED >= LEAST_EVENTS:
         shown += for_all.sort_values(expected, kind="stable")["policy"].tolist()[:1]
     everyone = for_all[for_all["policy"].isin(shown)]
@@ -242,9 +241,9 @@ def _options(
     problem: DecisionProblem, choices: Choices, lines: pd.DataFrame, certainty: pd.DataFrame, labels: Labels
 ) -> tuple[pd.DataFrame, pd.DataFrame, int]:
     """The cells of the table, one precision a column; its columns: row, section, title; and who are counted among."""
-    # The outcomes that are shown, deaths first.
-    counted = [DEATHS] if can_die(problem) else []
-    counted += [name for name in choices.wish.at_most if name != DEATHS]
+    # The outcomes that are shown, the lead first.
+    lead = choices.lead
+    counted = [*([] if lead is None else [lead]), *(name for name in choices.wish.at_most if name != lead)]
     columns = [f"expected_{name}" for name in counted]
     count = population([*choices.for_all[columns].to_numpy().ravel(), *choices.needs[columns].to_numpy().ravel()])
     rows = [(EPSILON, EPSILON, "", lines["epsilon"], "least")]
@@ -253,7 +252,7 @@ def _options(
         places = apart(rates.dropna(), count)
         title = labels.outcomes.get(name, name.replace("_", " "))
         rows.append((name, "count", title, rates, f"counted {count} {places}"))
-        if name == DEATHS:
+        if name == lead:
             # Of the numbers as they are printed: whoever subtracts what stands in the table finds the same.
             shown = (rates.astype(np.float64) * count).round(places) / count
             more = shown - shown[lines["option"] == ONE].iloc[0]

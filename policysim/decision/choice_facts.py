@@ -19,10 +19,10 @@ from policysim.study.cells import as_cells
 from policysim.study.certainty import verdict_on
 from policysim.study.declared import Study
 from policysim.study.labels import Labels, counted_illustrative
-from policysim.study.options_table import DEATHS, FOR_ALL, ONE
+from policysim.study.options_table import FOR_ALL, ONE
 
-# Extra deaths that are allowed are counted per so many patients.
-DEATHS_PER = 100_000
+# What is allowed of the lead is counted per so many patients.
+LEAD_PER = 100_000
 # Digits of a bound and of what is allowed: two could be equal.
 MOST_DIGITS = 6
 
@@ -61,7 +61,7 @@ def choice_facts(
     rows: list[Fact] = [
         ("hundred", "", 100, "plain"),
         ("patients", "", patients, "counted 1 0"),
-        ("deaths per", "", DEATHS_PER, "plain"),
+        ("lead per", "", LEAD_PER, "plain"),
         ("draws", "", draws, "plain"),
     ]
     illustrative, total = counted_illustrative(study)
@@ -69,7 +69,7 @@ def choice_facts(
     # What there is none of is not said.
     rows = [row for row in rows if row[2]] + [*_asked_facts(choices), *_limit_facts(choices, holds)]
     rows += _chosen_facts(choices, chosen)
-    if holds["costs deaths"] and chosen is not None:
+    if holds["costs lead"] and chosen is not None:
         rows += _cost_facts(choices, chosen, options, patients)
     if holds["published"] and study is not None:
         # As `compare` publishes it: by randomised response, at the study's epsilon.
@@ -83,7 +83,7 @@ def _asked_facts(choices: Choices) -> Iterator[Fact]:
     asked = {
         "keep": (wish.keep, 100),
         "max loss": (wish.max_loss, 1),
-        "max extra deaths": (wish.max_extra_deaths, DEATHS_PER),
+        "max extra lead": (wish.max_extra_lead, LEAD_PER),
         "max guess": (wish.max_guess, 100),
         "max guess rate": (wish.max_guess_rate, 100),
     }
@@ -121,26 +121,26 @@ def _chosen_facts(choices: Choices, chosen: Mapping[str, Any] | None) -> Iterato
 
 
 def _cost_facts(choices: Choices, chosen: Mapping[str, Any], options: pd.DataFrame, patients: int) -> Iterator[Fact]:
-    """What is chosen costs in deaths, against the safest for all: of the numbers as the table prints them."""
-    exact = choices.more_deaths(chosen)
-    deaths = options[options["row"] == DEATHS].set_index("option")
-    places = int(str(deaths["format"].iloc[0]).split()[-1])
-    shown = (deaths["value"] * patients).round(places)
-    more = float(shown[chosen["policy"]] - shown[_safest_for_all(options)]) / patients
+    """What is chosen costs in the lead, against the safest for all: of the numbers as the table prints them."""
+    exact = choices.more_of_lead(chosen)
+    expected = options[options["row"] == choices.lead].set_index("option")
+    places = int(str(expected["format"].iloc[0]).split()[-1])
+    shown = (expected["value"] * patients).round(places)
+    more = float(shown[chosen["policy"]] - shown[_safest_for_all(options, choices.lead)]) / patients
     among, style = patients, f"counted {patients} {places}"
     if more <= NEGLIGIBLE:
         # Too little for the table: it is said among more patients.
         more, among = exact, population([exact])
         style = f"about {among}"
-    yield "more deaths", "", more, style
+    yield "more of the lead", "", more, style
     yield "among", "", among, "counted 1 0"
 
 
-def _safest_for_all(options: pd.DataFrame) -> str:
-    """The treatment for all with the fewest deaths, of those in the table; the first where none are counted."""
+def _safest_for_all(options: pd.DataFrame, lead: str | None) -> str:
+    """The treatment for all with the least of the lead, of those in the table; the first where no outcome leads."""
     of_all = options["option"].eq(ONE) | options["option"].str.startswith(FOR_ALL)
-    deaths = options[of_all & options["row"].eq(DEATHS)].sort_values("value", kind="stable")
-    return ONE if deaths.empty else str(deaths["option"].iloc[0])
+    expected = options[of_all & options["row"].eq(lead)].sort_values("value", kind="stable")
+    return ONE if expected.empty else str(expected["option"].iloc[0])
 
 
 def choice_names(
@@ -149,17 +149,18 @@ def choice_names(
     """What words name: each a text by its key."""
     lines, wish = tables["lines"], choices.wish
     of_all = lines[lines["section"] == "all"]
-    safest = _safest_for_all(tables["options"])
+    safest = _safest_for_all(tables["options"], choices.lead)
+    bounded = [*wish.at_most, *(each.outcome for each in choices.least_possible)]
     names = {
         "title": labels.title,
         "model": labels.disclaimer,
         "hidden": labels.hidden,
         "one": of_all["title"].iloc[0],
         "safest": of_all.loc[of_all["option"] == safest, "title"].iloc[0],
+        "lead": "" if problem.lead is None else labels.outcomes[problem.lead],
         **({"never": "never"} if choices.limit_proven and choices.limit == math.inf else {}),
-        **{
-            f"as for all {name}": name.replace("_", " ") for name, most in wish.at_most.items() if isinstance(most, str)
-        },
+        **{f"outcome {name}": labels.outcomes[name] for name in bounded},
+        **{f"as for all {name}": labels.outcomes[name] for name, most in wish.at_most.items() if isinstance(most, str)},
     }
     if lines["chosen"].any():
         name = str(lines.loc[lines["chosen"], "title"].iloc[0])

@@ -35,8 +35,8 @@ from policysim.question.protocol import SILENT, Progress
 from policysim.question.words import guesses
 from policysim.study.checks import checked_tables, guess_rate_of
 from policysim.study.gain import gain_of
-from policysim.study.options_table import DEATHS, FOR_ALL
-from policysim.study.sweep import evaluate_each, evaluated_on, prepare
+from policysim.study.options_table import FOR_ALL
+from policysim.study.sweep import evaluate_each, evaluated_on, happening_lead, prepare
 
 
 class Verdict(StrEnum):
@@ -60,8 +60,8 @@ class Wish:
     ----------
     keep, max_loss : float or None
         Shares, as in `smallest_epsilon`.
-    max_extra_deaths : float or None
-        Per patient, beyond those of the best treatment for all.
+    max_extra_lead : float or None
+        Of the outcome that leads, per patient, beyond that of the best treatment for all.
     at_most : mapping of str to float or "one for all"
         The most of an outcome that is expected per patient, as in `smallest_epsilon`.
     max_guess : float or None
@@ -73,7 +73,7 @@ class Wish:
 
     keep: float | None = None
     max_loss: float | None = None
-    max_extra_deaths: float | None = None
+    max_extra_lead: float | None = None
     max_guess: float | None = None
     max_guess_rate: float | None = None
     at_most: Mapping[str, float | str] = field(default_factory=dict)
@@ -88,7 +88,7 @@ class Wish:
     @property
     def scanned(self) -> bool:
         """Whether what is limited may rise and fall with epsilon, so that a grid of epsilons is looked at."""
-        return bool(self.at_most) or self.max_extra_deaths is not None or self.max_guess_rate is not None
+        return bool(self.at_most) or self.max_extra_lead is not None or self.max_guess_rate is not None
 
     @property
     def most_guessed(self) -> float:
@@ -106,7 +106,7 @@ class Wish:
             problem,
             keep=self.keep,
             max_loss=self.max_loss,
-            max_extra_deaths=self.max_extra_deaths,
+            max_extra_lead=self.max_extra_lead,
             at_most=self.at_most,
         )
 
@@ -136,6 +136,8 @@ class Choices:
         Whether that is proven: by a certificate that rational arithmetic has accepted. If not, it is only computed.
     certificate : dict or None
         Where no mechanism can: the proof, from the dual of the linear programme, accepted likewise.
+    lead : str or None
+        The outcome that leads; None where there is none, or it never happens.
     least_possible : list of LeastPossible
         Where no mechanism can: what each limited outcome is at least, as far as that is proven likewise.
     """
@@ -147,6 +149,7 @@ class Choices:
     limit: float
     limit_proven: bool
     certificate: dict[str, Any] | None
+    lead: str | None = None
     least_possible: list[LeastPossible] = field(default_factory=list)
 
     @property
@@ -167,9 +170,9 @@ class Choices:
         enough = sorted(rows_of(self.for_all[self.for_all["allowed"]]), key=lambda row: -float(row["value"]))
         return next(iter([*enough, *rows_of(self.needs[self.needs["allowed"]])]), None)
 
-    def more_deaths(self, row: Mapping[str, Any]) -> float:
-        """Deaths per patient of a row beyond the safest treatment for all; NaN where none are counted."""
-        expected = f"expected_{DEATHS}"
+    def more_of_lead(self, row: Mapping[str, Any]) -> float:
+        """The lead per patient of a row beyond the safest treatment for all; NaN where no outcome leads."""
+        expected = f"expected_{self.lead}"
         return float(row[expected] - self.for_all[expected].min()) if expected in row else math.nan
 
     def attains(self, epsilon: float) -> bool:
@@ -242,6 +245,7 @@ def choose(
         limit=least,
         limit_proven=proven,
         certificate=proof,
+        lead=happening_lead(problem),
         least_possible=limit.least_possible(wish.epsilon_to_refute) if proof else [],
     )
 

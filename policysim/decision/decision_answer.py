@@ -29,8 +29,8 @@ from policysim.study.certainty import as_stated, best_for_all, certainty
 from policysim.study.declared import ModelledStudy, ScenarioStudy
 from policysim.study.gain import gain_of
 from policysim.study.labels import level_in_words
-from policysim.study.options_table import DEATHS, FOR_ALL, choose_columns, options, who_pays
-from policysim.study.sweep import REFERENCES, at_each, can_die, evaluate_each, evaluated_on, rows_on
+from policysim.study.options_table import FOR_ALL, choose_columns, options, who_pays
+from policysim.study.sweep import REFERENCES, at_each, evaluate_each, evaluated_on, rows_on
 from policysim.utility import COSTS
 
 
@@ -50,7 +50,6 @@ def answer_tables(
     warnings : sequence of str, optional
         What is said first.
     """
-    found = _with_deaths_that_happen(found)
     problem, labels = found.problem, found.labels
     belief = strongest_belief(found.tables.get("beliefs"))
     tables = _judged(found, study, belief, named=named)
@@ -68,25 +67,16 @@ def answer_tables(
         best_for_all=best_in,
         beliefs=tables.get("beliefs"),
         # What one of each outcome costs in utility.
-        weights=None if study is None else {**study.weights, DEATHS: study.death_weight, COSTS: 1.0},
+        weights=None if study is None else {**study.weights, COSTS: 1.0},
     )
     count = int(tables["rows"]["patients"].iloc[0])
-    who = who_pays(tables["comparison"], tables["columns"], count, partial(level_in_words, problem.records))
+    name_of = partial(level_in_words, problem.records)
+    who = who_pays(tables["comparison"], tables["columns"], count, name_of, labels.lead)
     if not who.empty:
         tables["who"] = who
     tables["facts"] = decision_facts(tables, found, study, count)
     tables["names"] = decision_names(tables, found, study, belief, warnings, named=named)
     return {**tables, **tables_behind_options(found, tables, count)}
-
-
-def _with_deaths_that_happen(found: Results) -> Results:
-    """The same, without deaths where nobody can die."""
-    if can_die(found.problem) or DEATHS not in found.problem.outcomes:
-        return found
-    columns = [f"{kind}_{DEATHS}" for kind in ("expected", "extra")]
-    both = {name: found.tables[name].drop(columns=columns, errors="ignore") for name in ("comparison", "one-for-all")}
-    redraws = found.redraws and replace(found.redraws, options=found.redraws.options.drop(columns=columns[:1]))
-    return replace(found, tables={**found.tables, **both}, redraws=redraws)
 
 
 def _judged(
@@ -97,7 +87,7 @@ def _judged(
     comparison = pd.concat([found.tables["comparison"], found.tables["one-for-all"]], ignore_index=True)
     ranked = tuple(policy.name for policy in found.asked.policies)
     columns = choose_columns(comparison, found.labels, epsilon, policies=ranked, named=ranked if named else ())
-    unseen = () if study is None else _without_row(study, problem)
+    unseen = () if study is None else _without_row(study, problem, found.labels.lead)
     kinds = ("expected", "extra")
     comparison = comparison.drop(columns=[f"{kind}_{name}" for kind in kinds for name in unseen], errors="ignore")
     if not gain_of(problem).has_shares:
@@ -105,10 +95,10 @@ def _judged(
         comparison = comparison.assign(benefit_kept=math.nan)
     tables: dict[str, pd.DataFrame] = {"comparison": comparison, "columns": columns}
     if found.redraws is not None:
-        tables["certainty"] = certainty(found.redraws.options, BestFixed.name)
+        tables["certainty"] = certainty(found.redraws.options, BestFixed.name, found.labels.lead)
         tables["best-for-all"] = best_for_all(found.redraws.options)
     else:
-        tables["certainty"] = as_stated(comparison, epsilon)
+        tables["certainty"] = as_stated(comparison, epsilon, found.labels.lead)
     if belief is not None:
         always = (*REFERENCES, Exponential(epsilon), RandomizedResponse(epsilon))
         policies = {policy.name: policy for policy in (*always, *found.asked.policies)}
@@ -117,14 +107,15 @@ def _judged(
     return tables
 
 
-def _without_row(study: ModelledStudy, problem: DecisionProblem) -> list[str]:
+def _without_row(study: ModelledStudy, problem: DecisionProblem, lead: str | None) -> list[str]:
     """The outcomes that get no row: without a weight, or a sum of others that have one."""
     weights = {**study.weights, COSTS: 1.0}
     single = problem.outcomes.repeated
     summed = isinstance(study, ScenarioStudy) and any(
         weights.get(name) and problem.outcomes[name].any() for name in single
     )
-    return [*(name for name in single if not weights.get(name)), *([SYMPTOMS] if summed else [])]
+    idle = [name for name in single if not weights.get(name)]
+    return [name for name in (*idle, *([SYMPTOMS] if summed else [])) if name != lead]
 
 
 def belief_spans(

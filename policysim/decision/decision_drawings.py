@@ -15,8 +15,8 @@ from policysim.figures.curves import lines_seen
 from policysim.figures.looks import is_level
 from policysim.question.answer import Drawing
 from policysim.question.formats import NEGLIGIBLE, counted, percent, plain, population, rounded, written
-from policysim.question.words import ALL, NOISY_VALUES, level_name
-from policysim.study.labels import in_words
+from policysim.question.words import ALL, NOISY_VALUES, capital, level_name
+from policysim.study.labels import Labels, in_words
 from policysim.study.options_table import EXPONENTIAL, ONE, PRIVATE
 
 # So many prices, the dearest, are told to readers who cannot see the bars.
@@ -31,7 +31,7 @@ def drawings_of_decision(found: Results, options: Mapping[str, pd.DataFrame]) ->
     found : Results
         What was computed.
     options : mapping of str to DataFrame
-        From `answer_tables`: among how many patients deaths are counted, whether shares of the benefit are said, and
+        From `answer_tables`: among how many patients the lead is counted, whether shares of the benefit are said, and
         which policies are options.
     """
     tables, epsilon = found.tables, found.asked.epsilon
@@ -45,12 +45,14 @@ def drawings_of_decision(found: Results, options: Mapping[str, pd.DataFrame]) ->
     seen = seen[~seen["policy"].isin(unasked)]
     seen = seen if shares else seen.assign(benefit_kept=math.nan)
     at_epsilon = seen[seen["epsilon"] == epsilon]
-    drawn = [frontier_drawing(seen, epsilon, count)]
+    labels = found.labels
+    drawn = [frontier_drawing(seen, epsilon, count, labels)]
     if "losses-by-outcome" in tables:
         parts = written(tables["losses-by-outcome"])
-        drawn.append(parts_drawing(parts.assign(outcome=parts["outcome"].replace(dict(found.labels.outcomes)))))
+        parts = parts.assign(outcome=parts["outcome"].replace(dict(labels.outcomes)))
+        drawn.append(parts_drawing(parts, labels.lead_title))
     if shares and "frontier" in tables:
-        drawn.append(harm_drawing(written(tables["frontier"]), seen, count))
+        drawn.append(harm_drawing(written(tables["frontier"]), seen, count, labels))
     chosen = [columns["policy"].get(option, "") for option in (ONE, PRIVATE, EXPONENTIAL)]
     drawn.append(groups_drawing(at_epsilon[at_epsilon["policy"].isin([*chosen, BestFixed.name])]))
     if "price-list" in tables:
@@ -60,8 +62,8 @@ def drawings_of_decision(found: Results, options: Mapping[str, pd.DataFrame]) ->
     return [drawing for drawing in drawn if drawing is not None]
 
 
-def frontier_drawing(table: pd.DataFrame, epsilon: float, count: int) -> Drawing | None:
-    """Utility lost and deaths over epsilon; None without an epsilon that is above 0 and finite.
+def frontier_drawing(table: pd.DataFrame, epsilon: float, count: int, labels: Labels) -> Drawing | None:
+    """Utility lost and the lead over epsilon; None without an epsilon that is above 0 and finite.
 
     `epsilon` is the study's: where it is decided which policies are drawn, if they are many.
     """
@@ -70,23 +72,28 @@ def frontier_drawing(table: pd.DataFrame, epsilon: float, count: int) -> Drawing
         return None
     # The best for each loses nothing, and what treats by lot is no choice: they would be level lines.
     drawn = drawn[[name == BestFixed.name or not is_level(name) for name in drawn["policy"]]]
-    names, harm = figures.telling(drawn, epsilon=epsilon), figures.harm_of(drawn)
+    names, harm = figures.telling(drawn, epsilon=epsilon), figures.harm_of(drawn, labels.lead)
     seen = f"Utility lost per patient: {lines_seen(drawn, 'loss', rounded, epsilon=epsilon, names=names)}."
-    outcome = harm.removeprefix("expected_").replace("_", " ")
     if harm:
-        per = count if outcome == "deaths" else population(drawn[harm])
+        outcome = harm.removeprefix("expected_")
+        per = count if outcome == labels.lead else population(drawn[harm])
         lines = lines_seen(drawn, harm, lambda rate: counted(rate, per, 1), epsilon=epsilon, names=names)
-        seen += f" {outcome.capitalize()} per {per:,} patients: {lines}."
+        seen += f" {capital(labels.outcomes[outcome])} per {per:,} patients: {lines}."
     return Drawing(
         "frontier",
-        lambda size: figures.frontier(table, policies=names, count=count, size=size),
+        lambda size: figures.frontier(
+            table, policies=names, lead=labels.lead, titles=labels.outcomes, count=count, size=size
+        ),
         epsilons=tuple(float(value) for value in sorted(table["epsilon"].unique())),
         seen=seen,
     )
 
 
-def parts_drawing(parts: pd.DataFrame) -> Drawing | None:
-    """What the benefit is made of; None where one treatment for all, against which it is counted, is not among them."""
+def parts_drawing(parts: pd.DataFrame, lead: str) -> Drawing | None:
+    """What the benefit is made of; None where one treatment for all, against which it is counted, is not among them.
+
+    `lead` is the title of the outcome that leads.
+    """
     gained = figures.gained_by_outcome(parts)
     if gained.empty:
         return None
@@ -98,23 +105,25 @@ def parts_drawing(parts: pd.DataFrame) -> Drawing | None:
             told.append(f"{name} {rounded(of['gained'].sum(), sign=True)}, most of it in {largest}")
     return Drawing(
         "benefit-parts",
-        lambda size: figures.benefit_parts(parts, size=size),
+        lambda size: figures.benefit_parts(parts, lead=lead, size=size),
         seen=f"Utility against one treatment for all: {'; '.join(told) or 'the same under every policy'}.",
     )
 
 
-def harm_drawing(frontier: pd.DataFrame, table: pd.DataFrame, count: int) -> Drawing:
-    """Benefit against deaths."""
-    told = []
+def harm_drawing(frontier: pd.DataFrame, table: pd.DataFrame, count: int, labels: Labels) -> Drawing:
+    """Benefit against the lead."""
+    told, expected = [], f"expected_{labels.lead}"
     for _, line in frontier.groupby("epsilon"):
         ends = [
-            f"{percent(row['benefit_kept'])} with {counted(row['expected_deaths'], count, 1)} deaths"
+            f"{percent(row['benefit_kept'])} with {counted(row[expected], count, 1)} {labels.lead_title}"
             for row in (line.iloc[-1], line.iloc[0])
         ]
         told.append(f"at ε = {plain(float(line['epsilon'].iloc[0]))} from {' to '.join(ends)}")
     return Drawing(
-        "benefit-vs-deaths",
-        lambda size: figures.benefit_vs_harm(frontier, table, count=count, size=size),
+        "benefit-vs-lead",
+        lambda size: figures.benefit_vs_harm(
+            frontier, table, outcome=labels.lead, titles=labels.outcomes, count=count, size=size
+        ),
         seen=f"Of {count:,} patients, {'; '.join(told)}.",
     )
 

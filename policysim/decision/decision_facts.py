@@ -17,10 +17,10 @@ from policysim.decision.scenario_outcomes import without_effect
 from policysim.question.formats import NEGLIGIBLE
 from policysim.question.words import ALL, KEEP, capital, in_a_row
 from policysim.study.cells import as_cells
-from policysim.study.certainty import BETTER, EQUAL, NOT_BETTER, UNTOLD, deaths_beyond, safest_option, verdict_on
+from policysim.study.certainty import BETTER, EQUAL, NOT_BETTER, UNTOLD, lead_beyond, safest_option, verdict_on
 from policysim.study.declared import ModelledStudy, ScenarioStudy
 from policysim.study.labels import Labels, counted_illustrative, level_in_words, listed
-from policysim.study.options_table import BELIEF, DEATHS, ONE, PRIVATE, TEXTBOOK, fitted_odds, nobody_pays
+from policysim.study.options_table import BELIEF, ONE, PRIVATE, TEXTBOOK, fitted_odds, nobody_pays
 
 # Whether it is certain that a private choice is better than one for all, by the verdict.
 SURE_WORDS = {BETTER: "Yes", NOT_BETTER: "Yes, it is not", EQUAL: "Yes, they are equal", UNTOLD: "No"}
@@ -57,9 +57,9 @@ def decision_facts(
     illustrative, total = counted_illustrative(study)
     single: list[tuple[str, float, str]] = [
         ("draws", int(tables["certainty"]["draws"].max()), "plain"),
-        ("a death weighs", asked.death_weight, "plain"),
+        ("lead weighs", asked.lead_weight, "plain"),
         # Beyond that weight one treatment for all is better.
-        ("most a death may weigh", even["weight"].iloc[0] if asked.death_weight and len(even) else 0.0, "down 3"),
+        ("most the lead may weigh", even["weight"].iloc[0] if asked.lead_weight and len(even) else 0.0, "down 3"),
         ("illustrative", illustrative, "plain"),
         ("numbers", total if illustrative else 0, "plain"),
     ]
@@ -93,7 +93,9 @@ def decision_names(
         "hidden": _hidden(problem, labels),
         "one": one,
         "sure": SURE_WORDS[verdict_on(chosen, tables["certainty"])],
-        "untold": f"Deaths are not counted; with {one}, an observer learns nothing.",
+        "untold": f"{_without_lead(problem, labels)}; with {one}, an observer learns nothing.",
+        "lead": labels.lead_title,
+        "one of lead": labels.one_of_lead,
         **{f"treatment {action}": title for action, title in labels.actions.items()},
         "method": f"Hidden: {labels.hidden}. From: {labels.hidden_from}. Assumed public: {labels.public}.",
         "idle": "" if study is None else " ".join(without_effect(study, problem)),
@@ -115,7 +117,7 @@ def decision_names(
         names |= {
             "safest option": safest,
             "safest": capital(title, [f"{other} for all" for other in labels.actions.values()]),
-            "fewest": _fewest(tables, safest, stated["title"]),
+            "fewest": _fewest(tables, safest, stated["title"], labels.lead_title),
             "safest hides": learns,
             "untold": f"As stated {title}, but that is not certain; {learns}.",
         }
@@ -126,22 +128,27 @@ def decision_names(
             # What epsilon bounds there is what somebody learns who knows every other feature.
             among = " of somebody who knows only the prior, which ε does not bound,"
         names |= {"belief": level_in_words(problem.records, belief["feature"], belief["level"]), "among": among}
-    counted = DEATHS in set(tables["rows"]["row"])
-    names["paid"] = "deaths" if counted else "utility lost"
-    names["unpaid"] = nobody_pays(found.tables["comparison"], "has more deaths" if counted else "loses more utility")
+    names["paid"] = labels.lead_title or "utility lost"
+    does = f"has more {labels.lead_title}" if labels.lead_title else "loses more utility"
+    names["unpaid"] = nobody_pays(found.tables["comparison"], does)
     return pd.DataFrame(names.items(), columns=["key", "text"])
 
 
-def _fewest(tables: Mapping[str, pd.DataFrame], safest: str, titles: pd.Series) -> str:
-    """What is said of the deaths of the safest option: what is as safe is called so."""
-    beyond = deaths_beyond(tables, safest)
+def _without_lead(problem: DecisionProblem, labels: Labels) -> str:
+    """Why no option is the safest."""
+    return "No outcome leads" if problem.lead is None else f"There are no {labels.outcomes[problem.lead]}"
+
+
+def _fewest(tables: Mapping[str, pd.DataFrame], safest: str, titles: pd.Series, lead: str) -> str:
+    """How much of the lead, by its title, the safest option has: what is as safe is called so."""
+    beyond = lead_beyond(tables, safest)
     if (beyond < 0).any():
-        return "fewest deaths of all that hide in the redraws, though not as stated"
+        return f"fewest {lead} of all that hide in the redraws, though not as stated"
     if (beyond == 0).all():
-        return "as many deaths as with all else that hides"
+        return f"as many {lead} as with all else that hides"
     equal = [titles[option].removesuffix("*") for option in beyond.index[beyond == 0]]
     also = f", as many with {in_a_row(equal, 'and')}" if equal else ""
-    return f"fewest deaths of all that hide{also}"
+    return f"fewest {lead} of all that hide{also}"
 
 
 def _where_it_fails(study: ScenarioStudy, found: Results, chosen: str) -> dict[str, str]:

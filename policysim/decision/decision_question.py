@@ -164,6 +164,6 @@ def _warnings(found: Results) -> list[str]:
     """What must be known before the rest is read: nothing that is hidden matters, or stated bounds are broken."""
     asked, at_epsilon = found.asked, found.at_epsilon
     overall = at_epsilon[at_epsilon["group"] == ALL]
-    broken = broken_bounds(found.problem, asked.at_most, asked.capacity, overall)
+    broken = broken_bounds(found.problem, asked.at_most, asked.capacity, overall, found.labels.outcomes)
     said = [] if uses_hidden(found.problem) else [unused()]
     return [*said, *(f"{policy}: {', '.join(words)}." for policy, words in broken.items())]

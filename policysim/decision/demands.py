@@ -76,11 +76,11 @@ def make_demand(
     *,
     max_loss: float | None = None,
     keep: float | None = None,
-    max_extra_deaths: float | None = None,
+    max_extra_lead: float | None = None,
     at_most: Mapping[str, float | str] | None = None,
 ) -> Demand:
     """The demand that all given limits make together; the same parameters as `policysim.smallest_epsilon`."""
-    limits = {"max_loss": max_loss, "keep": keep, "max_extra_deaths": max_extra_deaths}
+    limits = {"max_loss": max_loss, "keep": keep, "max_extra_lead": max_extra_lead}
     given = {name: limit for name, limit in limits.items() if limit is not None}
     if not given and not at_most:
         raise ValueError(f"at least one demand is needed: {', '.join(limits)} or at_most.")
@@ -93,11 +93,12 @@ def make_demand(
         allowed.append((1 - Fraction(keep)) * best_fixed_loss(problem))
     if max_loss is not None:
         allowed.append(Fraction(max_loss) * by_lot_loss(problem))
-    if max_extra_deaths is not None:
-        if "deaths" not in problem.outcomes:
-            raise ValueError("max_extra_deaths needs a problem whose outcomes have deaths.")
-        deaths = rounded_sum(problem.prior * problem.of_best_fixed(problem.outcomes["deaths"])) + max_extra_deaths
-        most["deaths"] = min(deaths, most.get("deaths", math.inf))
+    if max_extra_lead is not None:
+        lead = problem.lead
+        if lead is None:
+            raise ValueError("max_extra_lead needs a problem with an outcome that leads.")
+        for_all = rounded_sum(problem.prior * problem.of_best_fixed(problem.outcomes[lead]))
+        most[lead] = min(for_all + max_extra_lead, most.get(lead, math.inf))
     # Larger by ROUNDING, which is more than was lost when it was computed.
     loss = float(min(allowed) + Fraction(ROUNDING) * abs(min(allowed))) if allowed else math.inf
     greedy = float(problem.prior @ problem.utilities.max(axis=1))

@@ -40,7 +40,7 @@ class Corner(NamedTuple):
 def frontier(
     problem: DecisionProblem,
     epsilons: Sequence[float] | float,
-    outcome: str = "deaths",
+    outcome: str | None = None,
     *,
     tolerance: float = TOLERANCE,
     progress: Progress = SILENT,
@@ -54,11 +54,11 @@ def frontier(
     Parameters
     ----------
     problem : DecisionProblem
-        What is to be decided; `outcome` must be one of its outcomes.
+        What is to be decided.
     epsilons : sequence of float
         Values >= 0.
     outcome : str, optional
-        What the utility is traded against; less of it is better.
+        What the utility is traded against, one of the outcomes; less of it is better. By default the one that leads.
     tolerance : float, optional
         How far the true frontier may lie above the lines between the rows, as a share of the benefit.
     progress : Progress, optional
@@ -80,7 +80,7 @@ def frontier(
     Raises
     ------
     ValueError
-        For an unknown outcome, or an epsilon that is not a number >= 0.
+        For an unknown outcome, or none where none leads, or an epsilon that is not a number >= 0.
     NotApplicableError
         Under one-feature, where the optimum cannot be computed.
 
@@ -92,6 +92,9 @@ def frontier(
     >>> frontier(problem, epsilons=[1.0], outcome="harm")[["benefit_kept", "expected_harm"]].round(4).values.tolist()
     [[0.4621, 0.0731], [0.0, 0.0]]
     """
+    outcome = problem.lead if outcome is None else outcome
+    if outcome is None:
+        raise ValueError("frontier needs an outcome: the problem has none that leads.")
     if outcome not in problem.outcomes:
         raise ValueError(unknown("outcome", outcome, tuple(problem.outcomes)))
     values = checked_epsilons(epsilons)

@@ -40,18 +40,19 @@ def price_list(problem: DecisionProblem, epsilon: float, progress: Progress = SI
     Returns
     -------
     DataFrame
-        hides, epsilon, value, loss, benefit_kept, extra_deaths, epsilon_spent, used; dearest first. It is the optimum
+        hides, epsilon, value, loss, benefit_kept, extra_OUTCOME, epsilon_spent, used; dearest first. It is the optimum
         under `sensitive = [feature]`: everything else about a patient is public, and no mechanism costs less. A feature
         that the model does not use (`unused_features`) has no price: its row, at the end, has no numbers.
         What decides which treatments a patient may get cannot be hidden: it has no row, and the row of the whole record
-        is of all else. benefit_kept is NaN where shares of the benefit say little (`policysim.study.gain.Gain`), and
-        extra_deaths, beyond those of the best treatment for all, where deaths are not counted.
+        is of all else. benefit_kept is NaN where shares of the benefit say little (`policysim.study.gain.Gain`).
+        extra_OUTCOME, of the outcome that leads, is beyond that of the best treatment for all; without one it is left
+        out.
     """
     space = problem.records
     assert isinstance(space, RecordSpace)
-    gain, counted = gain_of(problem), "deaths" in problem.outcomes
+    gain, lead = gain_of(problem), problem.lead
     fixed = BestFixed().probabilities(problem)
-    for_all = np.asarray(problem.expectation("deaths", fixed) if counted else math.nan)
+    for_all = np.asarray(math.nan if lead is None else problem.expectation(lead, fixed))
     unused, public = unused_features(problem, space.names), _deciding(space, problem)
     axes = {name: axis for axis, name in enumerate(space.names) if name not in public}
     protections: dict[str, Adjacency] = {name: Sensitive(space.shape, (axis,)) for name, axis in axes.items()}
@@ -68,17 +69,19 @@ def price_list(problem: DecisionProblem, epsilon: float, progress: Progress = SI
             spent = privacy_loss_of_logs(table, adjacency).epsilon
             np.exp(table, out=table)
             value = problem.value(table)
-            deaths = np.asarray(problem.expectation("deaths", table) if counted else math.nan)
             price |= {
                 "value": value,
                 "loss": gain.best - value,
                 "benefit_kept": gain.kept(value) if gain.has_shares else math.nan,
-                "extra_deaths": float(excess(deaths, for_all, abs(for_all))),
                 "epsilon_spent": spent,
             }
+            if lead is not None:
+                mean = np.asarray(problem.expectation(lead, table))
+                price[f"extra_{lead}"] = float(excess(mean, for_all, abs(for_all)))
         prices.append(price)
         progress.advance()
-    columns = ["hides", "epsilon", "value", "loss", "benefit_kept", "extra_deaths", "epsilon_spent", "used"]
+    extra = [] if lead is None else [f"extra_{lead}"]
+    columns = ["hides", "epsilon", "value", "loss", "benefit_kept", *extra, "epsilon_spent", "used"]
     return pd.DataFrame(prices, columns=columns).sort_values("loss", ascending=False, kind="stable", ignore_index=True)
 
 

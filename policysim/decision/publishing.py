@@ -49,10 +49,9 @@ TRUSTED = {
 UNPUBLISHED, COUNTS, AS_GIVEN = "nothing", "counts", "as given"
 # What depends on the publication, and not on what is given.
 SEEN = ("guess_rate", "epsilon_spent", "true_share", "error_of_a_count")
-COLUMNS = (
-    *("way", "given", "published", "epsilon", "guess_rate", "benefit_kept", "expected_deaths", "true_share"),
-    *("error_of_a_count", "epsilon_spent", "common_share", "trusted"),
-)
+# The columns before the outcome that leads, and after it.
+COSTS = ("way", "given", "published", "epsilon", "guess_rate", "benefit_kept")
+READERS = ("true_share", "error_of_a_count", "epsilon_spent", "common_share", "trusted")
 
 
 def ways_to_publish(
@@ -88,7 +87,7 @@ def ways_to_publish(
         - `guess_rate`: how often whoever sees the publication is right at best in telling two equally likely neighbours
           apart, in [1/2, 1]; of the counts, two logs that differ in one record
         - `benefit_kept`: as in `compare`: 0 is one treatment for all, 1 the best for each
-        - `expected_deaths`: per patient, as in `compare`; NaN where deaths are not counted
+        - `expected_OUTCOME`: of the outcome that leads, per patient, as in `compare`; left out where there is none
         - `true_share`: the share of published treatments that are the given ones; NaN where none is published by itself
         - `error_of_a_count`: the standard deviation, in patients, of the count of a treatment that a reader estimates,
           of the treatment where it is largest; NaN where counts cannot be estimated: where a treatment is never
@@ -160,6 +159,7 @@ def publishing_table(
     compared = table.set_index(["policy", "epsilon"]).to_dict("index")
     copies = _noisy_values(problem, values, patients)
     common = commonest_share(problem)
+    expected = [] if problem.lead is None else [f"expected_{problem.lead}"]
     rows = []
     for way, epsilon in product(TRUSTED, values):
         given = {
@@ -185,13 +185,13 @@ def publishing_table(
                 "published": published,
                 "epsilon": epsilon,
                 "benefit_kept": costs["benefit_kept"],
-                "expected_deaths": costs.get("expected_deaths", math.nan),
+                **{name: costs[name] for name in expected},
                 "common_share": common,
                 "trusted": TRUSTED[way],
                 **dict(zip(SEEN, map(float, seen), strict=True)),
             }
         )
-    return pd.DataFrame(rows, columns=list(COLUMNS))
+    return pd.DataFrame(rows, columns=[*COSTS, *expected, *READERS])
 
 
 def _private_policies(problem: DecisionProblem, epsilons: Sequence[float]) -> list[str]:

@@ -21,11 +21,10 @@ from scipy.special import expit, logit
 from envs.records import Lookup
 from envs.scenario import (
     COST,
-    DEATH,
-    DEATHS,
     EFFECTS,
     HAZARD_RATIO,
     SYMPTOMS,
+    UNTREATED,
     Scenario,
     numbers_of,
     with_numbers,
@@ -40,7 +39,7 @@ from policysim.question.protocol import SILENT, Progress
 from policysim.study.checks import Z
 from policysim.study.declared import CohortStudy, ModelledStudy, ScenarioStudy, require_scenario
 from policysim.study.options_table import FOR_ALL
-from policysim.study.stated_bounds import symptoms_of
+from policysim.study.stated_bounds import counted_outcomes, symptoms_of
 from policysim.study.sweep import applies, evaluated_on, rows_on
 from policysim.utility import Utility
 
@@ -120,7 +119,7 @@ class Redraws:
         )
         self._weights = [key for key in own if self._together is not None or key in self._intervals]
         redrawn = self._others if self._together is None else list(self._together.numbers)
-        self.rescales = any(key.startswith((DEATH, "natural_clearing", "rules")) for key in redrawn)
+        self.rescales = any(key.startswith(UNTREATED) for key in redrawn)
         treated = [key for key in self._numbers if key.startswith("treatments.")]
         stated = [key for key in [*treated, *self._others, *self._weights] if key in self._intervals]
         one_by_one = {
@@ -304,8 +303,9 @@ class _Sample:
 
         Most of what is lost is lost by few: of patients drawn from the prior, too few would be among them. So a record
         comes with a chance in proportion to the prior times what is at stake, relative to its mean, in utility and in
-        each outcome that is counted of groups, plus 1, and stands for the fewer patients the likelier it is (importance sampling; Kahn & Marshall
-        1953). Records are drawn at equal steps of the sum of the chances, from one random start (systematic sampling).
+        each outcome that is counted of groups, plus 1, and stands for the fewer patients the likelier it is (importance
+        sampling; Kahn & Marshall 1953). Records are drawn at equal steps of the sum of the chances, from one random
+        start (systematic sampling).
         """
         possible = np.flatnonzero(problem.prior)
         shares = problem.prior[possible]
@@ -338,11 +338,10 @@ class _Sample:
         probabilities = response.outcome_probabilities(self.records)
         at = Lookup(scenario.space.codes(self.records))
         costs = np.column_stack([at.of(cost) for cost in response.costs(utility.costs)])
-        counted = {DEATHS: [DEATH], SYMPTOMS: symptoms_of(scenario), **{name: [name] for name in scenario.events}}
+        summed = {SYMPTOMS: symptoms_of(scenario)}
         outcomes = {
-            name: probabilities[:, :, [scenario.outcomes.index(part) for part in parts]].sum(axis=2)
-            for name, parts in counted.items()
-            if parts
+            name: probabilities[:, :, [scenario.outcomes.index(part) for part in summed.get(name, (name,))]].sum(axis=2)
+            for name in counted_outcomes(scenario)
         }
         return DecisionProblem(
             -(probabilities @ utility.weight_vector(scenario.outcomes)) - costs,

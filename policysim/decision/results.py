@@ -34,7 +34,7 @@ from policysim.study.example_patients import ExampleRows, example_patients, exam
 from policysim.study.gain import break_even, gain_of
 from policysim.study.labels import Labels
 from policysim.study.options_table import FOR_ALL, private_choices, trace
-from policysim.study.sweep import N_THREADS, REFERENCES, applies, at, can_die, evaluated_on
+from policysim.study.sweep import N_THREADS, REFERENCES, applies, at, evaluated_on, happening_lead
 
 # The frontier is drawn at the epsilon that is asked about times these, or what is nearest to them, and to so much of
 # the benefit.
@@ -62,8 +62,8 @@ class Asked:
         Features whose levels are looked at one by one.
     at_most, capacity : mapping
         What is bounded (`policies.optimal.bounds`); empty for nothing.
-    death_weight : float
-        What a death weighs in the utility.
+    lead_weight : float
+        What one of the outcome that leads weighs in the utility.
     prices : bool
         Whether to find out what hiding each single feature costs at best.
     seen : str
@@ -78,7 +78,7 @@ class Asked:
     by: tuple[str, ...] = ()
     at_most: Mapping[str, float | str] = field(default_factory=dict)
     capacity: Mapping[str, float] = field(default_factory=dict)
-    death_weight: float = 0.0
+    lead_weight: float = 0.0
     prices: bool = False
     seen: str = "treatment"
     published_patients: int = 10_000
@@ -93,7 +93,7 @@ class Asked:
             study.by,
             study.at_most,
             study.capacity,
-            study.death_weight,
+            study.lead_weight,
             prices,
             study.seen,
             study.published_patients,
@@ -123,7 +123,7 @@ class Results:
         "comparison" (`compare_problem`, with what stands among the options anyway), "one-for-all" (the same of each
         treatment for everyone), "search" (`least_epsilons`),
         "break-even", "beliefs" (`hidden_beliefs`; where the records have features), "examples"
-        (`example_probabilities`), "patient-losses", "frontier" (where deaths are counted, shares of the benefit say
+        (`example_probabilities`), "patient-losses", "frontier" (where an outcome leads, shares of the benefit say
         something, and the optimum can be computed), "publishing" (`publishing_table`, at a few epsilons) and
         "price-list" (where it was asked for), and "floors" (`floors_table`, where it is not empty). Of a model also
         "prevalence" (`wrong_prior`) and "losses-by-outcome".
@@ -199,15 +199,11 @@ def results(
             applicable = [policy for policy in told_apart if applies(policy, problem)]
             on_prevalence = [policy for name in ON_PREVALENCE for policy in applicable if policy.name == name]
             tables["prevalence"] = wrong_prior(study, problem, on_prevalence)
-            tables["losses-by-outcome"] = loss_by_outcome(
-                overall.rename(columns={"expected_deaths": "expected_death"}),
-                study.weights,
-                [each.name for each in applicable],
-            )
+            tables["losses-by-outcome"] = loss_by_outcome(overall, study.weights, [each.name for each in applicable])
         tables["examples"] = example_probabilities(problem, patients, usable, asked.epsilons, progress, kept=rows)
         choices = private_choices(comparison, [policy.name for policy in asked.policies])
         best = choices[asked.epsilon]
-        tables["break-even"] = break_even(overall, [best], gain_of(problem), asked.death_weight)
+        tables["break-even"] = break_even(overall, [best], gain_of(problem), labels.lead, asked.lead_weight)
         if labels.hidden_features:
             chosen = next(policy for policy in made if policy.name == best)
             tables["beliefs"] = hidden_beliefs(problem, chosen, labels.hidden_features)
@@ -254,7 +250,7 @@ def _frontier(problem: DecisionProblem, asked: Asked, progress: Progress) -> pd.
     """The frontier at some of the epsilons, on the problem of the distinct rows where there is one."""
     optimum = Optimal(asked.epsilon)
     finite = tuple(epsilon for epsilon in asked.epsilons if 0 < epsilon < math.inf)
-    if not (can_die(problem) and finite and gain_of(problem).has_shares and applies(optimum, problem)):
+    if not (happening_lead(problem) and finite and gain_of(problem).has_shares and applies(optimum, problem)):
         return None
     wanted = sorted({nearest_epsilon(asked.epsilon * factor, finite) for factor in FRONTIER_AT})
     return frontier(evaluated_on(optimum, problem), epsilons=wanted, tolerance=FRONTIER_TOLERANCE, progress=progress)

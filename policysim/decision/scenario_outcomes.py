@@ -8,8 +8,8 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 import pandas as pd
 
-from envs.cohort import admission_probability, matches
-from envs.scenario import DEATH, DEATHS, Rule, Scenario, TreatmentRule
+from envs.cohort import cancelled_risks, matches
+from envs.scenario import Rule, Scenario, TreatmentRule
 from policies.distinct import reweighted
 from policies.policy import Policy
 from policies.problem import DecisionProblem
@@ -135,10 +135,10 @@ def without_effect(study: ModelledStudy, problem: DecisionProblem) -> tuple[str,
     weightless, untouched = [], []
     for name in scenario.outcomes:
         weighs = bool(study.utility.weights.get(name))
-        event = name == DEATH or name in scenario.events
+        event = name in scenario.hazards
         if weighs and not event:
             continue
-        first, *others = problem.outcomes[DEATHS if name == DEATH else name].T
+        first, *others = problem.outcomes[name].T
         if not weighs and (first.any() or any(chance.any() for chance in others)):
             weightless.append(name)
         if event and first.any() and all((first == chance).all() for chance in others):
@@ -155,17 +155,8 @@ def without_effect(study: ModelledStudy, problem: DecisionProblem) -> tuple[str,
 
 
 def _cancelled(scenario: Scenario) -> Iterator[str]:
-    """Relative risks of death by a feature that the rules for death tell apart.
-
-    In each group that these rules tell apart, the hazard is scaled so that the untreated die as the rules say
-    (`ResponseModel.severity`): a factor that is the same for all of a group is divided out again.
-    """
-    told_apart = admission_probability(scenario, DEATH).shape
-    names = [
-        name
-        for name, factors in scenario.death.relative_risk.items()
-        if told_apart[scenario.space.axis(name)] > 1 and len(set(factors)) > 1
-    ]
+    """Relative risks of death by a feature that the rules for death tell apart."""
+    names = cancelled_risks(scenario)
     if names:
         it = "it" if len(names) == 1 else "them"
         yield (

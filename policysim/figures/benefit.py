@@ -37,8 +37,8 @@ from policysim.figures.lettering import set_epsilon_axis, set_numbers
 from policysim.figures.looks import (
     BLACK,
     COLOURS,
-    DEATH,
     GREY,
+    LEAD,
     POLICY_GID,
     Canvas,
     Look,
@@ -51,7 +51,7 @@ from policysim.figures.looks import (
     looks,
 )
 from policysim.question.formats import NEGLIGIBLE, population, rounded, tick
-from policysim.question.words import ACHIEVABLE, ALL, UNBEATABLE, attains, in_a_row
+from policysim.question.words import ACHIEVABLE, ALL, UNBEATABLE, attains, capital, in_a_row
 
 NAME = "frontier"
 # On logged data the arm of best-fixed is chosen on other folds: it may not be the one estimated best.
@@ -60,9 +60,8 @@ BEST_ARM: dict[str, Any] = {"color": BLACK, "linestyle": "dashdot"}
 # What others are read against is drawn strongly, in line widths; the others thinly.
 STRONG, WEAK = 1.5, 0.6
 FRAME = (BestFixed.name, Optimal.name, ACHIEVABLE, UNBEATABLE, Exponential.name, ExponentialFitted.name)
-# What the table of a comparison calls a harm: its deaths first, its symptoms last.
-EXPECTED, DEATHS = "expected_", "expected_deaths"
-HARMS = (DEATHS, "", "expected_symptoms")
+# How the columns of outcomes begin, and that of a sum of others.
+EXPECTED, SUMMED = "expected_", "expected_symptoms"
 ENDS = ("_low", "_high")
 # Of 100 guesses, so many right: the numbers of the axis on top.
 GUESSES = (50.1, 51, 52, 55, 60, 70, 80, 90, 95, 99, 99.9)
@@ -80,10 +79,12 @@ def frontier(
     *,
     policies: Sequence[str] | None = None,
     epsilon: float = 1.0,
+    lead: str | None = None,
+    titles: Mapping[str, str] | None = None,
     count: int | None = None,
     **paper: Unpack[Paper],
 ) -> Figure:
-    """Utility lost and deaths against epsilon (log scale), a line per policy; above, what an observer can guess.
+    """Utility lost and a harm, such as deaths, against epsilon (log scale), a line per policy; above, right guesses.
 
     The axis at the right of utility lost has the benefit kept (0 %: one treatment for all), and that on top the most
     that an observer of the treatment can guess right of 100 between two records that must look alike,
@@ -92,8 +93,8 @@ def frontier(
     Parameters
     ----------
     table : DataFrame
-        From `compare`: policy, epsilon, group, benefit_kept, loss and, for a second panel, expected_deaths, or where
-        these are the same everywhere another expected_OUTCOME that is not. The rows of everyone with
+        From `compare`: policy, epsilon, group, benefit_kept, loss and, for a second panel, the expected_OUTCOME of the
+        lead, or where that is the same everywhere of another outcome that is not. The rows of everyone with
         0 < epsilon < inf are drawn. Without any number in benefit_kept its axis is left out. Where least_loss holds a
         number at two epsilons or more, what is below it is shaded: no mechanism reaches that, by a proof that `compare`
         has checked. Where there are loss_low and _high, they are drawn as a band. Of logged data (with `difference`,
@@ -103,8 +104,12 @@ def frontier(
         Those to draw, however many; by default at most seven, chosen by `policysim.figures.curves.telling`.
     epsilon : float, optional
         Where that rule ranks policies.
+    lead : str, optional
+        The outcome that leads.
+    titles : mapping of str to str, optional
+        What outcomes are called; by default their names.
     count : int, optional
-        Among how many patients deaths are counted; by default, so many that two digits are seen.
+        Among how many patients the lead is counted; by default, so many that two digits are seen.
     **paper : Paper
         What the figure is for: `size` of a report, or `ax`, `width_mm` and `style` of a paper (`looks.Paper`).
 
@@ -128,7 +133,7 @@ def frontier(
     names = telling(candidates, epsilon=epsilon, policies=policies, most=most)
     note = undrawn(names_of(candidates, "policy"), names, policies)
     rows = rows[rows["policy"].isin(names)]
-    harm = "" if logged or isinstance(paper.get("ax"), Axes) else harm_of(rows)
+    harm = "" if logged or isinstance(paper.get("ax"), Axes) else harm_of(rows, lead)
     panels = 2 if harm else 1
     with canvas(page=(9.6 if harm else 7.2, 3.5), column=0.6 + 2.2 * panels + 0.8 * logged, **paper) as made:
         first, *others = made.panels(panels, 1 if made.narrow else panels)
@@ -138,8 +143,11 @@ def frontier(
             _draw_losses(made, first, checked(rows, NAME, ["loss"]), colours, note)
         guess_axis(first, rows["epsilon"])
         for second in others:
-            per = count if count and harm == DEATHS else population(rows[harm])
-            _draw_harm(made, second, rows, harm=harm, per=per, colours=colours)
+            leads = harm == f"{EXPECTED}{lead}"
+            per = count if count and leads else population(rows[harm])
+            title = f"{capital(_title(harm, titles))} per {per:,} patients"
+            _draw_harm(second, rows, harm, per, colours)
+            made.name(second, title, second.get_xlabel(), colour=LEAD if leads else BLACK)
             if not made.narrow:
                 guess_axis(second, rows["epsilon"])
         drawn = [line for line in first.get_lines() if not str(line.get_label()).startswith("_")]
@@ -190,16 +198,17 @@ def _draw_losses(made: Canvas, axes: Axes, rows: pd.DataFrame, colours: Mapping[
     benefit.set_ylabel("benefit kept")
 
 
-def _draw_harm(
-    made: Canvas, axes: Axes, rows: pd.DataFrame, *, harm: str, per: int, colours: Mapping[str, Look]
-) -> None:
-    """Deaths, or another outcome, counted among so many patients."""
+def _title(harm: str, titles: Mapping[str, str] | None) -> str:
+    """What the outcome of a column is called."""
+    outcome = harm.removeprefix(EXPECTED)
+    return (titles or {}).get(outcome, outcome.replace("_", " "))
+
+
+def _draw_harm(axes: Axes, rows: pd.DataFrame, harm: str, per: int, colours: Mapping[str, Look]) -> None:
+    """An outcome, counted among so many patients."""
     draw_policies(axes, rows, harm, looks=colours, scale=per, labels={}, widths=_widths(rows))
     set_epsilon_axis(axes, rows["epsilon"])
     set_numbers(axes.yaxis, ",.6g")
-    outcome = harm.removeprefix(EXPECTED).replace("_", " ").capitalize()
-    colour = DEATH if harm == DEATHS else BLACK
-    made.name(axes, f"{outcome} per {per:,} patients", axes.get_xlabel(), colour=colour)
 
 
 def _draw_differences(made: Canvas, axes: Axes, rows: pd.DataFrame, colours: Mapping[str, Look], note: str) -> None:
@@ -215,13 +224,14 @@ def _draw_differences(made: Canvas, axes: Axes, rows: pd.DataFrame, colours: Map
     made.name(axes, "Against one treatment for all", axes.get_xlabel(), about, notes=notes)
 
 
-def harm_of(table: pd.DataFrame) -> str:
-    """The column of the harm that a comparison shows: deaths where they differ between rows, or else another outcome.
+def harm_of(table: pd.DataFrame, lead: str | None = None) -> str:
+    """The column of the harm that a comparison shows: of the lead where it differs between rows, or else of another.
 
     Of the other outcomes, the first that differs, symptoms last; "" if there is none.
     """
+    order = {f"{EXPECTED}{lead}": 0, SUMMED: 2}
     found = [name for name in map(str, table) if name.startswith(EXPECTED) and not name.endswith(ENDS)]
-    for name in sorted(found, key=lambda name: HARMS.index(name) if name in HARMS else 1):
+    for name in sorted(found, key=lambda name: order.get(name, 1)):
         if table[name].max() - table[name].min() > NEGLIGIBLE:
             return name
     return ""
@@ -286,7 +296,8 @@ def benefit_vs_harm(
     table: pd.DataFrame,
     mechanisms: pd.DataFrame,
     *,
-    outcome: str = "deaths",
+    outcome: str | None = None,
+    titles: Mapping[str, str] | None = None,
     policies: Sequence[str] | None = None,
     count: int | None = None,
     **paper: Unpack[Paper],
@@ -300,8 +311,10 @@ def benefit_vs_harm(
     mechanisms : DataFrame
         From `compare`: policy, epsilon, group, benefit_kept, expected_OUTCOME; the rows of everyone at the epsilons of
         `table` are drawn.
-    outcome : str
-        What the harm is.
+    outcome : str, optional
+        What the harm is; by default the first OUTCOME of `table`.
+    titles : mapping of str to str, optional
+        What outcomes are called; by default their names.
     policies : sequence of str, optional
         Those to draw; by default at most five, chosen by `policysim.figures.curves.telling`.
     count : int, optional
@@ -318,7 +331,8 @@ def benefit_vs_harm(
     ValueError
         For tables without these columns or rows, or that lack a policy asked for.
     """
-    harm = f"{EXPECTED}{outcome}"
+    of_outcomes = [name for name in map(str, table) if name.startswith(EXPECTED)] if outcome is None else []
+    harm = next(iter(of_outcomes), f"{EXPECTED}{outcome or 'OUTCOME'}")
     checked(table, HARM, ["epsilon", "benefit_kept", harm])
     checked(mechanisms, HARM, ["policy", "epsilon", "group", "benefit_kept", harm])
     lines = nonempty(table[table["benefit_kept"].notna()], HARM, "with a share of the benefit")
@@ -354,13 +368,12 @@ def benefit_vs_harm(
         axes.grid(visible=True)
         made.name(
             axes,
-            f"Benefit against {outcome.replace('_', ' ')}",
-            f"{outcome.replace('_', ' ')} per {count:,} patients",
+            f"Benefit against {_title(harm, titles)}",
+            f"{_title(harm, titles)} per {count:,} patients",
             "benefit kept (0 %: one treatment for all)",
             notes=[undrawn(every, names, policies)],
         )
-        if harm == DEATHS:
-            axes.xaxis.label.set_color(DEATH)
+        axes.xaxis.label.set_color(LEAD)
         if names:
             # The lines, of which the title does not speak, come last.
             handles = [*(drawn for drawn in axes.get_lines() if drawn not in frontiers), frontiers[0]]
@@ -390,10 +403,9 @@ OTHERS = "all others"
 AXIS = "utility per patient, against one treatment for all; left of 0: lost"
 # Of the width, the names of the policies may take this much, and those of the parts this much: at the right, or below.
 NAMES_SHARE, PARTS_LEGEND = 0.3, (0.2, 0.38)
-# The palette of the parts but deaths, furthest apart first, and a hatch with each, so that none is told by its colour
+# The palette of the parts but the lead, furthest apart first, and a hatch with each, so that none is told by its colour
 # alone: of lines, since those of dots make an SVG ten times as large.
 PARTS = tuple(zip((0, 7, 2, 4, 3, 5, 6), ("", "///", "|||", "\\\\\\", "xxx", "---", "+++"), strict=True))
-DEATH_PARTS = ("death", "deaths")
 # A part that is a smaller share of the longest bar cannot be seen.
 LEAST = 1e-3
 # The sum of a bar.
@@ -402,7 +414,9 @@ NET: dict[str, Any] = {
 }  # fmt: skip
 
 
-def benefit_parts(table: pd.DataFrame, *, policies: Sequence[str] | None = None, **paper: Unpack[Paper]) -> Figure:
+def benefit_parts(
+    table: pd.DataFrame, *, policies: Sequence[str] | None = None, lead: str | None = None, **paper: Unpack[Paper]
+) -> Figure:
     """What each policy gains over one treatment for all, and what that is made of: a stacked bar for each policy.
 
     Parameters
@@ -413,6 +427,8 @@ def benefit_parts(table: pd.DataFrame, *, policies: Sequence[str] | None = None,
     policies : sequence of str, optional
         Those to draw, however many; by default at most six, chosen by `policysim.figures.curves.telling`. The best
         treatment for each, which loses nothing, stands below them.
+    lead : str, optional
+        The outcome that leads, as the table has it: it is darker than any other.
     **paper : Paper
         What the figure is for: `size` of a report, or `ax`, `width_mm` and `style` of a paper (`looks.Paper`).
 
@@ -444,7 +460,7 @@ def benefit_parts(table: pd.DataFrame, *, policies: Sequence[str] | None = None,
     parts = grid[kept].assign(**others)
     with canvas(page=(8.2, 1.7 + 0.42 * len(shown)), column=1.6 + 0.36 * len(shown), **paper) as made:
         (axes,) = made.panels()
-        _stack(axes, parts)
+        _stack(axes, parts, lead)
         axes.axvline(0, color=GREY, linewidth=thin(), zorder=3)
         labels = [made.lines(label(name), NAMES_SHARE * made.width, 2) for name in shown]
         axes.set_yticks(range(len(shown)), labels=labels)
@@ -473,13 +489,13 @@ def gained_by_outcome(table: pd.DataFrame) -> pd.DataFrame:
     return rows[["policy", "outcome", "gained"]]
 
 
-def _stack(axes: Axes, parts: pd.DataFrame) -> None:
+def _stack(axes: Axes, parts: pd.DataFrame, lead: str | None) -> None:
     """The bars, and at the end of each the sum of its parts."""
     free = iter(PARTS)
     drawn: list[dict[str, Any]] = []
     for name in map(str, parts):
-        # Deaths are darker than any other part.
-        colour, hatch = (DEATH, "") if name in DEATH_PARTS else next((COLOURS[place], hatch) for place, hatch in free)
+        # The lead is darker than any other part.
+        colour, hatch = (LEAD, "") if name == lead else next((COLOURS[place], hatch) for place, hatch in free)
         drawn.append({"color": colour, "hatch": hatch, "edgecolor": "white", "linewidth": 0.3})
         axes.barh([0], [0], label=name.replace("_", " "), **drawn[-1])
     room = LEAST * float(parts.abs().to_numpy().sum(axis=1).max())

@@ -114,9 +114,10 @@ def thin() -> float:
     return 0.7 * float(rcParams["lines.linewidth"])
 
 
-# Columns that hold numbers, where a table has them.
+# Columns that hold numbers, where a table has them, and how the columns of outcomes begin, which do.
+OF_OUTCOMES = ("expected_", "extra_")
 NUMBERS = {
-    *("epsilon", "epsilon_spent", "benefit_kept", "difference", "extra_deaths", "expected_deaths", "share", "loss"),
+    *("epsilon", "epsilon_spent", "benefit_kept", "difference", "share", "loss"),
     *("probability", "quantile", "weight", "sensitivity", "contribution", "horizon", "total_epsilon"),
 }
 # What a row of a comparison is about.
@@ -128,6 +129,11 @@ FRAME = (
     *(BestFixed.name, Optimal.name, OptimalSafe.name, ACHIEVABLE, UNBEATABLE),
     *(ExponentialFitted.name, Exponential.name, Greedy.name),
 )
+
+
+def _holds_numbers(column: object) -> bool:
+    name = str(column).removesuffix("_low").removesuffix("_high")
+    return name in NUMBERS or name.startswith(OF_OUTCOMES)
 
 
 def checked(table: pd.DataFrame, figure: str, columns: Sequence[str]) -> pd.DataFrame:
@@ -142,7 +148,7 @@ def checked(table: pd.DataFrame, figure: str, columns: Sequence[str]) -> pd.Data
         raise ValueError(f"{figure} needs the column{'s' * (len(missing) > 1)} {', '.join(missing)} in its table.")
     if table.empty:
         raise ValueError(f"{figure} has nothing to draw: its table has no rows.")
-    for column in (name for name in table.columns if str(name).removesuffix("_low").removesuffix("_high") in NUMBERS):
+    for column in filter(_holds_numbers, table.columns):
         values = table[column]
         if not pd.api.types.is_numeric_dtype(values):
             text = values[values.notna() & pd.to_numeric(values, errors="coerce").isna()]

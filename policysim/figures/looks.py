@@ -38,13 +38,13 @@ DASHES = ("solid", "dashed", "dashdot", "dotted")
 GREY, BLACK = "#555555", "#000000"
 # Of deaths, in every figure, and of no policy: the words of an axis that counts them, and what is lost or gained by
 # them.
-DEATH = "#7A1420"
+LEAD = "#7A1420"
 # Each colour that figures use, by the name that a page's style gives it a light and a dark value by.
 NAMED_COLOURS = {
     "#000000": "black", "#0072B2": "blue", "#8A8A8A": "grey", "#009E73": "green", "#CC79A7": "pink", "#C08A10": "amber",
     "#3A9AD9": "sky", "#8C7A00": "olive", "#C84F00": "orange", "#882255": "wine", "#1B7837": "forest",
     "#762A83": "purple", "#555555": "soft", "#DDDDDD": "line", "#BBBBBB": "shade", "#F3F3F3": "stripe",
-    "#FFFFFF": "paper", "#7A1420": "death",
+    "#FFFFFF": "paper", "#7A1420": "lead",
 }  # fmt: skip
 # How identifiers of what belongs to a policy begin, in a figure as an SVG file.
 POLICY_GID = "policy."

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from string import Template
 
-from policies.catalogue import WITHOUT_DEATHS
+from policies.catalogue import WITHOUT_LEAD
 from policysim.files.bad_rows import level_of
 from policysim.logs.column_summary import words
 from policysim.logs.guess_roles import Candidate, Features, Roles
@@ -62,7 +62,7 @@ def study_text(
         "records": f"{features.n_records:,}",
         "sizes": " × ".join(str(len(candidate.counts)) for candidate in chosen),
         "left_out": _filled("left_out", left_out=left_out) if left_out else "",
-        "policies": toml_list(WITHOUT_DEATHS),
+        "policies": toml_list(WITHOUT_LEAD),
         "by": toml_list([candidate.binning.name for candidate in chosen[:2]]),
         "study": toml_safe(shlex.quote(study)),
     }

@@ -220,7 +220,7 @@ _EPSILONS: Option = (f'a list of numbers >= 0 or "{INFINITY}"', _epsilons)
 DEMANDS = {
     "keep": (-FINITE, 1.0),
     "max_loss": (0.0, FINITE),
-    "max_extra_deaths": (-FINITE, FINITE),
+    "max_extra_lead": (-FINITE, FINITE),
     "max_guess": (0.5, 1.0),
     "max_guess_rate": (0.5, 1.0),
 }

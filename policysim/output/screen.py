@@ -26,7 +26,7 @@ from policysim.study.cells import (
     words_of,
 )
 from policysim.study.certainty import BETTER, VERDICTS, recommended, verdict_of
-from policysim.study.options_table import BENEFIT, BOUND, COPY, EACH, EXPONENTIAL, LOSS, PRIVATE, TEXTBOOK, trace
+from policysim.study.options_table import BENEFIT, BOUND, COPY, EACH, EXPONENTIAL, LEAD, LOSS, PRIVATE, TEXTBOOK, trace
 
 TEMPLATES = Path(__file__).parent / "templates"
 # The titles of rows have at least so much room.
@@ -166,7 +166,7 @@ def _options_slots(
         "patients": cell("facts", "patients"),
         "model": [each for each in names if each == "model"],
         "illustrative": list(facts[facts == "illustrative"]),
-        "weighed": list(facts[facts == "a death weighs"]),
+        "weighed": list(facts[facts == "lead weighs"]),
         "slack": list(facts[facts == "delta"]),
         **{
             name.replace(" ", "_"): list(facts[facts == name])
@@ -174,7 +174,7 @@ def _options_slots(
         },
         "draws": cell("facts", "draws") if "draws" in set(facts) else Label(),
         "warnings": [name for key, name in names.items() if key.startswith("warning ")],
-        # Deaths come first, and then what matters most.
+        # The lead comes first, and then what matters most.
         "gains": [row for row in rows if row.moved < 0][:1],
         "costs": [row for row in rows if row.moved > 0][:2],
         "rivals": rivals,
@@ -183,8 +183,8 @@ def _options_slots(
         "options": [each for each in named if each.key in TRACED],
     }
     titles = words_of(kind).titles
-    # Where a verdict turns that is for a private choice: at another prevalence, and at another weight of a death.
-    known = {"prevalence": "times" in names, "weight": "most a death may weigh" in set(facts)}
+    # Where a verdict turns that is for a private choice: at another prevalence, and at another weight of the lead.
+    known = {"prevalence": "times" in names, "weight": "most the lead may weigh" in set(facts)}
     unless = [name for name, there in known.items() if there and holds["private choice better"]]
     doubts = [filled_words(titles[name], found) for name in unless]
     found |= {"doubt": doubts[:1], "doubts": doubts[1:]}
@@ -327,7 +327,7 @@ def _rows(tables: Mapping[str, pd.DataFrame], epsilon: float) -> list[SimpleName
             SimpleNamespace(
                 key=row.row,
                 name=Label(row.title),
-                section="first" if row.section == "count" and place == 0 else row.section,
+                section="first" if row.section in {LEAD, "count"} and place == 0 else row.section,
                 moved=row.moved,
                 epsilon=float(cells.iloc[0]) if stays else epsilon,
                 # What is known at the stated epsilon only.
@@ -384,7 +384,7 @@ def aligned(text: str) -> str:
 CLAUSES = {
     "keep": "keep",
     "max_loss": "max loss",
-    "max_extra_deaths": "max extra deaths",
+    "max_extra_lead": "max extra lead",
     "max_guess": "max guess",
     "max_guess_rate": "max guess rate",
     "more_allowed": "takes more",
@@ -415,8 +415,8 @@ def choice_slots(tables: Mapping[str, pd.DataFrame], common: dict[str, Any]) -> 
         **{slot: [fact for fact in [fact] if fact in known] for slot, fact in CLAUSES.items()},
         "hundred": cell("facts", "hundred"),
         "model": [key for key in names if key == "model"],
-        "at_most": _named(facts.loc[facts["row"] == "at most", "option"]),
-        "least_possible": _named(facts.loc[facts["row"] == "least possible", "option"]),
+        "at_most": _named(facts.loc[facts["row"] == "at most", "option"], names),
+        "least_possible": _named(facts.loc[facts["row"] == "least possible", "option"], names),
         "as_for_all": [SimpleNamespace(name=text) for key, text in names.items() if key.startswith("as for all ")],
         "never": [name for name in names if name == "never"],
         "unused": [name for key, name in names.items() if key == "unused"],
@@ -457,6 +457,6 @@ def _judged_on_held_out(tables: Mapping[str, pd.DataFrame], names: Mapping[str, 
     return [names[key] for key in names if key == "least" and names[key] in options]
 
 
-def _named(keys: pd.Series) -> list[SimpleNamespace]:
-    """Outcomes by their keys, with their names."""
-    return [SimpleNamespace(key=key, name=Label(key.replace("_", " "))) for key in keys]
+def _named(keys: pd.Series, names: Mapping[str, Label]) -> list[SimpleNamespace]:
+    """Outcomes by their keys, with their titles."""
+    return [SimpleNamespace(key=key, name=names[f"outcome {key}"]) for key in keys]

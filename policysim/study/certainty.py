@@ -14,7 +14,19 @@ import pandas as pd
 from policies.reference import BestFixed
 from policysim.question.words import ALL
 from policysim.study.cells import as_cells
-from policysim.study.options_table import BOUND, COPY, DEATHS, EACH, FOR_ALL, LEAST_MOVED, ONE, PRIVATE, RIGHT, moves_at
+from policysim.study.options_table import (
+    BOUND,
+    COPY,
+    EACH,
+    FOR_ALL,
+    LEAD,
+    LEAST_MOVED,
+    ONE,
+    PRIVATE,
+    RIGHT,
+    lead_of,
+    moves_at,
+)
 
 # Better in so many of the redraws is better, in so few is not; between them it cannot be told.
 SURE, UNLIKELY = 0.9, 0.1
@@ -27,7 +39,7 @@ TIE, ROUNDING = 1e-9, 1e-12
 CHANCE = 0.5
 
 
-def certainty(redrawn: pd.DataFrame, reference: str, *, stated: bool = False) -> pd.DataFrame:
+def certainty(redrawn: pd.DataFrame, reference: str, lead: str | None = None, *, stated: bool = False) -> pd.DataFrame:
     """How often each option is strictly better than one of them, and the verdict.
 
     Parameters
@@ -36,15 +48,17 @@ def certainty(redrawn: pd.DataFrame, reference: str, *, stated: bool = False) ->
         draw, option (a policy, or "for all: ACTION"), value and any expected_OUTCOME: a row for each draw and option.
     reference : str
         The option that the others are compared with: the one treatment for all of the stated numbers.
+    lead : str, optional
+        The outcome that leads: an option with less of it is better, too.
     stated : bool, optional
         Whether the only "draw" is the stated numbers: nothing was redrawn.
 
     Returns
     -------
     DataFrame
-        policy, measure ("value": more is better; "deaths": fewer are), better and equal (draws), draws (0 if only the
-        stated numbers are known) and verdict: better in at least 90 % of the draws, not better in at most 10 %, equal
-        in at least 90 %, else it cannot be told.
+        policy, measure ("value": more is better; "lead": less of that outcome is), better and equal (draws), draws (0
+        if only the stated numbers are known) and verdict: better in at least 90 % of the draws, not better in at most
+        10 %, equal in at least 90 %, else it cannot be told.
 
     Examples
     --------
@@ -54,10 +68,11 @@ def certainty(redrawn: pd.DataFrame, reference: str, *, stated: bool = False) ->
     0    one       0           equal
     1  other       1  cannot be told
     """
-    measures = {"value": 1.0, **({DEATHS: -1.0} if f"expected_{DEATHS}" in redrawn else {})}
+    measures = {"value": ("value", 1.0), LEAD: (f"expected_{lead}", -1.0)}
     found = []
-    for measure, sign in measures.items():
-        column = "value" if measure == "value" else f"expected_{measure}"
+    for measure, (column, sign) in measures.items():
+        if column not in redrawn:
+            continue
         wide = sign * redrawn.pivot(index="draw", columns="option", values=column)[redrawn["option"].unique()]
         beyond = wide.sub(wide[reference], axis=0).to_numpy()
         rounding = _rounding(wide).to_numpy()[:, None]
@@ -68,11 +83,13 @@ def certainty(redrawn: pd.DataFrame, reference: str, *, stated: bool = False) ->
     return pd.concat(found, ignore_index=True)
 
 
-def as_stated(comparison: pd.DataFrame, epsilon: float, reference: str = BestFixed.name) -> pd.DataFrame:
+def as_stated(
+    comparison: pd.DataFrame, epsilon: float, lead: str | None, reference: str = BestFixed.name
+) -> pd.DataFrame:
     """The same of everyone in a comparison at one epsilon, by the stated numbers alone: nothing is redrawn."""
     stated = comparison[(comparison["group"] == ALL) & (comparison["epsilon"] == epsilon)]
     alone = stated[stated["value"].notna()].rename(columns={"policy": "option"}).assign(draw=0)
-    return certainty(alone, reference, stated=True)
+    return certainty(alone, reference, lead, stated=True)
 
 
 def on_held_out(differences: pd.DataFrame, reference: str = BestFixed.name) -> pd.DataFrame:
@@ -93,12 +110,13 @@ def on_held_out(differences: pd.DataFrame, reference: str = BestFixed.name) -> p
 
 def restated(tables: Mapping[str, pd.DataFrame], epsilon: float) -> dict[str, pd.DataFrame]:
     """The tables of an answer as if another of its epsilons were the stated one; nothing was redrawn there."""
-    moved, columns = moves_at(tables["differences"], epsilon), tables["columns"]
+    moved, columns, rows = moves_at(tables["differences"], epsilon), tables["columns"], tables["rows"]
+    reference = columns.loc[columns["option"] == ONE, "policy"].iloc[0]
     return {
         **tables,
         "columns": columns.assign(stated=columns["epsilon"] == epsilon),
-        "rows": tables["rows"].assign(moved=tables["rows"]["row"].map(moved).fillna(0).astype(int)),
-        "certainty": as_stated(tables["comparison"], epsilon, columns.loc[columns["option"] == ONE, "policy"].iloc[0]),
+        "rows": rows.assign(moved=rows["row"].map(moved).fillna(0).astype(int)),
+        "certainty": as_stated(tables["comparison"], epsilon, lead_of(rows), reference),
     }
 
 
@@ -131,7 +149,7 @@ def verdict_of_interval(low: float, high: float) -> str:
 
 
 def verdict_on(policy: str, certainty: pd.DataFrame, measure: str = "value") -> str:
-    """Whether a policy is worth more than the best treatment for all, or has fewer deaths; else it cannot be told."""
+    """Whether a policy is better than the best treatment for all, in value or in the lead; else it cannot be told."""
     rows = certainty[(certainty["measure"] == measure) & (certainty["policy"] == policy)]
     return str(next(iter(rows["verdict"]), UNTOLD))
 
@@ -267,47 +285,47 @@ RESTATED = {"decision": restated, "trial": restated_trial, "course": restated}
 
 
 def safest_option(tables: Mapping[str, pd.DataFrame]) -> str:
-    """The option with the fewest deaths of those that hide, one for all if none has fewer; "" without deaths.
+    """The option with the least of the lead of those that hide, one for all if none has less; "" without a lead.
 
-    None that is judged to have no fewer than one for all: what the stated numbers say of it, redraws deny.
+    None that is judged to have no less than one for all: what the stated numbers say of it, redraws deny.
     """
-    deaths = _deaths_of_hiding(tables)
-    if deaths.isna().any():
+    expected = _lead_of_hiding(tables)
+    if expected.isna().any():
         return ""
     policy = tables["columns"].query("stated").set_index("option")["policy"]
     denied = [
         option
-        for option in deaths.index
-        if option != ONE and verdict_on(policy[option], tables["certainty"], DEATHS) == NOT_BETTER
+        for option in expected.index
+        if option != ONE and verdict_on(policy[option], tables["certainty"], LEAD) == NOT_BETTER
     ]
-    able = deaths.drop(denied)
+    able = expected.drop(denied)
     least = str(able.index[int(able.to_numpy().argmin())])
-    return least if deaths[ONE] - deaths[least] > LEAST_MOVED else ONE
+    return least if expected[ONE] - expected[least] > LEAST_MOVED else ONE
 
 
-def deaths_beyond(tables: Mapping[str, pd.DataFrame], safest: str) -> pd.Series:
-    """The deaths, as stated, of the other options that hide, beyond those of the safest; 0 where they are as many."""
-    deaths = _deaths_of_hiding(tables)
-    beyond: pd.Series = deaths.drop(safest) - deaths[safest]
+def lead_beyond(tables: Mapping[str, pd.DataFrame], safest: str) -> pd.Series:
+    """The lead, as stated, of the other options that hide, beyond that of the safest; 0 where it is as much."""
+    expected = _lead_of_hiding(tables)
+    beyond: pd.Series = expected.drop(safest) - expected[safest]
     return beyond.where(beyond.abs() > LEAST_MOVED, 0.0)
 
 
-def _deaths_of_hiding(tables: Mapping[str, pd.DataFrame]) -> pd.Series:
-    """The deaths, as stated, of the options that hide what they publish, in the order of the columns."""
+def _lead_of_hiding(tables: Mapping[str, pd.DataFrame]) -> pd.Series:
+    """The lead, as stated, of the options that hide what they publish, in the order of the columns."""
     stated = tables["columns"].query("stated")
     hiding = [option for option in stated["option"] if option not in {COPY, EACH}]
     cells = tables["options"]
-    now = cells[(cells["row"] == DEATHS) & (cells["epsilon"] == stated["epsilon"].iloc[0])]
-    deaths: pd.Series = now.set_index("option")["value"].reindex(hiding)
-    return deaths
+    now = cells[(cells["row"] == lead_of(tables["rows"])) & (cells["epsilon"] == stated["epsilon"].iloc[0])]
+    expected: pd.Series = now.set_index("option")["value"].reindex(hiding)
+    return expected
 
 
 def _is_safest(option: str, policy: pd.Series, verdicts: pd.Series) -> bool:
     """Whether nothing that hides is known to be as safe: others are no better than one for all, or it is."""
     if option != ONE:
-        return bool(verdicts.get((DEATHS, policy[option]), UNTOLD) == BETTER)
-    rivals = [name for name in verdicts[DEATHS].index if name.startswith(FOR_ALL) or name == policy[PRIVATE]]
-    return all(verdicts[DEATHS, name] in {NOT_BETTER, EQUAL} for name in rivals)
+        return bool(verdicts.get((LEAD, policy[option]), UNTOLD) == BETTER)
+    rivals = [name for name in verdicts[LEAD].index if name.startswith(FOR_ALL) or name == policy[PRIVATE]]
+    return all(verdicts[LEAD, name] in {NOT_BETTER, EQUAL} for name in rivals)
 
 
 def recommended(holds: Mapping[str, bool]) -> str:

@@ -94,9 +94,13 @@ class Cohort:
         return int((self.stated.rows >= 0).sum()) * len(self.outcomes)
 
     def problem(
-        self, utility: Utility, adjacency: Adjacency, priors: Mapping[str, FloatArray] | None = None
+        self,
+        utility: Utility,
+        adjacency: Adjacency,
+        priors: Mapping[str, FloatArray] | None = None,
+        lead: str | None = None,
     ) -> DecisionProblem:
-        """The decision problem of what is stated; other priors stay with it."""
+        """The decision problem of what is stated; other priors, and the outcome that leads, stay with it."""
         tables, shape = {name: table[0] for name, table in self.stated.outcomes.items()}, (self.space.size,)
         columns = {name: list(table.T) for name, table in tables.items()}
         costs = [np.array([cost]) for cost in utility.cost_vector(self.actions)]
@@ -111,6 +115,7 @@ class Cohort:
             outcomes=Outcomes(outcomes),
             priors=priors,
             admissible=self.allowed,
+            lead=lead,
         )
 
     def redrawn(self) -> Iterator[Cohort]:
@@ -207,6 +212,7 @@ def problem_from_frame(
     sensitive: Sequence[str] = (),
     adjacency: Adjacency | None = None,
     costs: Mapping[str, float] | None = None,
+    lead: str | None = None,
 ) -> DecisionProblem:
     """A decision problem from a table of one's own: what a model expects of each kind of patient and each treatment.
 
@@ -223,13 +229,16 @@ def problem_from_frame(
         The column of how many patients are of this kind, equal in all its rows; 0 for none.
     weights : mapping of str to float
         The columns of outcomes, each expected per patient and at least 0, and what one costs in utility; 0 for what is
-        counted only. `deaths` are counted as deaths.
+        counted only.
     sensitive : sequence of str, optional
         The hidden features; all others are public.
     adjacency : Adjacency, optional
         In place of them: `AnyRecord()`, which is the default, hides all.
     costs : mapping of str to float, optional
         What a treatment costs in utility.
+    lead : str, optional
+        The outcome that leads: it is reported first, and `optimal-safe` keeps it. It may be a share of patients, or a
+        number, such as days in hospital. None, the default, for none.
 
     Returns
     -------
@@ -263,7 +272,7 @@ def problem_from_frame(
             raise ValueError(unknown("treatment", name, cohort.actions))
     if sensitive:
         adjacency = Sensitive(cohort.space.shape, tuple(map(cohort.space.axis, sensitive)))
-    return cohort.problem(Utility(dict(weights), dict(costs or {})), adjacency or AnyRecord())
+    return cohort.problem(Utility(dict(weights), dict(costs or {})), adjacency or AnyRecord(), lead=lead)
 
 
 def _require_columns(table: DataTable, columns: CohortColumns, *more: str) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from envs.records import RecordSpace
-from envs.scenario import DEATH, DEATHS, Scenario
+from envs.scenario import Scenario
 from envs.scenario_reader import FOLDER as SCENARIOS
 from envs.toml_reader import unknown
 from envs.treatment_response import ResponseModel
@@ -249,6 +249,8 @@ class ModelledStudy(Study):
     ----------
     utility : Utility
         What outcomes and treatments cost.
+    lead : str or None
+        The outcome that leads, of `outcomes`: it is reported first, and `optimal-safe` keeps it. None for none.
     at_most : mapping of str to float or "one for all"
         The most of an outcome that is expected per patient, of `outcomes`, under `optimal-safe`; empty for its default.
     capacity : mapping of str to float
@@ -256,6 +258,7 @@ class ModelledStudy(Study):
     """
 
     utility: Utility
+    lead: str | None = None
     at_most: Mapping[str, float | str] = field(default_factory=dict)
     capacity: Mapping[str, float] = field(default_factory=dict)
 
@@ -265,9 +268,9 @@ class ModelledStudy(Study):
         raise NotImplementedError
 
     @property
-    def death_weight(self) -> float:
-        """What a death weighs; 0 where deaths are not counted."""
-        return self.weights.get(DEATHS, 0.0)
+    def lead_weight(self) -> float:
+        """What one of the outcome that leads weighs; 0 where there is none, or it has no weight of its own."""
+        return 0.0 if self.lead is None else self.weights.get(self.lead, 0.0)
 
     def policy(self, name: str, epsilon: float = math.inf) -> Policy:
         """With the study's bounds and capacities, if it is `optimal-safe`."""
@@ -299,11 +302,6 @@ class ScenarioStudy(ModelledStudy):
     def weights(self) -> dict[str, float]:
         """Of the scenario's outcomes."""
         return {name: float(self.utility.weights.get(name, 0.0)) for name in self.scenario.outcomes}
-
-    @property
-    def death_weight(self) -> float:
-        """That of the outcome."""
-        return self.weights[DEATH]
 
     def require_hidden(self) -> None:
         """ValueError where contraindications read what is hidden."""

@@ -91,8 +91,10 @@ def gain_of(problem: DecisionProblem) -> Gain:
     )
 
 
-def break_even(at_epsilon: pd.DataFrame, private: Collection[str], gain: Gain, assumed: float) -> pd.DataFrame:
-    """Where the value of the best private policy, and of one treatment for all, are the same as a death weighs more.
+def break_even(
+    at_epsilon: pd.DataFrame, private: Collection[str], gain: Gain, lead: str | None, assumed: float
+) -> pd.DataFrame:
+    """Where the value of the best private policy, and of one treatment for all, are the same as the lead weighs more.
 
     Parameters
     ----------
@@ -102,24 +104,27 @@ def break_even(at_epsilon: pd.DataFrame, private: Collection[str], gain: Gain, a
         The policies that spend epsilon.
     gain : Gain
         Of the problem.
+    lead : str or None
+        The outcome that leads.
     assumed : float
-        The weight that a death has.
+        The weight that it has.
 
     Returns
     -------
     DataFrame
         policy, weight, assumed: one row; none where no private policy is worth more than one treatment for all, or none
-        that is costs more deaths.
+        that is costs more of the lead.
     """
     rows = at_epsilon[at_epsilon["policy"].isin(list(private)) & (at_epsilon["value"] >= gain.beaten_from)]
     fixed = at_epsilon[at_epsilon["policy"] == BestFixed.name]
     found = pd.DataFrame(columns=["policy", "weight", "assumed"])
-    if rows.empty or fixed.empty or "extra_deaths" not in fixed or fixed["extra_deaths"].isna().all():
+    extra = f"extra_{lead}"
+    if rows.empty or fixed.empty or extra not in fixed or fixed[extra].isna().all():
         return found
     best = rows.iloc[int(rows["value"].argmax())]
-    deaths = float(best["extra_deaths"] - fixed["extra_deaths"].iloc[0])
-    if deaths > NEGLIGIBLE:
-        weight = assumed + float(best["value"] - fixed["value"].iloc[0]) / deaths
+    more = float(best[extra] - fixed[extra].iloc[0])
+    if more > NEGLIGIBLE:
+        weight = assumed + float(best["value"] - fixed["value"].iloc[0]) / more
         found.loc[0] = [best["policy"], weight, assumed]
     return found
 

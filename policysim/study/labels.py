@@ -10,15 +10,13 @@ from pathlib import Path
 import pandas as pd
 
 from envs.records import RecordSpace
-from envs.scenario import DEATH, EFFECTS, HAZARD_RATIO, ILLUSTRATIVE, DeathModel, EventModel, Scenario
+from envs.scenario import EFFECTS, HAZARD_RATIO, ILLUSTRATIVE, DeathModel, Scenario
 from policies.adjacency import Sensitive
 from policies.problem import DecisionProblem, Records
 from policysim.question.words import ASSUMED_PUBLIC, level_name
 from policysim.study.cells import Label, filled_words
 from policysim.study.declared import CohortStudy, LoggedStudy, ScenarioStudy, Study, require_scenario
-
-# What is counted in the problem of a scenario and is no outcome of its own.
-COUNTED = {"deaths": "deaths", "symptoms": "symptoms"}
+from policysim.study.sweep import happening_lead
 
 
 @dataclass(frozen=True)
@@ -43,6 +41,10 @@ class Labels:
         The title of each outcome of the problem.
     illness : tuple of str
         The flags that make a patient ill.
+    lead : str or None
+        The outcome of the problem that leads; None where there is none, or it never happens.
+    one_of_lead : str
+        What one of it is called; empty where there is none.
     """
 
     name: str
@@ -55,6 +57,13 @@ class Labels:
     public: str = ASSUMED_PUBLIC
     hidden_features: tuple[str, ...] = ()
     illness: tuple[str, ...] = ()
+    lead: str | None = None
+    one_of_lead: str = ""
+
+    @property
+    def lead_title(self) -> str:
+        """The title of the outcome that leads; empty where there is none."""
+        return "" if self.lead is None else self.outcomes[self.lead]
 
     def for_all(self, actions: Sequence[str]) -> str:
         """What everybody gets; where contraindications differ, all that somebody gets."""
@@ -69,25 +78,28 @@ class Labels:
             levels = tuple(len(problem.records.groups(feature)[1]) for feature in hidden)
             # Those of a table may be other features than the axes of its records.
             hidden = tuple(hidden[axis] for axis in problem.adjacency.axes) if levels == problem.adjacency.shape else ()
+        outcomes = {outcome: outcome.replace("_", " ") for outcome in problem.outcomes}
+        lead = happening_lead(problem)
         return cls(
             name,
             title,
             actions={action: action for action in problem.actions},
-            outcomes={outcome: outcome.replace("_", " ") for outcome in problem.outcomes},
+            outcomes=outcomes,
             hidden_features=hidden,
+            lead=lead,
+            one_of_lead="" if lead is None else f"one unit of {outcomes[lead]}",
         )
 
 
 def labels_of(study: Study, problem: DecisionProblem) -> Labels:
     """Those of a study, whose problem was made from it."""
-    said = basis(study)
-    actions = {action: action for action in problem.actions}
-    outcomes = {outcome: COUNTED.get(outcome, outcome.replace("_", " ")) for outcome in problem.outcomes}
+    said, plain = basis(study), Labels.of(problem)
+    actions, outcomes, one = dict(plain.actions), dict(plain.outcomes), plain.one_of_lead
     if isinstance(study, ScenarioStudy):
         scenario = study.scenario
         actions |= {name: treatment.title for name, treatment in scenario.treatments.items() if name in actions}
-        counted = dict.fromkeys([*outcomes, *scenario.outcomes])
-        outcomes |= {name: scenario.outcome_title(name) for name in counted if name not in COUNTED}
+        outcomes = {name: scenario.counted_title(name) for name in (*outcomes, *scenario.outcomes)}
+        one = "" if plain.lead is None else scenario.one_title(plain.lead)
     return Labels(
         study.name,
         study.title,
@@ -99,6 +111,8 @@ def labels_of(study: Study, problem: DecisionProblem) -> Labels:
         public=said.public,
         hidden_features=tuple(study.sensitive or study.space.names),
         illness=study.illness,
+        lead=plain.lead,
+        one_of_lead=one,
     )
 
 
@@ -157,11 +171,10 @@ def numbers_by_part(scenario: Scenario) -> dict[str, tuple[int, str]]:
             found[f"rule {number} of treatment {name}"] = len(of_treatment.changes), of_treatment.source
     found["natural clearing"] = len(scenario.natural_clearing), scenario.source
     found["onset"] = len(scenario.onset), scenario.source
-    hazards: dict[str, DeathModel | EventModel] = {**scenario.events, DEATH: scenario.death}
-    for name, model in hazards.items():
+    for name, model in scenario.hazards.items():
         count = 1 + len(model.hazard) + sum(map(len, model.relative_risk.values()))
         # The baseline of death is a reference, and only counts beside other numbers.
-        count = 0 if name == DEATH and count == 1 else count
+        count = 0 if isinstance(model, DeathModel) and count == 1 else count
         found[scenario.outcome_title(name)] = count, model.source or scenario.source
     return {part: (count, source) for part, (count, source) in found.items() if count}
 

@@ -23,7 +23,7 @@ from policysim.study.sweep import REFERENCES
 
 # The options; a policy that was asked for by name is one under its name.
 ONE, PRIVATE, EXPONENTIAL = "one for all", "private choice", "exponential mechanism"
-COPY, EACH, FEWEST = "noised copy", "each's best", "fewest deaths"
+COPY, EACH, FEWEST = "noised copy", "each's best", "fewest"
 # Where the fitted exponential mechanism is compared, too: the textbook's, which stands in the trace alone.
 TEXTBOOK = "exponential mechanism, textbook"
 # What the odds of the fitted one do, and what where a record has several kinds of neighbours.
@@ -35,7 +35,9 @@ DRAWN_DAILY = "drawn daily"
 # In the place of an option: what none exceeds.
 BOUND = "bound"
 MOST_COLUMNS = 6
-DEATHS, LOSS, BENEFIT, BETTER_IN, BELIEF, RIGHT = "deaths", "loss", "benefit kept", "better", "belief", "right guesses"
+LOSS, BENEFIT, BETTER_IN, BELIEF, RIGHT = "loss", "benefit kept", "better", "belief", "right guesses"
+# The section of the outcome that leads, which is counted first, and its name among measures and in tables of cells.
+LEAD = "lead"
 # So many outcomes that a private choice makes better are shown, and so many that it makes worse.
 MOST_MOVED = 2
 # Rates that differ by less, per patient, are not told apart.
@@ -56,7 +58,7 @@ def choose_columns(
         From `compare_problem`, with the references, `Exponential` and `RandomizedResponse`, and a row "for all: ACTION"
         for each action.
     labels : Labels
-        The titles of its actions.
+        The titles of its actions, and which outcome leads.
     epsilon : float
         The stated one.
     policies : sequence of str
@@ -81,7 +83,7 @@ def choose_columns(
     # The option, its title, and the policy; of a private choice, that at each epsilon.
     found: list[tuple[str, str, str | Mapping[float, str]]] = [(ONE, f"{treatment} for all", BestFixed.name)]
     private = _private(everyone, (*policies, Exponential.name))
-    fewest = _fewest_deaths(everyone, private, epsilon, {BestFixed.name, best[epsilon]})
+    fewest = _fewest(everyone, private, epsilon, {BestFixed.name, best[epsilon]}, labels.lead)
     if fewest:
         action = fewest.removeprefix(FOR_ALL)
         found.append((FEWEST, fewest if action == fewest else f"{labels.actions[action]} for all", fewest))
@@ -161,9 +163,9 @@ def _hides(spent: float) -> str:
     return "fully" if spent < NEGLIGIBLE else "partly" if spent < math.inf else "no"
 
 
-def _fewest_deaths(everyone: pd.DataFrame, able: pd.DataFrame, epsilon: float, shown: set[str]) -> str:
-    """The policy, private or for all, with visibly fewer deaths than those that are shown anyway; "" if none has."""
-    expected = f"expected_{DEATHS}"
+def _fewest(everyone: pd.DataFrame, able: pd.DataFrame, epsilon: float, shown: set[str], lead: str | None) -> str:
+    """The policy, private or for all, with visibly less of the lead than what is shown anyway; "" if none has."""
+    expected = f"expected_{lead}"
     if expected not in everyone:
         return ""
     stated = everyone[everyone["epsilon"] == epsilon]
@@ -209,7 +211,7 @@ def options(
     columns : DataFrame
         From `choose_columns`.
     labels : Labels
-        The titles of the outcomes.
+        The titles of the outcomes, and which leads.
     epsilon : float
         The stated one.
     certainty : DataFrame
@@ -226,9 +228,9 @@ def options(
     options : DataFrame of cells
         row, option, epsilon, value, low, high, format. A row has one precision.
     rows : DataFrame
-        row, title, section ("count", "loss", "better", "belief", "right", "benefit"), patients (who are counted among)
-        and moved (−1: a private choice makes it less, 1: more, 0: neither visibly), in the order of the rows. Utility
-        is moved only where nothing that is counted is moved to the same side.
+        row, title, section ("lead", "count", "loss", "better", "belief", "right", "benefit"), patients (who are counted
+        among) and moved (−1: a private choice makes it less, 1: more, 0: neither visibly), in the order of the rows.
+        Utility is moved only where nothing that is counted is moved to the same side.
     differences : DataFrame of cells
         What a private choice changes in the rows that it moves, against one treatment for all.
     """
@@ -246,7 +248,7 @@ def options(
     }
     # Where a private choice moves nothing, the rows show what could be bought.
     moves = changes[PRIVATE if any(abs(move) > LEAST_MOVED for move in changes[PRIVATE].values()) else EACH]
-    counted = _counted(moves, weights)
+    counted = _counted(moves, weights, labels.lead)
     count = population(numbers[f"expected_{name}"][stated].max() for name in counted) if counted else HUNDRED
 
     # The fitted exponential mechanism is so near to the optimum that decimals which tell them apart would be many.
@@ -256,7 +258,8 @@ def options(
     for name in counted:
         rates = numbers[f"expected_{name}"]
         style = f"counted {count} {apart(rates[decides], count)}"
-        made.append((name, labels.outcomes.get(name, name.replace("_", " ")), "count", style, {"value": rates}))
+        section = LEAD if name == labels.lead else "count"
+        made.append((name, labels.outcomes.get(name, name.replace("_", " ")), section, style, {"value": rates}))
     loss = given["loss"].to_numpy(dtype=np.float64)
     made.append((LOSS, "units of utility lost", "loss", f"lost {decimals_of(loss[decides])}", {"value": loss}))
     better = _better_in(columns, certainty, best_for_all)
@@ -296,14 +299,14 @@ def moves_at(differences: pd.DataFrame, epsilon: float) -> dict[str, int]:
     return {str(row): 0 if row == LOSS and move in counted else move for row, move in moved.items()}
 
 
-def _counted(moves: Mapping[str, float], weights: Mapping[str, float] | None) -> list[str]:
-    """Deaths; and the outcomes that a private choice makes better, or worse, by most: two of each."""
+def _counted(moves: Mapping[str, float], weights: Mapping[str, float] | None, lead: str | None) -> list[str]:
+    """The lead; and the outcomes that a private choice makes better, or worse, by most: two of each."""
     cost = {name: move * (1.0 if weights is None else weights.get(name, 0.0)) for name, move in moves.items()}
-    others = [name for name in moves if name != DEATHS and abs(moves[name]) > LEAST_MOVED]
+    others = [name for name in moves if name != lead and abs(moves[name]) > LEAST_MOVED]
     ranked = sorted(others, key=lambda name: -abs(cost[name]))
     better = [name for name in ranked if moves[name] < 0][:MOST_MOVED]
     worse = [name for name in ranked if moves[name] > 0][:MOST_MOVED]
-    return [*([DEATHS] if DEATHS in moves else []), *better, *worse]
+    return [*([lead] if lead is not None and lead in moves else []), *better, *worse]
 
 
 def decimals_of(losses: FloatArray) -> int:
@@ -354,13 +357,17 @@ def _differences(table: pd.DataFrame, rows: Sequence[str], count: int) -> pd.Dat
 
 
 def who_pays(
-    comparison: pd.DataFrame, columns: pd.DataFrame, count: int, name_of: Callable[[str, str], str]
+    comparison: pd.DataFrame,
+    columns: pd.DataFrame,
+    count: int,
+    name_of: Callable[[str, str], str],
+    lead: str | None,
 ) -> pd.DataFrame:
     """The group to which a private choice costs most beyond one treatment for all, at each epsilon: cells, and a name.
 
-    In deaths, or in utility where they are not counted; no rows at an epsilon at which none pays.
+    In the outcome that leads, or in utility where none does; no rows at an epsilon at which none pays.
     """
-    expected = f"expected_{DEATHS}"
+    expected = f"expected_{lead}"
     measure, sign = (expected, 1.0) if expected in comparison else ("value", -1.0)
     groups = comparison[(comparison["group"] == ALL) | comparison["share"].between(0, 1, inclusive="neither")]
     shares = groups.drop_duplicates(["group", "level"]).set_index(["group", "level"])["share"]
@@ -384,6 +391,11 @@ def who_pays(
         ]
     found = pd.DataFrame(rows, columns=["row", "epsilon", "value", "format", "name"])
     return as_cells(found.assign(option=PRIVATE), "name")
+
+
+def lead_of(rows: pd.DataFrame) -> str:
+    """The outcome that leads, of the rows that `options` describes; "" where none does."""
+    return str(next(iter(rows.loc[rows["section"] == LEAD, "row"]), ""))
 
 
 def nobody_pays(comparison: pd.DataFrame, does: str) -> str:

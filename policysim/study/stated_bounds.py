@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 
 import pandas as pd
 
-from envs.scenario import DEATHS, SYMPTOMS, Scenario
+from envs.scenario import SYMPTOMS, Scenario
 from envs.toml_reader import FINITE, is_number, shown, unknown
 from policies.adjacency import Sensitive
 from policies.mask import least_given
@@ -28,7 +28,8 @@ def counted_outcomes(scenario: Scenario) -> tuple[str, ...]:
 
     Deaths; symptoms, where any flag can clear beside those that make others dangerous; and each event.
     """
-    return (DEATHS, *([SYMPTOMS] if symptoms_of(scenario) else []), *scenario.events)
+    death, *events = scenario.hazards
+    return (death, *([SYMPTOMS] if symptoms_of(scenario) else []), *events)
 
 
 def symptoms_of(scenario: Scenario) -> tuple[str, ...]:
@@ -46,7 +47,11 @@ def fault_of_bound(name: str, value: object, known: Sequence[str]) -> str:
 
 
 def broken_bounds(
-    problem: DecisionProblem, at_most: Mapping[str, float | str], capacity: Mapping[str, float], table: pd.DataFrame
+    problem: DecisionProblem,
+    at_most: Mapping[str, float | str],
+    capacity: Mapping[str, float],
+    table: pd.DataFrame,
+    titles: Mapping[str, str],
 ) -> dict[str, tuple[str, ...]]:
     """The bounds, in words, that each policy breaks; without those that break none.
 
@@ -58,6 +63,8 @@ def broken_bounds(
         As a study states them, or empty.
     table : DataFrame
         The rows of everyone of a comparison at one epsilon: policy, expected_OUTCOME and p_ACTION.
+    titles : mapping of str to str
+        What outcomes are called.
     """
     bounds = bounds_on(problem, at_most, capacity)
     columns = [f"expected_{bound.name}" if bound.action is None else f"p_{bound.name}" for bound in bounds]
@@ -71,16 +78,16 @@ def broken_bounds(
             if much - bound.limit > ROUNDING * max(abs(much), abs(bound.limit))
         ]
         if broken:
-            found[str(row["policy"])] = tuple(_broken_in_words(bound, at_most) for bound in broken)
+            found[str(row["policy"])] = tuple(_broken_in_words(bound, at_most, titles) for bound in broken)
     return found
 
 
-def _broken_in_words(bound: Bound, at_most: Mapping[str, float | str]) -> str:
+def _broken_in_words(bound: Bound, at_most: Mapping[str, float | str], titles: Mapping[str, str]) -> str:
     if bound.action is not None:
         return f"gives {bound.name} to more than {100 * bound.limit:.6g} of 100 patients"
     if isinstance(at_most[bound.name], str):
-        return f"more {bound.name} than under one treatment for all"
-    return f"more than {bound.limit:.6g} {bound.name} per patient"
+        return f"more {titles[bound.name]} than under one treatment for all"
+    return f"more than {bound.limit:.6g} {titles[bound.name]} per patient"
 
 
 def hidden_contraindications(scenario: Scenario, adjacency: str, sensitive: Sequence[str]) -> tuple[str, ...]:

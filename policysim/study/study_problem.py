@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from envs.cohort import Where, prior
 from envs.records import RecordSpace
-from envs.scenario import DEATH, DEATHS, SYMPTOMS, Scenario
+from envs.scenario import SYMPTOMS
 from envs.treatment_response import ResponseModel
 from policies.adjacency import Adjacency
 from policies.arrays import FloatArray, IntArray, blocks
@@ -32,7 +32,7 @@ from policysim.study.declared import (
     build_adjacency,
     require_scenario,
 )
-from policysim.study.stated_bounds import counted_outcomes, symptoms_of
+from policysim.study.stated_bounds import symptoms_of
 from policysim.utility import COSTS, Utility
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ def build_problem(study: Study, *, where: Where | None = None) -> DecisionProble
         return problem_of_log(study, open_log(study.log))
     if isinstance(study, CohortStudy):
         others = OtherPriors(study, study.cohort.stated.shares[0])
-        return study.cohort.problem(study.utility, build_adjacency(study), others)
+        return study.cohort.problem(study.utility, build_adjacency(study), others, study.lead)
     modelled = require_scenario(study)
     scenario, assumed = modelled.scenario, prior(modelled.scenario, where)
     response = ResponseModel(scenario)
@@ -92,9 +92,10 @@ def build_problem(study: Study, *, where: Where | None = None) -> DecisionProble
         build_adjacency(study),
         scenario.actions,
         records=scenario.space,
-        outcomes=_outcomes_of(scenario, grids, costs),
+        outcomes=_outcomes_of(modelled, grids, costs),
         priors=OtherPriors(study, assumed),
         admissible=response.admissible,
+        lead=modelled.lead,
     )
 
 
@@ -109,15 +110,15 @@ def outcome_grids(response: ResponseModel) -> dict[str, list[FloatArray]]:
     return {name: [response.chance(name, action) for action in actions] for name in response.scenario.outcomes}
 
 
-def _outcomes_of(scenario: Scenario, grids: Mapping[str, list[FloatArray]], costs: list[FloatArray]) -> Outcomes:
+def _outcomes_of(study: ScenarioStudy, grids: Mapping[str, list[FloatArray]], costs: list[FloatArray]) -> Outcomes:
     """All that is counted of a patient: first what is counted of groups, too, then single symptoms, then costs."""
-    shape, actions = scenario.space.shape, range(len(scenario.actions))
-    counted = {SYMPTOMS: symptoms_of(scenario), DEATHS: (DEATH,)}
+    shape, actions = study.space.shape, range(len(costs))
+    parts = {SYMPTOMS: symptoms_of(study.scenario)}
     tables: dict[str, FloatArray | RepeatedRows] = {}
-    for name in counted_outcomes(scenario):
-        parts = [grids[part] for part in counted.get(name, (name,))]
-        tables[name] = whole_table([reduce(np.add, [part[action] for part in parts]) for action in actions], shape)
-    others = {name: grids[name] for name in grids if name not in tables and name != DEATH}
+    for name in dict.fromkeys((*study.outcomes, *([study.lead] if study.lead else []))):
+        counted = [grids[part] for part in parts.get(name, (name,))]
+        tables[name] = whole_table([reduce(np.add, [grid[action] for grid in counted]) for action in actions], shape)
+    others = {name: grids[name] for name in grids if name not in tables}
     others.setdefault(COSTS, costs)
     return Outcomes(tables | {name: outcome_table(grid, shape) for name, grid in others.items()})
 

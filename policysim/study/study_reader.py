@@ -12,11 +12,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from envs.scenario import Scenario, StatedRedraws
+from envs.scenario import DEATH, Scenario, StatedRedraws
 from envs.scenario_reader import load_scenario
 from envs.toml_reader import InputFileError, TomlTable, declared, open_toml, text_of, unknown
 from policies.adjacency import Sensitive
-from policies.catalogue import CATALOGUE, DEFAULT_POLICIES, WITHOUT_DEATHS, unknown_policy
+from policies.catalogue import CATALOGUE, DEFAULT_POLICIES, WITHOUT_LEAD, unknown_policy
 from policysim.files.terminal import json_text
 from policysim.files.whole_files import is_unfinished
 from policysim.logs import log_source
@@ -43,6 +43,8 @@ KEYS = tuple(
 )
 # What capacities sum to may fall short of serving everybody by rounding.
 SHARE_ROUNDING = 1e-12
+# What leads a scenario happens to a patient or does not.
+NO_NUMBER = "; a number, such as days in hospital, cannot lead a scenario: write a table of your own, [cohort]"
 # Reports that a script of the repository makes, and no study.
 SCRIPTS = {
     **{
@@ -164,6 +166,7 @@ def _read(table: TomlTable, path: Path, name: str) -> Study:
     shared = _read_shared(table, name, list(scenario.space.names) if scenario else None, DEFAULT_POLICIES)
     known = () if scenario is None else counted_outcomes(scenario)
     at_most, capacity = _read_bounds(table, known, scenario.actions if scenario else ())
+    lead = _read_lead(table, known, NO_NUMBER) or DEATH
     if scenario is not None:
         read = hidden_contraindications(scenario, shared["adjacency"], shared["sensitive"])
         if read:
@@ -180,6 +183,7 @@ def _read(table: TomlTable, path: Path, name: str) -> Study:
         scenario=scenario,
         scenario_source=source,
         utility=utility,
+        lead=lead,
         at_most=at_most,
         capacity=capacity,
     )
@@ -189,13 +193,13 @@ def _read_logged(table: TomlTable, path: Path, name: str) -> Study:
     if "scenario" in table:
         table.fail("a study has a scenario or a table data, not both", "scenario")
     # Of a log, no expectations are known that could be kept within bounds.
-    for place, key in ((table["compare"], "at_most"), (table, "capacity")):
+    for place, key in ((table["compare"], "at_most"), (table, "capacity"), (table, "lead")):
         if key in place:
             place.fail("only goes with a scenario: of a log only estimates are known, which keep no bound", key)
     log = log_source.read_data(table["data"], path.parent)
     # Mistakes in the features are noted already; without any there is nothing to compare names with.
     features = list(log.features) or None
-    shared = _read_shared(table, name, features, WITHOUT_DEATHS)
+    shared = _read_shared(table, name, features, WITHOUT_LEAD)
     table.close()
     table.mistakes.raise_if_any()
     return LoggedStudy(**shared, files={}, log=log)
@@ -216,13 +220,14 @@ def _read_cohort(table: TomlTable, path: Path, name: str) -> Study:
     if not features:
         section.fail("must name the columns that tell kinds of patients apart", "features")
     section.close()
-    shared = _read_shared(table, name, features or None, WITHOUT_DEATHS)
+    shared = _read_shared(table, name, features or None, DEFAULT_POLICIES if "lead" in table else WITHOUT_LEAD)
     table.mistakes.raise_if_any()
     others = {*features, treatment, patients, ALLOWED, DRAW}
     table.names["outcomes"] = [column for column in open_columns(files[0]).schema.names if column not in others]
     weights = utility["weights"]
     if not weights:
-        utility.fail("must say which columns are outcomes, and what one costs, such as { deaths = 100 }", "weights")
+        utility.fail("must say which columns are outcomes, and what one costs, such as { relapse = 100 }", "weights")
+    lead = _read_lead(table, list(weights)) or None
     table.mistakes.raise_if_any()
     hidden = shared["sensitive"] if shared["adjacency"] == Sensitive.name else features
     columns = CohortColumns(features, treatment, patients, list(weights))
@@ -240,6 +245,7 @@ def _read_cohort(table: TomlTable, path: Path, name: str) -> Study:
         paths=tuple(files),
         source=source,
         utility=Utility(weights, costs),
+        lead=lead,
         at_most=at_most,
         capacity=capacity,
     )
@@ -356,6 +362,14 @@ def _read_adjacency(privacy: TomlTable, features: list[str] | None) -> tuple[str
     if features is not None and len(public) == len(features):
         privacy.fail("nothing is left to hide: every feature is public", "public")
     return Sensitive.name, tuple(name for name in features or () if name not in public), public
+
+
+def _read_lead(table: TomlTable, outcomes: Sequence[str], instead: str = "") -> str:
+    """The outcome that leads, of those that are known; "" where the study names none. `instead` ends a refusal."""
+    lead: str = table["lead"]
+    if outcomes and isinstance(table.values.get("lead"), str) and lead not in outcomes:
+        table.fail(f"{unknown('outcome', lead, outcomes)}{instead}", "lead")
+    return lead
 
 
 def _read_bounds(

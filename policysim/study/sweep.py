@@ -20,7 +20,7 @@ import pandas as pd
 from threadpoolctl import threadpool_limits
 
 from policies.arrays import FloatArray, IntArray
-from policies.catalogue import CATALOGUE, WITHOUT_DEATHS, make_policy
+from policies.catalogue import CATALOGUE, WITHOUT_LEAD, make_policy
 from policies.distinct import distinct_rows, once_each
 from policies.optimal.bounds import InfeasibleError
 from policies.optimal.optimum import Optimal, OptimalSafe
@@ -52,7 +52,7 @@ def asked_for(
     """The policies, each once, and the epsilons, rising; ValueError for something else than lists, or an empty one."""
     if isinstance(policies, str) or isinstance(by, str):
         raise ValueError(f"policies and by must be lists, got policies={policies!r} and by={by!r}.")
-    asked = WITHOUT_DEATHS if policies is None else list(policies)
+    asked = WITHOUT_LEAD if policies is None else list(policies)
     if not asked:
         raise ValueError("policies must not be empty.")
     templates = list(dict.fromkeys(make_policy(item) if isinstance(item, str) else item for item in asked))
@@ -101,13 +101,13 @@ def usable_policies(
     ------
     NotApplicableError
         For a policy that cannot be used and was asked for by name. The optimum never is: what cannot be computed of
-        the limit is bounded instead. Nor is the safe one beside others, where there is no bound to keep; where nobody
-        can die it is the optimum, and is left out without a word.
+        the limit is bounded instead. Nor is the safe one beside others, where there is no bound to keep; where the
+        outcome that leads never happens it is the optimum, and is left out without a word.
     """
     kept, left_out = [], []
     alone = len(policies) == 1
     for policy in policies:
-        if isinstance(policy, OptimalSafe) and not (alone or can_die(problem)):
+        if isinstance(policy, OptimalSafe) and not (alone or policy.at_most or happening_lead(problem)):
             continue
         try:
             policy.check(evaluated_on(policy, problem))
@@ -122,9 +122,9 @@ def usable_policies(
     return tuple(kept), tuple(left_out)
 
 
-def can_die(problem: DecisionProblem) -> bool:
-    """Whether deaths are counted, and a treatment may end in one."""
-    return "deaths" in problem.outcomes and bool(problem.outcomes["deaths"].any())
+def happening_lead(problem: DecisionProblem) -> str | None:
+    """The outcome that leads a problem; None where none does, and where no treatment may end in it."""
+    return problem.lead if problem.lead is not None and problem.outcomes[problem.lead].any() else None
 
 
 def with_references(names: Sequence[str]) -> tuple[str, ...]:

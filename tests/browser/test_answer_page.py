@@ -29,7 +29,7 @@ def test_the_slider_shows_the_column_of_each_epsilon(open_page, saved_report):
         for key, place in (("Home", 0), ("ArrowRight", 1), ("ArrowRight", 2), ("ArrowRight", 3)):
             visit.press(key, place)
             epsilon = EPSILONS[place]
-            for row in ("deaths", "loss", "right guesses"):
+            for row in ("death", "loss", "right guesses"):
                 text = str(cell("options", row, "private choice", epsilon))
                 assert shown(visit, row, "private choice") == (plain(epsilon), text)
             assert visit.page.locator("#epsilon-shown").text_content() == plain(epsilon)

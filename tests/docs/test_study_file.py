@@ -9,7 +9,7 @@ import pytest
 
 from envs.scenario_reader import load_scenario
 from envs.toml_reader import InputFileError, TomlKey
-from policies.catalogue import DEFAULT_POLICIES, WITHOUT_DEATHS
+from policies.catalogue import DEFAULT_POLICIES, WITHOUT_LEAD
 from policysim.study.declared import PREVALENCE
 from policysim.study.study_reader import load_study
 from policysim.study.sweep import EPSILONS
@@ -36,8 +36,11 @@ def test_a_key_that_the_page_lacks_changes_it(monkeypatch):
 def test_defaults_that_code_computes_are_those_of_the_page():
     words = {key.name: {below.name: below.said for below in key.keys} for key in study_file.study_reader.KEYS}
     assert words["privacy"]["epsilons"] == f"{len(EPSILONS)} values from {EPSILONS[0]:g} to {EPSILONS[-1]:g}"
-    assert words["compare"]["policies"] == f"{', '.join(DEFAULT_POLICIES)}; for a log or a cohort, without optimal-safe"
-    assert [name for name in DEFAULT_POLICIES if name != "optimal-safe"] == list(WITHOUT_DEATHS)
+    assert (
+        words["compare"]["policies"]
+        == f"{', '.join(DEFAULT_POLICIES)}; where no outcome leads, as in a log, without optimal-safe"
+    )
+    assert [name for name in DEFAULT_POLICIES if name != "optimal-safe"] == list(WITHOUT_LEAD)
     assert words["compare"]["robust"] == f'"{PREVALENCE}"; for a log or a cohort, none'
 
 

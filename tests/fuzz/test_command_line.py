@@ -42,7 +42,7 @@ OPTIONS = {
     for name, parser in build_parser(ADD)[1].choices.items()
 }
 VALUES = shlex.split(
-    "1 0.1,1,inf 1e6 80% sex age arm sex=m,f arm=pill,placebo deaths=0.003 deaths=one-for-all greedy optimal "
+    "1 0.1,1,inf 1e6 80% sex age arm sex=m,f arm=pill,placebo death=0.003 death=one-for-all greedy optimal "
     "one-feature exponential any-record sensitive svg frontier page table values 14 2 data.csv out.csv out study.toml "
     "cured patient dr ips linear replace-one add-or-remove-one people disease covid"
 )

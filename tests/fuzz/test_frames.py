@@ -16,7 +16,7 @@ COHORT = {"features": ["gene", "age"], "treatment": "dose", "patients": "patient
 THIRDS = np.full((40, 3), 1 / 3)
 # Functions of a data frame, and one that they take.
 FUNCTIONS = {
-    "problem": (partial(ps.problem_from_frame, weights={"wrong": 1, "deaths": 20}, **COHORT), DOSES),
+    "problem": (partial(ps.problem_from_frame, weights={"wrong": 1, "deaths": 20}, lead="deaths", **COHORT), DOSES),
     "log": (partial(ps.read_log, treatment="arm", outcome="cured", propensity="equal"), PATIENTS),
     "ips": (partial(ps.evaluate_log, probabilities=THIRDS, estimator="ips"), LOG),
     "dr": (partial(ps.evaluate_log, probabilities=THIRDS, estimator="dr", outcome_model="constant"), LOG),

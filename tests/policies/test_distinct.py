@@ -31,7 +31,7 @@ def repeated(draw, largest=30):
     deaths = rng.random((n_rows, rows.shape[1]))
     other = {name: rng.dirichlet(np.ones(len(which))) for name in ("here", "there")}
     return DecisionProblem(
-        rows[which], prior / prior.sum(), AnyRecord(), outcomes={"deaths": deaths[which]}, priors=other
+        rows[which], prior / prior.sum(), AnyRecord(), outcomes={"death": deaths[which]}, lead="death", priors=other
     )
 
 
@@ -48,7 +48,7 @@ def test_which_policies_are_row_wise_is_said_by_each():
 
 @given(problem=repeated())
 def test_the_rows_are_those_that_brute_force_finds(problem):
-    whole = [(*u, *d) for u, d in zip(problem.utilities.tolist(), problem.outcomes["deaths"].tolist(), strict=True)]
+    whole = [(*u, *d) for u, d in zip(problem.utilities.tolist(), problem.outcomes["death"].tolist(), strict=True)]
     found = distinct_rows(problem)
     first = sorted({row: whole.index(row) for row in whole}.values())
     if found is None:
@@ -107,7 +107,7 @@ def test_rows_that_agree_after_a_shift_stay_apart():
 
 def test_rows_that_differ_in_an_outcome_alone_stay_apart():
     deaths = np.array([[0.1, 0.2], [0.1, 0.3], [0.1, 0.2]])
-    problem = DecisionProblem(np.ones((3, 2)), np.full(3, 1 / 3), AnyRecord(), outcomes={"deaths": deaths})
+    problem = DecisionProblem(np.ones((3, 2)), np.full(3, 1 / 3), AnyRecord(), outcomes={"death": deaths}, lead="death")
     assert distinct_rows(problem).row.tolist() == [0, 1, 0]
 
 

@@ -30,7 +30,7 @@ def random_problem(seed):
         prior = np.r_[0.5, np.zeros(n - 2), 0.5]
     else:
         prior = rng.dirichlet(np.full(n, 0.5))
-    outcomes = {"deaths": rng.random((n, k)).round(2), "days": rng.normal(size=(n, k)).round(2)}
+    outcomes = {"death": rng.random((n, k)).round(2), "days": rng.normal(size=(n, k)).round(2)}
     return DecisionProblem(utilities, prior, adjacency, outcomes=outcomes)
 
 
@@ -109,14 +109,14 @@ def forgeries(problem, true, rng):
         {LOST: -1.0},
         {"days": 1.0, LOST: np.inf},
         {LOST: np.nan},
-        {LOST: 1e308, "deaths": 1e308, "days": 1e308},
+        {LOST: 1e308, "death": 1e308, "days": 1e308},
         {"nothing": 1.0},
         {LOST: "1"},
         {LOST: 1},
         {3: 1.0},
         [(LOST, 1.0)],
         None,
-        {"deaths": 1e-3, "days": 0.5},
+        {"death": 1e-3, "days": 0.5},
     ):
         yield replace(true, objective=objective, bound=raised)
     for name in ("", digest[:-1], digest.encode(), None, random_problem(99).digest, np.array([digest])):
@@ -128,7 +128,7 @@ def test_no_forged_proof_is_accepted_that_claims_more_than_is_true():
     for seed in range(24):
         rng, problem = np.random.default_rng(seed), random_problem(seed)
         epsilon = float(rng.choice([0.1, 0.5, 1.0]))
-        weights = {LOST: 1.0} if seed % 3 else {LOST: 1.0, "deaths": 2.0, "days": 0.25}
+        weights = {LOST: 1.0} if seed % 3 else {LOST: 1.0, "death": 2.0, "days": 0.25}
         true = optimal_certificate(problem, epsilon, weights)
         assert true.holds(problem)
         for certificate in forgeries(problem, true, rng):
@@ -150,7 +150,7 @@ def test_no_forged_proof_is_accepted_that_claims_more_than_is_true():
 def test_random_true_proofs_are_all_accepted():
     for seed in range(60):
         rng, problem = np.random.default_rng(seed), random_problem(seed)
-        weights = {LOST: 1.0, "days": float(rng.random())} if seed % 2 else {"deaths": 1.0}
+        weights = {LOST: 1.0, "days": float(rng.random())} if seed % 2 else {"death": 1.0}
         assert optimal_certificate(problem, float(rng.exponential()), weights).holds(problem)
 
 

@@ -17,7 +17,7 @@ PRIOR = pd.Series([0.4, 0.1, 0.3, 0.2], index=INDEX)
 
 @pytest.fixture(scope="module")
 def problem():
-    return ps.DecisionProblem(UTILITY, PRIOR, AnyRecord(), outcomes={"deaths": 1 - UTILITY})
+    return ps.DecisionProblem(UTILITY, PRIOR, AnyRecord(), outcomes={"death": 1 - UTILITY}, lead="death")
 
 
 def test_columns_name_actions_and_the_index_records_and_features(problem):
@@ -34,7 +34,7 @@ def test_columns_name_actions_and_the_index_records_and_features(problem):
 def test_what_is_given_in_another_order_is_put_in_this_one(problem):
     order = [3, 1, 0, 2]
     turned = ps.DecisionProblem(
-        UTILITY, PRIOR.iloc[order], AnyRecord(), outcomes={"deaths": (1 - UTILITY).iloc[order, ::-1]}
+        UTILITY, PRIOR.iloc[order], AnyRecord(), outcomes={"death": (1 - UTILITY).iloc[order, ::-1]}
     )
     assert turned.digest == problem.digest
     # The old may not get the drug; who is infected is hidden.
@@ -49,7 +49,7 @@ def test_what_is_given_in_another_order_is_put_in_this_one(problem):
     ("given", "message"),
     [
         ({"prior": PRIOR.rename({"old": "aged"})}, "prior must have the index of utilities"),
-        ({"outcomes": {"deaths": UTILITY.rename(columns={"drug": "pill"})}}, "deaths must have the columns of"),
+        ({"outcomes": {"death": UTILITY.rename(columns={"drug": "pill"})}}, "death must have the columns of"),
         ({"utilities": UTILITY.rename(index={"old": "young"})}, "index without repetition, got young, 0 twice"),
     ],
 )
@@ -108,7 +108,7 @@ def test_what_is_printed_is_short(problem):
     for shown in (problem, mdp, study, ps.build_course(study, 3), ps.build_problem(study), ps.report(problem)):
         text = repr(shown)
         assert text.count("\n") < 5 and len(text) < 400
-    assert repr(problem) == "DecisionProblem(4 records, any-record, actions none, drug, outcomes deaths)"
+    assert repr(problem) == "DecisionProblem(4 records, any-record, actions none, drug, outcomes death)"
 
 
 def test_only_public_names_are_listed():

@@ -30,7 +30,7 @@ def example(seed=0, **changed):
     rng = np.random.default_rng(seed)
     prior = rng.random(12)
     arrays = {"utilities": rng.normal(size=(12, 3)), "prior": prior / prior.sum(), "admissible": MASK, **changed}
-    return DecisionProblem(adjacency=PUBLIC, outcomes={"deaths": rng.random((12, 3)) / 100}, **arrays)
+    return DecisionProblem(adjacency=PUBLIC, outcomes={"death": rng.random((12, 3)) / 100}, lead="death", **arrays)
 
 
 @pytest.mark.parametrize("name", sorted(set(CATALOGUE) - set(LOOK_FURTHER)))
@@ -69,12 +69,13 @@ def test_what_stands_at_forbidden_pairs_does_not_matter(problem, seed):
         np.where(problem.admissible, problem.utilities, rng.normal(size=problem.utilities.shape) * size),
         problem.prior,
         problem.adjacency,
-        outcomes={"deaths": np.where(problem.admissible, problem.outcomes["deaths"], rng.random())},
+        outcomes={"death": np.where(problem.admissible, problem.outcomes["death"], rng.random())},
+        lead="death",
         priors=problem.priors,
         admissible=problem.admissible,
     )
     assert (other.utilities == problem.utilities).all()
-    assert (other.outcomes["deaths"] == problem.outcomes["deaths"]).all()
+    assert (other.outcomes["death"] == problem.outcomes["death"]).all()
     assert other.sensitivity == problem.sensitivity
 
 
@@ -123,7 +124,7 @@ def test_neighbours_that_do_not_allow_the_same_are_refused():
 
 def test_an_outcome_at_forbidden_pairs_is_the_worst_that_is_allowed():
     problem = example()
-    assert (problem.outcomes["deaths"].max(axis=1) == np.where(MASK, problem.outcomes["deaths"], -1).max(axis=1)).all()
+    assert (problem.outcomes["death"].max(axis=1) == np.where(MASK, problem.outcomes["death"], -1).max(axis=1)).all()
     assert (problem.utilities.min(axis=1) == np.where(MASK, problem.utilities, np.inf).min(axis=1)).all()
 
 

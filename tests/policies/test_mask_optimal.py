@@ -34,7 +34,7 @@ def random_problem(rng):
     tables = rng.normal(size=(n, k)), rng.random((n, k)), rng.random((n, k))
     prior = rng.dirichlet(np.full(n, 0.6)) * (rng.random(n) < 0.85)
     prior = prior / prior.sum() if prior.any() else np.eye(1, n)[0]
-    plain = DecisionProblem(tables[0], prior, adjacency, outcomes={"deaths": tables[1], "days": tables[2]})
+    plain = DecisionProblem(tables[0], prior, adjacency, outcomes={"death": tables[1], "days": tables[2]}, lead="death")
     return with_mask(plain, mask)
 
 
@@ -53,9 +53,9 @@ def random_bounds(rng, problem):
     at_most, capacity, rows = {}, {}, []
     if rng.random() < 0.6:
         limit = ONE_FOR_ALL if rng.random() < 0.5 else float(rng.uniform(0.3, 0.6))
-        at_most["deaths"] = limit
-        known = one_for_all(problem, problem.outcomes["deaths"], problem.prior) if limit == ONE_FOR_ALL else limit
-        rows.append((problem.outcomes["deaths"], known))
+        at_most["death"] = limit
+        known = one_for_all(problem, problem.outcomes["death"], problem.prior) if limit == ONE_FOR_ALL else limit
+        rows.append((problem.outcomes["death"], known))
     if rng.random() < 0.3:
         at_most["days"] = float(rng.uniform(0.3, 0.6))
         rows.append((problem.outcomes["days"], at_most["days"]))
@@ -165,9 +165,9 @@ def _sets(problem):
 def test_the_frontier_goes_from_the_optimum_to_the_least_harm_that_is_allowed():
     for seed in range(12):
         problem = random_problem(np.random.default_rng(seed))
-        first, last = (penalised_point(problem, 1.0, "deaths", penalty) for penalty in (0.0, 1e6))
+        first, last = (penalised_point(problem, 1.0, "death", penalty) for penalty in (0.0, 1e6))
         assert first[0] == pytest.approx(full_value(problem, 1.0), abs=1e-6)
-        least = -full_value(problem.with_utilities(-problem.outcomes["deaths"]), 1.0)
+        least = -full_value(problem.with_utilities(-problem.outcomes["death"]), 1.0)
         assert last[1] == pytest.approx(least, abs=1e-5)
 
 
@@ -177,8 +177,8 @@ def test_the_policies_of_the_catalogue_weigh_the_sets_against_each_other():
         problem = random_problem(np.random.default_rng(seed))
         table = OptimalSafe(2.0).probabilities(problem)
         assert (table[~problem.admissible] == 0).all()
-        deaths = one_for_all(problem, problem.outcomes["deaths"], problem.prior)
-        assert problem.prior @ (table * problem.outcomes["deaths"]).sum(axis=1) <= deaths + 1e-12
+        deaths = one_for_all(problem, problem.outcomes["death"], problem.prior)
+        assert problem.prior @ (table * problem.outcomes["death"]).sum(axis=1) <= deaths + 1e-12
         # Each set within its own bound is a policy within the bound of all.
         apart = 0.0
         for part in problem.classes:
@@ -197,9 +197,9 @@ def test_the_policies_of_the_catalogue_weigh_the_sets_against_each_other():
 
 def test_an_outcome_that_cannot_be_kept_is_said_with_the_least_that_is_allowed():
     problem = random_problem(np.random.default_rng(3))
-    least = -full_value(problem.with_utilities(-problem.outcomes["deaths"]), 1.0)
+    least = -full_value(problem.with_utilities(-problem.outcomes["death"]), 1.0)
     with pytest.raises(InfeasibleError, match="the least possible is") as refusal:
-        bounded_optimum(problem, 1.0, at_most={"deaths": 0.5 * least})
+        bounded_optimum(problem, 1.0, at_most={"death": 0.5 * least})
     said = float(str(refusal.value).rpartition("the least possible is ")[2].rstrip(".)"))
     assert said == pytest.approx(least, rel=2e-5)
 

@@ -35,7 +35,7 @@ def random_problem(rng, kind):
         tables = [np.round(2 * tables[0]) / 2, np.round(4 * tables[1]) / 4, np.round(3 * tables[2]) / 3]
     prior = rng.dirichlet(np.full(n, 0.6)) * (rng.random(n) < 0.85)
     prior = prior / prior.sum() if prior.any() else np.eye(1, n)[0]
-    return DecisionProblem(tables[0], prior, adjacency, outcomes={"deaths": tables[1], "days": tables[2]})
+    return DecisionProblem(tables[0], prior, adjacency, outcomes={"death": tables[1], "days": tables[2]}, lead="death")
 
 
 def random_bounds(rng, problem):
@@ -43,7 +43,7 @@ def random_bounds(rng, problem):
     which = int(rng.integers(5))
     at_most, capacity = {}, {}
     if which in (0, 2, 4):
-        at_most["deaths"] = ONE_FOR_ALL if rng.random() < 0.5 else float(rng.uniform(0.2, 0.6))
+        at_most["death"] = ONE_FOR_ALL if rng.random() < 0.5 else float(rng.uniform(0.2, 0.6))
     if which in (1, 2):
         at_most["days"] = float(rng.uniform(0.2, 0.6))
     if which in (3, 4):
@@ -102,7 +102,7 @@ def test_what_is_possible_is_what_the_whole_programme_finds(kind):
     for seed in range(16):
         rng = np.random.default_rng(seed)
         problem = random_problem(rng, kind)
-        at_most = {"deaths": float(rng.uniform(0.1, 0.4)), "days": float(rng.uniform(0.1, 0.4))}
+        at_most = {"death": float(rng.uniform(0.1, 0.4)), "days": float(rng.uniform(0.1, 0.4))}
         try:
             bounded_optimum(problem, 1.0, at_most=at_most)
         except InfeasibleError as error:
@@ -110,7 +110,7 @@ def test_what_is_possible_is_what_the_whole_programme_finds(kind):
             message = str(error)
         else:
             continue
-        for name, other in (("deaths", "days"), ("days", "deaths")):
+        for name, other in (("death", "days"), ("days", "death")):
             about = problem.with_utilities(-problem.outcomes[name])
             alone = -full_value(about, 1.0)
             within = full_value(about, 1.0, [(problem.outcomes[other], at_most[other])])
@@ -126,15 +126,15 @@ def test_what_is_possible_is_what_the_whole_programme_finds(kind):
 
 def test_a_mixture_of_tables_at_different_multipliers_is_not_the_best_and_the_dual_bound_shows_it():
     problem = random_problem(np.random.default_rng(1), "any-record")
-    best = bounded_optimum(problem, 1.0, at_most={"deaths": 0.45})
-    programme = programme_of(problem, 1.0, bounds_on(problem, {"deaths": 0.45}, None))
+    best = bounded_optimum(problem, 1.0, at_most={"death": 0.45})
+    programme = programme_of(problem, 1.0, bounds_on(problem, {"death": 0.45}, None))
     # The planted defect: the optimum and the safest table, which are optimal at multipliers 0 and infinity, mixed.
     ends = [programme.oracle.best(np.array(prices))[0] for prices in ((1.0, 0.0), (0.0, 1.0))]
     low, high = (end.expectations[1] for end in reversed(ends))
     assert low < programme.limits[0] < high
     share = (programme.limits[0] - low) / (high - low)
     mixed = np.exp(programme.oracle.table([(share, ends[0]), (1 - share, ends[1])], problem.n_records))
-    assert expected(problem, problem.outcomes["deaths"], mixed) == pytest.approx(0.45, abs=1e-12)
+    assert expected(problem, problem.outcomes["death"], mixed) == pytest.approx(0.45, abs=1e-12)
     assert problem.value(mixed) < best.bound - 1e-3
     assert best.value == pytest.approx(best.bound, abs=1e-12)
 
@@ -143,7 +143,7 @@ def test_where_the_optimum_keeps_the_bounds_it_is_returned():
     for kind in ("any-record", "sensitive", "one-feature"):
         problem = random_problem(np.random.default_rng(3), kind)
         for epsilon in (0.0, 0.5, 3.0, np.inf):
-            found = bounded_optimum(problem, epsilon, at_most={"deaths": 1.0}, capacity={"a0": 1.0})
+            found = bounded_optimum(problem, epsilon, at_most={"death": 1.0}, capacity={"a0": 1.0})
             np.testing.assert_array_equal(found.log_probabilities, Optimal(epsilon).log_probabilities(problem))
             assert set(found.multipliers.values()) == {0.0}
             assert found.bound - found.value <= 1e-9
@@ -164,36 +164,37 @@ def test_an_action_of_capacity_0_is_not_there(epsilon):
         problem = random_problem(np.random.default_rng(46), kind)
         assert problem.n_actions > 2
         last = problem.n_actions - 1
-        found = bounded_optimum(problem, epsilon, at_most={"deaths": 0.5}, capacity={problem.actions[last]: 0.0})
+        found = bounded_optimum(problem, epsilon, at_most={"death": 0.5}, capacity={problem.actions[last]: 0.0})
         assert (found.log_probabilities[:, last] == -np.inf).all()
         without = DecisionProblem(
             problem.utilities[:, :last],
             problem.prior,
             problem.adjacency,
-            outcomes={"deaths": problem.outcomes["deaths"][:, :last]},
+            outcomes={"death": problem.outcomes["death"][:, :last]},
+            lead="death",
         )
-        same = bounded_optimum(without, epsilon, at_most={"deaths": 0.5})
+        same = bounded_optimum(without, epsilon, at_most={"death": 0.5})
         np.testing.assert_allclose(found.log_probabilities[:, :last], same.log_probabilities, rtol=1e-9)
         assert found.bound - found.value <= 1e-9
         greedy = float(problem.prior @ problem.utilities.max(axis=1))
-        lost = least_lost(problem, epsilon, {"deaths": 0.5}, {problem.actions[last]: 0.0})
+        lost = least_lost(problem, epsilon, {"death": 0.5}, {problem.actions[last]: 0.0})
         assert lost == pytest.approx(greedy - found.value, abs=1e-9)
 
 
 def test_one_for_all_is_kept_exactly_where_nothing_better_keeps_it():
     # The best single treatment is the least harmful: any other table costs more deaths at a small epsilon.
     problem = DecisionProblem(
-        [[1.0, 0.9], [0.2, 1.0]], [0.9, 0.1], AnyRecord(), outcomes={"deaths": [[0.1, 0.5], [0.3, 0.1]]}
+        [[1.0, 0.9], [0.2, 1.0]], [0.9, 0.1], AnyRecord(), outcomes={"death": [[0.1, 0.5], [0.3, 0.1]]}, lead="death"
     )
     policy = make_policy("optimal-safe", epsilon=0.5)
     np.testing.assert_array_equal(policy.log_probabilities(problem), BestFixed().log_probabilities(problem))
-    best = full_value(problem, 8.0, as_rows(problem, {"deaths": ONE_FOR_ALL}, {}))
+    best = full_value(problem, 8.0, as_rows(problem, {"death": ONE_FOR_ALL}, {}))
     assert problem.value(make_policy("optimal-safe", epsilon=8.0).probabilities(problem)) == pytest.approx(best)
     assert best > problem.fixed_values.max() + 0.01
 
 
 def penalised(problem, penalty):
-    return problem.with_utilities(problem.utilities - penalty * problem.outcomes["deaths"])
+    return problem.with_utilities(problem.utilities - penalty * problem.outcomes["death"])
 
 
 def test_a_penalty_takes_one_pass_over_the_records_for_all_epsilons(monkeypatch):
@@ -206,10 +207,10 @@ def test_a_penalty_takes_one_pass_over_the_records_for_all_epsilons(monkeypatch)
     )
     for epsilon in (0.5, 1.0, 2.0):
         for penalty in (0.3, 3.0):
-            value, deaths = penalised_point(problem, epsilon, "deaths", penalty)
+            value, deaths = penalised_point(problem, epsilon, "death", penalty)
             policy = Optimal(epsilon).probabilities(penalised(problem, penalty))
             assert value == pytest.approx(problem.value(policy), abs=1e-12)
-            assert deaths == pytest.approx(expected(problem, problem.outcomes["deaths"], policy), abs=1e-12)
+            assert deaths == pytest.approx(expected(problem, problem.outcomes["death"], policy), abs=1e-12)
     assert len(passes) == 2
 
 
@@ -217,13 +218,13 @@ def test_a_penalty_takes_one_pass_over_the_records_for_all_epsilons(monkeypatch)
 def test_a_point_of_the_frontier_is_the_penalised_optimum(kind):
     problem = random_problem(np.random.default_rng(4), kind)
     policy = Optimal(1.0).probabilities(penalised(problem, 2.0))
-    value, deaths = penalised_point(problem, 1.0, "deaths", 2.0)
-    score = problem.value(policy) - 2 * expected(problem, problem.outcomes["deaths"], policy)
+    value, deaths = penalised_point(problem, 1.0, "death", 2.0)
+    score = problem.value(policy) - 2 * expected(problem, problem.outcomes["death"], policy)
     assert value - 2 * deaths == pytest.approx(score, abs=1e-7)
     with pytest.raises(ValueError, match="penalty must be >= 0, got penalty=-1"):
-        penalised_point(problem, 1.0, "deaths", -1)
+        penalised_point(problem, 1.0, "death", -1)
     with pytest.raises(ValueError, match="penalty must be finite"):
-        penalised_point(problem, 1.0, "deaths", np.inf)
+        penalised_point(problem, 1.0, "death", np.inf)
 
 
 class _Corners:
@@ -271,23 +272,23 @@ def test_the_master_programme_is_a_linear_programme_over_all_columns(ties):
 
 
 def test_policies_with_the_same_bounds_are_the_same_key():
-    one, other = (Optimal(1.0, at_most={"deaths": 0.1}, capacity={"a": 0.5}) for _ in range(2))
+    one, other = (Optimal(1.0, at_most={"death": 0.1}, capacity={"a": 0.5}) for _ in range(2))
     assert one == other
-    assert len({one, other, Optimal(1.0), Optimal(1.0, at_most={"deaths": 0.2}), OptimalSafe(1.0)}) == 4
-    assert make_policy("optimal-safe", epsilon=1.0) == OptimalSafe(1.0, at_most={"deaths": ONE_FOR_ALL})
+    assert len({one, other, Optimal(1.0), Optimal(1.0, at_most={"death": 0.2}), OptimalSafe(1.0)}) == 4
+    assert make_policy("optimal-safe", epsilon=1.0) == OptimalSafe(1.0) != OptimalSafe(1.0, at_most={})
     assert Optimal(1.0, at_most={}) == Optimal(1.0)
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"at_most": {"deaths": np.nan}}, r"at_most\['deaths'\] must be a finite number or 'one for all', got .*=nan"),
-        ({"at_most": {"deaths": "none"}}, r"got at_most\['deaths'\]='none'"),
-        ({"at_most": {"deaths": True}}, r"got at_most\['deaths'\]=True"),
+        ({"at_most": {"death": np.nan}}, r"at_most\['death'\] must be a finite number or 'one for all', got .*=nan"),
+        ({"at_most": {"death": "none"}}, r"got at_most\['death'\]='none'"),
+        ({"at_most": {"death": True}}, r"got at_most\['death'\]=True"),
         ({"at_most": 0.003}, "at_most must be a mapping of names to limits, got at_most=0.003"),
         ({"capacity": {"a1": 1.5}}, r"capacity\['a1'\] must be a number in \[0, 1\], got capacity\['a1'\]=1.5"),
         ({"capacity": {"a1": -0.1}}, r"got capacity\['a1'\]=-0.1"),
-        ({"at_most": {"deaths": 0.1}, "priors": [[1.0]]}, r"bounds \(at_most, capacity\) or priors, not both"),
+        ({"at_most": {"death": 0.1}, "priors": [[1.0]]}, r"bounds \(at_most, capacity\) or priors, not both"),
     ],
 )
 def test_what_is_no_bound_is_refused(options, message):
@@ -297,15 +298,15 @@ def test_what_is_no_bound_is_refused(options, message):
 
 def test_what_the_problem_does_not_have_is_refused_with_what_it_has():
     problem = random_problem(np.random.default_rng(0), "any-record")
-    with pytest.raises(ValueError, match=r"unknown outcome 'deahts'; did you mean 'deaths'.*known: deaths, days"):
-        Optimal(1.0, at_most={"deahts": 0.1}).log_probabilities(problem)
+    with pytest.raises(ValueError, match=r"unknown outcome 'deaht'; did you mean 'death'.*known: death, days"):
+        Optimal(1.0, at_most={"deaht": 0.1}).log_probabilities(problem)
     with pytest.raises(ValueError, match=r"unknown action 'b'.*known: a0, a1"):
         Optimal(1.0, capacity={"b": 0.1}).log_probabilities(problem)
     bare = DecisionProblem(problem.utilities, problem.prior, AnyRecord())
-    with pytest.raises(ValueError, match="unknown outcome 'deaths'; known: none"):
-        Optimal(1.0, at_most={"deaths": 0.1}).log_probabilities(bare)
+    with pytest.raises(ValueError, match="unknown outcome 'death'; known: none"):
+        Optimal(1.0, at_most={"death": 0.1}).log_probabilities(bare)
     for refuses in (OptimalSafe(1.0).check, OptimalSafe(1.0).log_probabilities):
-        with pytest.raises(NotApplicableError, match='bounds the outcome "deaths", which the problem does not have'):
+        with pytest.raises(NotApplicableError, match="bounds the outcome that leads, and the problem has no lead"):
             refuses(bare)
     clash = DecisionProblem(problem.utilities, problem.prior, AnyRecord(), outcomes={"a0": problem.outcomes["days"]})
     with pytest.raises(ValueError, match="at_most and capacity must not both name 'a0'"):
@@ -326,42 +327,48 @@ def test_a_capacity_that_cannot_serve_everybody_is_refused():
 
 def test_a_bound_nobody_can_meet_is_refused_before_and_while_it_is_computed():
     problem = random_problem(np.random.default_rng(2), "any-record")
-    policy = Optimal(1.0, at_most={"deaths": -1.0})
+    policy = Optimal(1.0, at_most={"death": -1.0})
     for refuses in (policy.check, policy.log_probabilities):
-        with pytest.raises(InfeasibleError, match="no policy keeps this bound at epsilon=1: deaths at most -1 "):
+        with pytest.raises(InfeasibleError, match="no policy keeps this bound at epsilon=1: death at most -1 "):
             refuses(problem)
-    Optimal(1.0, at_most={"deaths": 1.0}).check(problem)
+    Optimal(1.0, at_most={"death": 1.0}).check(problem)
 
 
 def test_one_feature_with_too_many_records_or_over_a_list_at_epsilon_0_is_refused():
     problem = DecisionProblem(
-        np.zeros((2**13, 4)), np.full(2**13, 2.0**-13), OneFeature((2,) * 13), outcomes={"deaths": np.ones((2**13, 4))}
+        np.zeros((2**13, 4)),
+        np.full(2**13, 2.0**-13),
+        OneFeature((2,) * 13),
+        outcomes={"death": np.ones((2**13, 4))},
+        lead="death",
     )
     policy = OptimalSafe(1.0)
     for refuses in (policy.check, policy.log_probabilities):
         with pytest.raises(NotApplicableError, match="takes at most 2048 records of 4 actions"):
             refuses(problem)
     listed = DecisionProblem(
-        np.eye(3), np.full(3, 1 / 3), Listed.one_feature([[0, 0], [0, 1], [1, 1]]), outcomes={"deaths": np.eye(3)}
+        np.eye(3), np.full(3, 1 / 3), Listed.one_feature([[0, 0], [0, 1], [1, 1]]), outcomes={"death": np.eye(3)}
     )
     with pytest.raises(NotApplicableError, match="over a list of records is known at epsilon > 0 alone"):
-        bounded_optimum(listed, 0.0, at_most={"deaths": 0.1})
+        bounded_optimum(listed, 0.0, at_most={"death": 0.1})
     # There the outcome is the utility: the best within the bound is at the bound.
-    assert bounded_optimum(listed, 1.0, at_most={"deaths": 0.2}).value == pytest.approx(0.2, abs=1e-9)
+    assert bounded_optimum(listed, 1.0, at_most={"death": 0.2}).value == pytest.approx(0.2, abs=1e-9)
 
 
 def test_distinct_rows_keep_the_same_one_for_all():
     rng = np.random.default_rng(8)
     which = rng.integers(6, size=40)
     utilities, deaths = rng.normal(size=(6, 3))[which], rng.random((6, 3))[which]
-    problem = DecisionProblem(utilities, rng.dirichlet(np.ones(40)), AnyRecord(), outcomes={"deaths": deaths})
+    problem = DecisionProblem(
+        utilities, rng.dirichlet(np.ones(40)), AnyRecord(), outcomes={"death": deaths}, lead="death"
+    )
     policy = make_policy("optimal-safe", epsilon=2.0)
     on = once_each(policy, problem)
     assert on.n_records == 6
-    assert bounds_on(on, {"deaths": ONE_FOR_ALL}, None)[0].room == 0
+    assert bounds_on(on, {"death": ONE_FOR_ALL}, None)[0].room == 0
     assert on.value(policy.probabilities(on)) == pytest.approx(problem.value(policy.probabilities(problem)), rel=1e-12)
 
 
 def test_greedy_within_bounds_is_greedy_where_it_is_safe():
-    problem = DecisionProblem(np.eye(2), [0.5, 0.5], AnyRecord(), outcomes={"deaths": 1 - np.eye(2)})
+    problem = DecisionProblem(np.eye(2), [0.5, 0.5], AnyRecord(), outcomes={"death": 1 - np.eye(2)}, lead="death")
     np.testing.assert_array_equal(make_policy("optimal-safe").probabilities(problem), Greedy().probabilities(problem))

@@ -212,8 +212,8 @@ def test_more_groups_than_can_be_decided_in_rationals_are_refused(monkeypatch):
     ("weights", "message"),
     [
         ({LOST: -1.0}, r"objective\['utility lost'\] must be >= 0, got"),
-        ({"deaths": "1"}, r"objective\['deaths'\] must be >= 0"),
-        ({"deahts": 1.0}, "unknown outcome 'deahts'; did you mean 'deaths'"),
+        ({"death": "1"}, r"objective\['death'\] must be >= 0"),
+        ({"deaht": 1.0}, "unknown outcome 'deaht'; did you mean 'death'"),
     ],
 )
 def test_an_objective_that_is_none_is_refused(weights, message):
@@ -236,7 +236,7 @@ def with_outcomes(seed, adjacency, offset=0.0):
     rng = np.random.default_rng(seed)
     utilities = rng.normal(size=(24, 3)).round(1)
     prior = rng.dirichlet(np.full(24, 0.4)) * (rng.random(24) < 0.8)
-    outcomes = {"deaths": rng.random((24, 3)).round(2), "days": 10 * rng.random((24, 3)) - 5}
+    outcomes = {"death": rng.random((24, 3)).round(2), "days": 10 * rng.random((24, 3)) - 5}
     return DecisionProblem(utilities + offset, prior / prior.sum(), adjacency, outcomes=outcomes)
 
 
@@ -248,10 +248,10 @@ def lost_within(problem, epsilon, **bounds):
 
 
 BOUNDS = [
-    {"at_most": {"deaths": ONE_FOR_ALL}},
-    {"at_most": {"deaths": 0.4, "days": 0.0}},
+    {"at_most": {"death": ONE_FOR_ALL}},
+    {"at_most": {"death": 0.4, "days": 0.0}},
     {"capacity": {"a0": 0.2, "a2": 0.3}},
-    {"at_most": {"deaths": 0.45}, "capacity": {"a1": 0.25}},
+    {"at_most": {"death": 0.45}, "capacity": {"a1": 0.25}},
 ]
 
 
@@ -273,21 +273,21 @@ def test_within_bounds_what_is_proven_is_the_optimum(name, bounds):
 
 @pytest.mark.parametrize("offset", [1e6, 1e12])
 def test_within_bounds_an_offset_leaves_a_proof_of_nearly_the_same_bound(offset):
-    problem, at_most = with_outcomes(3, AnyRecord(), offset), {"deaths": 0.43}
-    assert bounded_optimum(problem, 1.0, at_most=at_most).multipliers["deaths"] > 0
+    problem, at_most = with_outcomes(3, AnyRecord(), offset), {"death": 0.43}
+    assert bounded_optimum(problem, 1.0, at_most=at_most).multipliers["death"] > 0
     assert least_lost(problem, 1.0, at_most) == pytest.approx(lost_within(problem, 1.0, at_most=at_most), rel=1e-9)
 
 
 def test_within_bounds_under_one_feature_the_bound_is_below_the_optimum_and_above_none():
     problem = with_outcomes(8, ADJACENCIES["one-feature"])
-    assert 0 < least_lost(problem, 1.0, {"deaths": 0.4}) <= lost_within(problem, 1.0, at_most={"deaths": 0.4}) + 1e-7
+    assert 0 < least_lost(problem, 1.0, {"death": 0.4}) <= lost_within(problem, 1.0, at_most={"death": 0.4}) + 1e-7
 
 
 def exactly(table):
     return [[Fraction(number) for number in row] for row in table.tolist()]
 
 
-@pytest.mark.parametrize("weights", [{LOST: 1.0}, {LOST: 1.0, "deaths": 3.7}, {"days": 0.3, "deaths": 1.0}])
+@pytest.mark.parametrize("weights", [{LOST: 1.0}, {LOST: 1.0, "death": 3.7}, {"days": 0.3, "death": 1.0}])
 def test_weak_duality_by_rationals_for_private_policies(weights):
     # The claim itself, for tables that are private exactly, without a float in between.
     problem = with_outcomes(4, AnyRecord())
@@ -318,7 +318,7 @@ def test_weak_duality_by_rationals_for_private_policies(weights):
 @given(problem=st.one_of(problems(4), masked_problems(4)), epsilon=st.sampled_from([0.0, 0.3, 1.0, 3.0, np.inf]))
 @settings(max_examples=60, deadline=None, derandomize=True)
 def test_true_proofs_hold_for_the_checker_and_the_script(problem, epsilon):
-    for weights in ({LOST: 1.0}, {LOST: 1.0, "deaths": 2.5}, {"deaths": 1.0}):
+    for weights in ({LOST: 1.0}, {LOST: 1.0, "death": 2.5}, {"death": 1.0}):
         certificate = optimal_certificate(problem, epsilon, weights)
         assert certificate.holds(problem)
         text = as_json(certificate, problem).replace("Infinity", '"inf"')
@@ -338,7 +338,7 @@ def test_the_script_reads_lists_of_records(hidden):
 # Costs of problems that are too large for rational numbers.
 
 
-@pytest.mark.parametrize("weights", [{LOST: 1.0}, {LOST: 1.0, "deaths": 3.7}])
+@pytest.mark.parametrize("weights", [{LOST: 1.0}, {LOST: 1.0, "death": 3.7}])
 def test_costs_in_floats_are_below_the_exact_ones_and_next_to_them(weights, monkeypatch):
     problem = with_outcomes(6, AnyRecord())
     exact = grouped(problem, (0,), tuple(weights.items()))

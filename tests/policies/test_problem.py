@@ -57,8 +57,8 @@ def test_an_adjacency_over_other_records_is_refused_at_once():
 
 
 def test_outcomes_of_another_shape_are_refused_by_name():
-    with pytest.raises(ValueError, match=r"outcomes\['deaths'\] must have shape \(2, 2\), got \(2, 3\)"):
-        DecisionProblem(np.zeros((2, 2)), [0.5, 0.5], AnyRecord(), outcomes={"deaths": np.zeros((2, 3))})
+    with pytest.raises(ValueError, match=r"outcomes\['death'\] must have shape \(2, 2\), got \(2, 3\)"):
+        DecisionProblem(np.zeros((2, 2)), [0.5, 0.5], AnyRecord(), outcomes={"death": np.zeros((2, 3))}, lead="death")
 
 
 def test_a_problem_without_features_has_no_groups():
@@ -87,7 +87,9 @@ def test_other_priors_are_checked_at_once_or_when_they_are_asked_for():
 
 
 def test_other_utilities_keep_all_else():
-    problem = DecisionProblem(np.zeros((2, 2)), [0.25, 0.75], AnyRecord(), outcomes={"deaths": np.ones((2, 2))})
+    problem = DecisionProblem(
+        np.zeros((2, 2)), [0.25, 0.75], AnyRecord(), outcomes={"death": np.ones((2, 2))}, lead="death"
+    )
     other = problem.with_utilities([[0.0, 4.0], [2.0, 0.0]])
     np.testing.assert_allclose(other.fixed_values, [1.5, 1.0])
     assert problem.fixed_values.tolist() == [0, 0]

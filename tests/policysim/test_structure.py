@@ -158,6 +158,39 @@ def cited(words):
     return [name.strip("./") for name in CITED.findall(re.sub(r"https?://\S+", "", words))]
 
 
+# The floors that know no outcome by its name, and the one module there that says which leads a scenario by default.
+NAMELESS = ("policysim.study", "policysim.course", "policysim.decision", "policysim.trials", "policysim.output")
+NAMELESS = (*NAMELESS, "policysim.cli")
+CHOOSES_DEFAULT = "policysim.study.study_reader"
+OF_DEATHS = re.compile(r"(expected_|extra_|max_extra_)?deaths?")
+
+
+def named_outcomes(source):
+    """What a source calls death: texts that are nothing else, and imported constants of the name."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and OF_DEATHS.fullmatch(node.value):
+            yield node.value
+        elif isinstance(node, ast.ImportFrom):
+            yield from (alias.name for alias in node.names if alias.name in {"DEATH", "DEATHS"})
+
+
+def test_from_the_study_upwards_no_outcome_has_a_name():
+    found = {
+        module: names
+        for module, path in FILES.items()
+        if module.startswith(NAMELESS)
+        if (names := list(named_outcomes(path.read_text(encoding="utf-8"))))
+    }
+    assert found == {CHOOSES_DEFAULT: ["DEATH"]}
+
+
+@pytest.mark.parametrize(
+    "planted", ['table["expected_deaths"]', 'f"{x}" + "death"', "from envs.scenario import DEATH", 'of(death="deaths")']
+)
+def test_a_planted_name_of_an_outcome_is_found(planted):
+    assert len(list(named_outcomes(planted))) == 1
+
+
 def test_files_that_comments_and_docstrings_cite_are_there():
     names = {path.name for path in ROOT.glob("*.md")} | {path.name for path in SOURCES}
     missing = [

@@ -100,6 +100,7 @@ by = ["sex"]
 FOLLOW_UP = TRIAL.replace("outcome = { cured = 1.0 }\nrange = [0, 1]", 'time = "days"\nevent = "cured"\nhorizon = 40')
 COHORT = """\
 title = "A cohort"
+lead = "deaths"
 [cohort]
 file = "data.csv"
 redraws = "redraws.csv"

@@ -86,6 +86,7 @@ def with_mask(plain, mask):
         plain.adjacency,
         plain.actions,
         outcomes=plain.outcomes,
+        lead=plain.lead,
         priors=plain.priors,
         records=plain.records,
         admissible=mask,
@@ -100,9 +101,8 @@ def with_all(table, prior, adjacency, deaths=None):
     """A problem with all that a policy may ask for; by default nobody dies."""
     deaths = np.zeros(np.shape(table)) if deaths is None else deaths
     alike = np.full(len(prior), 1 / len(prior))
-    return DecisionProblem(
-        table, prior, adjacency, outcomes={"deaths": deaths}, priors={"as assumed": prior, "all alike": alike}
-    )
+    priors = {"as assumed": prior, "all alike": alike}
+    return DecisionProblem(table, prior, adjacency, outcomes={"death": deaths}, priors=priors, lead="death")
 
 
 EPSILONS = (0.1, 1.0, 5.0)

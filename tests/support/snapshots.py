@@ -38,6 +38,7 @@ def own_problem() -> ps.DecisionProblem:
         ["wait", "pills", "surgery"],
         records=space,
         outcomes={"deaths": deaths, "pain": pain},
+        lead="deaths",
     )
 
 

@@ -26,7 +26,7 @@ def study(tmp_path):
     return str(write_small_study(tmp_path / "study"))
 
 
-FIGURES = ("frontier", "benefit-vs-deaths", "benefit-parts", "loss-by-group", "publishing")
+FIGURES = ("frontier", "benefit-vs-lead", "benefit-parts", "loss-by-group", "publishing")
 OF_OPTIONS = ("options", "differences", "certainty", "facts", "best-for-all")
 TABLES = (*OF_OPTIONS, "policies", "redrawn", "observer", "prevalences", "ways", "method")
 BESIDE = ("comparison", "examples", "losses-by-outcome", "frontier", "patient-losses", "beliefs", "publishing")

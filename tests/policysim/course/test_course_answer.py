@@ -57,7 +57,7 @@ def planted(*, totals=(1.0, 5.0), hides=None, most=0.8, deaths=True, **changes):
     pairs = zip(found["policy"], found["total_spent"], strict=True)
     found["hides"] = [(hides or {}).get(name, "course" if spent < math.inf else "nothing") for name, spent in pairs]
     if deaths:
-        found["expected_deaths"] = found["died"] * found["times"]
+        found["expected_death"] = found["died"] * found["times"]
     return found.assign(
         horizon=7,
         composition="exact-losses",
@@ -210,9 +210,9 @@ def test_every_cell_is_a_number_of_the_comparison(answered):
     assert list(tables["options"].columns) == list(COLUMNS)
     assert not tables["options"].duplicated(["row", "option", "epsilon"]).any()
     rows = table[(table["group"] == "all") & (table["horizon"] == 2)].set_index(["policy", "total_epsilon"])
-    assert rows["expected_deaths"].notna().all()
+    assert rows["expected_death"].notna().all()
     columns = {
-        "deaths": "expected_deaths",
+        "death": "expected_death",
         "loss": "loss",
         "epsilon spent": "epsilon_spent",
         "benefit kept": "benefit_kept",
@@ -243,9 +243,9 @@ def test_every_cell_is_a_number_of_the_comparison(answered):
 def test_differences_are_those_of_the_printed_numbers_and_against_the_best_schedule(answered):
     tables = answered[2].options
     cell = Cells(tables)
-    for each in tables["differences"].query("row == 'deaths'").to_dict("records"):
+    for each in tables["differences"].query("row == 'death'").to_dict("records"):
         mine, free = (
-            float(str(cell("options", "deaths", option, each["epsilon"])).replace(",", "")) for option in (PRIVATE, ONE)
+            float(str(cell("options", "death", option, each["epsilon"])).replace(",", "")) for option in (PRIVATE, ONE)
         )
         count = int(cell("facts", "patients").replace(",", ""))
         assert each["value"] * count == pytest.approx(mine - free)

@@ -176,8 +176,8 @@ def test_the_course_of_a_treatment_has_its_deaths_and_groups(study):
     process = ps.build_course(study, 3)
     found = ps.plan_once(process, epsilon=2.0)
     assert found.schedules.shape[1] == 3
-    of_day = [process.outcomes["deaths"]] * 3
-    for schedule, column in zip(found.schedules, found.problem.outcomes["deaths"].T, strict=True):
+    of_day = [process.outcomes["death"]] * 3
+    for schedule, column in zip(found.schedules, found.problem.outcomes["death"].T, strict=True):
         later = np.zeros(len(process.initial))
         for action, deaths in zip(reversed(schedule), of_day, strict=True):
             later = deaths[:, action] + process.continuation(later)[:, action]

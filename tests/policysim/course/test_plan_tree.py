@@ -134,8 +134,8 @@ def test_public_classes_have_trees_of_their_own(tmp_path):
     assert plan.epsilon_spent <= 3.0 + SLACK
     assert ps.plan_once(process, epsilon=3.0).value - SLACK <= plan.value <= plan.upper_bound
     assert process.initial @ plan.counted() == pytest.approx(plan.value, abs=SLACK)
-    free = ps.plan_tree(process, epsilon=0.0).counted("deaths")
-    assert process.initial @ plan.counted("deaths") < process.initial @ free
+    free = ps.plan_tree(process, epsilon=0.0).counted("death")
+    assert process.initial @ plan.counted("death") < process.initial @ free
     states = [np.flatnonzero(plan.family.classes == kind) for kind in range(2)]
     for own in states:
         courses = np.random.default_rng(1).choice(own, size=(50, 2))

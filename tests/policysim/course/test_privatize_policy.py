@@ -201,7 +201,7 @@ def test_actions_are_drawn_with_their_probabilities():
 @pytest.mark.parametrize(
     ("given", "options", "message"),
     [
-        (Q, {"policy": "optimal-safe"}, 'the outcome "deaths", which the problem does not have'),
+        (Q, {"policy": "optimal-safe"}, "bounds the outcome that leads, and the problem has no lead"),
         (Q, {"policy": "exponential", "lower": 0, "upper": 1}, "pass lambda states: q_values"),
         (Q, {"sample": Q}, "pass lambda states: q_values"),
         (Q[0], {}, r"must be \(S, A\) or \(H, S, A\), got shape \(3,\)"),

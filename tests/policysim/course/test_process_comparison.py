@@ -83,7 +83,7 @@ def test_groups_of_the_first_state_and_outcomes_are_counted_along_the_course():
     outcome = np.asfortranarray(rng.random((4, 3)))
     groups = {"ward": (np.array([0, 1, 1, 0]), ("east", "west", "empty"))}
     mdp = TabularMDP(moves, rewards, initial, 0.8, HORIZON, ends=last)
-    course = WithOutcomes(mdp, {"deaths": outcome}, groups)
+    course = WithOutcomes(mdp, {"death": outcome}, groups)
     optimal = {"continuation": "optimal"}
     table = ps.compare(course, policies=["exponential", "greedy"], epsilons=[1], by=["ward"], **optimal)
     alone = ps.compare(course, policies=["exponential", "greedy"], epsilons=[1], **optimal)
@@ -107,8 +107,8 @@ def test_groups_of_the_first_state_and_outcomes_are_counted_along_the_course():
         weight = initial * (groups["ward"][0] == code)
         assert row["share"] == pytest.approx(weight.sum())
         assert row["value"] == pytest.approx(weight @ values / weight.sum())
-        assert row["expected_deaths"] == pytest.approx(weight @ deaths / weight.sum())
-        assert row["extra_deaths"] == pytest.approx(weight @ (deaths - fixed) / weight.sum())
+        assert row["expected_death"] == pytest.approx(weight @ deaths / weight.sum())
+        assert row["extra_death"] == pytest.approx(weight @ (deaths - fixed) / weight.sum())
     empty = table[table["level"] == "empty"]
     assert (empty["share"] == 0).all()
     assert empty["value"].isna().all()
@@ -552,7 +552,7 @@ def test_the_smallest_epsilon_of_a_process_meets_the_demand_and_just_below_it_do
     kept = ps.compare(mdp, policies=["randomized-response"], epsilons=[epsilon * (1 - 2e-4), epsilon])["benefit_kept"]
     assert kept[0] < 0.6 <= kept[1]
     assert ps.smallest_epsilon(mdp, "optimal-daily", keep=0.0) == 0.0
-    with pytest.raises(ValueError, match="give max_loss, keep or max_extra_deaths"):
+    with pytest.raises(ValueError, match="give max_loss, keep or max_extra_lead"):
         ps.smallest_epsilon(mdp, "exponential")
-    with pytest.raises(ValueError, match="needs a process whose outcomes have deaths"):
-        ps.smallest_epsilon(mdp, "exponential", max_extra_deaths=0.1)
+    with pytest.raises(ValueError, match="needs a process with an outcome that leads"):
+        ps.smallest_epsilon(mdp, "exponential", max_extra_lead=0.1)

@@ -42,7 +42,7 @@ def test_a_million_patients_have_the_exact_value_of_one_decision(covid, covid_pr
     shares = (covid_problem.prior[:, None] * table).sum(axis=0)
     counts = np.array(list(found.treatments.values()))
     assert (np.abs(counts - 10**6 * shares) <= 5 * np.sqrt(10**6 * shares * (1 - shares))).all()
-    deaths = 10**6 * (covid_problem.prior[:, None] * table * covid_problem.outcomes["deaths"]).sum()
+    deaths = 10**6 * (covid_problem.prior[:, None] * table * covid_problem.outcomes["death"]).sum()
     # Poisson's variance is larger than that of deaths among so many.
     assert abs(found.outcomes["death"] - deaths) <= 5 * np.sqrt(deaths)
 
@@ -244,7 +244,7 @@ def test_patients_have_the_exact_value_and_outcomes_of_a_tree_of_courses(tmp_pat
     assert found.agreement.errors_apart <= ERRORS
     assert not replace(found.agreement, exact=plan.value * 1.03).agrees
     assert sum(found.treatments.values()) >= patients
-    deaths = patients * course.initial @ plan.counted("deaths")
+    deaths = patients * course.initial @ plan.counted("death")
     assert abs(found.outcomes["death"] - deaths) <= 5 * np.sqrt(deaths)
 
 

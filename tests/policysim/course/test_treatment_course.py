@@ -72,7 +72,7 @@ def test_a_day_is_what_its_definition_says(study, horizon):
     move, death = dense(study, horizon)
     values = np.random.default_rng(0).normal(size=len(death))
     assert course.continuation(values) == pytest.approx(move @ values, abs=1e-12)
-    assert course.outcomes["deaths"] == pytest.approx(death, abs=1e-12)
+    assert course.outcomes["death"] == pytest.approx(death, abs=1e-12)
     chosen = np.random.default_rng(1).dirichlet(np.ones(3), size=len(death))
     expected = np.einsum("x,xa,xay->y", course.initial, chosen, move)
     assert course.push(course.initial, chosen) == pytest.approx(expected, abs=1e-14)
@@ -92,7 +92,7 @@ def test_one_day_is_the_one_decision(study):
     course, problem = build_course(study, 1), ps.build_problem(study)
     assert np.array_equal(course.rewards[:-1], problem.utilities)
     assert np.array_equal(course.initial[:-1], problem.prior)
-    assert np.array_equal(course.outcomes["deaths"][:-1], problem.outcomes["deaths"])
+    assert np.array_equal(course.outcomes["death"][:-1], problem.outcomes["death"])
 
 
 def test_who_is_no_longer_treated_is_one_more_record(study):

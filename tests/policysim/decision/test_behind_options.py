@@ -53,7 +53,7 @@ def test_every_mechanism_has_its_numbers_of_the_comparison(tables, found):
     for option, column in (
         ("lost", "loss"),
         ("kept", "benefit_kept"),
-        ("deaths", "expected_deaths"),
+        ("lead", "expected_death"),
         ("spent", "epsilon_spent"),
         ("guesses", "guess_rate"),
         ("least", "least_loss"),
@@ -73,7 +73,7 @@ def test_features_of_the_same_price_share_a_row_and_prices_are_against_one_for_a
     for row, group in shared.items():
         for name in group:
             price = prices.loc[name.replace("whole_record", "whole record")]
-            for option, column in (("lost", "loss"), ("kept", "benefit_kept"), ("deaths", "extra_deaths")):
+            for option, column in (("lost", "loss"), ("kept", "benefit_kept"), ("lead", "extra_death")):
                 assert mine.loc[row, option] == pytest.approx(price[column], abs=2e-6, nan_ok=True)
     lost = mine.loc[titles.index, "lost"].tolist()
     assert lost == sorted(lost, reverse=True)
@@ -81,14 +81,14 @@ def test_features_of_the_same_price_share_a_row_and_prices_are_against_one_for_a
     axis = problem.records.names.index("infected")
     hidden = problem.with_adjacency(ps.Sensitive(problem.records.shape, (axis,)))
     table = ps.make_policy("optimal", epsilon=study.epsilon).probabilities(hidden)
-    died = problem.outcomes["deaths"]
+    died = problem.outcomes["death"]
     extra = problem.prior @ (table * died).sum(axis=1) - problem.prior @ died[:, problem.best_fixed_action]
-    assert prices.loc["infected", "extra_deaths"] == pytest.approx(extra, abs=1e-9)
+    assert prices.loc["infected", "extra_death"] == pytest.approx(extra, abs=1e-9)
 
 
 def test_features_of_other_prices_have_rows_of_their_own_however_small_utilities_are(found):
     prices = found.tables["price-list"]
-    scaled = prices.assign(loss=prices["loss"] * 1e-7, extra_deaths=prices["extra_deaths"] * 1e-7)
+    scaled = prices.assign(loss=prices["loss"] * 1e-7, extra_death=prices["extra_death"] * 1e-7)
     rows, small = (prices_table(each, found, 100_000, 3, shares=True)["row"] for each in (prices, scaled))
     assert rows.nunique() > 1
     assert small.tolist() == rows.tolist()

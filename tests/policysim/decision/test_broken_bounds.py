@@ -19,9 +19,10 @@ from policysim.study.stated_bounds import broken_bounds
 POLICIES = ("best-fixed", "exponential", "randomized-response", "optimal", "optimal-safe")
 BOUNDED = STUDY.replace(
     'policies = ["greedy", "best-fixed", "uniform", "exponential", "randomized-response"]',
-    f"policies = {json.dumps(POLICIES)}\nat_most = {{ deaths = 0.0127, symptoms = 0.3 }}",
+    f"policies = {json.dumps(POLICIES)}\nat_most = {{ death = 0.0127, symptoms = 0.3 }}",
 ).replace("[compare]", "[capacity]\npill = 0.1\n\n[compare]")
-BOUNDS = {"at_most": {"deaths": 0.0127, "symptoms": 0.3}, "capacity": {"pill": 0.1}}
+TITLES = {"death": "deaths", "symptoms": "symptoms"}
+BOUNDS = {"at_most": {"death": 0.0127, "symptoms": 0.3}, "capacity": {"pill": 0.1}}
 
 
 @pytest.fixture(scope="module")
@@ -60,7 +61,7 @@ def table_of(problem, name, epsilon=4.0):
 def test_the_policy_within_bounds_has_them_in_every_table_of_a_report(problem, report):
     table = table_of(problem, "optimal-safe")
     outcomes, shares = expected(problem, table)
-    assert outcomes["deaths"] <= 0.0127 + 1e-9
+    assert outcomes["death"] <= 0.0127 + 1e-9
     assert shares["pill"] <= 0.1 + 1e-9
     # The optimum without bounds is another one, so that a row of it would be seen.
     assert abs(problem.value(table) - problem.value(table_of(problem, "optimal"))) > 1e-4
@@ -81,7 +82,7 @@ def test_what_breaks_a_bound_is_said_first(problem, path, report):
     manifest = json.loads((out / "manifest.json").read_text())
     assert (manifest["question"]["at_most"], manifest["capacity"]) == (BOUNDS["at_most"], BOUNDS["capacity"])
     rows = pd.read_csv(out / "comparison.csv").query("group == 'all' and epsilon == 4")
-    found = broken_bounds(problem, study.at_most, study.capacity, rows)
+    found = broken_bounds(problem, study.at_most, study.capacity, rows, TITLES)
     for name in POLICIES:
         outcomes, shares = expected(problem, table_of(problem, name))
         broken = [
@@ -100,19 +101,19 @@ def test_what_breaks_a_bound_is_said_first(problem, path, report):
 
 
 def test_bounds_of_one_for_all_are_its_own_numbers_and_mark_what_is_beyond(problem, path):
-    study = replace(ps.load_study(path), at_most={"deaths": "one for all"}, capacity={})
-    deaths = problem.prior @ problem.outcomes["deaths"]
+    study = replace(ps.load_study(path), at_most={"death": "one for all"}, capacity={})
+    deaths = problem.prior @ problem.outcomes["death"]
     rows = [
-        {"policy": "best-fixed", "expected_deaths": deaths[problem.best_fixed_action] * (1 + 1e-12)},
-        {"policy": "uniform", "expected_deaths": deaths.mean()},
+        {"policy": "best-fixed", "expected_death": deaths[problem.best_fixed_action] * (1 + 1e-12)},
+        {"policy": "uniform", "expected_death": deaths.mean()},
         {"policy": "optimal-achievable"},
     ]
     rows = pd.DataFrame(rows)
     assert deaths.mean() > deaths[problem.best_fixed_action]
-    assert broken_bounds(problem, study.at_most, study.capacity, rows) == {
+    assert broken_bounds(problem, study.at_most, study.capacity, rows, TITLES) == {
         "uniform": ("more deaths than under one treatment for all",)
     }
-    assert broken_bounds(problem, {}, study.capacity, rows) == {}
+    assert broken_bounds(problem, {}, study.capacity, rows, TITLES) == {}
 
 
 def test_other_commands_have_the_bounds_of_the_study(problem, path, capsys, tmp_path):
@@ -142,11 +143,11 @@ def test_other_commands_have_the_bounds_of_the_study(problem, path, capsys, tmp_
 @pytest.mark.usefixtures("blank_drawings")
 def test_bounds_on_the_command_line_are_in_place_of_the_studys_and_are_asked_again(path, capsys, tmp_path):
     out = tmp_path / "out"
-    options = ("--at-most", "deaths=one-for-all", "--policy", "best-fixed,optimal-safe", "--epsilon", "1", "--json")
+    options = ("--at-most", "death=one-for-all", "--policy", "best-fixed,optimal-safe", "--epsilon", "1", "--json")
     assert main(["compare", str(path), *options, "--out", str(out)]) == 0
     manifest = json.loads(capsys.readouterr().out)["manifest"]
-    assert manifest["question"]["at_most"] == {"deaths": "one for all"}
-    assert manifest["command"].endswith("--epsilon 1 --policy best-fixed,optimal-safe --at-most deaths=one-for-all")
+    assert manifest["question"]["at_most"] == {"death": "one for all"}
+    assert manifest["command"].endswith("--epsilon 1 --policy best-fixed,optimal-safe --at-most death=one-for-all")
     assert main(["reproduce", str(out / "manifest.json")]) == 0
 
 
@@ -160,14 +161,14 @@ def test_over_days_the_policy_within_bounds_is_left_out(path, capsys, tmp_path):
 @pytest.mark.parametrize(
     ("options", "code", "message"),
     [
-        (["--at-most", "death=1"], 2, "--at-most: unknown outcome 'death'; did you mean 'deaths'? known: deaths, symp"),
-        (["--at-most", "deaths=1", "--horizon", "2"], 2, "--at-most does not go with --horizon"),
+        (["--at-most", "deaths=1"], 2, "--at-most: unknown outcome 'deaths'; did you mean 'death'? known: death, symp"),
+        (["--at-most", "death=1", "--horizon", "2"], 2, "--at-most does not go with --horizon"),
         (
             ["--policy", "optimal-safe", "--horizon", "2"],
             2,
             "optimal-safe is for one decision, and does not go with --",
         ),
-        (["--epsilon", "0.1"], 3, "no policy keeps all of these bounds at epsilon=0.1: deaths at most 0.0127 (the le"),
+        (["--epsilon", "0.1"], 3, "no policy keeps all of these bounds at epsilon=0.1: death at most 0.0127 (the le"),
     ],
 )
 def test_bounds_that_cannot_be_are_one_line(path, capsys, options, code, message):

@@ -67,7 +67,7 @@ def test_what_the_model_does_not_use_has_no_price(tmp_path, adjacency):
     problem = ps.build_problem(study)
     prices = price_list(problem, study.epsilon).set_index("hides")
     assert not prices.loc["penicillin_allergy", "used"]
-    assert prices.loc["penicillin_allergy", ["value", "loss", "benefit_kept", "extra_deaths"]].isna().all()
+    assert prices.loc["penicillin_allergy", ["value", "loss", "benefit_kept", "extra_death"]].isna().all()
     # Independently: which features change a difference between two treatments' utilities.
     shape = study.scenario.space.shape
     differences = (problem.utilities - problem.utilities[:, :1]).reshape(*shape, -1)
@@ -194,7 +194,7 @@ def test_what_cannot_be_used_has_no_redraws_and_the_others_have(study, problem, 
     names = ("best-fixed", "optimal", "optimal-safe", "optimal-robust")
     assert drawn(study, problem, names).keys() == {*names, *(f"for all: {action}" for action in problem.actions)}
     # Bounds that nobody can keep leave their policy out, and nothing else.
-    tight = replace(study, at_most={"deaths": 0.0})
+    tight = replace(study, at_most={"death": 0.0})
     assert "optimal-safe" not in drawn(tight, problem, names).keys() >= set(names) - {"optimal-safe"}
 
 
@@ -233,7 +233,7 @@ def test_each_option_has_a_row_in_every_redraw_with_what_is_counted(study, probl
         scenario, utility = draws.draw(numbers)
         response = ResponseModel(study.scenario).with_scenario(scenario)
         utilities = expected_utilities(response, utility)
-        outcomes = {"deaths": response.probability("death"), "symptoms": sum(map(response.probability, symptoms))}
+        outcomes = {"death": response.probability("death"), "symptoms": sum(map(response.probability, symptoms))}
         rows = found.options[found.options["draw"] == draw].set_index("option")
         for option, table in tables.items():
             assert rows.loc[option, "value"] == pytest.approx(
@@ -248,13 +248,13 @@ def test_a_sample_of_the_records_gives_what_all_of_them_give(covid, covid_proble
     """As stated, in a sample: within 2 % of the exact benefit and deaths, of which few patients have nearly all."""
     names = ("best-fixed", "exponential", "randomized-response")
     tables = {name: covid.policy(name, 1.0).probabilities(covid_problem) for name in names}
-    died, best = covid_problem.outcomes["deaths"], covid_problem.best_actions[:, None]
+    died, best = covid_problem.outcomes["death"], covid_problem.best_actions[:, None]
     least = covid_problem.prior @ np.take_along_axis(died, best, axis=1)[:, 0]
     response, fixed = ResponseModel(covid.scenario), covid_problem.value(tables["best-fixed"])
     sample = _Sample.of(covid_problem, np.random.default_rng(0))
     assert len(sample.records) <= N_RECORDS
     there = sample.problem(response, covid.utility)
-    harm, fixed_there = there.outcomes["deaths"], there.best_fixed_value
+    harm, fixed_there = there.outcomes["death"], there.best_fixed_value
     least_there = there.prior @ np.take_along_axis(harm, there.best_actions[:, None], axis=1)[:, 0]
     for table in tables.values():
         extra = covid_problem.prior @ (table * died).sum(axis=1) - least

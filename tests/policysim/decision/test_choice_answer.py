@@ -39,7 +39,7 @@ def test_the_cells_of_every_option_are_what_its_table_of_probabilities_gives(war
     tables = answer_of_choices(study, problem, choices).options
     prior, utilities = problem.prior[:, None], problem.utilities
     fixed = np.eye(problem.n_actions)[np.full(problem.n_records, (prior * utilities).sum(axis=0).argmax())]
-    safest = np.eye(problem.n_actions)[np.full(problem.n_records, (prior * problem.outcomes["deaths"]).sum(0).argmin())]
+    safest = np.eye(problem.n_actions)[np.full(problem.n_records, (prior * problem.outcomes["death"]).sum(0).argmin())]
     best = np.eye(problem.n_actions)[utilities.argmax(axis=1)]
     demand = wish.demand(problem)
     given = {ONE: fixed, f"for all: {problem.actions[int(safest[0].argmax())]}": safest, EACH: best}
@@ -49,13 +49,13 @@ def test_the_cells_of_every_option_are_what_its_table_of_probabilities_gives(war
     assert given["optimal"] == pytest.approx(bounded.probabilities(problem))
     cells = tables["options"].set_index(["option", "row"])["value"]
     for option, table in given.items():
-        deaths, symptoms = ((prior * table * problem.outcomes[name]).sum() for name in ("deaths", "symptoms"))
+        deaths, symptoms = ((prior * table * problem.outcomes[name]).sum() for name in ("death", "symptoms"))
         lost = (prior * (best - table) * utilities).sum()
         gain = (prior * (best - fixed) * utilities).sum()
-        expected = {"deaths": deaths, "symptoms": symptoms, "loss": lost, "benefit kept": 1 - lost / gain}
+        expected = {"death": deaths, "symptoms": symptoms, "loss": lost, "benefit kept": 1 - lost / gain}
         assert cells[option][list(expected)].to_dict() == pytest.approx(expected, abs=1e-12)
-        more = round(1e5 * deaths) - round(1e5 * (prior * fixed * problem.outcomes["deaths"]).sum())
-        assert cells[option, "more deaths"] * 1e5 == pytest.approx(more, abs=1e-6)
+        more = round(1e5 * deaths) - round(1e5 * (prior * fixed * problem.outcomes["death"]).sum())
+        assert cells[option, "more of the lead"] * 1e5 == pytest.approx(more, abs=1e-6)
     # One precision a column, but for ε.
     styles = tables["options"].groupby("row")["format"].nunique()
     assert styles.drop("epsilon").eq(1).all()
@@ -91,15 +91,16 @@ def test_redraws_decide_between_a_mechanism_and_one_for_all(ward, keep):
     assert ("Cannot be told: it loses less utility in " in printed) == (keep == "20%")
 
 
-WISHES = [Wish(keep=0.3), Wish(max_loss=0.4), Wish(max_extra_deaths=0.0), Wish(keep=0.5, max_guess=0.8), Wish(keep=-1)]
+WISHES = [Wish(keep=0.3), Wish(max_loss=0.4), Wish(max_extra_lead=0.0), Wish(keep=0.5, max_guess=0.8), Wish(keep=-1)]
 
 
 @pytest.mark.parametrize("wish", WISHES, ids=str)
 def test_nothing_is_chosen_against_its_verdict(wish):
     """Redraws in which each mechanism is better with a chance of its own, many for one choice: it takes longest."""
     rng = np.random.default_rng(4)
-    deaths = {"deaths": rng.random((4, 3)) / 10}
-    problem = ps.DecisionProblem(rng.normal(size=(4, 3)), rng.dirichlet(np.ones(4)), ps.AnyRecord(), outcomes=deaths)
+    deaths = {"death": rng.random((4, 3)) / 10}
+    utilities, prior = rng.normal(size=(4, 3)), rng.dirichlet(np.ones(4))
+    problem = ps.DecisionProblem(utilities, prior, ps.AnyRecord(), outcomes=deaths, lead="death")
     choices = choose(problem, wish, POLICIES)
     values = {"best-fixed": 0.0, "greedy": 1.0}
     for _ in range(4):
@@ -109,7 +110,7 @@ def test_nothing_is_chosen_against_its_verdict(wish):
             for place in range(50)
             for option in [*values, *choices.mechanisms]
         ]
-        drawn = pd.DataFrame(rows, columns=["draw", "option", "value", "expected_deaths"])
+        drawn = pd.DataFrame(rows, columns=["draw", "option", "value", "expected_death"])
         check_choice(problem, choices, chances, drawn)
 
 
@@ -124,10 +125,10 @@ def check_choice(problem, choices, chances, drawn):
     assert holds["private"] == (not meets and bool(better))
     if holds["private"]:
         assert row["policy"] == better[0]
-        deaths = problem.prior @ problem.outcomes["deaths"]
+        deaths = problem.prior @ problem.outcomes["death"]
         given = choices.mechanisms[better[0]].probabilities(problem)
-        more = 1e5 * ((problem.prior[:, None] * given * problem.outcomes["deaths"]).sum() - deaths.min())
-        assert holds["costs deaths"] == (more > 1e-3)
+        more = 1e5 * ((problem.prior[:, None] * given * problem.outcomes["death"]).sum() - deaths.min())
+        assert holds["costs lead"] == (more > 1e-3)
     if row is not None and not holds["private"]:
         assert row["epsilon"] == 0
         assert row["allowed"] or holds["untold"]
@@ -166,7 +167,7 @@ def test_no_share_of_a_tiny_gain_is_a_cell_and_what_is_not_used_has_no_price():
     [
         Wish(keep=0.8025, max_guess_rate=0.99),
         Wish(max_loss=0.2, max_guess=0.999),
-        Wish(keep=0.2, max_extra_deaths=0.0001, at_most={"symptoms": "one for all", "deaths": 0.001}),
+        Wish(keep=0.2, max_extra_lead=0.0001, at_most={"symptoms": "one for all", "death": 0.001}),
         Wish(keep=0.9, max_guess=0.55),
     ],
     ids=str,

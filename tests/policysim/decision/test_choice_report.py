@@ -53,7 +53,7 @@ def test_its_page_has_the_choice_and_then_the_comparison_at_the_chosen_epsilon(s
 
 def test_each_number_of_the_choice_is_a_cell_of_its_files(study, tmp_path, capsys):
     out = tmp_path / "out"
-    assert ask(capsys, "choose", study, "--keep", "80%", "--max-extra-deaths", "5", "--out", out)[0] == 0
+    assert ask(capsys, "choose", study, "--keep", "80%", "--max-extra-lead", "5", "--out", out)[0] == 0
     written = {}
     for name in ("choice-options", "choice-facts"):
         for cell in pd.read_csv(out / f"{name}.csv", keep_default_na=False).to_dict("records"):
@@ -71,8 +71,8 @@ def test_each_number_of_the_choice_is_a_cell_of_its_files(study, tmp_path, capsy
     [
         ("--keep", "80%"),
         ("--keep", "0", "--policy", "all", "--seed", "5"),
-        ("--at-most", "deaths=one-for-all", "--max-loss", "0.5", "--max-guess", "99%"),
-        ("--max-extra-deaths", "3", "--max-guess-rate", "0.97", "--policy", "optimal", "--sensitive", "infected"),
+        ("--at-most", "death=one-for-all", "--max-loss", "0.5", "--max-guess", "99%"),
+        ("--max-extra-lead", "3", "--max-guess-rate", "0.97", "--policy", "optimal", "--sensitive", "infected"),
     ],
 )
 def test_it_comes_out_again(study, tmp_path, capsys, demands):
@@ -88,7 +88,7 @@ def test_it_comes_out_again(study, tmp_path, capsys, demands):
 
 def test_its_command_asks_the_same(study, tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    demands = ("--keep", "0.35", "--max-extra-deaths", "1000", "--at-most", "symptoms=one-for-all", "--seed", "2")
+    demands = ("--keep", "0.35", "--max-extra-lead", "1000", "--at-most", "symptoms=one-for-all", "--seed", "2")
     ask(capsys, "choose", study, *demands, "--out", "one")
     command = json.loads((tmp_path / "one" / "manifest.json").read_text(encoding="utf-8"))["command"]
     words = command.replace("study.toml", study).split(" ")
@@ -98,7 +98,7 @@ def test_its_command_asks_the_same(study, tmp_path, capsys, monkeypatch):
     assert documents[0]["question"] == documents[1]["question"]
     assert documents[0]["question"]["demands"] == {
         "keep": 0.35,
-        "max_extra_deaths": 0.01,
+        "max_extra_lead": 0.01,
         "at_most": {"symptoms": "one for all"},
     }
 
@@ -121,7 +121,7 @@ def test_where_nothing_can_do_it_the_certificate_is_beside_the_report(study, tmp
         {"keep": "most"},
         {"keep": True},
         {"max_guess": 0.3},
-        {"at_most": {"deaths": -1}},
+        {"at_most": {"death": -1}},
         {"at_most": {"deths": 1}},
         {"more": 1},
         [],

@@ -22,7 +22,7 @@ from policysim.question.formats import next_below
 
 # Two records with opposite best actions: k-ary response is the optimum, and keep = 2p - 1.
 SYMMETRIC = ps.DecisionProblem(
-    [[1.0, 0.0], [0.0, 1.0]], [0.5, 0.5], ps.AnyRecord(), outcomes={"deaths": [[0.0, 0.1], [0.1, 0.0]]}
+    [[1.0, 0.0], [0.0, 1.0]], [0.5, 0.5], ps.AnyRecord(), outcomes={"death": [[0.0, 0.1], [0.1, 0.0]]}, lead="death"
 )
 
 
@@ -55,13 +55,13 @@ def test_one_treatment_for_all_that_is_enough_needs_less_than_any_mechanism(wish
     assert least["right_guesses"] == least["guess_rate"] == 0.5
     assert least["benefit_kept"] == 0
     # Either action is fatal to one of two with probability 0.1.
-    assert least["expected_deaths"] == pytest.approx(0.05)
+    assert least["expected_death"] == pytest.approx(0.05)
     assert choices.verdict is Verdict.CAN
     assert choices.certificate is None
 
 
 def test_one_treatment_for_all_that_is_not_enough_is_not_chosen():
-    for wish in (Wish(keep=1e-6), Wish(keep=0.0, max_extra_deaths=-0.001)):
+    for wish in (Wish(keep=1e-6), Wish(keep=0.0, max_extra_lead=-0.001)):
         assert not choose(SYMMETRIC, wish, ["randomized-response"]).for_all["allowed"].any()
 
 
@@ -78,12 +78,12 @@ def test_a_limit_on_guesses_is_a_limit_on_epsilon():
 def test_two_demands_that_can_be_met_alone_may_exclude_each_other():
     # Action 0 is worth most, action 1 saves lives; blind, each demand alone is met by one action for all.
     problem = ps.DecisionProblem(
-        [[1.0, 0.0], [1.0, 0.0]], [0.5, 0.5], ps.AnyRecord(), outcomes={"deaths": [[0.1, 0.0], [0.1, 0.0]]}
+        [[1.0, 0.0], [1.0, 0.0]], [0.5, 0.5], ps.AnyRecord(), outcomes={"death": [[0.1, 0.0], [0.1, 0.0]]}, lead="death"
     )
-    value, saved = make_demand(problem, max_loss=0.5), make_demand(problem, max_extra_deaths=-0.08)
+    value, saved = make_demand(problem, max_loss=0.5), make_demand(problem, max_extra_lead=-0.08)
     assert Limit(problem, value).last_impossible() == 0
     assert Limit(problem, saved).last_impossible() == 0
-    both = Limit(problem, make_demand(problem, max_loss=0.5, max_extra_deaths=-0.08))
+    both = Limit(problem, make_demand(problem, max_loss=0.5, max_extra_lead=-0.08))
     assert both.last_impossible() == math.inf
     assert proven_bound(json.dumps(both.certificate(1.0))) > both.certificate(1.0)["allowed"]
 
@@ -181,7 +181,7 @@ def test_the_command_writes_a_certificate_where_no_mechanism_can(capsys, study, 
 
 def test_more_than_is_possible_without_privacy_is_proven_at_every_epsilon(capsys, study, tmp_path):
     out = str(tmp_path / "out")
-    code, text, _ = run(capsys, "choose", study, "--keep", "99%", "--max-extra-deaths=-100000", "--out", out)
+    code, text, _ = run(capsys, "choose", study, "--keep", "99%", "--max-extra-lead=-100000", "--out", out)
     assert code == 4
     assert "No mechanism that gives what it publishes can do this, even without any privacy." in text
     proof = (tmp_path / "out" / "certificate.json").read_text()
@@ -193,7 +193,7 @@ def test_more_than_is_possible_without_privacy_is_proven_at_every_epsilon(capsys
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ([], "choose needs at least one of --keep, --max-loss, --max-extra-deaths and --at-most"),
+        ([], "choose needs at least one of --keep, --max-loss, --max-extra-lead and --at-most"),
         (["--keep", "most"], "--keep must be a number, got 'most'"),
         (["--keep", "0.8", "--policy", "greedy"], "greedy has no ε to choose"),
         (["--keep", "nan"], "--keep must be a number, got 'nan'"),
@@ -202,15 +202,15 @@ def test_more_than_is_possible_without_privacy_is_proven_at_every_epsilon(capsys
             ["--keep", "0.8", "--max-guess-rate", "1.2"],
             "--max-guess-rate must be between 50% (blind) and 100%",
         ),
-        (["--max-guess-rate", "0.7"], "choose needs at least one of --keep, --max-loss, --max-extra-deaths and"),
+        (["--max-guess-rate", "0.7"], "choose needs at least one of --keep, --max-loss, --max-extra-lead and"),
         (["--keep", "0.8", "--policy", "optimum"], "unknown policy 'optimum'; did you mean 'optimal'"),
         (
             ["--at-most", "deths=1"],
-            "--at-most: unknown outcome 'deths'; did you mean 'deaths'? known: deaths, symptoms",
+            "--at-most: unknown outcome 'deths'; did you mean 'death'? known: death, symptoms",
         ),
-        (["--at-most", "deaths"], "--at-most must be OUTCOME=NUMBER per patient, or OUTCOME=one-for-all, got 'deaths'"),
-        (["--at-most", "deaths=inf"], "--at-most must be OUTCOME=NUMBER per patient, or OUTCOME=one-for-all, got"),
-        (["--at-most", "deaths=1", "--at-most", "deaths=1"], "--at-most names 'deaths' twice"),
+        (["--at-most", "death"], "--at-most must be OUTCOME=NUMBER per patient, or OUTCOME=one-for-all, got 'death'"),
+        (["--at-most", "death=inf"], "--at-most must be OUTCOME=NUMBER per patient, or OUTCOME=one-for-all, got"),
+        (["--at-most", "death=1", "--at-most", "death=1"], "--at-most names 'death' twice"),
     ],
 )
 def test_a_bad_wish_is_one_line_and_exit_two(capsys, study, options, message):
@@ -221,24 +221,26 @@ def test_a_bad_wish_is_one_line_and_exit_two(capsys, study, options, message):
 
 
 def test_bounds_that_nobody_can_keep_are_named_with_what_is_possible(capsys, study, problem, tmp_path):
-    options = ("--at-most", "deaths=0.001,symptoms=one-for-all", "--out", str(tmp_path / "out"))
+    options = ("--at-most", "death=0.001,symptoms=one-for-all", "--out", str(tmp_path / "out"))
     code, text, err = run(capsys, "choose", study, *options)
     assert (code, err) == (4, "")
     words = " ".join(text.split())
     assert "at most 0.001 deaths per patient; no more symptoms than with" in words
-    fewest = problem.prior @ problem.outcomes["deaths"].min(axis=1)
+    fewest = problem.prior @ problem.outcomes["death"].min(axis=1)
     said = re.search(r"No fewer deaths per patient are possible than ([\d.]+)\.", words)
     assert fewest * (1 - 1e-4) <= float(said.group(1)) <= fewest
     proof = (tmp_path / "out" / "certificate.json").read_text()
-    assert json.loads(proof)["demanded"]["deaths"] == pytest.approx(0.001)
+    assert json.loads(proof)["demanded"]["death"] == pytest.approx(0.001)
     assert proven_bound(proof) > json.loads(proof)["allowed"]
 
 
 def test_deaths_that_fall_and_rise_with_epsilon_are_found_where_they_are_few():
     utilities = [[0.36, -1.16, -1.0], [1.3, 0.15, 0.85], [-0.61, 1.38, 0.35]]
     deaths = [[0.093, 0.02, 0.056], [0.06, 0.086, 0.047], [0.083, 0.052, 0.096]]
-    problem = ps.DecisionProblem(utilities, [0.5, 0.3, 0.2], ps.AnyRecord(), outcomes={"deaths": np.array(deaths)})
-    wish = Wish(keep=-5.0, max_extra_deaths=-0.0087)
+    problem = ps.DecisionProblem(
+        utilities, [0.5, 0.3, 0.2], ps.AnyRecord(), outcomes={"death": np.array(deaths)}, lead="death"
+    )
+    wish = Wish(keep=-5.0, max_extra_lead=-0.0087)
     demand = wish.demand(problem)
     # The optimum over several priors, of which there is but one, is the optimum, and not searched within the bounds.
     template = ps.make_policy("optimal", priors=[problem.prior])
@@ -246,14 +248,14 @@ def test_deaths_that_fall_and_rise_with_epsilon_are_found_where_they_are_few():
     assert [demand.margin(problem, table) >= 0 for table in tables] == [False, True, False]
     (row,) = rows_of(choose(problem, wish, [template]).needs)
     assert row["allowed"] and row["epsilon"] < 1.4
-    least = ps.smallest_epsilon(problem, template, keep=-5.0, max_extra_deaths=-0.0087)
+    least = ps.smallest_epsilon(problem, template, keep=-5.0, max_extra_lead=-0.0087)
     assert next_below(row["epsilon"]) < least <= row["epsilon"]
     # Within the bounds it is never later, and no mechanism is earlier.
     found = choose(problem, wish, ["optimal"])
     assert found.limit <= found.needs["epsilon"].iloc[0] <= row["epsilon"]
 
 
-@pytest.mark.parametrize("most", [{"deaths": 0.0122}, {"symptoms": "one for all", "deaths": 0.012}], ids=str)
+@pytest.mark.parametrize("most", [{"death": 0.0122}, {"symptoms": "one for all", "death": 0.012}], ids=str)
 def test_bounds_hold_for_what_is_chosen_and_the_optimum_is_that_within_them(problem, most):
     wish = Wish(keep=0.4, at_most=most)
     choices = choose(problem, wish, ["optimal", "randomized-response", "exponential"])
@@ -283,11 +285,13 @@ def test_bounds_hold_for_what_is_chosen_and_the_optimum_is_that_within_them(prob
 
 def test_any_treatment_for_all_that_does_it_is_chosen_before_a_mechanism():
     deaths = np.array([[0.0, 0.01, 0.0], [0.01, 0.0, 0.0]])
-    problem = ps.DecisionProblem([[1, 0, 0.2], [0, 0.9, 0.2]], [0.6, 0.4], ps.AnyRecord(), outcomes={"deaths": deaths})
-    found = choose(problem, Wish(max_extra_deaths=-0.0035), ["optimal"])
+    problem = ps.DecisionProblem(
+        [[1, 0, 0.2], [0, 0.9, 0.2]], [0.6, 0.4], ps.AnyRecord(), outcomes={"death": deaths}, lead="death"
+    )
+    found = choose(problem, Wish(max_extra_lead=-0.0035), ["optimal"])
     assert problem.actions[problem.best_fixed_action] == "a0"
     assert found.least["actions"] == ("a2",)
-    assert found.least["expected_deaths"] == 0
+    assert found.least["expected_death"] == 0
 
 
 def test_what_only_no_privacy_does_is_found_at_no_epsilon():
@@ -302,8 +306,8 @@ def test_a_log_has_no_outcomes_to_bound(capsys, tmp_path):
     assert main(["init", str(tmp_path / "trial.csv")]) == 0
     study = str(tmp_path / "trial.toml")
     for command, options, message in (
-        ("choose", ("--at-most", "deaths=1"), "--at-most does not go with trial: a log has no expected outcomes"),
-        ("compare", ("--at-most", "deaths=1"), "--at-most does not go with trial: of a log only estimates are known"),
+        ("choose", ("--at-most", "death=1"), "--at-most does not go with trial: a log has no expected outcomes"),
+        ("compare", ("--at-most", "death=1"), "--at-most does not go with trial: of a log only estimates are known"),
     ):
         capsys.readouterr()
         code, out, err = run(capsys, command, study, *options)

@@ -25,7 +25,8 @@ def problem():
         prior / prior.sum(),
         ps.AnyRecord(),
         records=space,
-        outcomes={"deaths": rng.random((12, 3))},
+        outcomes={"death": rng.random((12, 3))},
+        lead="death",
     )
 
 
@@ -64,8 +65,8 @@ def test_every_number_equals_its_definition_in_every_group(problem, table):
             "best_action_rate": weight @ (p * greedy).sum(axis=1),
             "p_a0": weight @ p[:, 0],
             "p_a2": weight @ p[:, 2],
-            "expected_deaths": weight @ (p * problem.outcomes["deaths"]).sum(axis=1),
-            "extra_deaths": weight @ ((p - fixed) * problem.outcomes["deaths"]).sum(axis=1),
+            "expected_death": weight @ (p * problem.outcomes["death"]).sum(axis=1),
+            "extra_death": weight @ ((p - fixed) * problem.outcomes["death"]).sum(axis=1),
             "epsilon_spent": ps.privacy_loss(p, ps.AnyRecord()).epsilon,
             "guess_rate": (1 + max(abs(one - other).sum() / 2 for one in p for other in p)) / 2,
         }

@@ -45,15 +45,24 @@ def answer(problem, policies=THREE, by=(), *, epsilon=1.0, **kwargs):
 
 
 CASES = {
-    "features and groups": lambda: answer(problem_of(AnyRecord(), records=SPACE, outcomes=DEATHS), by=["age", "sex"]),
-    "one-feature": lambda: answer(problem_of(OneFeature(SPACE.shape), records=SPACE, outcomes=DEATHS), by=["age"]),
-    "sensitive": lambda: answer(problem_of(Sensitive(SPACE.shape, (2,)), records=SPACE, outcomes=DEATHS), by=["age"]),
+    "features and groups": lambda: answer(
+        problem_of(AnyRecord(), records=SPACE, outcomes=DEATHS, lead="deaths"), by=["age", "sex"]
+    ),
+    "one-feature": lambda: answer(
+        problem_of(OneFeature(SPACE.shape), records=SPACE, outcomes=DEATHS, lead="deaths"), by=["age"]
+    ),
+    "sensitive": lambda: answer(
+        problem_of(Sensitive(SPACE.shape, (2,)), records=SPACE, outcomes=DEATHS, lead="deaths"), by=["age"]
+    ),
     "masks": lambda: answer(
-        problem_of(Sensitive(SPACE.shape, (1, 2)), records=SPACE, outcomes=DEATHS, admissible=MASK), by=["age"]
+        problem_of(Sensitive(SPACE.shape, (1, 2)), records=SPACE, outcomes=DEATHS, lead="deaths", admissible=MASK),
+        by=["age"],
     ),
     "only one for all": lambda: answer(problem_of(AnyRecord()), ["best-fixed"]),
     "policies by name": lambda: answer(
-        problem_of(AnyRecord(), outcomes=DEATHS), ["permute-and-flip", "optimal-safe", "optimal"], named=True
+        problem_of(AnyRecord(), outcomes=DEATHS, lead="deaths"),
+        ["permute-and-flip", "optimal-safe", "optimal"],
+        named=True,
     ),
     "at zero": lambda: answer(problem_of(AnyRecord()), epsilon=0.0),
     "at infinity": lambda: answer(problem_of(AnyRecord()), epsilon=math.inf),
@@ -126,7 +135,7 @@ def test_an_answer_restated_at_its_own_epsilon_is_the_same(case):
 
 
 def test_who_pays_and_what_hides_follow_epsilon():
-    problem = problem_of(AnyRecord(), records=SPACE, outcomes=DEATHS)
+    problem = problem_of(AnyRecord(), records=SPACE, outcomes=DEATHS, lead="deaths")
     tables = tables_of_case("features and groups")
     other = answer(problem, by=["age", "sex"], epsilon=2.0)
     pd.testing.assert_frame_equal(
@@ -145,7 +154,7 @@ SIX = ["Safest", "Gain", "Cost", "Who pays", "Observer", "Certain?"]
 
 def test_a_private_choice_may_be_the_safest():
     tables = tables_of(ps.load_study("examples/ward/study.toml").with_choices(epsilons=[3.0]))
-    deaths = tables["options"].query("row == 'deaths' and epsilon == 3").set_index("option")["value"]
+    deaths = tables["options"].query("row == 'death' and epsilon == 3").set_index("option")["value"]
     assert deaths["private choice"] == deaths[["one for all", "private choice", "exponential mechanism"]].min()
     assert safest_option(tables) == "private choice"
 
@@ -157,7 +166,7 @@ def line_of(tables, name):
 
 def with_deaths(deaths, policies=("optimal",), **kwargs):
     """A problem in which deaths have no part in the utilities, computed."""
-    return computed(problem_of(AnyRecord(), outcomes={"deaths": deaths}, **kwargs), policies)
+    return computed(problem_of(AnyRecord(), outcomes={"deaths": deaths}, lead="deaths", **kwargs), policies)
 
 
 def test_none_is_the_safest_against_its_verdict_on_deaths():
@@ -184,7 +193,9 @@ def test_as_many_deaths_are_called_as_many():
 def test_no_capital_makes_a_treatment_another_one():
     """The treatments "a" and "A", of which "a" has the fewest deaths."""
     deaths = np.tile([0.01, 0.02], (12, 1))
-    problem = problem_of(AnyRecord(), np.tile([1.0, 0.0], (12, 1)), actions=["a", "A"], outcomes={"deaths": deaths})
+    problem = problem_of(
+        AnyRecord(), np.tile([1.0, 0.0], (12, 1)), actions=["a", "A"], outcomes={"deaths": deaths}, lead="deaths"
+    )
     assert line_of(answer(problem), "Safest").startswith("a for all: ")
 
 
@@ -223,9 +234,9 @@ def _chances(better):
 
 
 RANDOM = {
-    "deaths": lambda: problem_of(AnyRecord(), outcomes=DEATHS),
+    "deaths": lambda: problem_of(AnyRecord(), outcomes=DEATHS, lead="deaths"),
     "no deaths, ties": lambda: problem_of(Sensitive(SPACE.shape, (2,)), np.round(UTILITIES)),
-    "one-feature": lambda: problem_of(OneFeature(SPACE.shape), outcomes=DEATHS),
+    "one-feature": lambda: problem_of(OneFeature(SPACE.shape), outcomes=DEATHS, lead="deaths"),
 }
 
 

@@ -30,7 +30,8 @@ def problem():
         prior / prior.sum(),
         ps.AnyRecord(),
         records=space,
-        outcomes={"deaths": rng.random((7, 3))[which]},
+        outcomes={"death": rng.random((7, 3))[which]},
+        lead="death",
         priors={ward: rng.dirichlet(np.ones(space.size)) for ward in "abc"},
     )
 
@@ -47,6 +48,7 @@ def apart(problem):
         records=problem.records,
         outcomes={**problem.outcomes, "mark": marks},
         priors=problem.priors,
+        lead=problem.lead,
     )
 
 
@@ -73,9 +75,9 @@ def test_searches_and_patients_are_those_of_all_records(problem, apart):
         assert first["policy"] == second["policy"]
         assert first["epsilon"] == pytest.approx(second["epsilon"], rel=1e-9)
         assert first["benefit_kept"] == pytest.approx(second["benefit_kept"], rel=1e-12)
-        assert first["expected_deaths"] == pytest.approx(second["expected_deaths"], rel=1e-12)
+        assert first["expected_death"] == pytest.approx(second["expected_death"], rel=1e-12)
     for name in ("exponential-fitted", "optimal"):
-        found = [ps.smallest_epsilon(each, name, keep=0.5, max_extra_deaths=0.2) for each in (problem, apart)]
+        found = [ps.smallest_epsilon(each, name, keep=0.5, max_extra_lead=0.2) for each in (problem, apart)]
         assert found[0] == pytest.approx(found[1], rel=1e-9)
     examples = [ExamplePatient("one", 5), ExamplePatient("two", 40)]
     rows = [

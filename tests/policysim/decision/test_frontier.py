@@ -65,13 +65,13 @@ def test_covid_as_reviewers_found_it(covid_problem):
     The deaths are those beyond the best treatment for each.
     """
     table = ps.frontier(covid_problem, epsilons=[3.0, 4.0, 7.0], tolerance=1e-3)
-    deaths = covid_problem.outcomes["deaths"]
+    deaths = covid_problem.outcomes["death"]
     best = np.take_along_axis(deaths, covid_problem.best_actions[:, None], axis=1)[:, 0]
     least = covid_problem.prior @ best
     fixed = covid_problem.prior @ deaths[:, covid_problem.best_fixed_action]
     seen = {3.0: [(0.811, 11.1), (0.749, 5.5)], 4.0: [(0.912, 4.3), (0.8085, 2.17)], 7.0: [(0.9754, 0.27)]}
     for epsilon, points in seen.items():
-        rows = table[table["epsilon"] == epsilon].sort_values("expected_deaths")
+        rows = table[table["epsilon"] == epsilon].sort_values("expected_death")
         for kept, beyond in points:
-            found = np.interp(beyond / 1e5 + least - fixed, rows["extra_deaths"], rows["benefit_kept"])
+            found = np.interp(beyond / 1e5 + least - fixed, rows["extra_death"], rows["benefit_kept"])
             assert found == pytest.approx(kept, abs=0.005)

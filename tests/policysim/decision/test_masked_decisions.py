@@ -56,6 +56,7 @@ def masked(plain, space, forbidden=None):
         outcomes=outcomes,
         priors=dict(plain.priors),
         admissible=mask,
+        lead=plain.lead,
     )
 
 
@@ -87,9 +88,7 @@ def test_the_comparison_is_that_of_sums_over_what_is_allowed(problem):
         assert row["normalized_loss"] == pytest.approx(
             (problem.prior @ best - value) / (problem.prior @ (best - lot)), abs=1e-9
         )
-        assert row["expected_deaths"] == pytest.approx(
-            by_hand(problem, chances * problem.outcomes["deaths"]), abs=1e-14
-        )
+        assert row["expected_death"] == pytest.approx(by_hand(problem, chances * problem.outcomes["death"]), abs=1e-14)
         pairs = neighbour_pairs(problem.adjacency, problem.n_records)
         assert row["epsilon_spent"] == pytest.approx(loss_by_pairs(chances, pairs), abs=1e-9)
         variation = max(np.abs(chances[x] - chances[y]).sum() for x, y in pairs) / 2
@@ -154,13 +153,13 @@ def test_the_least_epsilon_is_just_enough_and_the_limit_is_proven(problem, keep)
 
 
 def test_bounds_and_the_safest_for_all_count_what_is_allowed(problem):
-    deaths = problem.outcomes["deaths"]
+    deaths = problem.outcomes["death"]
     everybody = [make_policy("best-fixed", action=action).probabilities(problem) for action in range(3)]
     assert (everybody[1][~problem.admissible] == 0).all()
     least = min(by_hand(problem, table * deaths) for table in everybody)
-    choices = choose(problem, Wish(keep=0.05, at_most={"deaths": "one for all"}), ["optimal"])
-    assert choices.for_all["expected_deaths"].min() == pytest.approx(least, abs=1e-13)
-    impossible = choose(problem, Wish(at_most={"deaths": 0.5 * least}, max_guess=0.6), ["optimal"])
+    choices = choose(problem, Wish(keep=0.05, at_most={"death": "one for all"}), ["optimal"])
+    assert choices.for_all["expected_death"].min() == pytest.approx(least, abs=1e-13)
+    impossible = choose(problem, Wish(at_most={"death": 0.5 * least}, max_guess=0.6), ["optimal"])
     assert impossible.verdict is Verdict.CANNOT
     (bound,) = impossible.least_possible
     alone = -full_value(problem.with_utilities(-deaths), math.log(0.6 / 0.4))
@@ -170,16 +169,16 @@ def test_bounds_and_the_safest_for_all_count_what_is_allowed(problem):
 def test_the_answer_counts_what_is_allowed(study, problem):
     names = ("greedy", "best-fixed", "uniform", "exponential", "randomized-response", "optimal")
     tables = tables_of(replace(study, policies=names, by=("age",)), problem)
-    deaths = tables["options"].query("row == 'deaths' and epsilon == 1").set_index("option")["value"]
+    deaths = tables["options"].query("row == 'death' and epsilon == 1").set_index("option")["value"]
     best = np.where(problem.admissible, problem.utilities, -np.inf).argmax(axis=1)
-    died = problem.outcomes["deaths"]
+    died = problem.outcomes["death"]
     assert deaths["each's best"] == pytest.approx(problem.prior @ died[np.arange(problem.n_records), best], abs=1e-15)
     one = make_policy("best-fixed").probabilities(problem)
     assert deaths["one for all"] == pytest.approx(by_hand(problem, one * died), abs=1e-15)
     # A treatment that some must not get is counted as what they get in its place.
     given = tables["comparison"].query("policy == 'for all: syrup' and epsilon == 1")
     syrup = make_policy("best-fixed", action=1).probabilities(problem)
-    assert given["expected_deaths"].item() == pytest.approx(by_hand(problem, syrup * died), abs=1e-15)
+    assert given["expected_death"].item() == pytest.approx(by_hand(problem, syrup * died), abs=1e-15)
     title = tables["columns"].query("option == 'one for all'")["title"].iloc[0]
     everybody = {action for action, share in zip(problem.actions, problem.prior @ one, strict=True) if share > 0}
     assert ("as allowed" in title) == (len(everybody) > 1)

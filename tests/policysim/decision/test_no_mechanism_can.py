@@ -122,9 +122,9 @@ def test_the_limit_is_below_what_a_mechanism_needs_and_proven_there(offset):
 def test_deaths_alone_and_beside_utility_are_proven_in_the_same_way():
     rng = np.random.default_rng(4)
     problem = ps.DecisionProblem(
-        rng.normal(size=(5, 3)) + 1e9, np.full(5, 0.2), ps.AnyRecord(), outcomes={"deaths": rng.random((5, 3)) / 10}
+        rng.normal(size=(5, 3)) + 1e9, np.full(5, 0.2), ps.AnyRecord(), outcomes={"death": rng.random((5, 3)) / 10}
     )
-    for wish in ({"max_extra_deaths": -0.015}, {"keep": 0.5, "max_extra_deaths": -0.001}):
+    for wish in ({"max_extra_lead": -0.015}, {"keep": 0.5, "max_extra_lead": -0.001}):
         demand = make_demand(problem, **wish)
         limit = Limit(problem, demand)
         least = limit.last_impossible()
@@ -134,8 +134,8 @@ def test_deaths_alone_and_beside_utility_are_proven_in_the_same_way():
         # What a policy that meets the demand comes to in the objective is no more than what is allowed there.
         weights = limit.tightest(least)
         assert weights == proof["objective"]
-        assert weights["deaths"] > 0
-        costs = weights["deaths"] * problem.outcomes["deaths"]
+        assert weights["death"] > 0
+        costs = weights["death"] * problem.outcomes["death"]
         costs = costs + weights.get("utility lost", 0.0) * utility_lost(problem)
         tables = [np.eye(3)[list(actions)] for actions in product(range(3), repeat=5)]
         meeting = [table for table in tables if demand.margin(problem, table) >= 0]
@@ -177,7 +177,7 @@ def test_a_comparison_says_what_is_proven_and_no_policy_loses_less(random_proble
 )
 def test_the_limit_within_bounds_is_that_of_the_whole_programme(seed, adjacency, tight):
     rng = np.random.default_rng(seed)
-    outcomes = {"deaths": rng.random((6, 3)) / 10, "symptoms": 3 * rng.random((6, 3))}
+    outcomes = {"death": rng.random((6, 3)) / 10, "symptoms": 3 * rng.random((6, 3))}
     problem = ps.DecisionProblem(rng.normal(size=(6, 3)), rng.dirichlet(np.ones(6)), adjacency, outcomes=outcomes)
     most = {}
     for name, table in outcomes.items():
@@ -197,7 +197,7 @@ def test_the_limit_within_bounds_is_that_of_the_whole_programme(seed, adjacency,
     assert possible(least * (1 + 2e-4)) or not tight
     proof = limit.certificate(least)
     assert proven_bound(json.dumps(proof)) > proof["allowed"]
-    assert set(proof["objective"]) <= {"utility lost", "deaths", "symptoms"}
+    assert set(proof["objective"]) <= {"utility lost", "death", "symptoms"}
     # What each outcome is at least, alone and with the rest of the demand.
     for found in limit.least_possible(1.0):
         others = [pair for pair in demanded if pair[0] is not outcomes[found.outcome]]
@@ -215,12 +215,12 @@ def test_what_counts_as_kept_is_never_proven_impossible(bare):
     # Fewer deaths than any policy has, by half of what a bound may be exceeded by and still count as kept.
     for seed in range(6):
         rng = np.random.default_rng(seed)
-        outcomes = {"deaths": rng.random((5, 3)) / 10}
+        outcomes = {"death": rng.random((5, 3)) / 10}
         problem = ps.DecisionProblem(rng.normal(size=(5, 3)), np.full(5, 0.2), ps.AnyRecord(), outcomes=outcomes)
-        fewest = optimal_certificate(problem, 1.0, {"deaths": 1.0}).bound
-        most = fewest - policysim.decision.demands.KEPT / 2 * outcomes["deaths"].max()
-        demand = make_demand(problem, at_most={"deaths": most})
-        saver = problem.with_utilities(-outcomes["deaths"])
+        fewest = optimal_certificate(problem, 1.0, {"death": 1.0}).bound
+        most = fewest - policysim.decision.demands.KEPT / 2 * outcomes["death"].max()
+        demand = make_demand(problem, at_most={"death": most})
+        saver = problem.with_utilities(-outcomes["death"])
         table = ps.make_policy("optimal", epsilon=1.0).probabilities(saver)
         assert demand.margin(problem, table) >= 0
         # Planted: the bound as it was asked for.
@@ -310,9 +310,7 @@ def test_without_an_accepted_proof_there_is_no_verdict(monkeypatch):
     assert not choices.limit_proven
 
 
-@pytest.mark.parametrize(
-    "wish", [("--keep", "0.9", "--max-guess", "55%"), ("--keep", "99%", "--max-extra-deaths=-1000")]
-)
+@pytest.mark.parametrize("wish", [("--keep", "0.9", "--max-guess", "55%"), ("--keep", "99%", "--max-extra-lead=-1000")])
 def test_screen_page_and_json_withhold_what_is_not_proven(wish, capsys, tmp_path, monkeypatch):
     study = str(write_small_study(tmp_path / "study"))
     rejecting(monkeypatch)

@@ -56,7 +56,7 @@ def test_the_errors_are_those_of_as_many_patients_as_the_study_says(ward, publis
     # Of values as the square root of the patients, of a table of counts not at all.
     assert ratio[("noisy values", "error")] == pytest.approx(2)
     assert ratio[("noisy table", "error")] == pytest.approx(1)
-    deaths = many.query("option == 'deaths'").set_index("row")["value"]
+    deaths = many.query("option == 'lead'").set_index("row")["value"]
     assert deaths["noisy values"] == deaths["as it is"]
 
 

@@ -85,7 +85,7 @@ def problems_with_wishes(draw):
     problem = draw(problems(3))
     assume(gain_of(problem).exists)
     keep = draw(st.sampled_from([0.3, 0.8, 0.95]))
-    wish = Wish(keep=keep, **draw(st.sampled_from([{}, {"at_most": {"deaths": "one for all"}}])))
+    wish = Wish(keep=keep, **draw(st.sampled_from([{}, {"at_most": {"death": "one for all"}}])))
     room = 1 + draw(st.sampled_from([1e-6, 1e-3, 0.02, 0.5]))
     what = draw(st.sampled_from(["", "max_guess", "max_guess_rate"]))
     try:

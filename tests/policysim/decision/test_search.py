@@ -58,7 +58,7 @@ def test_more_than_everything_is_refused():
 
 
 def test_at_least_one_demand_is_needed():
-    with pytest.raises(ValueError, match="at least one demand is needed: max_loss, keep, max_extra_deaths"):
+    with pytest.raises(ValueError, match="at least one demand is needed: max_loss, keep, max_extra_lead"):
         ps.smallest_epsilon(SYMMETRIC, "exponential")
 
 
@@ -70,11 +70,13 @@ def test_all_demands_are_met_together():
 def test_extra_deaths_can_be_limited():
     # The wrong action kills one patient in ten, one for all one in 20: 4/100 fewer leave 1/10: eps = log 9.
     deaths = [[0.0, 0.1], [0.1, 0.0]]
-    problem = ps.DecisionProblem([[1.0, 0.0], [0.0, 1.0]], [0.5, 0.5], ps.AnyRecord(), outcomes={"deaths": deaths})
-    found = ps.smallest_epsilon(problem, "randomized-response", max_extra_deaths=-0.04)
+    problem = ps.DecisionProblem(
+        [[1.0, 0.0], [0.0, 1.0]], [0.5, 0.5], ps.AnyRecord(), outcomes={"death": deaths}, lead="death"
+    )
+    found = ps.smallest_epsilon(problem, "randomized-response", max_extra_lead=-0.04)
     assert math.log(9) * (1 - 1e-12) <= found <= math.log(9) * (1 + 1e-4)
-    with pytest.raises(ValueError, match="needs a problem whose outcomes have deaths"):
-        ps.smallest_epsilon(SYMMETRIC, "randomized-response", max_extra_deaths=0.01)
+    with pytest.raises(ValueError, match="needs a problem with an outcome that leads"):
+        ps.smallest_epsilon(SYMMETRIC, "randomized-response", max_extra_lead=0.01)
 
 
 def test_a_demand_that_is_no_number_is_refused():

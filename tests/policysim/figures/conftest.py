@@ -45,7 +45,7 @@ def at_one(comparison):
 @pytest.fixture(scope="session")
 def logged(comparison):
     """What a comparison on logged data looks like: no deaths, intervals, benefit kept refused."""
-    kept = comparison.drop(columns=[name for name in comparison if "deaths" in name])
+    kept = comparison.drop(columns=[name for name in comparison if "death" in name])
     return kept.assign(
         benefit_kept=np.nan,
         difference=kept["value"],

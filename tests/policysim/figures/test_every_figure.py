@@ -68,7 +68,7 @@ def test_what_is_no_table_is_refused_in_one_line(draw, name, wrong):
         draw(wrong)
 
 
-@pytest.mark.parametrize("column", ["epsilon", "benefit_kept", "expected_deaths"])
+@pytest.mark.parametrize("column", ["epsilon", "benefit_kept", "expected_death"])
 def test_text_in_place_of_numbers_is_refused_in_one_line(comparison, column):
     table = comparison.astype({column: object})
     table.loc[table.index[3], column] = "n/a"

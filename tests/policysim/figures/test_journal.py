@@ -116,7 +116,7 @@ def compared(names, *, epsilons=EPSILONS, deaths=True, groups=()):
                 row |= {"benefit_kept": kept, "loss": 1 - kept + own, "epsilon_spent": epsilon / (1 + place)}
                 row |= {"most_kept": np.tanh(epsilon), "least_loss": 1 - np.tanh(epsilon)}
                 row |= {"difference": kept / 9, "difference_low": kept / 9 - 0.1, "difference_high": kept / 9 + 0.1}
-                rows.append(row | ({"expected_deaths": 0.01 + 1e-3 * (1 - kept)} if deaths else {}))
+                rows.append(row | ({"expected_death": 0.01 + 1e-3 * (1 - kept)} if deaths else {}))
     return pd.DataFrame(rows)
 
 
@@ -210,7 +210,7 @@ def quantiles(names):
 def traded(names):
     """Frontiers of two epsilons that end at the same place."""
     rows = [(epsilon, kept, 1e-3 * kept**2) for epsilon in (1.0, 5.0, 10.0) for kept in (0.0, min(epsilon, 2) / 2)]
-    lines = pd.DataFrame(rows, columns=["epsilon", "benefit_kept", "expected_deaths"])
+    lines = pd.DataFrame(rows, columns=["epsilon", "benefit_kept", "expected_death"])
     return lines, compared(names, epsilons=[1.0, 5.0, 10.0])
 
 

@@ -96,7 +96,7 @@ def test_a_problem_shows_its_stakes_and_what_each_action_is_worth(problem):
         value, share, deaths, _ = map(number, found.row(action))
         assert value == pytest.approx(problem.prior @ problem.utilities[:, place], rel=1e-5)
         assert share == pytest.approx(problem.prior[problem.utilities.argmax(axis=1) == place].sum(), rel=1e-5)
-        assert deaths == pytest.approx(problem.prior @ problem.outcomes["deaths"][:, place], rel=1e-5)
+        assert deaths == pytest.approx(problem.prior @ problem.outcomes["death"][:, place], rel=1e-5)
 
 
 def test_a_sensitivity_that_takes_long_is_not_computed_to_be_shown():

@@ -11,7 +11,7 @@ import policysim as ps
 from policies.catalogue import CATALOGUE
 from policysim import figures
 from policysim.figures.benefit import BAND, SHADED
-from policysim.figures.looks import COLOURS, DEATH, POLICY_LOOKS, as_dot, label, look_of_action, looks
+from policysim.figures.looks import COLOURS, LEAD, POLICY_LOOKS, as_dot, label, look_of_action, looks
 from policysim.figures.patients import flat_features
 from policysim.question.words import ACHIEVABLE, UNBEATABLE, level_name
 
@@ -28,13 +28,13 @@ def everyone(table, policy):
 
 def test_curves_are_the_columns_of_the_table(comparison):
     names = ["greedy", "best-fixed", "exponential", "randomized-response"]
-    lost, deaths = figures.frontier(comparison, policies=names).axes
+    lost, deaths = figures.frontier(comparison, policies=names, titles={"death": "deaths"}).axes
     assert deaths.get_title(loc="left") == "Deaths per 100,000 patients"
     for policy in ("exponential", "randomized-response"):
         rows = everyone(comparison, policy)
         assert list(lines_of(lost)[policy].get_xdata()) == list(rows["epsilon"])
         assert list(lines_of(lost)[policy].get_ydata()) == list(rows["loss"])
-        assert lines_of(deaths)[policy].get_ydata() == pytest.approx(rows["expected_deaths"] * 100_000)
+        assert lines_of(deaths)[policy].get_ydata() == pytest.approx(rows["expected_death"] * 100_000)
 
 
 def test_what_others_are_read_against_is_drawn_strongly_and_named_first(comparison):
@@ -61,13 +61,13 @@ def test_the_axis_at_the_right_says_the_benefit_of_each_loss(comparison):
     assert "benefit kept" not in [axis.get_ylabel() for axis in unsaid.child_axes]
 
 
-def test_deaths_have_one_colour_that_no_policy_has(comparison, parts):
-    _, deaths = figures.frontier(comparison).axes
-    assert deaths._left_title.get_color() == DEATH
-    (bars,) = figures.benefit_parts(parts).axes
+def test_the_lead_has_one_colour_that_no_policy_has(comparison, parts):
+    _, deaths = figures.frontier(comparison, lead="death").axes
+    assert deaths._left_title.get_color() == LEAD
+    (bars,) = figures.benefit_parts(parts, lead="death").axes
     handles, names = bars.get_legend_handles_labels()
-    assert to_hex(handles[names.index("death")][0].get_facecolor()).upper() == DEATH
-    assert DEATH not in {look.colour for look in POLICY_LOOKS.values()} | set(COLOURS)
+    assert to_hex(handles[names.index("death")][0].get_facecolor()).upper() == LEAD
+    assert LEAD not in {look.colour for look in POLICY_LOOKS.values()} | set(COLOURS)
 
 
 def test_a_refused_percentage_gives_way_to_the_difference_with_its_interval(logged):
@@ -85,7 +85,7 @@ def test_a_refused_percentage_gives_way_to_the_difference_with_its_interval(logg
 
 
 def test_a_loss_has_a_band_where_the_table_has_one(comparison):
-    plain = comparison.drop(columns="expected_deaths")
+    plain = comparison.drop(columns="expected_death")
     banded = plain.assign(loss_low=plain["loss"] - 0.1, loss_high=plain["loss"] + 0.1)
     assert len(figures.frontier(banded).axes[0].collections) > len(figures.frontier(plain).axes[0].collections)
 
@@ -370,12 +370,13 @@ def test_on_logged_data_the_line_at_zero_is_the_best_arm_and_best_fixed_another(
     assert list(lines["the best single arm"].get_ydata()) == [0, 0]
 
 
-def test_deaths_are_drawn_only_where_they_differ_and_else_another_harm(comparison):
+def test_the_lead_is_drawn_only_where_it_differs_and_else_another_harm(comparison):
     """A panel that shows a constant tells nothing."""
     for deaths in (0.0, 0.01):
-        none = comparison.assign(expected_deaths=deaths)
+        none = comparison.assign(expected_death=deaths)
         harm = figures.frontier(none).axes[1]
         assert harm.get_title(loc="left").startswith("Symptoms per ")
         assert len(figures.frontier(none.assign(expected_symptoms=0.0)).axes) == 1
         some = none.assign(expected_stroke=none["loss"])
         assert figures.harm_of(some) == "expected_stroke"
+        assert figures.harm_of(some.assign(expected_pain=some["loss"]), "pain") == "expected_pain"

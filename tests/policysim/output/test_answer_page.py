@@ -88,7 +88,7 @@ def test_the_slider_swaps_the_strings_of_each_column(page, moving, written):
                 table, row, option, epsilon, _ = key.split("/")
                 assert epsilon == label or not epsilon
                 seen.add((table, row, option))
-    assert {("options", "deaths", "private choice"), ("options", "loss", "exponential mechanism")} <= seen
+    assert {("options", "death", "private choice"), ("options", "loss", "exponential mechanism")} <= seen
 
 
 def test_what_stays_at_the_stated_epsilon_says_so(page, moving):

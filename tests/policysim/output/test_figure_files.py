@@ -11,7 +11,7 @@ from policysim.figures import SIZES
 from policysim.output.deliver import FigureFiles
 from policysim.output.manifest import read_manifest
 
-DRAWN = "benefit-vs-deaths"
+DRAWN = "benefit-vs-lead"
 
 
 @pytest.fixture(scope="module")

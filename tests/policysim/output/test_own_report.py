@@ -21,7 +21,7 @@ from policysim.study.certainty import as_stated
 RNG = np.random.default_rng(7)
 SPACE = record_space({"age": ["young", "middle", "old"], "ill": [0, 1], "sex": ["f", "m"]})
 UTILITIES, PRIOR = RNG.normal(size=(12, 3)), RNG.dirichlet(np.ones(12))
-OUTCOMES = {"deaths": RNG.random((12, 3)) / 10, "pain": RNG.random((12, 3))}
+OUTCOMES = {"death": RNG.random((12, 3)) / 10, "pain": RNG.random((12, 3))}
 YOUNG = SPACE.groups("age")[0] == 0
 MASK = ~np.column_stack([np.zeros(12, bool), YOUNG, np.zeros(12, bool)])
 ANY, ILL = ps.AnyRecord(), ps.Sensitive(SPACE.shape, (1,))
@@ -59,19 +59,19 @@ CASES = {
     "no private policy": (own(), {"policies": ["uniform"], "epsilons": [1.0]}, set()),
     "no privacy at all": (own(), {"policies": ["optimal"], "epsilons": [np.inf]}, set()),
     "everything hidden": (own(), {"policies": ["optimal"], "epsilons": 0}, set()),
-    "from nothing to all": (own(outcomes=OUTCOMES), {"epsilons": [0, 1.0, np.inf]}, {"frontier"}),
+    "from nothing to all": (own(outcomes=OUTCOMES, lead="death"), {"epsilons": [0, 1.0, np.inf]}, {"frontier"}),
     "some are hidden, no names": (own(ILL), {"epsilons": [1.0, 2.0]}, set()),
     "one feature": (own(ps.OneFeature(SPACE.shape), records=SPACE), {"epsilons": [1.0, 2.0]}, {"beliefs"}),
-    "no deaths": (own(outcomes={"pain": OUTCOMES["pain"]}), {"epsilons": [1.0]}, set()),
-    "nobody dies": (own(outcomes={"deaths": np.zeros((12, 3))}), {"epsilons": [1.0]}, set()),
+    "no lead": (own(outcomes={"pain": OUTCOMES["pain"]}), {"epsilons": [1.0]}, set()),
+    "nobody dies": (own(outcomes={"death": np.zeros((12, 3))}, lead="death"), {"epsilons": [1.0]}, set()),
     "a mask": (
-        own(ILL, records=SPACE, outcomes=OUTCOMES, admissible=MASK),
+        own(ILL, records=SPACE, outcomes=OUTCOMES, lead="death", admissible=MASK),
         {"epsilons": [1.0, 2.0]},
         {"beliefs", "frontier"},
     ),
     "nothing to gain": (own(utilities=np.ones((12, 3))), {"epsilons": [1.0]}, set()),
     "records that nobody has": (
-        own(prior=np.r_[np.zeros(6), np.full(6, 1 / 6)], records=SPACE, outcomes=OUTCOMES),
+        own(prior=np.r_[np.zeros(6), np.full(6, 1 / 6)], records=SPACE, outcomes=OUTCOMES, lead="death"),
         {"epsilons": [1.0, 2.0]},
         {"beliefs", "frontier"},
     ),
@@ -111,7 +111,7 @@ def test_any_problem_has_a_report_and_a_page(name, tmp_path):
 
 
 def test_its_comparison_is_that_of_compare_in_the_digits_of_files():
-    problem = own(records=SPACE, outcomes=OUTCOMES)
+    problem = own(records=SPACE, outcomes=OUTCOMES, lead="death")
     asked = {"policies": ["exponential", "optimal"], "epsilons": [0.5, 1.0]}
     report = ps.report(problem, **asked)
     compared = ps.compare(problem, **asked)
@@ -153,8 +153,8 @@ def test_figures_show_shares_of_the_benefit_only_where_they_may_be_said(better, 
     monkeypatch.setattr(
         "policysim.decision.decision_answer.as_stated", lambda *given: as_stated(*given).assign(verdict=verdict)
     )
-    report = ps.report(own(outcomes=OUTCOMES), policies=["exponential", "optimal"], epsilons=[0.5, 1.0])
-    assert ("benefit-vs-deaths" in report.figures) == better
+    report = ps.report(own(outcomes=OUTCOMES, lead="death"), policies=["exponential", "optimal"], epsilons=[0.5, 1.0])
+    assert ("benefit-vs-lead" in report.figures) == better
     labels = [axis.get_ylabel() for axis in report.figures["frontier"].axes[0].child_axes]
     assert ("benefit kept" in labels) == better
 

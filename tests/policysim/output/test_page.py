@@ -9,7 +9,7 @@ from page_policy import breaks
 from report_pages import make_report, readable
 from small_studies import STUDY
 
-FIGURES = ["frontier", "benefit-vs-deaths", "benefit-parts", "loss-by-group", "price-list"]
+FIGURES = ["frontier", "benefit-vs-lead", "benefit-parts", "loss-by-group", "price-list"]
 PAGES = ["full", "bounded", "plain"]
 
 

@@ -16,8 +16,8 @@ FILTERS = ("lines", "grid")
 @pytest.fixture
 def tables():
     rows = [
-        ("deaths", "one", 1.0, 0.003, math.nan, math.nan, "counted 100000 1"),
-        ("deaths", "one", 2.0, 0.004, math.nan, math.nan, "counted 100000 1"),
+        ("death", "one", 1.0, 0.003, math.nan, math.nan, "counted 100000 1"),
+        ("death", "one", 2.0, 0.004, math.nan, math.nan, "counted 100000 1"),
         ("belief", "one", 1.0, math.nan, 0.04, 0.23, "span 0"),
         ("twice", "one", 1.0, 1.0, math.nan, math.nan, "plain"),
         ("twice", "one", 1.0, 2.0, math.nan, math.nan, "plain"),
@@ -27,9 +27,9 @@ def tables():
 
 def test_a_number_is_looked_up_by_its_key_formatted_and_marked(tables):
     cell = Cells(tables)
-    deaths = cell("options", "deaths", "one", 1.0)
+    deaths = cell("options", "death", "one", 1.0)
     assert deaths == "300.0"
-    assert deaths.html == '<data data-cell="options/deaths/one/1/value" value="0.003">300.0</data>'
+    assert deaths.html == '<data data-cell="options/death/one/1/value" value="0.003">300.0</data>'
     assert cell("options", "belief", "one", 1.0) == "4 to 23"
     assert 'value="0.04 0.23"' in cell("options", "belief", "one", 1.0).html
 
@@ -37,9 +37,9 @@ def test_a_number_is_looked_up_by_its_key_formatted_and_marked(tables):
 @pytest.mark.parametrize(
     "key",
     [
-        ("options", "deaths", "other", 1.0),
-        ("options", "deaths", "one", 3.0),
-        ("options", "deaths", "one"),
+        ("options", "death", "other", 1.0),
+        ("options", "death", "one", 3.0),
+        ("options", "death", "one"),
         ("names", "a", "", math.nan),
         ("options", "twice", "one", 1.0),
     ],
@@ -70,10 +70,10 @@ def test_a_line_goes_on_under_its_beginning_or_beside_its_name(monkeypatch):
 @pytest.mark.parametrize(
     "text",
     [
-        "{{ cell('options', 'deaths', 'one', 1) + cell('options', 'deaths', 'one', 2) }}",  # a sum of two cells
-        "{{ cell('options', 'deaths', 'one', 1) ~ cell('options', 'deaths', 'one', 2) }}",
-        "{{ cell('options', 'deaths', 'one', 1)|float }}",
-        "{{ cell('options', 'deaths', 'one', 1)[1:] }}",
+        "{{ cell('options', 'death', 'one', 1) + cell('options', 'death', 'one', 2) }}",  # a sum of two cells
+        "{{ cell('options', 'death', 'one', 1) ~ cell('options', 'death', 'one', 2) }}",
+        "{{ cell('options', 'death', 'one', 1)|float }}",
+        "{{ cell('options', 'death', 'one', 1)[1:] }}",
         "{{ title }}",  # a number in a title
         "{{ 5 }}",
         "{{ '½' }}",
@@ -88,17 +88,17 @@ def test_what_is_no_cell_and_no_name_prints_no_digit(tables, text, html):
 
 def test_names_may_have_digits_and_are_escaped_on_a_page(tables):
     slots = {"cell": Cells(tables), "name": Label("a <60")}
-    text = "{{ name }}: {{ cell('options', 'deaths', 'one', 1) }}"
+    text = "{{ name }}: {{ cell('options', 'death', 'one', 1) }}"
     assert environment(html=False).from_string(text).render(slots) == "a <60: 300.0"
     page = environment(html=True).from_string(text).render(slots)
     assert page.startswith("a &lt;60: <data data-cell=")
-    assert isinstance(Cells(tables)("options", "deaths", "one", 1.0), Shown)
+    assert isinstance(Cells(tables)("options", "death", "one", 1.0), Shown)
 
 
 def test_a_stale_epsilon_is_no_cell(tables):
     # The study is at another epsilon than the table that was kept.
-    with pytest.raises(KeyError, match="deaths/one/5: 0 cells"):
-        environment(html=False).from_string("{{ cell('options', 'deaths', 'one', epsilon) }}").render(
+    with pytest.raises(KeyError, match="death/one/5: 0 cells"):
+        environment(html=False).from_string("{{ cell('options', 'death', 'one', epsilon) }}").render(
             cell=Cells(tables), epsilon=5.0
         )
 

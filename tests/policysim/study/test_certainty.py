@@ -23,7 +23,7 @@ def redraws(better, draws=200, equal=0, rng=None):
             (draw, "for all: a", base, 0.01),
             (draw, "for all: b", base + (0.2 if draw % 4 == 0 else -0.2), 0.02),
         ]
-    return pd.DataFrame(rows, columns=["draw", "option", "value", "expected_deaths"])
+    return pd.DataFrame(rows, columns=["draw", "option", "value", "expected_death"])
 
 
 @pytest.mark.parametrize(
@@ -41,8 +41,8 @@ def redraws(better, draws=200, equal=0, rng=None):
     ],
 )
 def test_a_study_of_each_verdict(better, equal, verdict):
-    found = certainty(redraws(better, equal=equal), "best-fixed").set_index(["measure", "policy"])
-    for measure in ("value", "deaths"):
+    found = certainty(redraws(better, equal=equal), "best-fixed", "death").set_index(["measure", "policy"])
+    for measure in ("value", "lead"):
         row = found.loc[measure, "optimal"]
         assert (row["better"], row["equal"], row["draws"], row["verdict"]) == (better, equal, 200, verdict)
     assert found.loc[("value", "best-fixed"), "verdict"] == "equal"

@@ -31,7 +31,7 @@ def test_every_cell_of_the_ward_is_its_definition(ward):
     best = u.max(axis=1)
     k = problem.n_actions
     response = ResponseModel(study.scenario)
-    outcomes = {"deaths": problem.outcomes["deaths"]} | {
+    outcomes = {"death": problem.outcomes["death"]} | {
         name: np.stack(
             [np.broadcast_to(response.chance(name, a), study.scenario.space.shape).ravel() for a in range(k)], axis=1
         )
@@ -39,7 +39,7 @@ def test_every_cell_of_the_ward_is_its_definition(ward):
     }
     outcomes["costs"] = np.broadcast_to([0.0, 0.02, 0.05], u.shape)
     fixed = np.eye(k)[np.repeat(int((prior @ u).argmax()), len(u))]
-    safest = np.eye(k)[np.repeat(int((prior @ outcomes["deaths"]).argmin()), len(u))]
+    safest = np.eye(k)[np.repeat(int((prior @ outcomes["death"]).argmin()), len(u))]
     greedy = np.eye(k)[u.argmax(axis=1)]
     fixed_value, checked = float(prior @ (fixed * u).sum(axis=1)), 0
     for epsilon in study.epsilons:
@@ -48,7 +48,7 @@ def test_every_cell_of_the_ward_is_its_definition(ward):
         copy = ps.make_policy("randomized-response", epsilon=epsilon).probabilities(problem)
         given = {
             "one for all": (fixed, fixed),
-            "fewest deaths": (safest, safest),
+            "fewest": (safest, safest),
             "private choice": (private[max(values, key=values.get)],) * 2,
             "exponential mechanism": (private["exponential-fitted"],) * 2,
             "noised copy": (greedy, copy),
@@ -122,20 +122,20 @@ def tables_of(problem, policies=("optimal", "exponential-fitted"), *, epsilon=1.
     return answer_tables(results(problem, Labels.of(problem), asked), **kwargs)
 
 
-def test_at_most_two_outcomes_of_each_direction_and_deaths_first():
+def test_at_most_two_outcomes_of_each_direction_and_the_lead_first():
     rng = np.random.default_rng(2)
-    names = ["falls", "pain", "rash", "cough", "fever", "deaths", "stroke"]
-    tables = tables_of(small({name: rng.random((8, 3)) / 10 for name in names}))
-    rows = tables["rows"][tables["rows"]["section"] == "count"]
-    assert rows["row"].iloc[0] == "deaths"
-    others = rows[rows["row"] != "deaths"]
+    names = ["falls", "pain", "rash", "cough", "fever", "death", "stroke"]
+    tables = tables_of(small({name: rng.random((8, 3)) / 10 for name in names}, lead="death"))
+    rows = tables["rows"]
+    assert (rows["row"].iloc[0], rows["section"].iloc[0]) == ("death", "lead")
+    others = rows[rows["section"] == "count"]
     assert (others["moved"] < 0).sum() <= 2
     assert (others["moved"] > 0).sum() <= 2
     # Of those that move, the ones that move most.
     now = tables["comparison"].query("epsilon == 1 and group == 'all'").set_index("policy")
     moves = {n: now.loc["optimal", f"expected_{n}"] - now.loc["best-fixed", f"expected_{n}"] for n in names}
     for sign in (-1, 1):
-        ranked = sorted((n for n in names if n != "deaths" and sign * moves[n] > 0), key=lambda n: -abs(moves[n]))
+        ranked = sorted((n for n in names if n != "death" and sign * moves[n] > 0), key=lambda n: -abs(moves[n]))
         assert [row for row in others["row"] if sign * moves[row] > 0] == ranked[:2]
 
 
@@ -216,7 +216,7 @@ def test_no_share_is_said_of_what_is_printed_as_nothing():
 def test_rare_events_are_counted_among_patients_written_out():
     """Two of ten million patients die with one treatment, and three with the other."""
     deaths = np.tile([2e-7, 3e-7], (8, 1))
-    problem = DecisionProblem(-deaths, np.full(8, 1 / 8), ps.AnyRecord(), outcomes={"deaths": deaths})
+    problem = DecisionProblem(-deaths, np.full(8, 1 / 8), ps.AnyRecord(), outcomes={"death": deaths}, lead="death")
     text = screen(tables_of(problem), "decision")
-    assert "Per 10,000,000 patients: deaths" in text
+    assert "Per 10,000,000 patients: death" in text
     assert "≈ 0 more" not in text and "≈ 0 fewer" not in text

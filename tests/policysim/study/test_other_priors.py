@@ -91,8 +91,8 @@ def test_covid_in_the_worst_case_over_prevalences(covid_problem):
 )
 def test_covid_with_no_more_deaths_than_one_for_all(covid_problem, epsilon, kept, within):
     on = once_each(ps.make_policy("optimal-safe", epsilon=epsilon), covid_problem)
-    deaths = on.outcomes["deaths"]
-    found = bounded_optimum(on, epsilon, at_most={"deaths": "one for all"})
+    deaths = on.outcomes["death"]
+    found = bounded_optimum(on, epsilon, at_most={"death": "one for all"})
     table = np.exp(found.log_probabilities)
     gain = gain_of(on)
     assert gain.kept(found.value) == pytest.approx(kept, abs=max(within, 1e-12))
@@ -100,7 +100,7 @@ def test_covid_with_no_more_deaths_than_one_for_all(covid_problem, epsilon, kept
     of_all = float(on.prior @ deaths[:, on.best_fixed_action])
     expected = sum(float(on.prior @ (column * chosen)) for column, chosen in zip(deaths.T, table.T, strict=True))
     assert expected <= of_all * (1 + 1e-12)
-    if found.multipliers["deaths"] > 0:
+    if found.multipliers["death"] > 0:
         assert expected == pytest.approx(of_all, rel=1e-9)
     if epsilon == 8:
         best = float(on.prior @ np.take_along_axis(deaths, on.best_actions[:, None], axis=1)[:, 0])

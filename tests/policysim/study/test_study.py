@@ -79,7 +79,7 @@ def test_all_mistakes_are_listed_at_once_with_their_lines(tmp_path):
     assert mistakes(tmp_path, study) == [
         "small.toml:3: seed: must be a whole number >= 0, got -1",
         "small.toml:4: typo: unknown key 'typo'; "
-        "known: capacity, cohort, compare, data, privacy, related, scenario, seed, title, utility",
+        "known: capacity, cohort, compare, data, lead, privacy, related, scenario, seed, title, utility",
         f"small.toml:{epsilons}: privacy.epsilons[1]: must be a number >= 0, got -1.0",
         f"small.toml:{epsilons}: privacy.epsilons[2]: must be a number >= 0, got nan",
         f"small.toml:{epsilons}: privacy.epsilons[3]: must be a number >= 0, got 'x'",
@@ -143,18 +143,18 @@ def test_mistakes_of_the_scenario_are_listed_with_those_of_the_study(tmp_path):
         ("seed = 3", "seed = true", "seed: must be a whole number >= 0, got True"),
         (
             'by = ["age", "infected"]',
-            "at_most = { death = 0.1 }",
-            "compare.at_most.death: unknown outcome 'death'; did you mean 'deaths'? known: deaths, symptoms",
+            "at_most = { deaths = 0.1 }",
+            "compare.at_most.deaths: unknown outcome 'deaths'; did you mean 'death'? known: death, symptoms",
         ),
         (
             'by = ["age", "infected"]',
-            "at_most = { deaths = -1 }",
-            'compare.at_most.deaths: must be a number >= 0 per patient, or "one for all", got -1',
+            "at_most = { death = -1 }",
+            'compare.at_most.death: must be a number >= 0 per patient, or "one for all", got -1',
         ),
         (
             'by = ["age", "infected"]',
-            'at_most = { deaths = "none" }',
-            "compare.at_most.deaths: must be a number >= 0 per patient, or \"one for all\", got 'none'",
+            'at_most = { death = "none" }',
+            "compare.at_most.death: must be a number >= 0 per patient, or \"one for all\", got 'none'",
         ),
         ('by = ["age", "infected"]', "at_most = 0.1", "compare.at_most: must be a table, got 0.1"),
         ("[compare]", "[capacity]\npil = 0.1\n[compare]", "capacity.pil: unknown action 'pil'; did you mean 'pill'?"),
@@ -180,18 +180,18 @@ def test_each_mistake_is_named(tmp_path, old, new, message):
 
 
 BOUNDED = STUDY.replace(
-    'by = ["age", "infected"]', 'at_most = { symptoms = 1.5, deaths = "one for all" }\n[capacity]\npill = 0.25'
+    'by = ["age", "infected"]', 'at_most = { symptoms = 1.5, death = "one for all" }\n[capacity]\npill = 0.25'
 )
 
 
 def test_the_policy_within_bounds_has_those_of_its_study(tmp_path):
     study = ps.load_study(write_small_study(tmp_path, BOUNDED))
     safe = study.policy("optimal-safe", 2.0)
-    assert safe == OptimalSafe(2.0, at_most={"symptoms": 1.5, "deaths": "one for all"}, capacity={"pill": 0.25})
+    assert safe == OptimalSafe(2.0, at_most={"symptoms": 1.5, "death": "one for all"}, capacity={"pill": 0.25})
     assert study.policy("optimal", 2.0) == ps.make_policy("optimal", epsilon=2.0)
     # A capacity is added to the policy's own bound, and no bound leaves it as it is.
     only = study.with_choices()
-    assert replace(only, at_most={}).policy("optimal-safe").at_most == {"deaths": "one for all"}
+    assert replace(only, at_most={}).policy("optimal-safe").at_most is None
     assert replace(only, at_most={}, capacity={}).policy("optimal-safe") == ps.make_policy("optimal-safe")
     # What may be bounded is what its problem counts.
     assert study.outcomes == tuple(ps.build_problem(study).outcomes)
@@ -206,7 +206,7 @@ def test_capacities_that_serve_everybody_or_leave_a_treatment_free_are_taken(tmp
 
 
 def test_a_log_has_no_bounds(tmp_path):
-    text = '[data]\nfile = "no.csv"\n[compare]\nat_most = { deaths = 1 }\n[capacity]\npill = 0.1\n'
+    text = '[data]\nfile = "no.csv"\n[compare]\nat_most = { death = 1 }\n[capacity]\npill = 0.1\n'
     found = mistakes(tmp_path, text)
     why = "only goes with a scenario: of a log only estimates are known, which keep no bound"
     assert f"small.toml:4: compare.at_most: {why}" in found

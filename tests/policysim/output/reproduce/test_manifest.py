@@ -27,7 +27,7 @@ def test_the_command_in_the_manifest_means_what_was_asked(capsys, tmp_path, monk
         ["--price-list", "--format", "pdf,svg", "--figure-size", "column"],
         ["--seed", "0", "--epsilon", "0.1,1e-3,inf", "--policy", "all", "--by", "age", "--by", "smoker"],
         ["--adjacency", "sensitive", "--sensitive", "age", "--sensitive", "smoker,fever"],
-        ["--policy", "optimal-safe", "--at-most", "deaths=one-for-all,symptoms=0.5"],
+        ["--policy", "optimal-safe", "--at-most", "death=one-for-all,symptoms=0.5"],
         ["--horizon", "14", "--total-epsilon", "1,5", "--delta", "1e-6", "--length-public", "--by", "age"],
     ):
         main(["compare", "study.toml", *options, "--out", "somewhere", "--json"])

@@ -54,7 +54,7 @@ def test_the_options_of_a_study_in_a_manifest_lead_to_the_same_study(study, opti
 
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5) | st.sampled_from(FEATURES),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3) | st.just("deaths"), inner),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3) | st.just("death"), inner),
     max_leaves=5,
 )
 

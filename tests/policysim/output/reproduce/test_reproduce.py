@@ -216,7 +216,7 @@ ALLOWED = "known: adjacency, sensitive, epsilons, policies, by, seed, at_most, p
         ("by", "smoker", "by must be a list of texts, got 'smoker'"),
         ("adjacency", "any", "unknown adjacency 'any'"),
         ("sensitive", {"age": 1}, "sensitive must be a list of texts, got a table"),
-        ("at_most", {"deaths": -1}, "at_most must be a table"),
+        ("at_most", {"death": -1}, "at_most must be a table"),
         ("at_most", {"hiccups": 1}, "at_most: hiccups: unknown outcome 'hiccups'"),
         ("price_list", "yes", "price_list must be true or false, got 'yes'"),
         ("horizon", 2, "unknown key 'epsilons'; did you mean 'total_epsilons'? known: adjacency"),

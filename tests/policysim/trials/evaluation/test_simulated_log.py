@@ -59,7 +59,7 @@ def test_patients_come_from_the_cohort_and_outcomes_from_their_treatment(study, 
     died = uniform_log["outcome_death"].to_numpy()
     for action, name in enumerate(problem.actions):
         rows = (uniform_log["action"] == name).to_numpy()
-        chance = problem.outcomes["deaths"][records[rows], action]
+        chance = problem.outcomes["death"][records[rows], action]
         assert abs(died[rows].sum() - chance.sum()) <= 5 * np.sqrt((chance * (1 - chance)).sum())
 
 
