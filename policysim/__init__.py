@@ -3,6 +3,7 @@
 A row imports only rows above it; `envs` (the patients) and `policies` (the private choice) are above all.
 
 question   the protocol: question, answer, progress; words
+utility    from outcomes and their weights to u(x, a)
 files      CSV, Parquet, bad rows, files written whole
 figures    from a table to a figure
 logs       reading logs of treatments, and guessing their columns

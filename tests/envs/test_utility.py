@@ -2,7 +2,10 @@
 
 import numpy as np
 import pytest
+from small_studies import DEPENDENT, SCENARIO, STUDY, write_small_study
 
+import envs
+import policysim as ps
 from policysim.study.study_problem import expected_utilities
 from policysim.utility import Utility
 
@@ -55,3 +58,14 @@ def test_other_weights_and_costs_shift_expected_utilities(covid, covid_response,
     shift = expected_utilities(covid_response, heavier) - covid_utilities
     wanted = -0.5 * covid_response.probability("fever") - np.array([0, 1, 0, 0])
     assert np.abs(shift - wanted).max() <= 1e-12
+
+
+def test_utilities_are_minus_the_weighed_outcomes_of_the_problem(tmp_path):
+    for scenario in (SCENARIO, DEPENDENT):
+        study = ps.load_study(write_small_study(tmp_path, STUDY, scenario))
+        problem = ps.build_problem(study)
+        harm = sum(study.utility.weights[name] * problem.outcomes[name] for name in study.scenario.outcomes)
+        assert np.abs(problem.utilities + harm + problem.outcomes["costs"]).max() <= 1e-12
+        response = envs.ResponseModel(study.scenario)
+        for name in study.scenario.outcomes:
+            assert np.abs(problem.outcomes[name] - response.probability(name)).max() <= 1e-15
