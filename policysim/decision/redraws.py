@@ -39,9 +39,9 @@ from policysim.question.protocol import SILENT, Progress
 from policysim.study.checks import Z
 from policysim.study.declared import CohortStudy, ModelledStudy, ScenarioStudy, require_scenario
 from policysim.study.options_table import FOR_ALL
-from policysim.study.stated_bounds import counted_outcomes, symptoms_of
+from policysim.study.stated_bounds import symptoms_of
 from policysim.study.sweep import applies, evaluated_on, rows_on
-from policysim.utility import Utility
+from policysim.utility import COSTS, Utility
 
 # Of numbers of treatments without an interval: the standard deviation of the logarithm by which odds, ratios and costs
 # are multiplied.
@@ -254,7 +254,11 @@ def redrawn(
     sample, draws = _Sample.of(problem, patients), Redraws(scenario_study)
     known, response = draws.draws(numbers), scenario_study.model
     redraws = (
-        sample.problem(ResponseModel(scenario) if draws.rescales else response.with_scenario(scenario), utility)
+        sample.problem(
+            ResponseModel(scenario) if draws.rescales else response.with_scenario(scenario),
+            utility,
+            scenario_study.counted,
+        )
         for scenario, utility in known
     )
     progress.expect(len(known))
@@ -332,8 +336,8 @@ class _Sample:
         public = Listed.sensitive(np.column_stack([classes, np.arange(len(classes))]), [1])
         return cls(possible, shares, allowed, public)
 
-    def problem(self, response: ResponseModel, utility: Utility) -> DecisionProblem:
-        """The decision problem of these records, with what is counted of them, (m, k)."""
+    def problem(self, response: ResponseModel, utility: Utility, counted: Sequence[str]) -> DecisionProblem:
+        """The decision problem of these records, with some outcomes, (m, k)."""
         scenario = response.scenario
         probabilities = response.outcome_probabilities(self.records)
         at = Lookup(scenario.space.codes(self.records))
@@ -341,8 +345,10 @@ class _Sample:
         summed = {SYMPTOMS: symptoms_of(scenario)}
         outcomes = {
             name: probabilities[:, :, [scenario.outcomes.index(part) for part in summed.get(name, (name,))]].sum(axis=2)
-            for name in counted_outcomes(scenario)
+            for name in counted
+            if name != COSTS
         }
+        outcomes |= {COSTS: costs} if COSTS in counted else {}
         return DecisionProblem(
             -(probabilities @ utility.weight_vector(scenario.outcomes)) - costs,
             self.shares,

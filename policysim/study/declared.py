@@ -20,9 +20,9 @@ from policies.html_table import html_table
 from policies.optimal.optimum import OptimalSafe
 from policies.policy import Policy
 from policysim.files.many_files import file_digest, parts_digest
-from policysim.study.stated_bounds import counted_outcomes, hidden_contraindications, why_refused
+from policysim.study.stated_bounds import counted_outcomes, hidden_contraindications, named_outcomes, why_refused
 from policysim.study.sweep import checked_epsilons
-from policysim.utility import Utility
+from policysim.utility import COSTS, Utility
 
 if TYPE_CHECKING:
     from policysim.logs.log_source import LogSource
@@ -316,8 +316,14 @@ class ScenarioStudy(ModelledStudy):
 
     @property
     def outcomes(self) -> tuple[str, ...]:
-        """What is counted (`policysim.study.stated_bounds.counted_outcomes`)."""
-        return counted_outcomes(self.scenario)
+        """All that is counted of a patient (`policysim.study.stated_bounds.named_outcomes`)."""
+        return named_outcomes(self.scenario)
+
+    @property
+    def counted(self) -> tuple[str, ...]:
+        """What is counted of groups, too: the outcome that leads is."""
+        names = counted_outcomes(self.scenario)
+        return names if self.lead is None or self.lead in names else (*names, self.lead)
 
     @property
     def illness(self) -> tuple[str, ...]:
@@ -358,7 +364,7 @@ class CohortStudy(ModelledStudy):
     @property
     def weights(self) -> dict[str, float]:
         """Of its outcomes."""
-        return {name: float(self.utility.weights.get(name, 0.0)) for name in self.outcomes}
+        return {name: float(self.utility.weights.get(name, 0.0)) for name in self.cohort.outcomes}
 
     def require_hidden(self) -> None:
         """DataError where a level of a hidden feature has no rows, or decides what is allowed."""
@@ -371,8 +377,8 @@ class CohortStudy(ModelledStudy):
 
     @property
     def outcomes(self) -> tuple[str, ...]:
-        """The columns that have a weight."""
-        return self.cohort.outcomes
+        """The columns that have a weight, and what treatments cost."""
+        return tuple(dict.fromkeys((*self.cohort.outcomes, COSTS)))
 
     @property
     def identity(self) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from policies.adjacency import Sensitive
 from policies.mask import least_given
 from policies.optimal.bounds import ONE_FOR_ALL, Bound, bounds_on
 from policies.problem import DecisionProblem
+from policysim.utility import COSTS
 
 # How often the neighbours of those who must not get a treatment get it, in the example of a refusal.
 OFTEN = 0.9
@@ -24,12 +25,20 @@ ROUNDING = 1e-9
 
 
 def counted_outcomes(scenario: Scenario) -> tuple[str, ...]:
-    """What is counted beside utility in the problem of a scenario, per patient, and can be bounded.
+    """What is counted of groups of patients, too, and where the model's numbers are redrawn.
 
-    Deaths; symptoms, where any flag can clear beside those that make others dangerous; and each event.
+    Death; symptoms, where any flag can clear beside those that make others dangerous; and each event.
     """
     death, *events = scenario.hazards
     return (death, *([SYMPTOMS] if symptoms_of(scenario) else []), *events)
+
+
+def named_outcomes(scenario: Scenario) -> tuple[str, ...]:
+    """All that is counted of a patient beside utility, as in `DecisionProblem.outcomes`; what treatments cost is last.
+
+    What may lead or be bounded.
+    """
+    return tuple(dict.fromkeys((*counted_outcomes(scenario), *scenario.transient, COSTS)))
 
 
 def symptoms_of(scenario: Scenario) -> tuple[str, ...]:

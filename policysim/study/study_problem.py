@@ -115,11 +115,12 @@ def _outcomes_of(study: ScenarioStudy, grids: Mapping[str, list[FloatArray]], co
     shape, actions = study.space.shape, range(len(costs))
     parts = {SYMPTOMS: symptoms_of(study.scenario)}
     tables: dict[str, FloatArray | RepeatedRows] = {}
-    for name in dict.fromkeys((*study.outcomes, *([study.lead] if study.lead else []))):
-        counted = [grids[part] for part in parts.get(name, (name,))]
+    for name in study.counted:
+        counted = [grids.get(part, costs) for part in parts.get(name, (name,))]
         tables[name] = whole_table([reduce(np.add, [grid[action] for grid in counted]) for action in actions], shape)
     others = {name: grids[name] for name in grids if name not in tables}
-    others.setdefault(COSTS, costs)
+    if COSTS not in tables:
+        others.setdefault(COSTS, costs)
     return Outcomes(tables | {name: outcome_table(grid, shape) for name, grid in others.items()})
 
 

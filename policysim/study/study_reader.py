@@ -30,9 +30,9 @@ from policysim.study.declared import (
     Study,
     nearest_epsilon,
 )
-from policysim.study.stated_bounds import counted_outcomes, fault_of_bound, hidden_contraindications, why_refused
+from policysim.study.stated_bounds import fault_of_bound, hidden_contraindications, named_outcomes, why_refused
 from policysim.study.sweep import EPSILONS, checked_epsilons
-from policysim.utility import Utility
+from policysim.utility import COSTS, Utility
 
 STUDY = "study.toml"
 FOLDER = Path(__file__).parent / "studies"
@@ -164,7 +164,7 @@ def _read(table: TomlTable, path: Path, name: str) -> Study:
     source = str(path.parent / name_of_scenario) if name_of_scenario.endswith(".toml") else name_of_scenario
     scenario, utility = _read_scenario(table, source)
     shared = _read_shared(table, name, list(scenario.space.names) if scenario else None, DEFAULT_POLICIES)
-    known = () if scenario is None else counted_outcomes(scenario)
+    known = () if scenario is None else named_outcomes(scenario)
     at_most, capacity = _read_bounds(table, known, scenario.actions if scenario else ())
     lead = _read_lead(table, known, NO_NUMBER) or DEATH
     if scenario is not None:
@@ -233,7 +233,7 @@ def _read_cohort(table: TomlTable, path: Path, name: str) -> Study:
     columns = CohortColumns(features, treatment, patients, list(weights))
     cohort = read_cohort(files[0], columns, hidden=hidden, redraws=next(iter(files[1:]), None))
     table.names["actions"] = cohort.actions
-    at_most, capacity = _read_bounds(table, cohort.outcomes, cohort.actions)
+    at_most, capacity = _read_bounds(table, tuple(dict.fromkeys((*cohort.outcomes, COSTS))), cohort.actions)
     costs = utility["costs"]
     utility.close()
     table.close()
