@@ -30,7 +30,7 @@ from policysim.course.course_evaluation import (
 )
 from policysim.course.planning import DailyDecisions, optimal_course
 from policysim.course.private_planner import PrivatePlanner
-from policysim.course.process import InfiniteLossWarning, Process, lead_of, require_process
+from policysim.course.process import InfiniteLossWarning, Process, require_process
 from policysim.course.schedules import best_constants
 from policysim.question.protocol import SILENT, Progress
 from policysim.study.sweep import N_THREADS, asked_for, at, at_each, evaluate_each, tabulate
@@ -316,11 +316,12 @@ def margin(
     max_extra_lead: float | None = None,
 ) -> tuple[str, Callable[[float], float]]:
     """A policy's name, and how far it is above a demand at an epsilon; see `policysim.smallest_epsilon`."""
-    limits = {"normalized_loss": max_loss, "benefit_kept": keep, f"extra_{lead_of(process)}": max_extra_lead}
+    lead = getattr(process, "lead", None)
+    limits = {"normalized_loss": max_loss, "benefit_kept": keep, f"extra_{lead}": max_extra_lead}
     given = {column: limit for column, limit in limits.items() if limit is not None}
     if not given or not all(np.isfinite(limit) for limit in given.values()):
         raise ValueError("give max_loss, keep or max_extra_lead, as a finite number.")
-    if max_extra_lead is not None and lead_of(process) is None:
+    if max_extra_lead is not None and lead is None:
         raise ValueError("max_extra_lead needs a process with an outcome that leads, as build_course makes it.")
     template = make_policy(catalogue_name(policy)) if isinstance(policy, str) else policy
 

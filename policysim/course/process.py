@@ -156,12 +156,6 @@ def outcomes_of(process: Process) -> Mapping[str, FloatArray]:
     return found
 
 
-def lead_of(process: Process) -> str | None:
-    """The outcome of a process that leads; None where none does."""
-    lead: str | None = getattr(process, "lead", None)
-    return lead
-
-
 WHY_UNCHANGING = "what is public of it on later days would reveal the hidden part of the first record."
 
 

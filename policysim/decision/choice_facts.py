@@ -139,7 +139,7 @@ def _cost_facts(choices: Choices, chosen: Mapping[str, Any], options: pd.DataFra
 def _safest_for_all(options: pd.DataFrame, lead: str | None) -> str:
     """The treatment for all with the least of the lead, of those in the table; the first where no outcome leads."""
     of_all = options["option"].eq(ONE) | options["option"].str.startswith(FOR_ALL)
-    expected = options[of_all & options["row"].eq(lead)].sort_values("value", kind="stable")
+    expected = options[of_all & (options["row"] == lead)].sort_values("value", kind="stable")
     return ONE if expected.empty else str(expected["option"].iloc[0])
 
 

@@ -36,8 +36,8 @@ COLOURS = (
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "p")
 DASHES = ("solid", "dashed", "dashdot", "dotted")
 GREY, BLACK = "#555555", "#000000"
-# Of deaths, in every figure, and of no policy: the words of an axis that counts them, and what is lost or gained by
-# them.
+# Of the outcome that leads, in every figure, and of no policy: the words of an axis that counts it, and what is lost
+# or gained by it.
 LEAD = "#7A1420"
 # Each colour that figures use, by the name that a page's style gives it a light and a dark value by.
 NAMED_COLOURS = {

@@ -86,7 +86,11 @@ def test_what_breaks_a_bound_is_said_first(problem, path, report):
     for name in POLICIES:
         outcomes, shares = expected(problem, table_of(problem, name))
         broken = [
-            *(f"more than {m:g} {o} per patient" for o, m in BOUNDS["at_most"].items() if outcomes[o] > m + 1e-9),
+            *(
+                f"more than {m:g} {TITLES[o]} per patient"
+                for o, m in BOUNDS["at_most"].items()
+                if outcomes[o] > m + 1e-9
+            ),
             *(["gives pill to more than 10 of 100 patients"] if shares["pill"] > 0.1 + 1e-9 else []),
         ]
         assert list(found.get(name, ())) == broken, name

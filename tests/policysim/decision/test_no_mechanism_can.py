@@ -122,7 +122,11 @@ def test_the_limit_is_below_what_a_mechanism_needs_and_proven_there(offset):
 def test_deaths_alone_and_beside_utility_are_proven_in_the_same_way():
     rng = np.random.default_rng(4)
     problem = ps.DecisionProblem(
-        rng.normal(size=(5, 3)) + 1e9, np.full(5, 0.2), ps.AnyRecord(), outcomes={"death": rng.random((5, 3)) / 10}
+        rng.normal(size=(5, 3)) + 1e9,
+        np.full(5, 0.2),
+        ps.AnyRecord(),
+        outcomes={"death": rng.random((5, 3)) / 10},
+        lead="death",
     )
     for wish in ({"max_extra_lead": -0.015}, {"keep": 0.5, "max_extra_lead": -0.001}):
         demand = make_demand(problem, **wish)
