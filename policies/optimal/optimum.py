@@ -135,8 +135,8 @@ class OptimalSafe(Policy):
     epsilon : float
         The privacy parameter, >= 0.
     at_most, capacity : mapping, optional
-        As for `Optimal`; by default the outcome that leads (`DecisionProblem.lead`) is at most that of one treatment
-        for all.
+        As for `Optimal`; by default the outcome that leads (`DecisionProblem.lead`), if one does, is at most that of
+        one treatment for all.
     """
 
     at_most: Mapping[str, float | str] | None = field(default=None, hash=False)
@@ -153,11 +153,12 @@ class OptimalSafe(Policy):
 
     def _optimal(self, problem: DecisionProblem) -> Optimal:
         """The optimum within the bounds on a problem; NotApplicableError where nothing says what to bound."""
-        if self.at_most is not None:
-            return Optimal(self.epsilon, at_most=self.at_most, capacity=self.capacity)
-        if problem.lead is None:
+        at_most = self.at_most
+        if at_most is None and problem.lead is not None:
+            at_most = {problem.lead: ONE_FOR_ALL}
+        if at_most is None and self.capacity is None:
             raise NotApplicableError("optimal-safe bounds the outcome that leads, and the problem has no lead.")
-        return Optimal(self.epsilon, at_most={problem.lead: ONE_FOR_ALL}, capacity=self.capacity)
+        return Optimal(self.epsilon, at_most=at_most, capacity=self.capacity)
 
     def _check(self, problem: DecisionProblem) -> None:
         """NotApplicableError as for `Optimal`, and where the problem has no lead to bound."""

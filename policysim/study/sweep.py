@@ -101,13 +101,15 @@ def usable_policies(
     ------
     NotApplicableError
         For a policy that cannot be used and was asked for by name. The optimum never is: what cannot be computed of
-        the limit is bounded instead. Nor is the safe one beside others, where there is no bound to keep; where the
-        outcome that leads never happens it is the optimum, and is left out without a word.
+        the limit is bounded instead. Nor is the safe one beside others, where there is no bound to keep: where nothing
+        is stated, and no outcome that leads can happen, it is the optimum, and is left out without a word.
     """
     kept, left_out = [], []
     alone = len(policies) == 1
     for policy in policies:
-        if isinstance(policy, OptimalSafe) and not (alone or policy.at_most or happening_lead(problem)):
+        if isinstance(policy, OptimalSafe) and not (
+            alone or policy.at_most or policy.capacity or happening_lead(problem)
+        ):
             continue
         try:
             policy.check(evaluated_on(policy, problem))

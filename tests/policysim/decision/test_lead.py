@@ -102,6 +102,11 @@ def test_without_a_lead_all_that_needs_one_is_left_out():
     assert "optimal-safe" not in set(ps.compare(problem, epsilons=[1.0])["policy"])
     with pytest.raises(ValueError, match="optimal-safe bounds the outcome that leads, and the problem has no lead"):
         ps.compare(problem, policies=["optimal-safe"], epsilons=[1.0])
+    # What it is to keep may be stated in place of a lead, and is then compared beside others.
+    for stated in ({"at_most": {"pain": "one for all"}}, {"capacity": {"a2": 0.1}}):
+        table = ps.compare(problem, policies=["optimal", ps.make_policy("optimal-safe", **stated)], epsilons=[1.0])
+        kept = table.set_index("policy")[["extra_pain", "p_a2"]].loc["optimal-safe"]
+        assert kept["extra_pain"] <= 1e-12 if "at_most" in stated else kept["p_a2"] <= 0.1 + 1e-12
     with pytest.raises(ValueError, match="frontier needs an outcome: the problem has none that leads"):
         ps.frontier(problem, [1.0])
     with pytest.raises(ValueError, match="max_extra_lead needs a problem with an outcome that leads"):

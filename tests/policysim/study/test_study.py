@@ -206,11 +206,12 @@ def test_capacities_that_serve_everybody_or_leave_a_treatment_free_are_taken(tmp
 
 
 def test_a_log_has_no_bounds(tmp_path):
-    text = '[data]\nfile = "no.csv"\n[compare]\nat_most = { death = 1 }\n[capacity]\npill = 0.1\n'
+    text = 'lead = "death"\n[data]\nfile = "no.csv"\n[compare]\nat_most = { death = 1 }\n[capacity]\npill = 0.1\n'
     found = mistakes(tmp_path, text)
     why = "only goes with a scenario: of a log only estimates are known, which keep no bound"
-    assert f"small.toml:4: compare.at_most: {why}" in found
-    assert f"small.toml:5: capacity: {why}" in found
+    assert f"small.toml:1: lead: {why}" in found
+    assert f"small.toml:5: compare.at_most: {why}" in found
+    assert f"small.toml:6: capacity: {why}" in found
 
 
 def test_a_name_that_no_study_has_is_refused_with_those_that_exist():
