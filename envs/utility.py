@@ -5,7 +5,7 @@ The reward of the environments: the realised utility of a day, with the user's o
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,13 +25,35 @@ class Utility:
     Attributes
     ----------
     weights : mapping of outcome to float
-        What an outcome costs, in units of utility; outcomes that are not named cost nothing.
+        What an outcome costs, >= 0 and in units of utility; outcomes that are not named cost nothing.
     costs : mapping of action to float
         What a treatment costs, in the same units; actions that are not named cost nothing.
+
+    Raises
+    ------
+    ValueError
+        For what is no mapping, and for values that are no such numbers, each within ±1e50.
     """
 
     weights: Mapping[str, float]
     costs: Mapping[str, float]
+
+    def __post_init__(self) -> None:
+        """Check the numbers, and keep copies."""
+        for part, low in (("weights", 0.0), ("costs", -FINITE)):
+            numbers = _mapping(part, getattr(self, part))
+            for name, value in numbers.items():
+                if not is_number(value, low, FINITE):
+                    wanted = f"{number_wanted(low, FINITE)} within ±{FINITE:g}"
+                    raise ValueError(f"{part}[{name!r}] must be {wanted}, got {value!r}.")
+            object.__setattr__(self, part, {name: float(value) for name, value in numbers.items()})
+
+    def require_names(self, outcomes: Sequence[str], actions: Sequence[str]) -> None:
+        """ValueError for the weight of an outcome, or the cost of an action, that is not among these."""
+        for kind, numbers, names in (("outcome", self.weights, outcomes), ("action", self.costs, actions)):
+            for name in numbers:
+                if name not in names:
+                    raise ValueError(f"{unknown(kind, str(name), names)}.")
 
     def weight_vector(self, outcomes: tuple[str, ...]) -> NDArray[np.float64]:
         """The weights in the order of `outcomes`."""
@@ -100,21 +122,14 @@ def utility_of(scenario: Scenario, values: Mapping[str, Any] | None) -> Utility:
     ValueError
         For names that the scenario does not have, and for values that are no such numbers.
     """
-    default = default_utility(scenario)
-    changed = {"weights": dict(default.weights), "costs": dict(default.costs)}
-    known = {"weights": ("outcome", scenario.outcomes, 0.0), "costs": ("action", scenario.actions, -FINITE)}
+    parts: dict[str, Any] = {"weights": {}, "costs": {}}
     for part, numbers in _mapping("utility", {} if values is None else values).items():
-        if part not in known:
-            raise ValueError(f"{unknown('part of utility', str(part), list(known))}.")
-        kind, names, low = known[part]
-        for name, value in _mapping(f"utility[{part!r}]", numbers).items():
-            if name not in names:
-                raise ValueError(f"{unknown(kind, str(name), names)}.")
-            if not is_number(value, low, FINITE):
-                wanted = number_wanted(low, FINITE)
-                raise ValueError(f"utility[{part!r}][{name!r}] must be {wanted} within ±{FINITE:g}, got {value!r}.")
-            changed[part][name] = float(value)
-    return Utility(**changed)
+        if part not in parts:
+            raise ValueError(f"{unknown('part of utility', str(part), list(parts))}.")
+        parts[part] = numbers
+    stated, default = Utility(**parts), default_utility(scenario)
+    stated.require_names(scenario.outcomes, scenario.actions)
+    return Utility({**default.weights, **stated.weights}, {**default.costs, **stated.costs})
 
 
 def _mapping(name: str, value: Any) -> Mapping[Any, Any]:

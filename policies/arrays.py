@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import count
 from numbers import Real
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 FloatArray: TypeAlias = NDArray[np.float64]
 IntArray: TypeAlias = NDArray[np.intp]
 BoolArray: TypeAlias = NDArray[np.bool_]
+Array = TypeVar("Array", bound=NDArray[Any])
 
 # Rows handled at a time by blocked loops: small enough for the caches, large enough that threads seldom wait for the
 # interpreter between two numpy calls (2^13 to 2^17 were tried with two threads; this was fastest).
@@ -111,23 +113,60 @@ def probability_table(values: ArrayLike, name: str) -> FloatArray:
     return table
 
 
+def read_only(array: Array) -> Array:
+    """The same array, marked as not to be written."""
+    array.flags.writeable = False
+    return array
+
+
+class Immutable:
+    """A base of frozen dataclasses whose results are remembered in cached properties.
+
+    NumPy forgets in a deep copy and in a pickle that an array is read-only. Copies and pickles of these objects have
+    read-only arrays again, and no results: they compute their own.
+    """
+
+    def __getstate__(self) -> dict[str, Any]:
+        """All attributes but cached properties."""
+        kind = type(self)
+        return {
+            name: value
+            for name, value in vars(self).items()
+            if not isinstance(getattr(kind, name, None), cached_property)
+        }
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Take them over."""
+        vars(self).update(state)
+        _forbid_writing(state)
+
+
+def _forbid_writing(value: object) -> None:
+    """Mark an array, or those in a container, as not to be written."""
+    if isinstance(value, np.ndarray):
+        read_only(value)
+    elif isinstance(value, dict | list | tuple):
+        for entry in value.values() if isinstance(value, dict) else value:
+            _forbid_writing(entry)
+
+
 @dataclass(frozen=True, eq=False)
-class Changed(Mapping[str, FloatArray]):
+class Changed(Immutable, Mapping[str, FloatArray]):
     """A mapping whose arrays are changed whenever they are asked for, and not before.
 
     Attributes
     ----------
     arrays : mapping of str to array
     change : callable
-        From a name and its array to another array.
+        From an array to another one.
     """
 
     arrays: Mapping[str, Any]
-    change: Callable[[str, Any], FloatArray]
+    change: Callable[[Any], FloatArray]
 
     def __getitem__(self, name: str) -> FloatArray:
         """The changed array; KeyError for an unknown name."""
-        return self.change(name, self.arrays[name])
+        return self.change(self.arrays[name])
 
     def __iter__(self) -> Iterator[str]:
         """The names."""
@@ -143,12 +182,6 @@ def non_negative(value: Any, name: str) -> float:
     if isinstance(value, bool) or not isinstance(value, Real) or not float(value) >= 0:
         raise ValueError(f"{name} must be >= 0, got {name}={value!r}.")
     return float(value)
-
-
-def read_only(array: FloatArray) -> FloatArray:
-    """The same array, marked as not to be written."""
-    array.flags.writeable = False
-    return array
 
 
 def conditional(prior: FloatArray, rows: IntArray) -> FloatArray:

@@ -111,7 +111,7 @@ def _problem_of_rows(problem: DecisionProblem) -> DecisionProblem | None:
         problem.actions,
         records=_FirstRecords(problem.records, found.first),
         outcomes={name: table[found.first] for name, table in problem.outcomes.items()},
-        priors=Changed(problem.priors, lambda _, prior: found.summed(prior)),
+        priors=Changed(problem.priors, found.summed),
         admissible=None if problem.admissible is None else problem.admissible[found.first],
     )
     # What is known of all records is not computed again: a sum that is rounded anew might pick another best action.

@@ -6,9 +6,10 @@ Results that are computed once for each problem and forgotten with it.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
-from functools import cached_property, wraps
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from copy import copy
+from dataclasses import dataclass, field
+from functools import cached_property, partial, wraps
 from hashlib import sha256
 from threading import RLock
 from typing import Any, Concatenate, Generic, ParamSpec, Protocol, TypeVar, runtime_checkable
@@ -18,7 +19,16 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from policies.adjacency import Adjacency, require_adjacency
-from policies.arrays import BoolArray, Changed, FloatArray, IntArray, conditional, probability_vector, read_only
+from policies.arrays import (
+    BoolArray,
+    Changed,
+    FloatArray,
+    Immutable,
+    IntArray,
+    conditional,
+    probability_vector,
+    read_only,
+)
 from policies.html_table import html_table
 from policies.mask import admissible_mask, filled_table, require_public, same_masks
 from policies.sensitivity import Sensitivity, sensitivity
@@ -76,7 +86,7 @@ class IndexedRecords:
 
 
 @dataclass(frozen=True)
-class SomeRecords:
+class SomeRecords(Immutable):
     """Some of the records, under their own names and in their own groups."""
 
     records: Records
@@ -95,6 +105,26 @@ class SomeRecords:
         """As of all records."""
         codes, labels = self.records.groups(feature)
         return codes[self.rows], labels
+
+
+@dataclass(frozen=True, eq=False)
+class CheckedPriors(Immutable, Mapping[str, FloatArray]):
+    """Priors of the records, each checked when it is asked for, and not before."""
+
+    unchecked: Mapping[str, ArrayLike]
+    n_records: int
+
+    def __getitem__(self, name: str) -> FloatArray:
+        """The prior, (n_records,); KeyError for an unknown name, ValueError for what is no distribution."""
+        return probability_vector(self.unchecked[name], f"priors[{name!r}]", self.n_records)
+
+    def __iter__(self) -> Iterator[str]:
+        """The names."""
+        return iter(self.unchecked)
+
+    def __len__(self) -> int:
+        """How many there are."""
+        return len(self.unchecked)
 
 
 @runtime_checkable
@@ -136,7 +166,7 @@ SHOWN = 8
 
 
 @dataclass(frozen=True, eq=False, init=False)
-class DecisionProblem:
+class DecisionProblem(Immutable):
     """Choose an action for each record, privately.
 
     Parameters
@@ -161,7 +191,8 @@ class DecisionProblem:
     admissible : array of bool, (n_records, n_actions), optional
         Which actions each record allows; all by default, and then the attribute is None. No policy takes another one.
         Neighbours must allow the same. Anything may stand in the tables at pairs that are not allowed: the attributes
-        `utilities` and `outcomes` hold there what the record's worst allowed action has (`policies.mask`).
+        `utilities` and `outcomes` hold there what the record's worst allowed action has (`policies.mask`). So
+        `dataclasses.replace` with a mask that allows more must be given these tables, too.
 
     Attributes
     ----------
@@ -220,11 +251,8 @@ class DecisionProblem:
             if values.shape != table.shape:
                 raise ValueError(f"outcomes[{name!r}] must have shape {table.shape}, got {values.shape}.")
         distribution = probability_vector(prior, "prior", n_records)
-        checked: Mapping[str, FloatArray] = {}
-        if isinstance(priors, dict):
-            checked = {key: probability_vector(given, f"priors[{key!r}]", n_records) for key, given in priors.items()}
-        elif priors is not None:
-            checked = Changed(priors, lambda key, given: probability_vector(given, f"priors[{key!r}]", n_records))
+        unchecked = priors.unchecked if isinstance(priors, CheckedPriors) else {} if priors is None else priors
+        lazy = CheckedPriors(unchecked, n_records)
         for key, value in {
             "utilities": table,
             "prior": distribution,
@@ -232,7 +260,7 @@ class DecisionProblem:
             "actions": names,
             "records": described,
             "outcomes": expected,
-            "priors": checked,
+            "priors": dict(lazy) if isinstance(unchecked, dict) else lazy,
             "admissible": mask,
             "n_records": n_records,
             "n_actions": n_actions,
@@ -261,9 +289,8 @@ class DecisionProblem:
         return self._with(utilities=table)
 
     def _with(self, **changed: object) -> DecisionProblem:
-        other = object.__new__(DecisionProblem)
-        for attribute in fields(self):
-            object.__setattr__(other, attribute.name, changed.get(attribute.name, getattr(self, attribute.name)))
+        other = copy(self)
+        vars(other).update(changed)
         return other
 
     @cached_property
@@ -311,7 +338,7 @@ class DecisionProblem:
         for action, column in enumerate(self.utilities.T[1:], start=1):
             best[column > highest] = action
             np.maximum(highest, column, out=highest)
-        return best
+        return read_only(best)
 
     @cached_property
     def fixed_values(self) -> FloatArray:
@@ -339,7 +366,7 @@ class DecisionProblem:
         """The action that is best for all of those who allow the same, (n_records,): one where all allow all."""
         if self.classes:
             return self._by_class(lambda part: 0 if part.problem is None else part.problem.best_fixed_action)
-        return np.full(self.n_records, self.best_fixed_action)
+        return read_only(np.full(self.n_records, self.best_fixed_action))
 
     @property
     def best_fixed_value(self) -> float:
@@ -359,7 +386,7 @@ class DecisionProblem:
         chosen = np.empty(self.n_records, dtype=np.intp)
         for part in self.classes:
             chosen[part.rows] = part.columns[choose(part)]
-        return chosen
+        return read_only(chosen)
 
     def value(self, policy: ArrayLike | Chooser) -> float:
         """V = sum over records and actions of prior(x) p(a|x) u(x, a).
@@ -418,7 +445,7 @@ class DecisionProblem:
 
 
 @dataclass(frozen=True)
-class MaskClass:
+class MaskClass(Immutable):
     """The records that allow the same actions, and the decision among these.
 
     Attributes
@@ -437,6 +464,7 @@ class MaskClass:
     @classmethod
     def of(cls, whole: DecisionProblem, rows: IntArray, columns: IntArray, adjacency: Adjacency) -> MaskClass:
         """Of a problem; the adjacency is that of these rows."""
+        rows, columns = read_only(rows), read_only(columns)
         if len(columns) == 1:
             return cls(rows, columns, None)
         part = DecisionProblem(
@@ -446,7 +474,7 @@ class MaskClass:
             [whole.actions[action] for action in columns],
             records=SomeRecords(whole.records, rows),
             outcomes={name: table[np.ix_(rows, columns)] for name, table in whole.outcomes.items()},
-            priors=Changed(whole.priors, lambda _, prior: conditional(prior, rows)),
+            priors=Changed(whole.priors, partial(conditional, rows=rows)),
         )
         return cls(rows, columns, part)
 

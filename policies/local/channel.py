@@ -25,7 +25,7 @@ from typing import Any, ClassVar, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from policies.arrays import FloatArray, IntArray, Words
+from policies.arrays import FloatArray, Immutable, IntArray, Words
 
 # So many bad rows are named in a message.
 ROWS_SHOWN = 5
@@ -126,7 +126,7 @@ def require_order(high: int, low: int, epsilon: float) -> None:
 Reports: TypeAlias = NDArray[np.integer[Any]]
 
 
-class Channel(ABC):
+class Channel(Immutable, ABC):
     """A local mechanism: each person's value 0..k-1 is randomised before anybody else sees it.
 
     Every channel here is a *pure* protocol (Wang et al. 2017): a report counts for some of the values, and counts for

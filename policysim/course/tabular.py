@@ -13,7 +13,16 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from envs.treatment_response import is_whole
-from policies.arrays import SUM_TOLERANCE, BoolArray, FloatArray, IntArray, conditional, probability_vector, read_only
+from policies.arrays import (
+    SUM_TOLERANCE,
+    BoolArray,
+    FloatArray,
+    Immutable,
+    IntArray,
+    conditional,
+    probability_vector,
+    read_only,
+)
 from policies.mask import admissible_mask, mask_classes
 from policies.problem import NumberedRecords, Records, SomeRecords
 from policysim.course.process import (
@@ -215,7 +224,7 @@ def _moves(
 
 
 @dataclass(frozen=True, eq=False, init=False, repr=False)
-class TabularMDP:
+class TabularMDP(Immutable):
     """A decision process over a table of states; the states are the records of its decisions.
 
     Parameters
@@ -267,18 +276,18 @@ class TabularMDP:
     [[10.0, 20.0], [20.0, 20.0]]
     """
 
-    stacked: Matrix
-    ends: FloatArray
-    rewards: FloatArray
-    initial: FloatArray
-    discount: float
-    horizon: int | None
-    actions: tuple[str, ...]
-    admissible: BoolArray | None
-    mask_public: bool
-    records: Records
-    classes: IntArray | None
-    outcomes: Mapping[str, FloatArray] = field(default_factory=dict)
+    stacked: Matrix = field(init=False)
+    ends: FloatArray = field(init=False)
+    rewards: FloatArray = field(init=False)
+    initial: FloatArray = field(init=False)
+    discount: float = field(init=False)
+    horizon: int | None = field(init=False)
+    actions: tuple[str, ...] = field(init=False)
+    admissible: BoolArray | None = field(init=False)
+    mask_public: bool = field(init=False)
+    records: Records = field(init=False)
+    classes: IntArray | None = field(init=False)
+    outcomes: Mapping[str, FloatArray] = field(init=False)
 
     def __init__(
         self,

@@ -20,7 +20,7 @@ from envs.scenario import DEATH, DEATHS, SYMPTOMS
 from envs.treatment_response import ResponseModel
 from envs.utility import Utility
 from policies.adjacency import Adjacency
-from policies.arrays import FloatArray, IntArray, blocks
+from policies.arrays import FloatArray, Immutable, IntArray, blocks
 from policies.problem import DecisionProblem
 from policysim.study.declared import (
     PREVALENCE,
@@ -113,8 +113,14 @@ def expected_utilities(response: ResponseModel, utility: Utility) -> NDArray[np.
     -------
     array, (n_records, n_actions), column-major
         In units of utility. As U is linear in the outcomes, their probabilities are enough.
+
+    Raises
+    ------
+    ValueError
+        For weights and costs of what the scenario does not have.
     """
     scenario = response.scenario
+    utility.require_names(scenario.outcomes, scenario.actions)
     weights = dict(zip(scenario.outcomes, utility.weight_vector(scenario.outcomes), strict=True))
     costs = response.costs(utility.costs)
     table = np.empty_like(response.death)
@@ -238,7 +244,7 @@ def at_prevalence(prior: FloatArray, ill: FloatArray, factor: float) -> tuple[Fl
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class OtherPriors(Mapping[str, FloatArray]):
+class OtherPriors(Immutable, Mapping[str, FloatArray]):
     """The priors by name: of each factor of the prevalence, or of each level of a feature that some patient has.
 
     They are made when they are asked for, each time anew: not every comparison asks, and each is as long as the domain.

@@ -1,5 +1,8 @@
 """Utility: of what happened, and its expectation, which tests/envs/test_language.py enumerates."""
 
+import math
+import re
+
 import numpy as np
 import pytest
 
@@ -41,6 +44,21 @@ def test_realized_utility_by_hand(covid):
 def test_outcomes_and_actions_that_are_not_named_cost_nothing(covid):
     worth = envs.Utility({"fever": 2.0}, {"a2": 0.5}).realized(covid, np.ones((4, 9)), [0, 1, 2, 3])
     assert worth == pytest.approx([-2.0, -2.0, -2.5, -2.0])
+
+
+@pytest.mark.parametrize(
+    ("weights", "costs", "message"),
+    [
+        ({"fever": -0.1}, {}, "weights['fever'] must be a number >= 0 within ±1e+50, got -0.1."),
+        ({"fever": "30"}, {}, "weights['fever'] must be a number >= 0 within ±1e+50, got '30'."),
+        ({}, {"a1": math.inf}, "costs['a1'] must be a number within ±1e+50, got inf."),
+        ({"fewer": 1}, {}, "unknown outcome 'fewer'; did you mean 'fever'? known: "),
+        ({}, {"a9": 1}, "unknown action 'a9'; did you mean "),
+    ],
+)
+def test_what_makes_no_utility_of_a_scenario_is_refused(covid_response, weights, costs, message):
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}"):
+        expected_utilities(covid_response, envs.Utility(weights, costs))
 
 
 def test_expected_utilities_are_stored_by_column(covid_utilities):
