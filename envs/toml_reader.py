@@ -322,6 +322,8 @@ def number_wanted(low: float, high: float) -> str:
         return "a number"
     if high >= FINITE:
         return f"a number >= {low:g}"
+    if low <= -FINITE:
+        return f"a number <= {high:g}"
     return f"a number in [{low:g}, {high:g}]"
 
 

@@ -20,7 +20,7 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from policies.arrays import BLOCK, FloatArray, Immutable, IntArray, blocks, read_only
+from policies.arrays import BLOCK, FloatArray, Frozen, IntArray, blocks, read_only
 
 
 @dataclass(frozen=True)
@@ -283,7 +283,7 @@ LARGEST_KEY = 1 << 62
 
 
 @dataclass(frozen=True, eq=False)
-class ListedPartition(Immutable, Partition):
+class ListedPartition(Frozen, Partition):
     """A split of listed rows into cliques of any sizes.
 
     To code that only knows grids (`shape`, `axes`) it is a single clique of all rows: the strictest one there is, so
@@ -354,7 +354,7 @@ class ListedPartition(Immutable, Partition):
 
 
 @dataclass(frozen=True, eq=False)
-class Listed(Immutable):
+class Listed(Frozen):
     """Rows of a list that agree on every feature outside one of the hidden sets are neighbours.
 
     Two rows of the same record are neighbours under every hidden set. Records that are not listed are nobody's

@@ -28,6 +28,9 @@ ROUNDING = 1e-14
 # Terms from here on are not split by `rounded_sum`: sigma might overflow.
 _LARGEST_SPLIT = 2.0**900
 
+# Whole numbers may be larger than any float, and longer than a message should be.
+TOO_LARGE = "got a whole number beyond 1.8e308"
+
 # Rounding that a row or a prior may carry and still count as summing to 1.
 SUM_TOLERANCE = 1e-9
 
@@ -119,7 +122,7 @@ def read_only(array: Array) -> Array:
     return array
 
 
-class Immutable:
+class Frozen:
     """A base of frozen dataclasses whose results are remembered in cached properties.
 
     NumPy forgets in a deep copy and in a pickle that an array is read-only. Copies and pickles of these objects have
@@ -151,7 +154,7 @@ def _forbid_writing(value: object) -> None:
 
 
 @dataclass(frozen=True, eq=False)
-class Changed(Immutable, Mapping[str, FloatArray]):
+class Changed(Frozen, Mapping[str, FloatArray]):
     """A mapping whose arrays are changed whenever they are asked for, and not before.
 
     Attributes
@@ -177,11 +180,23 @@ class Changed(Immutable, Mapping[str, FloatArray]):
         return len(self.arrays)
 
 
-def non_negative(value: Any, name: str) -> float:
-    """`value` as a float >= 0 (inf allowed, NaN not); ValueError names it."""
-    if isinstance(value, bool) or not isinstance(value, Real) or not float(value) >= 0:
-        raise ValueError(f"{name} must be >= 0, got {name}={value!r}.")
-    return float(value)
+def non_negative(value: Any, name: str, wanted: str = ">= 0") -> float:
+    """`value` as a float >= 0 (inf allowed, NaN not); ValueError names it, and what is wanted."""
+    try:
+        number = float(value) if isinstance(value, Real) and not isinstance(value, bool) else math.nan
+    except OverflowError:
+        raise ValueError(f"{name} must be {wanted} as a float, {TOO_LARGE}.") from None
+    if not number >= 0:
+        raise ValueError(f"{name} must be {wanted}, got {name}={value!r}.")
+    return number
+
+
+def positive(value: Any, name: str) -> float:
+    """`value` as a float > 0 and finite; ValueError names it."""
+    number = non_negative(value, name, "> 0 and finite")
+    if number in {0, math.inf}:
+        raise ValueError(f"{name} must be > 0 and finite, got {name}={value!r}.")
+    return number
 
 
 def conditional(prior: FloatArray, rows: IntArray) -> FloatArray:

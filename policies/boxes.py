@@ -31,7 +31,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from policies.arrays import FloatArray, Immutable, as_floats, blocks, read_only
+from policies.arrays import FloatArray, Frozen, as_floats, blocks, read_only
 
 # Floors and sharpness are published. They have so many significant digits, floors as logarithms.
 DIGITS = 6
@@ -45,7 +45,7 @@ SUM_TOLERANCE = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
-class Boxes(Immutable):
+class Boxes(Frozen):
     """The public parameters of N classes of records, whose members are hidden among each other; k actions.
 
     Attributes

@@ -19,16 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from policies.adjacency import Adjacency, require_adjacency
-from policies.arrays import (
-    BoolArray,
-    Changed,
-    FloatArray,
-    Immutable,
-    IntArray,
-    conditional,
-    probability_vector,
-    read_only,
-)
+from policies.arrays import BoolArray, Changed, FloatArray, Frozen, IntArray, conditional, probability_vector, read_only
 from policies.html_table import html_table
 from policies.mask import admissible_mask, filled_table, require_public, same_masks
 from policies.sensitivity import Sensitivity, sensitivity
@@ -86,7 +77,7 @@ class IndexedRecords:
 
 
 @dataclass(frozen=True)
-class SomeRecords(Immutable):
+class SomeRecords(Frozen):
     """Some of the records, under their own names and in their own groups."""
 
     records: Records
@@ -108,7 +99,7 @@ class SomeRecords(Immutable):
 
 
 @dataclass(frozen=True, eq=False)
-class CheckedPriors(Immutable, Mapping[str, FloatArray]):
+class CheckedPriors(Frozen, Mapping[str, FloatArray]):
     """Priors of the records, each checked when it is asked for, and not before."""
 
     unchecked: Mapping[str, ArrayLike]
@@ -166,7 +157,7 @@ SHOWN = 8
 
 
 @dataclass(frozen=True, eq=False, init=False)
-class DecisionProblem(Immutable):
+class DecisionProblem(Frozen):
     """Choose an action for each record, privately.
 
     Parameters
@@ -253,19 +244,18 @@ class DecisionProblem(Immutable):
         distribution = probability_vector(prior, "prior", n_records)
         unchecked = priors.unchecked if isinstance(priors, CheckedPriors) else {} if priors is None else priors
         lazy = CheckedPriors(unchecked, n_records)
-        for key, value in {
-            "utilities": table,
-            "prior": distribution,
-            "adjacency": adjacency,
-            "actions": names,
-            "records": described,
-            "outcomes": expected,
-            "priors": dict(lazy) if isinstance(unchecked, dict) else lazy,
-            "admissible": mask,
-            "n_records": n_records,
-            "n_actions": n_actions,
-        }.items():
-            object.__setattr__(self, key, value)
+        vars(self).update(
+            utilities=table,
+            prior=distribution,
+            adjacency=adjacency,
+            actions=names,
+            records=described,
+            outcomes=expected,
+            priors=dict(lazy) if isinstance(unchecked, dict) else lazy,
+            admissible=mask,
+            n_records=n_records,
+            n_actions=n_actions,
+        )
 
     def with_adjacency(self, adjacency: Adjacency) -> DecisionProblem:
         """The same problem with other neighbours; the arrays are shared.
@@ -445,7 +435,7 @@ class DecisionProblem(Immutable):
 
 
 @dataclass(frozen=True)
-class MaskClass(Immutable):
+class MaskClass(Frozen):
     """The records that allow the same actions, and the decision among these.
 
     Attributes

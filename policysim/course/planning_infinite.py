@@ -19,7 +19,7 @@ from scipy import linalg, sparse
 from scipy.sparse import csgraph
 from scipy.sparse.linalg import splu
 
-from policies.arrays import BoolArray, FloatArray, Immutable, IntArray, read_only
+from policies.arrays import BoolArray, FloatArray, Frozen, IntArray, read_only
 from policies.policy import two_values
 from policysim.course.process import Matrix, q_table
 from policysim.course.tabular import TabularMDP
@@ -236,7 +236,7 @@ def _factorised(chain: Chain, discount: float) -> tuple[Matrix, Callable[..., Fl
 
 
 @dataclass(frozen=True, eq=False)
-class Plan(Immutable):
+class Plan(Frozen):
     """What each state and action is worth.
 
     Attributes

@@ -6,15 +6,15 @@ import warnings
 from collections.abc import Callable
 from dataclasses import InitVar, dataclass, field
 from functools import cached_property
-from numbers import Real
 from typing import Any, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from envs.toml_reader import is_number
 from envs.treatment_response import is_whole
 from policies.adjacency import AnyRecord
-from policies.arrays import FloatArray, Immutable, IntArray, as_floats, finite_table, read_only
+from policies.arrays import FloatArray, Frozen, IntArray, as_floats, finite_table, read_only
 from policies.boxes import Boxes, log_of, log_rows, published_boxes, regrets_of, response_boxes
 from policies.catalogue import make_policy
 from policies.exponential import Exponential, ExponentialFitted
@@ -34,7 +34,7 @@ TAKEN_BY |= dict.fromkeys(("lower", "upper"), Exponential.name)
 
 
 @dataclass(frozen=True, eq=False)
-class PrivateNetwork(Immutable):
+class PrivateNetwork(Frozen):
     """A private policy that asks a Q-network.
 
     Attributes
@@ -193,7 +193,7 @@ def _as_numpy(scores: Any) -> Any:
 
 
 @dataclass(frozen=True, eq=False)
-class PrivateTable(Immutable):
+class PrivateTable(Frozen):
     """A private policy over all states, made by `privatize_policy` of Q-values, a mechanism and a mask.
 
     Attributes
@@ -233,9 +233,9 @@ class PrivateTable(Immutable):
         if spent == np.inf and policy.epsilon < np.inf and policy.uses_epsilon:
             warnings.warn(InfiniteLossWarning.EXPLAINED, InfiniteLossWarning, stacklevel=4)
         result = tables.transpose(0, 2, 1)
-        object.__setattr__(self, "probabilities", read_only(result if q_values.ndim == 3 else result[0]))
-        object.__setattr__(self, "guarantee", np.inf if problem.told_apart else policy.guarantee)
-        object.__setattr__(self, "epsilon_spent", spent)
+        guarantee = np.inf if problem.told_apart else policy.guarantee
+        probabilities = read_only(result if q_values.ndim == 3 else result[0])
+        vars(self).update(probabilities=probabilities, guarantee=guarantee, epsilon_spent=spent)
 
     def act(self, states: ArrayLike, rng: np.random.Generator, *, day: int | None = None) -> IntArray:
         """Draw an action for each state number, (m,); `day` counts from 0, for a table of each day.
@@ -376,9 +376,6 @@ def _number(value: Any, size: int, name: str) -> int:
     return int(value)
 
 
-def _ordered(lower: float | None, upper: float | None) -> bool:
+def _ordered(lower: Any, upper: Any) -> bool:
     """Whether the bounds are numbers whose distance is finite, and neither 0 nor lost in rounding."""
-    numbers = [isinstance(bound, Real) and not isinstance(bound, bool) for bound in (lower, upper)]
-    if not all(numbers) or lower is None or upper is None:
-        return False
-    return 0 < float(upper) - float(lower) < np.inf
+    return is_number(lower) and is_number(upper) and 0 < float(upper) - float(lower) < np.inf

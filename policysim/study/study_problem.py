@@ -20,7 +20,7 @@ from envs.scenario import DEATH, DEATHS, SYMPTOMS
 from envs.treatment_response import ResponseModel
 from envs.utility import Utility
 from policies.adjacency import Adjacency
-from policies.arrays import FloatArray, Immutable, IntArray, blocks
+from policies.arrays import FloatArray, Frozen, IntArray, blocks
 from policies.problem import DecisionProblem
 from policysim.study.declared import (
     PREVALENCE,
@@ -244,7 +244,7 @@ def at_prevalence(prior: FloatArray, ill: FloatArray, factor: float) -> tuple[Fl
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class OtherPriors(Immutable, Mapping[str, FloatArray]):
+class OtherPriors(Frozen, Mapping[str, FloatArray]):
     """The priors by name: of each factor of the prevalence, or of each level of a feature that some patient has.
 
     They are made when they are asked for, each time anew: not every comparison asks, and each is as long as the domain.
