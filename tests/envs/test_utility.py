@@ -1,8 +1,5 @@
 """Utility: of what happened, and its expectation, which tests/envs/test_language.py enumerates."""
 
-import math
-import re
-
 import numpy as np
 import pytest
 
@@ -46,19 +43,11 @@ def test_outcomes_and_actions_that_are_not_named_cost_nothing(covid):
     assert worth == pytest.approx([-2.0, -2.0, -2.5, -2.0])
 
 
-@pytest.mark.parametrize(
-    ("weights", "costs", "message"),
-    [
-        ({"fever": -0.1}, {}, "weights['fever'] must be a number >= 0 within ±1e+50, got -0.1."),
-        ({"fever": "30"}, {}, "weights['fever'] must be a number >= 0 within ±1e+50, got '30'."),
-        ({}, {"a1": math.inf}, "costs['a1'] must be a number within ±1e+50, got inf."),
-        ({"fewer": 1}, {}, "unknown outcome 'fewer'; did you mean 'fever'? known: "),
-        ({}, {"a9": 1}, "unknown action 'a9'; known: a0, a1, a2, a3."),
-    ],
-)
-def test_what_makes_no_utility_of_a_scenario_is_refused(covid_response, weights, costs, message):
-    with pytest.raises(ValueError, match=f"^{re.escape(message)}"):
-        expected_utilities(covid_response, envs.Utility(weights, costs))
+def test_a_utility_of_other_outcomes_or_treatments_is_refused(covid_response):
+    with pytest.raises(ValueError, match=r"^unknown outcome 'fewer'; did you mean 'fever'\? known: "):
+        expected_utilities(covid_response, envs.Utility({"fewer": 1}, {}))
+    with pytest.raises(ValueError, match=r"^unknown action 'a9'; known: a0, a1, a2, a3\.$"):
+        expected_utilities(covid_response, envs.Utility({}, {"a9": 1}))
 
 
 def test_expected_utilities_are_stored_by_column(covid_utilities):

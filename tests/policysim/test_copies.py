@@ -13,7 +13,7 @@ from small_processes import random_arrays
 from small_studies import SCENARIO
 
 import policysim as ps
-from policies import CATALOGUE, DecisionProblem, make_policy
+from policies import DecisionProblem, make_policy
 from policies.adjacency import Listed
 
 Q = np.random.default_rng(0).normal(size=(6, 3)).cumsum(axis=0)
@@ -176,15 +176,6 @@ def test_priors_that_are_made_when_asked_for_survive_and_are_checked_once(modell
         replace(
             modelled, utilities=[[0.0] * 3], prior=[1.0], records=None, outcomes={}, adjacency=ps.AnyRecord()
         ).priors["prevalence × 1"]
-
-
-@pytest.mark.parametrize("name", sorted(CATALOGUE))
-def test_a_policy_with_another_epsilon_is_a_new_one(name):
-    problem, policy = bank()[0].problem, make_policy(name, epsilon=0.5)
-    policy.probabilities(problem)
-    other, wanted = replace(policy, epsilon=2.0), make_policy(name, epsilon=2.0)
-    assert (other.guarantee, other.row_wise) == (wanted.guarantee, wanted.row_wise)
-    np.testing.assert_array_equal(other.probabilities(problem), wanted.probabilities(problem))
 
 
 def test_a_private_network_with_another_policy_or_sample_has_floors_of_its_own():
