@@ -6,7 +6,7 @@ Scenario files (`envs/scenarios/*.toml`, or your own) hold one each; `envs.scena
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -16,6 +16,8 @@ from envs.toml_reader import FINITE, is_number, number_wanted, unknown
 DEATH = "death"
 # What is counted under a name of its own, which no event can have.
 SYMPTOMS = "symptoms"
+# The parts of a utility, and the least number that is allowed there.
+LEAST = {"weights": 0.0, "costs": -FINITE}
 # What rules do to a number, in the order in which a rule's tables are read.
 OPERATIONS = ("set", "add", "multiply")
 # What a treatment states, by the keys of the file: probabilities for flags, ratios for events and death, its cost.
@@ -364,25 +366,36 @@ def with_utility(scenario: Scenario, values: Mapping[str, Any] | None) -> Scenar
     ValueError
         For names that the scenario does not have, and for values that are no such numbers.
     """
-    known = {"weights": ("outcome", scenario.outcomes, 0.0), "costs": ("action", scenario.actions, -FINITE)}
-    numbers = {}
-    for part, named in _mapping("utility", {} if values is None else values).items():
-        if part not in known:
-            raise ValueError(f"{unknown('part of utility', str(part), list(known))}.")
-        kind, names, low = known[part]
-        for name, value in _mapping(f"utility[{part!r}]", named).items():
-            if name not in names:
-                raise ValueError(f"{unknown(kind, str(name), names)}.")
-            if not is_number(value, low, FINITE):
-                wanted = number_wanted(low, FINITE)
-                raise ValueError(f"utility[{part!r}][{name!r}] must be {wanted} within ±{FINITE:g}, got {value!r}.")
-            numbers[part, name] = float(value)
-    weights = {name: number for (part, name), number in numbers.items() if part == "weights"}
+    parts: dict[str, dict[str, float]] = {part: {} for part in LEAST}
+    for part, numbers in _mapping("utility", {} if values is None else values).items():
+        if part not in parts:
+            raise ValueError(f"{unknown('part of utility', str(part), list(parts))}.")
+        parts[part] = utility_numbers(part, numbers)
+    require_known("outcome", parts["weights"], scenario.outcomes)
+    require_known("action", parts["costs"], scenario.actions)
     treatments = {
-        name: replace(treatment, cost=numbers.get(("costs", name), treatment.cost))
+        name: replace(treatment, cost=parts["costs"].get(name, treatment.cost))
         for name, treatment in scenario.treatments.items()
     }
-    return replace(scenario, weights={**scenario.weights, **weights}, treatments=treatments)
+    return replace(scenario, weights={**scenario.weights, **parts["weights"]}, treatments=treatments)
+
+
+def utility_numbers(part: str, values: Any) -> dict[str, float]:
+    """Weights or costs, checked; ValueError for what is no mapping, and for values that are no numbers of this kind."""
+    numbers = {}
+    for name, value in _mapping(part, values).items():
+        if not is_number(value, LEAST[part], FINITE):
+            wanted = f"{number_wanted(LEAST[part], FINITE)} within ±{FINITE:g}"
+            raise ValueError(f"{part}[{name!r}] must be {wanted}, got {value!r}.")
+        numbers[name] = float(value)
+    return numbers
+
+
+def require_known(kind: str, numbers: Mapping[str, float], names: Sequence[str]) -> None:
+    """ValueError for a name that is not among these."""
+    for name in numbers:
+        if name not in names:
+            raise ValueError(f"{unknown(kind, str(name), names)}.")
 
 
 def _mapping(name: str, value: Any) -> Mapping[Any, Any]:

@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from difflib import get_close_matches
+from numbers import Real
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
 
@@ -306,8 +307,8 @@ def unseen(value: object, key: KeyPath = ()) -> Iterator[tuple[KeyPath, str]]:
 
 
 def is_number(value: object, low: float = -math.inf, high: float = math.inf) -> bool:
-    """Whether a TOML value is a number within [low, high]; NaN and booleans are not."""
-    if not isinstance(value, int | float) or isinstance(value, bool):
+    """Whether a value is a number within [low, high]; NaN and booleans are not."""
+    if not isinstance(value, Real) or isinstance(value, bool):
         return False
     try:
         return low <= float(value) <= high
@@ -321,6 +322,8 @@ def number_wanted(low: float, high: float) -> str:
         return "a number"
     if high >= FINITE:
         return f"a number >= {low:g}"
+    if low <= -FINITE:
+        return f"a number <= {high:g}"
     return f"a number in [{low:g}, {high:g}]"
 
 

@@ -20,7 +20,7 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from policies.arrays import BLOCK, FloatArray, IntArray, blocks
+from policies.arrays import BLOCK, FloatArray, Frozen, IntArray, blocks, read_only
 
 
 @dataclass(frozen=True)
@@ -283,7 +283,7 @@ LARGEST_KEY = 1 << 62
 
 
 @dataclass(frozen=True, eq=False)
-class ListedPartition(Partition):
+class ListedPartition(Frozen, Partition):
     """A split of listed rows into cliques of any sizes.
 
     To code that only knows grids (`shape`, `axes`) it is a single clique of all rows: the strictest one there is, so
@@ -354,7 +354,7 @@ class ListedPartition(Partition):
 
 
 @dataclass(frozen=True, eq=False)
-class Listed:
+class Listed(Frozen):
     """Rows of a list that agree on every feature outside one of the hidden sets are neighbours.
 
     Two rows of the same record are neighbours under every hidden set. Records that are not listed are nobody's
@@ -393,8 +393,7 @@ class Listed:
         for features in sets:
             if not all(0 <= feature < table.shape[1] for feature in features):
                 raise ValueError(f"hidden must name features in [0, {table.shape[1]}), got {features!r}.")
-        table.flags.writeable = False
-        object.__setattr__(self, "codes", table)
+        object.__setattr__(self, "codes", read_only(table))
         object.__setattr__(self, "hidden", sets)
         object.__setattr__(self, "name", name)
 
@@ -425,7 +424,7 @@ class Listed:
         found = np.zeros(len(self.codes), dtype=np.bool_)
         for partition in self._partitions:
             found[partition.order] |= np.repeat(partition.sizes > 1, partition.sizes)
-        return found
+        return read_only(found)
 
     @cached_property
     def _partitions(self) -> tuple[ListedPartition, ...]:
@@ -444,7 +443,7 @@ class Listed:
                 n_keys *= n_levels
             order: IntArray = np.argsort(key, kind="stable")
             starts: IntArray = np.flatnonzero(np.diff(key[order], prepend=-1))
-            partitions.append(ListedPartition((n_rows,), (0,), order, starts))
+            partitions.append(ListedPartition((n_rows,), (0,), read_only(order), read_only(starts)))
         return tuple(partitions)
 
 

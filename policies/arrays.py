@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import count
 from numbers import Real
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 FloatArray: TypeAlias = NDArray[np.float64]
 IntArray: TypeAlias = NDArray[np.intp]
 BoolArray: TypeAlias = NDArray[np.bool_]
+Array = TypeVar("Array", bound=NDArray[Any])
 
 # Rows handled at a time by blocked loops: small enough for the caches, large enough that threads seldom wait for the
 # interpreter between two numpy calls (2^13 to 2^17 were tried with two threads; this was fastest).
@@ -25,6 +27,9 @@ ROUNDING = 1e-14
 
 # Terms from here on are not split by `rounded_sum`: sigma might overflow.
 _LARGEST_SPLIT = 2.0**900
+
+# Whole numbers may be larger than any float, and longer than a message should be.
+TOO_LARGE = "got a whole number beyond 1.8e308"
 
 # Rounding that a row or a prior may carry and still count as summing to 1.
 SUM_TOLERANCE = 1e-9
@@ -111,23 +116,60 @@ def probability_table(values: ArrayLike, name: str) -> FloatArray:
     return table
 
 
+def read_only(array: Array) -> Array:
+    """The same array, marked as not to be written."""
+    array.flags.writeable = False
+    return array
+
+
+class Frozen:
+    """A base of frozen dataclasses whose results are remembered in cached properties.
+
+    NumPy forgets in a deep copy and in a pickle that an array is read-only. Copies and pickles of these objects have
+    read-only arrays again, and no results: they compute their own.
+    """
+
+    def __getstate__(self) -> dict[str, Any]:
+        """All attributes but cached properties."""
+        kind = type(self)
+        return {
+            name: value
+            for name, value in vars(self).items()
+            if not isinstance(getattr(kind, name, None), cached_property)
+        }
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Take them over."""
+        vars(self).update(state)
+        _forbid_writing(state)
+
+
+def _forbid_writing(value: object) -> None:
+    """Mark an array, or those in a container, as not to be written."""
+    if isinstance(value, np.ndarray):
+        read_only(value)
+    elif isinstance(value, dict | list | tuple):
+        for entry in value.values() if isinstance(value, dict) else value:
+            _forbid_writing(entry)
+
+
 @dataclass(frozen=True, eq=False)
-class Changed(Mapping[str, FloatArray]):
+class Changed(Frozen, Mapping[str, FloatArray]):
     """A mapping whose arrays are changed whenever they are asked for, and not before.
 
     Attributes
     ----------
     arrays : mapping of str to array
     change : callable
-        From a name and its array to another array.
+        From an array to another one.
     """
 
     arrays: Mapping[str, Any]
-    change: Callable[[str, Any], FloatArray]
+    change: Callable[[Any], FloatArray]
 
     def __getitem__(self, name: str) -> FloatArray:
         """The changed array; KeyError for an unknown name."""
-        return self.change(name, self.arrays[name])
+        return self.change(self.arrays[name])
 
     def __iter__(self) -> Iterator[str]:
         """The names."""
@@ -138,17 +180,23 @@ class Changed(Mapping[str, FloatArray]):
         return len(self.arrays)
 
 
-def non_negative(value: Any, name: str) -> float:
-    """`value` as a float >= 0 (inf allowed, NaN not); ValueError names it."""
-    if isinstance(value, bool) or not isinstance(value, Real) or not float(value) >= 0:
-        raise ValueError(f"{name} must be >= 0, got {name}={value!r}.")
-    return float(value)
+def non_negative(value: Any, name: str, wanted: str = ">= 0") -> float:
+    """`value` as a float >= 0 (inf allowed, NaN not); ValueError names it, and what is wanted."""
+    try:
+        number = float(value) if isinstance(value, Real) and not isinstance(value, bool) else math.nan
+    except OverflowError:
+        raise ValueError(f"{name} must be {wanted} as a float, {TOO_LARGE}.") from None
+    if not number >= 0:
+        raise ValueError(f"{name} must be {wanted}, got {name}={value!r}.")
+    return number
 
 
-def read_only(array: FloatArray) -> FloatArray:
-    """The same array, marked as not to be written."""
-    array.flags.writeable = False
-    return array
+def positive(value: Any, name: str) -> float:
+    """`value` as a float > 0 and finite; ValueError names it."""
+    number = non_negative(value, name, "> 0 and finite")
+    if number in {0, math.inf}:
+        raise ValueError(f"{name} must be > 0 and finite, got {name}={value!r}.")
+    return number
 
 
 def conditional(prior: FloatArray, rows: IntArray) -> FloatArray:

@@ -31,7 +31,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from policies.arrays import FloatArray, IntArray, as_floats, blocks
+from policies.arrays import FloatArray, Frozen, IntArray, as_floats, blocks, read_only
 
 # Floors and sharpness are published. They have so many significant digits, floors as logarithms.
 DIGITS = 6
@@ -45,7 +45,7 @@ SUM_TOLERANCE = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
-class Boxes:
+class Boxes(Frozen):
     """The public parameters of N classes of records, whose members are hidden among each other; k actions.
 
     Attributes
@@ -61,6 +61,11 @@ class Boxes:
     epsilon: float
     log_floors: FloatArray
     sharpness: FloatArray
+
+    def __post_init__(self) -> None:
+        """No floor of a box changes."""
+        read_only(self.log_floors)
+        read_only(self.sharpness)
 
 
 def published_boxes(log_floors: FloatArray, sharpness: FloatArray, epsilon: float) -> Boxes:

@@ -110,7 +110,7 @@ def _problem_of_rows(problem: DecisionProblem) -> DecisionProblem | None:
         problem.actions,
         records=_FirstRecords(problem.records, found.first),
         outcomes=problem.outcomes.of_records(found.first),
-        priors=Changed(problem.priors, lambda _, prior: found.summed(prior)),
+        priors=Changed(problem.priors, found.summed),
         admissible=None if problem.admissible is None else problem.admissible[found.first],
         lead=problem.lead,
     )

@@ -39,8 +39,7 @@ def admissible_mask(values: ArrayLike | None, shape: tuple[int, ...]) -> BoolArr
     none_left = np.flatnonzero(~mask.any(axis=1))
     if none_left.size:
         raise ValueError(f"admissible must allow an action in each row, row {int(none_left[0])} allows none.")
-    mask.flags.writeable = False
-    return None if mask.all() else mask
+    return None if mask.all() else read_only(mask)
 
 
 def require_public(

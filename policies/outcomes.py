@@ -14,7 +14,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from policies.arrays import BoolArray, FloatArray, IntArray, finite_table, read_only
+from policies.arrays import BoolArray, FloatArray, Frozen, IntArray, finite_table, read_only
 from policies.mask import filled_table
 
 # A table with more distinct rows is stored as it is.
@@ -22,7 +22,7 @@ MOST_ROWS = 256
 
 
 @dataclass(frozen=True, eq=False)
-class RepeatedRows:
+class RepeatedRows(Frozen):
     """A table of which many rows are equal.
 
     Attributes
@@ -36,6 +36,11 @@ class RepeatedRows:
     rows: FloatArray
     row_of_record: NDArray[np.uint8]
 
+    def __post_init__(self) -> None:
+        """Neither changes."""
+        for array in (self.rows, self.row_of_record):
+            array.flags.writeable = False
+
     def table(self) -> FloatArray:
         """The whole table, (n_records, k), column-major and read-only."""
         table: FloatArray = np.empty((len(self.row_of_record), self.rows.shape[1]), order="F")
@@ -44,7 +49,7 @@ class RepeatedRows:
         return read_only(table)
 
 
-class Outcomes(Mapping[str, FloatArray]):
+class Outcomes(Frozen, Mapping[str, FloatArray]):
     """Tables by the name of their outcome, (n_records, n_actions) each; read-only.
 
     Parameters

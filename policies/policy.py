@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Self, final
 import numpy as np
 
 from policies.adjacency import Adjacency
-from policies.arrays import FloatArray, IntArray, non_negative
+from policies.arrays import FloatArray, Frozen, IntArray, non_negative
 from policies.problem import DecisionProblem, MaskClass
 from policies.sampler import Sampler
 
@@ -35,7 +35,7 @@ class InadmissibleError(ValueError):
 
 
 @dataclass(frozen=True)
-class Policy:
+class Policy(Frozen):
     """A way to choose actions.
 
     A mechanism has a `name` and a docstring, and implements `_log_probabilities`. It may also implement `_tables` or

@@ -6,9 +6,10 @@ Results that are computed once for each problem and forgotten with it.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
-from functools import cached_property, wraps
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from copy import copy
+from dataclasses import dataclass, field
+from functools import cached_property, partial, wraps
 from hashlib import sha256
 from threading import RLock
 from typing import Any, Concatenate, Generic, ParamSpec, Protocol, TypeVar, runtime_checkable
@@ -18,7 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from policies.adjacency import Adjacency, require_adjacency
-from policies.arrays import BoolArray, Changed, FloatArray, IntArray, conditional, probability_vector, read_only
+from policies.arrays import BoolArray, Changed, FloatArray, Frozen, IntArray, conditional, probability_vector, read_only
 from policies.html_table import html_table
 from policies.mask import admissible_mask, filled_table, require_public, same_masks
 from policies.outcomes import Outcomes
@@ -77,7 +78,7 @@ class IndexedRecords:
 
 
 @dataclass(frozen=True)
-class SomeRecords:
+class SomeRecords(Frozen):
     """Some of the records, under their own names and in their own groups."""
 
     records: Records
@@ -96,6 +97,26 @@ class SomeRecords:
         """As of all records."""
         codes, labels = self.records.groups(feature)
         return codes[self.rows], labels
+
+
+@dataclass(frozen=True, eq=False)
+class CheckedPriors(Frozen, Mapping[str, FloatArray]):
+    """Priors of the records, each checked when it is asked for, and not before."""
+
+    unchecked: Mapping[str, ArrayLike]
+    n_records: int
+
+    def __getitem__(self, name: str) -> FloatArray:
+        """The prior, (n_records,); KeyError for an unknown name, ValueError for what is no distribution."""
+        return probability_vector(self.unchecked[name], f"priors[{name!r}]", self.n_records)
+
+    def __iter__(self) -> Iterator[str]:
+        """The names."""
+        return iter(self.unchecked)
+
+    def __len__(self) -> int:
+        """How many there are."""
+        return len(self.unchecked)
 
 
 @runtime_checkable
@@ -137,7 +158,7 @@ SHOWN = 8
 
 
 @dataclass(frozen=True, eq=False, init=False)
-class DecisionProblem:
+class DecisionProblem(Frozen):
     """Choose an action for each record, privately.
 
     Parameters
@@ -164,7 +185,8 @@ class DecisionProblem:
     admissible : array of bool, (n_records, n_actions), optional
         Which actions each record allows; all by default, and then the attribute is None. No policy takes another one.
         Neighbours must allow the same. Anything may stand in the tables at pairs that are not allowed: the attributes
-        `utilities` and `outcomes` hold there what the record's worst allowed action has (`policies.mask`).
+        `utilities` and `outcomes` hold there what the record's worst allowed action has (`policies.mask`). So
+        `dataclasses.replace` with a mask that allows more must be given these tables, too.
 
     Attributes
     ----------
@@ -225,25 +247,21 @@ class DecisionProblem:
         if lead is not None and lead not in expected:
             raise ValueError(f"lead must be an outcome, got lead={lead!r}; known: {', '.join(expected) or 'none'}.")
         distribution = probability_vector(prior, "prior", n_records)
-        checked: Mapping[str, FloatArray] = {}
-        if isinstance(priors, dict):
-            checked = {key: probability_vector(given, f"priors[{key!r}]", n_records) for key, given in priors.items()}
-        elif priors is not None:
-            checked = Changed(priors, lambda key, given: probability_vector(given, f"priors[{key!r}]", n_records))
-        for key, value in {
-            "utilities": table,
-            "prior": distribution,
-            "adjacency": adjacency,
-            "actions": names,
-            "records": described,
-            "outcomes": expected,
-            "priors": checked,
-            "admissible": mask,
-            "lead": lead,
-            "n_records": n_records,
-            "n_actions": n_actions,
-        }.items():
-            object.__setattr__(self, key, value)
+        unchecked = priors.unchecked if isinstance(priors, CheckedPriors) else {} if priors is None else priors
+        lazy = CheckedPriors(unchecked, n_records)
+        vars(self).update(
+            utilities=table,
+            prior=distribution,
+            adjacency=adjacency,
+            actions=names,
+            records=described,
+            outcomes=expected,
+            priors=dict(lazy) if isinstance(unchecked, dict) else lazy,
+            admissible=mask,
+            lead=lead,
+            n_records=n_records,
+            n_actions=n_actions,
+        )
 
     def with_adjacency(self, adjacency: Adjacency) -> DecisionProblem:
         """The same problem with other neighbours; the arrays are shared.
@@ -267,9 +285,8 @@ class DecisionProblem:
         return self._with(utilities=table)
 
     def _with(self, **changed: object) -> DecisionProblem:
-        other = object.__new__(DecisionProblem)
-        for attribute in fields(self):
-            object.__setattr__(other, attribute.name, changed.get(attribute.name, getattr(self, attribute.name)))
+        other = copy(self)
+        vars(other).update(changed)
         return other
 
     @cached_property
@@ -317,7 +334,7 @@ class DecisionProblem:
         for action, column in enumerate(self.utilities.T[1:], start=1):
             best[column > highest] = action
             np.maximum(highest, column, out=highest)
-        return best
+        return read_only(best)
 
     @cached_property
     def fixed_values(self) -> FloatArray:
@@ -345,7 +362,7 @@ class DecisionProblem:
         """The action that is best for all of those who allow the same, (n_records,): one where all allow all."""
         if self.classes:
             return self._by_class(lambda part: 0 if part.problem is None else part.problem.best_fixed_action)
-        return np.full(self.n_records, self.best_fixed_action)
+        return read_only(np.full(self.n_records, self.best_fixed_action))
 
     @property
     def best_fixed_value(self) -> float:
@@ -365,7 +382,7 @@ class DecisionProblem:
         chosen = np.empty(self.n_records, dtype=np.intp)
         for part in self.classes:
             chosen[part.rows] = part.columns[choose(part)]
-        return chosen
+        return read_only(chosen)
 
     def value(self, policy: ArrayLike | Chooser) -> float:
         """V = sum over records and actions of prior(x) p(a|x) u(x, a).
@@ -434,7 +451,7 @@ class DecisionProblem:
 
 
 @dataclass(frozen=True)
-class MaskClass:
+class MaskClass(Frozen):
     """The records that allow the same actions, and the decision among these.
 
     Attributes
@@ -453,6 +470,7 @@ class MaskClass:
     @classmethod
     def of(cls, whole: DecisionProblem, rows: IntArray, columns: IntArray, adjacency: Adjacency) -> MaskClass:
         """Of a problem; the adjacency is that of these rows."""
+        rows, columns = read_only(rows), read_only(columns)
         if len(columns) == 1:
             return cls(rows, columns, None)
         part = DecisionProblem(
@@ -462,7 +480,7 @@ class MaskClass:
             [whole.actions[action] for action in columns],
             records=SomeRecords(whole.records, rows),
             outcomes=whole.outcomes.of_records(rows, columns),
-            priors=Changed(whole.priors, lambda _, prior: conditional(prior, rows)),
+            priors=Changed(whole.priors, partial(conditional, rows=rows)),
             lead=whole.lead,
         )
         return cls(rows, columns, part)

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from policies.adjacency import AnyRecord
-from policies.arrays import FloatArray, IntArray, non_negative, read_only
+from policies.arrays import TOO_LARGE, FloatArray, Frozen, IntArray, non_negative, positive, read_only
 from policies.exponential import Exponential, softmax
 from policies.html_table import html_table
 from policies.noisy_max import PermuteAndFlip, ReportNoisyMax, log_win_probabilities, scaled_scores, win_integrals
@@ -80,15 +80,14 @@ def select(
     >>> select([0.1, 0.9], epsilon=5.5, candidates=("Violent", "NonViolent")).probabilities.round(8).tolist()
     [0.09975049, 0.90024951]
     """
-    vector, given = _score_vector(scores)
-    names = _names(candidates, len(vector))
+    given = _score_vector(scores)[1]
+    names = _names(candidates, len(given))
     if mechanism not in MECHANISMS:
         raise ValueError(f"mechanism must be one of {', '.join(MECHANISMS)}, got mechanism={mechanism!r}.")
     return Selection(
         candidates=names,
-        scores=vector,
-        epsilon=_epsilon(epsilon),
-        sensitivity=_sensitivity(sensitivity),
+        epsilon=non_negative(epsilon, "epsilon"),
+        sensitivity=positive(sensitivity, "sensitivity"),
         mechanism=mechanism,
         monotone=bool(monotone) or mechanism == EXPONENTIAL_MONOTONE,
         given=given,
@@ -96,15 +95,13 @@ def select(
 
 
 @dataclass(frozen=True, eq=False)
-class Selection:
+class Selection(Frozen):
     """A private choice among candidates, made by `select`.
 
     Attributes
     ----------
     candidates : tuple
         Their names.
-    scores : array, (k,)
-        In the order of the candidates.
     epsilon, sensitivity, mechanism, monotone
         As given to `select`.
     given : tuple
@@ -112,12 +109,16 @@ class Selection:
     """
 
     candidates: tuple[str | int, ...]
-    scores: FloatArray
     epsilon: float
     sensitivity: float
     mechanism: str
     monotone: bool
     given: tuple[Any, ...]
+
+    @cached_property
+    def scores(self) -> FloatArray:
+        """In the order of the candidates, (k,)."""
+        return _score_vector(self.given)[0]
 
     @property
     def scale(self) -> float:
@@ -239,29 +240,6 @@ _RELEASES = {
     ReportNoisyMax.name: by_noise,
 }
 MECHANISMS = tuple(_PROBABILITIES)
-
-# Whole numbers may be larger than any float, and longer than a message should be.
-TOO_LARGE = "got a whole number beyond 1.8e308"
-
-
-def _epsilon(epsilon: Any) -> float:
-    try:
-        return non_negative(epsilon, "epsilon")
-    except OverflowError:
-        raise ValueError(f"epsilon must be >= 0 as a float, {TOO_LARGE}.") from None
-
-
-def _sensitivity(sensitivity: Any) -> float:
-    """A float > 0 and finite."""
-    try:
-        declared = non_negative(sensitivity, "sensitivity")
-    except OverflowError:
-        raise ValueError(f"sensitivity must be > 0 and finite as a float, {TOO_LARGE}.") from None
-    except ValueError:
-        declared = 0.0
-    if declared in {0, math.inf}:
-        raise ValueError(f"sensitivity must be > 0 and finite, got sensitivity={sensitivity!r}.")
-    return declared
 
 
 def _names(candidates: Any, k: int) -> tuple[str | int, ...]:

@@ -398,7 +398,7 @@ def smallest_epsilon(
     UnreachableError
         A ValueError: no epsilon up to 1e9 will do.
     ValueError
-        For a demand that is not a finite number, or none given.
+        For a demand that is not a finite number, keep > 1, max_loss < 0, or none given.
     TypeError
         For a demand of another name, such as that of an earlier version, with the nearest one that there is.
 

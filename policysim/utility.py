@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from envs.records import Lookup
-from envs.scenario import Scenario
+from envs.scenario import Scenario, require_known, utility_numbers
 from envs.treatment_response import treatment_costs
 from policies.arrays import FloatArray
 
@@ -35,10 +35,25 @@ class Utility:
         In units of utility, >= 0; outcomes that are not named cost nothing.
     costs : mapping of action to float
         In the same units; actions that are not named cost nothing. Rules of a scenario change them by record.
+
+    Raises
+    ------
+    ValueError
+        For what is no mapping, and for values that are no such numbers, each within ±1e50.
     """
 
     weights: Mapping[str, float]
     costs: Mapping[str, float]
+
+    def __post_init__(self) -> None:
+        """Check the numbers, and keep copies."""
+        for part in ("weights", "costs"):
+            object.__setattr__(self, part, utility_numbers(part, getattr(self, part)))
+
+    def require_names(self, outcomes: Sequence[str], actions: Sequence[str]) -> None:
+        """ValueError for the weight of an outcome, or the cost of an action, that is not among these."""
+        require_known("outcome", self.weights, outcomes)
+        require_known("action", self.costs, actions)
 
     @classmethod
     def of(cls, scenario: Scenario) -> Utility:

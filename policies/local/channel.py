@@ -13,7 +13,6 @@ Mironov (2012), On significance of the least significant bits for differential p
 
 from __future__ import annotations
 
-import math
 import secrets
 from abc import ABC, abstractmethod
 from dataclasses import Field, fields
@@ -25,17 +24,10 @@ from typing import Any, ClassVar, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from policies.arrays import FloatArray, IntArray, Words
+from policies.arrays import FloatArray, Frozen, IntArray, Words, positive
 
 # So many bad rows are named in a message.
 ROWS_SHOWN = 5
-
-
-def local_epsilon(value: Any) -> float:
-    """`value` as a float > 0 and finite: a report at 0 says nothing, one at infinity everything."""
-    if isinstance(value, bool) or not isinstance(value, Real) or not 0 < float(value) < math.inf:
-        raise ValueError(f"epsilon must be > 0 and finite, got epsilon={value!r}.")
-    return float(value)
 
 
 def probability(value: Any, name: str) -> float:
@@ -126,7 +118,7 @@ def require_order(high: int, low: int, epsilon: float) -> None:
 Reports: TypeAlias = NDArray[np.integer[Any]]
 
 
-class Channel(ABC):
+class Channel(Frozen, ABC):
     """A local mechanism: each person's value 0..k-1 is randomised before anybody else sees it.
 
     Every channel here is a *pure* protocol (Wang et al. 2017): a report counts for some of the values, and counts for
@@ -238,7 +230,7 @@ def privatize(values: ArrayLike, channel: Channel, *, rng: np.random.Generator |
     array([0, 1, 2, 3])
     """
     if rng is None:
-        local_epsilon(channel.epsilon)
+        positive(channel.epsilon, "epsilon")
     elif not isinstance(rng, np.random.Generator):
         raise TypeError(f"rng must be None (release) or a numpy.random.Generator (simulation), got rng={rng!r}.")
     valid = codes(values, channel.n_values)

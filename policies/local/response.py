@@ -13,14 +13,13 @@ from functools import cached_property
 
 import numpy as np
 
-from policies.arrays import FloatArray, IntArray, Words, read_only
+from policies.arrays import FloatArray, IntArray, Words, positive, read_only
 from policies.local.channel import (
     TOTAL,
     Channel,
     Reports,
     at_least,
     exp_floor,
-    local_epsilon,
     probability,
     require_order,
 )
@@ -178,7 +177,7 @@ class KAry(Channel):
     def __post_init__(self) -> None:
         """Check both."""
         object.__setattr__(self, "n_values", at_least(self.n_values, "n_values", 2))
-        object.__setattr__(self, "epsilon", local_epsilon(self.epsilon))
+        object.__setattr__(self, "epsilon", positive(self.epsilon, "epsilon"))
 
     @classmethod
     def joint(cls, sizes: Sequence[int], epsilon: float) -> KAry:
@@ -303,7 +302,7 @@ class Unary(Channel):
     def __post_init__(self) -> None:
         """Check all three."""
         object.__setattr__(self, "n_values", at_least(self.n_values, "n_values", 2))
-        object.__setattr__(self, "epsilon", local_epsilon(self.epsilon))
+        object.__setattr__(self, "epsilon", positive(self.epsilon, "epsilon"))
         if not isinstance(self.optimized, bool):
             raise ValueError(f"optimized must be True or False, got optimized={self.optimized!r}.")
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from policies.arrays import FloatArray, probability_vector
+from policies.arrays import FloatArray, probability_vector, read_only
 from policies.policy import NotApplicableError
 from policies.problem import DecisionProblem, once_per_problem
 
@@ -139,10 +139,7 @@ def checked_priors(priors: Any) -> Priors:
         return priors
     if isinstance(priors, Mapping | str) or not isinstance(priors, Sequence | np.ndarray) or not len(priors):
         raise ValueError(f"priors must be a sequence of at least one array (n_records,), got priors={priors!r}.")
-    vectors = Priors(np.array(prior, dtype=np.float64) for prior in priors)
-    for vector in vectors:
-        vector.flags.writeable = False
-    return vectors
+    return Priors(read_only(np.array(prior, dtype=np.float64)) for prior in priors)
 
 
 def require_priors(problem: DecisionProblem) -> None:

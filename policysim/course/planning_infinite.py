@@ -19,7 +19,7 @@ from scipy import linalg, sparse
 from scipy.sparse import csgraph
 from scipy.sparse.linalg import splu
 
-from policies.arrays import BoolArray, FloatArray, IntArray
+from policies.arrays import BoolArray, FloatArray, Frozen, IntArray, read_only
 from policies.policy import two_values
 from policysim.course.process import Matrix, q_table
 from policysim.course.tabular import TabularMDP
@@ -236,7 +236,7 @@ def _factorised(chain: Chain, discount: float) -> tuple[Matrix, Callable[..., Fl
 
 
 @dataclass(frozen=True, eq=False)
-class Plan:
+class Plan(Frozen):
     """What each state and action is worth.
 
     Attributes
@@ -258,6 +258,11 @@ class Plan:
     error: float = 0.0
     _actions: IntArray | None = None
 
+    def __post_init__(self) -> None:
+        """The best actions are computed of these arrays once."""
+        read_only(self.q_values)
+        read_only(self.values)
+
     @cached_property
     def actions(self) -> IntArray:
         """A best action in each state, (H, n) or (n,).
@@ -266,7 +271,7 @@ class Plan:
         end for ever. These do not.
         """
         best: IntArray = self.q_values.argmax(axis=-1) if self._actions is None else self._actions
-        return best
+        return read_only(best)
 
 
 def solve_infinite(mdp: TabularMDP) -> Plan:

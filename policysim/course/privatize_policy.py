@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from numbers import Real
+from dataclasses import InitVar, dataclass, field
+from functools import cached_property
 from typing import Any, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from envs.toml_reader import is_number
 from envs.treatment_response import is_whole
 from policies.adjacency import AnyRecord
-from policies.arrays import FloatArray, IntArray, finite_table
+from policies.arrays import FloatArray, Frozen, IntArray, as_floats, finite_table, read_only
 from policies.boxes import Boxes, log_of, log_rows, published_boxes, regrets_of, response_boxes
 from policies.catalogue import make_policy
 from policies.exponential import Exponential, ExponentialFitted
@@ -33,7 +34,7 @@ TAKEN_BY |= dict.fromkeys(("lower", "upper"), Exponential.name)
 
 
 @dataclass(frozen=True, eq=False)
-class PrivateNetwork:
+class PrivateNetwork(Frozen):
     """A private policy that asks a Q-network.
 
     Attributes
@@ -56,7 +57,27 @@ class PrivateNetwork:
     lower: float | None
     upper: float | None
     mask_public: bool
-    _boxes: dict[tuple[int, ...], Boxes] = field(default_factory=dict, repr=False)
+
+    def __post_init__(self) -> None:
+        """Check what the mechanism needs, and keep a copy of the sample."""
+        name = self.policy.name
+        if name not in FOR_NETWORKS:
+            raise ValueError(f"policy must be one of {', '.join(FOR_NETWORKS)} for a function, got policy={name!r}.")
+        if name == Exponential.name and not _ordered(self.lower, self.upper):
+            raise ValueError(
+                "lower and upper must be finite bounds of the scores, lower < upper, got "
+                f"lower={self.lower!r}, upper={self.upper!r}."
+            )
+        for weights in self.q_network.parameters() if _is_module(self.q_network) else ():  # type: ignore[attr-defined]  # a module has them
+            if not np.isfinite(_as_numpy(weights)).all():
+                raise ValueError("q_values must be finite, got a module with parameters that are infinite or NaN.")
+        if self.sample is not None:
+            object.__setattr__(self, "sample", finite_table(self.sample, "sample"))
+
+    @cached_property
+    def _boxes(self) -> dict[tuple[int, ...], Boxes]:
+        """Those that were computed, by the actions that are allowed."""
+        return {}
 
     @property
     def guarantee(self) -> float:
@@ -172,8 +193,8 @@ def _as_numpy(scores: Any) -> Any:
 
 
 @dataclass(frozen=True, eq=False)
-class PrivateTable:
-    """A private policy over all states.
+class PrivateTable(Frozen):
+    """A private policy over all states, made by `privatize_policy` of Q-values, a mechanism and a mask.
 
     Attributes
     ----------
@@ -185,9 +206,36 @@ class PrivateTable:
         The exact privacy loss of one decision between any two states: the largest over the days.
     """
 
-    probabilities: FloatArray
-    guarantee: float
-    epsilon_spent: float
+    q_values: InitVar[FloatArray]
+    policy: InitVar[Policy]
+    admissible: InitVar[ArrayLike | bool | None]
+    mask_public: InitVar[bool]
+    probabilities: FloatArray = field(init=False)
+    guarantee: float = field(init=False)
+    epsilon_spent: float = field(init=False)
+
+    def __post_init__(
+        self, q_values: FloatArray, policy: Policy, admissible: ArrayLike | bool | None, mask_public: bool
+    ) -> None:
+        """Compute the table, and what it reveals."""
+        if q_values.ndim not in (2, 3) or 0 in q_values.shape:
+            raise ValueError(f"q_values must be (S, A) or (H, S, A), got shape {q_values.shape}.")
+        days = q_values if q_values.ndim == 3 else q_values[None]
+        mask = admissible_mask(~np.isneginf(days[0]) if admissible is None else admissible, days[0].shape)
+        classes = mask_classes(mask) if mask is not None and mask_public else None
+        tables = np.empty((len(days), days.shape[2], days.shape[1]))
+        spent = 0.0
+        for day, scores in enumerate(days):
+            problem = masked_problem(scores, np.full(len(scores), 1 / len(scores)), mask, classes=classes)
+            logs, probabilities = problem.tables(policy)
+            tables[day] = probabilities.T
+            spent = max(spent, problem.epsilon_spent(logs))
+        if spent == np.inf and policy.epsilon < np.inf and policy.uses_epsilon:
+            warnings.warn(InfiniteLossWarning.EXPLAINED, InfiniteLossWarning, stacklevel=4)
+        result = tables.transpose(0, 2, 1)
+        guarantee = np.inf if problem.told_apart else policy.guarantee
+        probabilities = read_only(result if q_values.ndim == 3 else result[0])
+        vars(self).update(probabilities=probabilities, guarantee=guarantee, epsilon_spent=spent)
 
     def act(self, states: ArrayLike, rng: np.random.Generator, *, day: int | None = None) -> IntArray:
         """Draw an action for each state number, (m,); `day` counts from 0, for a table of each day.
@@ -316,42 +364,11 @@ def privatize_policy(
                 "sample, lower and upper are for a function: a table of all states needs none. For a table of some of "
                 "them, pass lambda states: q_values[states]."
             )
-        return _private_table(np.array(q_values, dtype=np.float64), mechanism, admissible, mask_public)
+        return PrivateTable(np.array(q_values, dtype=np.float64), mechanism, admissible, mask_public)
     if admissible is not None and admissible is not True:
         raise ValueError("admissible is for a table: give a network's mask with each batch of observations.")
-    if policy not in FOR_NETWORKS:
-        raise ValueError(f"policy must be one of {', '.join(FOR_NETWORKS)} for a function, got policy={policy!r}.")
-    if policy == Exponential.name and not _ordered(lower, upper):
-        raise ValueError(
-            f"lower and upper must be finite bounds of the scores, lower < upper, got lower={lower!r}, upper={upper!r}."
-        )
-    for weights in q_values.parameters() if _is_module(q_values) else ():  # type: ignore[attr-defined]  # a module has them
-        if not np.isfinite(_as_numpy(weights)).all():
-            raise ValueError("q_values must be finite, got a module with parameters that are infinite or NaN.")
-    table = None if sample is None else finite_table(sample, "sample")
-    return PrivateNetwork(q_values, mechanism, table, lower, upper, bool(mask_public))
-
-
-def _private_table(
-    q_values: FloatArray, policy: Policy, admissible: ArrayLike | None, mask_public: bool
-) -> PrivateTable:
-    if q_values.ndim not in (2, 3) or 0 in q_values.shape:
-        raise ValueError(f"q_values must be (S, A) or (H, S, A), got shape {q_values.shape}.")
-    days = q_values if q_values.ndim == 3 else q_values[None]
-    mask = admissible_mask(~np.isneginf(days[0]) if admissible is None else admissible, days[0].shape)
-    classes = mask_classes(mask) if mask is not None and mask_public else None
-    tables = np.empty((len(days), days.shape[2], days.shape[1]))
-    spent = 0.0
-    for day, scores in enumerate(days):
-        problem = masked_problem(scores, np.full(len(scores), 1 / len(scores)), mask, classes=classes)
-        logs, probabilities = problem.tables(policy)
-        tables[day] = probabilities.T
-        spent = max(spent, problem.epsilon_spent(logs))
-    result = tables.transpose(0, 2, 1)
-    if spent == np.inf and policy.epsilon < np.inf and policy.uses_epsilon:
-        warnings.warn(InfiniteLossWarning.EXPLAINED, InfiniteLossWarning, stacklevel=3)
-    guarantee = np.inf if problem.told_apart else policy.guarantee
-    return PrivateTable(result if q_values.ndim == 3 else result[0], guarantee, spent)
+    public = None if sample is None else as_floats(sample, "sample")
+    return PrivateNetwork(q_values, mechanism, public, lower, upper, bool(mask_public))
 
 
 def _number(value: Any, size: int, name: str) -> int:
@@ -360,9 +377,6 @@ def _number(value: Any, size: int, name: str) -> int:
     return int(value)
 
 
-def _ordered(lower: float | None, upper: float | None) -> bool:
+def _ordered(lower: Any, upper: Any) -> bool:
     """Whether the bounds are numbers whose distance is finite, and neither 0 nor lost in rounding."""
-    numbers = [isinstance(bound, Real) and not isinstance(bound, bool) for bound in (lower, upper)]
-    if not all(numbers) or lower is None or upper is None:
-        return False
-    return 0 < float(upper) - float(lower) < np.inf
+    return is_number(lower) and is_number(upper) and 0 < float(upper) - float(lower) < np.inf

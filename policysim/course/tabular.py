@@ -13,7 +13,16 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from envs.treatment_response import is_whole
-from policies.arrays import SUM_TOLERANCE, BoolArray, FloatArray, IntArray, conditional, probability_vector, read_only
+from policies.arrays import (
+    SUM_TOLERANCE,
+    BoolArray,
+    FloatArray,
+    Frozen,
+    IntArray,
+    conditional,
+    probability_vector,
+    read_only,
+)
 from policies.mask import admissible_mask, mask_classes
 from policies.problem import NumberedRecords, Records, SomeRecords
 from policysim.course.process import (
@@ -215,7 +224,7 @@ def _moves(
 
 
 @dataclass(frozen=True, eq=False, init=False, repr=False)
-class TabularMDP:
+class TabularMDP(Frozen):
     """A decision process over a table of states; the states are the records of its decisions.
 
     Parameters
@@ -267,18 +276,18 @@ class TabularMDP:
     [[10.0, 20.0], [20.0, 20.0]]
     """
 
-    stacked: Matrix
-    ends: FloatArray
-    rewards: FloatArray
-    initial: FloatArray
-    discount: float
-    horizon: int | None
-    actions: tuple[str, ...]
-    admissible: BoolArray | None
-    mask_public: bool
-    records: Records
-    classes: IntArray | None
-    outcomes: Mapping[str, FloatArray] = field(default_factory=dict)
+    stacked: Matrix = field(init=False)
+    ends: FloatArray = field(init=False)
+    rewards: FloatArray = field(init=False)
+    initial: FloatArray = field(init=False)
+    discount: float = field(init=False)
+    horizon: int | None = field(init=False)
+    actions: tuple[str, ...] = field(init=False)
+    admissible: BoolArray | None = field(init=False)
+    mask_public: bool = field(init=False)
+    records: Records = field(init=False)
+    classes: IntArray | None = field(init=False)
+    outcomes: Mapping[str, FloatArray] = field(init=False)
 
     def __init__(
         self,
@@ -309,21 +318,20 @@ class TabularMDP:
         names = tuple(f"a{i}" for i in range(n_actions)) if actions is None else tuple(map(str, actions))
         if len(names) != n_actions or len(set(names)) != n_actions:
             raise ValueError(f"actions must be {n_actions} distinct names, got actions={names!r}.")
-        for key, value in {
-            "stacked": stacked,
-            "ends": read_only(np.asfortranarray(last)),
-            "rewards": expected_rewards(rewards, stacked, last, mask, axes),
-            "initial": probability_vector(initial, "initial", n_states),
-            "discount": checked_discount(discount),
-            "horizon": checked_horizon(horizon),
-            "actions": names,
-            "admissible": mask,
-            "mask_public": bool(mask_public),
-            "records": NumberedRecords() if records is None else records,
-            "classes": mask_classes(mask) if mask is not None and mask_public else None,
-            "outcomes": {},
-        }.items():
-            object.__setattr__(self, key, value)
+        vars(self).update(
+            stacked=stacked,
+            ends=read_only(np.asfortranarray(last)),
+            rewards=expected_rewards(rewards, stacked, last, mask, axes),
+            initial=probability_vector(initial, "initial", n_states),
+            discount=checked_discount(discount),
+            horizon=checked_horizon(horizon),
+            actions=names,
+            admissible=mask,
+            mask_public=bool(mask_public),
+            records=NumberedRecords() if records is None else records,
+            classes=mask_classes(mask) if mask is not None and mask_public else None,
+            outcomes={},
+        )
 
     @classmethod
     def from_env(
@@ -484,15 +492,14 @@ class TabularMDP:
         """The process of states that no action leaves."""
         rows = (np.arange(self.n_actions)[:, None] * self.n_states + states).ravel()
         part = copy(self)
-        for key, value in {
-            "stacked": self.stacked[rows][:, states],
-            "ends": read_only(np.asfortranarray(self.ends[states])),
-            "rewards": read_only(np.asfortranarray(self.rewards[states])),
-            "initial": read_only(conditional(self.initial, states)),
-            "admissible": None if self.admissible is None else self.admissible[states],
-            "records": SomeRecords(self.records, states),
-            "classes": None,
-            "outcomes": {name: table[states] for name, table in self.outcomes.items()},
-        }.items():
-            object.__setattr__(part, key, value)
+        vars(part).update(
+            stacked=self.stacked[rows][:, states],
+            ends=read_only(np.asfortranarray(self.ends[states])),
+            rewards=read_only(np.asfortranarray(self.rewards[states])),
+            initial=read_only(conditional(self.initial, states)),
+            admissible=None if self.admissible is None else read_only(self.admissible[states]),
+            records=SomeRecords(self.records, states),
+            classes=None,
+            outcomes={name: table[states] for name, table in self.outcomes.items()},
+        )
         return part

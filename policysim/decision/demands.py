@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 from scipy.optimize import brentq
 
+from envs.toml_reader import FINITE, is_number, number_wanted
 from policies.arrays import ROUNDING, FloatArray, rounded_sum
 from policies.optimal.bounds import InfeasibleError, bounds_on
 from policies.optimal.optimum import Optimal
@@ -24,6 +25,8 @@ from policysim.study.sweep import evaluate_each, evaluated_on
 
 # The margin where no policy keeps the bounds: any number below 0, and finite.
 INFEASIBLE = -1.0
+# Between which numbers each demand must be.
+RANGES = {"max_loss": (0.0, FINITE), "keep": (-FINITE, 1.0), "max_extra_deaths": (-FINITE, FINITE)}
 # A bound on an outcome that is exceeded by no more is kept, as a share of the largest outcome: what rounding and the
 # programme that finds the optimum within bounds leave.
 KEPT = 1e-11
@@ -85,8 +88,8 @@ def make_demand(
     if not given and not at_most:
         raise ValueError(f"at least one demand is needed: {', '.join(limits)} or at_most.")
     for name, limit in given.items():
-        if not math.isfinite(limit):
-            raise ValueError(f"{name} must be a finite number, got {name}={limit!r}.")
+        if not is_number(limit, *RANGES[name]):
+            raise ValueError(f"{name} must be {number_wanted(*RANGES[name])}, got {name}={limit!r}.")
     allowed = []
     most = {bound.name: bound.limit for bound in bounds_on(problem, at_most, None)}
     if keep is not None:

@@ -100,7 +100,11 @@ class Cohort:
         priors: Mapping[str, FloatArray] | None = None,
         lead: str | None = None,
     ) -> DecisionProblem:
-        """The decision problem of what is stated; other priors, and the outcome that leads, stay with it."""
+        """The decision problem of what is stated; other priors, and the outcome that leads, stay with it.
+
+        ValueError for weights and costs of what the table does not have.
+        """
+        utility.require_names(self.outcomes, self.actions)
         tables, shape = {name: table[0] for name, table in self.stated.outcomes.items()}, (self.space.size,)
         columns = {name: list(table.T) for name, table in tables.items()}
         costs = [np.array([cost]) for cost in utility.cost_vector(self.actions)]
@@ -228,8 +232,8 @@ def problem_from_frame(
     patients : str
         The column of how many patients are of this kind, equal in all its rows; 0 for none.
     weights : mapping of str to float
-        The columns of outcomes, each expected per patient and at least 0, and what one costs in utility; 0 for what is
-        counted only.
+        The columns of outcomes, each expected per patient and at least 0, and what one costs in utility, >= 0; 0 for
+        what is counted only.
     sensitive : sequence of str, optional
         The hidden features; all others are public.
     adjacency : Adjacency, optional
@@ -248,7 +252,8 @@ def problem_from_frame(
     Raises
     ------
     ValueError
-        For columns or names that are not there, `sensitive` beside an adjacency, and (`DataError`) for bad rows.
+        For columns or names that are not there, weights and costs that are no such numbers, `sensitive` beside an
+        adjacency, and (`DataError`) for bad rows.
 
     Examples
     --------
@@ -266,13 +271,13 @@ def problem_from_frame(
     if sensitive and adjacency is not None:
         raise ValueError("give sensitive or adjacency, not both.")
     hidden = [features[axis] for axis in adjacency.axes] if isinstance(adjacency, Sensitive) else sensitive or features
+    if not weights:
+        raise ValueError(f"weights must say which columns are outcomes, and what one costs, got weights={weights!r}.")
+    utility = Utility(weights, {} if costs is None else costs)
     cohort = read_cohort(frame, CohortColumns(features, treatment, patients, list(weights)), hidden=hidden)
-    for name in costs or {}:
-        if name not in cohort.actions:
-            raise ValueError(unknown("treatment", name, cohort.actions))
     if sensitive:
         adjacency = Sensitive(cohort.space.shape, tuple(map(cohort.space.axis, sensitive)))
-    return cohort.problem(Utility(dict(weights), dict(costs or {})), adjacency or AnyRecord(), lead=lead)
+    return cohort.problem(utility, adjacency or AnyRecord(), lead=lead)
 
 
 def _require_columns(table: DataTable, columns: CohortColumns, *more: str) -> None:

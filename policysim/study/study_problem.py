@@ -19,7 +19,7 @@ from envs.records import RecordSpace
 from envs.scenario import SYMPTOMS
 from envs.treatment_response import ResponseModel
 from policies.adjacency import Adjacency
-from policies.arrays import FloatArray, IntArray, blocks
+from policies.arrays import FloatArray, Frozen, IntArray, blocks
 from policies.outcomes import Outcomes, RepeatedRows, outcome_table, whole_table
 from policies.problem import DecisionProblem
 from policysim.study.declared import (
@@ -64,7 +64,8 @@ def build_problem(study: Study, *, where: Where | None = None) -> DecisionProble
     Raises
     ------
     ValueError
-        For a condition on features or levels that do not exist, one that nobody meets, and one on a cohort or a log.
+        For a condition on features or levels that do not exist, one that nobody meets, and one on a cohort or a log;
+        for weights and costs of what a scenario does not have.
 
     Examples
     --------
@@ -84,6 +85,7 @@ def build_problem(study: Study, *, where: Where | None = None) -> DecisionProble
         return study.cohort.problem(study.utility, build_adjacency(study), others, study.lead)
     modelled = require_scenario(study)
     scenario, assumed = modelled.scenario, prior(modelled.scenario, where)
+    modelled.utility.require_names(scenario.outcomes, scenario.actions)
     response = ResponseModel(scenario)
     grids, costs = outcome_grids(response), response.costs(modelled.utility.costs)
     return DecisionProblem(
@@ -233,7 +235,7 @@ def at_prevalence(prior: FloatArray, ill: FloatArray, factor: float) -> tuple[Fl
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class OtherPriors(Mapping[str, FloatArray]):
+class OtherPriors(Frozen, Mapping[str, FloatArray]):
     """The priors by name: of each factor of the prevalence, or of each level of a feature that some patient has.
 
     They are made when they are asked for, each time anew: not every comparison asks, and each is as long as the domain.

@@ -46,6 +46,13 @@ def test_outcomes_and_actions_that_are_not_named_cost_nothing(covid):
     assert worth == pytest.approx([-2.0, -2.0, -2.5, -2.0])
 
 
+def test_a_utility_of_other_outcomes_or_treatments_is_refused(covid_response):
+    with pytest.raises(ValueError, match=r"^unknown outcome 'fewer'; did you mean 'fever'\? known: "):
+        expected_utilities(covid_response, envs.Utility({"fewer": 1}, {}))
+    with pytest.raises(ValueError, match=r"^unknown action 'a9'; known: a0, a1, a2, a3\.$"):
+        expected_utilities(covid_response, envs.Utility({}, {"a9": 1}))
+
+
 def test_expected_utilities_are_stored_by_column(covid_utilities):
     # Mechanisms go through the table action by action: several times as fast as with the other order.
     assert covid_utilities.shape == (1_310_720, 4)

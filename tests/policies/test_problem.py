@@ -73,7 +73,7 @@ def test_other_priors_are_checked_at_once_or_when_they_are_asked_for():
     with pytest.raises(ValueError, match=r"priors\['here'\] must sum to 1, got a sum of 0\.9"):
         DecisionProblem(utilities, [0.5, 0.5], AnyRecord(), priors={"here": [0.5, 0.4]})
     asked = []
-    lazy = Changed({"here": [0.5, 0.5], "there": [1.0]}, lambda name, prior: asked.append(name) or np.array(prior))
+    lazy = Changed({"here": [0.5, 0.5], "there": [1.0]}, lambda prior: asked.append(prior) or np.array(prior))
     problem = DecisionProblem(utilities, [0.5, 0.5], AnyRecord(), priors=lazy)
     assert asked == []
     assert list(problem.with_prior([1.0, 0.0]).priors) == ["here", "there"]

@@ -222,7 +222,7 @@ def test_each_option_has_a_row_in_every_redraw_with_what_is_counted(study, probl
         f"for all: {action}": np.eye(3)[np.full(problem.n_records, a)] for a, action in enumerate(problem.actions)
     }
     tables = {policy.name: policy.probabilities(problem) for policy in policies} | single
-    counted = [f"expected_{name}" for name in problem.outcomes]
+    counted = [f"expected_{name}" for name in study.counted]
     assert list(found.options.columns) == ["draw", "option", "value", *counted]
     assert found.options["option"].tolist() == [*tables] * 3
     assert found.options["draw"].tolist() == np.repeat(range(3), len(tables)).tolist()

@@ -30,7 +30,8 @@ def policies(problem):
 
 def losses(study, problem, policies):
     """By outcome, from a comparison at the epsilon of the policies."""
-    rows = compare_problem(problem, policies=[*policies, ps.make_policy("greedy")], epsilons=[0.7])
+    every = {policy.name: policy for policy in (*policies, ps.make_policy("greedy"))}
+    rows = compare_problem(problem, policies=list(every.values()), epsilons=[0.7])
     return loss_by_outcome(rows, study.weights, [policy.name for policy in policies])
 
 

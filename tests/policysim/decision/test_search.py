@@ -53,8 +53,10 @@ def test_a_demand_that_nothing_meets_is_refused_by_name(policy):
 
 
 def test_more_than_everything_is_refused():
-    with pytest.raises(ValueError, match="does not reach the demand"):
-        ps.smallest_epsilon(SYMMETRIC, "exponential", keep=1.01)
+    with pytest.raises(ValueError, match="keep must be a number <= 1, got keep=80"):
+        ps.smallest_epsilon(SYMMETRIC, "exponential", keep=80)
+    with pytest.raises(ValueError, match=r"max_loss must be a number >= 0, got max_loss=-0\.1"):
+        ps.smallest_epsilon(SYMMETRIC, "exponential", max_loss=-0.1)
 
 
 def test_at_least_one_demand_is_needed():
@@ -80,7 +82,7 @@ def test_extra_deaths_can_be_limited():
 
 
 def test_a_demand_that_is_no_number_is_refused():
-    with pytest.raises(ValueError, match="keep must be a finite number, got keep=nan"):
+    with pytest.raises(ValueError, match="keep must be a number <= 1, got keep=nan"):
         ps.smallest_epsilon(SYMMETRIC, "exponential", keep=math.nan)
 
 

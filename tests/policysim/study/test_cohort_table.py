@@ -1,5 +1,8 @@
 """Tables of one's own: what becomes of them, against plain sums, and every bad row named by file and line."""
 
+import math
+import re
+import tomllib
 from dataclasses import replace
 from itertools import product
 
@@ -8,6 +11,7 @@ import pandas as pd
 import pytest
 
 import policysim as ps
+from envs import Utility
 from policysim.course.course_question import CourseQuestion
 from policysim.decision.decision_question import DecisionQuestion
 from policysim.decision.redraws import redrawn
@@ -87,8 +91,47 @@ def test_without_hidden_features_all_is_hidden_and_an_adjacency_stands_in_their_
         ps.problem_from_frame(frame, **COLUMNS, weights=WEIGHTS, sensitive=["gene"], adjacency=ps.AnyRecord())
     with pytest.raises(ValueError, match="unknown feature 'gen'; did you mean 'gene'"):
         ps.problem_from_frame(frame, **COLUMNS, weights=WEIGHTS, sensitive=["gen"])
-    with pytest.raises(ValueError, match="unknown treatment 'none'"):
-        ps.problem_from_frame(frame, **COLUMNS, weights=WEIGHTS, costs={"none": 1.0})
+
+
+@pytest.mark.parametrize("weight", ["0", "2.5", "1e50", "1e51", "-0.5", "-1e-300", "inf", "nan", "true", "'1'", "[1]"])
+def test_python_takes_the_weights_that_a_file_takes_and_refuses_others_in_the_same_words(tmp_path, weight):
+    path = write(tmp_path, cohort(), STUDY.replace("wrong = 1", f"wrong = {weight}"))
+    value = tomllib.loads(f"weight = {weight}")["weight"]
+    options = {**COLUMNS, "weights": {**WEIGHTS, "wrong": value}, "sensitive": ["gene"], "costs": {"high": 0.25}}
+    if weight in {"0", "2.5", "1e50"}:
+        assert build_problem(ps.load_study(path)).digest == ps.problem_from_frame(cohort(), **options).digest
+        return
+    with pytest.raises(ValueError, match=r"study\.toml:9: utility\.weights\.wrong: must be a number >= 0"):
+        ps.load_study(path)
+    with pytest.raises(
+        ValueError, match=re.escape(f"weights['wrong'] must be a number >= 0 within ±1e+50, got {value!r}.")
+    ):
+        ps.problem_from_frame(cohort(), **options)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"costs": {"none": 1.0}}, "unknown action 'none'; known: low, middle, high."),
+        ({"costs": {"high": math.nan}}, "costs['high'] must be a number within ±1e+50, got nan."),
+        ({"costs": 0.5}, "costs must be a mapping, got 0.5."),
+        ({"weights": ["wrong"]}, "weights must be a mapping, got ['wrong']."),
+        ({"weights": {}}, "weights must say which columns are outcomes, and what one costs, got weights={}."),
+    ],
+)
+def test_weights_and_costs_that_make_no_utility_are_refused(options, message):
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
+        ps.problem_from_frame(cohort(), **COLUMNS, **{"weights": WEIGHTS, **options})
+
+
+def test_a_utility_of_other_outcomes_makes_no_problem_of_a_study(tmp_path):
+    study = ps.load_study(write(tmp_path, cohort()))
+    for utility, known in (
+        (Utility({"wrongs": 1.0}, {}), "unknown outcome 'wrongs'; did you mean 'wrong'? known: wrong, bleeds."),
+        (Utility({}, {"none": 1.0}), "unknown action 'none'; known: low, middle, high."),
+    ):
+        with pytest.raises(ValueError, match=f"^{re.escape(known)}$"):
+            build_problem(replace(study, utility=utility))
 
 
 def changed(row, **values):
