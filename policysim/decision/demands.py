@@ -26,7 +26,7 @@ from policysim.study.sweep import evaluate_each, evaluated_on
 # The margin where no policy keeps the bounds: any number below 0, and finite.
 INFEASIBLE = -1.0
 # Between which numbers each demand must be.
-RANGES = {"max_loss": (0.0, FINITE), "keep": (-FINITE, 1.0), "max_extra_deaths": (-FINITE, FINITE)}
+RANGES = {"max_loss": (0.0, FINITE), "keep": (-FINITE, 1.0), "max_extra_lead": (-FINITE, FINITE)}
 # A bound on an outcome that is exceeded by no more is kept, as a share of the largest outcome: what rounding and the
 # programme that finds the optimum within bounds leave.
 KEPT = 1e-11

@@ -48,9 +48,9 @@ def test_outcomes_and_actions_that_are_not_named_cost_nothing(covid):
 
 def test_a_utility_of_other_outcomes_or_treatments_is_refused(covid_response):
     with pytest.raises(ValueError, match=r"^unknown outcome 'fewer'; did you mean 'fever'\? known: "):
-        expected_utilities(covid_response, envs.Utility({"fewer": 1}, {}))
+        expected_utilities(covid_response, Utility({"fewer": 1}, {}))
     with pytest.raises(ValueError, match=r"^unknown action 'a9'; known: a0, a1, a2, a3\.$"):
-        expected_utilities(covid_response, envs.Utility({}, {"a9": 1}))
+        expected_utilities(covid_response, Utility({}, {"a9": 1}))
 
 
 def test_expected_utilities_are_stored_by_column(covid_utilities):

@@ -174,7 +174,7 @@ def test_priors_that_are_made_when_asked_for_survive_and_are_checked_once(modell
     assert_equal(list(other.priors.values()), list(wanted.values()))
     with pytest.raises(ValueError, match=r"priors\['prevalence × 1'\] must have shape \(1,\), got"):
         replace(
-            modelled, utilities=[[0.0] * 3], prior=[1.0], records=None, outcomes={}, adjacency=ps.AnyRecord()
+            modelled, utilities=[[0.0] * 3], prior=[1.0], records=None, outcomes={}, lead=None, adjacency=ps.AnyRecord()
         ).priors["prevalence × 1"]
 
 

@@ -253,7 +253,7 @@ def test_a_sample_of_the_records_gives_what_all_of_them_give(covid, covid_proble
     response, fixed = ResponseModel(covid.scenario), covid_problem.value(tables["best-fixed"])
     sample = _Sample.of(covid_problem, np.random.default_rng(0))
     assert len(sample.records) <= N_RECORDS
-    there = sample.problem(response, covid.utility)
+    there = sample.problem(response, covid.utility, covid.counted)
     harm, fixed_there = there.outcomes["death"], there.best_fixed_value
     least_there = there.prior @ np.take_along_axis(harm, there.best_actions[:, None], axis=1)[:, 0]
     for table in tables.values():

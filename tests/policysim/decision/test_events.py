@@ -32,7 +32,8 @@ def study(tmp_path_factory):
 def test_events_are_columns_of_a_comparison_and_can_be_bounded(study):
     loaded = ps.load_study(study)
     problem = ps.build_problem(loaded)
-    assert loaded.outcomes == ("death", "symptoms", "stroke", "bleeding")
+    assert loaded.counted == ("death", "symptoms", "stroke", "bleeding")
+    assert loaded.outcomes == (*loaded.counted, *loaded.scenario.transient, "costs") == tuple(problem.outcomes)
     policy = ps.make_policy("randomized-response", epsilon=1.0)
     table = ps.compare(problem, policies=["greedy", "best-fixed", policy], epsilons=[1.0]).set_index("policy")
     happens = ResponseModel(loaded.scenario).probability("stroke")
