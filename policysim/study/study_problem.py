@@ -85,16 +85,14 @@ def build_problem(study: Study, *, where: Where | None = None) -> DecisionProble
         return study.cohort.problem(study.utility, build_adjacency(study), others, study.lead)
     modelled = require_scenario(study)
     scenario, assumed = modelled.scenario, prior(modelled.scenario, where)
-    modelled.utility.require_names(scenario.outcomes, scenario.actions)
     response = ResponseModel(scenario)
-    grids, costs = outcome_grids(response), response.costs(modelled.utility.costs)
     return DecisionProblem(
-        modelled.utility.expected(grids, costs, scenario.space.shape),
+        expected_utilities(response, modelled.utility),
         assumed,
         build_adjacency(study),
         scenario.actions,
         records=scenario.space,
-        outcomes=_outcomes_of(modelled, grids, costs),
+        outcomes=_outcomes_of(modelled, response),
         priors=OtherPriors(study, assumed),
         admissible=response.admissible,
         lead=modelled.lead,
@@ -102,7 +100,8 @@ def build_problem(study: Study, *, where: Where | None = None) -> DecisionProble
 
 
 def expected_utilities(response: ResponseModel, utility: Utility) -> FloatArray:
-    """u(x, a) of a model, (n_records, n_actions), column-major."""
+    """u(x, a) of a model, (n_records, n_actions); ValueError for weights and costs of what it does not have."""
+    utility.require_names(response.scenario.outcomes, response.scenario.actions)
     return utility.expected(outcome_grids(response), response.costs(utility.costs), response.scenario.space.shape)
 
 
@@ -112,8 +111,9 @@ def outcome_grids(response: ResponseModel) -> dict[str, list[FloatArray]]:
     return {name: [response.chance(name, action) for action in actions] for name in response.scenario.outcomes}
 
 
-def _outcomes_of(study: ScenarioStudy, grids: Mapping[str, list[FloatArray]], costs: list[FloatArray]) -> Outcomes:
+def _outcomes_of(study: ScenarioStudy, response: ResponseModel) -> Outcomes:
     """All that is counted of a patient: first what is counted of groups, too, then single symptoms, then costs."""
+    grids, costs = outcome_grids(response), response.costs(study.utility.costs)
     shape, actions = study.space.shape, range(len(costs))
     parts = {SYMPTOMS: symptoms_of(study.scenario)}
     tables: dict[str, FloatArray | RepeatedRows] = {}
