@@ -15,8 +15,6 @@ from envs.records import Level, RecordSpace
 DEATH = "death"
 # What is counted under names of their own, which no event can have.
 DEATHS, SYMPTOMS = "deaths", "symptoms"
-# What rules do to a number, in the order in which a rule's tables are read.
-OPERATIONS = ("set", "add", "multiply")
 # What a treatment states, by the keys of the file: probabilities for flags, ratios for events and death, its cost.
 EFFECTS = ("clears", "side_effects")
 HAZARD_RATIO, COST = "hazard_ratio", "cost"
