@@ -138,12 +138,15 @@ class TomlTable:
         return any(found[: len(above)] == above for found, _ in self.file.mistakes)
 
     def close(self, *unread: str) -> None:
-        """Refuse the keys that nobody asked for, here and in the tables below; `unread` keys cannot be read now."""
+        """Refuse the keys that nobody asked for, here and in the tables below, but for `unread` ones.
+
+        These cannot be read yet, and are named as in `dotted`.
+        """
         for name in self.values:
-            if name not in self.asked and name not in unread and not self.wrong(name):
+            if not (name in self.asked or dotted((*self.key, name)) in unread or self.wrong(name)):
                 self.fail(unknown("key", name, sorted(self.asked)), name)
         for table in self.tables_below.values():
-            table.close()
+            table.close(*unread)
 
     def text(self, name: str, default: str | None = None) -> str:
         """A string; required if there is no default."""
@@ -362,6 +365,11 @@ def is_number(value: object, low: float = -math.inf, high: float = math.inf) -> 
         return low <= float(value) <= high
     except OverflowError:
         return False
+
+
+def is_finite(value: object) -> bool:
+    """Whether a TOML value is a number that counts as finite."""
+    return is_number(value, -FINITE, FINITE)
 
 
 def number_wanted(low: float, high: float) -> str:

@@ -9,19 +9,14 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeGuard
+from typing import TypeGuard
 
-import numpy as np
-
-from envs.records import Feature, IntArray, RecordSpace
-from envs.toml_reader import FINITE, TomlTable, declared, unknown
-from policysim.files.bad_rows import DataError, level_key, level_of
+from envs.records import RecordSpace
+from envs.toml_reader import FINITE, TomlTable, is_finite, unknown
+from policysim.files.bad_rows import DataError, level_key
 from policysim.files.many_files import ENDINGS, files_of, is_file, is_many
-
-if TYPE_CHECKING:
-    import pandas as pd
+from policysim.logs.binning import Binning, read_binning
 
 # The names of the files: one table, or three.
 TABLE = "table"
@@ -182,115 +177,6 @@ def default_range(outcome: Mapping[str, float]) -> tuple[float, float]:
     return sum((w for w in weights if w < 0), 0.0), sum((w for w in weights if w > 0), 0.0)
 
 
-# The level of missing values.
-NO_VALUE = "NA"
-MISSING_BY_LEVEL = f'missing = true goes with cuts; among levels, "{NO_VALUE}" stands for missing values'
-# A feature's levels that a message lists.
-LEVELS_SHOWN = 12
-
-
-@dataclass(frozen=True)
-class Binning:
-    """What values a feature may have, declared and not read off the rows.
-
-    Attributes
-    ----------
-    name : str
-        The column.
-    levels : tuple of str, int or float
-        All values it may have, in order; 1, 1.0, true and "1" are the same. A level "NA" stands for missing values,
-        which have no level otherwise.
-    cuts : tuple of float
-        In place of levels: rising numbers. Cuts (28, 34) make three half-open bins, "< 28", "28 to < 34" and "≥ 34".
-    missing : bool
-        With cuts: whether missing values have a level of their own, "NA", the last.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> age = Binning("age", cuts=(28, 34))
-    >>> age.feature.levels
-    ('< 28', '28 to < 34', '≥ 34')
-    >>> age.codes(pd.Series(["27.9", "28", "70", "old", ""])).tolist()
-    [0, 1, 2, -1, -1]
-    >>> Binning("age", cuts=(28, 34), missing=True).codes(pd.Series(["70", "old", ""])).tolist()
-    [2, -1, 3]
-    """
-
-    name: str
-    levels: tuple[str | float, ...] = ()
-    cuts: tuple[float, ...] = ()
-    missing: bool = False
-
-    def __post_init__(self) -> None:
-        """Check the levels or the cuts."""
-        if bool(self.levels) == bool(self.cuts):
-            raise ValueError(f"feature {self.name!r} needs levels or cuts, and not both.")
-        if self.missing and self.levels:
-            raise ValueError(f"feature {self.name!r}: {MISSING_BY_LEVEL}.")
-        for position, reason in levels_wrong(self.levels) if self.levels else cuts_wrong(self.cuts):
-            raise ValueError(f"feature {self.name!r}: {(self.levels or self.cuts)[position]!r} {reason}.")
-        if len(self.levels) == 1:
-            raise ValueError(f"feature {self.name!r} needs at least two levels, got {list(self.levels)!r}.")
-
-    @cached_property
-    def feature(self) -> Feature:
-        """The feature of a record; bins are named by their ends."""
-        if self.levels:
-            levels = [level if isinstance(level, str) else level_of(level_key(level)) for level in self.levels]
-            return Feature(self.name, tuple(levels))
-        ends = [str(level_of(float(cut))) for cut in self.cuts]
-        bins = [f"< {ends[0]}", *(f"{low} to < {high}" for low, high in pairwise(ends)), f"≥ {ends[-1]}"]
-        return Feature(self.name, (*bins, *([NO_VALUE] if self.missing else [])))
-
-    @property
-    def allowed(self) -> str:
-        """What a value must be, in words."""
-        if self.cuts:
-            return f"must be a finite number{' or missing' if self.missing else ''}"
-        shown = [str(level) for level in self.feature.levels[:LEVELS_SHOWN]]
-        rest = len(self.levels) - len(shown)
-        return f"must be one of {', '.join(shown)}" + (f" and {rest} more" if rest else "")
-
-    def codes(self, column: pd.Series) -> IntArray:
-        """The position of each value among the levels or bins, (n_rows,); -1 for a value that is none of them."""
-        from policysim.files.data_table import codes_among, missing, numbers  # noqa: PLC0415 - pandas, which a study's file does not need
-
-        if self.levels:
-            return codes_among(column, list(map(level_key, self.levels)))
-        values = numbers(column)
-        bins = np.searchsorted(np.asarray(self.cuts, dtype=np.float64), values, side="right")
-        codes = np.where(np.isfinite(values), bins, -1)
-        if self.missing:
-            codes[missing(column, np.isnan(values))] = len(self.cuts) + 1
-        return codes
-
-
-def levels_wrong(levels: Sequence[str | float]) -> list[tuple[int, str]]:
-    """The positions of levels that cannot be used, each with the reason."""
-    found: list[tuple[int, str]] = []
-    seen: dict[object, object] = {}
-    for position, level in enumerate(levels):
-        key = level_key(level)
-        if isinstance(level, str) and not level.strip():
-            found.append((position, 'is empty: write "NA" for missing values'))
-        elif key in seen:
-            found.append((position, f"is the same level as {seen[key]!r}"))
-        seen.setdefault(key, level)
-    return found
-
-
-def cuts_wrong(cuts: Sequence[float]) -> list[tuple[int, str]]:
-    """The positions of cuts that cannot be used, each with the reason."""
-    found = [(position, "must be finite") for position, cut in enumerate(cuts) if not math.isfinite(cut)]
-    found += [
-        (position, f"must be greater than the cut before, {before!r}")
-        for position, (before, cut) in enumerate(pairwise(cuts), start=1)
-        if not cut > before
-    ]
-    return found
-
-
 def is_column(propensity: str | tuple[float, ...]) -> TypeGuard[str]:
     """Whether propensities are a column."""
     return isinstance(propensity, str) and propensity not in NO_COLUMN
@@ -327,11 +213,7 @@ def outcome_formula(source: LogSource) -> str:
     return " + ".join(f"{weight:g} × {name}" for name, weight in weights.items())
 
 
-# Stands for a feature whose declaration cannot be used, so that its name is known.
-PLACEHOLDER = (0, 1)
 FOLLOW_UP = ("time", "event", "horizon")
-
-KEYS = declared(Path(__file__).with_name("data_keys.toml"))
 
 
 def read_data(table: TomlTable, folder: Path) -> LogSource:
@@ -340,7 +222,7 @@ def read_data(table: TomlTable, folder: Path) -> LogSource:
     Parameters
     ----------
     table : Table
-        The table [data] itself, of the `KEYS`.
+        The table [data] itself.
     folder : Path
         The study file's folder: files are named relative to it.
 
@@ -349,33 +231,33 @@ def read_data(table: TomlTable, folder: Path) -> LogSource:
     LogSource
         If there were mistakes, to be used for nothing but the names of its features, so that more can be found.
     """
-    table.names.update(missing=MISSING_CHOICES, models=OUTCOME_MODELS)
     files, parts = _files(table, folder)
     joined = _joined(table)
     without = "treatment" not in table and ACTIONS in files
     follow_up = _follow_up(table)
     outcome = _outcome(table, follow_up)
     among = f"one of {', '.join(outcome)}"
-    treatments = _treatments(table["treatments"])
+    treatments = _treatments(table.table("treatments"))
+    guesses = [line for line in table.file.text.splitlines() if CHECK in line]
     source = LogSource(
         files=files,
-        treatment=JOINT.join(joined) or ("" if without else table["treatment"]),
+        treatment=JOINT.join(joined) or ("" if without else table.column("treatment")),
         treatments=treatments,
         propensity=_propensity(table, treatments),
         outcome=outcome,
         utility_range=_range(table, outcome, follow_up),
-        missing=table["missing"],
-        id=table["id"],
-        outcome_model=table["model"],
+        missing=table.choice("missing", MISSING_CHOICES, REFUSE),
+        id=table.column("id", ""),
+        outcome_model=table.choice("model", OUTCOME_MODELS, LINEAR),
         features=_features(table),
         joined=joined,
-        header=table["header"],
+        header=table.flag("header", default=True),
         outcome_checked=tuple(map(str, table.list_of("outcome_checked", outcome.__contains__, among, []))),
-        study=table.mistakes.path,
-        unread=sum(CHECK in line for line in table.mistakes.text.splitlines()),
-        guessed_range=any(CHECK in line and line.startswith("range") for line in table.mistakes.text.splitlines()),
+        study=table.file.path,
+        unread=len(guesses),
+        guessed_range=any(line.startswith("range") for line in guesses),
         follow_up=follow_up,
-        outcome_title=table["outcome_title"],
+        outcome_title=table.column("outcome_title", ""),
         parts=parts,
     )
     _refuse_two_uses(table, source)
@@ -385,7 +267,6 @@ def read_data(table: TomlTable, folder: Path) -> LogSource:
             f'"{LOGISTIC}" predicts rewards of 0 and 1: it needs exactly one outcome of weight 1, others of weight 0',
             "model",
         )
-    table.close()
     return source
 
 
@@ -393,10 +274,8 @@ def _files(table: TomlTable, folder: Path) -> tuple[dict[str, Path], tuple[Path,
     """One path under `file`, or a table of three; and the files of one table: a folder's, a pattern's, or a list."""
     given = table.values.get("file")
     if isinstance(given, dict):
-        section = table["file"]
-        files = {name: _path(section, name, folder) for name in THREE_TABLES}
-        section.close()
-        return files, ()
+        section = table.table("file")
+        return {name: _path(section, name, folder) for name in THREE_TABLES}, ()
     if isinstance(given, list):
         names = table.list_of("file", lambda name: isinstance(name, str) and name != "", "a file", [])
         parts = tuple(_file(table, str(name), folder, place) for place, name in enumerate(names))
@@ -451,7 +330,7 @@ def _treatments(table: TomlTable) -> tuple[tuple[str, str], ...]:
     """Value and name of each; distinct, and at least two if any."""
     found: list[tuple[str, str]] = []
     values: dict[object, str] = {}
-    for value in table.values:
+    for value in table:
         name = table.text(value)
         key = level_key(value)
         if not name.strip():
@@ -470,12 +349,12 @@ def _treatments(table: TomlTable) -> tuple[tuple[str, str], ...]:
 def _propensity(table: TomlTable, treatments: Sequence[tuple[str, str]]) -> str | tuple[float, ...]:
     """A word, a column, or the ratio in which treatments were given, in their order."""
     if not isinstance(table.values.get("propensity"), dict):
-        return str(table["propensity"])
+        return table.column("propensity")
     section, names = table.table("propensity"), [name for _, name in treatments]
     if not names:
         table.fail("a ratio needs [data.treatments], whose names it has", "propensity")
     ratio = {}
-    for name in section.values:
+    for name in section:
         if names and name not in names:
             section.fail(unknown("treatment", name, names), name)
         ratio[name] = section.number(name)
@@ -489,7 +368,7 @@ def _propensity(table: TomlTable, treatments: Sequence[tuple[str, str]]) -> str 
 
 def _follow_up(table: TomlTable) -> FollowUp | None:
     """Time, event and horizon, which go together; None without any of them."""
-    time, event, horizon = (table[key] for key in FOLLOW_UP)
+    time, event, horizon = table.column("time", ""), table.column("event", ""), table.number("horizon", 1.0)
     there = [key for key in FOLLOW_UP if key in table]
     for key in FOLLOW_UP:
         if there and key not in there:
@@ -503,8 +382,8 @@ def _outcome(table: TomlTable, follow_up: FollowUp | None) -> dict[str, float]:
     """Columns and weights; beside being free of an event at a horizon, others are only shown, with weight 0."""
     if "outcome" not in table and not follow_up:
         table.fail("outcome is missing: it must be a table of columns and weights, such as { success = 1.0 }")
-    section = table["outcome"]
-    outcome = {column: section.number(column) for column in section.values}
+    section = table.table("outcome")
+    outcome = {column: section.number(column) for column in section}
     if follow_up:
         for column in [column for column, weight in outcome.items() if weight]:
             table.fail(
@@ -525,12 +404,12 @@ def _outcome(table: TomlTable, follow_up: FollowUp | None) -> dict[str, float]:
 
 def _range(table: TomlTable, outcome: Mapping[str, float], follow_up: FollowUp | None) -> tuple[float, float]:
     if follow_up:
-        if table.values.get("range", [0, 1]) != [0, 1]:
+        if "range" in table and table.values["range"] != [0, 1]:
             table.fail("is [0, 1] with time, event and horizon: leave it out", "range")
         return 0.0, 1.0
     if "range" not in table:
         return default_range(outcome)
-    ends = table["range"]
+    ends = table.list_of("range", is_finite, f"a finite number within ±{FINITE:g}", [])
     if isinstance(table.values["range"], list) and (len(ends) != 2 or not ends[0] < ends[1]):
         table.fail(f"must be [lowest, highest] reward, got {table.values['range']!r}", "range")
     return (float(ends[0]), float(ends[1])) if len(ends) == 2 else (0.0, 1.0)
@@ -539,8 +418,8 @@ def _range(table: TomlTable, outcome: Mapping[str, float], follow_up: FollowUp |
 def _features(table: TomlTable) -> dict[str, Binning]:
     if not isinstance(table.values.get("features", {}), dict) or not table.values.get("features"):
         table.fail("features are missing: [data.features] must declare at least one, such as sex = { levels = [0, 1] }")
-    section = table["features"]
-    features = {name: _binning(name, section.table(name)) for name in section.values}
+    section = table.table("features")
+    features = {name: read_binning(name, section.table(name)) for name in section}
     shape = [len(binning.feature.levels) for binning in features.values()]
     if math.prod(shape) > MOST_RECORDS:
         section.fail(
@@ -548,26 +427,6 @@ def _features(table: TomlTable) -> dict[str, Binning]:
             "possible: declare fewer features, or coarser ones"
         )
     return features
-
-
-def _binning(name: str, entry: TomlTable) -> Binning:
-    """One feature; a placeholder if something is wrong with it."""
-    before = len(entry.mistakes.found)
-    if ("levels" in entry) == ("cuts" in entry):
-        entry.fail("must be { levels = [...] } or { cuts = [...] }")
-    levels, cuts, gaps = entry["levels"], entry["cuts"], entry["missing"]
-    if gaps and "levels" in entry:
-        entry.fail(MISSING_BY_LEVEL, "missing")
-    entry.close()
-    if len(entry.mistakes.found) == before:
-        for key, values, wrong in (("levels", levels, levels_wrong(levels)), ("cuts", cuts, cuts_wrong(cuts))):
-            for position, reason in wrong:
-                entry.fail(f"{values[position]!r} {reason}", key, position)
-        if len(levels) == 1:
-            entry.fail("needs at least two levels", "levels")
-    if len(entry.mistakes.found) > before:
-        return Binning(name, PLACEHOLDER)
-    return Binning(name, tuple(levels), tuple(cuts), gaps)
 
 
 def _refuse_two_uses(table: TomlTable, source: LogSource) -> None:
