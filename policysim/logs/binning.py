@@ -29,6 +29,15 @@ LEVELS_SHOWN = 12
 class Binning:
     """What values a feature may have, declared and not read off the rows.
 
+    Keys
+    ----
+    levels
+        all values that are possible
+    cuts
+        rising numbers: the bins are below the first, between two, and from the last on
+    missing : false
+        with `cuts`: whether missing values are a level of their own, "NA". Among `levels`, `"NA"` stands for them
+
     Attributes
     ----------
     name : str

@@ -170,6 +170,22 @@ def test_mistakes_of_the_scenario_are_listed_with_those_of_the_study(tmp_path):
             "compare.robust: unknown prior 'agee'; did you mean 'age'? known: prevalence, infected",
         ),
         ("[compare]", "[compare]\nrobust = 2", "compare.robust: must be text in quotes, got 2"),
+        (
+            "[compare]",
+            "[compare]\nbuy = 2",
+            "unknown key 'buy'; did you mean 'by'? known: at_most, by, policies, robust",
+        ),
+        (
+            "[compare]",
+            "[utility]\ncost = 2\n[compare]",
+            "unknown key 'cost'; did you mean 'costs'? known: costs, weights",
+        ),
+        (
+            "epsilon = 1.0",
+            "epsilon = 1.0\ndelta = 0.1",
+            "privacy.delta: unknown key 'delta'; known: adjacency, epsilon, epsilons, hidden_from, public, "
+            "published_patients, seen, sensitive",
+        ),
     ],
 )
 def test_each_mistake_is_named(tmp_path, old, new, message):
@@ -177,6 +193,18 @@ def test_each_mistake_is_named(tmp_path, old, new, message):
     found = mistakes(tmp_path, STUDY.replace(old, new))
     assert any(message in line for line in found), found
     assert all(line.split(":")[0].endswith(".toml") for line in found)
+
+
+def test_names_of_outcomes_and_treatments_are_not_judged_where_the_scenario_is_not_read(tmp_path):
+    study = STUDY.replace("scenario.toml", "no.toml").replace(
+        "[compare]", "[compare]\nat_most = { deths = 1 }\nbuy = 1"
+    )
+    study += "\n[utility]\nweights = { deth = 1 }\n[capacity]\npil = 1\n"
+    unknown, unread = mistakes(tmp_path, study)
+    assert unknown.startswith(
+        f"small.toml:{line_of(study, 'buy')}: compare.buy: unknown key 'buy'; did you mean 'by'? "
+    )
+    assert unread.endswith("no.toml: cannot be read: No such file or directory")
 
 
 BOUNDED = STUDY.replace(
