@@ -36,7 +36,11 @@ from envs.scenario import (
 )
 from envs.toml_lines import KeyPath
 from envs.toml_reader import (
+    ANY_NUMBER,
     FINITE,
+    NOT_NEGATIVE,
+    PROBABILITY,
+    Bounds,
     InputFileError,
     TomlTable,
     dotted,
@@ -52,16 +56,17 @@ from envs.treatment_response import ResponseModel, first_record, forbidden, own_
 
 FOLDER = Path(__file__).parent / "scenarios"
 # Relative hazards beyond these are mistakes, and would overflow.
-LEAST, MOST = 1e-6, 1e6
+RATIO = LEAST, MOST = 1e-6, 1e6
+HAZARD = 0.0, MOST
 # What a rule may do to the probability of a flag, or of death.
-PROBABILITY_STEPS = {"set": (0.0, 1.0), "add": (-1.0, FINITE), "multiply": (0.0, FINITE)}
+PROBABILITY_STEPS = {"set": PROBABILITY, "add": (-1.0, FINITE), "multiply": NOT_NEGATIVE}
 # What a number of a treatment must be within, whatever its rules make of it.
-NUMBERS = {**dict.fromkeys(EFFECTS, (0.0, 1.0)), HAZARD_RATIO: (LEAST, MOST), COST: (-FINITE, FINITE)}
+NUMBERS = {**dict.fromkeys(EFFECTS, PROBABILITY), HAZARD_RATIO: RATIO, COST: ANY_NUMBER}
 # What one of its rules may do to it.
 NUMBER_STEPS = {
     "set": NUMBERS,
-    "add": {**dict.fromkeys(EFFECTS, (-1.0, 1.0)), HAZARD_RATIO: (-MOST, MOST), COST: (-FINITE, FINITE)},
-    "multiply": {**dict.fromkeys(EFFECTS, (0.0, FINITE)), HAZARD_RATIO: (LEAST, MOST), COST: (0.0, FINITE)},
+    "add": {**dict.fromkeys(EFFECTS, (-1.0, 1.0)), HAZARD_RATIO: (-MOST, MOST), COST: ANY_NUMBER},
+    "multiply": {**dict.fromkeys(EFFECTS, NOT_NEGATIVE), HAZARD_RATIO: RATIO, COST: NOT_NEGATIVE},
 }
 # Every table has a row per record: 2^26 of them are 2 GB for four actions.
 MOST_RECORDS = 2**26
@@ -121,7 +126,7 @@ def _read(table: TomlTable, name: str) -> Scenario:
         TopologicalSorter(needs).prepare()
     except CycleError as error:
         table.fail(f"depend on each other in a circle: {' -> '.join(error.args[1])}", "rules")
-    clearing = table.numbers("natural_clearing", _flags(features), "flag", low=0, high=1, interval=True)
+    clearing = table.numbers("natural_clearing", _flags(features), "flag", within=PROBABILITY, interval=True)
     events = _read_events(table.table("events"), features, clearing)
     for section in ("natural_clearing", "weights"):
         # Where nothing can clear, events are what is observed.
@@ -135,10 +140,10 @@ def _read(table: TomlTable, name: str) -> Scenario:
         means=means,
         rules=rules,
         natural_clearing=clearing,
-        onset=table.numbers("onset", clearing, "flag", low=0, high=1),
+        onset=table.numbers("onset", clearing, "flag", within=PROBABILITY),
         treatments=_read_treatments(table.table("treatments"), features, clearing, [*events, DEATH]),
-        death=DeathModel(**_read_hazard(table.table(DEATH), features, clearing, low=LEAST, default=1.0)),
-        weights=table.numbers("weights", [*clearing, *events, DEATH], "outcome", low=0, interval=True),
+        death=DeathModel(**_read_hazard(table.table(DEATH), features, clearing, baseline=1.0, within=RATIO)),
+        weights=table.numbers("weights", [*clearing, *events, DEATH], "outcome", within=NOT_NEGATIVE, interval=True),
         source=table.text("source", ""),
         events=events,
         intervals=table.file.intervals,
@@ -215,8 +220,8 @@ def _read_gamma(entry: TomlTable, levels: Sequence[Level]) -> tuple[tuple[float,
     distribution function of Gamma(s, scale): x times the density of Gamma(s) is s * scale times that of Gamma(s + 1).
     """
     n_levels = len(levels)
-    shape, scale = entry.number("shape", low=0), entry.number("scale", low=0)
-    cuts = entry.number_list("cuts", low=0)
+    shape, scale = entry.number("shape", within=NOT_NEGATIVE), entry.number("scale", within=NOT_NEGATIVE)
+    cuts = entry.number_list("cuts", within=NOT_NEGATIVE)
     if entry.wrong() or levels == UNREAD:
         pass
     elif len(cuts) != n_levels - 1 or any(low >= high for low, high in pairwise(cuts)):
@@ -240,24 +245,21 @@ def _read_condition(table: TomlTable, features: Mapping[str, Feature]) -> dict[s
     for name in table:
         if name not in features:
             table.fail(unknown("feature", name, list(features)), name)
-            continue
-        value, levels = table.values[name], features[name].levels
-        wanted = value if isinstance(value, list) else [value]
-        bad = [level for level in wanted if type(level) not in (str, int) or level not in levels]
-        if levels == UNREAD:
-            continue
-        if bad or not wanted:
-            table.fail(f"must be among {list(levels)!r}, got {shown(value)}", name)
-        else:
-            condition[name] = tuple(wanted)
+        elif features[name].levels != UNREAD:
+            value, levels = table.values[name], features[name].levels
+            wanted = value if isinstance(value, list) else [value]
+            if wanted and all(type(level) in (str, int) and level in levels for level in wanted):
+                condition[name] = tuple(wanted)
+            else:
+                table.fail(f"must be among {list(levels)!r}, got {shown(value)}", name)
     return condition
 
 
 def _read_rule(table: TomlTable, features: Mapping[str, Feature], means: Mapping[str, object]) -> Rule:
     targets = [*_flags(features), DEATH]
     changes: dict[str, tuple[str, float]] = {}
-    for operation, (low, high) in PROBABILITY_STEPS.items():
-        for target, value in table.numbers(operation, targets, "flag", low=low, high=high).items():
+    for operation, bounds in PROBABILITY_STEPS.items():
+        for target, value in table.numbers(operation, targets, "flag", within=bounds).items():
             if target in changes:
                 table.fail(f"{target} is changed twice by one rule", operation, target)
             changes[target] = operation, value
@@ -281,7 +283,7 @@ def _read_rule(table: TomlTable, features: Mapping[str, Feature], means: Mapping
 
 def _read_per(entry: TomlTable, means: Mapping[str, object]) -> tuple[str, float]:
     """A feature that has means, and the unit in which these multiply a probability."""
-    feature, unit = entry.text("feature"), entry.number("unit", low=0)
+    feature, unit = entry.text("feature"), entry.number("unit", within=NOT_NEGATIVE)
     if feature and feature not in means:
         entry.fail(unknown("feature with means", feature, list(means)), "feature")
     if unit == 0 and not entry.wrong("unit") and "unit" in entry:
@@ -290,14 +292,14 @@ def _read_per(entry: TomlTable, means: Mapping[str, object]) -> tuple[str, float
 
 
 def _read_hazard(
-    table: TomlTable, features: Mapping[str, Feature], flags: Collection[str], *, low: float = 0.0, default: float = 0.0
+    table: TomlTable, features: Mapping[str, Feature], flags: Collection[str], *, baseline: float, within: Bounds
 ) -> dict[str, Any]:
-    """What death and every other event have; `low` and `default` are those of the baseline."""
+    """What death and every other event have; `baseline` is the default."""
     table.flag(CONFIRMED, default=False)
     return {
         "acute": _read_condition(table.table("acute"), features),
-        "baseline": table.number("baseline", default, low=low, high=MOST, interval=True),
-        "hazard": table.numbers("hazard", flags, "flag", low=0, high=MOST, interval=True),
+        "baseline": table.number("baseline", baseline, within=within, interval=True),
+        "hazard": table.numbers("hazard", flags, "flag", within=HAZARD, interval=True),
         "relative_risk": _read_risks(table.table("relative_risk"), features),
         "source": table.text("source", ""),
     }
@@ -315,7 +317,7 @@ def _read_events(table: TomlTable, features: Mapping[str, Feature], flags: Colle
         elif name in features:
             table.fail(f"{name} is a feature: an event needs another name", name)
         title = entry.text("title", name.replace("_", " "))
-        events[name] = event = EventModel(title, **_read_hazard(entry, features, flags))
+        events[name] = event = EventModel(title, **_read_hazard(entry, features, flags, baseline=0.0, within=HAZARD))
         if not entry.wrong() and not (event.baseline or any(event.hazard.values())):
             table.fail("never happens: it needs a baseline or a hazard > 0", name)
     return events
@@ -328,13 +330,11 @@ def _read_risks(table: TomlTable, features: Mapping[str, Feature]) -> dict[str, 
         if name not in features:
             table.fail(unknown("feature", name, list(features)), name)
             continue
-        factors, levels = table.interval_list(name, low=LEAST, high=MOST), features[name].levels
-        if table.wrong(name) or levels == UNREAD:
-            continue
-        if len(factors) != len(levels):
-            table.fail(f"must be one factor per level ({len(levels)}), got {len(factors)}", name)
+        factors, levels = tuple(table.estimates(name, RATIO)), features[name].levels
+        if len(factors) == len(levels) or table.wrong(name) or levels == UNREAD:
+            relative_risk[name] = factors
         else:
-            relative_risk[name] = tuple(factors)
+            table.fail(f"must be one factor per level ({len(levels)}), got {len(factors)}", name)
     return relative_risk
 
 
@@ -349,12 +349,10 @@ def _read_treatments(
         treatments[name] = Treatment(
             title=entry.text("title", name),
             cost=entry.number(COST, 0.0, interval=True),
-            clears=entry.numbers("clears", flags, "flag", low=0, high=1, interval=True),
-            side_effects=entry.numbers("side_effects", flags, "flag", low=0, high=1, interval=True),
+            **_read_effects(entry, NUMBERS, flags, events),
             combines=tuple(
                 entry.list_of("combines", others.__contains__, f"another treatment: {', '.join(others)}", [])
             ),
-            hazard_ratio=entry.numbers(HAZARD_RATIO, events, "event", low=LEAST, high=MOST, interval=True),
             contraindicated=_read_contraindications(entry.tables("contraindicated"), features),
             rules=tuple(_read_treatment_rule(rule, features, flags, events) for rule in entry.tables("rules")),
             source=entry.text("source", ""),
@@ -368,6 +366,15 @@ def _read_treatments(
         circle = list(reversed(error.args[1]))
         table.fail(f"combine each other in a circle: {' -> '.join(circle)}", circle[0], "combines")
     return treatments
+
+
+def _read_effects(
+    table: TomlTable, bounds: Mapping[str, Bounds], flags: Collection[str], events: Collection[str]
+) -> dict[str, dict[str, float]]:
+    """What a treatment does to flags and events, or a step of its rules to that."""
+    effects = {name: table.numbers(name, flags, "flag", within=bounds[name], interval=True) for name in EFFECTS}
+    ratios = table.numbers(HAZARD_RATIO, events, "event", within=bounds[HAZARD_RATIO], interval=True)
+    return {**effects, HAZARD_RATIO: ratios}
 
 
 def _read_contraindications(
@@ -391,19 +398,13 @@ def _read_treatment_rule(
     changes: dict[str, tuple[str, float]] = {}
     for operation, bounds in NUMBER_STEPS.items():
         entry = table.table(operation)
-        numbers: dict[tuple[str, ...], float] = {}
-        for effect, (low, high) in bounds.items():
-            if effect == COST:
-                if COST in entry:
-                    numbers[(COST,)] = entry.number(COST, low=low, high=high, interval=True)
-                continue
-            names, kind = (events, "event") if effect == HAZARD_RATIO else (flags, "flag")
-            stated = entry.numbers(effect, names, kind, low=low, high=high, interval=True)
-            numbers |= {(effect, name): value for name, value in stated.items()}
-        for key, value in numbers.items():
-            target = ".".join(key)
+        effects = _read_effects(entry, bounds, flags, events)
+        numbers = {f"{effect}.{name}": value for effect, values in effects.items() for name, value in values.items()}
+        if COST in entry:
+            numbers[COST] = entry.number(COST, within=bounds[COST], interval=True)
+        for target, value in numbers.items():
             if target in changes:
-                table.fail(f"{target} is changed twice by one rule", operation, *key)
+                table.fail(f"{target} is changed twice by one rule", operation, *target.split(".", 1))
             changes[target] = operation, value
     source = table.text("source", ILLUSTRATIVE)
     table.close()
@@ -413,37 +414,46 @@ def _read_treatment_rule(
 
 
 def _read_redraws(table: TomlTable, scenario: Scenario, path: Path) -> StatedRedraws | None:
-    """The redraws of a scenario: a column for each number, by its key, and a row for each draw."""
-    numbers = numbers_of(scenario)
+    """The redraws of a scenario, from a file beside it."""
     try:
         text = text_of(path)
     except (OSError, ValueError) as error:
         table.fail(f"{path.as_posix()}: cannot be read: {getattr(error, 'strerror', None) or error}", "redraws")
         return None
+    try:
+        return StatedRedraws(table.values["redraws"], text, _redrawn_numbers(scenario, text))
+    except ValueError as error:
+        table.fail(f"{path.as_posix()}: {error}", "redraws")
+        return None
+
+
+def _redrawn_numbers(scenario: Scenario, text: str) -> dict[str, tuple[float, ...]]:
+    """The numbers of a file: a column for each number, by its key, and a row for each draw."""
     header, *rows = list(csv.reader(text.splitlines())) or [[]]
-    known = [key for key in numbers if not (key.startswith("treatments.") and "rules" in key.split("."))]
-    faults = [unknown("number", key, known) for key in header[1:] if key not in known]
-    faults += [f"has a column {key} twice" for key in {key for key in header if header.count(key) > 1}]
+    known = [key for key in numbers_of(scenario) if not (key.startswith("treatments.") and "rules" in key.split("."))]
+    for key in header[1:]:
+        if key not in known:
+            raise ValueError(unknown("number", key, known))
+        if header.count(key) > 1:
+            raise ValueError(f"has a column {key} twice")
     if header[:1] != [DRAW] or len(header) < 2:
-        faults.append(f"must have a column {DRAW}, and a column for each number that is redrawn")
+        raise ValueError(f"must have a column {DRAW}, and a column for each number that is redrawn")
     if len(rows) < LEAST_REDRAWS:
-        faults.append(f"must have at least {LEAST_REDRAWS} rows, one for each draw; got {len(rows)}")
+        raise ValueError(f"must have at least {LEAST_REDRAWS} rows, one for each draw; got {len(rows)}")
     columns: dict[str, list[float]] = {key: [] for key in header[1:]}
-    bounds = {key: _bounds(key) for key in columns}
     for line, row in enumerate(rows, start=2):
         if len(row) != len(header):
-            faults.append(f"line {line} has {len(row)} values, and not {len(header)}")
-        for key, value in zip(header[1:], row[1:], strict=False):
-            columns[key].append(_number_in(value))
-            if not is_number(columns[key][-1], *bounds[key]):
-                faults.append(f"line {line}: {key} must be {number_wanted(*bounds[key])}, got {value!r}")
-    if not faults:
-        # Every rule raises death with its number: what both ends allow is possible between.
-        ends = [{key: end(column) for key, column in columns.items() if key.startswith("rules.")} for end in (min, max)]
-        faults = [fault for each in ends if (fault := _fault_of_rules(with_numbers(scenario, each), DEATH))]
-    for fault in faults[:1]:
-        table.fail(f"{path.as_posix()}: {fault}", "redraws")
-    return StatedRedraws(table.values["redraws"], text, {key: tuple(column) for key, column in columns.items()})
+            raise ValueError(f"line {line} has {len(row)} values, and not {len(header)}")
+        for (key, column), value in zip(columns.items(), row[1:], strict=True):
+            column.append(_number_in(value))
+            if not is_number(column[-1], *_bounds(key)):
+                raise ValueError(f"line {line}: {key} must be {number_wanted(*_bounds(key))}, got {value!r}")
+    # Every rule raises death with its number: what both ends allow is possible between.
+    for end in (min, max):
+        numbers = {key: end(column) for key, column in columns.items() if key.startswith("rules.")}
+        if fault := _fault_of_rules(with_numbers(scenario, numbers), DEATH):
+            raise ValueError(fault)
+    return {key: tuple(column) for key, column in columns.items()}
 
 
 def _number_in(text: str) -> float:

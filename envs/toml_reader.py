@@ -19,13 +19,16 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from envs.toml_lines import KeyPath, line_numbers
 
 T = TypeVar("T")
 # What counts as finite in files and logs: the squares of larger numbers, and of their squares, soon are not.
 FINITE = 1e50
+# What a number must be within.
+Bounds: TypeAlias = tuple[float, float]
+ANY_NUMBER, NOT_NEGATIVE, PROBABILITY = (-FINITE, FINITE), (0.0, FINITE), (0.0, 1.0)
 # Controls, line ends, signs that turn the direction of text, and signs that nobody sees: with them a name passes for
 # another. Joiners are needed within words of some scripts and in emoji, so they may follow what is not Latin.
 UNSEEN = re.compile(
@@ -110,7 +113,7 @@ class TomlTable:
     values: dict[Any, Any]
     key: KeyPath
     file: TomlFile
-    asked: set[str | int] = field(default_factory=set)
+    asked: set[Any] = field(default_factory=set)
     tables_below: dict[KeyPath, TomlTable] = field(default_factory=dict)
 
     def __contains__(self, name: str) -> bool:
@@ -174,29 +177,22 @@ class TomlTable:
         return self._read(name, default, 0, lambda value: type(value) is int and value >= 0, "a whole number >= 0")
 
     def number(
-        self,
-        name: str | int,
-        default: float | None = None,
-        *,
-        low: float = -FINITE,
-        high: float = FINITE,
-        interval: bool = False,
+        self, name: str | int, default: float | None = None, *, within: Bounds = ANY_NUMBER, interval: bool = False
     ) -> float:
-        """A number within [low, high], not NaN, by default finite; required if there is no default.
+        """A number within the bounds, not NaN; required if there is no default.
 
         With `interval` it may be a table such as `{ value = 0.5, interval = [0.4, 0.6] }`.
         """
         stated = self.values.get(name)
         if interval and isinstance(stated, dict) and {"value", "interval"} & stated.keys():
-            return self.table(name).estimate(low=low, high=high)
-        too_large = high >= FINITE and is_number(stated) and abs(float(stated)) > FINITE  # type: ignore[arg-type]
-        wanted = number_wanted(low, high) + (f" within ±{FINITE:g}" if too_large else "")
-        return float(self._read(name, default, low, lambda value: is_number(value, low, high), wanted))
+            return self.table(name).estimate(within)
+        too_large = within[1] >= FINITE and is_number(stated) and not is_finite(stated)
+        wanted = number_wanted(*within) + (f" within ±{FINITE:g}" if too_large else "")
+        return float(self._read(name, default, within[0], lambda value: is_number(value, *within), wanted))
 
-    def estimate(self, *, low: float, high: float) -> float:
-        """The `value` that this table states, whose `interval` is noted in the file; all within [low, high]."""
-        value = self.number("value", low=low, high=high)
-        ends = self.number_list("interval", [], low=low, high=high)
+    def estimate(self, within: Bounds) -> float:
+        """The `value` that this table states, whose `interval` is noted in the file; all within the bounds."""
+        value, ends = self.number("value", within=within), self.number_list("interval", [], within=within)
         self.close()
         if "interval" not in self:
             self.fail("interval is missing: it must be two numbers around the value")
@@ -209,23 +205,16 @@ class TomlTable:
         return value
 
     def numbers(
-        self,
-        name: str,
-        allowed: Collection[str],
-        kind: str,
-        *,
-        low: float = -FINITE,
-        high: float = FINITE,
-        interval: bool = False,
+        self, name: str, allowed: Collection[str], kind: str, *, within: Bounds = ANY_NUMBER, interval: bool = False
     ) -> dict[str, float]:
-        """A table of numbers within [low, high] by names among `allowed`, each a `kind`; empty if absent."""
+        """A table of numbers within the bounds, by names among `allowed`, each a `kind`; empty if absent."""
         table = self.table(name)
         numbers: dict[str, float] = {}
         for key in table:
             if key not in allowed:
                 table.fail(unknown(kind, key, list(allowed)), key)
             else:
-                numbers[key] = table.number(key, low=low, high=high, interval=interval)
+                numbers[key] = table.number(key, within=within, interval=interval)
         return numbers
 
     def list_of(
@@ -241,21 +230,17 @@ class TomlTable:
                 self.fail(f"must be {wanted}, got {shown(entry)}", name, position)
         return [entry for entry in entries if valid(entry)]
 
-    def number_list(
-        self, name: str, default: Sequence[float] | None = None, *, low: float = -FINITE, high: float = FINITE
-    ) -> list[float]:
-        """A list of numbers within [low, high]; required if there is no default."""
-        return self.list_of(name, lambda value: is_number(value, low, high), number_wanted(low, high), default)
+    def number_list(self, name: str, default: Sequence[float] | None = None, *, within: Bounds) -> list[float]:
+        """A list of numbers within the bounds; required if there is no default."""
+        return self.list_of(name, lambda value: is_number(value, *within), number_wanted(*within), default)
 
-    def interval_list(self, name: str, *, low: float, high: float) -> list[float]:
-        """A list of numbers within [low, high], each of which may have an interval as in `number`; required."""
-        entries = self.list_of(
-            name, lambda value: isinstance(value, dict) or is_number(value, low, high), number_wanted(low, high)
-        )
+    def estimates(self, name: str, within: Bounds) -> list[float]:
+        """A list of numbers within the bounds, each of which may have an interval as in `number`; required."""
+        self.list_of(name, lambda value: isinstance(value, dict) or is_number(value, *within), number_wanted(*within))
         if self.wrong(name):
             return []
-        numbers = self._below(dict(enumerate(entries)), name)
-        return [numbers.number(position, low=low, high=high, interval=True) for position in numbers]
+        numbers = self._below(dict(enumerate(self.values[name])), name)
+        return [numbers.number(position, within=within, interval=True) for position in numbers]
 
     def names(self, name: str, allowed: Sequence[str] | None, kind: str) -> tuple[str, ...]:
         """Different names among `allowed`, each a `kind`; of any name where these could not be read."""

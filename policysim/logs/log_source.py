@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TypeGuard
 
 from envs.records import RecordSpace
-from envs.toml_reader import FINITE, TomlTable, is_finite, unknown
+from envs.toml_reader import FINITE, TomlTable, is_finite, is_word, unknown
 from policysim.files.bad_rows import DataError, level_key
 from policysim.files.many_files import ENDINGS, files_of, is_file, is_many
 from policysim.logs.binning import Binning, read_binning
@@ -328,44 +328,38 @@ def read_data(table: TomlTable, folder: Path) -> LogSource:
 
 def _files(table: TomlTable, folder: Path) -> tuple[dict[str, Path], tuple[Path, ...]]:
     """One path under `file`, or a table of three; and the files of one table: a folder's, a pattern's, or a list."""
-    given = table.values.get("file")
-    if isinstance(given, dict):
+    stated = table.values.get("file")
+    if isinstance(stated, dict):
         section = table.table("file")
-        return {name: _path(section, name, folder) for name in THREE_TABLES}, ()
-    if isinstance(given, list):
-        names = table.list_of("file", lambda name: isinstance(name, str) and name != "", "a file", [])
-        parts = tuple(_file(table, str(name), folder, place) for place, name in enumerate(names))
+        return {name: _file(section, section.column(name), folder, name) for name in THREE_TABLES}, ()
+    if isinstance(stated, list):
+        names = table.list_of("file", is_word, "a file")
+        parts = tuple(_file(table, name, folder, "file", position) for position, name in enumerate(names))
         # However they are spelt: its rows would count twice.
-        places = [part.resolve() for part in parts]
-        for place, part in enumerate(places):
-            if part in places[:place]:
-                table.fail(f"names {names[place]!r} twice", "file", place)
+        paths = [part.resolve() for part in parts]
+        for position, path in enumerate(paths):
+            if path in paths[:position]:
+                table.fail(f"names {names[position]!r} twice", "file", position)
         return {TABLE: parts[0] if parts else folder}, parts
-    name = table.text("file")
-    path = folder / name
-    if name and is_many(path):
+    name = table.column("file")
+    if name and is_many(folder / name):
         try:
-            parts = files_of(path)
+            parts = files_of(folder / name)
         except DataError as error:
             table.fail(str(error), "file")
-            return {TABLE: path}, ()
-        return {TABLE: path if len(parts) > 1 else parts[0]}, parts
-    found = _path(table, "file", folder)
-    return {TABLE: found}, (found,)
+            parts = ()
+        return {TABLE: parts[0] if len(parts) == 1 else folder / name}, parts
+    path = _file(table, name, folder, "file")
+    return {TABLE: path}, (path,)
 
 
-def _path(table: TomlTable, key: str, folder: Path) -> Path:
-    name = table.text(key)
-    return _file(table, name, folder, key) if name else folder / name
-
-
-def _file(table: TomlTable, name: str, folder: Path, key: str | int) -> Path:
-    """A file that is there; `key` is where the table names it, a number in the list `file`."""
-    path, where = folder / name, ("file", key) if isinstance(key, int) else (key,)
-    if path.suffix.lower() not in ENDINGS:
-        table.fail(f"must end in .csv or .parquet, got {name!r}", *where)
-    elif not is_file(path):
-        table.fail(f"there is no file {path.as_posix()}", *where)
+def _file(table: TomlTable, name: str, folder: Path, *key: str | int) -> Path:
+    """The path of a file that the table names at `key`, and that is there."""
+    path = folder / name
+    if name and path.suffix.lower() not in ENDINGS:
+        table.fail(f"must end in .csv or .parquet, got {name!r}", *key)
+    elif name and not is_file(path):
+        table.fail(f"there is no file {path.as_posix()}", *key)
     return path
 
 
@@ -373,7 +367,7 @@ def _joined(table: TomlTable) -> tuple[str, ...]:
     """The columns that make the treatment together; () where it is one column."""
     if not isinstance(table.values.get("treatment"), list):
         return ()
-    names = table.list_of("treatment", lambda name: isinstance(name, str) and name != "", "a column", [])
+    names = table.list_of("treatment", is_word, "a column")
     for position, name in enumerate(names):
         if name in names[:position]:
             table.fail(f"names {name!r} twice", "treatment", position)
@@ -466,15 +460,15 @@ def _range(table: TomlTable, outcome: Mapping[str, float], follow_up: FollowUp |
     if "range" not in table:
         return default_range(outcome)
     ends = table.list_of("range", is_finite, f"a finite number within ±{FINITE:g}", [])
-    if isinstance(table.values["range"], list) and (len(ends) != 2 or not ends[0] < ends[1]):
+    if not table.wrong("range") and not (len(ends) == 2 and ends[0] < ends[1]):
         table.fail(f"must be [lowest, highest] reward, got {table.values['range']!r}", "range")
     return (float(ends[0]), float(ends[1])) if len(ends) == 2 else (0.0, 1.0)
 
 
 def _features(table: TomlTable) -> dict[str, Binning]:
-    if not isinstance(table.values.get("features", {}), dict) or not table.values.get("features"):
-        table.fail("features are missing: [data.features] must declare at least one, such as sex = { levels = [0, 1] }")
     section = table.table("features")
+    if not section.values:
+        table.fail("features are missing: [data.features] must declare at least one, such as sex = { levels = [0, 1] }")
     features = {name: read_binning(name, section.table(name)) for name in section}
     shape = [len(binning.feature.levels) for binning in features.values()]
     if math.prod(shape) > MOST_RECORDS:

@@ -13,7 +13,17 @@ from typing import Any
 
 from envs.scenario import StatedRedraws
 from envs.scenario_reader import load_scenario
-from envs.toml_reader import InputFileError, TomlTable, is_text, is_word, open_toml, text_of, unknown
+from envs.toml_reader import (
+    NOT_NEGATIVE,
+    PROBABILITY,
+    InputFileError,
+    TomlTable,
+    is_text,
+    is_word,
+    open_toml,
+    text_of,
+    unknown,
+)
 from envs.utility import Utility, default_utility
 from policies.adjacency import Sensitive
 from policies.catalogue import CATALOGUE, DEFAULT_POLICIES, WITHOUT_DEATHS, unknown_policy
@@ -198,7 +208,7 @@ def _read_cohort(table: TomlTable, path: Path, name: str) -> dict[str, Any]:
     others = {*features, treatment, patients, ALLOWED, DRAW}
     columns = [column for column in open_columns(files[0]).schema.names if column not in others]
     utility = table.table("utility")
-    weights = utility.numbers("weights", columns, "outcome", low=0)
+    weights = utility.numbers("weights", columns, "outcome", within=NOT_NEGATIVE)
     if not weights:
         utility.fail("must say which columns are outcomes, and what one costs, such as { deaths = 100 }", "weights")
     table.file.raise_if_any()
@@ -235,7 +245,7 @@ def _read_scenario(table: TomlTable, path: Path, name: str) -> dict[str, Any]:
         table.file.raise_if_any()
     assert scenario is not None  # or there was a mistake
     default, utility = default_utility(scenario), table.table("utility")
-    weights = utility.numbers("weights", scenario.outcomes, "outcome", low=0)
+    weights = utility.numbers("weights", scenario.outcomes, "outcome", within=NOT_NEGATIVE)
     costs = utility.numbers("costs", scenario.actions, "action")
     at_most, capacity = _read_bounds(table, counted_outcomes(scenario), scenario.actions)
     read = hidden_contraindications(scenario, shared["adjacency"], shared["sensitive"])
@@ -262,7 +272,7 @@ def _read_shared(table: TomlTable, name: str, features: list[str] | None, defaul
     """
     privacy, compare, related = table.table("privacy"), table.table("compare"), table.table("related")
     adjacency, sensitive, public = _read_adjacency(privacy, features)
-    epsilons = privacy.number_list("epsilons", [], low=0, high=math.inf)
+    epsilons = privacy.number_list("epsilons", [], within=(0, math.inf))
     listed = checked_epsilons(epsilons) if epsilons else EPSILONS
     published = privacy.integer("published_patients", 10_000)
     if published < 1:
@@ -291,7 +301,7 @@ def _read_shared(table: TomlTable, name: str, features: list[str] | None, defaul
         "adjacency": adjacency,
         "sensitive": sensitive,
         "public": public,
-        "epsilon": nearest_epsilon(privacy.number("epsilon", 1.0, low=0, high=math.inf), listed),
+        "epsilon": nearest_epsilon(privacy.number("epsilon", 1.0, within=(0, math.inf)), listed),
         "epsilons": listed,
         "policies": tuple(dict.fromkeys(policies)),
         "by": compare.names("by", features, "group"),
@@ -360,7 +370,7 @@ def _read_bounds(
             bounds.fail(fault, name)
         else:
             at_most[name] = value if isinstance(value, str) else float(value)
-    capacity = table.numbers("capacity", actions, "action", low=0, high=1)
+    capacity = table.numbers("capacity", actions, "action", within=PROBABILITY)
     places = math.fsum(capacity.values())
     if not (set(capacity) < set(actions) or places >= 1 - SHARE_ROUNDING):
         limited = f"every treatment is limited, and the shares sum to {places:g}, which is below 1"
