@@ -45,7 +45,6 @@ from envs.toml_reader import (
     TomlTable,
     dotted,
     is_number,
-    is_word,
     number_wanted,
     open_toml,
     shown,
@@ -192,7 +191,7 @@ def _read_words(entry: TomlTable, levels: Sequence[Level]) -> tuple[str, ...]:
     """What patients with each level are called, where the scenario says it."""
     if "words" not in entry:
         return ()
-    words = entry.list_of("words", is_word, "text in quotes")
+    words = entry.words("words")
     if not entry.wrong("words") and levels != UNREAD and len(set(words)) != len(levels):
         entry.fail(f"must be a different text for each level ({len(levels)}), got {words}", "words")
     return () if entry.wrong("words") or len(words) != len(levels) else tuple(words)

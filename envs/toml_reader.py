@@ -153,7 +153,7 @@ class TomlTable:
 
     def text(self, name: str, default: str | None = None) -> str:
         """A string; required if there is no default."""
-        return self._read(name, default, "", is_text, "text in quotes")
+        return self._read(name, default, "", lambda value: isinstance(value, str), "text in quotes")
 
     def column(self, name: str, default: str | None = None) -> str:
         """A string that is not empty, such as the name of a column; required if there is no default."""
@@ -172,9 +172,11 @@ class TomlTable:
         """True or false."""
         return self._read(name, default, default, lambda value: isinstance(value, bool), "true or false")
 
-    def integer(self, name: str, default: int) -> int:
-        """A whole number >= 0."""
-        return self._read(name, default, 0, lambda value: type(value) is int and value >= 0, "a whole number >= 0")
+    def integer(self, name: str, default: int, *, low: int = 0) -> int:
+        """A whole number >= low."""
+        return self._read(
+            name, default, low, lambda value: type(value) is int and value >= low, f"a whole number >= {low}"
+        )
 
     def number(
         self, name: str | int, default: float | None = None, *, within: Bounds = ANY_NUMBER, interval: bool = False
@@ -230,6 +232,10 @@ class TomlTable:
                 self.fail(f"must be {wanted}, got {shown(entry)}", name, position)
         return [entry for entry in entries if valid(entry)]
 
+    def words(self, name: str, default: Sequence[str] | None = None, wanted: str = "text in quotes") -> list[str]:
+        """A list of strings that are not blank; required if there is no default."""
+        return self.list_of(name, lambda value: isinstance(value, str) and bool(value.strip()), wanted, default)
+
     def number_list(self, name: str, default: Sequence[float] | None = None, *, within: Bounds) -> list[float]:
         """A list of numbers within the bounds; required if there is no default."""
         return self.list_of(name, lambda value: is_number(value, *within), number_wanted(*within), default)
@@ -244,7 +250,7 @@ class TomlTable:
 
     def names(self, name: str, allowed: Sequence[str] | None, kind: str) -> tuple[str, ...]:
         """Different names among `allowed`, each a `kind`; of any name where these could not be read."""
-        names = self.list_of(name, is_text, "text in quotes", [])
+        names = self.words(name, [])
         for position, entry in enumerate(names):
             if allowed is not None and entry not in allowed:
                 self.fail(unknown(kind, entry, allowed), name, position)
@@ -330,16 +336,6 @@ def unseen(value: object, key: KeyPath = ()) -> Iterator[tuple[KeyPath, str]]:
         found = UNSEEN.search(value.replace("\n", "") if key and key[-1] in PROSE else value)
         if found:
             yield key, found[0]
-
-
-def is_text(value: object) -> bool:
-    """Whether a TOML value is text."""
-    return isinstance(value, str)
-
-
-def is_word(value: object) -> bool:
-    """Whether a TOML value is text that is not blank."""
-    return isinstance(value, str) and bool(value.strip())
 
 
 def is_number(value: object, low: float = -math.inf, high: float = math.inf) -> bool:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TypeGuard
 
 from envs.records import RecordSpace
-from envs.toml_reader import FINITE, TomlTable, is_finite, is_word, unknown
+from envs.toml_reader import FINITE, TomlTable, is_finite
 from policysim.files.bad_rows import DataError, level_key
 from policysim.files.many_files import ENDINGS, files_of, is_file, is_many
 from policysim.logs.binning import Binning, read_binning
@@ -292,7 +292,6 @@ def read_data(table: TomlTable, folder: Path) -> LogSource:
     without = "treatment" not in table and ACTIONS in files
     follow_up = _follow_up(table)
     outcome = _outcome(table, follow_up)
-    among = f"one of {', '.join(outcome)}"
     treatments = _treatments(table.table("treatments"))
     guesses = [line for line in table.file.text.splitlines() if CHECK in line]
     source = LogSource(
@@ -308,7 +307,7 @@ def read_data(table: TomlTable, folder: Path) -> LogSource:
         features=_features(table),
         joined=joined,
         header=table.flag("header", default=True),
-        outcome_checked=tuple(map(str, table.list_of("outcome_checked", outcome.__contains__, among, []))),
+        outcome_checked=table.names("outcome_checked", list(outcome), "outcome"),
         study=table.file.path,
         unread=len(guesses),
         guessed_range=any(line.startswith("range") for line in guesses),
@@ -333,7 +332,7 @@ def _files(table: TomlTable, folder: Path) -> tuple[dict[str, Path], tuple[Path,
         section = table.table("file")
         return {name: _file(section, section.column(name), folder, name) for name in THREE_TABLES}, ()
     if isinstance(stated, list):
-        names = table.list_of("file", is_word, "a file")
+        names = table.words("file", wanted="a file")
         parts = tuple(_file(table, name, folder, "file", position) for position, name in enumerate(names))
         # However they are spelt: its rows would count twice.
         paths = [part.resolve() for part in parts]
@@ -367,7 +366,7 @@ def _joined(table: TomlTable) -> tuple[str, ...]:
     """The columns that make the treatment together; () where it is one column."""
     if not isinstance(table.values.get("treatment"), list):
         return ()
-    names = table.list_of("treatment", is_word, "a column")
+    names = table.words("treatment", wanted="a column")
     for position, name in enumerate(names):
         if name in names[:position]:
             table.fail(f"names {name!r} twice", "treatment", position)
@@ -400,16 +399,13 @@ def _propensity(table: TomlTable, treatments: Sequence[tuple[str, str]]) -> str 
     """A word, a column, or the ratio in which treatments were given, in their order."""
     if not isinstance(table.values.get("propensity"), dict):
         return table.column("propensity")
-    section, names = table.table("propensity"), [name for _, name in treatments]
+    names = [name for _, name in treatments]
     if not names:
         table.fail("a ratio needs [data.treatments], whose names it has", "propensity")
-    ratio = {}
-    for name in section:
-        if names and name not in names:
-            section.fail(unknown("treatment", name, names), name)
-        ratio[name] = section.number(name)
-        if not ratio[name] > 0:
-            section.fail(f"must be > 0, got {ratio[name]:g}", name)
+    ratio = table.numbers("propensity", names or list(table.values["propensity"]), "treatment")
+    for name, number in ratio.items():
+        if not (number > 0 or table.wrong("propensity", name)):
+            table.fail(f"must be > 0, got {number:g}", "propensity", name)
     for name in names:
         if name not in ratio:
             table.fail(f"has no number for the treatment {name!r}", "propensity")

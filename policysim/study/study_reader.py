@@ -13,17 +13,7 @@ from typing import Any
 
 from envs.scenario import StatedRedraws
 from envs.scenario_reader import load_scenario
-from envs.toml_reader import (
-    NOT_NEGATIVE,
-    PROBABILITY,
-    InputFileError,
-    TomlTable,
-    is_text,
-    is_word,
-    open_toml,
-    text_of,
-    unknown,
-)
+from envs.toml_reader import NOT_NEGATIVE, PROBABILITY, InputFileError, TomlTable, open_toml, text_of, unknown
 from envs.utility import Utility, default_utility
 from policies.adjacency import Sensitive
 from policies.catalogue import CATALOGUE, DEFAULT_POLICIES, WITHOUT_DEATHS, unknown_policy
@@ -196,7 +186,7 @@ def _read_cohort(table: TomlTable, path: Path, name: str) -> dict[str, Any]:
 
     table.refuse("scenario", "a study has a scenario or a table cohort, not both")
     section = table.table("cohort")
-    features = section.list_of("features", is_word, "text in quotes")
+    features = section.words("features")
     if not features:
         section.fail("must name the columns that tell kinds of patients apart", "features")
     treatment, patients = section.column("treatment"), section.column("patients")
@@ -274,10 +264,7 @@ def _read_shared(table: TomlTable, name: str, features: list[str] | None, defaul
     adjacency, sensitive, public = _read_adjacency(privacy, features)
     epsilons = privacy.number_list("epsilons", [], within=(0, math.inf))
     listed = checked_epsilons(epsilons) if epsilons else EPSILONS
-    published = privacy.integer("published_patients", 10_000)
-    if published < 1:
-        privacy.fail(f"must be at least 1, got {published}", "published_patients")
-    policies = compare.list_of("policies", is_text, "text in quotes", defaults)
+    policies = compare.words("policies", defaults)
     for position, policy in enumerate(policies):
         if policy not in CATALOGUE:
             compare.fail(unknown_policy(policy), "policies", position)
@@ -297,7 +284,7 @@ def _read_shared(table: TomlTable, name: str, features: list[str] | None, defaul
         "title": table.text("title", name),
         "hidden_from": privacy.text("hidden_from", "anyone who sees the published treatment"),
         "seen": privacy.choice("seen", SEEN, SEEN[0]),
-        "published_patients": published,
+        "published_patients": privacy.integer("published_patients", 10_000, low=1),
         "adjacency": adjacency,
         "sensitive": sensitive,
         "public": public,
