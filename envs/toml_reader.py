@@ -65,6 +65,8 @@ class TomlFile:
         What it holds.
     mistakes : list of (key, message)
         What is wrong in it.
+    wrong_keys : set of key
+        Where, and every table above.
     mistakes_elsewhere : list of str
         What is wrong in files that it names, a line each.
     intervals : mapping of dotted key to (low, high)
@@ -74,15 +76,21 @@ class TomlFile:
     path: Path
     text: str
     mistakes: list[tuple[KeyPath, str]] = field(default_factory=list)
+    wrong_keys: set[KeyPath] = field(default_factory=set)
     mistakes_elsewhere: list[str] = field(default_factory=list)
     intervals: dict[str, tuple[float, float]] = field(default_factory=dict)
+
+    def add(self, key: KeyPath, message: str) -> None:
+        """Note a mistake at a key."""
+        self.mistakes.append((key, message))
+        self.wrong_keys.update(key[:length] for length in range(len(key) + 1))
 
     def merge(self, error: InputFileError, key: str) -> None:
         """Note the mistakes of another file that this one names at `key`."""
         if error.located:
             self.mistakes_elsewhere.extend(str(error).splitlines())
         else:
-            self.mistakes.append(((key,), str(error)))
+            self.add((key,), str(error))
 
     def raise_if_any(self) -> None:
         """Raise InputFileError with all mistakes, in the order of their lines."""
@@ -128,7 +136,7 @@ class TomlTable:
 
     def fail(self, message: str, *key: str | int) -> None:
         """Note a mistake in this table, or at a key below it."""
-        self.file.mistakes.append(((*self.key, *key), message))
+        self.file.add((*self.key, *key), message)
 
     def refuse(self, name: str, message: str) -> None:
         """Note a mistake at a key that must not be there, if it is."""
@@ -137,14 +145,10 @@ class TomlTable:
 
     def wrong(self, *key: str | int) -> bool:
         """Whether a mistake was noted in this table, or at a key of it, or below."""
-        above = (*self.key, *key)
-        return any(found[: len(above)] == above for found, _ in self.file.mistakes)
+        return (*self.key, *key) in self.file.wrong_keys
 
     def close(self, *unread: str) -> None:
-        """Refuse the keys that nobody asked for, here and in the tables below, but for `unread` ones.
-
-        These cannot be read yet, and are named as in `dotted`.
-        """
+        """Refuse the keys that no reader asked for, here and below; those that are `unread` yet may be dotted."""
         for name in self.values:
             if not (name in self.asked or dotted((*self.key, name)) in unread or self.wrong(name)):
                 self.fail(unknown("key", name, sorted(self.asked)), name)
@@ -249,7 +253,7 @@ class TomlTable:
         return [numbers.number(position, within=within, interval=True) for position in numbers]
 
     def names(self, name: str, allowed: Sequence[str] | None, kind: str) -> tuple[str, ...]:
-        """Different names among `allowed`, each a `kind`; of any name where these could not be read."""
+        """Different names among `allowed`, each a `kind`; any names where `allowed` could not be read."""
         names = self.words(name, [])
         for position, entry in enumerate(names):
             if allowed is not None and entry not in allowed:

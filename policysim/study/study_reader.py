@@ -206,15 +206,13 @@ def _read_cohort(table: TomlTable, path: Path, name: str) -> dict[str, Any]:
     names = CohortColumns(features, treatment, patients, list(weights))
     cohort = read_cohort(files[0], names, hidden=hidden, redraws=next(iter(files[1:]), None))
     costs = utility.numbers("costs", cohort.actions, "action")
-    at_most, capacity = _read_bounds(table, cohort.outcomes, cohort.actions)
     return {
         **shared,
+        **_read_bounds(table, cohort.outcomes, cohort.actions),
         "cohort": cohort,
         "paths": tuple(files),
         "source": source,
         "utility": Utility(weights, costs),
-        "at_most": at_most,
-        "capacity": capacity,
     }
 
 
@@ -237,7 +235,6 @@ def _read_scenario(table: TomlTable, path: Path, name: str) -> dict[str, Any]:
     default, utility = default_utility(scenario), table.table("utility")
     weights = utility.numbers("weights", scenario.outcomes, "outcome", within=NOT_NEGATIVE)
     costs = utility.numbers("costs", scenario.actions, "action")
-    at_most, capacity = _read_bounds(table, counted_outcomes(scenario), scenario.actions)
     read = hidden_contraindications(scenario, shared["adjacency"], shared["sensitive"])
     if read:
         privacy = table.values.get("privacy", {})
@@ -246,12 +243,11 @@ def _read_scenario(table: TomlTable, path: Path, name: str) -> dict[str, Any]:
         table.fail(why_refused(read, shared["epsilon"]), *key)
     return {
         **shared,
+        **_read_bounds(table, counted_outcomes(scenario), scenario.actions),
         "files": _kept_files(table, path, scenario.redraws),
         "scenario": scenario,
         "scenario_source": source,
         "utility": Utility({**default.weights, **weights}, {**default.costs, **costs}),
-        "at_most": at_most,
-        "capacity": capacity,
     }
 
 
@@ -261,7 +257,6 @@ def _read_shared(table: TomlTable, name: str, features: list[str] | None, defaul
     `defaults` are the policies where none are named.
     """
     privacy, compare, related = table.table("privacy"), table.table("compare"), table.table("related")
-    adjacency, sensitive, public = _read_adjacency(privacy, features)
     epsilons = privacy.number_list("epsilons", [], within=(0, math.inf))
     listed = checked_epsilons(epsilons) if epsilons else EPSILONS
     policies = compare.words("policies", defaults)
@@ -285,9 +280,7 @@ def _read_shared(table: TomlTable, name: str, features: list[str] | None, defaul
         "hidden_from": privacy.text("hidden_from", "anyone who sees the published treatment"),
         "seen": privacy.choice("seen", SEEN, SEEN[0]),
         "published_patients": privacy.integer("published_patients", 10_000, low=1),
-        "adjacency": adjacency,
-        "sensitive": sensitive,
-        "public": public,
+        **_read_adjacency(privacy, features),
         "epsilon": nearest_epsilon(privacy.number("epsilon", 1.0, within=(0, math.inf)), listed),
         "epsilons": listed,
         "policies": tuple(dict.fromkeys(policies)),
@@ -320,7 +313,7 @@ def _kept_files(table: TomlTable, path: Path, redraws: StatedRedraws | None) -> 
     return {**study, **{path.relative_to(folder).as_posix(): content for path, content in kept.items()}}
 
 
-def _read_adjacency(privacy: TomlTable, features: list[str] | None) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
+def _read_adjacency(privacy: TomlTable, features: list[str] | None) -> dict[str, Any]:
     """The adjacency, its hidden features, and those that are declared public in place of them."""
     adjacency = privacy.choice("adjacency", ADJACENCIES, ADJACENCIES[0])
     sensitive, public = privacy.names("sensitive", features, "feature"), privacy.names("public", features, "feature")
@@ -331,7 +324,7 @@ def _read_adjacency(privacy: TomlTable, features: list[str] | None) -> tuple[str
             adjacency = Sensitive.name
         elif adjacency != "sensitive" and "sensitive" in privacy:
             privacy.fail('only goes with adjacency = "sensitive"', "sensitive")
-        return adjacency, sensitive, ()
+        return {"adjacency": adjacency, "sensitive": sensitive, "public": ()}
     # Public features hide all the others.
     for other in ("sensitive", "adjacency"):
         if other in privacy and privacy.values[other] != Sensitive.name:
@@ -342,12 +335,11 @@ def _read_adjacency(privacy: TomlTable, features: list[str] | None) -> tuple[str
             privacy.fail(f"{name!r} is named twice", "public", position)
     if features is not None and len(public) == len(features):
         privacy.fail("nothing is left to hide: every feature is public", "public")
-    return Sensitive.name, tuple(name for name in features or () if name not in public), public
+    hidden = tuple(name for name in features or () if name not in public)
+    return {"adjacency": Sensitive.name, "sensitive": hidden, "public": public}
 
 
-def _read_bounds(
-    table: TomlTable, outcomes: Sequence[str], actions: Sequence[str]
-) -> tuple[dict[str, float | str], dict[str, float]]:
+def _read_bounds(table: TomlTable, outcomes: Sequence[str], actions: Sequence[str]) -> dict[str, Any]:
     """What the policy within bounds keeps: the most of an outcome, and the largest share of an action."""
     bounds = table.table("compare").table("at_most")
     at_most: dict[str, float | str] = {}
@@ -362,4 +354,4 @@ def _read_bounds(
     if not (set(capacity) < set(actions) or places >= 1 - SHARE_ROUNDING):
         limited = f"every treatment is limited, and the shares sum to {places:g}, which is below 1"
         table.fail(f"cannot serve everybody: {limited}", "capacity")
-    return at_most, capacity
+    return {"at_most": at_most, "capacity": capacity}
