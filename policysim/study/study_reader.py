@@ -225,7 +225,7 @@ def _read_scenario(table: TomlTable, path: Path, name: str) -> dict[str, Any]:
             scenario = load_scenario(source)
         except InputFileError as error:
             table.file.merge(error, "scenario")
-    else:
+    elif not table.wrong("scenario"):
         table.refuse("scenario", 'must be the name of a built-in scenario or of a file, such as "ward.toml", got ""')
     shared = _read_shared(table, name, list(scenario.space.names) if scenario else None, DEFAULT_POLICIES)
     if scenario is None:
@@ -236,10 +236,9 @@ def _read_scenario(table: TomlTable, path: Path, name: str) -> dict[str, Any]:
     weights = utility.numbers("weights", scenario.outcomes, "outcome", within=NOT_NEGATIVE)
     costs = utility.numbers("costs", scenario.actions, "action")
     read = hidden_contraindications(scenario, shared["adjacency"], shared["sensitive"])
-    if read:
-        privacy = table.values.get("privacy", {})
-        said = [("privacy", key) for key in ("public", "sensitive", "adjacency") if key in privacy]
-        key = [*said, ("privacy",) if "privacy" in table else ("scenario",)][0]
+    if read and not table.wrong("privacy"):
+        stated = [("privacy", key) for key in ("public", "sensitive", "adjacency") if key in table.table("privacy")]
+        key = [*stated, ("privacy",) if "privacy" in table else ("scenario",)][0]
         table.fail(why_refused(read, shared["epsilon"]), *key)
     return {
         **shared,

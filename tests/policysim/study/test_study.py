@@ -14,6 +14,8 @@ from policies.optimal.optimum import OptimalSafe
 from policysim.cli.main import main
 from policysim.study.study_reader import SCRIPTS
 
+LANGUAGE = Path(__file__).parents[2] / "envs" / "data" / "language.toml"
+
 
 def mistakes(folder, study, scenario=SCENARIO):
     """The lines of the error, with the folder's own name taken off."""
@@ -205,6 +207,15 @@ def test_names_of_outcomes_and_treatments_are_not_judged_where_the_scenario_is_n
         f"small.toml:{line_of(study, 'buy')}: compare.buy: unknown key 'buy'; did you mean 'by'? "
     )
     assert unread.endswith("no.toml: cannot be read: No such file or directory")
+
+
+@pytest.mark.parametrize("key", ["privacy", "compare", "related", "utility", "capacity", "scenario", "seed"])
+def test_a_key_of_another_type_is_refused_and_what_follows_from_it_is_not_listed(tmp_path, key):
+    (tmp_path / "language.toml").write_text(LANGUAGE.read_text(encoding="utf-8"), encoding="utf-8")
+    text = 'scenario = "language.toml"\nprivacy.public = ["pregnancy", "age", "asthma", "clots", "fever"]'
+    lines = [line for line in text.splitlines() if not line.startswith(key)]
+    (line,) = mistakes(tmp_path, "\n".join([*lines, f"{key} = 0.5"]))
+    assert line.startswith(f"small.toml:{len(lines) + 1}: {key}: must be ")
 
 
 BOUNDED = STUDY.replace(
