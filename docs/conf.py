@@ -39,6 +39,7 @@ autodoc_default_options = {"members": True}
 napoleon_google_docstring = False
 napoleon_use_rtype = False
 napoleon_use_ivar = True
+napoleon_custom_sections = [("Keys", "params_style")]  # of a study or scenario file
 
 # Every link must lead somewhere. But types and errors in docstrings are words: "array, (n_records, n_actions)".
 nitpick_ignore_regex = [("py:(class|exc)", r".*")]

@@ -1,31 +1,49 @@
-"""Write the tables of keys in docs/study-file.md anew, from what is declared of them: python docs/study_file.py."""
+"""Write the tables of keys in docs/study-file.md anew, from docstrings of classes: python docs/study_file.py."""
 
 from __future__ import annotations
 
+import inspect
 import re
-from dataclasses import replace
+from collections.abc import Iterator
 from pathlib import Path
 
-from envs import scenario_reader
-from envs.toml_reader import rows
-from policysim.logs import log_source
-from policysim.study import study_reader
+from envs.scenario import DeathModel, EventModel, Rule, Scenario, Treatment, TreatmentRule
+from policysim.logs.binning import Binning
+from policysim.logs.log_source import LogSource
+from policysim.study.declared import CohortStudy, LoggedStudy, ModelledStudy, ScenarioStudy, Study
 
 PAGE = Path(__file__).with_name("study-file.md")
 HEAD = "| key | default | what it is |\n|---|---|---|"
-TABLES = {
-    "a study": (tuple(replace(key, keys=()) if key.name == "data" else key for key in study_reader.KEYS), ""),
-    "the table data": (log_source.KEYS, "data."),
-    "a scenario": (scenario_reader.KEYS, ""),
+# For each table of the page the classes that its keys fill, each with what stands before its keys.
+TABLES: dict[str, dict[type, str]] = {
+    "a study": {Study: "", ScenarioStudy: "", ModelledStudy: "", CohortStudy: "", LoggedStudy: ""},
+    "the table data": {LogSource: "data.", Binning: "data.features.NAME."},
+    "a scenario": {
+        Scenario: "",
+        Rule: "rules[].",
+        Treatment: "treatments.NAME.",
+        TreatmentRule: "treatments.NAME.rules[].",
+        EventModel: "events.NAME.",
+        DeathModel: "death.",
+    },
 }
+KEY = re.compile(r"^(?P<key>\S+)(?: : (?P<default>.+))?\n(?P<help>(?: {4}.+\n)+)", re.MULTILINE)
+
+
+def rows(record: type, above: str) -> Iterator[str]:
+    """The rows of the page for the keys that a class lists in its docstring: the key, its default, what it is."""
+    section = re.search(r"^Keys\n----\n((?:.+\n)+)", f"{inspect.getdoc(record)}\n", re.MULTILINE)
+    for key, default, text in KEY.findall(section[1] if section else ""):
+        columns = f"`{above}{key}`", default, re.sub(r"\s+", " ", text).strip()
+        yield f"| {' | '.join(columns)} |".replace("|  |", "| |")
 
 
 def page_of(text: str) -> str:
     """The page with its tables made anew; each stands between two comments that name it."""
-    for name, (keys, above) in TABLES.items():
-        made = "\n".join([HEAD, *rows(keys, above)])
+    for name, records in TABLES.items():
+        table = "\n".join([HEAD, *(row for record, above in records.items() for row in rows(record, above))])
         pattern = re.compile(rf"(<!-- keys of {name} -->\n).*?(\n<!-- end -->)", re.DOTALL)
-        text, n = pattern.subn(lambda part, made=made: part[1] + made + part[2], text)
+        text, n = pattern.subn(lambda part, table=table: part[1] + table + part[2], text)
         if n != 1:
             raise ValueError(f"{PAGE.name} must have one table of the keys of {name}, got {n}")
     return text

@@ -11,8 +11,8 @@ ward           the numbers of a day as tables, and who comes
 inpatients     the patients of an environment, and their random numbers
 treatment, treatment_vector  the Gymnasium environments, of one patient (and the charts, as text) and of many
 sb3            the latter as Stable-Baselines3 wants it; only this needs that library
-scenario_reader  reads scenarios/*.toml, with every mistake by line (scenario_keys.toml declares their keys)
-toml_reader    checked reading of TOML by declared keys (toml_lines: the line of each key)
+scenario_reader  reads scenarios/*.toml, with every mistake by line (scenario.py lists their keys)
+toml_reader    checked reading of TOML (toml_lines: the line of each key)
 
 This package knows nothing of privacy.
 """

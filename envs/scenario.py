@@ -1,6 +1,9 @@
 """Scenario: who comes, what a treatment does to them, and what an outcome is worth; frozen parameters, no computation.
 
-Scenario files (`envs/scenarios/*.toml`, or your own) hold one each; `envs.scenario_reader` reads and checks them.
+Scenario files (`envs/scenarios/*.toml`, or your own) hold one each; `envs.scenario_reader` reads and checks them. The
+keys of a table are listed at the class that they fill; docs/study-file.md is made of these lists. A word in capitals
+stands for a name that the file chooses, `[]` for a table that may be repeated; a default stands behind the colon. An
+attribute that is called as a key holds what the file states there.
 """
 
 from __future__ import annotations
@@ -18,8 +21,6 @@ DEATH = "death"
 SYMPTOMS = "symptoms"
 # The parts of a utility, and the least number that is allowed there.
 LEAST = {"weights": 0.0, "costs": -FINITE}
-# What rules do to a number, in the order in which a rule's tables are read.
-OPERATIONS = ("set", "add", "multiply")
 # What a treatment states, by the keys of the file: probabilities for flags, ratios for events and death, its cost.
 EFFECTS = ("clears", "side_effects")
 HAZARD_RATIO, COST = "hazard_ratio", "cost"
@@ -35,6 +36,28 @@ ILLUSTRATIVE = "illustrative"
 class Rule:
     """One step in making the probabilities of records at admission.
 
+    Keys
+    ----
+    source : "illustrative"
+        where the figures come from
+    when.FEATURE : everybody
+        the records that the rule is about: a level, or a list of levels, for each feature that it names: `1`, `"v1"`,
+        `["60-79", "80+"]`
+    set.FLAG
+        the new probability of a flag or of `death`, within [0, 1]
+    add.FLAG
+        a number ≥ −1 that is added to it
+    multiply.FLAG
+        a factor ≥ 0 of it
+    shares.FEATURE
+        new shares of a feature with levels, for the records that match: a probability for each level; they sum to 1
+    per.feature : required with `per`
+        a feature that has means, by `gamma`: the probabilities of `flags` are multiplied by its mean / `unit`
+    per.unit : required with `per`
+        > 0
+    flags : required with `per`
+        the flags, or `death`, that grow with the feature
+
     Attributes
     ----------
     when : mapping of feature to levels
@@ -43,12 +66,6 @@ class Rule:
         Targets are flags or "death"; operations "set", "add" and "multiply".
     per : (feature, unit) or None
         The targets of `flags` are also multiplied by the feature's mean over `unit` (years of age over 100).
-    flags : tuple of str
-        See `per`.
-    source : str
-        Where the figures are from, or "illustrative".
-    shares : mapping of feature to one probability per level
-        New shares of features that are no flags.
     """
 
     when: Mapping[str, tuple[Level, ...]] = field(default_factory=dict)
@@ -68,15 +85,27 @@ class Rule:
 class TreatmentRule:
     """What a treatment does otherwise to some patients.
 
+    Keys
+    ----
+    source : "illustrative"
+        where the figures come from
+    when.FEATURE : everybody
+        the records that the rule is about, as they are before the treatment (on each day): a level, or a list of
+        levels, of any feature, symptoms too
+    set
+        new numbers, of `clears.FLAG`, `side_effects.FLAG`, `hazard_ratio.EVENT` and `cost`
+    add
+        numbers that are added to them
+    multiply
+        factors of them, ≥ 0: `{ clears.pneumonia = 0.6, cost = 2.0 }`
+
     Attributes
     ----------
     when : mapping of feature to levels
-        The records it applies to, as they are before the treatment; see `Rule`.
+        See `Rule`.
     changes : mapping of target to (operation, number)
         Targets are "clears.FLAG", "side_effects.FLAG", "hazard_ratio.EVENT" (or death) and "cost"; operations "set",
         "add" and "multiply".
-    source : str
-        Where the figures are from, or "illustrative".
     """
 
     when: Mapping[str, tuple[Level, ...]] = field(default_factory=dict)
@@ -88,27 +117,37 @@ class TreatmentRule:
 class Treatment:
     """What an action does, as the file states it; `envs.treatment_response` makes of it what each record gets.
 
+    Keys
+    ----
+    title : the treatment's name
+        in words
+    source : the scenario's `source`
+        where the treatment's own numbers come from
+    cost : 0
+        in units of utility
+    clears.FLAG : nothing
+        the probability, within [0, 1], that it clears a flag that is present (beside natural clearing)
+    side_effects.FLAG : nothing
+        the probability, within [0, 1], that a flag that is absent appears
+    combines
+        other treatments that are given together, each under its own rules: probabilities act independently (with those
+        stated here, too), ratios are multiplied, and who must not get a part must not get the whole. The cost is the
+        one that is stated here
+    hazard_ratio.EVENT : 1
+        a ratio from 10⁻⁶ to 10⁶ that multiplies the whole hazard of an event, or of `death`
+    contraindicated[].FEATURE : nobody
+        who must never get it: patients who meet one of these conditions, `[{ pregnancy = 1 }, { age = "80+", asthma = 1
+        }]`; a condition has a level, or a list of levels, for each of its features, and all must be so. Something must
+        be left for everybody
+    rules[] : none
+        change the numbers of this treatment for some patients; applied in order
+
     Attributes
     ----------
-    title : str
-        In words.
-    cost : float
-        In units of utility; of a combination, of all of it.
-    clears : mapping of flag to probability
-        That a flag which is present is cleared by the treatment (beside natural clearing).
-    side_effects : mapping of flag to probability
-        That a flag which is absent appears.
     combines : tuple of str
-        The treatments that it consists of. Their effects, each under its own rules, act beside the ones stated here:
-        probabilities by complements, ratios by products. Whoever may not get a part may not get the combination.
-    hazard_ratio : mapping of event (or death) to ratio
-        Multiplies the whole hazard of it.
+        Their effects act beside the ones stated here: probabilities by complements, ratios by products.
     contraindicated : tuple of conditions
-        Who must not get it: the records that meet any of the conditions (see `Rule.when`).
-    rules : tuple of TreatmentRule
-        Change the numbers stated here, in this order, for the records that they apply to.
-    source : str
-        Where the numbers stated here are from; the scenario's source if empty.
+        See `Rule.when`.
     """
 
     title: str
@@ -124,20 +163,26 @@ class Treatment:
 
 @dataclass(frozen=True)
 class DeathModel:
-    """How outcomes and risk factors make the hazard of death.
+    """How outcomes and risk factors make the hazard of death after treatment.
 
-    Attributes
-    ----------
-    acute : mapping of feature to levels
-        The records for which outcomes are dangerous.
-    baseline : float
-        Their hazard without any outcome, relative to the others' (>= 0).
-    hazard : mapping of outcome to float
-        What each outcome adds to that (>= 0).
-    relative_risk : mapping of feature to one factor per level
-        Multiply the hazard of everyone (> 0).
-    source : str
-        Where these numbers are from; the scenario's source if empty.
+    It is m R (baseline + the hazards of the flags that are left) for records in `acute`, and m R for the others; R is
+    the product of the relative risks.
+
+    Keys
+    ----
+    source : the scenario's `source`
+        where these numbers come from
+    acute.FEATURE : everybody
+        the records for which flags that are left are dangerous: a level, or a list of levels, of each feature that it
+        names; the others have the baseline alone
+    baseline : 1
+        the hazard without any flag of these records, relative to the others', from 10⁻⁶ to 10⁶
+    more_than_half : false
+        `true` confirms that more than half of the untreated patients die, as for events
+    hazard.FLAG : nothing
+        what each flag that is left adds, from 0 to 10⁶
+    relative_risk.FEATURE : none
+        a factor of the whole hazard for each level, from 10⁻⁶ to 10⁶
     """
 
     acute: Mapping[str, tuple[Level, ...]]
@@ -154,20 +199,24 @@ class EventModel:
     P(event) = 1 - E exp(-R (baseline + sum of the hazards of the flags left)) for the acute, 1 - exp(-R baseline) for
     the others; R is the product of the relative risks and of the treatment's hazard ratio. Nothing is normalised.
 
-    Attributes
-    ----------
-    title : str
-        In words.
-    baseline : float
-        The hazard without any outcome, of everyone (>= 0).
-    hazard : mapping of flag to float
-        What each flag that is left adds to that for the acute (>= 0).
-    relative_risk : mapping of feature to one factor per level
-        Multiply the hazard of everyone (> 0).
-    acute : mapping of feature to levels
-        The records for which flags that are left are dangerous; everybody if empty.
-    source : str
-        Where these numbers are from; the scenario's source if empty.
+    Keys
+    ----
+    title : the event's name
+        in words
+    source : the scenario's `source`
+        where these numbers come from
+    acute.FEATURE : everybody
+        the records for which flags that are left are dangerous: a level, or a list of levels, of each feature that it
+        names; the others have the baseline alone
+    baseline : 0
+        the hazard without any flag, from 0 to 10⁶; 4 % is 0.04
+    more_than_half : false
+        `true` confirms that more than half of the untreated patients have the event. Without it such a scenario is
+        refused, because a number in per cent is the usual reason
+    hazard.FLAG : nothing
+        what each flag that is left adds, from 0 to 10⁶
+    relative_risk.FEATURE : none
+        a factor of the whole hazard for each level, from 10⁻⁶ to 10⁶
     """
 
     title: str
@@ -201,36 +250,65 @@ class StatedRedraws:
 class Scenario:
     """A cohort of patients and its treatments.
 
+    Keys
+    ----
+    title : the file's name
+        in words
+    source : not said
+        where the numbers come from that have no `source` of their own, as pages then say; `"illustrative"` if from
+        nowhere. Pages count and name the numbers that are illustrative
+    redraws : none
+        a CSV file beside this one: what else the numbers could be, all at once, such as refits to patients drawn anew
+        (bootstrap). A column `draw`, then one for each number, called as its key is
+        (`treatments.a1.hazard_ratio.death`, `events.stroke.relative_risk.age.0`, `weights.stroke`), and a row for each
+        draw, 20 or more. Nothing else is redrawn then. Without it, numbers are redrawn one by one, from their intervals
+    features.NAME : required
+        what a record holds, in this order. `{}` is a flag, absent (0) or present (1), made probable by the rules; else
+        a table with `levels`
+    features.NAME.levels : required
+        two or more distinct values: text or whole numbers
+    features.NAME.words : the name and the level
+        what patients with each level are called: `["male", "female"]`
+    features.NAME.shares : required without `gamma`
+        the probability of each level where no rule says otherwise; they sum to 1
+    features.NAME.gamma
+        in place of `shares`: levels are bands of a gamma distribution
+    features.NAME.gamma.shape : required
+        > 0
+    features.NAME.gamma.scale : required
+        > 0; the mean is shape × scale
+    features.NAME.gamma.cuts : required
+        rising numbers, one fewer than levels
+    rules[] : none
+        change the probability at admission of flags and levels, and of `death` without treatment; applied in order
+    natural_clearing.FLAG : required without `events`
+        what may clear, and how probably without treatment, within [0, 1]; these flags, events and death are the
+        outcomes. With a treatment, a flag stays with (1 − natural)(1 − clears)
+    onset.FLAG : none
+        over several days: an absent flag appears in a night with this share of its probability at admission, within [0,
+        1], given the record as it is that evening
+    treatments.NAME : required, two or more
+        the actions; the first is the one called untreated
+    events.NAME : none
+        what may happen beside death: outcomes with hazards of their own; no event may have the name of a feature
+    death : the rules decide alone
+        the hazard of death after treatment: m R (baseline + the hazards of the flags that are left) for records in
+        `acute`, m R for the others; R is the product of the relative risks
+    weights.OUTCOME : required
+        what an outcome costs, in units of utility, ≥ 0
+
     Attributes
     ----------
     name : str
         The file's name without its ending.
-    title : str
-        In words.
     space : RecordSpace
         The records.
     shares : mapping of feature to one probability per level
         For the features that are no flags, where no rule says otherwise.
     means : mapping of feature to one number per level
         The mean of the quantity that was cut into levels (years, for age).
-    rules : tuple of Rule
-        Make the probabilities of the flags, of levels, and of death without treatment, in this order.
-    natural_clearing : mapping of flag to probability
-        That it clears without treatment; its keys are the outcomes beside events and death.
-    onset : mapping of flag to share
-        Over several days: an absent flag appears in a night with this share of its probability at admission, given
-        the record as it is that evening; its keys are among the outcomes beside death.
-    treatments : mapping of action to Treatment
-        The first is "no treatment".
-    death : DeathModel
-        The hazard of death.
-    weights : mapping of outcome to float
-        What each outcome costs, in units of utility (>= 0).
     source : str
-        Where the numbers are from that have no source of their own, `ILLUSTRATIVE` if from nowhere; empty where nothing
-        is said.
-    events : mapping of str to EventModel
-        What may happen beside death, by its hazard.
+        `ILLUSTRATIVE` if the numbers are from nowhere; empty where nothing is said.
     intervals : mapping of dotted key to (low, high)
         The 95 % intervals of those numbers that have one: "treatments.a1.rules.0.multiply.cost", "weights.death".
     redraws : StatedRedraws or None

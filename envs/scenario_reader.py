@@ -1,10 +1,10 @@
-"""Scenario files read and checked: every mistake by its line. `scenario_keys.toml` declares what they may hold."""
+"""Scenario files read and checked: every mistake by its line. The keys are listed at the classes of `envs.scenario`."""
 
 from __future__ import annotations
 
 import csv
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from graphlib import CycleError, TopologicalSorter
 from itertools import pairwise
@@ -21,7 +21,7 @@ from envs.scenario import (
     DEATH,
     EFFECTS,
     HAZARD_RATIO,
-    OPERATIONS,
+    ILLUSTRATIVE,
     SYMPTOMS,
     DeathModel,
     EventModel,
@@ -35,10 +35,13 @@ from envs.scenario import (
 )
 from envs.toml_lines import KeyPath
 from envs.toml_reader import (
+    ANY_NUMBER,
     FINITE,
+    NOT_NEGATIVE,
+    PROBABILITY,
+    Bounds,
     InputFileError,
     TomlTable,
-    declared,
     dotted,
     is_number,
     number_wanted,
@@ -50,11 +53,19 @@ from envs.toml_reader import (
 from envs.treatment_response import ResponseModel, first_record, forbidden, own_number
 
 FOLDER = Path(__file__).parent / "scenarios"
-KEYS = declared(Path(__file__).with_name("scenario_keys.toml"))
 # Relative hazards beyond these are mistakes, and would overflow.
-LEAST, MOST = 1e-6, 1e6
+RATIO = LEAST, MOST = 1e-6, 1e6
+HAZARD = 0.0, MOST
+# What a rule may do to the probability of a flag, or of death.
+PROBABILITY_STEPS = {"set": PROBABILITY, "add": (-1.0, FINITE), "multiply": NOT_NEGATIVE}
 # What a number of a treatment must be within, whatever its rules make of it.
-NUMBERS = {**dict.fromkeys(EFFECTS, (0.0, 1.0)), HAZARD_RATIO: (LEAST, MOST), COST: (-FINITE, FINITE)}
+NUMBERS = {**dict.fromkeys(EFFECTS, PROBABILITY), HAZARD_RATIO: RATIO, COST: ANY_NUMBER}
+# What one of its rules may do to it.
+NUMBER_STEPS = {
+    "set": NUMBERS,
+    "add": {**dict.fromkeys(EFFECTS, (-1.0, 1.0)), HAZARD_RATIO: (-MOST, MOST), COST: ANY_NUMBER},
+    "multiply": {**dict.fromkeys(EFFECTS, NOT_NEGATIVE), HAZARD_RATIO: RATIO, COST: NOT_NEGATIVE},
+}
 # Every table has a row per record: 2^26 of them are 2 GB for four actions.
 MOST_RECORDS = 2**26
 # An event that more of the untreated patients have is asked about, unless the file says that so many are meant.
@@ -86,24 +97,24 @@ def load_scenario(name: str | Path) -> Scenario:
     else:
         known = unknown("scenario", str(name), scenario_names())
         raise InputFileError(f"{known}, or a path that ends in .toml", located=False)
-    with open_toml(path, KEYS) as table:
+    with open_toml(path) as table:
         scenario = _read(table, path.stem)
+        redraws = table.text("redraws", "")
+        table.close()
         _check_rules(table, scenario)
-        if "redraws" in table and not table.mistakes.found:
-            scenario = replace(scenario, redraws=_read_redraws(table, scenario, path.parent / table["redraws"]))
-        if not table.mistakes.found:
+        if "redraws" in table and not table.wrong():
+            scenario = replace(scenario, redraws=_read_redraws(table, scenario, path.parent / redraws))
+        if not table.wrong():
             _ask_about_most(table, scenario)
     return scenario
 
 
 def _read(table: TomlTable, name: str) -> Scenario:
-    features, shares, means = _read_features(table["features"])
-    size = math.prod(len(feature.levels) for feature in features)
+    features, shares, means = _read_features(table.table("features"))
+    size = math.prod(len(feature.levels) for feature in features.values())
     if size > MOST_RECORDS:
         table.fail(f"make {size:,} records: at most {MOST_RECORDS:,} can be enumerated", "features")
-    flags = [feature.name for feature in features if feature.flag]
-    table.names.update(features=features, flag=flags, target=[*flags, DEATH], intervals={})
-    rules = tuple(_read_rule(rule, means) for rule in table["rules"])
+    rules = tuple(_read_rule(rule, features, means) for rule in table.tables("rules"))
     needs: dict[str, set[str]] = {}
     for rule in rules:
         for target in rule.targets:
@@ -113,86 +124,83 @@ def _read(table: TomlTable, name: str) -> Scenario:
         TopologicalSorter(needs).prepare()
     except CycleError as error:
         table.fail(f"depend on each other in a circle: {' -> '.join(error.args[1])}", "rules")
-    natural = table["natural_clearing"]
-    table.names["transient"] = list(natural)
-    events = _read_events(table["events"])
-    table.names.update(hazard=[*events, DEATH], outcome=[*natural, *events, DEATH])
+    clearing = table.numbers("natural_clearing", _flags(features), "flag", within=PROBABILITY, interval=True)
+    events = _read_events(table.table("events"), features, clearing)
     for section in ("natural_clearing", "weights"):
         # Where nothing can clear, events are what is observed.
         if section not in table and not (events and section == "natural_clearing"):
             table.fail(f"{section} is missing: it must be a table of numbers")
-    table.close()
     return Scenario(
         name=name,
-        title=table.get("title", name),
-        space=RecordSpace(tuple(features) or (Feature("?", flag=True),)),
+        title=table.text("title", name),
+        space=RecordSpace(tuple(features.values()) or (Feature("?", flag=True),)),
         shares=shares,
         means=means,
         rules=rules,
-        natural_clearing=natural,
-        onset=table["onset"],
-        treatments=_read_treatments(table["treatments"]),
-        death=DeathModel(**_read_hazard(table["death"])),
-        weights=table["weights"],
-        source=table["source"],
+        natural_clearing=clearing,
+        onset=table.numbers("onset", clearing, "flag", within=PROBABILITY),
+        treatments=_read_treatments(table.table("treatments"), features, clearing, [*events, DEATH]),
+        death=DeathModel(**_read_hazard(table.table(DEATH), features, clearing, baseline=1.0, within=RATIO)),
+        weights=table.numbers("weights", [*clearing, *events, DEATH], "outcome", within=NOT_NEGATIVE, interval=True),
+        source=table.text("source", ""),
         events=events,
-        intervals=table.names["intervals"],
+        intervals=table.file.intervals,
     )
+
+
+def _flags(features: Mapping[str, Feature]) -> list[str]:
+    return [feature.name for feature in features.values() if feature.flag]
 
 
 def _read_features(
     table: TomlTable,
-) -> tuple[list[Feature], dict[str, tuple[float, ...]], dict[str, tuple[float, ...]]]:
-    """The features, the shares of those that are no flags, and the means of those that have them."""
-    features: list[Feature] = []
+) -> tuple[dict[str, Feature], dict[str, tuple[float, ...]], dict[str, tuple[float, ...]]]:
+    """The features by name, the shares of those that are no flags, and the means of those that have them."""
+    features: dict[str, Feature] = {}
     shares: dict[str, tuple[float, ...]] = {}
     means: dict[str, tuple[float, ...]] = {}
-    for name in table.values:
+    for name in table:
         entry = table.table(name)
         if name == DEATH:
             table.fail("death is an outcome, never a feature", name)
-            continue
-        if not isinstance(table.values[name], dict):
-            features.append(Feature(name, UNREAD))
-            continue
-        if set(entry.values) <= {"words"}:
-            features.append(Feature(name, flag=True, words=_read_words(entry, list(BINARY))))
-            entry.close()
-            continue
-        noted = len(entry.mistakes.found)
-        levels = entry["levels"]
-        if len(entry.mistakes.found) == noted and (len(levels) < 2 or len(set(levels)) < len(levels)):
-            entry.fail("must be at least two distinct levels", "levels")
-        if len(entry.mistakes.found) > noted:
-            levels = list(UNREAD)
-        features.append(Feature(name, tuple(levels), words=_read_words(entry, levels)))
-        if "gamma" in entry:
-            shares[name], means[name] = _read_gamma(entry["gamma"], levels)
+        elif not isinstance(table.values[name], dict):
+            features[name] = Feature(name, UNREAD)
+        elif set(entry.values) <= {"words"}:
+            features[name] = Feature(name, flag=True, words=_read_words(entry, BINARY))
         else:
-            shares[name] = _read_shares(entry, "shares", levels)
-        entry.close()
+            levels = _read_levels(entry)
+            features[name] = Feature(name, levels, words=_read_words(entry, levels))
+            if "gamma" in entry:
+                shares[name], means[name] = _read_gamma(entry.table("gamma"), levels)
+            else:
+                shares[name] = _read_shares(entry, "shares", levels)
     if not features:
         table.fail("features are missing: at least one is needed")
     return features, shares, means
 
 
-def _read_words(entry: TomlTable, levels: list[Level]) -> tuple[str, ...]:
+def _read_levels(entry: TomlTable) -> tuple[Level, ...]:
+    levels = entry.list_of("levels", lambda value: type(value) in (str, int), "text or whole numbers")
+    if not entry.wrong() and (len(levels) < 2 or len(set(levels)) < len(levels)):
+        entry.fail("must be at least two distinct levels", "levels")
+    return UNREAD if entry.wrong() else tuple(levels)
+
+
+def _read_words(entry: TomlTable, levels: Sequence[Level]) -> tuple[str, ...]:
     """What patients with each level are called, where the scenario says it."""
     if "words" not in entry:
         return ()
-    noted = len(entry.mistakes.found)
-    words = entry["words"]
-    if len(entry.mistakes.found) == noted and tuple(levels) != UNREAD and len(set(words)) != len(levels):
+    words = entry.words("words")
+    if not entry.wrong("words") and levels != UNREAD and len(set(words)) != len(levels):
         entry.fail(f"must be a different text for each level ({len(levels)}), got {words}", "words")
-    return tuple(words) if len(entry.mistakes.found) == noted and len(words) == len(levels) else ()
+    return () if entry.wrong("words") or len(words) != len(levels) else tuple(words)
 
 
 def _read_shares(entry: TomlTable, key: str, levels: Sequence[Level]) -> tuple[float, ...]:
     """A probability for each level; equal ones where they are wrong."""
     n_levels = len(levels)
-    noted = len(entry.mistakes.found)
-    shares = entry.list_of(key, lambda v: is_number(v, 0, 1), "a probability in [0, 1]")
-    if len(entry.mistakes.found) > noted or tuple(levels) == UNREAD:
+    shares = entry.list_of(key, lambda value: is_number(value, 0, 1), "a probability in [0, 1]")
+    if not shares or entry.wrong(key) or levels == UNREAD:
         pass
     elif len(shares) != n_levels:
         entry.fail(f"must be one probability per level ({n_levels}), got {len(shares)}", key)
@@ -203,18 +211,16 @@ def _read_shares(entry: TomlTable, key: str, levels: Sequence[Level]) -> tuple[f
     return tuple([1 / n_levels] * n_levels)
 
 
-def _read_gamma(entry: TomlTable, levels: list[Level]) -> tuple[tuple[float, ...], tuple[float, ...]]:
+def _read_gamma(entry: TomlTable, levels: Sequence[Level]) -> tuple[tuple[float, ...], tuple[float, ...]]:
     """Exact shares and means of the bands of a gamma distribution.
 
     The mean of a band is scale * shape * (F_{shape+1}(b) - F_{shape+1}(a)) / (F_shape(b) - F_shape(a)), with F_s the
     distribution function of Gamma(s, scale): x times the density of Gamma(s) is s * scale times that of Gamma(s + 1).
     """
     n_levels = len(levels)
-    noted = len(entry.mistakes.found)
-    shape, scale, cuts = entry["shape"], entry["scale"], entry["cuts"]
-    wrong = len(entry.mistakes.found) > noted
-    entry.close()
-    if wrong or tuple(levels) == UNREAD:
+    shape, scale = entry.number("shape", within=NOT_NEGATIVE), entry.number("scale", within=NOT_NEGATIVE)
+    cuts = entry.number_list("cuts", within=NOT_NEGATIVE)
+    if entry.wrong() or levels == UNREAD:
         pass
     elif len(cuts) != n_levels - 1 or any(low >= high for low, high in pairwise(cuts)):
         entry.fail(f"must be {n_levels - 1} rising numbers, one fewer than levels, got {shown(cuts)}", "cuts")
@@ -231,152 +237,124 @@ def _read_gamma(entry: TomlTable, levels: list[Level]) -> tuple[tuple[float, ...
     return tuple([1 / n_levels] * n_levels), tuple([1.0] * n_levels)
 
 
-def _read_condition(table: TomlTable) -> dict[str, tuple[Level, ...]]:
+def _read_condition(table: TomlTable, features: Mapping[str, Feature]) -> dict[str, tuple[Level, ...]]:
     """A condition on records: a level, or a list of levels, for each feature that it names."""
-    by_name = {feature.name: feature for feature in table.names["features"]}
     condition: dict[str, tuple[Level, ...]] = {}
-    for name, value in table.values.items():
-        if name not in by_name:
-            table.fail(unknown("feature", name, list(by_name)), name)
-            continue
-        wanted = value if isinstance(value, list) else [value]
-        levels = by_name[name].levels
-        bad = [level for level in wanted if type(level) not in (str, int) or level not in levels]
-        if levels == UNREAD:
-            continue
-        if bad or not wanted:
-            table.fail(f"must be among {list(levels)!r}, got {shown(value)}", name)
-        else:
-            condition[name] = tuple(wanted)
+    for name in table:
+        if name not in features:
+            table.fail(unknown("feature", name, list(features)), name)
+        elif features[name].levels != UNREAD:
+            value, levels = table.values[name], features[name].levels
+            wanted = value if isinstance(value, list) else [value]
+            if wanted and all(type(level) in (str, int) and level in levels for level in wanted):
+                condition[name] = tuple(wanted)
+            else:
+                table.fail(f"must be among {list(levels)!r}, got {shown(value)}", name)
     return condition
 
 
-def _read_rule(table: TomlTable, means: Mapping[str, object]) -> Rule:
-    when = _read_condition(table["when"])
-    changed: dict[str, tuple[str, float]] = {}
-    for operation in OPERATIONS:
-        for target, value in table[operation].items():
-            if target in changed:
+def _read_rule(table: TomlTable, features: Mapping[str, Feature], means: Mapping[str, object]) -> Rule:
+    targets = [*_flags(features), DEATH]
+    changes: dict[str, tuple[str, float]] = {}
+    for operation, bounds in PROBABILITY_STEPS.items():
+        for target, value in table.numbers(operation, targets, "flag", within=bounds).items():
+            if target in changes:
                 table.fail(f"{target} is changed twice by one rule", operation, target)
-            changed[target] = (operation, value)
-    per, scaled = None, []
+            changes[target] = operation, value
+    per, flags = None, []
     if "per" in table:
-        entry, targets = table["per"], table.names["target"]
-        feature, unit = entry["feature"], entry["unit"]
-        if feature and feature not in means:
-            entry.fail(unknown("feature with means", feature, list(means)), "feature")
-        if unit == 0 and entry.values.get("unit") == 0:
-            entry.fail("must be > 0", "unit")
-        entry.close()
-        per = (feature, unit)
-        scaled = table.list_of("flags", targets.__contains__, f"one of {', '.join(targets)}")
+        per = _read_per(table.table("per"), means)
+        flags = table.list_of("flags", targets.__contains__, f"one of {', '.join(targets)}")
+    levels = {name: feature.levels for name, feature in features.items() if not feature.flag}
     shares = {}
-    levels = {feature.name: feature.levels for feature in table.names["features"] if not feature.flag}
-    entry = table["shares"]
-    for name in entry.values:
+    entry = table.table("shares")
+    for name in entry:
         if name in levels:
             shares[name] = _read_shares(entry, name, levels[name])
         else:
             entry.fail(unknown("feature with levels", name, list(levels)), name)
-    table.close()
-    if not (changed or per or "shares" in table):
+    if not (changes or per or "shares" in table):
         table.fail("does nothing: it needs set, add, multiply, shares or per")
-    return Rule(when, changed, per, tuple(scaled), table["source"], shares)
+    when = _read_condition(table.table("when"), features)
+    return Rule(when, changes, per, tuple(flags), table.text("source", ILLUSTRATIVE), shares)
 
 
-def _read_hazard(table: TomlTable) -> dict[str, Any]:
-    """What death and every other event have."""
-    made = {
-        "acute": _read_condition(table["acute"]),
-        "baseline": table["baseline"],
-        "hazard": table["hazard"],
-        "relative_risk": _read_risks(table["relative_risk"]),
-        "source": table["source"],
+def _read_per(entry: TomlTable, means: Mapping[str, object]) -> tuple[str, float]:
+    """A feature that has means, and the unit in which these multiply a probability."""
+    feature, unit = entry.text("feature"), entry.number("unit", within=NOT_NEGATIVE)
+    if feature and feature not in means:
+        entry.fail(unknown("feature with means", feature, list(means)), "feature")
+    if unit == 0 and not entry.wrong("unit") and "unit" in entry:
+        entry.fail("must be > 0", "unit")
+    return feature, unit
+
+
+def _read_hazard(
+    table: TomlTable, features: Mapping[str, Feature], flags: Collection[str], *, baseline: float, within: Bounds
+) -> dict[str, Any]:
+    """What death and every other event have; `baseline` is the default."""
+    table.flag(CONFIRMED, default=False)
+    return {
+        "acute": _read_condition(table.table("acute"), features),
+        "baseline": table.number("baseline", baseline, within=within, interval=True),
+        "hazard": table.numbers("hazard", flags, "flag", within=HAZARD, interval=True),
+        "relative_risk": _read_risks(table.table("relative_risk"), features),
+        "source": table.text("source", ""),
     }
-    _ = table[CONFIRMED]
-    table.close()
-    return made
 
 
-def _read_events(table: TomlTable) -> dict[str, EventModel]:
+def _read_events(table: TomlTable, features: Mapping[str, Feature], flags: Collection[str]) -> dict[str, EventModel]:
     """The events by name, in the order of the file."""
     events: dict[str, EventModel] = {}
-    for name in table.values:
+    for name in table:
         entry = table.table(name)
         if name == DEATH:
             table.fail("death has a section of its own: [death]", name)
         elif name == SYMPTOMS:
             table.fail(f"{name} is what all of them are counted as: an event needs another name", name)
-        elif name in [feature.name for feature in table.names["features"]]:
+        elif name in features:
             table.fail(f"{name} is a feature: an event needs another name", name)
-        noted = len(entry.mistakes.found)
-        title = entry.get("title", name.replace("_", " "))
-        event = EventModel(title, **_read_hazard(entry))
-        if (
-            isinstance(table.values[name], dict)
-            and len(entry.mistakes.found) == noted
-            and not (event.baseline or any(event.hazard.values()))
-        ):
+        title = entry.text("title", name.replace("_", " "))
+        events[name] = event = EventModel(title, **_read_hazard(entry, features, flags, baseline=0.0, within=HAZARD))
+        if not entry.wrong() and not (event.baseline or any(event.hazard.values())):
             table.fail("never happens: it needs a baseline or a hazard > 0", name)
-        events[name] = event
     return events
 
 
-def _read_risks(table: TomlTable) -> dict[str, tuple[float, ...]]:
+def _read_risks(table: TomlTable, features: Mapping[str, Feature]) -> dict[str, tuple[float, ...]]:
     """A factor for each level of the features that are named."""
-    by_name = {feature.name: feature for feature in table.names["features"]}
     relative_risk: dict[str, tuple[float, ...]] = {}
-    for name in table.values:
-        if name not in by_name:
-            table.fail(unknown("feature", name, list(by_name)), name)
+    for name in table:
+        if name not in features:
+            table.fail(unknown("feature", name, list(features)), name)
             continue
-        noted = len(table.mistakes.found)
-        entries = table.list_of(
-            name, lambda v: isinstance(v, dict) or is_number(v, LEAST, MOST), number_wanted(LEAST, MOST)
-        )
-        if len(table.mistakes.found) > noted or by_name[name].levels == UNREAD:
-            continue
-        if len(entries) != len(by_name[name].levels):
-            table.fail(f"must be one factor per level ({len(by_name[name].levels)}), got {len(entries)}", name)
-            continue
-        relative_risk[name] = tuple(
-            TomlTable(entry, (*table.key, name, position), table.mistakes).estimate(
-                table.names["intervals"], low=LEAST, high=MOST
-            )
-            if isinstance(entry, dict)
-            else float(entry)
-            for position, entry in enumerate(entries)
-        )
+        factors, levels = tuple(table.estimates(name, RATIO)), features[name].levels
+        if len(factors) == len(levels) or table.wrong(name) or levels == UNREAD:
+            relative_risk[name] = factors
+        else:
+            table.fail(f"must be one factor per level ({len(levels)}), got {len(factors)}", name)
     return relative_risk
 
 
-def _read_treatments(table: TomlTable) -> dict[str, Treatment]:
+def _read_treatments(
+    table: TomlTable, features: Mapping[str, Feature], flags: Collection[str], events: Collection[str]
+) -> dict[str, Treatment]:
     """The treatments by name, in the order of the file."""
     treatments: dict[str, Treatment] = {}
-    for name in table.values:
+    for name in table:
         entry = table.table(name)
         others = [other for other in table.values if other != name]
-        parts = []
-        if "combines" in entry:
-            parts = entry.list_of("combines", others.__contains__, f"another treatment: {', '.join(others)}")
-        title, cost, effects = entry.get("title", name), entry[COST], {effect: entry[effect] for effect in EFFECTS}
-        ratio, conditions = entry[HAZARD_RATIO], []
-        for each in entry["contraindicated"]:
-            if not each.values:
-                each.fail("must name a feature: a treatment that nobody may get is none")
-            elif len(condition := _read_condition(each)) == len(each.values):
-                conditions.append(condition)
         treatments[name] = Treatment(
-            title=title,
-            cost=cost,
-            **effects,
-            combines=tuple(parts),
-            hazard_ratio=ratio,
-            contraindicated=tuple(conditions),
-            rules=tuple(_read_treatment_rule(rule) for rule in entry["rules"]),
-            source=entry["source"],
+            title=entry.text("title", name),
+            cost=entry.number(COST, 0.0, interval=True),
+            **_read_effects(entry, NUMBERS, flags, events),
+            combines=tuple(
+                entry.list_of("combines", others.__contains__, f"another treatment: {', '.join(others)}", [])
+            ),
+            contraindicated=_read_contraindications(entry.tables("contraindicated"), features),
+            rules=tuple(_read_treatment_rule(rule, features, flags, events) for rule in entry.tables("rules")),
+            source=entry.text("source", ""),
         )
-        entry.close()
     if len(treatments) < 2:
         table.fail(f"at least two are needed, got {len(treatments)}")
     try:
@@ -388,61 +366,92 @@ def _read_treatments(table: TomlTable) -> dict[str, Treatment]:
     return treatments
 
 
-def _read_treatment_rule(table: TomlTable) -> TreatmentRule:
-    noted = len(table.mistakes.found)
-    when = _read_condition(table["when"])
-    changed: dict[str, tuple[str, float]] = {}
-    for operation in OPERATIONS:
-        entry = table[operation]
-        numbers: dict[tuple[str, ...], float] = {
-            (part, name): value for part in (*EFFECTS, HAZARD_RATIO) for name, value in entry[part].items()
-        }
+def _read_effects(
+    table: TomlTable, bounds: Mapping[str, Bounds], flags: Collection[str], events: Collection[str]
+) -> dict[str, dict[str, float]]:
+    """What a treatment does to flags and events, or a step of its rules to that."""
+    effects = {name: table.numbers(name, flags, "flag", within=bounds[name], interval=True) for name in EFFECTS}
+    ratios = table.numbers(HAZARD_RATIO, events, "event", within=bounds[HAZARD_RATIO], interval=True)
+    return {**effects, HAZARD_RATIO: ratios}
+
+
+def _read_contraindications(
+    tables: Sequence[TomlTable], features: Mapping[str, Feature]
+) -> tuple[dict[str, tuple[Level, ...]], ...]:
+    """The conditions of those who must not get a treatment; none that was not read whole."""
+    conditions = []
+    for table in tables:
+        condition = _read_condition(table, features)
+        if not table.values:
+            table.fail("must name a feature: a treatment that nobody may get is none")
+        elif len(condition) == len(table.values):
+            conditions.append(condition)
+    return tuple(conditions)
+
+
+def _read_treatment_rule(
+    table: TomlTable, features: Mapping[str, Feature], flags: Collection[str], events: Collection[str]
+) -> TreatmentRule:
+    when = _read_condition(table.table("when"), features)
+    changes: dict[str, tuple[str, float]] = {}
+    for operation, bounds in NUMBER_STEPS.items():
+        entry = table.table(operation)
+        effects = _read_effects(entry, bounds, flags, events)
+        numbers = {f"{effect}.{name}": value for effect, values in effects.items() for name, value in values.items()}
         if COST in entry:
-            numbers[(COST,)] = entry[COST]
-        entry.close()
-        for key, value in numbers.items():
-            target = ".".join(key)
-            if target in changed:
-                table.fail(f"{target} is changed twice by one rule", operation, *key)
-            changed[target] = operation, value
+            numbers[COST] = entry.number(COST, within=bounds[COST], interval=True)
+        for target, value in numbers.items():
+            if target in changes:
+                table.fail(f"{target} is changed twice by one rule", operation, *target.split(".", 1))
+            changes[target] = operation, value
+    source = table.text("source", ILLUSTRATIVE)
     table.close()
-    if not changed and len(table.mistakes.found) == noted:
+    if not changes and not table.wrong():
         table.fail("does nothing: it needs set, add or multiply")
-    return TreatmentRule(when, changed, table["source"])
+    return TreatmentRule(when, changes, source)
 
 
 def _read_redraws(table: TomlTable, scenario: Scenario, path: Path) -> StatedRedraws | None:
-    """The redraws of a scenario: a column for each number, by its key, and a row for each draw."""
-    numbers = numbers_of(scenario)
+    """The redraws of a scenario, from a file beside it."""
     try:
         text = text_of(path)
     except (OSError, ValueError) as error:
         table.fail(f"{path.as_posix()}: cannot be read: {getattr(error, 'strerror', None) or error}", "redraws")
         return None
+    try:
+        return StatedRedraws(table.values["redraws"], text, _redrawn_numbers(scenario, text))
+    except ValueError as error:
+        table.fail(f"{path.as_posix()}: {error}", "redraws")
+        return None
+
+
+def _redrawn_numbers(scenario: Scenario, text: str) -> dict[str, tuple[float, ...]]:
+    """The numbers of a file: a column for each number, by its key, and a row for each draw."""
     header, *rows = list(csv.reader(text.splitlines())) or [[]]
-    known = [key for key in numbers if not (key.startswith("treatments.") and "rules" in key.split("."))]
-    faults = [unknown("number", key, known) for key in header[1:] if key not in known]
-    faults += [f"has a column {key} twice" for key in {key for key in header if header.count(key) > 1}]
+    known = [key for key in numbers_of(scenario) if not (key.startswith("treatments.") and "rules" in key.split("."))]
+    for key in header[1:]:
+        if key not in known:
+            raise ValueError(unknown("number", key, known))
+        if header.count(key) > 1:
+            raise ValueError(f"has a column {key} twice")
     if header[:1] != [DRAW] or len(header) < 2:
-        faults.append(f"must have a column {DRAW}, and a column for each number that is redrawn")
+        raise ValueError(f"must have a column {DRAW}, and a column for each number that is redrawn")
     if len(rows) < LEAST_REDRAWS:
-        faults.append(f"must have at least {LEAST_REDRAWS} rows, one for each draw; got {len(rows)}")
+        raise ValueError(f"must have at least {LEAST_REDRAWS} rows, one for each draw; got {len(rows)}")
     columns: dict[str, list[float]] = {key: [] for key in header[1:]}
-    bounds = {key: _bounds(key) for key in columns}
     for line, row in enumerate(rows, start=2):
         if len(row) != len(header):
-            faults.append(f"line {line} has {len(row)} values, and not {len(header)}")
-        for key, value in zip(header[1:], row[1:], strict=False):
-            columns[key].append(_number_in(value))
-            if not is_number(columns[key][-1], *bounds[key]):
-                faults.append(f"line {line}: {key} must be {number_wanted(*bounds[key])}, got {value!r}")
-    if not faults:
-        # Every rule raises death with its number: what both ends allow is possible between.
-        ends = [{key: end(column) for key, column in columns.items() if key.startswith("rules.")} for end in (min, max)]
-        faults = [fault for each in ends if (fault := _fault_of_rules(with_numbers(scenario, each), DEATH))]
-    for fault in faults[:1]:
-        table.fail(f"{path.as_posix()}: {fault}", "redraws")
-    return StatedRedraws(table["redraws"], text, {key: tuple(column) for key, column in columns.items()})
+            raise ValueError(f"line {line} has {len(row)} values, and not {len(header)}")
+        for (key, column), value in zip(columns.items(), row[1:], strict=True):
+            column.append(_number_in(value))
+            if not is_number(column[-1], *_bounds(key)):
+                raise ValueError(f"line {line}: {key} must be {number_wanted(*_bounds(key))}, got {value!r}")
+    # Every rule raises death with its number: what both ends allow is possible between.
+    for end in (min, max):
+        numbers = {key: end(column) for key, column in columns.items() if key.startswith("rules.")}
+        if fault := _fault_of_rules(with_numbers(scenario, numbers), DEATH):
+            raise ValueError(fault)
+    return {key: tuple(column) for key, column in columns.items()}
 
 
 def _number_in(text: str) -> float:
@@ -462,15 +471,14 @@ def _bounds(key: str) -> tuple[float, float]:
 
 def _check_rules(table: TomlTable, scenario: Scenario) -> None:
     """What rules make together must be possible, death without treatment not certain, and something left for each."""
-    wrong = {key[0] for key, _ in table.mistakes.found if key}
     # What was not read right is not judged.
     flags = [name for name in scenario.space.names if name not in scenario.shares]
-    targets = [] if wrong & {"features", "rules"} else [*flags, DEATH]
+    targets = [] if table.wrong("features") or table.wrong("rules") else [*flags, DEATH]
     for target in targets:
         last = max((i for i, rule in enumerate(scenario.rules) if target in rule.targets), default=0)
         if fault := _fault_of_rules(scenario, target):
             table.fail(fault, "rules", last)
-    if wrong & {"features", "treatments"}:
+    if table.wrong("features") or table.wrong("treatments"):
         return
     for name, treatment in scenario.treatments.items():
         for target in dict.fromkeys(target for rule in treatment.rules for target in rule.changes):

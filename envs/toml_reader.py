@@ -2,11 +2,10 @@
 
 tomllib gives values without positions, so the lines are looked up with a second parser, and only if something is wrong.
 
-The keys of a file are declared once: what each holds, its default, and a line about it. Declarations are lines of TOML
-beside the readers (`scenario_keys.toml`, for one). Readers take values by them (`Table[name]`), unknown keys are
-refused by them, and the tables of docs/study-file.md are made of them (`rows`). A list of our own, and no library of
-data models: a mistake must name its line in the file, and what a key allows often depends on what the file says
-elsewhere (`Table.names`).
+A reader takes each key with a method of `TomlTable` that says what the key holds, its bounds and its default:
+`table.number("cost", 0.0)`. What no reader asks for is no key, and `TomlTable.close` refuses it. The docstring of the
+dataclass that the keys fill lists them under "Keys"; docs/study-file.md is made of these lists. No library of data
+models: a mistake must name its line in the file, and what a key allows often depends on what the file says elsewhere.
 """
 
 from __future__ import annotations
@@ -15,8 +14,7 @@ import errno
 import math
 import re
 import tomllib
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from difflib import get_close_matches
@@ -27,10 +25,11 @@ from typing import Any, TypeAlias, TypeVar
 from envs.toml_lines import KeyPath, line_numbers
 
 T = TypeVar("T")
-# By the dotted key of a number, what it lies between with 95 %.
-Intervals: TypeAlias = dict[str, tuple[float, float]]
 # What counts as finite in files and logs: the squares of larger numbers, and of their squares, soon are not.
 FINITE = 1e50
+# What a number must be within.
+Bounds: TypeAlias = tuple[float, float]
+ANY_NUMBER, NOT_NEGATIVE, PROBABILITY = (-FINITE, FINITE), (0.0, FINITE), (0.0, 1.0)
 # Controls, line ends, signs that turn the direction of text, and signs that nobody sees: with them a name passes for
 # another. Joiners are needed within words of some scripts and in emoji, so they may follow what is not Latin.
 UNSEEN = re.compile(
@@ -56,151 +55,174 @@ class InputFileError(ValueError):
 
 
 @dataclass
-class Mistakes:
-    """The mistakes found in one file so far."""
+class TomlFile:
+    """A file that is being read, and what was noted of it so far.
+
+    Attributes
+    ----------
+    path : Path
+        Where it is.
+    text : str
+        What it holds.
+    mistakes : list of (key, message)
+        What is wrong in it.
+    wrong_keys : set of key
+        Where, and every table above.
+    mistakes_elsewhere : list of str
+        What is wrong in files that it names, a line each.
+    intervals : mapping of dotted key to (low, high)
+        Of the numbers that have one: what they lie between with 95 %.
+    """
 
     path: Path
     text: str
-    found: list[tuple[KeyPath, str]] = field(default_factory=list)
-    elsewhere: list[str] = field(default_factory=list)
+    mistakes: list[tuple[KeyPath, str]] = field(default_factory=list)
+    wrong_keys: set[KeyPath] = field(default_factory=set)
+    mistakes_elsewhere: list[str] = field(default_factory=list)
+    intervals: dict[str, tuple[float, float]] = field(default_factory=dict)
 
     def add(self, key: KeyPath, message: str) -> None:
         """Note a mistake at a key."""
-        self.found.append((key, message))
+        self.mistakes.append((key, message))
+        self.wrong_keys.update(key[:length] for length in range(len(key) + 1))
 
     def merge(self, error: InputFileError, key: str) -> None:
         """Note the mistakes of another file that this one names at `key`."""
         if error.located:
-            self.elsewhere.extend(str(error).splitlines())
+            self.mistakes_elsewhere.extend(str(error).splitlines())
         else:
             self.add((key,), str(error))
 
     def raise_if_any(self) -> None:
-        """Raise InputFileError with all of them, in the order of their lines."""
-        if not self.found and not self.elsewhere:
+        """Raise InputFileError with all mistakes, in the order of their lines."""
+        if not self.mistakes and not self.mistakes_elsewhere:
             return
         lines = line_numbers(self.text)
-        placed = set()
-        for key, message in self.found:
-            known = key  # or the nearest above it that the file has
-            while known and known not in lines:
-                known = known[:-1]
-            placed.add((lines.get(known, 1), dotted(key), message))
+        numbered = set()
+        for key, message in self.mistakes:
+            nearest = key  # or the nearest above it that the file has
+            while nearest and nearest not in lines:
+                nearest = nearest[:-1]
+            numbered.add((lines.get(nearest, 1), dotted(key), message))
         name = self.path.as_posix()
-        here = [
-            one_line(f"{name}:{line}: {f'{where}: ' if where else ''}{message}")
-            for line, where, message in sorted(placed)
+        mistakes = [
+            one_line(f"{name}:{line}: {f'{key}: ' if key else ''}{message}") for line, key, message in sorted(numbered)
         ]
-        raise InputFileError("\n".join([*here, *self.elsewhere]))
+        raise InputFileError("\n".join([*mistakes, *self.mistakes_elsewhere]))
 
 
 @dataclass
 class TomlTable:
-    """One table of a TOML file; each reader takes a key, checks it and gives back a usable value.
+    """One table of a TOML file; each method takes a key, checks it and gives back a usable value.
 
-    A value that is wrong is noted in `mistakes` and replaced by the default, so that reading goes on. `keys` are those
-    that are declared for the table; `names` holds what declared keys choose among, and is shared by all
-    tables of a file.
+    A value that is wrong is noted in the file's mistakes and replaced by the default, so that reading goes on. The keys
+    of the table are those that were asked for: by a method, by `in`, or all of them by iteration.
     """
 
-    values: dict[str, Any]
+    values: dict[Any, Any]
     key: KeyPath
-    mistakes: Mistakes
-    known: set[str] = field(default_factory=set)
-    keys: Sequence[TomlKey] = ()
-    names: dict[str, Any] = field(default_factory=dict)
+    file: TomlFile
+    asked: set[Any] = field(default_factory=set)
+    tables_below: dict[KeyPath, TomlTable] = field(default_factory=dict)
 
     def __contains__(self, name: str) -> bool:
-        """Whether the file has the key."""
+        """Whether the file has the key, which is then one of the table's keys."""
+        self.asked.add(name)
         return name in self.values
 
-    def __getitem__(self, name: str) -> Any:
-        """The value of a declared key."""
-        key = self.declared(name)
-        return READERS[key.holds](key, self)
-
-    def get(self, name: str, default: Any) -> Any:
-        """The value of a declared key whose default depends on something else."""
-        return self[name] if name in self.values else default
-
-    def declared(self, name: str) -> TomlKey:
-        """What is declared of a key; the one in capitals is of those that the file chooses."""
-        return next(key for key in self.keys if key.name == name or key.name.isupper())
+    def __iter__(self) -> Iterator[Any]:
+        """The names in the table, which the file chooses."""
+        self.asked.update(self.values)
+        return iter(self.values)
 
     def fail(self, message: str, *key: str | int) -> None:
-        """Note a mistake below this table."""
-        self.mistakes.add((*self.key, *key), message)
+        """Note a mistake in this table, or at a key below it."""
+        self.file.add((*self.key, *key), message)
+
+    def refuse(self, name: str, message: str) -> None:
+        """Note a mistake at a key that must not be there, if it is."""
+        if name in self.values:
+            self.fail(message, name)
+
+    def wrong(self, *key: str | int) -> bool:
+        """Whether a mistake was noted in this table, or at a key of it, or below."""
+        return (*self.key, *key) in self.file.wrong_keys
+
+    def close(self, *unread: str) -> None:
+        """Refuse the keys that no reader asked for, here and below; those that are `unread` yet may be dotted."""
+        for name in self.values:
+            if not (name in self.asked or dotted((*self.key, name)) in unread or self.wrong(name)):
+                self.fail(unknown("key", name, sorted(self.asked)), name)
+        for table in self.tables_below.values():
+            table.close(*unread)
 
     def text(self, name: str, default: str | None = None) -> str:
         """A string; required if there is no default."""
         return self._read(name, default, "", lambda value: isinstance(value, str), "text in quotes")
 
-    def number(
-        self,
-        name: str,
-        default: float | None = None,
-        *,
-        low: float = -FINITE,
-        high: float = FINITE,
-        intervals: Intervals | None = None,
-    ) -> float:
-        """A number within [low, high], not NaN, by default finite; required if there is no default.
+    def column(self, name: str, default: str | None = None) -> str:
+        """A string that is not empty, such as the name of a column; required if there is no default."""
+        if self.values.get(name) == "":
+            self.fail("must not be empty", name)
+        return self.text(name, default)
 
-        With `intervals` it may be an `estimate`, whose interval is noted there.
-        """
-        stated = self.values.get(name)
-        if intervals is not None and isinstance(stated, dict) and {"value", "interval"} & stated.keys():
-            return self.table(name).estimate(intervals, low=low, high=high)
-        too_large = high >= FINITE and is_number(stated) and abs(float(stated)) > FINITE  # type: ignore[arg-type]
-        wanted = number_wanted(low, high) + (f" within ±{FINITE:g}" if too_large else "")
-        return float(self._read(name, default, low, lambda value: is_number(value, low, high), wanted))
-
-    def estimate(self, intervals: Intervals, *, low: float, high: float) -> float:
-        """What this table says of one number: `{ value = 0.5, interval = [0.4, 0.6] }`, both within [low, high]."""
-        noted = len(self.mistakes.found)
-        value = self.number("value", low=low, high=high)
-        ends = self.list_of("interval", lambda v: is_number(v, low, high), number_wanted(low, high), [])
-        self.close()
-        if "interval" not in self:
-            self.fail("interval is missing: it must be two numbers around the value")
-        if len(self.mistakes.found) > noted:
-            return value
-        if len(ends) != 2 or not ends[0] <= value <= ends[1]:
-            self.fail(f"must be two numbers around the value {value:g}, got {shown(ends)}", "interval")
-        else:
-            intervals[".".join(map(str, self.key))] = float(ends[0]), float(ends[1])
-        return value
-
-    def integer(self, name: str, default: int | None = None, *, low: int = 0, high: float = math.inf) -> int:
-        """A whole number within [low, high], by default without an end; required if there is no default."""
-        valid = lambda value: type(value) is int and low <= value <= high  # noqa: E731 - a rule in one line
-        wanted = f"a whole number >= {low}" if high == math.inf else f"a whole number from {low} to {high:,}"
-        return self._read(name, default, low, valid, wanted)
+    def choice(self, name: str, allowed: Sequence[str], default: str) -> str:
+        """One of some words."""
+        word = self.text(name, default)
+        if word not in allowed:
+            self.fail(unknown(name, word, allowed), name)
+        return word
 
     def flag(self, name: str, *, default: bool) -> bool:
         """True or false."""
         return self._read(name, default, default, lambda value: isinstance(value, bool), "true or false")
 
+    def integer(self, name: str, default: int, *, low: int = 0) -> int:
+        """A whole number >= low."""
+        return self._read(
+            name, default, low, lambda value: type(value) is int and value >= low, f"a whole number >= {low}"
+        )
+
+    def number(
+        self, name: str | int, default: float | None = None, *, within: Bounds = ANY_NUMBER, interval: bool = False
+    ) -> float:
+        """A number within the bounds, not NaN; required if there is no default.
+
+        With `interval` it may be a table such as `{ value = 0.5, interval = [0.4, 0.6] }`.
+        """
+        stated = self.values.get(name)
+        if interval and isinstance(stated, dict) and {"value", "interval"} & stated.keys():
+            return self.table(name).estimate(within)
+        too_large = within[1] >= FINITE and is_number(stated) and not is_finite(stated)
+        wanted = number_wanted(*within) + (f" within ±{FINITE:g}" if too_large else "")
+        return float(self._read(name, default, within[0], lambda value: is_number(value, *within), wanted))
+
+    def estimate(self, within: Bounds) -> float:
+        """The `value` that this table states, whose `interval` is noted in the file; all within the bounds."""
+        value, ends = self.number("value", within=within), self.number_list("interval", [], within=within)
+        self.close()
+        if "interval" not in self:
+            self.fail("interval is missing: it must be two numbers around the value")
+        if self.wrong():
+            return value
+        if len(ends) != 2 or not ends[0] <= value <= ends[1]:
+            self.fail(f"must be two numbers around the value {value:g}, got {shown(ends)}", "interval")
+        else:
+            self.file.intervals[".".join(map(str, self.key))] = float(ends[0]), float(ends[1])
+        return value
+
     def numbers(
-        self,
-        name: str,
-        allowed: Iterable[str],
-        kind: str,
-        *,
-        low: float = -FINITE,
-        high: float = FINITE,
-        intervals: Intervals | None = None,
+        self, name: str, allowed: Collection[str], kind: str, *, within: Bounds = ANY_NUMBER, interval: bool = False
     ) -> dict[str, float]:
-        """A table of numbers within [low, high] whose keys are among `allowed`; empty if absent."""
+        """A table of numbers within the bounds, by names among `allowed`, each a `kind`; empty if absent."""
         table = self.table(name)
-        names = list(allowed)
-        result: dict[str, float] = {}
-        for key in table.values:
-            if key not in names:
-                table.fail(unknown(kind, key, names), key)
+        numbers: dict[str, float] = {}
+        for key in table:
+            if key not in allowed:
+                table.fail(unknown(kind, key, list(allowed)), key)
             else:
-                result[key] = table.number(key, low=low, high=high, intervals=intervals)
-        return result
+                numbers[key] = table.number(key, within=within, interval=interval)
+        return numbers
 
     def list_of(
         self, name: str, valid: Callable[[Any], bool], wanted: str, default: Sequence[T] | None = None
@@ -215,32 +237,46 @@ class TomlTable:
                 self.fail(f"must be {wanted}, got {shown(entry)}", name, position)
         return [entry for entry in entries if valid(entry)]
 
-    def table(self, name: str) -> TomlTable:
+    def words(self, name: str, default: Sequence[str] | None = None, wanted: str = "text in quotes") -> list[str]:
+        """A list of strings that are not blank; required if there is no default."""
+        return self.list_of(name, lambda value: isinstance(value, str) and bool(value.strip()), wanted, default)
+
+    def number_list(self, name: str, default: Sequence[float] | None = None, *, within: Bounds) -> list[float]:
+        """A list of numbers within the bounds; required if there is no default."""
+        return self.list_of(name, lambda value: is_number(value, *within), number_wanted(*within), default)
+
+    def estimates(self, name: str, within: Bounds) -> list[float]:
+        """A list of numbers within the bounds, each of which may have an interval as in `number`; required."""
+        self.list_of(name, lambda value: isinstance(value, dict) or is_number(value, *within), number_wanted(*within))
+        if self.wrong(name):
+            return []
+        numbers = self._below(dict(enumerate(self.values[name])), name)
+        return [numbers.number(position, within=within, interval=True) for position in numbers]
+
+    def names(self, name: str, allowed: Sequence[str] | None, kind: str) -> tuple[str, ...]:
+        """Different names among `allowed`, each a `kind`; any names where `allowed` could not be read."""
+        names = self.words(name, [])
+        for position, entry in enumerate(names):
+            if allowed is not None and entry not in allowed:
+                self.fail(unknown(kind, entry, allowed), name, position)
+        return tuple(dict.fromkeys(names))
+
+    def table(self, name: str | int) -> TomlTable:
         """A table; empty if absent."""
         value: dict[str, Any] = self._read(name, {}, {}, lambda value: isinstance(value, dict), "a table")
         return self._below(value, name)
 
-    def tables(self, name: str) -> Iterator[TomlTable]:
+    def tables(self, name: str) -> list[TomlTable]:
         """The tables of an array of tables; none if absent."""
-        for position, value in enumerate(self.list_of(name, lambda v: isinstance(v, dict), "tables", [])):
-            yield self._below(value, name, position)
+        values = self.list_of(name, lambda value: isinstance(value, dict), "tables", [])
+        return [self._below(value, name, position) for position, value in enumerate(values)]
 
-    def _below(self, value: dict[str, Any], name: str, *position: int) -> TomlTable:
-        """A table below this one, with the keys that are declared for it."""
-        keys = self.declared(name).keys if self.keys else ()
-        return TomlTable(value, (*self.key, name, *position), self.mistakes, keys=keys, names=self.names)
+    def _below(self, value: dict[Any, Any], *key: str | int) -> TomlTable:
+        """The table at a key below this one, the same whenever it is asked for."""
+        return self.tables_below.setdefault(key, TomlTable(value, (*self.key, *key), self.file))
 
-    def close(self) -> None:
-        """Refuse the keys that are not declared, or, where none are, that nobody has asked for."""
-        here = [key for key in self.keys if (not key.beside or key.beside in self) and key.unless not in self]
-        known = {key.name for key in here} or self.known
-        refused = [key for key, _ in self.mistakes.found]
-        for name in self.values:
-            if name not in known and (*self.key, name) not in refused:
-                self.fail(unknown("key", name, sorted(known)), name)
-
-    def _read(self, name: str, default: T | None, fallback: T, valid: Callable[[Any], bool], wanted: str) -> T:
-        self.known.add(name)
+    def _read(self, name: str | int, default: T | None, fallback: T, valid: Callable[[Any], bool], wanted: str) -> T:
+        self.asked.add(name)
         if name not in self.values:
             if default is None:
                 self.fail(f"{name} is missing: it must be {wanted}")
@@ -266,8 +302,8 @@ def text_of(path: Path) -> str:
 
 
 @contextmanager
-def open_toml(path: Path, keys: Sequence[TomlKey] = ()) -> Iterator[TomlTable]:
-    """Read a TOML file, of declared keys if any; on leaving the block, all its mistakes are one InputFileError."""
+def open_toml(path: Path) -> Iterator[TomlTable]:
+    """Read a TOML file; on leaving the block, all its mistakes are one InputFileError."""
     try:
         text = text_of(path)
         values = tomllib.loads(text)
@@ -282,13 +318,14 @@ def open_toml(path: Path, keys: Sequence[TomlKey] = ()) -> Iterator[TomlTable]:
         raise InputFileError(one_line(f"{path.as_posix()}:{line}: not valid TOML: {reason}")) from None
     except (ValueError, RecursionError) as error:  # too many digits, too deep, or no possible path
         raise InputFileError(one_line(f"{path.as_posix()}: cannot be read: {error}")) from None
-    mistakes = Mistakes(path, text)
+    file = TomlFile(path, text)
+    root = TomlTable(values, (), file)
     for key, sign in unseen(values):
         instead = f"where data hold it, write {one_line(sign)} in single quotes"
-        mistakes.add(key, f"holds U+{ord(sign):04X}, which is not seen; {instead}")
-    mistakes.raise_if_any()
-    yield TomlTable(values, (), mistakes, keys=keys)
-    mistakes.raise_if_any()
+        root.fail(f"holds U+{ord(sign):04X}, which is not seen; {instead}", *key)
+    file.raise_if_any()
+    yield root
+    file.raise_if_any()
 
 
 def unseen(value: object, key: KeyPath = ()) -> Iterator[tuple[KeyPath, str]]:
@@ -314,6 +351,11 @@ def is_number(value: object, low: float = -math.inf, high: float = math.inf) -> 
         return low <= float(value) <= high
     except OverflowError:
         return False
+
+
+def is_finite(value: object) -> bool:
+    """Whether a TOML value is a number that counts as finite."""
+    return is_number(value, -FINITE, FINITE)
 
 
 def number_wanted(low: float, high: float) -> str:
@@ -363,146 +405,3 @@ def one_line(text: str, but: str = "") -> str:
     a\x1b[2J\u202eb\n
     """
     return UNSEEN.sub(lambda found: found[0] if found[0] in but else found[0].encode("unicode_escape").decode(), text)
-
-
-# What entries of a list must be, in words, and when they are it.
-ENTRIES: dict[str, tuple[str, Callable[[Any], bool]]] = {
-    "names": ("text in quotes", lambda value: isinstance(value, str)),
-    "words": ("text in quotes", lambda value: isinstance(value, str) and bool(value.strip())),
-    "levels": ("text or whole numbers", lambda value: type(value) in (str, int)),
-    "values": ("a number or text in quotes", lambda value: isinstance(value, str) or is_number(value, -FINITE, FINITE)),
-    "finite": ("a finite number", lambda value: is_number(value, -FINITE, FINITE)),
-    "rewards": (f"a finite number within ±{FINITE:g}", lambda value: is_number(value, -FINITE, FINITE)),
-}
-
-
-@dataclass(frozen=True)
-class TomlKey:
-    """One key of a table.
-
-    Attributes
-    ----------
-    name : str
-        As the file has it; in capitals where the file chooses it, with "[]" for an array of tables.
-    holds : str
-        What it holds: one of `READERS`, or "" for what its reader takes in a way of its own.
-    help : str
-        What it is, in a line of Markdown.
-    default : object
-        What it is where the file does not have it; None if the file must.
-    said : str or None
-        The default in words, where the value does not say it.
-    low, high : float
-        What a number must be within.
-    interval : bool
-        Whether a number may be an estimate, `{ value = 0.5, interval = [0.4, 0.6] }`: its interval goes to
-        `Table.names["intervals"]`.
-    of : str
-        What the entries of a list must be: one of `ENTRIES`, or a number within the bounds.
-    among, kind : str
-        Of names: what they are chosen among, `Table.names[among]`, which is None where that could not be read; and what
-        one of them is called.
-    beside, unless : str
-        Another key: only beside it, or only where it is not, is this one a key.
-    keys : tuple of Key
-        What is declared below it.
-    """
-
-    name: str
-    holds: str = ""
-    help: str = ""
-    default: Any = None
-    said: str | None = None
-    low: float = -FINITE
-    high: float = FINITE
-    interval: bool = False
-    of: str = ""
-    among: str = ""
-    kind: str = ""
-    beside: str = ""
-    unless: str = ""
-    keys: tuple[TomlKey, ...] = ()
-
-    @property
-    def default_in_words(self) -> str:
-        """As the page has it."""
-        if self.said is not None or self.default is None:
-            return self.said if self.said is not None else "" if self.name.isupper() else "required"
-        if isinstance(self.default, bool):
-            return str(self.default).lower()
-        return f'"{self.default}"' if isinstance(self.default, str) else str(self.default)
-
-
-def _column(key: TomlKey, table: TomlTable) -> str:
-    if table.values.get(key.name) == "":
-        table.fail("must not be empty", key.name)
-    return table.text(key.name, key.default)
-
-
-def _choice(key: TomlKey, table: TomlTable) -> str:
-    word = table.text(key.name, key.default)
-    if word not in table.names[key.among]:
-        table.fail(unknown(key.name, word, table.names[key.among]), key.name)
-    return word
-
-
-def _number(key: TomlKey, table: TomlTable) -> float:
-    intervals = table.names["intervals"] if key.interval else None
-    return table.number(key.name, key.default, low=key.low, high=key.high, intervals=intervals)
-
-
-def _numbers(key: TomlKey, table: TomlTable) -> dict[str, float]:
-    intervals = table.names["intervals"] if key.interval else None
-    among = table.names[key.among]
-    return table.numbers(key.name, among, key.kind, low=key.low, high=key.high, intervals=intervals)
-
-
-def _list(key: TomlKey, table: TomlTable) -> list[Any]:
-    number = number_wanted(key.low, key.high), lambda value: is_number(value, key.low, key.high)
-    wanted, valid = ENTRIES[key.of] if key.of else number
-    return table.list_of(key.name, valid, wanted, key.default)
-
-
-def _names(key: TomlKey, table: TomlTable) -> tuple[str, ...]:
-    wanted, valid = ENTRIES["names"]
-    names, among = table.list_of(key.name, valid, wanted, []), table.names[key.among]
-    for position, name in enumerate(names):
-        if among is not None and name not in among:
-            table.fail(unknown(key.kind, name, among), key.name, position)
-    return tuple(dict.fromkeys(names))
-
-
-Reader: TypeAlias = Callable[[TomlKey, TomlTable], Any]
-READERS: Mapping[str, Reader] = {
-    "text": lambda key, table: table.text(key.name, key.default),
-    "column": _column,
-    "choice": _choice,
-    "whole": lambda key, table: table.integer(key.name, key.default),
-    "flag": lambda key, table: table.flag(key.name, default=key.default),
-    "number": _number,
-    "numbers": _numbers,
-    "list": _list,
-    "names": _names,
-    "section": lambda key, table: table.table(key.name),
-    "sections": lambda key, table: list(table.tables(key.name)),
-}
-
-
-def declared(path: Path) -> tuple[TomlKey, ...]:
-    """The keys that a file of declarations has, each with those below it."""
-    lines = tomllib.loads(path.read_text(encoding="utf-8"))
-    below: defaultdict[str, list[TomlKey]] = defaultdict(list)
-    # The deepest first: a key is made with those below it. Of one depth they stay in the order of the file.
-    for name in sorted(lines, key=lambda name: -name.count(".")):
-        above, _, own = name.rpartition(".")
-        below[above].append(TomlKey(own.removesuffix("[]"), **lines[name], keys=tuple(below[name])))
-    return tuple(below[""])
-
-
-def rows(keys: tuple[TomlKey, ...], above: str = "") -> Iterator[str]:
-    """The rows of a Markdown table of keys: the key, its default, what it is; none of a key without help."""
-    for key in keys:
-        name = f"{above}{key.name}{'[]' if key.holds == 'sections' else ''}"
-        if key.help:
-            yield f"| `{name}` | {key.default_in_words} | {key.help} |".replace("|  |", "| |")
-        yield from rows(key.keys, f"{name}.")

@@ -17,6 +17,7 @@ import numpy as np
 from envs.toml_reader import unknown
 from policies.arrays import IntArray
 from policysim.files.bad_rows import DataError, level_of
+from policysim.logs.binning import NO_VALUE, Binning
 from policysim.logs.column_summary import (
     ROWS_EACH,
     TREATMENT_STEMS,
@@ -34,7 +35,6 @@ from policysim.logs.column_summary import (
     says,
     together,
 )
-from policysim.logs.log_source import NO_VALUE, Binning
 from policysim.logs.outcomes import (
     NumberedNames,
     cannot_be_outcome,

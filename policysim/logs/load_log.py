@@ -16,9 +16,10 @@ from envs.records import RecordSpace
 from policies.arrays import BoolArray, FloatArray, IntArray
 from policysim.files.bad_rows import BadRows, DataError
 from policysim.files.data_table import DataTable, numbers, read_table
+from policysim.logs.binning import Binning
 from policysim.logs.censoring import CENSORED, by_arm, read_times
 from policysim.logs.log_frame import FEWEST_ROWS, PROPENSITY, LoggedData, patients_by_code
-from policysim.logs.log_source import ESTIMATE, SHARES, Binning, LogColumns, LogSource, is_column
+from policysim.logs.log_source import ESTIMATE, SHARES, LogColumns, LogSource, is_column
 from policysim.logs.log_tables import LogTables
 from policysim.logs.outcomes import check_outcomes
 from policysim.logs.treatments import (

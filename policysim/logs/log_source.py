@@ -1,6 +1,6 @@
 """LogSource: what a study says about its log; of a feature, its levels, or the cuts between bins of a number.
 
-It is read from the table [data] of a study file, whose keys are declared in data_keys.toml. Nothing heavy is imported.
+`read_data` reads it from the table [data] of a study file. Nothing heavy is imported.
 """
 
 from __future__ import annotations
@@ -9,19 +9,14 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeGuard
+from typing import TypeGuard
 
-import numpy as np
-
-from envs.records import Feature, IntArray, RecordSpace
-from envs.toml_reader import FINITE, TomlTable, declared, unknown
-from policysim.files.bad_rows import DataError, level_key, level_of
+from envs.records import RecordSpace
+from envs.toml_reader import FINITE, TomlTable, is_finite
+from policysim.files.bad_rows import DataError, level_key
 from policysim.files.many_files import ENDINGS, files_of, is_file, is_many
-
-if TYPE_CHECKING:
-    import pandas as pd
+from policysim.logs.binning import Binning, read_binning
 
 # The names of the files: one table, or three.
 TABLE = "table"
@@ -98,6 +93,62 @@ class LogColumns:
 @dataclass(frozen=True, kw_only=True)
 class LogSource(LogColumns):
     """Where a log is and what its columns mean.
+
+    Keys
+    ----
+    file : required
+        a `.csv` or `.parquet` file, its path relative to this one; or three of them. A folder, a pattern such as
+        `"logs/*.parquet"`, or a list of files is one log in many files, which is counted
+    file.features : required with three files
+        a row for each patient: `id` and features
+    file.actions : required with three files
+        `id`, and the treatment, or a column of 0 and 1 for each treatment
+    file.outcomes : required with three files
+        `id` and outcomes
+    id : none
+        the column of patients' ids, by which three files are joined; without it, row by row
+    header : true
+        whether CSV files begin with the names of their columns. With `false` these are their places: "0", "1" and so on
+    treatment : required with one file
+        the column of treatments; left out where three files have a column of 0 and 1 for each. Several make it
+        together, as in a factorial trial or with a column of 0 and 1 for each: `["aspirin", "heparin"]`. Values are
+        then theirs with a comma between: `"1, 0" = "aspirin"`
+    treatments.VALUE : those that occur, sorted
+        which values of the column are possible, each with a name; the first is the reference
+    propensity : required
+        the probability of each patient's treatment: `"equal"` (1/k for k treatments); the ratio of a randomisation, `{
+        control = 1, drug = 2 }`, with a number > 0 for each name in `treatments`; `"arm shares"` of one whose ratio is
+        not known; a column that holds it; or `"estimate"` (a model of the features: then nothing protects against what
+        they leave out)
+    outcome.COLUMN : required, unless there is a `horizon`
+        columns and their weights, negative where 1 is harm; the weighted sum is the utility. Weight 0: shown for each
+        arm, but no part of the utility
+    outcome_title : none
+        what the outcome is, in words, as screen and page say it
+    time : none
+        where follow-up may end early: the column of times, to the event or to the end of follow-up, numbers ≥ 0 in any
+        unit. `time`, `event` and `horizon` go together: the utility is then 1 for patients who are free of the event at
+        the horizon, else 0, estimated by inverse probability of censoring weighting; `outcome` may add columns of
+        weight 0
+    event : none
+        the column that says which of the two `time` is: 1 (the event) or 0 (censored)
+    horizon : none
+        a time > 0 that patients of every arm were followed to
+    outcome_checked : none
+        outcomes that are taken although they look like an id, a time of follow-up, or something known before treatment
+    range : what outcomes within [0, 1] can sum to
+        the lowest and the highest utility that is possible: `[0, 1]`
+    missing : "refuse"
+        rows without an outcome: `"refuse"`, `"exclude"`, or `"worst"` (they count as the lowest utility). Rows without
+        a treatment are left out and counted with `"exclude"`, and refused otherwise
+    model : "linear"
+        what scores are fitted with: `"linear"`, `"logistic"` (one outcome of 0 and 1), `"gradient-boosting"`,
+        `"constant"` (the mean of each arm), `"stacked"` (regressions without and with products of features, and small
+        trees, weighted by held-out rows), or `"chosen"`: a regression, without or with products, shrunk to the arms'
+        means as far as held-out rows of the training part say, and the means alone where nothing is there
+    features.NAME : required
+        a column that was known before treatment, as `{ levels = [...] }` or as `{ cuts = [...] }`. Levels and cuts are
+        public: they must come from knowledge, not from these data
 
     Attributes
     ----------
@@ -182,115 +233,6 @@ def default_range(outcome: Mapping[str, float]) -> tuple[float, float]:
     return sum((w for w in weights if w < 0), 0.0), sum((w for w in weights if w > 0), 0.0)
 
 
-# The level of missing values.
-NO_VALUE = "NA"
-MISSING_BY_LEVEL = f'missing = true goes with cuts; among levels, "{NO_VALUE}" stands for missing values'
-# A feature's levels that a message lists.
-LEVELS_SHOWN = 12
-
-
-@dataclass(frozen=True)
-class Binning:
-    """What values a feature may have, declared and not read off the rows.
-
-    Attributes
-    ----------
-    name : str
-        The column.
-    levels : tuple of str, int or float
-        All values it may have, in order; 1, 1.0, true and "1" are the same. A level "NA" stands for missing values,
-        which have no level otherwise.
-    cuts : tuple of float
-        In place of levels: rising numbers. Cuts (28, 34) make three half-open bins, "< 28", "28 to < 34" and "≥ 34".
-    missing : bool
-        With cuts: whether missing values have a level of their own, "NA", the last.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> age = Binning("age", cuts=(28, 34))
-    >>> age.feature.levels
-    ('< 28', '28 to < 34', '≥ 34')
-    >>> age.codes(pd.Series(["27.9", "28", "70", "old", ""])).tolist()
-    [0, 1, 2, -1, -1]
-    >>> Binning("age", cuts=(28, 34), missing=True).codes(pd.Series(["70", "old", ""])).tolist()
-    [2, -1, 3]
-    """
-
-    name: str
-    levels: tuple[str | float, ...] = ()
-    cuts: tuple[float, ...] = ()
-    missing: bool = False
-
-    def __post_init__(self) -> None:
-        """Check the levels or the cuts."""
-        if bool(self.levels) == bool(self.cuts):
-            raise ValueError(f"feature {self.name!r} needs levels or cuts, and not both.")
-        if self.missing and self.levels:
-            raise ValueError(f"feature {self.name!r}: {MISSING_BY_LEVEL}.")
-        for position, reason in levels_wrong(self.levels) if self.levels else cuts_wrong(self.cuts):
-            raise ValueError(f"feature {self.name!r}: {(self.levels or self.cuts)[position]!r} {reason}.")
-        if len(self.levels) == 1:
-            raise ValueError(f"feature {self.name!r} needs at least two levels, got {list(self.levels)!r}.")
-
-    @cached_property
-    def feature(self) -> Feature:
-        """The feature of a record; bins are named by their ends."""
-        if self.levels:
-            levels = [level if isinstance(level, str) else level_of(level_key(level)) for level in self.levels]
-            return Feature(self.name, tuple(levels))
-        ends = [str(level_of(float(cut))) for cut in self.cuts]
-        bins = [f"< {ends[0]}", *(f"{low} to < {high}" for low, high in pairwise(ends)), f"≥ {ends[-1]}"]
-        return Feature(self.name, (*bins, *([NO_VALUE] if self.missing else [])))
-
-    @property
-    def allowed(self) -> str:
-        """What a value must be, in words."""
-        if self.cuts:
-            return f"must be a finite number{' or missing' if self.missing else ''}"
-        shown = [str(level) for level in self.feature.levels[:LEVELS_SHOWN]]
-        rest = len(self.levels) - len(shown)
-        return f"must be one of {', '.join(shown)}" + (f" and {rest} more" if rest else "")
-
-    def codes(self, column: pd.Series) -> IntArray:
-        """The position of each value among the levels or bins, (n_rows,); -1 for a value that is none of them."""
-        from policysim.files.data_table import codes_among, missing, numbers  # noqa: PLC0415 - pandas, which a study's file does not need
-
-        if self.levels:
-            return codes_among(column, list(map(level_key, self.levels)))
-        values = numbers(column)
-        bins = np.searchsorted(np.asarray(self.cuts, dtype=np.float64), values, side="right")
-        codes = np.where(np.isfinite(values), bins, -1)
-        if self.missing:
-            codes[missing(column, np.isnan(values))] = len(self.cuts) + 1
-        return codes
-
-
-def levels_wrong(levels: Sequence[str | float]) -> list[tuple[int, str]]:
-    """The positions of levels that cannot be used, each with the reason."""
-    found: list[tuple[int, str]] = []
-    seen: dict[object, object] = {}
-    for position, level in enumerate(levels):
-        key = level_key(level)
-        if isinstance(level, str) and not level.strip():
-            found.append((position, 'is empty: write "NA" for missing values'))
-        elif key in seen:
-            found.append((position, f"is the same level as {seen[key]!r}"))
-        seen.setdefault(key, level)
-    return found
-
-
-def cuts_wrong(cuts: Sequence[float]) -> list[tuple[int, str]]:
-    """The positions of cuts that cannot be used, each with the reason."""
-    found = [(position, "must be finite") for position, cut in enumerate(cuts) if not math.isfinite(cut)]
-    found += [
-        (position, f"must be greater than the cut before, {before!r}")
-        for position, (before, cut) in enumerate(pairwise(cuts), start=1)
-        if not cut > before
-    ]
-    return found
-
-
 def is_column(propensity: str | tuple[float, ...]) -> TypeGuard[str]:
     """Whether propensities are a column."""
     return isinstance(propensity, str) and propensity not in NO_COLUMN
@@ -327,11 +269,7 @@ def outcome_formula(source: LogSource) -> str:
     return " + ".join(f"{weight:g} × {name}" for name, weight in weights.items())
 
 
-# Stands for a feature whose declaration cannot be used, so that its name is known.
-PLACEHOLDER = (0, 1)
 FOLLOW_UP = ("time", "event", "horizon")
-
-KEYS = declared(Path(__file__).with_name("data_keys.toml"))
 
 
 def read_data(table: TomlTable, folder: Path) -> LogSource:
@@ -340,7 +278,7 @@ def read_data(table: TomlTable, folder: Path) -> LogSource:
     Parameters
     ----------
     table : Table
-        The table [data] itself, of the `KEYS`.
+        The table [data] itself.
     folder : Path
         The study file's folder: files are named relative to it.
 
@@ -349,33 +287,32 @@ def read_data(table: TomlTable, folder: Path) -> LogSource:
     LogSource
         If there were mistakes, to be used for nothing but the names of its features, so that more can be found.
     """
-    table.names.update(missing=MISSING_CHOICES, models=OUTCOME_MODELS)
     files, parts = _files(table, folder)
     joined = _joined(table)
     without = "treatment" not in table and ACTIONS in files
     follow_up = _follow_up(table)
     outcome = _outcome(table, follow_up)
-    among = f"one of {', '.join(outcome)}"
-    treatments = _treatments(table["treatments"])
+    treatments = _treatments(table.table("treatments"))
+    guesses = [line for line in table.file.text.splitlines() if CHECK in line]
     source = LogSource(
         files=files,
-        treatment=JOINT.join(joined) or ("" if without else table["treatment"]),
+        treatment=JOINT.join(joined) or ("" if without else table.column("treatment")),
         treatments=treatments,
         propensity=_propensity(table, treatments),
         outcome=outcome,
         utility_range=_range(table, outcome, follow_up),
-        missing=table["missing"],
-        id=table["id"],
-        outcome_model=table["model"],
+        missing=table.choice("missing", MISSING_CHOICES, REFUSE),
+        id=table.column("id", ""),
+        outcome_model=table.choice("model", OUTCOME_MODELS, LINEAR),
         features=_features(table),
         joined=joined,
-        header=table["header"],
-        outcome_checked=tuple(map(str, table.list_of("outcome_checked", outcome.__contains__, among, []))),
-        study=table.mistakes.path,
-        unread=sum(CHECK in line for line in table.mistakes.text.splitlines()),
-        guessed_range=any(CHECK in line and line.startswith("range") for line in table.mistakes.text.splitlines()),
+        header=table.flag("header", default=True),
+        outcome_checked=table.names("outcome_checked", list(outcome), "outcome"),
+        study=table.file.path,
+        unread=len(guesses),
+        guessed_range=any(line.startswith("range") for line in guesses),
         follow_up=follow_up,
-        outcome_title=table["outcome_title"],
+        outcome_title=table.column("outcome_title", ""),
         parts=parts,
     )
     _refuse_two_uses(table, source)
@@ -385,52 +322,43 @@ def read_data(table: TomlTable, folder: Path) -> LogSource:
             f'"{LOGISTIC}" predicts rewards of 0 and 1: it needs exactly one outcome of weight 1, others of weight 0',
             "model",
         )
-    table.close()
     return source
 
 
 def _files(table: TomlTable, folder: Path) -> tuple[dict[str, Path], tuple[Path, ...]]:
     """One path under `file`, or a table of three; and the files of one table: a folder's, a pattern's, or a list."""
-    given = table.values.get("file")
-    if isinstance(given, dict):
-        section = table["file"]
-        files = {name: _path(section, name, folder) for name in THREE_TABLES}
-        section.close()
-        return files, ()
-    if isinstance(given, list):
-        names = table.list_of("file", lambda name: isinstance(name, str) and name != "", "a file", [])
-        parts = tuple(_file(table, str(name), folder, place) for place, name in enumerate(names))
+    stated = table.values.get("file")
+    if isinstance(stated, dict):
+        section = table.table("file")
+        return {name: _file(section, section.column(name), folder, name) for name in THREE_TABLES}, ()
+    if isinstance(stated, list):
+        names = table.words("file", wanted="a file")
+        parts = tuple(_file(table, name, folder, "file", position) for position, name in enumerate(names))
         # However they are spelt: its rows would count twice.
-        places = [part.resolve() for part in parts]
-        for place, part in enumerate(places):
-            if part in places[:place]:
-                table.fail(f"names {names[place]!r} twice", "file", place)
+        paths = [part.resolve() for part in parts]
+        for position, path in enumerate(paths):
+            if path in paths[:position]:
+                table.fail(f"names {names[position]!r} twice", "file", position)
         return {TABLE: parts[0] if parts else folder}, parts
-    name = table.text("file")
-    path = folder / name
-    if name and is_many(path):
+    name = table.column("file")
+    if name and is_many(folder / name):
         try:
-            parts = files_of(path)
+            parts = files_of(folder / name)
         except DataError as error:
             table.fail(str(error), "file")
-            return {TABLE: path}, ()
-        return {TABLE: path if len(parts) > 1 else parts[0]}, parts
-    found = _path(table, "file", folder)
-    return {TABLE: found}, (found,)
+            parts = ()
+        return {TABLE: parts[0] if len(parts) == 1 else folder / name}, parts
+    path = _file(table, name, folder, "file")
+    return {TABLE: path}, (path,)
 
 
-def _path(table: TomlTable, key: str, folder: Path) -> Path:
-    name = table.text(key)
-    return _file(table, name, folder, key) if name else folder / name
-
-
-def _file(table: TomlTable, name: str, folder: Path, key: str | int) -> Path:
-    """A file that is there; `key` is where the table names it, a number in the list `file`."""
-    path, where = folder / name, ("file", key) if isinstance(key, int) else (key,)
-    if path.suffix.lower() not in ENDINGS:
-        table.fail(f"must end in .csv or .parquet, got {name!r}", *where)
-    elif not is_file(path):
-        table.fail(f"there is no file {path.as_posix()}", *where)
+def _file(table: TomlTable, name: str, folder: Path, *key: str | int) -> Path:
+    """The path of a file that the table names at `key`, and that is there."""
+    path = folder / name
+    if name and path.suffix.lower() not in ENDINGS:
+        table.fail(f"must end in .csv or .parquet, got {name!r}", *key)
+    elif name and not is_file(path):
+        table.fail(f"there is no file {path.as_posix()}", *key)
     return path
 
 
@@ -438,7 +366,7 @@ def _joined(table: TomlTable) -> tuple[str, ...]:
     """The columns that make the treatment together; () where it is one column."""
     if not isinstance(table.values.get("treatment"), list):
         return ()
-    names = table.list_of("treatment", lambda name: isinstance(name, str) and name != "", "a column", [])
+    names = table.words("treatment", wanted="a column")
     for position, name in enumerate(names):
         if name in names[:position]:
             table.fail(f"names {name!r} twice", "treatment", position)
@@ -451,7 +379,7 @@ def _treatments(table: TomlTable) -> tuple[tuple[str, str], ...]:
     """Value and name of each; distinct, and at least two if any."""
     found: list[tuple[str, str]] = []
     values: dict[object, str] = {}
-    for value in table.values:
+    for value in table:
         name = table.text(value)
         key = level_key(value)
         if not name.strip():
@@ -470,17 +398,14 @@ def _treatments(table: TomlTable) -> tuple[tuple[str, str], ...]:
 def _propensity(table: TomlTable, treatments: Sequence[tuple[str, str]]) -> str | tuple[float, ...]:
     """A word, a column, or the ratio in which treatments were given, in their order."""
     if not isinstance(table.values.get("propensity"), dict):
-        return str(table["propensity"])
-    section, names = table.table("propensity"), [name for _, name in treatments]
+        return table.column("propensity")
+    names = [name for _, name in treatments]
     if not names:
         table.fail("a ratio needs [data.treatments], whose names it has", "propensity")
-    ratio = {}
-    for name in section.values:
-        if names and name not in names:
-            section.fail(unknown("treatment", name, names), name)
-        ratio[name] = section.number(name)
-        if not ratio[name] > 0:
-            section.fail(f"must be > 0, got {ratio[name]:g}", name)
+    ratio = table.numbers("propensity", names or list(table.values["propensity"]), "treatment")
+    for name, number in ratio.items():
+        if not (number > 0 or table.wrong("propensity", name)):
+            table.fail(f"must be > 0, got {number:g}", "propensity", name)
     for name in names:
         if name not in ratio:
             table.fail(f"has no number for the treatment {name!r}", "propensity")
@@ -489,7 +414,7 @@ def _propensity(table: TomlTable, treatments: Sequence[tuple[str, str]]) -> str 
 
 def _follow_up(table: TomlTable) -> FollowUp | None:
     """Time, event and horizon, which go together; None without any of them."""
-    time, event, horizon = (table[key] for key in FOLLOW_UP)
+    time, event, horizon = table.column("time", ""), table.column("event", ""), table.number("horizon", 1.0)
     there = [key for key in FOLLOW_UP if key in table]
     for key in FOLLOW_UP:
         if there and key not in there:
@@ -503,8 +428,8 @@ def _outcome(table: TomlTable, follow_up: FollowUp | None) -> dict[str, float]:
     """Columns and weights; beside being free of an event at a horizon, others are only shown, with weight 0."""
     if "outcome" not in table and not follow_up:
         table.fail("outcome is missing: it must be a table of columns and weights, such as { success = 1.0 }")
-    section = table["outcome"]
-    outcome = {column: section.number(column) for column in section.values}
+    section = table.table("outcome")
+    outcome = {column: section.number(column) for column in section}
     if follow_up:
         for column in [column for column, weight in outcome.items() if weight]:
             table.fail(
@@ -525,22 +450,22 @@ def _outcome(table: TomlTable, follow_up: FollowUp | None) -> dict[str, float]:
 
 def _range(table: TomlTable, outcome: Mapping[str, float], follow_up: FollowUp | None) -> tuple[float, float]:
     if follow_up:
-        if table.values.get("range", [0, 1]) != [0, 1]:
+        if "range" in table and table.values["range"] != [0, 1]:
             table.fail("is [0, 1] with time, event and horizon: leave it out", "range")
         return 0.0, 1.0
     if "range" not in table:
         return default_range(outcome)
-    ends = table["range"]
-    if isinstance(table.values["range"], list) and (len(ends) != 2 or not ends[0] < ends[1]):
+    ends = table.list_of("range", is_finite, f"a finite number within ±{FINITE:g}", [])
+    if not table.wrong("range") and not (len(ends) == 2 and ends[0] < ends[1]):
         table.fail(f"must be [lowest, highest] reward, got {table.values['range']!r}", "range")
     return (float(ends[0]), float(ends[1])) if len(ends) == 2 else (0.0, 1.0)
 
 
 def _features(table: TomlTable) -> dict[str, Binning]:
-    if not isinstance(table.values.get("features", {}), dict) or not table.values.get("features"):
+    section = table.table("features")
+    if not section.values:
         table.fail("features are missing: [data.features] must declare at least one, such as sex = { levels = [0, 1] }")
-    section = table["features"]
-    features = {name: _binning(name, section.table(name)) for name in section.values}
+    features = {name: read_binning(name, section.table(name)) for name in section}
     shape = [len(binning.feature.levels) for binning in features.values()]
     if math.prod(shape) > MOST_RECORDS:
         section.fail(
@@ -548,26 +473,6 @@ def _features(table: TomlTable) -> dict[str, Binning]:
             "possible: declare fewer features, or coarser ones"
         )
     return features
-
-
-def _binning(name: str, entry: TomlTable) -> Binning:
-    """One feature; a placeholder if something is wrong with it."""
-    before = len(entry.mistakes.found)
-    if ("levels" in entry) == ("cuts" in entry):
-        entry.fail("must be { levels = [...] } or { cuts = [...] }")
-    levels, cuts, gaps = entry["levels"], entry["cuts"], entry["missing"]
-    if gaps and "levels" in entry:
-        entry.fail(MISSING_BY_LEVEL, "missing")
-    entry.close()
-    if len(entry.mistakes.found) == before:
-        for key, values, wrong in (("levels", levels, levels_wrong(levels)), ("cuts", cuts, cuts_wrong(cuts))):
-            for position, reason in wrong:
-                entry.fail(f"{values[position]!r} {reason}", key, position)
-        if len(levels) == 1:
-            entry.fail("needs at least two levels", "levels")
-    if len(entry.mistakes.found) > before:
-        return Binning(name, PLACEHOLDER)
-    return Binning(name, tuple(levels), tuple(cuts), gaps)
 
 
 def _refuse_two_uses(table: TomlTable, source: LogSource) -> None:

@@ -3,7 +3,7 @@
 declared       Study, of a scenario, a cohort or a log: everything that a comparison depends on
 cohort_table   tables of one's own: kinds of patients, and what is expected of each under each treatment
 stated_bounds  what a study bounds and forbids, and which policies break it
-study_reader   study files, read and checked (study_keys.toml declares their keys; built-in ones are in studies/)
+study_reader   study files, read and checked (declared.py lists their keys; built-in ones are in studies/)
 study_problem  from a study to the decision problem: expected utilities, or scores fitted to a log; other priors
 sweep          which policies at which epsilon, whose groups, and one table of it all
 gain           one treatment for all, what choosing for each gains over it, and the proof of the most that is kept

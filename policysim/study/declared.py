@@ -1,4 +1,8 @@
-"""Studies: everything that a comparison depends on."""
+"""Studies: everything that a comparison depends on; `policysim.study.study_reader` reads them from files.
+
+The keys of a study file are listed at the class that they fill; docs/study-file.md is made of these lists. An attribute
+that is called as a key holds what the file states there.
+"""
 
 from __future__ import annotations
 
@@ -44,6 +48,45 @@ AnyStudy = TypeVar("AnyStudy", bound="Study")
 class Study:
     """Everything that a comparison depends on, wherever its patients come from.
 
+    Keys
+    ----
+    title : the study's name: of the file, or of the folder of a `study.toml`
+        the question, as reports show it
+    seed : 0
+        for all random draws; a whole number
+    related.REPORT : none
+        a report beside this one that is about the same patients, and in a sentence or two why it may say something
+        else; the pages are linked
+    privacy.hidden_from : "anyone who sees the published treatment"
+        who must not learn the record, in words
+    privacy.seen : "treatment"
+        what an observer sees: `"treatment"`, as a pharmacy, a bill or a ward does; or `"publication"` alone, as the
+        reader of a register or a paper does. There each patient may get the best treatment, and the publication is
+        randomised
+    privacy.published_patients : 10000
+        how many patients a publication is about; for the errors of its counts
+    privacy.adjacency : "any-record"
+        which records must look alike: any two (`"any-record"`), any two that differ in one feature (`"one-feature"`),
+        or any two that differ only in hidden features (`"sensitive"`)
+    privacy.sensitive
+        the hidden features; `adjacency` is then `"sensitive"`
+    privacy.public
+        in place of `adjacency` and `sensitive`: the features that are public, such as `["sex"]`; all the others are
+        hidden. Contraindications read public features only: by a hidden one, who gets a treatment would show who is who
+    privacy.epsilon : 1.0
+        the ε of the printed table; the nearest of `epsilons` is taken
+    privacy.epsilons : 24 values from 0.05 to 20
+        the ε of the curve; numbers ≥ 0
+    compare.policies : best-fixed, exponential, exponential-fitted, randomized-response, optimal-safe, optimal
+        the printed policies, by name; without `optimal-safe` where no outcome leads. `greedy`, `best-fixed`
+        and `uniform` are in table and figures in any case
+    compare.by : none
+        features; each of their levels is reported as a group
+    compare.robust : "prevalence"; for a log or a cohort, none
+        over which priors `optimal-robust` is the best in the worst case: `"prevalence"` (with a scenario only: ⅓, ½, 1,
+        2 and 3 times the assumed share of patients with the condition), or a feature, each of whose levels is a group
+        of patients
+
     Attributes
     ----------
     name : str
@@ -53,37 +96,20 @@ class Study:
     files : mapping of relative path to bytes
         What is kept with a report so that its folder can be run again: the study, and the scenario if that is a file
         of its own. Empty where they would not find each other there, and for data of patients, who are not copied.
-    title : str
-        The question, in words.
     space : RecordSpace
         All records that patients may have, which are public.
-    hidden_from : str
-        Who sees the published treatment, in words.
     seen : str
-        What an observer sees, one of `SEEN`: each treatment, or only what is published of it.
-    published_patients : int
-        How many patients a publication is about.
+        One of `SEEN`.
     adjacency : str
         One of `ADJACENCIES`.
     sensitive : tuple of str
         The hidden features if `adjacency` is "sensitive".
     public : tuple of str
         The features that were declared public, so that `sensitive` is all the others; empty if none were.
-    epsilon : float
-        The privacy parameter that the printed table is about.
     epsilons : tuple of float
         Those of the curve, rising.
-    policies : tuple of str
-        Names from the catalogue.
-    by : tuple of str
-        Features whose levels are reported one by one.
     robust : str or None
-        Over which priors `optimal-robust` is the best in the worst case: "prevalence", or a feature, each of whose
-        levels is a group of patients. None for none.
-    seed : int
-        For whatever is drawn at random.
-    related : mapping of name to text
-        The reports beside its own that are about the same patients, and why they say something else.
+        None for none.
     """
 
     name: str
@@ -245,6 +271,26 @@ class Study:
 class ModelledStudy(Study):
     """A study of a model whose expected outcomes are exact: a scenario, or a cohort.
 
+    Keys
+    ----
+    lead : `"death"`; of a cohort, none
+        with a scenario or a cohort: the outcome that leads: it is reported first, `optimal-safe` keeps it, and
+        `--max-extra-lead` bounds it. A scenario has its outcomes, `symptoms` and `costs`; a cohort any outcome with a
+        weight, also a number such as days in hospital
+    compare.at_most.OUTCOME : `{ LEAD = "one for all" }`
+        with a scenario or a cohort: what `optimal-safe` keeps: the most of an outcome that is expected per patient, a
+        number ≥ 0, or `"one for all"`: as much as under the best single treatment for all. Of a scenario its outcomes,
+        `symptoms` or `costs`. Other policies that break a bound that the study states are marked
+    capacity.TREATMENT : none
+        with a scenario or a cohort: the largest share of patients that may get a treatment, in [0, 1], under
+        `optimal-safe` besides: `{ a3 = 0.2 }`. Treatments that are not named have no limit; if all are named, the
+        shares must sum to 1 or more
+    utility.weights.OUTCOME : the scenario's
+        what an outcome costs, in units of utility, ≥ 0: `{ death = 20 }`. Of a cohort: which columns are outcomes,
+        expected per patient; 0 for one that is only counted
+    utility.costs.TREATMENT : the scenario's
+        what a treatment costs, in units of utility: `{ a1 = 0.1 }`; nothing in a cohort, unless it is stated
+
     Attributes
     ----------
     utility : Utility
@@ -281,6 +327,11 @@ class ModelledStudy(Study):
 @dataclass(frozen=True, kw_only=True, repr=False)
 class ScenarioStudy(ModelledStudy):
     """A study of the patients of a scenario.
+
+    Keys
+    ----
+    scenario : required, unless there is `data` or `cohort`
+        a built-in scenario, or the path of a `.toml` file relative to this one
 
     Attributes
     ----------
@@ -347,6 +398,26 @@ class ScenarioStudy(ModelledStudy):
 class CohortStudy(ModelledStudy):
     """A study of a table of one's own: kinds of patients, and what is expected of each under each treatment.
 
+    Keys
+    ----
+    cohort
+        kinds of patients and what is expected of each under each treatment, in place of a scenario
+    cohort.file : required
+        a `.csv` or `.parquet` file with a row for each kind of patient and treatment, its path relative to this one. A
+        column `allowed` (0 or 1) may say which treatments a kind may get, by public features only
+    cohort.features : required
+        the columns that tell kinds apart. Every combination of hidden levels must have rows; one that no patient has
+        has 0 patients
+    cohort.treatment : required
+        the column of the treatment: in the order of their first rows
+    cohort.patients : required
+        the column of how many patients are of this kind, equal in all its rows
+    cohort.redraws : none
+        a file of the same rows again for each value of a column `draw`: what else the numbers could be. Without it a
+        report does not say how certain its answer is
+    cohort.source
+        where the numbers are from, and under which licence; every page says it
+
     Attributes
     ----------
     cohort : Cohort
@@ -389,6 +460,11 @@ class CohortStudy(ModelledStudy):
 @dataclass(frozen=True, repr=False)
 class LoggedStudy(Study):
     """A study of patients in a log: who got which treatment, and what came of it.
+
+    Keys
+    ----
+    data
+        the log, in place of a scenario (see the table `data`)
 
     Attributes
     ----------

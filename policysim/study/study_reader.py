@@ -1,4 +1,4 @@
-"""Study files read and checked: every mistake by its line. `study_keys.toml` declares their keys."""
+"""Study files read and checked: every mistake by its line. The keys are listed at the classes of `declared`."""
 
 from __future__ import annotations
 
@@ -8,18 +8,17 @@ import os
 import re
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from envs.scenario import DEATH, Scenario, StatedRedraws
+from envs.scenario import DEATH, StatedRedraws
 from envs.scenario_reader import load_scenario
-from envs.toml_reader import InputFileError, TomlTable, declared, open_toml, text_of, unknown
+from envs.toml_reader import NOT_NEGATIVE, PROBABILITY, InputFileError, TomlTable, open_toml, text_of, unknown
 from policies.adjacency import Sensitive
 from policies.catalogue import CATALOGUE, DEFAULT_POLICIES, WITHOUT_LEAD, unknown_policy
 from policysim.files.terminal import json_text
 from policysim.files.whole_files import is_unfinished
-from policysim.logs import log_source
+from policysim.logs.log_source import read_data
 from policysim.study.declared import (
     ADJACENCIES,
     PREVALENCE,
@@ -36,11 +35,8 @@ from policysim.utility import COSTS, Utility
 
 STUDY = "study.toml"
 FOLDER = Path(__file__).parent / "studies"
-# Whoever reads logs declares what stands below data.
-KEYS = tuple(
-    replace(key, keys=log_source.KEYS) if key.name == "data" else key
-    for key in declared(Path(__file__).with_name("study_keys.toml"))
-)
+# What names outcomes and treatments of a scenario or a cohort, and cannot be checked before that is read.
+OF_THE_MODEL = ("utility", "capacity", "compare.at_most", "lead")
 # What capacities sum to may fall short of serving everybody by rounding.
 SHARE_ROUNDING = 1e-12
 # What leads a scenario happens to a patient or does not.
@@ -95,8 +91,8 @@ def load_study(name: str | Path, called: str = "") -> Study:
     'any-record'
     """
     path = study_path(name)
-    with open_toml(path, KEYS) as table:
-        study = _read(table, path, called or name_of_study(path))
+    with open_toml(path) as table:
+        study = _read_study(table, path, called or name_of_study(path))
     # Only now: leaving the block has raised whatever was wrong.
     return study  # noqa: RET504
 
@@ -144,111 +140,119 @@ def _beside(log: Path) -> Path:
     return log.parent / f"{log.name}.study.json"
 
 
-def _read(table: TomlTable, path: Path, name: str) -> Study:
+def _read_study(table: TomlTable, path: Path, name: str) -> Study:
+    """A study of any kind, by what says who its patients are: a log, a cohort or a scenario."""
+    study: Study
     if "data" in table:
-        return _read_logged(table, path, name)
-    if "cohort" in table:
-        return _read_cohort(table, path, name)
-    if "scenario" not in table and "features" in table and "treatments" in table:
+        study = LoggedStudy(**_read_log(table, path, name))
+    elif "cohort" in table:
+        study = CohortStudy(**_read_cohort(table, path, name))
+    else:
+        _refuse_other_files(table, path)
+        study = ScenarioStudy(**_read_scenario(table, path, name))
+    table.close()
+    table.file.raise_if_any()
+    return study
+
+
+def _refuse_other_files(table: TomlTable, path: Path) -> None:
+    """Name what to do with a scenario, and with a file of policysim 0.1 that is a script now."""
+    if "scenario" not in table and "features" in table.values and "treatments" in table.values:
         raise InputFileError(
             f"{path.as_posix()}: is a scenario, and no study: it says who the patients are and what a treatment does. "
             f'Put scenario = "{path.name}" into a study.toml beside it, and name that file',
             located=False,
         )
     for former in ("analysis", "source"):
-        if former in table:
+        if former in table.values:
             script = SCRIPTS.get(str(table.values[former]), "a script in examples/source_documents")
             table.fail(f"is no key of a study; {script} makes this report", former)
-            table.mistakes.raise_if_any()
-    name_of_scenario = table["scenario"]
-    source = str(path.parent / name_of_scenario) if name_of_scenario.endswith(".toml") else name_of_scenario
-    scenario, utility = _read_scenario(table, source)
-    shared = _read_shared(table, name, list(scenario.space.names) if scenario else None, DEFAULT_POLICIES)
-    known = () if scenario is None else named_outcomes(scenario)
-    at_most, capacity = _read_bounds(table, known, scenario.actions if scenario else ())
-    lead = _read_lead(table, known, NO_NUMBER) or DEATH
-    if scenario is not None:
-        read = hidden_contraindications(scenario, shared["adjacency"], shared["sensitive"])
-        if read:
-            privacy = table.values.get("privacy", {})
-            said = [("privacy", key) for key in ("public", "sensitive", "adjacency") if key in privacy]
-            key = [*said, ("privacy",) if "privacy" in table else ("scenario",)][0]
-            table.fail(why_refused(read, shared["epsilon"]), *key)
-    table.close()
-    table.mistakes.raise_if_any()
-    assert scenario is not None  # or there was a mistake
-    return ScenarioStudy(
-        **shared,
-        files=_kept_files(table, path, scenario.redraws),
-        scenario=scenario,
-        scenario_source=source,
-        utility=utility,
-        lead=lead,
-        at_most=at_most,
-        capacity=capacity,
-    )
+            table.file.raise_if_any()
 
 
-def _read_logged(table: TomlTable, path: Path, name: str) -> Study:
-    if "scenario" in table:
-        table.fail("a study has a scenario or a table data, not both", "scenario")
+def _read_log(table: TomlTable, path: Path, name: str) -> dict[str, Any]:
+    table.refuse("scenario", "a study has a scenario or a table data, not both")
     # Of a log, no expectations are known that could be kept within bounds.
-    for place, key in ((table["compare"], "at_most"), (table, "capacity"), (table, "lead")):
-        if key in place:
-            place.fail("only goes with a scenario: of a log only estimates are known, which keep no bound", key)
-    log = log_source.read_data(table["data"], path.parent)
+    for section, key in ((table.table("compare"), "at_most"), (table, "capacity"), (table, "lead")):
+        section.refuse(key, "only goes with a scenario: of a log only estimates are known, which keep no bound")
+    log = read_data(table.table("data"), path.parent)
     # Mistakes in the features are noted already; without any there is nothing to compare names with.
-    features = list(log.features) or None
-    shared = _read_shared(table, name, features, WITHOUT_LEAD)
-    table.close()
-    table.mistakes.raise_if_any()
-    return LoggedStudy(**shared, files={}, log=log)
+    return {**_read_shared(table, name, list(log.features) or None, WITHOUT_LEAD), "log": log}
 
 
-def _read_cohort(table: TomlTable, path: Path, name: str) -> Study:
+def _read_cohort(table: TomlTable, path: Path, name: str) -> dict[str, Any]:
     """A table of one's own. What the study says of it is read before the table is, and what depends on it after."""
     # Only such a study needs these modules.
     from policysim.files.columns_file import open_columns  # noqa: PLC0415
     from policysim.study.cohort_table import ALLOWED, DRAW, CohortColumns, read_cohort  # noqa: PLC0415
 
-    if "scenario" in table:
-        table.fail("a study has a scenario or a table cohort, not both", "scenario")
-    section, utility = table["cohort"], table["utility"]
-    features, treatment, patients = (section[key] for key in ("features", "treatment", "patients"))
-    files = [path.parent / section[key] for key in ("file", "redraws") if section[key]]
-    source = section["source"]
+    table.refuse("scenario", "a study has a scenario or a table cohort, not both")
+    section = table.table("cohort")
+    features = section.words("features")
     if not features:
         section.fail("must name the columns that tell kinds of patients apart", "features")
-    section.close()
+    treatment, patients = section.column("treatment"), section.column("patients")
+    files = [path.parent / file for file in (section.column("file"), section.text("redraws", "")) if file]
+    source = section.text("source", "")
     shared = _read_shared(table, name, features or None, DEFAULT_POLICIES if "lead" in table else WITHOUT_LEAD)
-    table.mistakes.raise_if_any()
+    table.close(*OF_THE_MODEL)
+    table.file.raise_if_any()
     others = {*features, treatment, patients, ALLOWED, DRAW}
-    table.names["outcomes"] = [column for column in open_columns(files[0]).schema.names if column not in others]
-    weights = utility["weights"]
+    columns = [column for column in open_columns(files[0]).schema.names if column not in others]
+    utility = table.table("utility")
+    weights = utility.numbers("weights", columns, "outcome", within=NOT_NEGATIVE)
     if not weights:
         utility.fail("must say which columns are outcomes, and what one costs, such as { relapse = 100 }", "weights")
-    lead = _read_lead(table, list(weights)) or None
-    table.mistakes.raise_if_any()
+    lead = _read_lead(table, list(weights))
+    table.file.raise_if_any()
     hidden = shared["sensitive"] if shared["adjacency"] == Sensitive.name else features
-    columns = CohortColumns(features, treatment, patients, list(weights))
-    cohort = read_cohort(files[0], columns, hidden=hidden, redraws=next(iter(files[1:]), None))
-    table.names["actions"] = cohort.actions
-    at_most, capacity = _read_bounds(table, tuple(dict.fromkeys((*cohort.outcomes, COSTS))), cohort.actions)
-    costs = utility["costs"]
-    utility.close()
-    table.close()
-    table.mistakes.raise_if_any()
-    return CohortStudy(
+    names = CohortColumns(features, treatment, patients, list(weights))
+    cohort = read_cohort(files[0], names, hidden=hidden, redraws=next(iter(files[1:]), None))
+    costs = utility.numbers("costs", cohort.actions, "action")
+    return {
         **shared,
-        files={},
-        cohort=cohort,
-        paths=tuple(files),
-        source=source,
-        utility=Utility(weights, costs),
-        lead=lead,
-        at_most=at_most,
-        capacity=capacity,
-    )
+        **_read_bounds(table, tuple(dict.fromkeys((*cohort.outcomes, COSTS))), cohort.actions),
+        "lead": lead or None,
+        "cohort": cohort,
+        "paths": tuple(files),
+        "source": source,
+        "utility": Utility(weights, costs),
+    }
+
+
+def _read_scenario(table: TomlTable, path: Path, name: str) -> dict[str, Any]:
+    named = table.text("scenario")
+    source = str(path.parent / named) if named.endswith(".toml") else named
+    scenario = None
+    if source:
+        try:
+            scenario = load_scenario(source)
+        except InputFileError as error:
+            table.file.merge(error, "scenario")
+    elif not table.wrong("scenario"):
+        table.refuse("scenario", 'must be the name of a built-in scenario or of a file, such as "ward.toml", got ""')
+    shared = _read_shared(table, name, list(scenario.space.names) if scenario else None, DEFAULT_POLICIES)
+    if scenario is None:
+        table.close(*OF_THE_MODEL)
+        table.file.raise_if_any()
+    assert scenario is not None  # or there was a mistake
+    default, utility = Utility.of(scenario), table.table("utility")
+    weights = utility.numbers("weights", scenario.outcomes, "outcome", within=NOT_NEGATIVE)
+    costs = utility.numbers("costs", scenario.actions, "action")
+    read = hidden_contraindications(scenario, shared["adjacency"], shared["sensitive"])
+    if read and not table.wrong("privacy"):
+        stated = [("privacy", key) for key in ("public", "sensitive", "adjacency") if key in table.table("privacy")]
+        key = [*stated, ("privacy",) if "privacy" in table else ("scenario",)][0]
+        table.fail(why_refused(read, shared["epsilon"]), *key)
+    return {
+        **shared,
+        **_read_bounds(table, named_outcomes(scenario), scenario.actions),
+        "lead": _read_lead(table, named_outcomes(scenario), NO_NUMBER) or DEATH,
+        "files": _kept_files(table, path, scenario.redraws),
+        "scenario": scenario,
+        "scenario_source": source,
+        "utility": Utility({**default.weights, **weights}, {**default.costs, **costs}),
+    }
 
 
 def _read_shared(table: TomlTable, name: str, features: list[str] | None, defaults: Sequence[str]) -> dict[str, Any]:
@@ -256,46 +260,38 @@ def _read_shared(table: TomlTable, name: str, features: list[str] | None, defaul
 
     `defaults` are the policies where none are named.
     """
-    table.names.update(features=features, adjacencies=ADJACENCIES, seen=SEEN)
-    privacy, compare = table["privacy"], table["compare"]
-    adjacency, sensitive, public = _read_adjacency(privacy, features)
-    epsilons, published = privacy["epsilons"], privacy["published_patients"]
-    if published < 1:
-        privacy.fail(f"must be at least 1, got {published}", "published_patients")
-    privacy.close()
-    compare.close()
+    privacy, compare, related = table.table("privacy"), table.table("compare"), table.table("related")
+    epsilons = privacy.number_list("epsilons", [], within=(0, math.inf))
     listed = checked_epsilons(epsilons) if epsilons else EPSILONS
-    policies = compare.get("policies", defaults)
+    policies = compare.words("policies", defaults)
     for position, policy in enumerate(policies):
         if policy not in CATALOGUE:
             compare.fail(unknown_policy(policy), "policies", position)
     # The prevalence where a scenario has one, or a feature.
-    known = [PREVALENCE] if "scenario" in table else []
-    robust = compare.get("robust", "".join(known))
+    known = [PREVALENCE] if "scenario" in table.values else []
+    robust = compare.text("robust", "".join(known))
     if "robust" in compare and features is not None and robust not in (*known, *features):
         compare.fail(unknown("prior", robust, [*known, *features]), "robust")
     # Names of folders beside a report's own, and a text for each.
-    related = table["related"]
-    for beside in related.values:
-        if not re.fullmatch(r"\w[\w-]*", beside):
-            related.fail("must be the name of a report beside this one: letters, digits, - and _", beside)
+    for report in related:
+        if not re.fullmatch(r"\w[\w-]*", report):
+            related.fail("must be the name of a report beside this one: letters, digits, - and _", report)
     return {
         "name": name,
-        "text": table.mistakes.text,
-        "title": table.get("title", name),
-        "hidden_from": privacy["hidden_from"],
-        "seen": privacy["seen"],
-        "published_patients": published,
-        "adjacency": adjacency,
-        "sensitive": sensitive,
-        "public": public,
-        "epsilon": nearest_epsilon(privacy["epsilon"], listed),
+        "text": table.file.text,
+        "files": {},
+        "title": table.text("title", name),
+        "hidden_from": privacy.text("hidden_from", "anyone who sees the published treatment"),
+        "seen": privacy.choice("seen", SEEN, SEEN[0]),
+        "published_patients": privacy.integer("published_patients", 10_000, low=1),
+        **_read_adjacency(privacy, features),
+        "epsilon": nearest_epsilon(privacy.number("epsilon", 1.0, within=(0, math.inf)), listed),
         "epsilons": listed,
         "policies": tuple(dict.fromkeys(policies)),
-        "by": compare["by"],
+        "by": compare.names("by", features, "group"),
         "robust": robust or None,
-        "seed": table["seed"],
-        "related": {beside: related.text(beside) for beside in related.values},
+        "seed": table.integer("seed", 0),
+        "related": {report: related.text(report) for report in related},
     }
 
 
@@ -304,29 +300,10 @@ def name_of_study(path: Path) -> str:
     return path.parent.resolve().name if path.name == STUDY else path.stem
 
 
-def _read_scenario(table: TomlTable, source: str) -> tuple[Scenario | None, Utility]:
-    """The scenario of a built-in name or of a file, and its utility with the study's own weights and costs."""
-    own = table["utility"]
-    if not source:
-        if "scenario" in table:
-            table.fail('must be the name of a built-in scenario or of a file, such as "ward.toml", got ""', "scenario")
-        return None, Utility({}, {})
-    try:
-        scenario = load_scenario(source)
-    except InputFileError as error:
-        table.mistakes.merge(error, "scenario")
-        return None, Utility({}, {})
-    default = Utility.of(scenario)
-    own.names.update(outcomes=scenario.outcomes, actions=scenario.actions)
-    weights, costs = own["weights"], own["costs"]
-    own.close()
-    return scenario, Utility({**default.weights, **weights}, {**default.costs, **costs})
-
-
 def _kept_files(table: TomlTable, path: Path, redraws: StatedRedraws | None) -> dict[str, bytes]:
     """The study, its scenario and that one's redraws, under the names that they have, if these are below the study."""
-    name = table["scenario"]
-    study = {STUDY: table.mistakes.text.encode()}
+    name = table.values["scenario"]
+    study = {STUDY: table.file.text.encode()}
     if not name.endswith(".toml"):
         return study
     folder, scenario = path.parent.resolve(), (path.parent / name).resolve()
@@ -340,9 +317,10 @@ def _kept_files(table: TomlTable, path: Path, redraws: StatedRedraws | None) -> 
     return {**study, **{path.relative_to(folder).as_posix(): content for path, content in kept.items()}}
 
 
-def _read_adjacency(privacy: TomlTable, features: list[str] | None) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
+def _read_adjacency(privacy: TomlTable, features: list[str] | None) -> dict[str, Any]:
     """The adjacency, its hidden features, and those that are declared public in place of them."""
-    adjacency, sensitive, public = privacy["adjacency"], privacy["sensitive"], privacy["public"]
+    adjacency = privacy.choice("adjacency", ADJACENCIES, ADJACENCIES[0])
+    sensitive, public = privacy.names("sensitive", features, "feature"), privacy.names("public", features, "feature")
     if "public" not in privacy:
         if adjacency == "sensitive" and "sensitive" not in privacy:
             privacy.fail('sensitive is missing: adjacency "sensitive" needs the list of hidden features', "adjacency")
@@ -350,7 +328,7 @@ def _read_adjacency(privacy: TomlTable, features: list[str] | None) -> tuple[str
             adjacency = Sensitive.name
         elif adjacency != "sensitive" and "sensitive" in privacy:
             privacy.fail('only goes with adjacency = "sensitive"', "sensitive")
-        return adjacency, sensitive, ()
+        return {"adjacency": adjacency, "sensitive": sensitive, "public": ()}
     # Public features hide all the others.
     for other in ("sensitive", "adjacency"):
         if other in privacy and privacy.values[other] != Sensitive.name:
@@ -361,38 +339,31 @@ def _read_adjacency(privacy: TomlTable, features: list[str] | None) -> tuple[str
             privacy.fail(f"{name!r} is named twice", "public", position)
     if features is not None and len(public) == len(features):
         privacy.fail("nothing is left to hide: every feature is public", "public")
-    return Sensitive.name, tuple(name for name in features or () if name not in public), public
+    hidden = tuple(name for name in features or () if name not in public)
+    return {"adjacency": Sensitive.name, "sensitive": hidden, "public": public}
 
 
 def _read_lead(table: TomlTable, outcomes: Sequence[str], instead: str = "") -> str:
     """The outcome that leads, of those that are known; "" where the study names none. `instead` ends a refusal."""
-    lead: str = table["lead"]
-    if outcomes and isinstance(table.values.get("lead"), str) and lead not in outcomes:
+    lead = table.text("lead", "")
+    if outcomes and "lead" in table and not table.wrong("lead") and lead not in outcomes:
         table.fail(f"{unknown('outcome', lead, outcomes)}{instead}", "lead")
     return lead
 
 
-def _read_bounds(
-    table: TomlTable, outcomes: Sequence[str], actions: Sequence[str]
-) -> tuple[dict[str, float | str], dict[str, float]]:
-    """What the policy within bounds keeps: the most of an outcome, and the largest share of an action.
-
-    Without any known actions nothing is looked at.
-    """
-    bounds = table["compare"].table("at_most")
+def _read_bounds(table: TomlTable, outcomes: Sequence[str], actions: Sequence[str]) -> dict[str, Any]:
+    """What the policy within bounds keeps: the most of an outcome, and the largest share of an action."""
+    bounds = table.table("compare").table("at_most")
     at_most: dict[str, float | str] = {}
-    for name, value in bounds.values.items():
-        if not actions:
-            continue
+    for name in bounds:
+        value = bounds.values[name]
         if fault := fault_of_bound(name, value, outcomes):
             bounds.fail(fault, name)
         else:
             at_most[name] = value if isinstance(value, str) else float(value)
-    if not actions:
-        return at_most, {}
-    capacity = table["capacity"]
+    capacity = table.numbers("capacity", actions, "action", within=PROBABILITY)
     places = math.fsum(capacity.values())
     if not (set(capacity) < set(actions) or places >= 1 - SHARE_ROUNDING):
         limited = f"every treatment is limited, and the shares sum to {places:g}, which is below 1"
         table.fail(f"cannot serve everybody: {limited}", "capacity")
-    return at_most, capacity
+    return {"at_most": at_most, "capacity": capacity}

@@ -22,6 +22,7 @@ from policies.arrays import FloatArray, IntArray
 from policysim.files.bad_rows import DataError
 from policysim.files.data_table import PANDAS_INDEX, DataTable
 from policysim.files.many_files import files_of
+from policysim.logs.binning import Binning
 from policysim.logs.censoring import censoring_words
 from policysim.logs.counted_log import count_parts, open_log
 from policysim.logs.log_frame import (
@@ -41,7 +42,7 @@ from policysim.logs.log_frame import (
     row_probabilities,
     summed,
 )
-from policysim.logs.log_source import EQUAL, ESTIMATE, REFUSE, Binning, LogColumns, outcome_words
+from policysim.logs.log_source import EQUAL, ESTIMATE, REFUSE, LogColumns, outcome_words
 from policysim.logs.outcome_models import check_outcome_model
 from policysim.logs.read_log import NoPropensityError, read_log
 from policysim.question.protocol import SILENT, Progress

@@ -21,8 +21,8 @@ from policies.policy import Policy
 from policysim.files.bad_rows import MISSING, BadRows, DataError, level_key, level_of, sorted_keys
 from policysim.files.data_table import DataTable, coded, codes_among
 from policysim.files.probability_table import PREFIX, ProbabilityTable
+from policysim.logs.binning import NO_VALUE
 from policysim.logs.log_frame import OUTCOME_PREFIX, LoggedData, summed
-from policysim.logs.log_source import NO_VALUE
 from policysim.study.declared import ScenarioStudy
 from policysim.study.labels import hidden
 from policysim.study.study_problem import build_problem

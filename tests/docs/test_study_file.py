@@ -1,14 +1,17 @@
-"""docs/study-file.md has every key that is declared of study and scenario files, and readers take no others."""
+"""docs/study-file.md has every key that a reader of study and scenario files asks for, with its default."""
 
-import ast
 import importlib.util
 import re
+import tomllib
+from collections import defaultdict
 from pathlib import Path
 
 import pytest
+from hostile_files import COHORTS, SCENARIOS, STUDIES, TRIALS, file_bytes, in_folder
 
+from envs.scenario import Scenario
 from envs.scenario_reader import load_scenario
-from envs.toml_reader import InputFileError, TomlKey
+from envs.toml_reader import TomlTable
 from policies.catalogue import DEFAULT_POLICIES, WITHOUT_LEAD
 from policysim.study.declared import PREVALENCE
 from policysim.study.study_reader import load_study
@@ -19,81 +22,102 @@ PAGE = (ROOT / "docs" / "study-file.md").read_text(encoding="utf-8")
 spec = importlib.util.spec_from_file_location("study_file", ROOT / "docs" / "study_file.py")
 study_file = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(study_file)
-# Read before anything is declared of a file: it says of which kind the study is.
-KINDS = {"analysis", "data", "features", "scenario", "treatments"}
+# Their help says in words what stands below them.
+IN_WORDS = {"data.propensity", *(f"treatments.NAME.rules[].{step}" for step in ("set", "add", "multiply"))}
 
 
-def test_the_page_is_made_of_what_the_readers_declare():
+def test_the_page_is_made_of_the_docstrings():
     assert study_file.page_of(PAGE) == PAGE
 
 
 def test_a_key_that_the_page_lacks_changes_it(monkeypatch):
-    planted = TomlKey("planted", "text", "a key that was planted")
-    monkeypatch.setitem(study_file.TABLES, "a study", ((planted,), ""))
-    assert "| `planted` | required | a key that was planted |" in study_file.page_of(PAGE)
+    with_key = Scenario.__doc__.replace("    ----\n", "    ----\n    planted : 3\n        a\n        key\n", 1)
+    monkeypatch.setattr(Scenario, "__doc__", with_key)
+    assert "|---|---|---|\n| `planted` | 3 | a key |\n| `title` |" in study_file.page_of(PAGE)
 
 
 def test_defaults_that_code_computes_are_those_of_the_page():
-    words = {key.name: {below.name: below.said for below in key.keys} for key in study_file.study_reader.KEYS}
-    assert words["privacy"]["epsilons"] == f"{len(EPSILONS)} values from {EPSILONS[0]:g} to {EPSILONS[-1]:g}"
-    assert (
-        words["compare"]["policies"]
-        == f"{', '.join(DEFAULT_POLICIES)}; where no outcome leads, as in a log, without optimal-safe"
-    )
+    defaults = documented()
+    assert defaults["privacy.epsilons"] == f"{len(EPSILONS)} values from {EPSILONS[0]:g} to {EPSILONS[-1]:g}"
+    assert defaults["compare.policies"] == ", ".join(DEFAULT_POLICIES)
     assert [name for name in DEFAULT_POLICIES if name != "optimal-safe"] == list(WITHOUT_LEAD)
-    assert words["compare"]["robust"] == f'"{PREVALENCE}"; for a log or a cohort, none'
-
-
-@pytest.mark.parametrize(
-    "reader", ["envs/scenario_reader.py", "policysim/study/study_reader.py", "policysim/logs/log_source.py"]
-)
-def test_readers_take_only_what_is_declared(reader):
-    """Whatever a reader names, with `table[...]`, `... in table` or a method of the table, is on the page."""
-    declared = {name.rpartition(".")[2].removesuffix("[]") for name in documented()}
-    named = set(literals(ROOT / reader))
-    assert named
-    assert named - KINDS <= declared
+    assert defaults["compare.robust"] == f'"{PREVALENCE}"; for a log or a cohort, none'
 
 
 def documented():
-    """The keys in the first columns of the tables of the page."""
-    return re.findall(r"^\| `([^`]+)` \|", PAGE, flags=re.MULTILINE)
+    """The keys in the first columns of the tables of the page, and their defaults."""
+    return dict(re.findall(r"^\| `([^`]+)` \| (?:(.+?) )?\| .+ \|$", PAGE, flags=re.MULTILINE))
 
 
-def literals(path):
-    """The keys that a reader's source names."""
-    methods = {"text", "number", "integer", "numbers", "list_of", "table", "tables"}
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        given = []
-        if isinstance(node, ast.Subscript) and getattr(node.value, "id", "") in {
-            "table",
-            "entry",
-            "privacy",
-            "compare",
-        }:
-            given = [node.slice]
-        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in methods:
-            given = node.args[:1]
-        elif isinstance(node, ast.Compare) and isinstance(node.ops[0], ast.In):
-            given = [node.left]
-        yield from (each.value for each in given if isinstance(each, ast.Constant))
+THREE_FILES = """
+[data]
+file = { features = "f.csv", actions = "a.csv", outcomes = "o.csv" }
+treatment = "arm"
+treatments = { 0 = "wait", 1 = "drug" }
+propensity = { wait = 1, drug = 2 }
+outcome = { cured = 1 }
+range = [0, 1]
+features = { age = { cuts = [40, 60] } }
+"""
+THREE_TABLES = {"study.toml": THREE_FILES, "f.csv": "", "a.csv": "", "o.csv": ""}
 
 
-@pytest.mark.parametrize(
-    ("table", "known"),
-    [
-        ("privacy", "adjacency, epsilon, epsilons, hidden_from, public, published_patients, seen, sensitive"),
-        ("utility", "costs, weights"),
-        ("compare", "at_most, by, policies, robust"),
-    ],
-)
-def test_the_reader_refuses_another_key_and_lists_those_of_the_page(tmp_path, table, known):
-    (tmp_path / "planted.toml").write_text(f'scenario = "covid"\n[{table}]\nplanted = 1\n')
-    with pytest.raises(InputFileError, match=r"unknown key 'planted'; known: ") as error:
-        load_study(tmp_path / "planted.toml")
-    assert str(error.value).endswith(f"known: {known}")
-    on_page = sorted(name.removeprefix(f"{table}.") for name in documented() if name.startswith(f"{table}."))
-    assert ", ".join(on_page) == known
+@pytest.fixture(scope="module")
+def asked():
+    """The keys that readers ask for in many files, by their parts, each with the defaults that they take."""
+    defaults = defaultdict(list)
+    read, contains, iterate = TomlTable._read, TomlTable.__contains__, TomlTable.__iter__
+
+    def note(table, name, *default):
+        key = (*(part for part in table.key if isinstance(part, str)), name)
+        if name not in ("value", "interval") and isinstance(name, str):
+            defaults[key].extend(default)
+
+    def noted_read(table, name, default, *more):
+        note(table, name, default)
+        return read(table, name, default, *more)
+
+    def noted_contains(table, name):
+        note(table, name)
+        return contains(table, name)
+
+    def noted_iterate(table):
+        for name in table.values:
+            note(table, name)
+        return iterate(table)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(TomlTable, "_read", noted_read)
+        patch.setattr(TomlTable, "__contains__", noted_contains)
+        patch.setattr(TomlTable, "__iter__", noted_iterate)
+        for files in [*SCENARIOS, *STUDIES, *TRIALS, *COHORTS, THREE_TABLES]:
+            with in_folder({name: file_bytes(name, content) for name, content in files.items()}):
+                load_study("study.toml") if "study.toml" in files else load_scenario("scenario.toml")
+    return defaults
+
+
+def fits(key, row):
+    """Whether a key that was asked for is that of a row, or above it, or below one that says in words what is there."""
+    parts = row.replace("[]", "").split(".")
+    same = all(part == name or part.isupper() for part, name in zip(parts, key, strict=False))
+    return same and (len(key) <= len(parts) or row in IN_WORDS)
+
+
+def test_the_page_has_every_key_that_a_reader_asks_for(asked):
+    assert [key for key in asked if not any(fits(key, row) for row in documented())] == []
+
+
+def test_a_reader_asks_for_every_key_of_the_page_with_the_default_of_the_page(asked):
+    for row, words in documented().items():
+        chosen = row.rpartition(".")[2].isupper()  # by the file: then the table is asked for
+        keys = [key for key in asked if fits(key, row) and len(key) == row.count(".") + (not chosen)]
+        assert keys, row
+        # A number may be a table, too.
+        defaults = [default for key in keys for default in asked[key] if default != {}]
+        if words == "required" and not chosen:
+            assert None in defaults, row
+        if re.fullmatch(r'\d\S*|"[^"]*"|true|false', words) and not chosen:
+            assert set(defaults) == {tomllib.loads(f"value = {words}")["value"]}, row
 
 
 def blocks():

@@ -12,9 +12,10 @@ from small_trials import small_study
 from envs.records import Feature, RecordSpace
 from policies.policy import Policy, draw_actions
 from policies.reference import BestFixed
+from policysim.logs.binning import Binning
 from policysim.logs.load_log import Log
 from policysim.logs.log_frame import LoggedData
-from policysim.logs.log_source import ESTIMATE, Binning
+from policysim.logs.log_source import ESTIMATE
 from policysim.logs.treatments import estimate_propensities
 from policysim.study.declared import LoggedStudy
 from policysim.trials import trial_columns

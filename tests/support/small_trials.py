@@ -6,9 +6,10 @@ from pathlib import Path
 import numpy as np
 
 from envs.records import Feature, RecordSpace
+from policysim.logs.binning import Binning
 from policysim.logs.load_log import Log
 from policysim.logs.log_frame import LoggedData
-from policysim.logs.log_source import Binning, LogSource
+from policysim.logs.log_source import LogSource
 from policysim.study.declared import LoggedStudy
 
 ARMS = ("wait", "pill", "drip")

@@ -217,7 +217,8 @@ def test_an_unknown_lead_is_refused_by_line_with_what_there_is(tmp_path, capsys)
         capsys.readouterr()
         .err.strip()
         .endswith(
-            "small.toml:1: lead: unknown outcome 'days'; known: death, symptoms, infected, fever, cough, costs; a number, such as days in hospital, "
+            "small.toml:1: lead: unknown outcome 'days'; known: death, symptoms, infected, "
+            "fever, cough, costs; a number, such as days in hospital, "
             "cannot lead a scenario: write a table of your own, [cohort]"
         )
     )

@@ -1,16 +1,13 @@
 """A small trial as a file, the study section that goes with it, and how both are read."""
 
-from pathlib import Path
-
 import numpy as np
 import pandas as pd
 import pytest
 
-from envs.toml_reader import TomlKey, open_toml
 from policysim.cli import init_command
 from policysim.cli.options import parse
 from policysim.logs.load_log import load_log
-from policysim.logs.log_source import KEYS, read_data
+from policysim.study.study_reader import load_study
 
 SECTION = """
 [data]
@@ -37,10 +34,7 @@ def read_section(tmp_path):
     def read(text):
         path = tmp_path / "study.toml"
         path.write_text(text, encoding="utf-8")
-        with open_toml(path, (TomlKey("data", "section", keys=KEYS),)) as root:
-            source = read_data(root["data"], tmp_path)
-        # Only now: leaving the block has raised whatever was wrong.
-        return source  # noqa: RET504
+        return load_study(path).log
 
     return read
 
@@ -122,9 +116,6 @@ def read_study():
     """Read the table [data] of a study file."""
 
     def read(path):
-        path = Path(path)
-        with open_toml(path, (TomlKey("data", "section", keys=KEYS),)) as root:
-            source = read_data(root["data"], path.parent)
-        return source  # noqa: RET504 - as above
+        return load_study(path).log
 
     return read

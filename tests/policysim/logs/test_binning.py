@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 
 from policysim.files.bad_rows import level_key, level_of
-from policysim.logs.log_source import Binning
+from policysim.logs.binning import Binning
 
 COLUMNS = {
     "int": pd.Series([0, 1, 1]),

@@ -8,7 +8,7 @@ import policysim as ps
 from envs.toml_reader import InputFileError
 from policysim.cli.main import main
 from policysim.files.bad_rows import DataError
-from policysim.logs.log_source import Binning
+from policysim.logs.binning import Binning
 
 SECTION = """
 [data]

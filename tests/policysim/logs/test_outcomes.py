@@ -182,7 +182,7 @@ def test_rows_of_other_tables_are_not_taken_for_each_other(read_section, load):
     check_outcomes(source, LogTables({role: DataTable(role, table) for role, table in three.items()}, ""))
 
 
-@pytest.mark.parametrize("listed", ['["succes"]', "[1]", '"success"'])
+@pytest.mark.parametrize("listed", ['["succes"]', "[1]", '[["success"]]', '"success"'])
 def test_only_outcomes_can_be_checked(read_section, section, listed):
     with pytest.raises(InputFileError, match=r"study.toml:7: data.outcome_checked"):
         read_section(section.replace("[data.features]", f"outcome_checked = {listed}\n[data.features]"))

@@ -14,6 +14,8 @@ from policies.optimal.optimum import OptimalSafe
 from policysim.cli.main import main
 from policysim.study.study_reader import SCRIPTS
 
+LANGUAGE = Path(__file__).parents[2] / "envs" / "data" / "language.toml"
+
 
 def mistakes(folder, study, scenario=SCENARIO):
     """The lines of the error, with the folder's own name taken off."""
@@ -170,6 +172,22 @@ def test_mistakes_of_the_scenario_are_listed_with_those_of_the_study(tmp_path):
             "compare.robust: unknown prior 'agee'; did you mean 'age'? known: prevalence, infected",
         ),
         ("[compare]", "[compare]\nrobust = 2", "compare.robust: must be text in quotes, got 2"),
+        (
+            "[compare]",
+            "[compare]\nbuy = 2",
+            "unknown key 'buy'; did you mean 'by'? known: at_most, by, policies, robust",
+        ),
+        (
+            "[compare]",
+            "[utility]\ncost = 2\n[compare]",
+            "unknown key 'cost'; did you mean 'costs'? known: costs, weights",
+        ),
+        (
+            "epsilon = 1.0",
+            "epsilon = 1.0\ndelta = 0.1",
+            "privacy.delta: unknown key 'delta'; known: adjacency, epsilon, epsilons, hidden_from, public, "
+            "published_patients, seen, sensitive",
+        ),
     ],
 )
 def test_each_mistake_is_named(tmp_path, old, new, message):
@@ -177,6 +195,27 @@ def test_each_mistake_is_named(tmp_path, old, new, message):
     found = mistakes(tmp_path, STUDY.replace(old, new))
     assert any(message in line for line in found), found
     assert all(line.split(":")[0].endswith(".toml") for line in found)
+
+
+def test_names_of_outcomes_and_treatments_are_not_judged_where_the_scenario_is_not_read(tmp_path):
+    study = STUDY.replace("scenario.toml", "no.toml").replace(
+        "[compare]", "[compare]\nat_most = { deths = 1 }\nbuy = 1"
+    )
+    study += "\n[utility]\nweights = { deth = 1 }\n[capacity]\npil = 1\n"
+    unknown, unread = mistakes(tmp_path, study)
+    assert unknown.startswith(
+        f"small.toml:{line_of(study, 'buy')}: compare.buy: unknown key 'buy'; did you mean 'by'? "
+    )
+    assert unread.endswith("no.toml: cannot be read: No such file or directory")
+
+
+@pytest.mark.parametrize("key", ["privacy", "compare", "related", "utility", "capacity", "scenario", "seed"])
+def test_a_key_of_another_type_is_refused_and_what_follows_from_it_is_not_listed(tmp_path, key):
+    (tmp_path / "language.toml").write_text(LANGUAGE.read_text(encoding="utf-8"), encoding="utf-8")
+    text = 'scenario = "language.toml"\nprivacy.public = ["pregnancy", "age", "asthma", "clots", "fever"]'
+    lines = [line for line in text.splitlines() if not line.startswith(key)]
+    (line,) = mistakes(tmp_path, "\n".join([*lines, f"{key} = 0.5"]))
+    assert line.startswith(f"small.toml:{len(lines) + 1}: {key}: must be ")
 
 
 BOUNDED = STUDY.replace(
