@@ -11,13 +11,13 @@ import pandas as pd
 import pytest
 
 import policysim as ps
-from envs import Utility
 from policysim.course.course_question import CourseQuestion
 from policysim.decision.decision_question import DecisionQuestion
 from policysim.decision.redraws import redrawn
 from policysim.files.bad_rows import DataError
 from policysim.question.protocol import SILENT
 from policysim.study.study_problem import build_problem
+from policysim.utility import Utility
 
 COLUMNS = {"features": ["gene", "age"], "treatment": "dose", "patients": "patients"}
 WEIGHTS = {"wrong": 1.0, "bleeds": 10.0}
