@@ -15,7 +15,7 @@ from scipy import sparse
 from envs.treatment_response import is_whole
 from policies.arrays import SUM_TOLERANCE, BoolArray, FloatArray, IntArray, conditional, probability_vector, read_only
 from policies.mask import admissible_mask, mask_classes
-from policies.problem import NumberedRecords, Records, SomeRecords
+from policies.records import NumberedRecords, Records, SomeRecords
 from policysim.course.process import (
     WHY_UNCHANGING,
     InfiniteLossWarning,

@@ -16,7 +16,8 @@ import numpy as np
 
 from envs.toml_reader import unknown
 from policies.arrays import IntArray
-from policysim.files.bad_rows import DataError, level_of
+from policies.levels import NO_VALUE, level_of
+from policysim.files.bad_rows import DataError
 from policysim.logs.column_summary import (
     ROWS_EACH,
     TREATMENT_STEMS,
@@ -34,7 +35,7 @@ from policysim.logs.column_summary import (
     says,
     together,
 )
-from policysim.logs.log_source import NO_VALUE, Binning
+from policysim.logs.log_source import Binning
 from policysim.logs.outcomes import (
     NumberedNames,
     cannot_be_outcome,
