@@ -21,7 +21,17 @@ from policies.adjacency import Adjacency, require_adjacency
 from policies.arrays import BoolArray, Changed, FloatArray, IntArray, conditional, probability_vector, read_only
 from policies.html_table import html_table
 from policies.mask import admissible_mask, filled_table, require_public, same_masks
-from policies.records import NumberedRecords, Records, SomeRecords, decode, encode, records_of
+from policies.records import (
+    RECORD,
+    NumberedRecords,
+    Records,
+    SomeRecords,
+    checked_numbers,
+    encode,
+    has_features,
+    record_numbers,
+    records_of,
+)
 from policies.sensitivity import Sensitivity, sensitivity
 
 
@@ -326,14 +336,19 @@ class DecisionProblem:
         >>> problem.decode([1, 0])["age"].tolist()
         ['old', 'young']
         """
-        return encode(self.records, frame, self.n_records)
+        return encode(self.records, frame) if has_features(self.records) else record_numbers(frame, self.n_records)
 
     def decode(self, indices: ArrayLike) -> Any:
         """A DataFrame with a row for each record number, (m,): what `encode` reads; a bin is there by its name.
 
         ValueError for what is no record number.
         """
-        return decode(self.records, indices, self.n_records)
+        numbers = checked_numbers(indices, self.n_records)
+        if has_features(self.records):
+            return self.records.decode(numbers)
+        import pandas as pd  # noqa: PLC0415 - half a second that most uses of this package do not need
+
+        return pd.DataFrame({RECORD: numbers})
 
     def __repr__(self) -> str:
         """Size, names and neighbours."""

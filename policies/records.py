@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol, TypeGuard, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -168,10 +168,13 @@ class SomeRecords:
         return codes[self.rows], labels
 
 
-def encode(records: Records, frame: Any, n_records: int) -> IntArray:
-    """The record number of each row of a DataFrame, (m,): `policies.problem.DecisionProblem.encode`."""
-    if not isinstance(records, FeatureRecords) or not records.features:
-        return _record_numbers(frame, n_records)
+def has_features(records: Records) -> TypeGuard[FeatureRecords]:
+    """Whether the levels of features tell records apart."""
+    return isinstance(records, FeatureRecords) and len(records.features) > 0
+
+
+def encode(records: FeatureRecords, frame: Any) -> IntArray:
+    """The record number of each row of a DataFrame, (m,): see `policies.problem.DecisionProblem.encode`."""
     features = records.features
     columns = _columns(frame, [feature.name for feature in features])
     codes = np.column_stack([level_codes(feature, column) for feature, column in zip(features, columns, strict=True)])
@@ -192,8 +195,8 @@ def encode(records: Records, frame: Any, n_records: int) -> IntArray:
     return numbers
 
 
-def _record_numbers(frame: Any, n_records: int) -> IntArray:
-    """The column `record` of a DataFrame, (m,); ValueError for what is no record number."""
+def record_numbers(frame: Any, n_records: int) -> IntArray:
+    """The column `record` of a DataFrame, (m,): what `encode` reads of records without features."""
     (column,) = _columns(frame, [RECORD])
     positions, keys = coded(column)
     valid = [isinstance(key, float) and key.is_integer() and 0 <= key < n_records for key in keys]
@@ -203,10 +206,8 @@ def _record_numbers(frame: Any, n_records: int) -> IntArray:
     return numbers
 
 
-def decode(records: Records, numbers: ArrayLike, n_records: int) -> Any:
-    """A DataFrame with a row for each record number, (m,): `policies.problem.DecisionProblem.decode`."""
-    import pandas as pd  # noqa: PLC0415 - half a second that most uses of this package do not need
-
+def checked_numbers(numbers: ArrayLike, n_records: int) -> IntArray:
+    """Record numbers, (m,); ValueError for what is none."""
     rows = np.asarray(numbers)
     if rows.ndim != 1 or (rows.size and rows.dtype.kind not in "iu"):
         raise ValueError(f"indices must be whole numbers, (m,), got {rows.dtype} of shape {rows.shape}.")
@@ -214,10 +215,7 @@ def decode(records: Records, numbers: ArrayLike, n_records: int) -> Any:
     if outside.size:
         first = int(outside[0])
         raise ValueError(f"indices must be from 0 to {n_records - 1}, got indices[{first}]={rows[first]}.")
-    rows = rows.astype(np.intp)
-    if not isinstance(records, FeatureRecords) or not records.features:
-        return pd.DataFrame({RECORD: rows})
-    return records.decode(rows)
+    return rows.astype(np.intp)
 
 
 def _columns(frame: Any, names: Sequence[str]) -> list[Any]:

@@ -43,7 +43,6 @@ from examples.experiments.stroke_trial import (
     read_patients,
 )
 from examples.reporting import (
-from policies.records import encode
     REPORTS,
     Figures,
     Row,
@@ -54,6 +53,7 @@ from policies.records import encode
     new_figure,
     write_report,
 )
+from policies.records import encode
 
 # 1. The data are the patients of the trial (stroke_trial.py). What is asked of them:
 GROUPS = 5  # fifths of the untreated risk of the fitted half
@@ -123,7 +123,7 @@ class Calibration:
     def apart(self, features: int) -> pd.Series:
         """Total variation between the prior and all patients, for each set of so many features; the largest first."""
         space = self.scenario.space
-        counted = np.bincount(encode(space, self.patients, space.size), minlength=space.size) / len(self.patients)
+        counted = np.bincount(encode(space, self.patients), minlength=space.size) / len(self.patients)
         difference = (prior(self.scenario) - counted).reshape(space.shape)
         distances = {}
         for names in combinations(space.names, features):
@@ -190,7 +190,7 @@ def given_by(patients: pd.DataFrame, others: pd.DataFrame, policies: Sequence[st
     """
     study, scenario = ps.load_study("stroke"), Fitted.to(others).scenario()
     problem = ps.build_problem(replace(study, scenario=scenario, utility=default_utility(scenario)))
-    records = encode(scenario.space, patients, scenario.space.size)
+    records = encode(scenario.space, patients)
     tables = {name: study.policy(name, EPSILON).probabilities(problem)[records] for name in policies}
     for treatment, arm in enumerate(ARMS):
         tables[arm] = np.eye(len(ARMS))[np.full(len(patients), treatment)]

@@ -9,7 +9,16 @@ from pathlib import Path
 
 from envs.toml_reader import unknown
 from policies.arrays import IntArray
-from policies.levels import MISSING, FeatureLevels, LevelKey, codes_of_keys, level_key, level_wanted, sorted_keys
+from policies.levels import (
+    MISSING,
+    FeatureLevels,
+    LevelKey,
+    Levels,
+    codes_of_keys,
+    level_key,
+    level_wanted,
+    sorted_keys,
+)
 from policysim.files.bad_rows import BadRows, DataError
 from policysim.files.columns_file import ColumnsFile, check_ending, open_columns
 from policysim.files.many_files import files_of, stamp
@@ -159,16 +168,20 @@ class Codes:
 
     def read(self, batch: pa.RecordBatch) -> dict[str, IntArray] | None:
         """Positions of a batch's values; None once any row has held something else (they are counted all the same)."""
-        codes = {}
-        for name, feature in self._features.items():
-            values = batch.column(name).dictionary_encode()
-            keys = [*map(level_key, _distinct_texts(values)), MISSING]
-            # Nulls may stand among the positions, or among the values.
-            positions = pc.fill_null(values.indices, len(keys) - 1).to_numpy()
-            codes[name], must = codes_of_keys(feature, keys)[positions], level_wanted(feature)
-            self._bad.add(self._file, codes[name] < 0, name, lambda _, must=must: must, before=self.n_rows)
+        codes = {name: self._positions(feature, batch.column(name)) for name, feature in self._features.items()}
         self.n_rows += batch.num_rows
         return None if self._bad.count else codes
+
+    def _positions(self, feature: FeatureLevels, column: pa.Array) -> IntArray:
+        values, must = column.dictionary_encode(), level_wanted(feature)
+        keys = [*map(level_key, _texts(values.dictionary)), MISSING]
+        # Nulls may stand among the positions, or among the values.
+        positions = pc.fill_null(values.indices, len(keys) - 1).to_numpy()
+        # A time has the text that its column gives it.
+        levels = Levels(feature.name, _texts(self._levels[feature.name]), feature.cuts)
+        codes: IntArray = codes_of_keys(levels, keys)[positions]
+        self._bad.add(self._file, codes < 0, feature.name, lambda _: must, before=self.n_rows)
+        return codes
 
     def replace(self, batch: pa.RecordBatch, codes: Mapping[str, IntArray]) -> pa.RecordBatch:
         """A batch with the values at these positions; a dictionary holds all levels, also those that do not occur."""
@@ -201,7 +214,7 @@ def levels_in(source: Source, columns: Sequence[str], progress: Progress = SILEN
             _require_categories(file, column)
         for batch in file.batches(columns, steps):
             for column, by_key in texts.items():
-                for text in _distinct_texts(batch.column(column)):
+                for text in _texts(batch.column(column).dictionary_encode().dictionary):
                     key, other = level_key(text), by_key.get(level_key(text), text)
                     # Of several ways to write a level the shortest, whatever the order of the rows.
                     by_key[key] = min(text, other, key=lambda text: (len(text), text))
@@ -225,9 +238,10 @@ def _level_array(file: ColumnsFile, feature: FeatureLevels) -> pa.Array:
     return levels if usable else texts
 
 
-def _distinct_texts(column: pa.Array) -> list[str | None]:
-    """The values that a column has, as text."""
-    return column.dictionary_encode().dictionary.cast(pa.string()).to_pylist()
+def _texts(values: pa.Array) -> list[str]:
+    """Values as text; "" where one is missing."""
+    texts: list[str] = pc.fill_null(values.cast(pa.string()), "").to_pylist()
+    return texts
 
 
 def _require_categories(file: ColumnsFile, column: str) -> pa.DataType:
@@ -238,7 +252,7 @@ def _require_categories(file: ColumnsFile, column: str) -> pa.DataType:
     kind = file.schema.field(column).type
     kind = kind.value_type if pa.types.is_dictionary(kind) else kind
     try:
-        pa.array([], kind).dictionary_encode().dictionary.cast(pa.string())
+        _texts(pa.array([], kind).dictionary_encode().dictionary)
     except pa.ArrowException:
         raise DataError(f"{file.path.as_posix()}: {column}: is of type {kind}, which cannot hold categories") from None
     return kind

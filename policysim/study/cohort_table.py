@@ -19,7 +19,7 @@ from envs.toml_reader import FINITE, unknown
 from envs.utility import Utility
 from policies.adjacency import Adjacency, AnyRecord, Sensitive
 from policies.arrays import BoolArray, FloatArray, IntArray
-from policies.levels import MISSING, Levels, level_of, level_wanted
+from policies.levels import MISSING, FeatureLevels, Levels, level_of, level_wanted
 from policies.problem import DecisionProblem
 from policysim.files.bad_rows import BadRows, DataError
 from policysim.files.data_table import DataTable, coded, numbers, read_table
@@ -309,7 +309,8 @@ def _tabulated(
     With `like`, (n_records, n_actions), it has a column `draw`, and each draw must have these rows.
     """
     codes, bad = [], BadRows()
-    for feature in (*space.features, Levels(columns.treatment, actions)):
+    described: list[FeatureLevels] = [*space.features, Levels(columns.treatment, actions)]
+    for feature in described:
         codes.append(table.codes(feature))
         bad.add_values(table, codes[-1] < 0, feature.name, table[feature.name].array, level_wanted(feature))
     counted = {name: numbers(table[name]) for name in (columns.patients, *columns.outcomes)}

@@ -104,8 +104,8 @@ def _features_of(found: ProbabilityTable, study: ScenarioStudy | None) -> tuple[
         )
     features = []
     for name in keys:
-        keys = sorted_keys(set(coded(table[name])[1]))
-        features.append(Feature(name, tuple(NO_VALUE if key == MISSING else level_of(key) for key in keys)))
+        values = sorted_keys(set(coded(table[name])[1]))
+        features.append(Feature(name, tuple(NO_VALUE if key == MISSING else level_of(key) for key in values)))
     if study is not None:
         read = study.scenario.contraindication_features
         features += [study.space.feature(name) for name in read if name not in keys]

@@ -49,7 +49,7 @@ def test_who_may_get_what_is_what_the_problem_allows(study, log, must_not):
     loaded = ps.load_study(study)
     problem = ps.build_problem(loaded)
     found = allowed_rows(loaded, problem.actions, DataTable("log", log))
-    records = encode(loaded.space, log, loaded.space.size)
+    records = encode(loaded.space, log)
     np.testing.assert_array_equal(found, problem.admissible[records])
     np.testing.assert_array_equal(~found[:, problem.actions.index("pill")], must_not)
     turned = allowed_rows(loaded, problem.actions[::-1], DataTable("log", log))
