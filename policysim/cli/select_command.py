@@ -140,7 +140,7 @@ def _declared(
 
     if listed is None:
         return of_study.get(column or "")
-    levels = Levels(column or "", listed)
+    levels = Levels(column or "--candidates", listed)
     with as_usage():
         codes_of_keys(levels, [])
     return levels
