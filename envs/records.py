@@ -32,12 +32,15 @@ class Feature:
         Whether the levels 0 and 1 mean absent and present, so that words need only name what is present.
     words : tuple of str
         What a patient with each level is called, as "never smoked"; empty where the name and the level say it.
+    cuts : tuple of float
+        Where levels are bins of a number: the rising numbers at which all but the first bin begin. Else empty.
     """
 
     name: str
     levels: tuple[Level, ...] = BINARY
     flag: bool = False
     words: tuple[str, ...] = ()
+    cuts: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
         """Check the levels."""
@@ -123,31 +126,6 @@ class RecordSpace:
         """Record indices of level codes: (m, n_features) -> (m,)."""
         columns = np.asarray(codes, dtype=np.intp)
         return np.asarray(np.ravel_multi_index(tuple(columns.T), self.shape), dtype=np.intp)
-
-    def encode(self, frame: pd.DataFrame) -> IntArray:
-        """Record indices of the rows of a data frame with one column per feature (others are ignored).
-
-        Raises
-        ------
-        ValueError
-            Names the column that is missing, or the first row and value that is no level of its feature.
-        """
-        index = np.zeros(len(frame), dtype=np.intp)
-        for feature in self.features:
-            if feature.name not in frame.columns:
-                raise ValueError(f"column {feature.name!r} is missing.")
-            lookup = {level: code for code, level in enumerate(feature.levels)}
-            column = frame[feature.name]
-            column = column.astype("Int8") if column.dtype.kind == "b" else column
-            codes = column.map(lookup).to_numpy(dtype=np.float64, na_value=np.nan)
-            bad = np.flatnonzero(np.isnan(codes))
-            if bad.size:
-                value = frame[feature.name].iloc[int(bad[0])]
-                value = value.item() if isinstance(value, np.generic) else value
-                wanted = f"{feature.name} must be one of {list(feature.levels)!r}, got {value!r}"
-                raise ValueError(f"row {int(bad[0])}: {wanted} ({bad.size} such rows)")
-            index = index * len(feature.levels) + codes.astype(np.intp)
-        return index
 
     def decode(self, records: ArrayLike) -> pd.DataFrame:
         """A data frame with one row per record index and one column per feature."""

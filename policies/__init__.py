@@ -3,7 +3,9 @@
 adjacency      who must be hard to tell from whom, over all records or a list of them
 sensitivity    how far utilities can move between neighbours, exactly
 privacy_loss   what a table of action probabilities reveals, exactly: its loss, and to somebody who guesses
-problem        DecisionProblem: utilities, prior, adjacency, names of records; results kept for each problem
+problem        DecisionProblem: utilities, prior, adjacency, records; results kept for each problem
+records        what a problem knows about its records; rows of a table as record numbers, and back
+levels         what a level is: the one rule by which a cell of a table is a level of a feature
 mask           which actions a record allows
 distinct       each distinct row once, where a policy is the same on these
 policy         Policy: probabilities, guarantee and sampler; what keeps every mechanism to what records allow

@@ -23,7 +23,8 @@ import numpy as np
 from policies.adjacency import AnyRecord
 from policies.arrays import Changed, FloatArray, IntArray, equal_rows
 from policies.policy import Policy
-from policies.problem import DecisionProblem, Records, once_per_problem
+from policies.problem import DecisionProblem, once_per_problem
+from policies.records import Records
 
 
 @dataclass(frozen=True, eq=False)

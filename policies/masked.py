@@ -13,7 +13,8 @@ from policies.arrays import BoolArray, FloatArray, IntArray, conditional
 from policies.mask import mask_classes
 from policies.policy import Policy, tables_by_class
 from policies.privacy_loss import privacy_loss_of_logs
-from policies.problem import DecisionProblem, MaskClass, NumberedRecords, Records, SomeRecords
+from policies.problem import DecisionProblem, MaskClass
+from policies.records import NumberedRecords, Records, SomeRecords
 
 
 @dataclass(frozen=True, eq=False)

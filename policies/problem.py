@@ -23,80 +23,18 @@ from policies.arrays import BoolArray, Changed, FloatArray, Frozen, IntArray, co
 from policies.html_table import html_table
 from policies.mask import admissible_mask, filled_table, require_public, same_masks
 from policies.outcomes import Outcomes
+from policies.records import (
+    RECORD,
+    NumberedRecords,
+    Records,
+    SomeRecords,
+    checked_numbers,
+    encode,
+    has_features,
+    record_numbers,
+    records_of,
+)
 from policies.sensitivity import Sensitivity, sensitivity
-
-
-class Records(Protocol):
-    """What a problem knows about its records beyond their number: names for people, groups for tables."""
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The features by which records can be grouped."""
-
-    def describe(self, record: int) -> str:
-        """One record in words."""
-
-    def groups(self, feature: str) -> tuple[IntArray, tuple[str, ...]]:
-        """The level of each record, (n_records,), and the labels of the levels; ValueError for an unknown feature."""
-
-
-@dataclass(frozen=True)
-class NumberedRecords:
-    """Records without features: known by their row alone."""
-
-    names: tuple[str, ...] = ()
-
-    def describe(self, record: int) -> str:
-        """Name the row."""
-        return f"record {record}"
-
-    def groups(self, feature: str) -> tuple[IntArray, tuple[str, ...]]:
-        """There are none."""
-        raise ValueError(f"unknown group {feature!r}: the problem has no features.")
-
-
-@dataclass(frozen=True)
-class IndexedRecords:
-    """Records as the index of a DataFrame names them; its named levels are features."""
-
-    names: tuple[str, ...]
-    labels: tuple[tuple[str, ...], ...]
-
-    def describe(self, record: int) -> str:
-        """The label of the row, with the names of its levels."""
-        names = self.names or ("",) * len(self.labels[record])
-        return ", ".join(f"{name} {label}".strip() for name, label in zip(names, self.labels[record], strict=True))
-
-    def groups(self, feature: str) -> tuple[IntArray, tuple[str, ...]]:
-        """The levels in the order of their first rows."""
-        if feature not in self.names:
-            known = f"it has {', '.join(self.names)}" if self.names else "the index of its table has no names"
-            raise ValueError(f"unknown group {feature!r}: {known}.")
-        column = [label[self.names.index(feature)] for label in self.labels]
-        levels = {level: code for code, level in enumerate(dict.fromkeys(column))}
-        return np.array([levels[level] for level in column], dtype=np.intp), tuple(levels)
-
-
-@dataclass(frozen=True)
-class SomeRecords(Frozen):
-    """Some of the records, under their own names and in their own groups."""
-
-    records: Records
-    rows: IntArray
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """As of all records."""
-        return self.records.names
-
-    def describe(self, record: int) -> str:
-        """As of all records."""
-        return self.records.describe(int(self.rows[record]))
-
-    def groups(self, feature: str) -> tuple[IntArray, tuple[str, ...]]:
-        """As of all records."""
-        codes, labels = self.records.groups(feature)
-        return codes[self.rows], labels
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,18 +63,6 @@ class Chooser(Protocol):
 
     def probabilities(self, problem: DecisionProblem, /) -> FloatArray:
         """p(a|x), (n_records, n_actions)."""
-
-
-def _indexed(index: Any) -> IndexedRecords | NumberedRecords:
-    """The records of an index; numbers where that is all it has."""
-    names = tuple("" if name is None else str(name) for name in index.names)
-    if names == ("",) and list(index) == list(range(len(index))):
-        return NumberedRecords()
-    labels = tuple(tuple(map(str, label if isinstance(label, tuple) else (label,))) for label in index)
-    if len(set(labels)) < len(labels):
-        twice = next(label for place, label in enumerate(labels) if label in labels[:place])
-        raise ValueError(f"utilities must have an index without repetition, got {', '.join(twice)} twice.")
-    return IndexedRecords(names if all(names) else (), labels)
 
 
 def _in_order(table: Any, like: Any, name: str) -> Any:
@@ -229,7 +155,7 @@ class DecisionProblem(Frozen):
         # A DataFrame of pandas, which is not imported.
         if hasattr(utilities, "columns") and hasattr(utilities, "index"):
             actions = [str(name) for name in utilities.columns] if actions is None else actions
-            records = _indexed(utilities.index) if records is None else records
+            records = records_of(utilities.index) if records is None else records
             prior, admissible = _in_order(prior, utilities, "prior"), _in_order(admissible, utilities, "admissible")
             outcomes = {name: _in_order(table, utilities, name) for name, table in (outcomes or {}).items()}
         mask = admissible_mask(admissible, np.shape(utilities))
@@ -416,6 +342,46 @@ class DecisionProblem(Frozen):
         """Every outcome per patient under p(a|x), (n_records, n_actions), in the order of `outcomes`."""
         means = self.outcomes.repeated_means(self.prior[:, None] * probabilities)
         return {name: means[name] if name in means else self.expectation(name, probabilities) for name in self.outcomes}
+
+    def encode(self, frame: Any) -> IntArray:
+        """The record number of each row of a DataFrame, (m,): its levels are looked up, numbers are cut into bins.
+
+        Parameters
+        ----------
+        frame : DataFrame, m rows
+            A column for each feature of the records, by name; other columns are ignored. What is the same level:
+            `policies.levels`. Of records without features, or without names of them, a column `record` of numbers.
+
+        Raises
+        ------
+        ValueError
+            For columns that are missing; or a line for each of the first 20 cells without a value, or whose value is no
+            level of its feature, and for rows that are no record of the problem.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from policies import AnyRecord
+        >>> index = pd.Index(["young", "old"], name="age")
+        >>> problem = DecisionProblem(pd.DataFrame({"wait": [1.0, 0.0], "treat": 0.5}, index), [0.5, 0.5], AnyRecord())
+        >>> problem.encode(pd.DataFrame({"age": ["old", "old", "young"]})).tolist()
+        [1, 1, 0]
+        >>> problem.decode([1, 0])["age"].tolist()
+        ['old', 'young']
+        """
+        return encode(self.records, frame) if has_features(self.records) else record_numbers(frame, self.n_records)
+
+    def decode(self, indices: ArrayLike) -> Any:
+        """A DataFrame with a row for each record number, (m,): what `encode` reads; a bin is there by its name.
+
+        ValueError for what is no record number.
+        """
+        numbers = checked_numbers(indices, self.n_records)
+        if has_features(self.records):
+            return self.records.decode(numbers)
+        import pandas as pd  # noqa: PLC0415 - half a second that most uses of this package do not need
+
+        return pd.DataFrame({RECORD: numbers})
 
     def __repr__(self) -> str:
         """Size, names and neighbours."""

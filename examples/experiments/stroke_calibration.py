@@ -52,6 +52,7 @@ from examples.reporting import (
     new_figure,
     write_report,
 )
+from policies.records import encode
 from policysim.utility import Utility
 
 # 1. The data are the patients of the trial (stroke_trial.py). What is asked of them:
@@ -122,7 +123,7 @@ class Calibration:
     def apart(self, features: int) -> pd.Series:
         """Total variation between the prior and all patients, for each set of so many features; the largest first."""
         space = self.scenario.space
-        counted = np.bincount(space.encode(self.patients), minlength=space.size) / len(self.patients)
+        counted = np.bincount(encode(space, self.patients), minlength=space.size) / len(self.patients)
         difference = (prior(self.scenario) - counted).reshape(space.shape)
         distances = {}
         for names in combinations(space.names, features):
@@ -189,7 +190,7 @@ def given_by(patients: pd.DataFrame, others: pd.DataFrame, policies: Sequence[st
     """
     study, scenario = ps.load_study("stroke"), Fitted.to(others).scenario()
     problem = ps.build_problem(replace(study, scenario=scenario, utility=Utility.of(scenario)))
-    records = scenario.space.encode(patients)
+    records = encode(scenario.space, patients)
     tables = {name: study.policy(name, EPSILON).probabilities(problem)[records] for name in policies}
     for treatment, arm in enumerate(ARMS):
         tables[arm] = np.eye(len(ARMS))[np.full(len(patients), treatment)]

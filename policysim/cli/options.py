@@ -24,6 +24,7 @@ from policysim.question import EXIT_USAGE
 if TYPE_CHECKING:
     from concurrent.futures import Executor
 
+    from policies.levels import FeatureLevels
     from policysim.study.declared import Study
 
 ROWS = (".csv", ".parquet")
@@ -363,6 +364,22 @@ def chosen_study(chosen: argparse.Namespace, **choices: Any) -> Study:
     shared = {"adjacency": chosen.adjacency, "sensitive": chosen.sensitive, "seed": chosen.seed}
     with as_usage():
         return study.with_choices(**choices, **shared)
+
+
+def study_levels(name: str) -> dict[str, FeatureLevels]:
+    """The levels of a study's features, and of its treatments: in its log's column, or in a column "treatment"."""
+    from policies.levels import Levels
+    from policysim.study.declared import CohortStudy, LoggedStudy, require_scenario
+    from policysim.study.study_reader import load_study
+
+    study = load_study(name)
+    declared: dict[str, FeatureLevels] = {feature.name: feature for feature in study.space.features}
+    if isinstance(study, LoggedStudy):
+        column, treatments = study.log.treatment, [value for value, _ in study.log.treatments]
+    else:
+        model = study.cohort if isinstance(study, CohortStudy) else require_scenario(study).scenario
+        column, treatments = "treatment", list(model.actions)
+    return {**declared, column: Levels(column, treatments)} if treatments else declared
 
 
 @contextmanager

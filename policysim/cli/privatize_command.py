@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import csv
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,9 +20,11 @@ from policysim.cli.options import (
     number,
     rows_file,
     rows_folder,
+    study_levels,
 )
 
 if TYPE_CHECKING:
+    from policies.levels import FeatureLevels
     from policysim.release.privatize import Table
     from policysim.release.privatize_note import Note
 
@@ -62,7 +64,9 @@ def add(commands: Commands) -> None:
         "--levels", action="append", metavar="NAME=A,B", help="what a column may hold (public); may be repeated"
     )
     parser.add_argument(
-        "--study", metavar="STUDY", help="take levels that are not declared here from a study: features, treatments"
+        "--study",
+        metavar="STUDY",
+        help="take what --levels does not declare from a study: levels, cuts and treatments",
     )
     parser.add_argument(
         "--by", type=names, action="extend", metavar="NAME", help="with --as table: count within groups, one or one,two"
@@ -132,8 +136,9 @@ def _refuse(chosen: argparse.Namespace, options: Sequence[str], why: str) -> Non
             raise UsageError(f"--{name} does not go with {why}")
 
 
-def _asked(chosen: argparse.Namespace) -> dict[str, list[str]]:
+def _asked(chosen: argparse.Namespace) -> dict[str, FeatureLevels]:
     """The declared levels of columns and groups; UsageError for what is missing or contradicts itself."""
+    from policies.levels import Levels
     from policysim.question.protocol import UsageError
 
     columns: list[str] = chosen.column or []
@@ -143,28 +148,23 @@ def _asked(chosen: argparse.Namespace) -> dict[str, list[str]]:
         if columns.count(column) > 1:
             raise UsageError(f"--column {column} is given twice")
     every = [*columns, *(chosen.by or [])]
-    of_study = _levels_of(chosen.study) if chosen.study else {}
-    levels = {column: of_study[column] for column in every if column in of_study}
-    levels |= parse_levels(chosen.levels or [], every)
+    of_study = study_levels(chosen.study) if chosen.study else {}
+    declared = {column: of_study[column] for column in every if column in of_study}
+    listed = parse_levels(chosen.levels or [], every)
+    declared |= {column: Levels(column, levels) for column, levels in listed.items()}
     if chosen.epsilon is None:
         raise UsageError("privatize needs --epsilon: the privacy loss of one row, such as 1")
     if chosen.seed is not None and chosen.ledger is not None:
         raise UsageError("--ledger does not go with --seed: a simulation is no release, and is not counted")
-    return levels
+    return declared
 
 
-def _levels_of(name: str) -> dict[str, list[str]]:
-    """The levels of a study's features, and of its treatments: in its log's column, or in a column "treatment"."""
-    from policysim.study.declared import CohortStudy, LoggedStudy, require_scenario
-    from policysim.study.study_reader import load_study
-
-    study = load_study(name)
-    levels = {feature.name: [str(level) for level in feature.levels] for feature in study.space.features}
-    if isinstance(study, LoggedStudy):
-        treatments = [value for value, _ in study.log.treatments]
-        return {**levels, study.log.treatment: treatments} if treatments else levels
-    model = study.cohort if isinstance(study, CohortStudy) else require_scenario(study).scenario
-    return {**levels, "treatment": list(model.actions)}
+def _texts_and_cuts(
+    declared: Mapping[str, FeatureLevels],
+) -> tuple[dict[str, list[str]], dict[str, Sequence[float]]]:
+    """The levels of each column as text, and where bins begin."""
+    levels = {column: list(map(str, feature.levels)) for column, feature in declared.items()}
+    return levels, {column: feature.cuts for column, feature in declared.items() if feature.cuts}
 
 
 def _counted(chosen: argparse.Namespace) -> dict[str, Any]:
@@ -175,7 +175,8 @@ def _counted(chosen: argparse.Namespace) -> dict[str, Any]:
     from policysim.release.noisy_table import TablePlan, release_table
     from policysim.release.privatize_source import open_source
 
-    levels, by = _asked(chosen), chosen.by or []
+    declared, by = _asked(chosen), chosen.by or []
+    levels, cuts = _texts_and_cuts(declared)
     for column in [*chosen.column, *by]:
         if column not in levels:
             raise UsageError(
@@ -190,6 +191,7 @@ def _counted(chosen: argparse.Namespace) -> dict[str, Any]:
             {column: levels[column] for column in by},
             adjacency=chosen.adjacency or REPLACE,
             no_negative=chosen.no_negative,
+            cuts=cuts,
         )
     source = open_source(chosen.data)
     with progress_bar(source.unit) as progress:
@@ -212,7 +214,7 @@ def _privatized(chosen: argparse.Namespace) -> tuple[Path, Note, list[Table]]:
     from policysim.release.privatize_note import make_plan
     from policysim.release.privatize_source import levels_in, open_source
 
-    levels, columns = _asked(chosen), chosen.column
+    (levels, cuts), columns = _texts_and_cuts(_asked(chosen)), chosen.column
     if chosen.out is None:
         raise UsageError("privatize needs --out FILE, or --out FOLDER for a folder")
     try:
@@ -220,7 +222,7 @@ def _privatized(chosen: argparse.Namespace) -> tuple[Path, Note, list[Table]]:
     except argparse.ArgumentTypeError as error:
         raise UsageError(f"--out {error}") from None
     undeclared = [column for column in columns if column not in levels]
-    plan = partial(make_plan, epsilon=chosen.epsilon, separately=chosen.separately, from_data=undeclared)
+    plan = partial(make_plan, epsilon=chosen.epsilon, separately=chosen.separately, from_data=undeclared, cuts=cuts)
     with as_usage():
         # Before any row is read; with the least that columns whose levels are not yet known may hold.
         plan({column: levels.get(column, ["0", "1"]) for column in columns})

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import argparse
 import math
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from policysim.cli.options import Commands, add_json, add_ledger, add_seed, as_usage, names, number
+from policysim.cli.options import Commands, add_json, add_ledger, add_seed, as_usage, names, number, study_levels
 
 if TYPE_CHECKING:
+    from policies.levels import FeatureLevels
     from policysim.release.ledger import Release
     from policysim.release.select_private import GroupChoice, Terms
 
@@ -43,6 +45,11 @@ def add(commands: Commands) -> None:
     parser.add_argument("--candidates", type=names, metavar="A,B", help="all possible candidates, which are public")
     parser.add_argument("--by", metavar="NAME", help="choose for each group in this column, each with the whole ε")
     parser.add_argument("--groups", type=names, metavar="A,B", help="with --by: all possible groups, which are public")
+    parser.add_argument(
+        "--study",
+        metavar="STUDY",
+        help="take candidates and groups that are not listed here from a study",
+    )
     parser.add_argument(
         "--split-by-share", action="store_true", help="split ε between the groups by their shares instead"
     )
@@ -87,6 +94,7 @@ def run(chosen: argparse.Namespace) -> int:
     from policysim.release.select_private import analysis_document, choices_by_group, release_document, select_screen
 
     terms, before = _terms(chosen), stamp(chosen.counts)
+    of_study = study_levels(chosen.study) if chosen.study else {}
     sha256 = digests([chosen.counts])
     with progress_bar("B") as progress:
         counts = read_counts(
@@ -94,8 +102,8 @@ def run(chosen: argparse.Namespace) -> int:
             column=chosen.column,
             score=chosen.score,
             by=chosen.by,
-            candidates=chosen.candidates,
-            groups=chosen.groups,
+            candidates=_declared(chosen.column, chosen.candidates, of_study),
+            groups=_declared(chosen.by, chosen.groups, of_study),
             progress=progress,
         )
     if stamp(chosen.counts) != before:
@@ -122,6 +130,20 @@ def run(chosen: argparse.Namespace) -> int:
     else:
         say(printed(select_screen(drawn, chosen.seed, analysis)))
     return 0 if all(choice.holds for choice in found) else EXIT_CHECK
+
+
+def _declared(
+    column: str | None, listed: list[str] | None, of_study: Mapping[str, FeatureLevels]
+) -> FeatureLevels | None:
+    """The candidates, or the groups, that are listed, or else those that a study has for their column."""
+    from policies.levels import Levels, codes_of_keys
+
+    if listed is None:
+        return of_study.get(column or "")
+    levels = Levels(column or "--candidates", listed)
+    with as_usage():
+        codes_of_keys(levels, [])
+    return levels
 
 
 def _release(

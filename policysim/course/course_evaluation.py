@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from policies.arrays import ROUNDING, FloatArray, IntArray
-from policies.problem import SomeRecords
+from policies.records import SomeRecords
 from policysim.course.course_limit import ProvenLimit
 from policysim.course.planning import DailyDecisions, expected, require_tabular
 from policysim.course.planning_infinite import EndlessError, chain_values

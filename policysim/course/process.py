@@ -19,7 +19,7 @@ from scipy import sparse
 from envs.toml_reader import FINITE
 from envs.treatment_response import is_whole
 from policies.arrays import SUM_TOLERANCE, BoolArray, FloatArray, IntArray, finite_table
-from policies.problem import Records
+from policies.records import Records
 
 
 class InfiniteLossWarning(UserWarning):

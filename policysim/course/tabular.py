@@ -24,7 +24,7 @@ from policies.arrays import (
     read_only,
 )
 from policies.mask import admissible_mask, mask_classes
-from policies.problem import NumberedRecords, Records, SomeRecords
+from policies.records import NumberedRecords, Records, SomeRecords
 from policysim.course.process import (
     WHY_UNCHANGING,
     InfiniteLossWarning,

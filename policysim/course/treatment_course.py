@@ -16,7 +16,7 @@ from envs.records import RecordSpace
 from envs.treatment_response import Course, ResponseModel
 from policies.adjacency import AnyRecord, OneFeature
 from policies.arrays import BoolArray, FloatArray, IntArray, read_only
-from policies.problem import NumberedRecords, Records
+from policies.records import NumberedRecords, Records
 from policysim.course.process import WHY_UNCHANGING, checked_features, refined
 from policysim.study.declared import ScenarioStudy
 from policysim.study.stated_bounds import hidden_contraindications, why_refused

@@ -19,7 +19,8 @@ from envs.records import RecordSpace
 from policies.adjacency import public_classes
 from policies.arrays import FloatArray, probability_table
 from policies.policy import Policy
-from policies.problem import DecisionProblem, Records
+from policies.problem import DecisionProblem
+from policies.records import Records
 from policysim.question.formats import NEGLIGIBLE
 from policysim.question.words import level_name
 from policysim.study.gain import EQUAL

@@ -1,20 +1,14 @@
-"""Bad data: the one error for it, and all bad rows of a file, listed: the first twenty in order, then how many more.
-
-When two cells hold the same value, whatever kind of file they came from.
-"""
+"""Bad data: the one error for it, and all bad rows of a file, listed: the first twenty in order, then how many more."""
 
 from __future__ import annotations
 
-import math
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from envs.records import Level
 from envs.toml_reader import one_line
 from envs.toml_reader import shown as quoted
 
@@ -97,58 +91,3 @@ def got(value: Any) -> str:
     text = str(plain).strip()
     missing = not text or (not isinstance(plain, str) and text.lower() in ("none", "nan", "nat", "<na>"))
     return "is missing" if missing else f"got {quoted(plain)}"
-
-
-ColumnKey: TypeAlias = float | str
-
-# What a file may write where it has no value; compared in lower case.
-MISSING_WORDS = ("", "na", "n/a", "nan", "null", "<na>", "#n/a", ".")
-MISSING: ColumnKey = ""
-
-# float() would also read inf, nan, 1_000 and the digits of other scripts.
-_NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
-_WORDS = {"true": 1.0, "false": 0.0, **dict.fromkeys(MISSING_WORDS, MISSING)}
-# From here on not all whole numbers are floats.
-_LARGEST_WHOLE = 2**53
-
-
-def level_key(value: object) -> ColumnKey:
-    """What a value is compared by: a number for numbers and truth values, also as text; else the text without margins.
-
-    What is not seen of a text is escaped (`envs.toml_reader.UNSEEN`).
-
-    Examples
-    --------
-    >>> level_key(1) == level_key("1.0") == level_key(True) == level_key("TRUE")
-    True
-    >>> level_key("north "), level_key("NA")
-    ('north', '')
-    """
-    if value is None:
-        return MISSING
-    if isinstance(value, bool):
-        return float(value)
-    text = str(value).strip()
-    word = text.lower()  # of a float NaN, too
-    if word in _WORDS:
-        return _WORDS[word]
-    number = float(text) if _NUMBER.fullmatch(text) else math.inf
-    return number if math.isfinite(number) else one_line(text)
-
-
-def level_of(key: ColumnKey) -> Level:
-    """A key as a level: whole numbers are int, other numbers text.
-
-    Examples
-    --------
-    >>> level_of(1.0), level_of(0.5), level_of("north")
-    (1, '0.5', 'north')
-    """
-    if isinstance(key, str):
-        return key
-    return int(key) if key.is_integer() and abs(key) < _LARGEST_WHOLE else repr(key)
-
-
-def sorted_keys(keys: set[ColumnKey]) -> list[ColumnKey]:
-    """Numbers in order, then texts in order."""
-    return sorted(keys, key=lambda key: (isinstance(key, str), key))

@@ -17,8 +17,10 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from envs.toml_reader import one_line, unknown
+from policies import levels
 from policies.arrays import BoolArray, FloatArray, IntArray
-from policysim.files.bad_rows import MISSING, MISSING_WORDS, ColumnKey, DataError, got, level_key
+from policies.levels import MISSING, MISSING_WORDS, FeatureLevels, LevelKey, codes_of_keys, level_key
+from policysim.files.bad_rows import DataError, got
 from policysim.files.columns_file import check_distinct, lines_of, open_columns, row_places
 from policysim.question.extras import optional
 from policysim.question.protocol import SILENT, Progress
@@ -69,6 +71,11 @@ class DataTable:
             plain = first.tolist() if isinstance(first, np.ndarray) else first
             raise DataError(one_line(f"{self.name}: {column}: {ONE_VALUE}, {got(plain)}"))
         return values
+
+    def codes(self, feature: FeatureLevels) -> IntArray:
+        """The level of each row in the column of a feature, (n_rows,); -1 where it has none (`policies.levels`)."""
+        positions, keys = coded(self[feature.name])
+        return codes_of_keys(feature, keys)[positions]
 
     @cached_property
     def columns(self) -> list[str]:
@@ -173,21 +180,10 @@ def _read_file(path: Path, progress: Progress, *, header: bool) -> DataTable:
     return table
 
 
-def coded(column: pd.Series) -> tuple[IntArray, list[ColumnKey]]:
-    """The distinct values as keys, and the position of each row's among them, (n_rows,); `MISSING` is one of them."""
-    positions, values = pd.factorize(_plain(column))
-    keys: dict[ColumnKey, int] = {}
-    places = [keys.setdefault(level_key(value), len(keys)) for value in values]
-    # factorize gives -1 to what is missing: the last entry.
-    places.append(keys.setdefault(MISSING, len(keys)))
-    return np.array(places, dtype=np.intp)[positions], list(keys)
-
-
-def codes_among(column: pd.Series, keys: Sequence[ColumnKey]) -> IntArray:
-    """The position of each row's value among some keys, (n_rows,); -1 for a value that is none of them."""
-    places = {key: place for place, key in enumerate(keys)}
-    positions, found = coded(column)
-    return np.array([places.get(key, -1) for key in found], dtype=np.intp)[positions]
+def coded(column: pd.Series) -> tuple[IntArray, list[LevelKey]]:
+    """`policies.levels.coded`; what is not seen of a text is escaped (`envs.toml_reader.UNSEEN`)."""
+    positions, keys = levels.coded(column)
+    return positions, [one_line(key) if isinstance(key, str) else key for key in keys]
 
 
 def numbers(column: pd.Series) -> FloatArray:
@@ -227,26 +223,6 @@ def typed(column: pd.Series) -> pd.Series:
         plain = values if whole else values.cast(pa.float64()) if kind != pa.bool_() else values
         return pd.Series(plain.to_pandas(), index=column.index, name=column.name)
     return column.mask(np.asarray(text.is_null()))
-
-
-def as_written(column: pd.Series) -> tuple[IntArray, list[str]]:
-    """The distinct texts in the order of their first row, and the position of each row's among them, (n_rows,).
-
-    Margins are left out, and so are quotes behind a space, which CSV takes for a part of the text. What is missing is
-    the empty text.
-    """
-    positions, values = pd.factorize(_plain(column), use_na_sentinel=False)
-    texts: dict[str, int] = {}
-    places = [texts.setdefault(_bare(value), len(texts)) for value in values]
-    return np.array(places, dtype=np.intp)[positions], list(texts)
-
-
-def _bare(value: object) -> str:
-    if value is None or value is pd.NA or value != value:  # noqa: PLR0124 - NaN differs from itself
-        return ""
-    text = str(value).strip()
-    quoted = len(text) > 1 and text[0] == text[-1] == '"'
-    return one_line(text[1:-1].replace('""', '"').strip() if quoted else text)
 
 
 def _plain(column: pd.Series) -> pd.Series:

@@ -10,8 +10,9 @@ from pathlib import Path
 import numpy as np
 
 from policies.arrays import SUM_TOLERANCE, FloatArray, IntArray
+from policies.levels import level_of
 from policysim.files.bad_rows import BadRows, DataError
-from policysim.files.data_table import PANDAS_INDEX, DataTable, as_written, numbers, read_table
+from policysim.files.data_table import PANDAS_INDEX, DataTable, coded, numbers, read_table
 
 # The name of an action's column, unless the columns are named by the caller.
 PREFIX = "p_"
@@ -56,7 +57,7 @@ class ProbabilityTable:
 
     @property
     def levels(self) -> tuple[tuple[str, ...], ...]:
-        """The values of each feature, as they are written, in the order of their first appearance."""
+        """The values of each feature, in the order of their first appearance; "" where one is missing."""
         return self._coded[1]
 
     def describe(self, row: int) -> str:
@@ -73,8 +74,8 @@ class ProbabilityTable:
         codes: IntArray = np.empty((len(self.table), len(self.features)), dtype=np.intp)
         levels = []
         for position, name in enumerate(self.features):
-            codes[:, position], texts = as_written(self.table[name])
-            levels.append(tuple(texts))
+            codes[:, position], keys = coded(self.table[name])
+            levels.append(tuple(str(level_of(key)) for key in keys))
         return codes, tuple(levels)
 
 

@@ -7,22 +7,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
-import numpy as np
-
-from envs.records import Feature, IntArray
+from envs.records import Feature
 from envs.toml_reader import TomlTable, is_finite
-from policysim.files.bad_rows import level_key, level_of
+from policies.levels import NO_VALUE, level_key, level_of
 
-if TYPE_CHECKING:
-    import pandas as pd
-
-# The level of missing values.
-NO_VALUE = "NA"
 MISSING_BY_LEVEL = f'missing = true goes with cuts; among levels, "{NO_VALUE}" stands for missing values'
-# A feature's levels that a message lists.
-LEVELS_SHOWN = 12
 
 
 @dataclass(frozen=True)
@@ -52,14 +42,8 @@ class Binning:
 
     Examples
     --------
-    >>> import pandas as pd
-    >>> age = Binning("age", cuts=(28, 34))
-    >>> age.feature.levels
-    ('< 28', '28 to < 34', '≥ 34')
-    >>> age.codes(pd.Series(["27.9", "28", "70", "old", ""])).tolist()
-    [0, 1, 2, -1, -1]
-    >>> Binning("age", cuts=(28, 34), missing=True).codes(pd.Series(["70", "old", ""])).tolist()
-    [2, -1, 3]
+    >>> Binning("age", cuts=(28, 34), missing=True).feature.levels
+    ('< 28', '28 to < 34', '≥ 34', 'NA')
     """
 
     name: str
@@ -80,35 +64,13 @@ class Binning:
 
     @cached_property
     def feature(self) -> Feature:
-        """The feature of a record; bins are named by their ends."""
+        """The feature of a record: what cells are its levels, `policies.levels` says. Bins are named by their ends."""
         if self.levels:
             levels = [level if isinstance(level, str) else level_of(level_key(level)) for level in self.levels]
             return Feature(self.name, tuple(levels))
         ends = [str(level_of(float(cut))) for cut in self.cuts]
         bins = [f"< {ends[0]}", *(f"{low} to < {high}" for low, high in pairwise(ends)), f"≥ {ends[-1]}"]
-        return Feature(self.name, (*bins, *([NO_VALUE] if self.missing else [])))
-
-    @property
-    def allowed(self) -> str:
-        """What a value must be, in words."""
-        if self.cuts:
-            return f"must be a finite number{' or missing' if self.missing else ''}"
-        shown = [str(level) for level in self.feature.levels[:LEVELS_SHOWN]]
-        rest = len(self.levels) - len(shown)
-        return f"must be one of {', '.join(shown)}" + (f" and {rest} more" if rest else "")
-
-    def codes(self, column: pd.Series) -> IntArray:
-        """The position of each value among the levels or bins, (n_rows,); -1 for a value that is none of them."""
-        from policysim.files.data_table import codes_among, missing, numbers  # noqa: PLC0415 - pandas, which a study's file does not need
-
-        if self.levels:
-            return codes_among(column, list(map(level_key, self.levels)))
-        values = numbers(column)
-        bins = np.searchsorted(np.asarray(self.cuts, dtype=np.float64), values, side="right")
-        codes = np.where(np.isfinite(values), bins, -1)
-        if self.missing:
-            codes[missing(column, np.isnan(values))] = len(self.cuts) + 1
-        return codes
+        return Feature(self.name, (*bins, *([NO_VALUE] if self.missing else [])), cuts=self.cuts)
 
 
 def levels_wrong(levels: Sequence[str | float]) -> list[tuple[int, str]]:

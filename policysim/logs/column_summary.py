@@ -18,8 +18,9 @@ import numpy as np
 import pandas as pd
 
 from policies.arrays import IntArray
-from policysim.files.bad_rows import MISSING, ColumnKey, DataError, level_of, sorted_keys
-from policysim.files.data_table import coded, codes_among, missing, numbers, read_table
+from policies.levels import MISSING, LevelKey, Levels, codes_of_keys, level_of, sorted_keys
+from policysim.files.bad_rows import DataError
+from policysim.files.data_table import coded, missing, numbers, read_table
 from policysim.logs.log_source import JOINT
 from policysim.logs.log_tables import joined_columns
 from policysim.logs.toml_text import toml_text
@@ -165,7 +166,7 @@ class ColumnSummary:
     """
 
     name: str
-    values: tuple[ColumnKey, ...]
+    values: tuple[LevelKey, ...]
     codes: IntArray
 
     @property
@@ -243,8 +244,10 @@ def summarise(column: pd.Series, name: str) -> ColumnSummary:
         codes = np.full(len(column), -1)
         codes[~absent] = places
         return ColumnSummary(name, tuple(distinct.tolist()), codes)
-    ordered = sorted_keys(set(coded(column)[1]) - {MISSING})
-    return ColumnSummary(name, tuple(ordered), codes_among(column, ordered))
+    positions, keys = coded(column)
+    ordered = sorted_keys(set(keys) - {MISSING})
+    levels = Levels(name, tuple(map(level_of, ordered)))
+    return ColumnSummary(name, tuple(ordered), codes_of_keys(levels, keys)[positions])
 
 
 # Pairs of columns are compared: of so many it takes some ten seconds.

@@ -16,8 +16,9 @@ import numpy as np
 
 from envs.toml_reader import unknown
 from policies.arrays import IntArray
-from policysim.files.bad_rows import DataError, level_of
-from policysim.logs.binning import NO_VALUE, Binning
+from policies.levels import NO_VALUE, level_of
+from policysim.files.bad_rows import DataError
+from policysim.logs.binning import Binning
 from policysim.logs.column_summary import (
     ROWS_EACH,
     TREATMENT_STEMS,

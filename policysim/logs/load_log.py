@@ -14,6 +14,7 @@ import pandas as pd
 
 from envs.records import RecordSpace
 from policies.arrays import BoolArray, FloatArray, IntArray
+from policies.levels import level_wanted
 from policysim.files.bad_rows import BadRows, DataError
 from policysim.files.data_table import DataTable, numbers, read_table
 from policysim.logs.binning import Binning
@@ -170,8 +171,8 @@ def read_records(table: DataTable, features: Mapping[str, Binning], bad: BadRows
     """The record of each row, numbered as in the space of these features."""
     index = np.zeros(len(table), dtype=np.intp)
     for name, binning in features.items():
-        codes = binning.codes(table[name])
-        bad.add_values(table, codes < 0, name, table[name].array, binning.allowed)
+        codes = table.codes(binning.feature)
+        bad.add_values(table, codes < 0, name, table[name].array, level_wanted(binning.feature))
         index = index * len(binning.feature.levels) + codes
     return index
 

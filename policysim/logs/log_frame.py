@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from envs.toml_reader import FINITE, is_number
 from policies.arrays import FloatArray, IntArray
+from policies.levels import MISSING, Levels, level_codes, level_key
 from policysim.files.bad_rows import BadRows, DataError
 from policysim.files.data_table import ONE_VALUE, DataTable
 from policysim.files.probability_table import distributions
@@ -57,8 +58,7 @@ def read_log_frame(log: pd.DataFrame, actions: Sequence[Any] | None = None) -> L
     if len(log) < FEWEST_ROWS:
         raise DataError(f"the log must have at least {FEWEST_ROWS} rows, got {len(log)}.")
     known = _declared(log[ACTION], actions)
-    codes = pd.Index(known).get_indexer(pd.Index(log[ACTION]))
-    names = tuple(map(str, known))
+    codes, names = level_codes(Levels(ACTION, known), log[ACTION]), tuple(map(str, known))
     rewards, propensities = _numbers(log[REWARD]), _numbers(log[PROPENSITY])
     outside = ~((propensities > 0) & (propensities <= 1))
     bad, table = BadRows(), DataTable("log", log)
@@ -145,13 +145,8 @@ def _declared(column: pd.Series, actions: Sequence[Any] | None) -> list[Any]:
     """All actions, in the order of a policy's columns."""
     if actions is not None:
         known = as_list(actions) or []
-        try:
-            index = pd.Index(known)
-            distinct = index.is_unique and not pd.isna(index).any() and len(set(known)) == len(known)
-        except (TypeError, NotImplementedError):  # of lists, or of tuples
-            distinct = False
-        # As values, and as the names that messages and tables use.
-        if not known or not distinct or len(set(map(str, known))) < len(known):
+        keys = set(map(level_key, known))
+        if not known or len(keys) < len(known) or MISSING in keys:
             raise ValueError(
                 f"actions must be distinct actions, got actions={actions!r}; 1, 1.0 and True are the same."
             )

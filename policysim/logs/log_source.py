@@ -14,7 +14,8 @@ from typing import TypeGuard
 
 from envs.records import RecordSpace
 from envs.toml_reader import FINITE, TomlTable, is_finite
-from policysim.files.bad_rows import DataError, level_key
+from policies.levels import level_key
+from policysim.files.bad_rows import DataError
 from policysim.files.many_files import ENDINGS, files_of, is_file, is_many
 from policysim.logs.binning import Binning, read_binning
 

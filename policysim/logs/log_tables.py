@@ -9,7 +9,8 @@ import numpy as np
 import pandas as pd
 
 from policies.arrays import IntArray
-from policysim.files.bad_rows import MISSING, MISSING_WORDS, BadRows, DataError, level_of
+from policies.levels import MISSING, MISSING_WORDS, level_of
+from policysim.files.bad_rows import BadRows, DataError
 from policysim.files.data_table import DataTable, coded, numbers
 from policysim.logs.log_source import ACTIONS, FEATURES, JOINT, OUTCOMES, TABLE
 

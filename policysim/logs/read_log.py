@@ -12,7 +12,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from envs.toml_reader import FINITE
-from policysim.files.bad_rows import BadRows, DataError, level_key
+from policies.levels import level_key
+from policysim.files.bad_rows import BadRows, DataError
 from policysim.files.data_table import read_table, typed
 from policysim.logs.load_log import LoggedDecisions, read_decisions
 from policysim.logs.log_frame import (

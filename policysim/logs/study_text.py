@@ -9,7 +9,7 @@ from pathlib import Path
 from string import Template
 
 from policies.catalogue import WITHOUT_LEAD
-from policysim.files.bad_rows import level_of
+from policies.levels import level_of
 from policysim.logs.column_summary import words
 from policysim.logs.guess_roles import Candidate, Features, Roles
 from policysim.logs.log_source import CHECK, JOINT

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable
 
 from envs.records import Level
-from policysim.files.bad_rows import level_of
+from policies.levels import level_of
 
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
 

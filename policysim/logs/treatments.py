@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 
 from envs.toml_reader import FINITE, unknown
 from policies.arrays import ROUNDING, BoolArray, FloatArray, IntArray
-from policysim.files.bad_rows import MISSING, BadRows, DataError, level_key, level_of, sorted_keys
-from policysim.files.data_table import DataTable, coded, codes_among, missing, numbers
+from policies.levels import MISSING, Levels, level_of, sorted_keys
+from policysim.files.bad_rows import BadRows, DataError
+from policysim.files.data_table import DataTable, coded, missing, numbers
 from policysim.logs.log_frame import averaged, patients_by_code
 from policysim.logs.log_source import EQUAL, EXCLUDE, NUMBER_WANTED, REFUSE, WORST, default_range
 from policysim.logs.outcome_models import one_thread, with_products
@@ -36,21 +37,17 @@ def taken_in_column(
     names : tuple of str
         All treatments, in the order of a policy's columns.
     """
-    if declared:
-        known = {level_key(value): name for value, name in declared}
-    else:
-        positions, keys = coded(table[column])
-        occurring = {keys[position] for position in np.unique(positions)} - {MISSING}
+    values, names = tuple(value for value, _ in declared), tuple(name for _, name in declared)
+    if not declared:
+        occurring = set(coded(table[column])[1]) - {MISSING}
         if len(occurring) > MOST_UNDECLARED:
             raise DataError(
                 f"{table.name}: {column}: has {len(occurring):,} distinct values: declare the treatments, or name "
                 "another column"
             )
-        known = {key: str(level_of(key)) for key in sorted_keys(occurring)}
-    names = tuple(known.values())
+        values = names = tuple(str(level_of(key)) for key in sorted_keys(occurring))
     _refuse_one(table, column, names)
-    codes = codes_among(table[column], list(known))
-    values = [value for value, _ in declared] or list(names)
+    codes = table.codes(Levels(column, values))
     wrong = codes < 0
     if policy == EXCLUDE:
         wrong &= ~missing(table[column], wrong)

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from pathlib import Path
 
 import numpy as np
 
-from policies.arrays import BoolArray, IntArray
+from policies.arrays import IntArray
+from policies.levels import MISSING, FeatureLevels, Levels, level_of, level_wanted
 from policysim.files.bad_rows import BadRows, DataError
-from policysim.files.data_table import DataTable, as_written, read_table
+from policysim.files.data_table import DataTable, coded, numbers, read_table
 from policysim.question.protocol import SILENT, Progress
 
-# Counts up to here are exact in floating point.
-MOST_PEOPLE = 2**53
+# All whole numbers up to here are exact in floating point, and none above is rounded to one of them.
+MOST_PEOPLE = 2**53 - 1
 
 
 @dataclass(frozen=True)
@@ -49,27 +48,27 @@ class Counts:
 
 @dataclass(frozen=True, eq=False)
 class Names:
-    """A column of names: the distinct ones, and the position of each row's among them, (n_rows,)."""
+    """A column of names: the names, and the position of each row's among them, (n_rows,)."""
 
     column: str
     codes: IntArray
-    found: list[str]
+    names: list[str]
 
-    def check(self, table: DataTable, declared: Sequence[str] | None, what: str, bad: BadRows) -> None:
-        """Note the rows in which the name is missing, or none of those that are declared."""
-        absent = np.array([not name for name in self.found], dtype=np.bool_)[self.codes]
-        bad.add(table, absent, self.column, lambda _: "is missing")
+    @classmethod
+    def of(cls, table: DataTable, column: str, declared: FeatureLevels | None, bad: BadRows) -> Names:
+        """The names that are declared, else those that occur, sorted; rows without one of them are bad.
+
+        Cells are private, and no message shows one.
+        """
         if declared is None:
-            return
-        allowed = frozenset(declared)
-        others = np.array([bool(name) and name not in allowed for name in self.found], dtype=np.bool_)[self.codes]
-
-        def say(row: int) -> str:
-            name = self.found[self.codes[row]]
-            near = get_close_matches(name, declared, n=1)
-            return f"{name!r} is not among the {what}" + (f"; did you mean {near[0]!r}?" if near else "")
-
-        bad.add(table, others, self.column, say)
+            keys = set(coded(table[column])[1]) - {MISSING}
+            declared = Levels(column, sorted(dict.fromkeys(str(level_of(key)) for key in keys)))
+            must = "is missing"
+        else:
+            must = level_wanted(declared)
+        codes = table.codes(Levels(column, declared.levels, declared.cuts))
+        bad.add(table, codes < 0, column, lambda _: must)
+        return cls(column, codes, list(map(str, declared.levels)))
 
 
 def read_counts(
@@ -78,8 +77,8 @@ def read_counts(
     column: str | None = None,
     score: str | None = None,
     by: str | None = None,
-    candidates: Sequence[str] | None = None,
-    groups: Sequence[str] | None = None,
+    candidates: FeatureLevels | None = None,
+    groups: FeatureLevels | None = None,
     progress: Progress = SILENT,
 ) -> Counts:
     """Read and check a CSV file of people or of counts.
@@ -94,9 +93,9 @@ def read_counts(
         The column that holds the number of people of each candidate. By default a row is a person.
     by : str, optional
         The column that holds groups: each is counted on its own.
-    candidates : sequence of str, optional
-        All candidates; any other value is refused, one that is absent has 0 people.
-    groups : sequence of str, optional
+    candidates : FeatureLevels, optional
+        All candidates, or bins of a number: any other value is refused, one that is absent has 0 people.
+    groups : FeatureLevels, optional
         All groups, likewise.
     progress : Progress, optional
         Told of what is read.
@@ -115,29 +114,21 @@ def read_counts(
     if not len(table) and (candidates is None or (by is not None and groups is None)):
         raise DataError(f"{table.name}: has no rows below its header")
     bad = BadRows()
-    names = Names(column, *as_written(table[column]))
-    names.check(table, candidates, "candidates", bad)
+    names = Names.of(table, column, candidates, bad)
     # Without groups, all are in one without a name.
-    grouped = Names("", np.zeros(len(table), dtype=np.intp), [""]) if by is None else Names(by, *as_written(table[by]))
-    if by is not None:
-        grouped.check(table, groups, "groups", bad)
+    grouped = Names("", np.zeros(len(table), dtype=np.intp), [""]) if by is None else Names.of(table, by, groups, bad)
     sizes = np.ones(len(table), dtype=np.int64)
     if score is not None:
         sizes = _sizes(table, score, bad)
         _refuse_repeated(table, names, grouped, bad)
     bad.raise_if_any()
-    listed = tuple(sorted(names.found) if candidates is None else candidates)
-    named = sorted(grouped.found) if by is None or groups is None else groups
-    people = {name: dict.fromkeys(listed, 0) for name in named}
-    totals = np.zeros((len(grouped.found), len(names.found)), dtype=np.int64)
+    totals = np.zeros((len(grouped.names), len(names.names)), dtype=np.int64)
     np.add.at(totals, (grouped.codes, names.codes), sizes)
-    for group, row in zip(grouped.found, totals.tolist(), strict=True):
-        people[group] |= zip(names.found, row, strict=True)
     return Counts(
         source=path.name,
         column=column,
-        candidates=listed,
-        people={group: tuple(counts.values()) for group, counts in people.items()},
+        candidates=tuple(names.names),
+        people={group: tuple(row) for group, row in zip(grouped.names, totals.tolist(), strict=True)},
         from_private_rows=score is None and candidates is None,
         groups_from_private_rows=score is None and by is not None and groups is None,
     )
@@ -160,22 +151,16 @@ def _candidate_column(table: DataTable, column: str | None, score: str | None, b
 
 def _sizes(table: DataTable, score: str, bad: BadRows) -> IntArray:
     """A number of people for each row, (n_rows,); 28 and 28.0 are the same."""
-    codes, texts = as_written(table[score])
-    digits = [text.removesuffix(".0") for text in texts]
-    whole = [text.isascii() and text.isdigit() and len(text) <= 16 and int(text) <= MOST_PEOPLE for text in digits]
-    wrong: BoolArray = ~np.array(whole, dtype=np.bool_)[codes]
-    bad.add_values(table, wrong, score, table[score].array, "must be a whole number of people >= 0")
-    people = [int(text) if good else 0 for text, good in zip(digits, whole, strict=True)]
-    return np.array(people, dtype=np.int64)[codes]
+    people = numbers(table[score])
+    whole = (people >= 0) & (people <= MOST_PEOPLE) & (people == np.floor(people))
+    bad.add(table, ~whole, score, lambda _: "must be a whole number of people >= 0")
+    return np.where(whole, people, 0).astype(np.int64)
 
 
 def _refuse_repeated(table: DataTable, names: Names, grouped: Names, bad: BadRows) -> None:
     """Note the rows of counts whose candidate was counted before, in the same group."""
-    pairs = grouped.codes * len(names.found) + names.codes
+    pairs = grouped.codes * len(names.names) + names.codes
     _, first, inverse = np.unique(pairs, return_index=True, return_inverse=True)
     earlier = first[inverse]
-
-    def say(row: int) -> str:
-        return f"{names.found[names.codes[row]]!r} is there already: {table.places([earlier[row]])[0]}"
-
-    bad.add(table, earlier < np.arange(len(table)), names.column, say)
+    repeated = (names.codes >= 0) & (grouped.codes >= 0) & (earlier < np.arange(len(table)))
+    bad.add(table, repeated, names.column, lambda row: f"is there already: {table.places([earlier[row]])[0]}")

@@ -24,6 +24,7 @@ import numpy as np
 
 from policies.arrays import IntArray
 from policies.discrete_laplace import Below, discrete_laplace, standard_deviation
+from policies.levels import Levels
 from policysim.files.bad_rows import BadRows, DataError
 from policysim.question import OutputError
 from policysim.question.answer import Page
@@ -65,6 +66,8 @@ class TablePlan:
         `REPLACE` or `ADD_OR_REMOVE`.
     no_negative : bool
         Publish 0 in place of a negative count: the sum of many such counts is then too large.
+    cuts : mapping of str to sequence of float
+        Of columns of numbers whose levels are bins, where these begin.
 
     Attributes
     ----------
@@ -83,6 +86,7 @@ class TablePlan:
     by: Mapping[str, Sequence[str]] = field(default_factory=dict)
     adjacency: str = REPLACE
     no_negative: bool = False
+    cuts: Mapping[str, Sequence[float]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Check all of it."""
@@ -104,6 +108,11 @@ class TablePlan:
     def levels(self) -> dict[str, Sequence[str]]:
         """Of the groups and then of what is counted: the order of the columns of the table."""
         return {**self.by, **self.columns}
+
+    @property
+    def features(self) -> list[Levels]:
+        """The same, with the cuts between bins."""
+        return [Levels(column, names, self.cuts.get(column, ())) for column, names in self.levels.items()]
 
     @property
     def rate(self) -> Fraction:
@@ -197,7 +206,7 @@ def _draw(source: Source, out: Path, plan: TablePlan, below: Below, progress: Pr
     sizes = tuple(map(len, plan.levels.values()))
     counts, bad, n_rows = np.zeros(math.prod(sizes), dtype=np.intp), BadRows(), 0
     for file, steps in source.in_turn(progress):
-        codes = Codes(file, plan.levels, bad)
+        codes = Codes(file, plan.features, bad)
         for batch in file.batches(list(plan.levels), steps):
             found = codes.read(batch)
             if found is not None:

@@ -256,7 +256,7 @@ def _draw(
     if source.several:
         out.mkdir()
     for file, steps in source.in_turn(progress):
-        codes = Codes(file, plan.levels, bad)
+        codes = Codes(file, plan.features, bad)
         target = out / file.path.name if source.several else out
         with open_writer(target, codes.schema, check_ending(file.path)) as writer:
             for batch in file.batches(progress=steps):
@@ -292,7 +292,7 @@ def read_private(path: Path, progress: Progress = SILENT) -> tuple[Note, list[Ta
         for column in levels:
             if column not in file.schema.names:
                 raise DataError(f"{file.path.as_posix()}: does not fit its note, which names a column {column!r}")
-        codes = Codes(file, levels, bad)
+        codes = Codes(file, note.plan.features, bad)
         for batch in file.batches(list(levels), steps):
             reported = codes.read(batch)
             if reported is not None:

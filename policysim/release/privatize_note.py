@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 from envs.toml_reader import is_number, shown, text_of
+from policies.levels import LevelKey, Levels, level_key
 from policies.local import Channel, KAry
 from policysim.files.bad_rows import DataError
 from policysim.files.terminal import json_text
@@ -57,16 +58,24 @@ class Randomization:
         The privacy loss of a row.
     from_data : tuple of str
         Columns whose levels were taken from the private rows, which no epsilon covers.
+    cuts : mapping of str to sequence of float
+        Of columns of numbers whose levels are bins, where these begin.
     """
 
     parts: tuple[Part, ...]
     epsilon: float
     from_data: tuple[str, ...] = ()
+    cuts: Mapping[str, Sequence[float]] = field(default_factory=dict)
 
     @property
     def levels(self) -> dict[str, tuple[str, ...]]:
         """What each private column may hold."""
         return {column: names for part in self.parts for column, names in part.levels.items()}
+
+    @property
+    def features(self) -> list[Levels]:
+        """The same, with the cuts between bins."""
+        return [Levels(column, names, self.cuts.get(column, ())) for column, names in self.levels.items()]
 
 
 @dataclass(frozen=True)
@@ -81,7 +90,12 @@ class Note:
 
 
 def make_plan(
-    levels: Mapping[str, Sequence[str]], epsilon: float, *, separately: bool = False, from_data: Sequence[str] = ()
+    levels: Mapping[str, Sequence[str]],
+    epsilon: float,
+    *,
+    separately: bool = False,
+    from_data: Sequence[str] = (),
+    cuts: Mapping[str, Sequence[float]] | None = None,
 ) -> Randomization:
     """k-ary response over all combinations of the columns' levels, or for each column with an even share of epsilon.
 
@@ -95,6 +109,8 @@ def make_plan(
         Each column by itself with epsilon / (number of columns), rounded down so that they never sum above epsilon.
     from_data : sequence of str
         Columns whose levels were taken from the rows.
+    cuts : mapping of str to sequence of float, optional
+        Of columns of numbers whose levels are bins, where these begin.
 
     Raises
     ------
@@ -124,7 +140,7 @@ def make_plan(
         channel = KAry(size, _even_share(epsilon, len(groups)))
         _ = channel.weights  # ValueError for an epsilon so small that no report can keep to it.
         parts.append(Part(group, channel))
-    return Randomization(tuple(parts), epsilon, tuple(from_data))
+    return Randomization(tuple(parts), epsilon, tuple(from_data), cuts or {})
 
 
 def checked_levels(levels: Mapping[str, Sequence[str]]) -> dict[str, tuple[str, ...]]:
@@ -132,9 +148,12 @@ def checked_levels(levels: Mapping[str, Sequence[str]]) -> dict[str, tuple[str, 
     for column, names in levels.items():
         if len(names) < 2:
             raise DataError(f"{column}: needs at least two levels, got {', '.join(names) or 'none'}.")
-        repeated = [level for place, level in enumerate(names) if level in names[:place]]
-        if repeated:
-            raise DataError(f"{column}: its levels must differ, got {repeated[0]!r} more than once.")
+        seen: dict[LevelKey, str] = {}
+        for level in names:
+            key = level_key(level)
+            if key in seen:
+                raise DataError(f"{column}: its levels must differ, got {seen[key]!r} and {level!r}.")
+            seen[key] = level
         if "" in names:
             raise DataError(f"{column}: a level must not be empty text, which means a missing value.")
     return {column: tuple(names) for column, names in levels.items()}

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-import math
 import os
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
-
 from envs.toml_reader import unknown
 from policies.arrays import IntArray
-from policysim.files.bad_rows import BadRows, DataError, got, level_key
+from policies.levels import (
+    MISSING,
+    FeatureLevels,
+    LevelKey,
+    Levels,
+    codes_of_keys,
+    level_key,
+    level_wanted,
+    sorted_keys,
+)
+from policysim.files.bad_rows import BadRows, DataError
 from policysim.files.columns_file import ColumnsFile, check_ending, open_columns
 from policysim.files.many_files import files_of, stamp
 from policysim.question.extras import optional
@@ -128,52 +134,54 @@ class Codes:
     Parameters
     ----------
     file : ColumnsFile
-    levels : mapping of str to sequence of str
-        As text; compared in the type of the column, so that "1" fits an integer column.
+    features : sequence of FeatureLevels
+        What each private column may hold (`policies.levels`).
     bad : BadRows
-        Told of the rows that hold something else, of one file or more.
+        Told of the rows that hold something else, of one file or more, but not what: it is private.
 
     Attributes
     ----------
     schema : pyarrow.Schema
         What is written: without what the file says about itself and its private columns, which may tell of the true
-        rows, and with room for all levels.
+        rows, and with room for all levels. A private column keeps its type, or becomes text if that cannot hold them.
     n_rows : int
         How many were read.
 
     Raises
     ------
     DataError
-        If a column does not exist or cannot hold its levels.
+        If a column does not exist or holds no categories.
     """
 
-    def __init__(self, file: ColumnsFile, levels: Mapping[str, Sequence[str]], bad: BadRows) -> None:
+    def __init__(self, file: ColumnsFile, features: Sequence[FeatureLevels], bad: BadRows) -> None:
         """Look the columns up."""
         self._file, self._bad, self.n_rows = file, bad, 0
-        self._must = {column: f"must be one of {_few(texts)}" for column, texts in levels.items()}
-        self._levels = {column: _level_array(file, column, texts) for column, texts in levels.items()}
+        self._features = {feature.name: feature for feature in features}
+        self._levels = {feature.name: _level_array(file, feature) for feature in features}
         self.schema = file.schema.remove_metadata()
         for place, field in enumerate(file.schema):
-            if field.name in levels:
-                kind = field.type
-                if pa.types.is_dictionary(kind):
-                    kind = pa.dictionary(pa.int32(), kind.value_type, kind.ordered)
+            if field.name in self._levels:
+                kind = self._levels[field.name].type
+                if pa.types.is_dictionary(field.type):
+                    kind = pa.dictionary(pa.int32(), kind, field.type.ordered)
                 self.schema = self.schema.set(place, field.remove_metadata().with_type(kind))
 
     def read(self, batch: pa.RecordBatch) -> dict[str, IntArray] | None:
         """Positions of a batch's values; None once any row has held something else (they are counted all the same)."""
-        codes = {name: self._positions(name, batch.column(name).cast(self._levels[name].type)) for name in self._levels}
+        codes = {name: self._positions(feature, batch.column(name)) for name, feature in self._features.items()}
         self.n_rows += batch.num_rows
         return None if self._bad.count else codes
 
-    def _positions(self, name: str, column: pa.Array) -> IntArray:
-        found: IntArray = pc.fill_null(pc.index_in(column, value_set=self._levels[name]), -1).to_numpy().astype(np.intp)
-
-        def say(row: int) -> str:
-            return f"{self._must[name]}, {got(column[row].as_py())}"
-
-        self._bad.add(self._file, found < 0, name, say, before=self.n_rows)
-        return found
+    def _positions(self, feature: FeatureLevels, column: pa.Array) -> IntArray:
+        values, must = column.dictionary_encode(), level_wanted(feature)
+        keys = [*map(level_key, _texts(values.dictionary)), MISSING]
+        # Nulls may stand among the positions, or among the values.
+        positions = pc.fill_null(values.indices, len(keys) - 1).to_numpy()
+        # A time has the text that its column gives it.
+        levels = Levels(feature.name, _texts(self._levels[feature.name]), feature.cuts)
+        codes: IntArray = codes_of_keys(levels, keys)[positions]
+        self._bad.add(self._file, codes < 0, feature.name, lambda _: must, before=self.n_rows)
+        return codes
 
     def replace(self, batch: pa.RecordBatch, codes: Mapping[str, IntArray]) -> pa.RecordBatch:
         """A batch with the values at these positions; a dictionary holds all levels, also those that do not occur."""
@@ -200,61 +208,51 @@ def levels_in(source: Source, columns: Sequence[str], progress: Progress = SILEN
     DataError
         For a column that is not there, or is no category.
     """
-    levels: dict[str, set[str]] = {column: set() for column in columns}
+    texts: dict[str, dict[LevelKey, str]] = {column: {} for column in columns}
     for file, steps in source.in_turn(progress):
-        kinds = {column: _column_type(file, column) for column in columns}
+        for column in columns:
+            _require_categories(file, column)
         for batch in file.batches(columns, steps):
-            for column, kind in kinds.items():
-                with _type_refused(file, column, "categories"):
-                    values = batch.column(column).cast(kind).unique()
-                    present = values.filter(pc.invert(pc.is_null(values, nan_is_null=True)))
-                    levels[column].update(present.cast(pa.string()).to_pylist())
-                levels[column].discard("")
-                if len(levels[column]) > MOST_LEVELS:
+            for column, by_key in texts.items():
+                for text in _texts(batch.column(column).dictionary_encode().dictionary):
+                    key, other = level_key(text), by_key.get(level_key(text), text)
+                    # Of several ways to write a level the shortest, whatever the order of the rows.
+                    by_key[key] = min(text, other, key=lambda text: (len(text), text))
+                if len(by_key) > MOST_LEVELS:
                     raise DataError(
                         f"{file.path.as_posix()}: {column}: has more than {MOST_LEVELS:,} different values; "
                         "declare its levels, or make it coarser"
                     )
-
-    def place(text: str) -> tuple[float, str]:
-        number = level_key(text)
-        return math.inf if isinstance(number, str) else number, text
-
-    return {column: sorted(texts, key=place) for column, texts in levels.items()}
+    return {column: [by_key[key] for key in sorted_keys(by_key) if key != MISSING] for column, by_key in texts.items()}
 
 
-def _few(texts: Sequence[str]) -> str:
-    """Levels in a message: all of a few, or the first and the last."""
-    return ", ".join(texts if len(texts) <= 8 else [*texts[:4], "...", texts[-1]])
-
-
-def _level_array(file: ColumnsFile, column: str, texts: Sequence[str]) -> pa.Array:
-    """Levels in the type of the column."""
-    kind = _column_type(file, column)
-    with _type_refused(file, column, f"the levels {_few(texts)}"):
-        levels = pa.array(texts, pa.string()).cast(kind)
-        differ = len(levels.unique()) == len(levels)
-    if not differ or pc.any(pc.is_null(levels, nan_is_null=True)).as_py():
-        raise DataError(
-            f"{file.path.as_posix()}: {column}: its levels must differ and not be missing as {kind}, got {_few(texts)}"
-        )
-    return levels
-
-
-@contextmanager
-def _type_refused(file: ColumnsFile, column: str, what: str) -> Iterator[None]:
-    """What pyarrow cannot do with a column is one line."""
+def _level_array(file: ColumnsFile, feature: FeatureLevels) -> pa.Array:
+    """Levels in the type of the column, or as text."""
+    kind = _require_categories(file, feature.name)
+    texts = pa.array(map(str, feature.levels), pa.string())
     try:
-        yield
+        levels = texts.cast(kind)
     except pa.ArrowException:
-        kind = _column_type(file, column)
-        raise DataError(f"{file.path.as_posix()}: {column}: is of type {kind}, which cannot hold {what}") from None
+        return texts
+    usable = len(levels.unique()) == len(levels) and not pc.any(pc.is_null(levels, nan_is_null=True)).as_py()
+    return levels if usable else texts
 
 
-def _column_type(file: ColumnsFile, column: str) -> pa.DataType:
-    """The type of a column's values, whether or not they are stored as a dictionary."""
+def _texts(values: pa.Array) -> list[str]:
+    """Values as text; "" where one is missing."""
+    texts: list[str] = pc.fill_null(values.cast(pa.string()), "").to_pylist()
+    return texts
+
+
+def _require_categories(file: ColumnsFile, column: str) -> pa.DataType:
+    """The type of a column's values, whether or not they are stored as a dictionary; DataError for lists and bytes."""
     names = file.schema.names
     if column not in names:
         raise DataError(f"{file.path.as_posix()}: {unknown('column', column, names)}")
     kind = file.schema.field(column).type
-    return kind.value_type if pa.types.is_dictionary(kind) else kind
+    kind = kind.value_type if pa.types.is_dictionary(kind) else kind
+    try:
+        _texts(pa.array([], kind).dictionary_encode().dictionary)
+    except pa.ArrowException:
+        raise DataError(f"{file.path.as_posix()}: {column}: is of type {kind}, which cannot hold categories") from None
+    return kind

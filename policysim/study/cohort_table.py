@@ -18,14 +18,14 @@ from envs.records import BINARY, Feature, RecordSpace
 from envs.toml_reader import FINITE, unknown
 from policies.adjacency import Adjacency, AnyRecord, Sensitive
 from policies.arrays import BoolArray, FloatArray, IntArray
+from policies.levels import MISSING, FeatureLevels, Levels, level_of, level_wanted
 from policies.outcomes import Outcomes, RepeatedRows, outcome_table
 from policies.problem import DecisionProblem
 from policysim.files.bad_rows import BadRows, DataError
-from policysim.files.data_table import DataTable, as_written, missing, numbers, read_table
+from policysim.files.data_table import DataTable, coded, numbers, read_table
 from policysim.utility import COSTS, Utility
 
 ALLOWED, DRAW = "allowed", "draw"
-FLAG = tuple(map(str, BINARY))
 
 
 class CohortColumns(NamedTuple):
@@ -185,14 +185,11 @@ def read_cohort(
     """
     table = read_table(data, "frame")
     _require_columns(table, columns)
-    levels = {name: as_written(table[name])[1] for name in (*columns.features, columns.treatment)}
-    for name, known in levels.items():
-        if len(known) < 2:
-            raise DataError(f"{table.name}: {name}: needs at least two levels, got only {known[0]!r}")
-    actions = tuple(levels.pop(columns.treatment))
+    levels = {name: _levels_in(table, name) for name in (*columns.features, columns.treatment)}
+    actions = tuple(map(str, levels.pop(columns.treatment)))
     # Levels 0 and 1 say what is absent and present.
     features = [
-        Feature(name, flag=True) if sorted(known) == list(FLAG) else Feature(name, tuple(known))
+        Feature(name, flag=True) if set(known) == set(BINARY) else Feature(name, known)
         for name, known in levels.items()
     ]
     space = RecordSpace(tuple(features))
@@ -290,6 +287,15 @@ def _require_columns(table: DataTable, columns: CohortColumns, *more: str) -> No
             raise DataError(f"{table.name}: {name}: is named twice: each column has one use")
 
 
+def _levels_in(table: DataTable, name: str) -> tuple[str | int, ...]:
+    """The levels that occur in a column, in the order of their first rows; DataError for fewer than two."""
+    levels = tuple(dict.fromkeys(level_of(key) for key in coded(table[name])[1] if key != MISSING))
+    if len(levels) < 2:
+        only = f"only {str(levels[0])!r}" if levels else "none"
+        raise DataError(f"{table.name}: {name}: needs at least two levels, got {only}")
+    return levels
+
+
 def _allowed(table: DataTable, rows: IntArray) -> BoolArray | None:
     """Which treatments each record may get, from the column `allowed`, if there is one and it forbids any."""
     if ALLOWED not in table.columns:
@@ -310,21 +316,17 @@ def _tabulated(
 
     With `like`, (n_records, n_actions), it has a column `draw`, and each draw must have these rows.
     """
-    names = (*columns.features, columns.treatment)
-    known = [*([str(level) for level in feature.levels] for feature in space.features), list(actions)]
     codes, bad = [], BadRows()
-    for name, levels in zip(names, known, strict=True):
-        written, texts = as_written(table[name])
-        codes.append(np.array([levels.index(text) if text in levels else -1 for text in texts])[written])
-        empty = missing(table[name], np.ones(len(table), dtype=np.bool_))
-        must = f"must be one of {', '.join(filter(None, levels))}"
-        bad.add_values(table, (codes[-1] < 0) | empty, name, table[name].array, must)
+    described: list[FeatureLevels] = [*space.features, Levels(columns.treatment, actions)]
+    for feature in described:
+        codes.append(table.codes(feature))
+        bad.add_values(table, codes[-1] < 0, feature.name, table[feature.name].array, level_wanted(feature))
     counted = {name: numbers(table[name]) for name in (columns.patients, *columns.outcomes)}
     for name, values in counted.items():
         wrong = ~((values >= 0) & (values <= FINITE))
         bad.add_values(table, wrong, name, table[name].array, "must be a number >= 0")
     bad.raise_if_any()
-    draw, draws = (np.zeros(len(table), dtype=np.intp), [""]) if like is None else as_written(table[DRAW])
+    draw, draws = (np.zeros(len(table), dtype=np.intp), [MISSING]) if like is None else coded(table[DRAW])
     cells = (draw, space.indices(np.column_stack(codes[:-1])), codes[-1])
     rows = np.full((len(draws), space.size, len(actions)), len(table))
     # Of those that repeat, the first counts.
@@ -338,7 +340,7 @@ def _tabulated(
             place, record, action = map(int, np.argwhere(where)[0])
             near = rows[place, record].max()
             told = table.places([int(near)])[0] if near >= 0 else table.name
-            of_draw = f" in {DRAW} {draws[place]}" if like is not None else ""
+            of_draw = f" in {DRAW} {level_of(draws[place])}" if like is not None else ""
             raise DataError(f"{told}: [{space.describe(record)}] {words.format(actions[action])}{of_draw}")
     # What has no rows has no patients, and no treatment is better for it.
     filled = {name: np.where(there, values[rows], 0.0) for name, values in counted.items()}

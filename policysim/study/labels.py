@@ -12,7 +12,8 @@ import pandas as pd
 from envs.records import RecordSpace
 from envs.scenario import EFFECTS, HAZARD_RATIO, ILLUSTRATIVE, DeathModel, Scenario
 from policies.adjacency import Sensitive
-from policies.problem import DecisionProblem, Records
+from policies.problem import DecisionProblem
+from policies.records import Records
 from policysim.question.words import ASSUMED_PUBLIC, level_name
 from policysim.study.cells import Label, filled_words
 from policysim.study.declared import CohortStudy, LoggedStudy, ScenarioStudy, Study, require_scenario

@@ -17,11 +17,11 @@ from envs.records import Feature, Lookup
 from envs.toml_reader import unknown
 from envs.treatment_response import contraindication_of, forbidden
 from policies.arrays import BoolArray, FloatArray, IntArray
+from policies.levels import MISSING, NO_VALUE, level_of, level_wanted, sorted_keys
 from policies.policy import Policy
-from policysim.files.bad_rows import MISSING, BadRows, DataError, level_key, level_of, sorted_keys
-from policysim.files.data_table import DataTable, coded, codes_among
+from policysim.files.bad_rows import BadRows, DataError
+from policysim.files.data_table import DataTable, coded
 from policysim.files.probability_table import PREFIX, ProbabilityTable
-from policysim.logs.binning import NO_VALUE
 from policysim.logs.log_frame import OUTCOME_PREFIX, LoggedData, summed
 from policysim.study.declared import ScenarioStudy
 from policysim.study.labels import hidden
@@ -104,9 +104,8 @@ def _features_of(found: ProbabilityTable, study: ScenarioStudy | None) -> tuple[
         )
     features = []
     for name in keys:
-        codes, values = coded(table[name])
-        occurring = sorted_keys({values[code] for code in np.unique(codes)})
-        features.append(Feature(name, tuple(NO_VALUE if key == MISSING else level_of(key) for key in occurring)))
+        values = sorted_keys(set(coded(table[name])[1]))
+        features.append(Feature(name, tuple(NO_VALUE if key == MISSING else level_of(key) for key in values)))
     if study is not None:
         read = study.scenario.contraindication_features
         features += [study.space.feature(name) for name in read if name not in keys]
@@ -215,9 +214,7 @@ def level_codes(study: ScenarioStudy, names: Sequence[str], table: DataTable) ->
     codes: IntArray = np.zeros((len(table), len(space.names)), dtype=np.intp)
     for name in names:
         feature = space.feature(name)
-        found = codes_among(table[name], list(map(level_key, feature.levels)))
-        must = f"must be one of {', '.join(map(str, feature.levels))}"
-        bad.add_values(table, found < 0, name, table[name].array, must)
-        codes[:, space.axis(name)] = found
+        column = codes[:, space.axis(name)] = table.codes(feature)
+        bad.add_values(table, column < 0, name, table[name].array, level_wanted(feature))
     bad.raise_if_any()
     return codes

@@ -40,6 +40,7 @@ from examples.experiments.stroke_trial import (
     read_patients,
 )
 from examples.reporting import REPORTS
+from policies.records import encode
 
 # At least so many of the groups must be within their band.
 WANTED = 0.9
@@ -311,7 +312,7 @@ def test_policies_are_worth_in_the_log_what_the_scenario_says(found, name, epsil
     log = found.patients
     reward = -log[list(OUTCOMES)] @ pd.Series(found.scenario.weights)[list(OUTCOMES)]
     arms = log["arm"].map(list(ARMS).index).to_numpy()
-    weighted = chances[found.scenario.space.encode(log), arms] / 0.25 * reward
+    weighted = chances[encode(found.scenario.space, log), arms] / 0.25 * reward
     assert abs(weighted.mean() - problem.value(chances)) < 1.96 * weighted.sem()
 
 
@@ -350,7 +351,7 @@ def test_death_without_treatment_is_that_of_the_fit(found, patients, fitted):
     for feature, risks in hazard.risks.items():
         risk *= patients[feature].map(dict(zip(levels_of(feature), risks, strict=True))).to_numpy()
     risks = -np.expm1(-hazard.baseline.value * risk)
-    response = ResponseModel(found.scenario).outcome_probabilities(found.scenario.space.encode(patients))
+    response = ResponseModel(found.scenario).outcome_probabilities(encode(found.scenario.space, patients))
     assert response[:, 0, OUTCOMES.index(DEATH)] == pytest.approx(risks, rel=0.01)
 
 

@@ -117,7 +117,7 @@ def test_names_of_columns_that_are_no_text_are_told(log, half):
     numbered = log.set_axis([*log.columns[:-1], float("nan")], axis=1)
     with pytest.raises(ValueError, match="log must have a column for each name, got a column without a name"):
         ps.evaluate_log(numbered, half)
-    with pytest.raises(ValueError, match="actions must be distinct actions"):
+    with pytest.raises(ValueError, match=r"row 0: action: must be one of \('a', 1\), \('b', 2\), got 'a'"):
         ps.evaluate_log(log, pd.DataFrame(half, columns=pd.MultiIndex.from_tuples([("a", 1), ("b", 2)])))
     with pytest.raises(ValueError, match="actions must be distinct actions"):
         ps.evaluate_log(log, pd.DataFrame(half, columns=pd.Index([float("nan"), "b"], dtype=object)))

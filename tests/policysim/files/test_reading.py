@@ -8,8 +8,9 @@ import pandas as pd
 import pytest
 from hypothesis import given
 
+from policies.levels import MISSING, Levels
 from policysim.files.bad_rows import SHOWN, BadRows, DataError
-from policysim.files.data_table import DataTable, as_written, codes_among, read_table
+from policysim.files.data_table import DataTable, coded, read_table
 from policysim.files.probability_table import read_probability_table
 from policysim.release.counts_file import read_counts
 
@@ -70,19 +71,15 @@ def test_no_value_is_missing_and_words_for_it_are_shown(value):
     assert lines(bad) == ["t: row 0: a: must be 1, is missing", "t: row 1: a: must be 1, got 'NA'"]
 
 
-def test_texts_are_as_they_are_written_without_margins_and_quotes_behind_a_space(tmp_path):
+def test_quotes_behind_a_space_are_left_out_and_what_is_not_seen_is_escaped(tmp_path):
     path = tmp_path / "t.csv"
-    path.write_text('x,y\n1, "a ""b"""\n1.0, c \nNA,c\n,"c"\n')
+    path.write_text('x,y\n1, "a ""b"""\n1.0, c \nNA,c\n,"c"\n2,\u200bc\n')
     table = read_table(path)
-    codes, texts = as_written(table["x"])
-    assert [texts[code] for code in codes] == ["1", "1.0", "NA", ""]
-    codes, texts = as_written(table["y"])
-    assert [texts[code] for code in codes] == ['a "b"', "c", "c", "c"]
-
-
-def test_codes_among_keys_are_those_of_equal_values():
-    column = pd.Series(["1", "1.0", "TRUE", "north ", "south", None], dtype=object)
-    assert codes_among(column, ["north", 1.0]).tolist() == [1, 1, 1, 0, -1, -1]
+    codes, keys = coded(table["x"])
+    assert [keys[code] for code in codes] == [1.0, 1.0, MISSING, MISSING, 2.0]
+    codes, keys = coded(table["y"])
+    assert [keys[code] for code in codes] == ['a "b"', "c", "c", "c", r"\u200bc"]
+    assert table.codes(Levels("y", ("c", r"\u200bc", 'a "b"'))).tolist() == [2, 0, 0, 0, 1]
 
 
 def test_the_line_of_a_row_is_that_of_the_file(tmp_path):

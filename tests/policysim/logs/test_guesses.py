@@ -6,6 +6,7 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 
+from policies.levels import level_codes
 from policysim.files.bad_rows import DataError
 from policysim.logs.binning import Binning
 from policysim.logs.column_summary import not_a_patient, summarise, together
@@ -372,7 +373,7 @@ def test_levels_of_numbers_are_merged_until_an_arm_has_twenty_patients_of_each()
     assert chosen["sex"].binning.levels == (0, 1)
     assert len(chosen["karno"].binning.cuts) <= 3
     for one in chosen.values():
-        codes = one.binning.codes(frame[one.binning.name])
+        codes = level_codes(one.binning.feature, frame[one.binning.name])
         assert pd.crosstab(codes, frame["arm"]).to_numpy().min() >= 20
         assert np.bincount(codes).tolist() == list(one.counts)
 
@@ -390,7 +391,7 @@ def test_merged_bins_have_enough_patients_or_are_asked_for():
             continue
         merged += 1
         for one in found.chosen:
-            table = pd.crosstab(one.binning.codes(frame[one.binning.name]), frame["arm"])
+            table = pd.crosstab(level_codes(one.binning.feature, frame[one.binning.name]), frame["arm"])
             assert table.shape[0] >= 2 and table.to_numpy().min() >= 20
     assert merged >= 8
 
@@ -434,7 +435,7 @@ def test_missing_values_are_a_level_of_their_own():
     assert found["few"].binning.levels == (1, 2, "NA")
     assert list(found["few"].counts) == [100, 100, 200]
     assert found["many"].binning.missing and found["many"].counts[-1] == 100
-    assert np.bincount(found["many"].binning.codes(frame["many"])).tolist() == list(found["many"].counts)
+    assert np.bincount(level_codes(found["many"].binning.feature, frame["many"])).tolist() == list(found["many"].counts)
 
 
 def test_thirteen_signs_are_thirteen_features_and_a_domain_has_a_limit():

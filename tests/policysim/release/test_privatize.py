@@ -166,7 +166,7 @@ def test_two_releases_differ(capsys, data, tmp_path):
         ),
         (
             ("--column", "sex", "--levels", "sex=0,1,0", "--epsilon", "1", "--out", "o.csv"),
-            "sex: its levels must differ, got '0' more than once.",
+            "sex: its levels must differ, got '0' and '0'.",
         ),
         (
             ("--column", "sex", "--levels", "sex=0,,1", "--epsilon", "1", "--out", "o.csv"),

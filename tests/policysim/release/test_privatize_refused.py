@@ -23,11 +23,10 @@ def test_rows_outside_of_the_levels_are_counted_and_named(capsys, tmp_path, monk
     else:
         cells = [sex or None for sex in sexes]
         pq.write_table(pa.table({"age_band": ["old"] * len(cells), "sex": cells}), data)
-    wrong = {3: "got '2'", 4: "is missing", 6: "got 'NaN'"} | dict.fromkeys(range(37, 57), "got '9'")
-    # The header is line 1 of a CSV file; rows of Parquet have no lines.
+    # The header is line 1 of a CSV file; rows of Parquet have no lines. What stands there is private.
     lines = [
-        f"{data}{f':{row + 1}' if ending == '.csv' else ''}: row {row}: sex: must be one of 0, 1, {got}"
-        for row, got in wrong.items()
+        f"{data}{f':{row + 1}' if ending == '.csv' else ''}: row {row}: sex: must be one of 0, 1"
+        for row in (3, 4, 6, *range(37, 57))
     ]
     fails(capsys, data, "\n".join([*lines[:20], "... and 3 more"]))
 
@@ -36,7 +35,7 @@ def test_missing_numbers_are_refused_too(capsys, tmp_path):
     data = tmp_path / "data.parquet"
     pq.write_table(pa.table({"sex": [0.0, float("nan"), None]}), data)
     options = ("--column", "sex", "--epsilon", 1, "--out", tmp_path / "out.parquet")
-    message = "\n".join(f"{data}: row {row}: sex: must be one of 0, 1, is missing" for row in (2, 3))
+    message = "\n".join(f"{data}: row {row}: sex: must be one of 0, 1" for row in (2, 3))
     fails(capsys, data, message, *options, "--levels", "sex=0,1")
     fails(capsys, data, "sex: needs at least two levels, got 0.", *options)
 
@@ -86,13 +85,12 @@ def test_a_parquet_file_that_cannot_be_used_is_one_line(capsys, tmp_path):
     pq.write_table(pa.table({"age_band": pa.array([], pa.string()), "sex": pa.array([], pa.string())}), data)
     fails(capsys, data, f"{data}: has no rows")
     pq.write_table(pa.table({"age_band": ["old"], "sex": [[1]]}), data)
-    fails(capsys, data, f"{data}: sex: is of type list<element: int64>, which cannot hold the levels 0, 1")
+    fails(capsys, data, f"{data}: sex: is of type list<element: int64>, which cannot hold categories")
     fails(capsys, data, f"{data}: sex: is of type list<element: int64>, which cannot hold categories", *options)
     pq.write_table(pa.table({"age_band": ["old"], "sex": [1]}), data)
-    message = f"{data}: sex: is of type int64, which cannot hold the levels m, f"
-    fails(capsys, data, message, *options, "--levels", "sex=m,f")
-    message = f"{data}: sex: its levels must differ and not be missing as int64, got 1, 01"
-    fails(capsys, data, message, *options, "--levels", "sex=1,01")
+    fails(capsys, data, f"{data}: row 1: sex: must be one of m, f", *options, "--levels", "sex=m,f")
+    message = "sex: its levels must differ, got '1' and '01'."
+    fails(capsys, data, message, *options, "--levels", "sex=1,01", code=2)
 
 
 def test_too_many_different_values_are_no_category(capsys, tmp_path):

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from policies.levels import Levels
 from policies.selection import MECHANISMS, select
 from policies.selection_release import gaps_below_best, places_on_grid, release_weights
 from policysim.cli.main import main
@@ -167,7 +168,8 @@ def outputs(folder, rows, adjacency, *, declared):
     path = folder / "rows.csv"
     path.write_text("ward,name\n" + "".join(f"{ward},{name}\n" for ward, name in rows), encoding="utf-8")
     groups = ("y", "x") if declared else None
-    counts = read_counts(path, column="name", by="ward", candidates=LETTERS, groups=groups)
+    candidates, declared = Levels("name", LETTERS), None if groups is None else Levels("ward", groups)
+    counts = read_counts(path, column="name", by="ward", candidates=candidates, groups=declared)
     terms = Terms(2.0, "exponential", adjacency)
     found = choices_by_group(counts, terms)
     laws = []
@@ -223,7 +225,7 @@ def test_declared_groups_may_be_empty_and_no_others_are_there(capsys, files):
     assert probabilities(found)[1] == {"Violent": 0.5, "NonViolent": 0.5}
     code, out, err = run(capsys, *options, "--groups", "Red,Blues")
     assert (code, out) == (3, "")
-    assert err.startswith("policysim: socks.csv:2: row 1: sock: 'Blue' is not among the groups; did you mean 'Blues'?")
+    assert err.startswith("policysim: socks.csv:2: row 1: sock: must be one of Red, Blues\n")
     # Nobody at all is one person fewer than somebody.
     (files / "socks.csv").write_text("sock,behaviour\n", encoding="utf-8")
     found = document(capsys, *options, "--groups", "Red,Blue")
@@ -409,6 +411,7 @@ def test_candidates_from_private_rows_are_warned_about(capsys):
         (["--adjacency", "replace"], 2, "unknown adjacency 'replace'; did you mean 'replace-one'?"),
         (["--mechanism", "exponential-monotone"], 2, "exponential-monotone needs scores that only rise"),
         (["--groups", "a,b"], 2, "--groups only goes with --by"),
+        (["--candidates", "1,1.0"], 2, "--candidates: two of the levels 1, 1.0 are the same"),
         (["--split-by-share"], 2, "--split-by-share only goes with --by"),
         (["--by", "people"], 2, "--column, --score and --by must name different columns"),
         (["--candidates", ""], 2, "--candidates must be names separated by commas, got ''"),

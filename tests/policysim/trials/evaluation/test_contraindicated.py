@@ -6,6 +6,7 @@ import pytest
 from small_studies import SCENARIO, STUDY, write_small_study
 
 import policysim as ps
+from policies.records import encode
 from policysim.cli.main import main
 from policysim.files.bad_rows import DataError
 from policysim.files.data_table import DataTable
@@ -48,7 +49,7 @@ def test_who_may_get_what_is_what_the_problem_allows(study, log, must_not):
     loaded = ps.load_study(study)
     problem = ps.build_problem(loaded)
     found = allowed_rows(loaded, problem.actions, DataTable("log", log))
-    records = loaded.space.encode(log[list(loaded.space.names)])
+    records = encode(loaded.space, log)
     np.testing.assert_array_equal(found, problem.admissible[records])
     np.testing.assert_array_equal(~found[:, problem.actions.index("pill")], must_not)
     turned = allowed_rows(loaded, problem.actions[::-1], DataTable("log", log))

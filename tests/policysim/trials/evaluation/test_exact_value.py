@@ -43,7 +43,7 @@ def test_ips_is_the_mean_of_weighted_rewards(study, problem, logs, evaluated):
     log = pd.read_parquet(logs["exponential"].path)
     table = ps.make_policy("greedy").probabilities(problem)
     actions = log["action"].map(problem.actions.index).to_numpy()
-    taken = table[ps.load_study(study).space.encode(log), actions]
+    taken = table[ps.build_problem(ps.load_study(study)).encode(log), actions]
     _, found = evaluated(logs["exponential"].path, "--policy", "greedy", "--study", study, "--estimator", "ips")
     terms = taken / log["propensity"] * log["reward"]
     assert found["estimate"]["value"] == pytest.approx(terms.mean(), rel=1e-12)

@@ -9,6 +9,7 @@ from small_studies import SCENARIO, write_small_study
 
 import policysim as ps
 from policies.policy import draw_actions
+from policies.records import encode
 from policysim.cli.main import main
 from policysim.course.simulated_log import open_simulated_log
 
@@ -18,7 +19,7 @@ def test_propensities_are_those_of_the_table_to_the_last_bit(study, problem, log
     table = logged.policy.probabilities(problem)
     space = ps.load_study(study).space
     actions = log["action"].map(problem.actions.index).to_numpy()
-    assert np.array_equal(log["propensity"], table[space.encode(log), actions])
+    assert np.array_equal(log["propensity"], table[encode(space, log), actions])
 
 
 def test_rewards_are_the_realised_utility(study, logs):
@@ -52,7 +53,7 @@ def test_what_is_printed_is_what_the_rows_say(study, tmp_path, run, monkeypatch)
 def test_patients_come_from_the_cohort_and_outcomes_from_their_treatment(study, problem, uniform_log):
     """Shares of records and deaths by action, within five standard errors of the model's."""
     space = ps.load_study(study).space
-    records, patients = space.encode(uniform_log), len(uniform_log)
+    records, patients = encode(space, uniform_log), len(uniform_log)
     counts = np.bincount(records, minlength=space.size)
     error = np.sqrt(patients * problem.prior * (1 - problem.prior))
     assert (np.abs(counts - patients * problem.prior) <= 5 * error).all()

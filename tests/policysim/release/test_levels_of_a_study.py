@@ -1,0 +1,123 @@
+"""`init`, `compare`, `privatize` and `select` agree on what a level is: floats as 0 and 1, numbers in bins."""
+
+import csv
+import json
+import re
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from private_files import run
+
+from policies.levels import Levels, codes_of_keys, level_key
+from policysim.cli.main import main
+from policysim.release.privatize import privatize_files, read_private
+from policysim.release.privatize_note import make_plan
+from policysim.release.privatize_source import open_source
+from policysim.study.study_reader import load_study
+
+# What NumPy writes of a column of whole numbers in which a value was missing once.
+ROWS = [("AB"[i % 2], 20 + 37 * i % 53, float(i % 3 == 0), float(i % 5 < 2)) for i in range(120)]
+BANDS = ("< 40", "40 to < 60", "≥ 60")
+
+
+@pytest.fixture
+def people(tmp_path):
+    path = tmp_path / "people.csv"
+    with path.open("w", newline="") as stream:
+        csv.writer(stream).writerows([("arm", "age", "sex", "cured"), *ROWS])
+    assert main(["init", str(path)]) == 0
+    study = tmp_path / "people.toml"
+    text, count = re.subn(r"cuts = \[[^]]*\]", "cuts = [40, 60]", study.read_text())
+    study.write_text(text)
+    assert count == 1 and "sex = { levels = [0, 1] }" in text
+    return path
+
+
+def options(people, name):
+    out = people.with_name(f"{name}.csv")
+    return ("--study", people.with_suffix(".toml"), "--epsilon", 30, "--seed", 1, "--out", out)
+
+
+def band(age):
+    """The bin of a number, by comparisons."""
+    return BANDS[(age >= 40) + (age >= 60)]
+
+
+def columns(path):
+    with path.open(newline="") as stream:
+        return dict(zip(("arm", "age", "sex", "cured"), zip(*list(csv.reader(stream))[1:], strict=True), strict=True))
+
+
+def test_privatize_writes_the_levels_of_the_study(capsys, people):
+    assert run(capsys, people, "--column", "sex", "--column", "age", *options(people, "private"))[0] == 0
+    private = columns(people.with_name("private.csv"))
+    # At ε = 30 a report is another value with a probability below 1e-11.
+    assert private["sex"] == tuple(str(int(sex)) for _, _, sex, _ in ROWS)
+    assert private["age"] == tuple(band(age) for _, age, _, _ in ROWS)
+    note = json.loads(people.with_name("private.csv.privacy.json").read_text())
+    assert [(column["name"], column["levels"]) for column in note["columns"]] == [
+        ("sex", ["0", "1"]),
+        ("age", list(BANDS)),
+    ]
+    assert {column["levels_from"] for column in note["columns"]} == {"declared"}
+    # The note suffices to estimate from the copy, and the study reads its bins by their names.
+    assert run(capsys, people.with_name("private.csv"), "--estimate")[0] == 0
+    age = load_study(people.with_suffix(".toml")).space.feature("age")
+    codes = codes_of_keys(age, [level_key(name) for name in private["age"]])
+    assert codes.tolist() == [BANDS.index(name) for name in private["age"]]
+
+
+def test_a_table_counts_rows_by_bins(capsys, people):
+    chosen = ("--as", "table", "--column", "age", "--by", "sex", *options(people, "table"))
+    assert run(capsys, people, *chosen)[0] == 0
+    with people.with_name("table.csv").open(newline="") as stream:
+        header, *rows = csv.reader(stream)
+    assert header == ["sex", "age", "noised_count"]
+    true = [sum((str(int(sex)), band(age)) == (row[0], row[1]) for _, age, sex, _ in ROWS) for row in rows]
+    # e^-15 is the chance that noise of rate 15 is not 0.
+    assert [int(row[2]) for row in rows] == true
+    note = json.loads(people.with_name("table.csv.privacy.json").read_text())
+    assert note["columns"] == [{"name": "age", "levels": list(BANDS)}]
+
+
+def test_select_reads_candidates_and_bins_as_the_study_does(capsys, people):
+    command = ["select", str(people), "--epsilon", "30", "--seed", "1", "--json", "--analysis"]
+    study = ["--study", str(people.with_suffix(".toml"))]
+    for chosen, names, values in (
+        (["--column", "sex", "--candidates", "0,1"], ("0", "1"), [str(int(sex)) for _, _, sex, _ in ROWS]),
+        (["--column", "sex", *study], ("0", "1"), [str(int(sex)) for _, _, sex, _ in ROWS]),
+        (["--column", "age", *study], BANDS, [band(age) for _, age, _, _ in ROWS]),
+    ):
+        capsys.readouterr()
+        assert main(command + chosen) == 0
+        printed, err = capsys.readouterr()
+        (group,) = json.loads(printed)["analysis_not_private"]["groups"]
+        assert {row["candidate"]: row["count"] for row in group["candidates"]} == {n: values.count(n) for n in names}
+        assert "taken from the private rows" not in err
+
+
+def test_a_value_that_is_no_level_is_refused_without_being_shown(capsys, people):
+    people.write_text(people.read_text() + "A,secret,7,1.0\n")
+    last = f"policysim: {people}:{len(ROWS) + 2}: row {len(ROWS) + 1}"
+    for column, must in (("sex", "must be one of 0, 1"), ("age", "must be a finite number")):
+        code, _, err = run(capsys, people, "--column", column, *options(people, "out"))
+        assert (code, err) == (3, f"{last}: {column}: {must}\n")
+        chosen = ["select", people, "--column", column, "--epsilon", 1, "--study", people.with_suffix(".toml")]
+        assert main(list(map(str, chosen))) == 3
+        assert capsys.readouterr().err == f"{last}: {column}: {must}\n"
+
+
+def test_a_copy_of_parquet_holds_bins_as_text_and_levels_in_their_type(tmp_path):
+    data = tmp_path / "data.parquet"
+    ages, groups = pa.array([39, 40, 75], pa.int8()), pa.array([1.0, None, 0.0])
+    pq.write_table(pa.table({"age": ages, "sex": groups.fill_null(0), "known": groups}), data)
+    out = tmp_path / "private.parquet"
+    levels = {"age": BANDS, "sex": ("0", "1"), "known": ("0", "1", "NA")}
+    privatize_files(open_source(data), out, make_plan(levels, 60.0, cuts={"age": (40, 60)}), seed=1)
+    found = pq.read_table(out)
+    assert found.column("age").to_pylist() == ["< 40", "40 to < 60", "≥ 60"]
+    assert found.column("sex").to_pylist() == [1.0, 0.0, 0.0] and found.schema.field("sex").type == pa.float64()
+    assert found.column("known").to_pylist() == ["1", "NA", "0"]
+    assert read_private(out)[1][0].reports.sum() == 3
+    assert Levels("age", BANDS, (40, 60)) in make_plan(levels, 60.0, cuts={"age": (40, 60)}).features
