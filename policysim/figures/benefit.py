@@ -61,7 +61,7 @@ BEST_ARM: dict[str, Any] = {"color": BLACK, "linestyle": "dashdot"}
 STRONG, WEAK = 1.5, 0.6
 FRAME = (BestFixed.name, Optimal.name, ACHIEVABLE, UNBEATABLE, Exponential.name, ExponentialFitted.name)
 # How the columns of outcomes begin, and that of a sum of others.
-EXPECTED, SUMMED = "expected_", "expected_symptoms"
+EXPECTED = "expected_"
 ENDS = ("_low", "_high")
 # Of 100 guesses, so many right: the numbers of the axis on top.
 GUESSES = (50.1, 51, 52, 55, 60, 70, 80, 90, 95, 99, 99.9)
@@ -227,11 +227,10 @@ def _draw_differences(made: Canvas, axes: Axes, rows: pd.DataFrame, colours: Map
 def harm_of(table: pd.DataFrame, lead: str | None = None) -> str:
     """The column of the harm that a comparison shows: of the lead where it differs between rows, or else of another.
 
-    Of the other outcomes, the first that differs, symptoms last; "" if there is none.
+    Of the other outcomes, the first that differs; "" if there is none.
     """
-    order = {f"{EXPECTED}{lead}": 0, SUMMED: 2}
     found = [name for name in map(str, table) if name.startswith(EXPECTED) and not name.endswith(ENDS)]
-    for name in sorted(found, key=lambda name: order.get(name, 1)):
+    for name in sorted(found, key=lambda name: name != f"{EXPECTED}{lead}"):
         if table[name].max() - table[name].min() > NEGLIGIBLE:
             return name
     return ""

@@ -93,7 +93,7 @@ def test_a_problem_shows_its_stakes_and_what_each_action_is_worth(problem):
     assert number(found.row("sensitivity Δ")[0]) == pytest.approx(problem.sensitivity.value, rel=1e-5)
     assert number(found.row("range Γ")[0]) == pytest.approx(problem.sensitivity.range, rel=1e-5)
     for place, action in enumerate(problem.actions):
-        value, share, deaths, _ = map(number, found.row(action))
+        value, share, deaths, *_ = map(number, found.row(action))
         assert value == pytest.approx(problem.prior @ problem.utilities[:, place], rel=1e-5)
         assert share == pytest.approx(problem.prior[problem.utilities.argmax(axis=1) == place].sum(), rel=1e-5)
         assert deaths == pytest.approx(problem.prior @ problem.outcomes["death"][:, place], rel=1e-5)
