@@ -376,7 +376,8 @@ def test_the_lead_is_drawn_only_where_it_differs_and_else_another_harm(compariso
         none = comparison.assign(expected_death=deaths)
         harm = figures.frontier(none).axes[1]
         assert harm.get_title(loc="left").startswith("Symptoms per ")
-        assert len(figures.frontier(none.assign(**{name: 0.0 for name in none if name.startswith("expected_")})).axes) == 1
-        some = none.assign(expected_stroke=none["loss"])
+        harmless = none.assign(**{name: 0.0 for name in none if name.startswith("expected_")})
+        assert len(figures.frontier(harmless).axes) == 1
+        some = harmless.assign(expected_stroke=none["loss"])
         assert figures.harm_of(some) == "expected_stroke"
         assert figures.harm_of(some.assign(expected_pain=some["loss"]), "pain") == "expected_pain"
