@@ -21,7 +21,6 @@ import sys
 import tempfile
 import time
 import tomllib
-from collections import Counter
 from pathlib import Path
 
 import pandas as pd
@@ -104,16 +103,14 @@ def json_numbers(document: object) -> pd.DataFrame:
 
 
 def rows_numbers(table: str, rows: list[dict[str, object]]) -> list[tuple[str, str, str, float]]:
-    """(table, key, column, value) for each number of a table; the same key twice is counted: #2."""
-    entries, repetitions = [], Counter()
+    """(table, key, column, value) for each number of a table."""
+    entries = []
     for row in rows:
         numbers = {column: as_number(cell) for column, cell in row.items()}
         names = {
             c: str(cell) for c, cell in row.items() if (numbers[c] is None or c in KEYS) and str(cell) not in EMPTY
         }
         key = "; ".join(f"{column}={cell}" for column, cell in names.items())
-        repetitions[key] += 1
-        key += f" #{repetitions[key]}" if repetitions[key] > 1 else ""
         entries += [(table, key, c, n) for c, n in numbers.items() if n is not None and c not in KEYS]
     return entries
 
@@ -145,7 +142,9 @@ def renamed(numbers: pd.DataFrame, run: str) -> pd.DataFrame:
 
 def differences(recorded: pd.DataFrame, today: pd.DataFrame) -> pd.DataFrame:
     """Recorded numbers that are missing today, or are others."""
-    both = recorded.merge(today, on=FIELDS[:3], how="left", suffixes=("", "_today"))
+    # Rows that nothing tells apart are compared in their order.
+    keyed = [numbers.assign(repetition=numbers.groupby(FIELDS[:3]).cumcount()) for numbers in (recorded, today)]
+    both = keyed[0].merge(keyed[1], on=[*FIELDS[:3], "repetition"], how="left", suffixes=("", "_today"))
     near = (both["value"] - both["value_today"]).abs() <= ABSOLUTE + RELATIVE * both["value"].abs()
     same = near | (both["value"] == both["value_today"]) | (both["value"].isna() & both["value_today"].isna())
     missing = both["value_today"].isna() & both["value"].notna()
