@@ -393,9 +393,7 @@ class Listed(Frozen):
         for features in sets:
             if not all(0 <= feature < table.shape[1] for feature in features):
                 raise ValueError(f"hidden must name features in [0, {table.shape[1]}), got {features!r}.")
-        object.__setattr__(self, "codes", read_only(table))
-        object.__setattr__(self, "hidden", sets)
-        object.__setattr__(self, "name", name)
+        vars(self).update(codes=read_only(table), hidden=sets, name=name)
 
     @classmethod
     def any_record(cls, codes: ArrayLike) -> Listed:

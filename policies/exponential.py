@@ -110,19 +110,19 @@ class Exponential(Policy):
         weights = getattr(self, parameter)
         if weights is None:
             return self
-        chosen = [weights[action] for action in self._of_actions(parameter, actions, n_actions)]
+        self._require_length(parameter, n_actions)
+        chosen = [weights[action] for action in actions]
         if not any(chosen):
             raise ValueError(f"{parameter} must allow an action wherever records do, got none of {actions.tolist()}.")
         if self.floors is None:
             return replace(self, base_measure=chosen)
         return replace(self, floors=np.array(chosen) * (sum(weights) / sum(chosen)))
 
-    def _of_actions(self, parameter: str, actions: IntArray, n_actions: int) -> list[int]:
-        """Actions by their positions, for a parameter with a number for each; ValueError if it has another length."""
-        given = len(getattr(self, parameter))
-        if given != n_actions:
-            raise ValueError(f"{parameter} must have {n_actions} numbers, one for each action, got {given}.")
-        return [int(action) for action in actions]
+    def _require_length(self, parameter: str, n_actions: int) -> None:
+        """ValueError for a parameter that has no number for each action."""
+        length = len(getattr(self, parameter))
+        if length != n_actions:
+            raise ValueError(f"{parameter} must have {n_actions} numbers, one for each action, got {length}.")
 
     def _log_probabilities(self, problem: DecisionProblem) -> FloatArray:
         return self._tables(problem)[0]
@@ -203,7 +203,7 @@ class Exponential(Policy):
             log_floors = np.log(ceilings.T) - epsilon
             sharpness = SHARPNESS * epsilon / members.mean_regrets
         if self.floors is not None:
-            self._of_actions("floors", np.zeros(0, dtype=np.intp), len(log_floors))
+            self._require_length("floors", len(log_floors))
             log_floors = np.repeat(log_of(self.floors), n_classes, axis=1)
         if self.sharpness is not None:
             sharpness = np.full(n_classes, self.sharpness)
@@ -221,7 +221,7 @@ class Exponential(Policy):
     def _log_base(self, n_actions: int) -> FloatArray:
         if self.base_measure is None:
             return np.zeros(n_actions)
-        self._of_actions("base_measure", np.zeros(0, dtype=np.intp), n_actions)
+        self._require_length("base_measure", n_actions)
         with np.errstate(divide="ignore"):
             log_base: FloatArray = np.log(np.asarray(self.base_measure))
         return log_base

@@ -38,8 +38,8 @@ class RepeatedRows(Frozen):
 
     def __post_init__(self) -> None:
         """Neither changes."""
-        for array in (self.rows, self.row_of_record):
-            array.flags.writeable = False
+        read_only(self.rows)
+        read_only(self.row_of_record)
 
     def table(self) -> FloatArray:
         """The whole table, (n_records, k), column-major and read-only."""
