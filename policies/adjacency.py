@@ -251,8 +251,7 @@ def public_classes(adjacency: Adjacency, n_records: int) -> IntArray:
         for partition in adjacency.partitions(n_records):
             cliques = partition.by_clique(np.arange(n_records))
             first[cliques] = first[cliques].min(axis=1, keepdims=True)
-    classes: IntArray = np.unique(first, return_inverse=True)[1]
-    return classes
+    return _numbered(first)
 
 
 def _spread(low: FloatArray, high: FloatArray) -> FloatArray:

@@ -9,14 +9,13 @@ from typing import Literal, get_args
 import numpy as np
 
 from policies.adjacency import Adjacency, Partition
-from policies.arrays import FloatArray, IntArray, blocks
+from policies.arrays import FloatArray, IntArray, blocks, logs_of
 from policies.boxes import (
     LARGEST_EPSILON,
     SHARPNESS,
     Boxes,
     by_regret,
     checked_floors,
-    log_of,
     log_rows,
     published_boxes,
     regrets_of,
@@ -204,7 +203,7 @@ class Exponential(Policy):
             sharpness = SHARPNESS * epsilon / members.mean_regrets
         if self.floors is not None:
             self._require_length("floors", len(log_floors))
-            log_floors = np.repeat(log_of(self.floors), n_classes, axis=1)
+            log_floors = np.repeat(logs_of(np.array(self.floors))[:, None], n_classes, axis=1)
         if self.sharpness is not None:
             sharpness = np.full(n_classes, self.sharpness)
         return published_boxes(log_floors, sharpness, epsilon)
@@ -222,9 +221,7 @@ class Exponential(Policy):
         if self.base_measure is None:
             return np.zeros(n_actions)
         self._require_length("base_measure", n_actions)
-        with np.errstate(divide="ignore"):
-            log_base: FloatArray = np.log(np.asarray(self.base_measure))
-        return log_base
+        return logs_of(np.array(self.base_measure))
 
 
 @dataclass(frozen=True)
@@ -325,8 +322,7 @@ def overlapping_logs(problem: DecisionProblem, epsilon: float) -> FloatArray:
     most = len(problem.adjacency.partitions(problem.n_records))
     for cap in (epsilon * times for times in MULTIPLES if times <= most):
         ((_, ceilings),) = classes_of(problem, whole, cap)
-        with np.errstate(divide="ignore"):
-            theta = np.log(ceilings[0])
+        theta = logs_of(ceilings[0])
         for halving in range(HALVINGS):
             sharpness = 2.0**-halving * SHARPNESS * cap / mean_regret
             lost = float(np.einsum("kn,kn,n->", np.exp(capped_logs(regrets, theta, sharpness, cap)), regrets, prior))

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from policies.adjacency import Adjacency, Difference, Partition, largest_difference, require_adjacency
-from policies.arrays import BLOCK, FloatArray, blocks, probability_table
+from policies.arrays import BLOCK, FloatArray, blocks, logs_of, probability_table
 from policies.html_table import html_table
 from policies.policy import NotApplicableError
 from policies.sensitivity import Witness, largest_of_choices
@@ -79,8 +79,7 @@ def privacy_loss(probabilities: ArrayLike, adjacency: Adjacency) -> PrivacyLoss:
     """
     table = probability_table(probabilities, "probabilities")
     require_adjacency(adjacency)
-    with np.errstate(divide="ignore"):
-        return privacy_loss_of_logs(np.log(table), adjacency)
+    return privacy_loss_of_logs(logs_of(table), adjacency)
 
 
 def privacy_loss_of_logs(log_probabilities: FloatArray, adjacency: Adjacency) -> PrivacyLoss:
@@ -169,9 +168,7 @@ def guess_rate(probabilities: ArrayLike, adjacency: Adjacency) -> GuessRate:
     """
     table = probability_table(probabilities, "probabilities")
     require_adjacency(adjacency)
-    with np.errstate(divide="ignore"):
-        loss = privacy_loss_of_logs(np.log(table), adjacency).epsilon
-    return guess_rate_within(table, adjacency, loss)
+    return guess_rate_within(table, adjacency, privacy_loss_of_logs(logs_of(table), adjacency).epsilon)
 
 
 def guess_rate_within(probabilities: FloatArray, adjacency: Adjacency, epsilon: float) -> GuessRate:

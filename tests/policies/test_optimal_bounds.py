@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from checked_optima import check_bounded, expected
 from full_programme import full_value
 from proofs_by_hand import least_lost
 from random_problems import small_adjacency
@@ -15,7 +16,6 @@ from policies.optimal.bounds import ONE_FOR_ALL, InfeasibleError, bounds_on
 from policies.optimal.mixtures import Column, best_mixture
 from policies.optimal.optimum import Optimal, OptimalSafe
 from policies.policy import NotApplicableError
-from policies.privacy_loss import privacy_loss_of_logs
 from policies.reference import BestFixed
 
 EPSILONS = [0.0, 0.01, 0.1, 0.5, 1.0, 2.0, 4.0, 8.0, 20.0, np.inf]
@@ -58,10 +58,6 @@ def as_rows(problem, at_most, capacity):
     return list(zip(tables, limits, strict=True))
 
 
-def expected(problem, table, probabilities):
-    return float((problem.prior[:, None] * table * probabilities).sum())
-
-
 @pytest.mark.parametrize(("kind", "count"), [("any-record", 100), ("sensitive", 80), ("one-feature", 20)])
 def test_it_is_the_best_within_the_bounds_by_the_whole_programme(kind, count):
     kept = 0
@@ -72,21 +68,7 @@ def test_it_is_the_best_within_the_bounds_by_the_whole_programme(kind, count):
         epsilon = float(rng.choice(EPSILONS if kind != "one-feature" else EPSILONS[:8]))
         at_most, capacity = random_bounds(rng, problem)
         rows = as_rows(problem, at_most, capacity)
-        best = full_value(problem, epsilon, rows)
-        if best is None:
-            with pytest.raises(InfeasibleError):
-                bounded_optimum(problem, epsilon, at_most=at_most, capacity=capacity)
-            continue
-        kept += 1
-        found = bounded_optimum(problem, epsilon, at_most=at_most, capacity=capacity)
-        probabilities = np.exp(found.log_probabilities)
-        spread = np.ptp(problem.utilities) + 1e-300
-        assert found.value == pytest.approx(best, rel=0, abs=1e-6 * spread), seed
-        assert found.bound - found.value <= (1e-7 if kind == "one-feature" else 1e-9) * spread, seed
-        assert all(expected(problem, table, probabilities) <= limit + 1e-12 for table, limit in rows), seed
-        np.testing.assert_allclose(probabilities.sum(axis=1), 1, rtol=1e-12)
-        loss = privacy_loss_of_logs(found.log_probabilities, problem.adjacency).epsilon
-        assert loss <= epsilon * (1 + 1e-12) + 1e-15, seed
+        kept += check_bounded(problem, epsilon, at_most, capacity, rows, seed=seed)
     assert kept > count / 2
 
 

@@ -29,6 +29,16 @@ def neighbour_pairs(adjacency, n_records):
     return pairs
 
 
+def loss_by_pairs(table, pairs):
+    """max over pairs of rows and over actions of log p(a|x)/p(a|x'), 0/0 counting as no loss."""
+    worst = 0.0
+    for x, y in pairs:
+        for p, q in zip(table[x], table[y], strict=True):
+            if p > 0:
+                worst = max(worst, np.inf if q == 0 else np.log(p) - np.log(q))
+    return worst
+
+
 def wins_by_permutations(heads):
     """P(a) of permute-and-flip: in each order, a is taken if the coins before it show tails and its own shows heads."""
     wins = [0 * heads[0]] * len(heads)
