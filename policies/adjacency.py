@@ -251,8 +251,7 @@ def public_classes(adjacency: Adjacency, n_records: int) -> IntArray:
         for partition in adjacency.partitions(n_records):
             cliques = partition.by_clique(np.arange(n_records))
             first[cliques] = first[cliques].min(axis=1, keepdims=True)
-    classes: IntArray = np.unique(first, return_inverse=True)[1]
-    return classes
+    return _numbered(first)
 
 
 def _spread(low: FloatArray, high: FloatArray) -> FloatArray:
@@ -393,9 +392,7 @@ class Listed(Frozen):
         for features in sets:
             if not all(0 <= feature < table.shape[1] for feature in features):
                 raise ValueError(f"hidden must name features in [0, {table.shape[1]}), got {features!r}.")
-        object.__setattr__(self, "codes", read_only(table))
-        object.__setattr__(self, "hidden", sets)
-        object.__setattr__(self, "name", name)
+        vars(self).update(codes=read_only(table), hidden=sets, name=name)
 
     @classmethod
     def any_record(cls, codes: ArrayLike) -> Listed:

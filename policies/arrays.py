@@ -116,6 +116,13 @@ def probability_table(values: ArrayLike, name: str) -> FloatArray:
     return table
 
 
+def logs_of(numbers: FloatArray) -> FloatArray:
+    """The logarithms of numbers >= 0: -inf of 0."""
+    with np.errstate(divide="ignore"):
+        logs: FloatArray = np.log(numbers)
+    return logs
+
+
 def read_only(array: Array) -> Array:
     """The same array, marked as not to be written."""
     array.flags.writeable = False

@@ -25,7 +25,6 @@ distribution): Park, Asoodeh & Lee (2024), arXiv 2410.22699.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -91,13 +90,6 @@ def response_boxes(n_actions: int, sharpness: float, epsilon: float) -> Boxes:
     epsilon = min(epsilon, LARGEST_EPSILON)
     floor = -np.logaddexp(epsilon, np.log(n_actions - 1))
     return Boxes(epsilon, np.full((n_actions, 1), floor), rounded(np.array([sharpness])))
-
-
-def log_of(floors: Sequence[float]) -> FloatArray:
-    """log w of one class, (k, 1)."""
-    with np.errstate(divide="ignore"):
-        logs: FloatArray = np.log(np.array(floors))[:, None]
-    return logs
 
 
 def checked_floors(floors: ArrayLike, epsilon: float) -> FloatArray:

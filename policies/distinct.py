@@ -24,7 +24,7 @@ from policies.adjacency import AnyRecord
 from policies.arrays import Changed, FloatArray, IntArray, equal_rows
 from policies.policy import Policy
 from policies.problem import DecisionProblem, once_per_problem
-from policies.records import Records
+from policies.records import SomeRecords
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,15 +54,10 @@ class DistinctRows:
 
 
 @dataclass(frozen=True)
-class _FirstRecords:
+class _FirstRecords(SomeRecords):
     """A row goes by the name of its first record."""
 
-    records: Records
-    first: IntArray
-    names: tuple[str, ...] = ()
-
-    def describe(self, record: int) -> str:
-        return self.records.describe(int(self.first[record]))
+    names = ()
 
     def groups(self, feature: str) -> tuple[IntArray, tuple[str, ...]]:
         raise ValueError(f"unknown group {feature!r}: the records of one row may be of several groups.")

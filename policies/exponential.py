@@ -9,14 +9,13 @@ from typing import Literal, get_args
 import numpy as np
 
 from policies.adjacency import Adjacency, Partition
-from policies.arrays import FloatArray, IntArray, blocks
+from policies.arrays import FloatArray, IntArray, blocks, logs_of
 from policies.boxes import (
     LARGEST_EPSILON,
     SHARPNESS,
     Boxes,
     by_regret,
     checked_floors,
-    log_of,
     log_rows,
     published_boxes,
     regrets_of,
@@ -110,19 +109,19 @@ class Exponential(Policy):
         weights = getattr(self, parameter)
         if weights is None:
             return self
-        chosen = [weights[action] for action in self._of_actions(parameter, actions, n_actions)]
+        self._require_length(parameter, n_actions)
+        chosen = [weights[action] for action in actions]
         if not any(chosen):
             raise ValueError(f"{parameter} must allow an action wherever records do, got none of {actions.tolist()}.")
         if self.floors is None:
             return replace(self, base_measure=chosen)
         return replace(self, floors=np.array(chosen) * (sum(weights) / sum(chosen)))
 
-    def _of_actions(self, parameter: str, actions: IntArray, n_actions: int) -> list[int]:
-        """Actions by their positions, for a parameter with a number for each; ValueError if it has another length."""
-        given = len(getattr(self, parameter))
-        if given != n_actions:
-            raise ValueError(f"{parameter} must have {n_actions} numbers, one for each action, got {given}.")
-        return [int(action) for action in actions]
+    def _require_length(self, parameter: str, n_actions: int) -> None:
+        """ValueError for a parameter that has no number for each action."""
+        length = len(getattr(self, parameter))
+        if length != n_actions:
+            raise ValueError(f"{parameter} must have {n_actions} numbers, one for each action, got {length}.")
 
     def _log_probabilities(self, problem: DecisionProblem) -> FloatArray:
         return self._tables(problem)[0]
@@ -203,8 +202,8 @@ class Exponential(Policy):
             log_floors = np.log(ceilings.T) - epsilon
             sharpness = SHARPNESS * epsilon / members.mean_regrets
         if self.floors is not None:
-            self._of_actions("floors", np.zeros(0, dtype=np.intp), len(log_floors))
-            log_floors = np.repeat(log_of(self.floors), n_classes, axis=1)
+            self._require_length("floors", len(log_floors))
+            log_floors = np.repeat(logs_of(np.array(self.floors))[:, None], n_classes, axis=1)
         if self.sharpness is not None:
             sharpness = np.full(n_classes, self.sharpness)
         return published_boxes(log_floors, sharpness, epsilon)
@@ -221,10 +220,8 @@ class Exponential(Policy):
     def _log_base(self, n_actions: int) -> FloatArray:
         if self.base_measure is None:
             return np.zeros(n_actions)
-        self._of_actions("base_measure", np.zeros(0, dtype=np.intp), n_actions)
-        with np.errstate(divide="ignore"):
-            log_base: FloatArray = np.log(np.asarray(self.base_measure))
-        return log_base
+        self._require_length("base_measure", n_actions)
+        return logs_of(np.array(self.base_measure))
 
 
 @dataclass(frozen=True)
@@ -325,8 +322,7 @@ def overlapping_logs(problem: DecisionProblem, epsilon: float) -> FloatArray:
     most = len(problem.adjacency.partitions(problem.n_records))
     for cap in (epsilon * times for times in MULTIPLES if times <= most):
         ((_, ceilings),) = classes_of(problem, whole, cap)
-        with np.errstate(divide="ignore"):
-            theta = np.log(ceilings[0])
+        theta = logs_of(ceilings[0])
         for halving in range(HALVINGS):
             sharpness = 2.0**-halving * SHARPNESS * cap / mean_regret
             lost = float(np.einsum("kn,kn,n->", np.exp(capped_logs(regrets, theta, sharpness, cap)), regrets, prior))

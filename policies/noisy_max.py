@@ -70,7 +70,7 @@ class NoisyScores(Policy):
             return one_hot_logs(problem.best_actions, k)
         logs = np.empty_like(problem.utilities, order="F")
         for rows in blocks(problem.n_records):
-            logs[rows] = self._logs_of_scores(problem.utilities[rows], scale)
+            logs[rows] = self.logs_of_scores(problem.utilities[rows], scale)
         drop_unreachable(logs, problem.adjacency)
         return logs
 
@@ -86,7 +86,7 @@ class NoisyScores(Policy):
         return actions
 
     @abstractmethod
-    def _logs_of_scores(self, utilities: FloatArray, scale: float) -> FloatArray:
+    def logs_of_scores(self, utilities: FloatArray, scale: float) -> FloatArray:
         """log p(a|x) of a block of rows, (m, n_actions), for a finite scale > 0."""
 
     @abstractmethod
@@ -120,7 +120,8 @@ class PermuteAndFlip(NoisyScores):
         """s log k: it does no worse than the exponential mechanism with the same scale."""
         return self.scale(problem) * float(np.log(problem.n_actions))
 
-    def _logs_of_scores(self, utilities: FloatArray, scale: float) -> FloatArray:
+    def logs_of_scores(self, utilities: FloatArray, scale: float) -> FloatArray:
+        """log p(a|x) of a block of rows, (m, n_actions): see `win_integrals`."""
         logs = scaled_scores(utilities, scale)
         logs += np.log(win_integrals(np.exp(logs)))
         return logs
@@ -178,7 +179,8 @@ class ReportNoisyMax(NoisyScores):
     uses_prior = False
     row_wise = True  # reads the row and Gamma (or Delta)
 
-    def _logs_of_scores(self, utilities: FloatArray, scale: float) -> FloatArray:
+    def logs_of_scores(self, utilities: FloatArray, scale: float) -> FloatArray:
+        """log p(a|x) of a block of rows, (m, n_actions): see `log_win_probabilities`."""
         order = np.argsort(-utilities, axis=1, kind="stable")
         ranked = np.take_along_axis(utilities, order, axis=1).T.copy()
         logs = np.empty(utilities.shape)

@@ -38,8 +38,8 @@ class RepeatedRows(Frozen):
 
     def __post_init__(self) -> None:
         """Neither changes."""
-        for array in (self.rows, self.row_of_record):
-            array.flags.writeable = False
+        read_only(self.rows)
+        read_only(self.row_of_record)
 
     def table(self) -> FloatArray:
         """The whole table, (n_records, k), column-major and read-only."""
@@ -67,7 +67,8 @@ class Outcomes(Frozen, Mapping[str, FloatArray]):
 
     def __init__(self, tables: Mapping[str, FloatArray | RepeatedRows]) -> None:
         self._tables = dict(tables)
-        self.repeated = tuple(name for name, table in tables.items() if isinstance(table, RepeatedRows))
+        self._repeated = {name: table for name, table in tables.items() if isinstance(table, RepeatedRows)}
+        self.repeated = tuple(self._repeated)
         self.whole = tuple(name for name in tables if name not in self.repeated)
 
     def __getitem__(self, name: str) -> FloatArray:
@@ -133,20 +134,17 @@ class Outcomes(Frozen, Mapping[str, FloatArray]):
             return {}
         totals, masses = shares.sum(axis=0), self._indicators.T @ shares
         means, start = {}, 0
-        for name, table in self._repeated_tables().items():
+        for name, table in self._repeated.items():
             first, others = table.rows[0], table.rows[1:]
             mass = masses[start : start + len(others)]
             means[name] = float(first @ totals + ((others - first) * mass).sum())
             start += len(others)
         return means
 
-    def _repeated_tables(self) -> dict[str, RepeatedRows]:
-        return {name: table for name, table in self._tables.items() if isinstance(table, RepeatedRows)}
-
     @cached_property
     def _indicators(self) -> FloatArray:
         """1 where a record has a row, (n_records, n_rows): all rows of the repeated tables but the first of each."""
-        tables = list(self._repeated_tables().values())
+        tables = list(self._repeated.values())
         n_rows = sum(len(table.rows) - 1 for table in tables)
         indicators: FloatArray = np.empty((len(tables[0].row_of_record), n_rows), order="F")
         columns = iter(indicators.T)

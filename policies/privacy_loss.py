@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from policies.adjacency import Adjacency, Difference, Partition, largest_difference, require_adjacency
-from policies.arrays import BLOCK, FloatArray, blocks, probability_table
+from policies.arrays import BLOCK, FloatArray, blocks, logs_of, probability_table
 from policies.html_table import html_table
 from policies.policy import NotApplicableError
-from policies.sensitivity import Witness
+from policies.sensitivity import Witness, largest_of_choices
 
 
 @dataclass(frozen=True)
@@ -79,18 +79,13 @@ def privacy_loss(probabilities: ArrayLike, adjacency: Adjacency) -> PrivacyLoss:
     """
     table = probability_table(probabilities, "probabilities")
     require_adjacency(adjacency)
-    with np.errstate(divide="ignore"):
-        return privacy_loss_of_logs(np.log(table), adjacency)
+    return privacy_loss_of_logs(logs_of(table), adjacency)
 
 
 def privacy_loss_of_logs(log_probabilities: FloatArray, adjacency: Adjacency) -> PrivacyLoss:
     """`privacy_loss` from log p(a|x), (n_records, n_actions), where -inf stands for a probability of 0."""
-    best, best_action = Difference(-1.0, 0, 0), 0
-    for action in range(log_probabilities.shape[1]):
-        found = largest_difference(log_probabilities[:, action], adjacency)
-        if found.value > best.value:
-            best, best_action = found, action
-    return PrivacyLoss(best.value, Witness(best.record, best.neighbour, (best_action,)))
+    actions = [(action,) for action in range(log_probabilities.shape[1])]
+    return PrivacyLoss(*largest_of_choices(log_probabilities, actions, adjacency))
 
 
 # Probabilities that are looked at, at most: about two seconds. A comparison asks for a hundred tables.
@@ -173,9 +168,7 @@ def guess_rate(probabilities: ArrayLike, adjacency: Adjacency) -> GuessRate:
     """
     table = probability_table(probabilities, "probabilities")
     require_adjacency(adjacency)
-    with np.errstate(divide="ignore"):
-        loss = privacy_loss_of_logs(np.log(table), adjacency).epsilon
-    return guess_rate_within(table, adjacency, loss)
+    return guess_rate_within(table, adjacency, privacy_loss_of_logs(logs_of(table), adjacency).epsilon)
 
 
 def guess_rate_within(probabilities: FloatArray, adjacency: Adjacency, epsilon: float) -> GuessRate:

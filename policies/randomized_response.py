@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from policies.adjacency import AnyRecord
-from policies.arrays import FloatArray, IntArray
+from policies.arrays import FloatArray, IntArray, logs_of
 from policies.policy import Policy, one_hot_logs, two_values
 from policies.problem import DecisionProblem
 
@@ -74,8 +74,7 @@ class RandomizedFeatures(Policy):
         table, are_logs = self._sums(problem)
         if are_logs:
             return table, np.exp(table)
-        with np.errstate(divide="ignore"):
-            return np.log(table), table
+        return logs_of(table), table
 
     def _probabilities(self, problem: DecisionProblem) -> FloatArray:
         """p(a|x), without its logarithms: on all records, a table more takes room and time."""
@@ -205,8 +204,7 @@ class FeatureChannel:
         unchanged = np.isinf(shares) | (levels == 1)
         finite = np.where(unchanged, 0.0, shares)
         log_odds = np.log1p((levels - 1) * np.exp(-finite))  # log(1 + (m - 1) e^-e), which is -log p
-        with np.errstate(divide="ignore"):
-            log_stays = np.log(-np.expm1(-finite)) - log_odds
+        log_stays = logs_of(-np.expm1(-finite)) - log_odds
         return np.where(unchanged, -np.inf, -finite - log_odds), np.where(unchanged, 0.0, log_stays)
 
     def apply(self, column: FloatArray) -> FloatArray:

@@ -108,9 +108,8 @@ class IndexedRecords:
                 levels.setdefault(key[axis], row[axis])
             features.append(Levels(name, tuple(levels.values())))
             codes[:, axis] = level_codes(features[-1], self.index.get_level_values(axis).to_series())
-        object.__setattr__(self, "labels", tuple(tuple(map(str, row)) for row in rows))
-        object.__setattr__(self, "features", tuple(features))
-        object.__setattr__(self, "codes", codes)
+        labels = tuple(tuple(map(str, row)) for row in rows)
+        vars(self).update(labels=labels, features=tuple(features), codes=codes)
 
     def describe(self, record: int) -> str:
         """The label of the row, with the names of its levels."""

@@ -16,7 +16,7 @@ from policies.adjacency import AnyRecord
 from policies.arrays import TOO_LARGE, FloatArray, Frozen, IntArray, non_negative, positive, read_only
 from policies.exponential import Exponential, softmax
 from policies.html_table import html_table
-from policies.noisy_max import PermuteAndFlip, ReportNoisyMax, log_win_probabilities, scaled_scores, win_integrals
+from policies.noisy_max import PermuteAndFlip, ReportNoisyMax, scaled_scores, win_integrals
 from policies.selection_release import by_flips, by_noise, by_weights, gaps_below_best, places_on_grid, release_weights
 
 # "exponential" for scores that are declared to be monotone.
@@ -221,10 +221,7 @@ def _permute_and_flip(scores: FloatArray, scale: float) -> FloatArray:
 
 
 def _report_noisy_max(scores: FloatArray, scale: float) -> FloatArray:
-    order = np.argsort(-scores[0], kind="stable")
-    wins = np.empty_like(scores)
-    wins[0, order] = np.exp(log_win_probabilities(scores[:, order].T.copy(), scale))[:, 0]
-    return wins
+    return np.exp(ReportNoisyMax().logs_of_scores(scores, scale))
 
 
 _PROBABILITIES: dict[str, Callable[[FloatArray, float], FloatArray]] = {

@@ -124,18 +124,18 @@ def sensitivity(
     if admissible is not None:
         # Neighbours allow the same: what is 0 for all of them makes no difference.
         table = np.where(admissible, table, 0.0)
-    value, witness = _largest(table, [(a,) for a in actions], adjacency)
-    spread, range_witness = _largest(table, list(combinations(actions, 2)), adjacency, admissible)
+    value, witness = largest_of_choices(table, [(a,) for a in actions], adjacency)
+    spread, range_witness = largest_of_choices(table, list(combinations(actions, 2)), adjacency, admissible)
     return Sensitivity(value, spread, witness, range_witness)
 
 
 def score_range(scores: FloatArray, adjacency: Adjacency, admissible: BoolArray | None = None) -> float:
     """Gamma of a table of scores, (n_records, n_actions): `sensitivity(...).range` without the rest."""
     pairs = list(combinations(range(scores.shape[1]), 2))
-    return _largest(scores, pairs, adjacency, admissible)[0] if pairs else 0.0
+    return largest_of_choices(scores, pairs, adjacency, admissible)[0] if pairs else 0.0
 
 
-def _largest(
+def largest_of_choices(
     table: FloatArray, choices: Sequence[tuple[int, ...]], adjacency: Adjacency, admissible: BoolArray | None = None
 ) -> tuple[float, Witness]:
     """The largest difference of single columns u_a, or of differences u_a - u_b of two."""

@@ -30,7 +30,6 @@ from numpy.typing import ArrayLike
 from policies.arrays import FloatArray, IntArray, conditional, non_negative
 from policies.mask import same_masks
 from policies.optimal.bounds import Bound, InfeasibleError, Priors, bounds_on, checked_priors, priors_on
-from policies.optimal.classes import greedy_value
 from policies.optimal.mixtures import KEPT, Column, Mixture, MixtureParts, Oracle, SomeRows, best_mixture
 from policies.optimal.rows import BoundRows, ClassRows, Joint, LossRows, Side, cost_tables, gain_units, spread_units
 from policies.problem import DecisionProblem, MaskClass, once_per_problem
@@ -311,8 +310,6 @@ class Programme:
 
     def value(self, loss: float) -> float:
         """The value of a policy, from its first row."""
-        if self._is_whole:
-            return greedy_value(self.problem) - float(self.scales[0]) * loss
         utilities, best = self.problem.utilities, np.empty(self.problem.n_records)
         for part in self._classes:
             best[part.rows] = utilities[np.ix_(part.rows, part.columns)].max(axis=1)

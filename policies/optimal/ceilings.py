@@ -34,7 +34,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from policies.arrays import FloatArray, IntArray
+from policies.arrays import FloatArray, IntArray, logs_of
 from policies.optimal.programmes import minimise, solve_packing
 from policies.policy import NotApplicableError
 
@@ -264,14 +264,13 @@ def ceiling_logs(columns: FloatArray, ceilings: FloatArray, epsilon: float) -> F
     """
     logs = np.empty_like(columns)
     tops = ceilings.T[:, :, None]
-    with np.errstate(divide="ignore"):
-        log_tops = np.log(tops)
-        for action in range(len(columns)):
-            left = np.ones(columns.shape[1:])
-            for other in range(len(columns)):
-                if other != action:
-                    before = comes_before(columns, other, action)
-                    left -= np.where(before, tops[other], np.exp(-epsilon) * tops[other])
-            logs[action] = np.log(np.maximum(left, 0.0))
-            np.clip(logs[action], log_tops[action] - epsilon, log_tops[action], out=logs[action])
+    log_tops = logs_of(tops)
+    for action in range(len(columns)):
+        left = np.ones(columns.shape[1:])
+        for other in range(len(columns)):
+            if other != action:
+                before = comes_before(columns, other, action)
+                left -= np.where(before, tops[other], np.exp(-epsilon) * tops[other])
+        logs[action] = logs_of(np.maximum(left, 0.0))
+        np.clip(logs[action], log_tops[action] - epsilon, log_tops[action], out=logs[action])
     return logs

@@ -19,7 +19,7 @@ from typing import NamedTuple
 import numpy as np
 
 from policies.adjacency import Listed, Partition
-from policies.arrays import FloatArray, IntArray
+from policies.arrays import FloatArray, IntArray, logs_of
 from policies.optimal.ceilings import best_ceilings, ceiling_logs, class_weights, members_of
 from policies.optimal.classes import agreed_among, greedy_value, hiding_partitions, of_groups, renumbered, solve_cliques
 from policies.optimal.mixtures import Column, MixtureParts, Oracle
@@ -148,8 +148,7 @@ class ByOrder(Oracle):
                     codes, rows = joint, rows[codes[members]] + chances[groups.codes[members]]
             else:
                 rows = rows + weight * (np.arange(column.recipe.n_actions) == column.recipe.action)
-        with np.errstate(divide="ignore"):
-            logs = np.log(rows)
+        logs = logs_of(rows)
         # What rounding of the sums might add to epsilon.
         logs = np.maximum(logs, logs.max(axis=0) - self.epsilon)
         return of_groups(logs, codes)
@@ -316,8 +315,7 @@ class ByClass(Oracle):
         if len(parts) == 1:
             return self._logs(parts[0][1], n_records)
         mixed = _mixed((weight, self._logs(column, n_records)) for weight, column in parts)
-        with np.errstate(divide="ignore"):
-            logs = np.asfortranarray(np.log(mixed))
+        logs = np.asfortranarray(logs_of(mixed))
         members = self._partition.by_clique(np.arange(n_records))
         for column in logs.T:
             # What rounding of the sums might add to epsilon.

@@ -16,7 +16,7 @@ import numpy as np
 from scipy import sparse
 
 from policies.adjacency import Partition
-from policies.arrays import FloatArray, IntArray
+from policies.arrays import FloatArray, IntArray, logs_of
 from policies.optimal.classes import class_logs, greedy_value, hiding_partitions
 from policies.optimal.programmes import minimise
 from policies.policy import NotApplicableError
@@ -159,8 +159,7 @@ def private_logs(table: FloatArray, partitions: tuple[Partition, ...], epsilon: 
         In (0, inf).
     """
     n_actions = table.shape[1]
-    with np.errstate(divide="ignore"):
-        logs = np.asfortranarray(np.log(table))
+    logs = np.asfortranarray(logs_of(table))
     log_excess = max(_log_excess(logs[:, a], part, epsilon) for a in range(n_actions) for part in partitions)
     if log_excess == -np.inf:
         return logs

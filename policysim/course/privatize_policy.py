@@ -14,8 +14,8 @@ from numpy.typing import ArrayLike
 from envs.toml_reader import is_number
 from envs.treatment_response import is_whole
 from policies.adjacency import AnyRecord
-from policies.arrays import FloatArray, Frozen, IntArray, as_floats, finite_table, read_only
-from policies.boxes import Boxes, log_of, log_rows, published_boxes, regrets_of, response_boxes
+from policies.arrays import FloatArray, Frozen, IntArray, as_floats, finite_table, logs_of, read_only
+from policies.boxes import Boxes, log_rows, published_boxes, regrets_of, response_boxes
 from policies.catalogue import make_policy
 from policies.exponential import Exponential, ExponentialFitted
 from policies.mask import admissible_mask, mask_classes
@@ -138,7 +138,7 @@ class PrivateNetwork(Frozen):
             sharpness = np.inf if policy.sharpness is None else policy.sharpness
             if policy.floors is None:
                 return response_boxes(len(actions), sharpness, policy.epsilon)
-            return published_boxes(log_of(policy.floors), np.array([sharpness]), policy.epsilon)
+            return published_boxes(logs_of(np.array(policy.floors))[:, None], np.array([sharpness]), policy.epsilon)
         if self.sample.shape[1] != n_actions:
             raise ValueError(f"sample must have {n_actions} columns, one for each action, got {self.sample.shape[1]}.")
         likely = np.full(len(self.sample), 1 / len(self.sample))

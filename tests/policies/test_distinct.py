@@ -1,8 +1,6 @@
 """Each distinct row once: what is computed on these is what is computed on all records, and only where it is."""
 
 import math
-from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -10,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from random_problems import tables
 
-from policies import CATALOGUE, AnyRecord, DecisionProblem, OneFeature, Policy, Sensitive, make_policy
+from policies import CATALOGUE, AnyRecord, DecisionProblem, OneFeature, Sensitive, make_policy
 from policies.distinct import distinct_rows, once_each, reweighted
 from policies.exponential import Exponential
 from policies.privacy_loss import privacy_loss_of_logs
@@ -42,8 +40,11 @@ def tables_or_refusal(policy, problem):
         return None
 
 
-def test_which_policies_are_row_wise_is_said_by_each():
+def test_which_policies_are_row_wise_is_said_by_each_and_others_are_computed_for_every_record():
     assert set(CATALOGUE) - set(ROW_WISE) == {"randomized-features"}
+    problem = DecisionProblem(np.ones((4, 2)), np.full(4, 1 / 4), AnyRecord())
+    assert once_each(make_policy("randomized-features", epsilon=1.0), problem) is problem
+    assert once_each(Exponential(1.0), problem).n_records == 1
 
 
 @given(problem=repeated())
@@ -117,24 +118,6 @@ def test_where_not_all_records_are_neighbours_nothing_is_merged(adjacency):
     assert all(once_each(make_policy(name, epsilon=1.0), problem) is problem for name in CATALOGUE)
     hides_all = problem.with_adjacency(Sensitive((2, 2), (0, 1)))
     assert once_each(Exponential(1.0), hides_all).n_records == 1
-
-
-@dataclass(frozen=True)
-class ByPlace(Policy):
-    """Looks at which record it is: merging equal rows would change it."""
-
-    name: ClassVar[str] = "by-place"
-
-    def _log_probabilities(self, problem):
-        odd = np.arange(problem.n_records) % 2
-        return np.log(np.stack([(1 + odd) / 4, (3 - odd) / 4], axis=1))
-
-
-def test_a_policy_that_does_not_say_so_is_computed_for_every_record():
-    problem = DecisionProblem(np.ones((4, 2)), np.full(4, 1 / 4), AnyRecord())
-    assert once_each(ByPlace(1.0), problem) is problem
-    assert once_each(make_policy("randomized-features", epsilon=1.0), problem) is problem
-    assert once_each(Exponential(1.0), problem).n_records == 1
 
 
 def test_sums_of_many_small_weights_are_not_worn_away():

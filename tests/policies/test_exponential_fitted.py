@@ -4,7 +4,6 @@ import math
 
 import numpy as np
 import pytest
-from random_problems import neighbour_pairs
 
 from policies import AnyRecord, DecisionProblem, OneFeature, Sensitive, make_policy
 from policies.boxes import Boxes, log_rows, regrets_of
@@ -21,14 +20,6 @@ def fitted(epsilon, **parameters):
 def uniform_problem(table, adjacency=None):
     table = np.asarray(table, dtype=float)
     return DecisionProblem(table, np.full(len(table), 1 / len(table)), adjacency or AnyRecord())
-
-
-def exact_loss(policy, problem):
-    """By all pairs of neighbours."""
-    logs = policy.log_probabilities(problem)
-    x, y = np.array(neighbour_pairs(problem.adjacency, problem.n_records)).T
-    reached = logs[x] > -np.inf
-    return max(0.0, float((logs[x][reached] - logs[y][reached]).max()))
 
 
 def row_by_bisection(regrets, floors, sharpness, epsilon):
@@ -91,17 +82,6 @@ def test_its_loss_is_at_most_epsilon_and_its_value_nearly_that_of_the_limit(rand
     assert np.quantile(shares, 0.1) >= 0.98 and np.median(shares) >= 0.99
 
 
-def test_under_one_feature_the_exact_loss_is_at_most_epsilon(random_problems):
-    cases = [case.problem for case in random_problems if isinstance(case.problem.adjacency, OneFeature)]
-    for index, problem in enumerate(cases[:30]):
-        for epsilon in (0.3, 3.0):
-            policy = fitted(epsilon)
-            assert exact_loss(policy, problem) <= epsilon * (1 + 1e-12), index
-            table = policy.probabilities(problem)
-            assert table.sum(axis=1) == pytest.approx(np.ones(problem.n_records), abs=1e-12)
-            assert problem.value(table) >= problem.fixed_values.max() - 1e-12 * np.abs(problem.utilities).max(), index
-
-
 def test_sensitive_classes_are_problems_of_their_own():
     rng = np.random.default_rng(4)
     table, prior = rng.normal(size=(3, 10, 4)) * [[[1.0]], [[5.0]], [[0.01]]], rng.dirichlet(np.ones(30)).reshape(3, 10)
@@ -137,7 +117,7 @@ def test_very_small_and_large_epsilons(epsilon, adjacency):
     table = policy.probabilities(problem)
     assert table.sum(axis=1) == pytest.approx(np.ones(6), abs=1e-12)
     if epsilon < 1:
-        assert exact_loss(policy, problem) <= epsilon
+        assert privacy_loss_of_logs(policy.log_probabilities(problem), adjacency).epsilon <= epsilon
         assert problem.value(table) >= problem.fixed_values.max() - 1e-15
     else:
         assert table == pytest.approx(make_policy("greedy").probabilities(problem), abs=1e-12)
@@ -171,7 +151,7 @@ def test_rounded_floors_are_repaired_until_their_sum_is_in_its_bounds(total):
     for _ in range(20):
         policy = fitted(1.0, floors=rng.dirichlet(np.ones(6)) * total)
         assert policy.probabilities(problem).sum(axis=1) == pytest.approx(np.ones(20), abs=1e-12)
-        assert exact_loss(policy, problem) <= 1.0
+        assert privacy_loss_of_logs(policy.log_probabilities(problem), AnyRecord()).epsilon <= 1.0
 
 
 def test_what_was_given_stands_in_its_name():

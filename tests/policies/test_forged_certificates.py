@@ -147,13 +147,6 @@ def test_no_forged_proof_is_accepted_that_claims_more_than_is_true():
     assert refused < forged
 
 
-def test_random_true_proofs_are_all_accepted():
-    for seed in range(60):
-        rng, problem = np.random.default_rng(seed), random_problem(seed)
-        weights = {LOST: 1.0, "days": float(rng.random())} if seed % 2 else {"death": 1.0}
-        assert optimal_certificate(problem, float(rng.exponential()), weights).holds(problem)
-
-
 def test_not_an_ulp_more_than_is_proven_is_accepted():
     for seed in range(20):
         problem = random_problem(seed)

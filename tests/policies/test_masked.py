@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from random_problems import LOOK_FURTHER
+from random_problems import LOOK_FURTHER, loss_by_pairs
 
 from policies import CATALOGUE, AnyRecord, DecisionProblem, make_policy, privacy_loss
 from policies.mask import admissible_mask, mask_classes
@@ -22,16 +22,6 @@ def example(seed=0, *, public=False):
         prior / prior.sum(),
         masked_problem(utilities, prior / prior.sum(), MASK, classes=mask_classes(MASK) if public else None),
     )
-
-
-def loss_by_pairs(table, pairs):
-    """max log ratio over pairs of rows; an action of which both are 0 says nothing."""
-    worst = 0.0
-    for x, y in pairs:
-        for p, q in zip(table[x], table[y], strict=True):
-            if p > 0:
-                worst = max(worst, np.inf if q == 0 else np.log(p / q))
-    return worst
 
 
 SAME_MASK = [(x, y) for x in range(6) for y in range(6) if (MASK[x] == MASK[y]).all()]

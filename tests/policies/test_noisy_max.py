@@ -1,13 +1,13 @@
 """Mechanisms with noisy scores: against numerical integration and all permutations, their scales, their privacy."""
 
 import math
-from itertools import pairwise, permutations
+from itertools import pairwise
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from random_problems import problems
+from random_problems import problems, wins_by_permutations
 from scipy.integrate import quad
 
 from policies import AnyRecord, DecisionProblem
@@ -96,19 +96,6 @@ def test_the_exact_loss_stays_within_epsilon_by_sensitivity_too(mechanism, probl
     assert privacy_loss_of_logs(logs, problem.adjacency).epsilon <= epsilon * (1 + 1e-9) + 1e-12
 
 
-def by_permutations(utilities, scale):
-    """P(a): in each order, a is taken if the coins before it show tails and its own shows heads."""
-    heads = [np.exp((u - max(utilities)) / scale) for u in utilities]
-    orders = list(permutations(range(len(utilities))))
-    wins = np.zeros(len(utilities))
-    for order in orders:
-        reached = 1.0
-        for action in order:
-            wins[action] += reached * heads[action]
-            reached *= 1 - heads[action]
-    return wins / len(orders)
-
-
 @settings(max_examples=60, deadline=None)
 @given(problem=problems(max_actions=5), epsilon=st.sampled_from(EPSILONS[1:]))
 def test_the_integral_agrees_with_all_permutations(problem, epsilon):
@@ -116,7 +103,7 @@ def test_the_integral_agrees_with_all_permutations(problem, epsilon):
     if scale == 0:
         return
     found = PermuteAndFlip(epsilon).probabilities(problem)
-    expected = [by_permutations(row, scale) for row in problem.utilities]
+    expected = [wins_by_permutations(np.exp((row - row.max()) / scale)) for row in problem.utilities]
     np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-300)
 
 

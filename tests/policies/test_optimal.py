@@ -3,10 +3,12 @@
 import numpy as np
 import pytest
 from full_programme import full_value
+from random_problems import with_all
 
 from policies import CATALOGUE, AnyRecord, DecisionProblem, OneFeature, Sensitive
-from policies.optimal.optimum import Optimal, catalogue_name, daily_name
+from policies.optimal.optimum import Optimal, OptimalRobust, OptimalSafe, catalogue_name, daily_name
 from policies.optimal.whole_programme import MAX_ENTRIES, private_logs
+from policies.policy import NotApplicableError
 from policies.privacy_loss import privacy_loss_of_logs
 from policies.randomized_response import RandomizedResponse
 from policies.reference import BestFixed
@@ -140,10 +142,12 @@ def test_more_actions_than_bits_are_refused_and_as_many_are_not():
 
 
 def test_one_feature_with_too_many_records_is_refused_in_one_line_that_names_the_alternative():
-    shape = (2,) * 13
-    problem = DecisionProblem(np.zeros((2**13, 4)), np.full(2**13, 2.0**-13), OneFeature(shape))
-    with pytest.raises(ValueError, match=rf"at most {MAX_ENTRIES // 4} records .* n_records=8192; .*value_limit"):
-        Optimal(1.0).log_probabilities(problem)
+    problem = with_all(np.zeros((2**13, 4)), np.full(2**13, 2.0**-13), OneFeature((2,) * 13))
+    for policy in (Optimal(1.0), OptimalSafe(1.0), OptimalRobust(1.0)):
+        for refuses in (policy.check, policy.log_probabilities):
+            message = rf"takes at most {MAX_ENTRIES // 4} records of 4 actions.* n_records=8192; .*value_limit"
+            with pytest.raises(NotApplicableError, match=message):
+                refuses(problem)
 
 
 def test_one_feature_with_a_single_feature_that_varies_is_any_record():

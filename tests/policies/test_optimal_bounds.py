@@ -2,10 +2,12 @@
 
 import numpy as np
 import pytest
+from checked_optima import check_bounded, expected
 from full_programme import full_value
 from proofs_by_hand import least_lost
+from random_problems import small_adjacency
 
-from policies import AnyRecord, DecisionProblem, OneFeature, Sensitive, make_policy
+from policies import AnyRecord, DecisionProblem, make_policy
 from policies.adjacency import Listed
 from policies.distinct import once_each
 from policies.optimal import rows as programme_rows
@@ -14,8 +16,7 @@ from policies.optimal.bounds import ONE_FOR_ALL, InfeasibleError, bounds_on
 from policies.optimal.mixtures import Column, best_mixture
 from policies.optimal.optimum import Optimal, OptimalSafe
 from policies.policy import NotApplicableError
-from policies.privacy_loss import privacy_loss_of_logs
-from policies.reference import BestFixed, Greedy
+from policies.reference import BestFixed
 
 EPSILONS = [0.0, 0.01, 0.1, 0.5, 1.0, 2.0, 4.0, 8.0, 20.0, np.inf]
 
@@ -23,13 +24,7 @@ EPSILONS = [0.0, 0.01, 0.1, 0.5, 1.0, 2.0, 4.0, 8.0, 20.0, np.inf]
 def random_problem(rng, kind):
     """Two outcomes, records of probability 0; four in ten with ties."""
     k = int(rng.integers(2, 5))
-    if kind == "any-record":
-        adjacency, n = AnyRecord(), int(rng.integers(1, 11))
-    elif kind == "sensitive":
-        shape = int(rng.integers(1, 7)), int(rng.integers(2, 4))
-        adjacency, n = Sensitive(shape, (1,)), shape[0] * shape[1]
-    else:
-        adjacency, n = OneFeature((2, 3)), 6
+    adjacency, n = small_adjacency(rng, kind)
     tables = [rng.normal(size=(n, k)), rng.random((n, k)), rng.random((n, k))]
     if rng.random() < 0.4:
         tables = [np.round(2 * tables[0]) / 2, np.round(4 * tables[1]) / 4, np.round(3 * tables[2]) / 3]
@@ -63,10 +58,6 @@ def as_rows(problem, at_most, capacity):
     return list(zip(tables, limits, strict=True))
 
 
-def expected(problem, table, probabilities):
-    return float((problem.prior[:, None] * table * probabilities).sum())
-
-
 @pytest.mark.parametrize(("kind", "count"), [("any-record", 100), ("sensitive", 80), ("one-feature", 20)])
 def test_it_is_the_best_within_the_bounds_by_the_whole_programme(kind, count):
     kept = 0
@@ -77,22 +68,7 @@ def test_it_is_the_best_within_the_bounds_by_the_whole_programme(kind, count):
         epsilon = float(rng.choice(EPSILONS if kind != "one-feature" else EPSILONS[:8]))
         at_most, capacity = random_bounds(rng, problem)
         rows = as_rows(problem, at_most, capacity)
-        best = full_value(problem, epsilon, rows)
-        if best is None:
-            with pytest.raises(InfeasibleError):
-                bounded_optimum(problem, epsilon, at_most=at_most, capacity=capacity)
-            continue
-        kept += 1
-        found = bounded_optimum(problem, epsilon, at_most=at_most, capacity=capacity)
-        probabilities = np.exp(found.log_probabilities)
-        spread = np.ptp(problem.utilities) + 1e-300
-        assert found.value == pytest.approx(best, rel=0, abs=1e-6 * spread), seed
-        assert found.bound - found.value <= (1e-7 if kind == "one-feature" else 1e-9) * spread, seed
-        assert all(expected(problem, table, probabilities) <= limit + 1e-12 for table, limit in rows), seed
-        np.testing.assert_allclose(probabilities.sum(axis=1), 1, rtol=1e-12)
-        if epsilon < np.inf:
-            loss = privacy_loss_of_logs(found.log_probabilities, problem.adjacency).epsilon
-            assert loss <= epsilon * (1 + 1e-12) + 1e-15, seed
+        kept += check_bounded(problem, epsilon, at_most, capacity, rows, seed=seed)
     assert kept > count / 2
 
 
@@ -334,18 +310,7 @@ def test_a_bound_nobody_can_meet_is_refused_before_and_while_it_is_computed():
     Optimal(1.0, at_most={"death": 1.0}).check(problem)
 
 
-def test_one_feature_with_too_many_records_or_over_a_list_at_epsilon_0_is_refused():
-    problem = DecisionProblem(
-        np.zeros((2**13, 4)),
-        np.full(2**13, 2.0**-13),
-        OneFeature((2,) * 13),
-        outcomes={"death": np.ones((2**13, 4))},
-        lead="death",
-    )
-    policy = OptimalSafe(1.0)
-    for refuses in (policy.check, policy.log_probabilities):
-        with pytest.raises(NotApplicableError, match="takes at most 2048 records of 4 actions"):
-            refuses(problem)
+def test_one_feature_over_a_list_at_epsilon_0_is_refused():
     listed = DecisionProblem(
         np.eye(3), np.full(3, 1 / 3), Listed.one_feature([[0, 0], [0, 1], [1, 1]]), outcomes={"death": np.eye(3)}
     )
@@ -367,8 +332,3 @@ def test_distinct_rows_keep_the_same_one_for_all():
     assert on.n_records == 6
     assert bounds_on(on, {"death": ONE_FOR_ALL}, None)[0].room == 0
     assert on.value(policy.probabilities(on)) == pytest.approx(problem.value(policy.probabilities(problem)), rel=1e-12)
-
-
-def test_greedy_within_bounds_is_greedy_where_it_is_safe():
-    problem = DecisionProblem(np.eye(2), [0.5, 0.5], AnyRecord(), outcomes={"death": 1 - np.eye(2)}, lead="death")
-    np.testing.assert_array_equal(make_policy("optimal-safe").probabilities(problem), Greedy().probabilities(problem))

@@ -352,24 +352,3 @@ def test_costs_in_floats_are_below_the_exact_ones_and_next_to_them(weights, monk
     assert proof.bound == pytest.approx(optimal_certificate(problem, 1.0, weights).bound, rel=1e-12)
     with pytest.raises(NotApplicableError, match="at most 23 records with outcomes below 0, got 24"):
         optimal_certificate(other, 1.0, {"days": 1.0})
-
-
-# A sum of a large term and of many that are a little more than half its last digit: each is rounded up to a whole one.
-MANY = 150_000
-
-
-def rounded_up_each_time():
-    rng = np.random.default_rng(0)
-    utilities = np.zeros((MANY, 2))
-    utilities[:, 1] = -(2.0**-52) * (0.5 + 2e-4 * rng.random(MANY))
-    utilities[0, 1] = -1.0
-    return DecisionProblem(utilities * MANY, np.full(MANY, 1 / MANY), AnyRecord())
-
-
-def test_a_sum_whose_roundings_all_go_up_is_lowered_by_enough():
-    problem = rounded_up_each_time()
-    true = sum(map(Fraction, (-problem.utilities[:, 1]).tolist())) * Fraction(problem.prior[0])
-    plain = np.bincount(np.zeros(MANY, dtype=int), problem.prior * -problem.utilities[:, 1])[0]
-    assert Fraction(plain) > true * (1 + Fraction(1, 10**11))
-    (row,) = grouped(problem, (0,), ((LOST, 1.0),)).costs
-    assert true * (1 - Fraction(MANY, 2**52)) < Fraction(row[1]) <= true

@@ -9,6 +9,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from chi_square import chi_square, draws_fit
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import chi2
@@ -224,27 +225,17 @@ def test_a_planted_rounding_that_loses_rare_actions_is_caught():
     assert rounding >= math.log(2.0**-63 / 2.0**-70)  # said, and finite
 
 
-def statistic(table, rows, actions):
-    """Pearson's statistic of the actions drawn, over all rows, and its degrees of freedom."""
-    observed = np.zeros(table.shape)
-    np.add.at(observed, (rows, actions), 1)
-    expected = table * np.bincount(rows, minlength=len(table))[:, None]
-    possible = expected > 0
-    assert observed[~possible].sum() == 0
-    return ((observed - expected)[possible] ** 2 / expected[possible]).sum(), possible.sum() - len(table)
-
-
 @pytest.mark.parametrize("k", [2, 4, 9])
 def test_actions_are_drawn_by_their_probabilities(k):
     table = np.random.default_rng(k).dirichlet(np.full(k, 3.0), 20)
     rows = np.random.default_rng(1).integers(20, size=2_000_000)
     actions = Sampler(table).draw(rows, np.random.default_rng(2))
-    found, degrees = statistic(table, rows, actions)
+    statistic, degrees = chi_square(table, rows, actions)
     # One test in a million fails by chance, on either side: draws may not be too even, either.
-    assert chi2.ppf(5e-7, degrees) <= found <= chi2.ppf(1 - 5e-7, degrees)
+    assert chi2.ppf(5e-7, degrees) <= statistic <= chi2.ppf(1 - 5e-7, degrees)
     shifted = table.copy()
     shifted[:, 0], shifted[:, 1] = table[:, 0] * 0.95, table[:, 1] + table[:, 0] * 0.05
-    assert statistic(shifted, rows, actions)[0] > chi2.ppf(1 - 1e-6, degrees)  # off by 5 %
+    assert not draws_fit(shifted, rows, actions)  # off by 5 %
 
 
 def test_neighbouring_words_are_not_related():

@@ -8,12 +8,13 @@ from collections import Counter
 from dataclasses import FrozenInstanceError
 from decimal import ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
-from itertools import pairwise, permutations, product
+from itertools import pairwise, product
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from random_problems import wins_by_permutations
 from scipy.stats import chisquare
 
 from policies import AnyRecord, DecisionProblem, make_policy, selection_release
@@ -93,18 +94,6 @@ def test_counts_over_1000_with_a_declared_sensitivity_of_1_spend_a_thousandth_or
 
 
 # The mechanisms.
-
-
-def by_permutations(heads):
-    """P(a) of permute-and-flip, from the probability that each coin shows heads."""
-    wins = [0 * heads[0]] * len(heads)
-    orders = list(permutations(range(len(heads))))
-    for order in orders:
-        reached = 1
-        for position in order:
-            wins[position] += reached * heads[position]
-            reached *= 1 - heads[position]
-    return [win / len(orders) for win in wins]
 
 
 @pytest.mark.parametrize("mechanism", FREE)
@@ -209,7 +198,7 @@ def release_law(mechanism, gaps, weights):
     """Exact probabilities of a release, from the whole numbers that it draws with."""
     drawn = [weights(gap) for gap in gaps]
     if mechanism == "permute-and-flip":
-        return by_permutations([Fraction(weight, 2**weights.bits) for weight in drawn])
+        return wins_by_permutations([Fraction(weight, 2**weights.bits) for weight in drawn])
     # Of the 2^R values of u, those with start <= u S / 2^R < start + weight.
     length = weights.bits + len(gaps).bit_length() + weights.guard + 4
     ends = [-(-(sum(drawn[:j]) << length) // sum(drawn)) for j in range(len(drawn) + 1)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cache, cached_property
-from itertools import product
+from itertools import permutations, product
 
 import numpy as np
 from hypothesis import strategies as st
@@ -27,6 +27,38 @@ def neighbour_pairs(adjacency, n_records):
             if len(differing) <= 1 if one_feature else set(differing) <= set(adjacency.axes):
                 pairs.append((i, j))
     return pairs
+
+
+def loss_by_pairs(table, pairs):
+    """max over pairs of rows and over actions of log p(a|x)/p(a|x'), 0/0 counting as no loss."""
+    worst = 0.0
+    for x, y in pairs:
+        for p, q in zip(table[x], table[y], strict=True):
+            if p > 0:
+                worst = max(worst, np.inf if q == 0 else np.log(p) - np.log(q))
+    return worst
+
+
+def wins_by_permutations(heads):
+    """P(a) of permute-and-flip: in each order, a is taken if the coins before it show tails and its own shows heads."""
+    wins = [0 * heads[0]] * len(heads)
+    orders = list(permutations(range(len(heads))))
+    for order in orders:
+        reached = 1
+        for position in order:
+            wins[position] += reached * heads[position]
+            reached *= 1 - heads[position]
+    return [win / len(orders) for win in wins]
+
+
+def small_adjacency(rng, kind):
+    """An adjacency of a kind, and its number of records: at most 18."""
+    if kind == "any-record":
+        return AnyRecord(), int(rng.integers(1, 11))
+    if kind == "one-feature":
+        return OneFeature((2, 3)), 6
+    shape = int(rng.integers(1, 7)), int(rng.integers(2, 4))
+    return Sensitive(shape, (1,)), shape[0] * shape[1]
 
 
 @st.composite

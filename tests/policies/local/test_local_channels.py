@@ -9,7 +9,6 @@ import pytest
 
 from policies import AnyRecord, privacy_loss
 from policies.local import KAry, TwoCoin, Unary, channel_from
-from policies.local.channel import codes
 
 CHANNELS = [
     TwoCoin(),
@@ -45,11 +44,6 @@ def test_lie_and_gap_are_what_the_matrix_says(channel):
 @pytest.mark.parametrize("channel", CHANNELS, ids=repr)
 def test_a_channel_can_be_made_again_from_what_a_file_says(channel):
     assert channel_from(channel.name, json.loads(json.dumps(channel.parameters))) == channel
-
-
-def test_fair_coins_cost_ln_3():
-    assert TwoCoin().epsilon == pytest.approx(math.log(3), rel=1e-15)
-    assert TwoCoin().matrix.tolist() == [[0.75, 0.25], [0.25, 0.75]]
 
 
 @pytest.mark.parametrize(("first", "second"), [(0.5, 0.5), (0.3, 0.5), (0.25, 0.75), (0.0, 1.0), (0.5, 0.0)])
@@ -115,8 +109,6 @@ def test_extreme_epsilons_stay_finite():
         (lambda: channel_from("laplace", {}), "one of two-coin, k-ary, unary, got 'laplace'"),
         (lambda: channel_from("k-ary", {"epsilon": 1.0}), "needs the parameters epsilon, n_values, got epsilon"),
         (lambda: channel_from("two-coin", {"first": 2, "second": 0.5}), "first must be in"),
-        (lambda: codes([0, 3], 3), r"from 0 to 2, got values\[1\]=3 \(1 outside, in rows 1\)"),
-        (lambda: codes([2, -1], 3), r"from 0 to 2, got values\[1\]=-1 \(1 outside, in rows 1\)"),
     ],
 )
 def test_parameters_outside_their_range_are_named(make, message):

@@ -54,15 +54,6 @@ def test_maximum_likelihood_is_unbiased_where_that_is_a_proportion(channel, data
         assert likely.sum() == pytest.approx(1, abs=1e-12)
 
 
-def test_em_reaches_the_unbiased_estimate_where_that_is_a_proportion():
-    """Within 0.001 standard errors, as its stopping rule says; 0.01 leaves room for the second order."""
-    counts = [10389, 12224, 9786, 12823]  # the source's reports at epsilon 1
-    found = estimate(counts, KAry(4, 1.0))
-    assert (found.shares > 0).all()
-    reached = expectation_maximization(counts, KAry(4, 1.0).matrix.T)
-    assert (np.abs(reached - found.shares) <= 0.01 * found.standard_errors).all()
-
-
 def test_the_likelihood_never_falls_on_the_way(monkeypatch):
     seen, leap = [], estimation._leap
 

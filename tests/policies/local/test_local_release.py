@@ -196,6 +196,7 @@ def test_no_values_give_no_reports():
     ("values", "message"),
     [
         ([0, 3, 1, -1], r"from 0 to 2, got values\[1\]=3 \(2 outside, in rows 1, 3\)"),
+        ([2, -1], r"from 0 to 2, got values\[1\]=-1 \(1 outside, in rows 1\)"),
         ([9] * 8, r"got values\[0\]=9 \(8 outside, in rows 0, 1, 2, 3, 4, \.\.\.\)"),
         ([0.0, 1.0], "whole numbers, got shape .* of float64"),
         (["0"], "whole numbers"),
