@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -76,13 +76,11 @@ def optimal_course(process: Process) -> DailyDecisions:
     # In few bytes: the priors keep them, where the decisions are no longer needed.
     few_bytes = np.min_scalar_type(len(process.actions))
     actions = tuple(day.best_actions().astype(few_bytes) for day in reversed(days))
-    return DailyDecisions(tuple(reversed(days)), actions, values, lambda: _priors(process, actions))
 
+    def step(day: int, mass: FloatArray) -> FloatArray:
+        return process.push(mass, two_values(actions[day], len(process.actions), 1.0, 0.0))
 
-def _priors(process: Process, actions: Sequence[IntArray]) -> list[FloatArray]:
-    """The distribution of the state on each day if these actions are taken."""
-    k = len(process.actions)
-    return daily_distributions(process, lambda day, mass: process.push(mass, two_values(actions[day], k, 1.0, 0.0)))
+    return DailyDecisions(tuple(reversed(days)), actions, values, partial(daily_distributions, process, step))
 
 
 def daily_distributions(process: Process, step: Callable[[int, FloatArray], FloatArray]) -> list[FloatArray]:

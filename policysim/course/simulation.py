@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar, Protocol, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 import gymnasium
 import numpy as np
@@ -44,6 +44,9 @@ BATCH = 1 << 16
 LEAST_DECIMALS = 6
 
 Plan: TypeAlias = Sequence[FloatArray] | OncePlan | TreePlan
+# From a day, the patients in treatment and their records of the morning, (m,) each, to their treatments, (m,). On day 0
+# all patients of the batch are in treatment.
+Chooser: TypeAlias = Callable[[int, IntArray, IntArray], IntArray]
 # Takes records, positions of treatments, rewards and outcomes by name, (m,) each, of a batch.
 WriteBatch: TypeAlias = Callable[[IntArray, IntArray, FloatArray, Mapping[str, BoolArray]], None]
 
@@ -169,7 +172,7 @@ def _treat_batch(
     for day in range(horizon):
         records = space.indices(observations[treated, : len(space.shape)])
         actions = np.zeros(env.num_envs, dtype=np.intp)
-        actions[treated] = chooser.actions(day, treated, records)
+        actions[treated] = chooser(day, treated, records)
         observations, rewards, over, _, infos = env.step(actions)
         returns += rewards
         outcomes = {name: infos["outcome"][name][:n_counted] for name in tally.scenario.outcomes}
@@ -235,35 +238,17 @@ class Tally:
         return self.squares / (self.patients - 1)
 
 
-class Chooser(Protocol):
-    """Chooses the treatments of one batch of patients."""
-
-    def actions(self, day: int, treated: IntArray, records: IntArray) -> IntArray:
-        """The treatments, (m,), of the patients in treatment on a day, (m,), by their records of the morning, (m,).
-
-        On day 0 all patients of the batch are in treatment.
-        """
-
-
 def _chooser(plan: Plan, rng: np.random.Generator) -> Chooser:
     """What chooses for a new batch."""
     if isinstance(plan, OncePlan):
-        return ScheduleChooser(plan, rng)
+        return ScheduleChooser(plan, rng).actions
     if isinstance(plan, TreePlan):
-        return TreeChooser(plan, rng)
-    return DailyChooser(plan, rng)
+        return TreeChooser(plan, rng).actions
 
+    def draw(day: int, _treated: IntArray, records: IntArray) -> IntArray:
+        return draw_actions(plan[day][records], rng)
 
-@dataclass
-class DailyChooser:
-    """Draws each day's treatment from the table of that day."""
-
-    tables: Sequence[FloatArray]
-    rng: np.random.Generator
-
-    def actions(self, day: int, treated: IntArray, records: IntArray) -> IntArray:
-        """See `Chooser`."""
-        return draw_actions(self.tables[day][records], self.rng)
+    return draw
 
 
 @dataclass

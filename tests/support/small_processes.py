@@ -7,6 +7,7 @@ from itertools import product
 import numpy as np
 
 from policies import AnyRecord, privacy_loss
+from policies.masked import masked_problem
 from policysim.course.tabular import TabularMDP
 
 
@@ -119,6 +120,20 @@ class WithOutcomes:
         return self._groups[feature]
 
 
+def moves_of(process):
+    """P(next state | state, action), (S, A, S), of a TabularMDP."""
+    n, k = process.rewards.shape
+    return process.stacked.toarray().reshape(k, n, n).transpose(1, 0, 2)
+
+
+def value_of_schedule(process, schedule):
+    """What a schedule is worth to each state, by following it backwards through dense matrices, (n,)."""
+    moves, values = moves_of(process), np.zeros(len(process.initial))
+    for action in reversed(schedule):
+        values = process.rewards[:, action] + process.discount * moves[:, action] @ values
+    return values
+
+
 def published(process, tables):
     """P(published actions of all days | first state), (n, k^H), by following every sequence through the states."""
     n, k = process.rewards.shape
@@ -130,6 +145,21 @@ def published(process, tables):
             chance = tables[day][:, sequence[day]] * later
         joint.append(chance)
     return np.column_stack(joint)
+
+
+def replayed(process, course):
+    """The tables of a private course, from its policies and priors and nothing else of it, and its value."""
+    values, tables = np.zeros(len(process.initial)), []
+    for policy, prior in reversed(list(zip(course.policies, course.priors, strict=True))):
+        q_values = process.rewards + process.discount * process.continuation(values)
+        tables.append(masked_problem(q_values, prior, process.admissible).tables(policy)[1])
+        values = (tables[-1] * q_values).sum(axis=1)
+    return tables[::-1], float(process.initial @ values)
+
+
+def worst_divergence(joint, epsilon):
+    """The largest hockey-stick divergence of any two rows: the delta that they need at this epsilon."""
+    return max(np.maximum(row - np.exp(epsilon) * joint, 0).sum(axis=1).max() for row in joint)
 
 
 def loss_of(table):

@@ -57,7 +57,10 @@ cough = 0.3
 death = 10
 """
 
-# The same where the pill depends on the patient, and there is an event.
+# The same where symptoms begin on later days, too.
+WITH_ONSET = SCENARIO.replace("[treatments.none]", "[onset]\nfever = 0.5\ncough = 0.3\n\n[treatments.none]")
+
+# The first where the pill depends on the patient, and there is an event.
 DEPENDENT = (
     SCENARIO
     + """\

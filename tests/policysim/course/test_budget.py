@@ -315,16 +315,6 @@ def test_the_daily_epsilon_of_any_policy_is_exact_for_two_answers_and_that_of_bo
     assert budget.daily_epsilon(2) == pytest.approx(1.5, rel=1e-5) == budget.daily_epsilon(2, eta_per_epsilon=1.0)
 
 
-def test_thirty_days_of_a_total_of_ten():
-    # An independent review, with dp-accounting's distributions: .477 for four actions, .370 for any policy, where
-    # losses alone allow .333.
-    budget = PrivacyBudget(10.0, 1e-6)
-    four = DecisionProblem(np.eye(4), np.full(4, 0.25), AnyRecord())
-    assert budget.daily_epsilon(30) == pytest.approx(0.370, abs=5e-4)
-    assert budget.daily(make_policy("randomized-response"), [four] * 30).epsilon == pytest.approx(0.477, rel=0.01)
-    assert PrivacyBudget(10.0).daily_epsilon(30) == pytest.approx(1 / 3)
-
-
 @pytest.mark.parametrize("name", SMOOTH)
 @pytest.mark.parametrize("seed", [1, 3])
 def test_no_epsilon_more_than_a_hundredth_larger_is_affordable(name, seed):

@@ -8,7 +8,6 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from small_studies import SCENARIO, write_small_study
 
 import policysim as ps
 from policysim.course.course_question import CourseQuestion, answer_over_days, course_tables, right_guesses
@@ -187,12 +186,6 @@ def test_the_page_says_what_the_bound_is_of_and_how_it_was_proved(hides, proof, 
     table.loc[table["total_epsilon"] == 1, ["most_kept_hides", "most_kept_proof"]] = hides, proof
     names = tables_of(table)["names"].set_index("key")["text"]
     assert (names["bounded"], names["proof"]) == said
-
-
-@pytest.fixture(scope="module")
-def study(tmp_path_factory):
-    scenario = SCENARIO.replace("[treatments.none]", "[onset]\nfever = 0.5\ncough = 0.3\n\n[treatments.none]")
-    return ps.load_study(write_small_study(tmp_path_factory.mktemp("course"), scenario=scenario))
 
 
 @pytest.fixture(scope="module")

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from course_programme import best_of_all_courses, four_states
 from scipy import optimize, sparse
+from small_processes import moves_of
 from small_studies import write_small_study
 
 import policysim as ps
@@ -46,7 +47,7 @@ def best_of_all_mechanisms(mdp, epsilon, delta=0.0):
     may exceed is bounded for every set of the four courses.
     """
     n, k = mdp.rewards.shape
-    moves = mdp.stacked.toarray().reshape(k, n, n)
+    moves = moves_of(mdp)
     first = n * k  # p(a | x), then y
     place = {key: first + i for i, key in enumerate(product(range(n), range(k), range(n), range(k)))}
     size = first + len(place)
@@ -60,7 +61,7 @@ def best_of_all_mechanisms(mdp, epsilon, delta=0.0):
             for z in range(n):
                 row = np.zeros(size)
                 row[[place[x, a, z, b] for b in range(k)]] = 1
-                row[x * k + a] = -moves[a, x, z]
+                row[x * k + a] = -moves[x, a, z]
                 equal.append((row, 0.0))
                 for b in range(k):
                     gain[place[x, a, z, b]] += mdp.initial[x] * mdp.rewards[z, b]
@@ -192,12 +193,7 @@ def test_more_epsilon_and_more_delta_never_lower_it():
 
 def test_without_a_horizon_it_is_that_of_the_first_decision():
     mdp = process(1, n_states=4, n_actions=3)
-    endless = ps.TabularMDP(
-        [[mdp.stacked.toarray().reshape(3, 4, 4)[a, s] for a in range(3)] for s in range(4)],
-        mdp.rewards,
-        mdp.initial,
-        discount=0.8,
-    )
+    endless = ps.TabularMDP(moves_of(mdp), mdp.rewards, mdp.initial, discount=0.8)
     q_values = ps.plan(endless).q_values
     problem = ps.DecisionProblem(q_values, mdp.initial, ps.AnyRecord())
     best = problem.value(ps.make_policy("optimal", epsilon=1.0).probabilities(problem))

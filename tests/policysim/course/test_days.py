@@ -1,7 +1,6 @@
 """Treatment over days within a budget: what is published in all days together, by enumeration, and what is printed."""
 
 import json
-import math
 from dataclasses import replace
 from itertools import product
 
@@ -9,11 +8,11 @@ import numpy as np
 import pandas as pd
 import pytest
 from counted_progress import CountedProgress
-from small_processes import published
-from small_studies import SCENARIO, STUDY, write_small_study
+from small_processes import published, replayed, worst_divergence
+from small_studies import STUDY, WITH_ONSET, write_small_study
 
 import policysim as ps
-from policies import AnyRecord, DecisionProblem, make_policy
+from policies import make_policy
 from policies.optimal.optimum import OPTIMAL_DAILY as DAILY
 from policies.optimal.optimum import daily_name
 from policysim.cli.main import main
@@ -24,23 +23,6 @@ from policysim.course.private_planner import PrivatePlanner
 from policysim.course.schedules import Schedules, best_of_all
 from policysim.course.treatment_course import build_course
 from policysim.question.words import BEST_SCHEDULE as SCHEDULE
-
-WITH_ONSET = SCENARIO.replace("[treatments.none]", "[onset]\nfever = 0.5\ncough = 0.3\n\n[treatments.none]")
-
-
-@pytest.fixture(scope="module")
-def path(tmp_path_factory):
-    return write_small_study(tmp_path_factory.mktemp("days"), scenario=WITH_ONSET)
-
-
-@pytest.fixture(scope="module")
-def study(path):
-    return ps.load_study(path)
-
-
-def hockey_stick(joint, epsilon):
-    """The largest delta over all pairs of first records at a total epsilon."""
-    return max(np.maximum(row - math.exp(epsilon) * joint, 0).sum(axis=1).max() for row in joint)
 
 
 def tables_of(process, policy):
@@ -66,12 +48,7 @@ def planned(study, horizon, name, totals, delta=0.0):
     evaluator = ProcessEvaluator(merged, optimal_course(merged))
     planner = PrivatePlanner(evaluator, best_of_all(Schedules.of(merged, held=1)))
     for found in planner.within(make_policy(name), totals, delta):
-        values, tables = np.zeros(len(merged.initial)), []
-        for policy, prior in reversed(list(zip(found.policies, found.priors, strict=True))):
-            q_values = merged.rewards + merged.continuation(values)
-            tables.append(policy.probabilities(DecisionProblem(q_values, prior, AnyRecord())))
-            values = (tables[-1] * q_values).sum(axis=1)
-        yield found, [table[merged.first_records.state] for table in reversed(tables)]
+        yield found, [table[merged.first_records.state] for table in replayed(merged, found)[0]]
 
 
 TOTALS, NAMES = (0.5, 1.0, 4.0), ("exponential", "exponential-fitted", "randomized-response", "optimal")
@@ -111,7 +88,7 @@ def test_the_table_holds_the_values_of_courses_that_stay_within_the_total(study,
             assert row["epsilon"] == max(epsilons) and row["epsilon_spent"] == pytest.approx(max(losses), abs=1e-12)
             assert row["total_spent"] <= min(row["total_epsilon"], sum(losses) + 1e-9)
             # Every sequence that may be published, from every pair of first records.
-            assert hockey_stick(published(process, tables), row["total_spent"]) <= delta + 1e-12
+            assert worst_divergence(published(process, tables), row["total_spent"]) <= delta + 1e-12
             assert (row["continuation"], row["composition"] == "exact-losses") == ("private", delta == 0) or delta > 0
             spending += row["total_spent"] > 0.5
     assert spending >= 4

@@ -5,13 +5,10 @@ from itertools import product
 import numpy as np
 import pytest
 from full_programme import full_value
-from small_processes import expected_by_paths, random_arrays
-from small_studies import SCENARIO, write_small_study
+from small_processes import expected_by_paths, moves_of, random_arrays, value_of_schedule
 
 import policysim as ps
 from policysim.course.schedules import Schedules, best_schedule
-
-ONSET = "[onset]\nfever = 0.5\ncough = 0.3\n\n[treatments.none]"
 
 
 def chain(seed, horizon=4, n_states=4, **options):
@@ -25,16 +22,6 @@ def chain(seed, horizon=4, n_states=4, **options):
     return ps.TabularMDP(moves / moves.sum(axis=2, keepdims=True), rewards, initial, horizon=horizon, **options)
 
 
-def schedule_values(process, schedule):
-    """What a schedule is worth to each state, by following it backwards through dense matrices."""
-    n, k = process.rewards.shape
-    dense = process.stacked.toarray().reshape(k, n, n)
-    values = np.zeros(n)
-    for action in reversed(schedule):
-        values = process.rewards[:, action] + process.discount * dense[action] @ values
-    return values
-
-
 def full_programme(table, prior, epsilon):
     """The largest value of any table p(j|x) with p(j|x) <= e^epsilon p(j|x') for all pairs."""
     return full_value(ps.DecisionProblem(table, prior, ps.AnyRecord()), epsilon)
@@ -46,15 +33,13 @@ def published(process, plan):
     Every path of states is followed, so that what is published may depend on nothing else than it does.
     """
     n, k = process.rewards.shape
-    horizon = plan.schedules.shape[1]
-    dense = process.stacked.toarray().reshape(k, n, n)
-    joint = np.zeros((n, k**horizon))
+    moves, joint = moves_of(process), np.zeros((n, k ** plan.schedules.shape[1]))
     for first, chosen in product(range(n), range(len(plan.schedules))):
         reached = np.eye(n)[first] * plan.probabilities[first, chosen]
         code = 0
         for action in plan.schedules[chosen]:
             code = code * k + action
-            reached = reached @ dense[action]
+            reached = reached @ moves[:, action]
         joint[first, code] += reached.sum()
     return joint
 
@@ -64,10 +49,10 @@ def test_the_values_of_schedules_are_those_of_their_paths(seed):
     process = chain(seed, horizon=3, discount=0.9)
     found = ps.plan_once(process, epsilon=1.0)
     for column, schedule in zip(found.problem.utilities.T, found.schedules, strict=True):
-        assert column == pytest.approx(schedule_values(process, schedule), abs=1e-12)
-        dense = process.stacked.toarray().reshape(3, 4, 4).transpose(1, 0, 2)
+        assert column == pytest.approx(value_of_schedule(process, schedule), abs=1e-12)
         daily = np.stack([np.tile(np.eye(3)[action], (4, 1)) for action in schedule])
-        assert column[0] == pytest.approx(expected_by_paths(dense, process.rewards, daily, 0, discount=0.9), abs=1e-12)
+        by_paths = expected_by_paths(moves_of(process), process.rewards, daily, 0, discount=0.9)
+        assert column[0] == pytest.approx(by_paths, abs=1e-12)
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -75,7 +60,7 @@ def test_the_values_of_schedules_are_those_of_their_paths(seed):
 def test_the_search_finds_what_the_full_programme_over_all_schedules_finds(seed, epsilon):
     process = chain(seed)
     everything = list(product(range(3), repeat=4))
-    table = np.column_stack([schedule_values(process, schedule) for schedule in everything])
+    table = np.column_stack([value_of_schedule(process, schedule) for schedule in everything])
     most = full_programme(table, process.initial, epsilon)
     found = ps.plan_once(process, epsilon=epsilon)
     stakes = process.initial @ table.max(axis=1) - (process.initial @ table).max()
@@ -83,8 +68,8 @@ def test_the_search_finds_what_the_full_programme_over_all_schedules_finds(seed,
     # And among schedules that are given, exactly.
     given = ps.plan_once(process, epsilon=epsilon, schedules=everything[:50])
     assert given.value == pytest.approx(full_programme(table[:, :50], process.initial, epsilon), abs=1e-7)
-    first = best_schedule(process, [0] * 4)
-    assert process.initial @ schedule_values(process, first) == pytest.approx((process.initial @ table).max(), abs=1e-9)
+    best = process.initial @ value_of_schedule(process, best_schedule(process, [0] * 4))
+    assert best == pytest.approx((process.initial @ table).max(), abs=1e-9)
 
 
 # Where privacy costs more than choosing gains, these give all patients the same schedule.
@@ -104,7 +89,7 @@ def test_the_whole_published_course_loses_what_the_one_choice_loses(policy, seed
     assert ps.privacy_loss(joint, ps.AnyRecord()).epsilon == pytest.approx(found.epsilon_spent, abs=1e-12)
     assert found.epsilon_spent <= 1.5 + 1e-12 and (found.epsilon_spent > 0 or policy in MAY_IGNORE_RECORDS)
     # Its value is that of what is published and earned, path by path.
-    values = np.column_stack([schedule_values(process, schedule) for schedule in found.schedules])
+    values = np.column_stack([value_of_schedule(process, schedule) for schedule in found.schedules])
     assert found.value == pytest.approx((process.initial[:, None] * found.probabilities * values).sum(), abs=1e-12)
 
 
@@ -128,21 +113,14 @@ def test_a_choice_that_is_made_again_on_the_second_day_loses_more():
     """The planted bug: the schedule is chosen anew, by the same table, from the second day's state."""
     process = chain(0)
     found = ps.plan_once(process, epsilon=1.5)
-    dense = process.stacked.toarray().reshape(3, 4, 4)
-    joint = np.zeros((4, 81))
+    moves, joint = moves_of(process), np.zeros((4, 81))
     for first, one, other in product(range(4), *(range(len(found.schedules)),) * 2):
         start, later = found.schedules[one], found.schedules[other]
-        again = dense[start[0]][first] @ found.probabilities[:, other]
+        again = moves[first, start[0]] @ found.probabilities[:, other]
         code = int(np.ravel_multi_index((start[0], *later[1:]), (3,) * 4))
         joint[first, code] += found.probabilities[first, one] * again
     assert joint.sum(axis=1) == pytest.approx(np.ones(4))
     assert ps.privacy_loss(joint, ps.AnyRecord()).epsilon > found.epsilon_spent + 0.1
-
-
-@pytest.fixture(scope="module")
-def study(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("once")
-    return ps.load_study(write_small_study(folder, scenario=SCENARIO.replace("[treatments.none]", ONSET)))
 
 
 def test_within_public_classes_only_their_members_are_hidden_among_each_other(study):

@@ -7,12 +7,15 @@ from itertools import product
 import numpy as np
 import pytest
 from course_programme import best_of_all_courses, chances_of_courses, four_states
-from small_processes import random_arrays
+from small_processes import moves_of, random_arrays
 from small_studies import SCENARIO, write_small_study
 
 import policysim as ps
+from policysim.course.course_evaluation import ProcessEvaluator
 from policysim.course.course_tree import RestValues, priced_tree
+from policysim.course.days import courses_of, published_by_day
 from policysim.course.plan_tree import ClassTree
+from policysim.course.planning import optimal_course
 from policysim.course.schedules import Schedules
 from policysim.course.tree_search import even_weights
 
@@ -32,19 +35,23 @@ def small(seed, horizon=3):
 
 
 def enumerated(process, plan):
-    """q(a|s) of every course of states, (n^H, K), the value of what is published, and the largest log-ratio."""
-    n, k = process.rewards.shape
-    moves = process.stacked.toarray().reshape(k, n, n)
-    states = np.array(list(product(range(n), repeat=process.horizon)))
+    """q(a|s) of every course of states, (n^H, K), the value of what is published, and the largest log-ratio.
+
+    And the joint probabilities of first states and published courses, (n, K).
+    """
+    moves = moves_of(process)
+    states = np.array(list(product(range(len(moves)), repeat=process.horizon)))
     chances, value = chances_of_courses(plan, states), 0.0
-    for course, column in zip(plan.courses, chances.T, strict=True):
+    joint = np.empty((len(moves), len(plan.courses)))
+    for place, (course, column) in enumerate(zip(plan.courses, chances.T, strict=True)):
         reached, earned = column * process.initial[states[:, 0]], np.zeros(len(states))
         for day, action in enumerate(course):
             earned += process.discount**day * process.rewards[states[:, day], action]
             if day + 1 < len(course):
-                reached = reached * moves[action, states[:, day], states[:, day + 1]]
+                reached = reached * moves[states[:, day], action, states[:, day + 1]]
         value += float(reached @ earned)
-    return chances, value, float(np.log(chances.max(axis=0) / chances.min(axis=0)).max())
+        joint[:, place] = np.bincount(states[:, 0], weights=reached, minlength=len(moves))
+    return chances, value, float(np.log(chances.max(axis=0) / chances.min(axis=0)).max()), joint
 
 
 @pytest.mark.parametrize(("epsilon", "least"), [(1.0, 0.4329), (2.0, 0.6569), (5.0, 0.946), (8.0, 0.994)])
@@ -66,11 +73,14 @@ def test_the_ward_keeps_what_is_known_and_no_two_courses_go_that_stand_in_for_ea
 def test_value_and_loss_are_those_of_all_courses_of_states(seed, epsilon):
     process = small(seed)
     plan = ps.plan_tree(process, epsilon=epsilon)
-    chances, value, loss = enumerated(process, plan)
+    chances, value, loss, joint = enumerated(process, plan)
     assert chances.sum(axis=1) == pytest.approx(np.ones(len(chances)), abs=SLACK)
     assert value == pytest.approx(plan.value, abs=SLACK * 100)
     assert process.initial @ plan.counted() == pytest.approx(value, abs=SLACK * 100)
     assert loss == pytest.approx(plan.epsilon_spent, abs=SLACK) and loss <= epsilon + SLACK
+    of_first = plan.trees[0].chances(plan.family.families[0])
+    for course, column in zip(plan.courses.tolist(), joint.T, strict=True):
+        assert process.initial * of_first[tuple(course)] == pytest.approx(column, abs=SLACK)
     assert (chances.min(axis=0) >= plan.weights * (1 - SLACK)).all()
     assert (chances.max(axis=0) <= math.exp(epsilon) * plan.weights * (1 + SLACK)).all()
     once = ps.plan_once(process, epsilon=epsilon)
@@ -81,10 +91,26 @@ def test_actions_that_are_held_are_reacted_to_after_they_end():
     process = four_states(4)
     plan = ps.plan_tree(process, epsilon=4.0, held=2)
     assert (plan.courses[:, ::2] == plan.courses[:, 1::2]).all()
-    _, value, loss = enumerated(process, plan)
+    _, value, loss, _ = enumerated(process, plan)
     assert [value, process.initial @ plan.counted()] == pytest.approx([plan.value] * 2, abs=SLACK)
     assert loss == pytest.approx(plan.epsilon_spent, abs=SLACK) and loss <= 4.0 + SLACK
     assert plan.value >= ps.plan_once(process, epsilon=4.0, held=2).value - SLACK
+
+
+def test_tables_have_the_courses_that_are_published_and_what_is_given_on_each_day():
+    process = four_states(3)
+    plan = ps.plan_tree(process, epsilon=3.0)
+    table = courses_of(plan, 3, 3.0)
+    named = [" > ".join(process.actions[action] for action in course) for course in plan.courses.tolist()]
+    assert table.set_index("course")["least"].to_dict() == pytest.approx(dict(zip(named, plan.weights, strict=True)))
+    # Whole weights: their sum is that of the weights.
+    assert table["parts"].to_numpy() / table["parts"].sum() == pytest.approx(table["least"] / table["least"].sum())
+    joint = enumerated(process, plan)[-1]
+    days = published_by_day(plan, ProcessEvaluator(process, optimal_course(process)), [])
+    assert days["day"].tolist() == [1, 2, 3]
+    for row, (action, name) in product(days.to_dict("records"), enumerate(process.actions)):
+        there = plan.courses[:, row["day"] - 1] == action
+        assert row[f"p_{name}"] == pytest.approx(joint[:, there].sum(), abs=SLACK)
 
 
 # Of seeds 5 and 6 the best constant action is the best plan.
@@ -107,7 +133,7 @@ def test_a_tree_that_forgets_what_was_spent_loses_more():
             yield from super().split(node, min(self.poured, node.weight), states)
 
     forgetful = Forgetful(*(getattr(tree, each.name) for each in fields(tree)))
-    _, _, loss = enumerated(four_states(3), replace(plan, trees=(forgetful,)))
+    _, _, loss, _ = enumerated(four_states(3), replace(plan, trees=(forgetful,)))
     assert loss > 5.0 + 0.1
 
 

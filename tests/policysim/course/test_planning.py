@@ -81,11 +81,6 @@ def test_under_its_own_continuation_each_day_is_decided_by_what_that_policy_will
     assert found.value == pytest.approx(float(mdp.initial @ values))
 
 
-def test_a_policy_without_noise_plans_as_the_optimum_does():
-    *_, mdp = small(5)
-    assert plan(mdp, policy=make_policy("exponential")).value == pytest.approx(plan(mdp).value)
-
-
 def test_the_reference_priors_are_the_states_under_optimal_actions():
     *_, mdp = small(11)
     mass = days_of(mdp, np.eye(2)[plan(mdp).actions])

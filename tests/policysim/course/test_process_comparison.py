@@ -6,7 +6,16 @@ from itertools import product
 
 import numpy as np
 import pytest
-from small_processes import WithOutcomes, expected_by_paths, loss_of, random_arrays
+from small_processes import (
+    WithOutcomes,
+    expected_by_paths,
+    loss_of,
+    moves_of,
+    published,
+    random_arrays,
+    replayed,
+    worst_divergence,
+)
 
 import policysim as ps
 from policies import AnyRecord, DecisionProblem, make_policy
@@ -398,36 +407,6 @@ def total_spent(course, delta):
 
 def planner_of(mdp):
     return PrivatePlanner(ProcessEvaluator(mdp, optimal_course(mdp)))
-
-
-def replayed(mdp, course):
-    """The tables of a course, from its policies and priors and nothing else of it, last day first."""
-    values, tables = np.zeros(mdp.n_states), []
-    for policy, prior in reversed(list(zip(course.policies, course.priors, strict=True))):
-        q_values = mdp.rewards + mdp.discount * np.einsum("sat,t->sa", moves_of(mdp), values)
-        if mdp.admissible is None:
-            tables.append(policy.probabilities(DecisionProblem(q_values, prior, AnyRecord())))
-        else:
-            tables.append(masked_problem(q_values, prior, mdp.admissible).tables(policy)[1])
-        values = (tables[-1] * q_values).sum(axis=1)
-    return tables[::-1], float(mdp.initial @ values)
-
-
-def moves_of(mdp):
-    return mdp.stacked.toarray().reshape(mdp.n_actions, mdp.n_states, mdp.n_states).transpose(1, 0, 2)
-
-
-def published(mdp, tables):
-    """p(a1, ..., aH | first state), (S, k^H), by following every path."""
-    moves, joint = moves_of(mdp), np.eye(mdp.n_states)[:, None, :]
-    for table in tables:
-        after = np.einsum("xhs,sa,sat->xhat", joint, table, moves)
-        joint = after.reshape(mdp.n_states, -1, mdp.n_states)
-    return joint.sum(axis=2)
-
-
-def worst_divergence(joint, epsilon):
-    return max(np.maximum(p - math.exp(epsilon) * q, 0).sum() for p in joint for q in joint)
 
 
 def chain_of_days(seed, horizon=4, **options):

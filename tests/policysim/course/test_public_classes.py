@@ -5,7 +5,7 @@ from itertools import product
 
 import numpy as np
 import pytest
-from small_processes import expected_by_paths, published
+from small_processes import expected_by_paths, moves_of, published, value_of_schedule
 
 import policysim as ps
 from policies import make_policy
@@ -64,13 +64,13 @@ def chain(seed, *, public=("sex",), horizon=H, **options):
 def alone(process, place):
     """The process of one class, made anew from the dense arrays."""
     inside = members(place)
-    dense = process.stacked.toarray().reshape(K, 2 * N, 2 * N).transpose(1, 0, 2)
     initial = process.initial[inside]
     return ps.TabularMDP(
-        dense[np.ix_(inside, np.ones(K, dtype=bool), inside)],
+        moves_of(process)[np.ix_(inside, np.ones(K, dtype=bool), inside)],
         process.rewards[inside],
         initial / initial.sum(),
-        horizon=process.horizon,
+        process.discount,
+        process.horizon,
     )
 
 
@@ -144,8 +144,7 @@ def test_a_total_is_kept_and_the_value_is_that_of_the_paths(total):
     budget = PrivacyBudget(total).daily(make_policy("randomized-response"), process)
     tables = [day.tables(budget.policy)[1] for day in optimal_course(process).decisions(budget.policy)]
     assert within(published(process, tables)) <= total + 1e-12
-    dense = process.stacked.toarray().reshape(K, 2 * N, 2 * N).transpose(1, 0, 2)
-    paths = [expected_by_paths(dense, process.rewards, tables, state) for state in range(2 * N)]
+    paths = [expected_by_paths(moves_of(process), process.rewards, tables, state) for state in range(2 * N)]
     assert policy_value(process, tables) == pytest.approx(process.initial @ paths, abs=1e-12)
 
 
@@ -189,12 +188,9 @@ def test_a_public_mask_that_never_changes_is_such_a_class():
         of_second = plan.schedules[plan.classes[-1]]
         assert (of_second != 2).all() and (plan.schedules[plan.classes[0]] == 2).any()
     # The best action for all who allow the same, by brute force.
-    dense = process.stacked.toarray().reshape(K, 2 * N, 2 * N)
     worth = []
     for action in range(K):
-        values = np.zeros(2 * N)
-        for _ in range(H):
-            values = process.rewards[:, action] + dense[action] @ values
+        values = value_of_schedule(process, [action] * H)
         worth.append([process.initial[members(place)] @ values[members(place)] for place in (0, 1)])
     expected = [int(np.argmax([row[0] for row in worth])), int(np.argmax([row[1] for row in worth[:2]]))]
     assert best_constants(masked) == (tuple(expected),) * H
@@ -208,17 +204,7 @@ def test_a_public_mask_that_never_changes_is_such_a_class():
 def test_a_process_without_a_horizon_has_classes_too():
     process = ps.TabularMDP(*arrays(3), discount=0.9, records=Sexes()).with_public(["sex"])
     found = ps.plan_once(process, epsilon=1.0)
-    values = []
-    for place in (0, 1):
-        inside = members(place)
-        dense = process.stacked.toarray().reshape(K, 2 * N, 2 * N).transpose(1, 0, 2)
-        own = ps.TabularMDP(
-            dense[np.ix_(inside, np.ones(K, dtype=bool), inside)],
-            process.rewards[inside],
-            process.initial[inside] / process.initial[inside].sum(),
-            discount=0.9,
-        )
-        values.append(ps.plan_once(own, epsilon=1.0).value)
+    values = [ps.plan_once(alone(process, place), epsilon=1.0).value for place in (0, 1)]
     assert found.value == pytest.approx(np.dot(shares(process), values), abs=1e-9)
     assert ps.compare(process, policies=["exponential"], epsilons=[1.0])["epsilon_spent"].iloc[0] <= 1 + 1e-12
 
@@ -233,12 +219,9 @@ def test_schedules_of_classes_are_worth_what_their_tables_are_and_days_start_fro
     evaluator = ProcessEvaluator(process, optimal_course(process))
     assert evaluator.of_schedule(schedule).value[0] == pytest.approx(worth, abs=1e-12)
     # By brute force: all schedules of each class.
-    dense = process.stacked.toarray().reshape(K, 2 * N, 2 * N)
     best = np.full(2, -np.inf)
     for actions in product(range(K), repeat=H):
-        values = np.zeros(2 * N)
-        for action in reversed(actions):
-            values = process.rewards[:, action] + dense[action] @ values
+        values = value_of_schedule(process, actions)
         best = np.maximum(best, [process.initial[members(place)] @ values[members(place)] for place in (0, 1)])
     assert worth == pytest.approx(best.sum(), abs=1e-9)
     # Whoever follows them: the mass of each day.

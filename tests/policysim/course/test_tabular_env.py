@@ -9,7 +9,6 @@ from scipy import sparse
 from small_processes import random_arrays, toy_text_arrays
 
 import policysim as ps
-from policysim.course.planning import plan
 from policysim.course.tabular import TabularMDP
 
 TOY_TEXT = ["FrozenLake-v1", "Taxi-v4", "CliffWalking-v1", "CliffWalkingSlippery-v1"]
@@ -27,15 +26,6 @@ def test_a_toy_text_table_is_read_entry_by_entry(name):
     assert (mdp.initial == env.unwrapped.initial_state_distrib).all()
     assert mdp.horizon == 7
     assert mdp.admissible is None
-
-
-def test_a_terminated_transition_ends_the_process_though_the_table_goes_on():
-    env = gymnasium.make("CliffWalking-v1")
-    mdp = TabularMDP.from_env(env)
-    # State 35 is above the goal, and action 2 goes down.
-    assert env.unwrapped.P[35][2] == [(1.0, 47, -1, True)]
-    assert mdp.ends[35, 2] == 1
-    assert mdp.continuation(np.ones(48))[35, 2] == 0
 
 
 class Shown:
@@ -58,20 +48,20 @@ def test_an_action_that_the_table_lacks_is_inadmissible_and_equal_entries_add_up
 
 
 NAMES = [("transitions", "rewards", "initial", "admissible"), ("tx_mat", "r_mat", "d_0", "admissible_actions")]
+MASK = np.array([[True, True, False], [True, True, True], [False, False, True], [True, False, True]])
+NUMBERS = [[0, 1], [0, 1, 2], [2], [0, 2]]
 
 
 @pytest.mark.parametrize("names", NAMES)
-@pytest.mark.parametrize("as_list", [False, True])
-def test_a_mapping_of_arrays_is_read_under_either_name(names, as_list):
+@pytest.mark.parametrize("allowed", [MASK, MASK.tolist(), NUMBERS], ids=["array", "truth values", "numbers"])
+def test_a_mapping_of_arrays_is_read_under_either_name(names, allowed):
     moves, rewards, initial, _ = random_arrays(np.random.default_rng(0))
-    mask = np.array([[True, True, False], [True, True, True], [False, False, True], [True, False, True]])
-    allowed = [np.flatnonzero(row).tolist() for row in mask] if as_list else mask
     env = Shown(dynamics=dict(zip(names, (moves, rewards, initial, allowed), strict=True)))
     mdp = TabularMDP.from_env(env, discount=0.9, admissible="listed", mask_public=True)
-    same = TabularMDP(moves, rewards, initial, 0.9, admissible=mask, mask_public=True)
+    same = TabularMDP(moves, rewards, initial, 0.9, admissible=MASK, mask_public=True)
     assert (mdp.stacked != same.stacked).nnz == 0
     assert (mdp.rewards == same.rewards).all()
-    assert (mdp.admissible == mask).all()
+    assert (mdp.admissible == MASK).all()
     assert mdp.mask_public
     assert mdp.discount == 0.9
 
@@ -131,12 +121,6 @@ def test_sparse_transitions_say_what_follows_too():
     assert TabularMDP.from_env(env).admissible is None
 
 
-def test_true_means_that_every_action_is_admissible():
-    arrays = random_arrays(np.random.default_rng(1))[:3]
-    assert TabularMDP(*arrays, admissible=True).admissible is None
-    assert TabularMDP.from_env(gymnasium.make("FrozenLake-v1"), admissible=True).admissible is None
-
-
 @pytest.mark.parametrize("asked", [False, "all", "lsted"])
 def test_any_other_word_for_the_admissible_actions_is_refused(asked):
     with pytest.raises(ValueError, match=f'admissible must be True .*"listed".* got admissible={asked!r}'):
@@ -148,6 +132,7 @@ def test_any_other_word_for_the_admissible_actions_is_refused(asked):
     [
         (gymnasium.make("Blackjack-v1"), "BlackjackEnv shows no table: from_env needs P"),
         (Shown(P={0: {0: [(1.0, 0, 0.0, True)]}}), "no initial_state_distrib"),
+        (Shown(P={1: {0: [(1.0, 1, 0.0, True)]}}, initial_state_distrib=[1]), "the states 0 to 0 as its keys, got 1"),
         (gymnasium.make("Taxi-v4", fickle_passenger=True), "fickle_passenger=True"),
         (Shown(P={0: {0: [(1.0, 0, 0.0)]}}, initial_state_distrib=[1]), r"Shown.P\[0\]\[0\] must list"),
         (Shown(P={0: {0: [(1.0, 3, 0.0, False)]}}, initial_state_distrib=[1]), "states from 0 to 0"),
@@ -176,32 +161,3 @@ def test_action_numbers_are_checked(allowed, message):
     }
     with pytest.raises(ValueError, match=message):
         TabularMDP.from_env(Shown(dynamics=dynamics))
-
-
-NUMBERS = [[0, 1], [2], [3, 0]]
-TRUTHS = [[True, True, False, False], [False, False, True, False], [True, False, False, True]]
-
-
-@pytest.mark.parametrize("admissible", [NUMBERS, TRUTHS])
-def test_admissible_actions_may_be_numbers_or_truth_values_also_beside_sparse_transitions(admissible):
-    class Ward:
-        dynamics = {  # noqa: RUF012
-            "transitions": [sparse.eye_array(3, format="csr") for _ in range(4)],
-            "rewards": np.arange(12.0).reshape(3, 4),
-            "initial": [0, 0, 1],
-            "admissible": admissible,
-        }
-
-    mdp = TabularMDP.from_env(Ward(), horizon=1, admissible="listed", mask_public=True)
-    expected = np.array([[1, 1, 0, 0], [0, 0, 1, 0], [1, 0, 0, 1]], dtype=bool)
-    assert np.array_equal(mdp.admissible, expected)
-    assert plan(mdp).value == 11
-
-
-def test_states_that_are_not_numbered_from_0_are_named():
-    class Ward:
-        P = {1: {0: [(1.0, 1, 0.0, True)]}}  # noqa: RUF012
-        initial_state_distrib = (1.0,)
-
-    with pytest.raises(ValueError, match="must have the states 0 to 0 as its keys, got 1"):
-        TabularMDP.from_env(Ward())

@@ -5,7 +5,7 @@ from itertools import product
 
 import numpy as np
 import pytest
-from small_studies import DEPENDENT, SCENARIO, write_small_study
+from small_studies import DEPENDENT, write_small_study
 
 import policysim as ps
 from envs import load_scenario
@@ -13,15 +13,6 @@ from envs.treatment_response import ResponseModel
 from policysim.course.treatment_course import ABSORBED, build_course
 
 FILE = "scenario.toml"
-ONSET = "\n[onset]\nfever = 0.5\ncough = 0.3\n"
-
-
-@pytest.fixture(scope="module")
-def study(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("course")
-    return ps.load_study(
-        write_small_study(folder, scenario=SCENARIO.replace("[treatments.none]", ONSET + "\n[treatments.none]"))
-    )
 
 
 def dense(study, horizon):

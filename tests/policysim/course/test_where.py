@@ -7,7 +7,6 @@ from itertools import product
 import numpy as np
 import pytest
 from small_processes import expected_by_paths, random_table
-from small_studies import SCENARIO, write_small_study
 
 import policysim as ps
 from envs.cohort import prior
@@ -15,14 +14,6 @@ from policysim.cli.main import main
 
 DAYS = 2
 WHERE = {"fever": 1, "age": ["old", "young"], "smoker": [0]}
-
-
-@pytest.fixture(scope="module")
-def study(tmp_path_factory):
-    onset = "[onset]\nfever = 0.5\ncough = 0.3\n\n[treatments.none]"
-    return ps.load_study(
-        write_small_study(tmp_path_factory.mktemp("where"), scenario=SCENARIO.replace("[treatments.none]", onset))
-    )
 
 
 def conditioned(scenario):
