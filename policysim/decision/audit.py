@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -160,14 +160,6 @@ def table_adjacency(table: ProbabilityTable, name: str, sensitive: Sequence[str]
 def exceeds(findings: Sequence[Finding]) -> bool:
     """Whether any claim does not hold: then the command ends with exit code 4."""
     return not all(finding.holds for finding in findings)
-
-
-def audit_document(findings: Sequence[Finding]) -> dict[str, Any]:
-    """The findings as plain values, in their order; infinities are floats still."""
-    return {
-        "holds": not exceeds(findings),
-        "findings": [{**asdict(finding), "holds": finding.holds} for finding in findings],
-    }
 
 
 def _audit_policy(problem: DecisionProblem, policy: Policy, epsilon: float | None) -> Finding:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from policies.adjacency import AnyRecord, Listed, OneFeature, Sensitive
 from policies.problem import DecisionProblem
 from policies.sensitivity import Witness
-from policysim.decision.audit import Finding, audit, audit_document, audit_table, exceeds, table_adjacency
+from policysim.decision.audit import Finding, audit, audit_table, exceeds, table_adjacency
 from policysim.question import EXIT_CHECK
 from policysim.question.answer import Answer, Page
 from policysim.question.protocol import Progress, Question, UsageError
@@ -160,7 +160,8 @@ class TableAuditQuestion(Question):
 
 
 def _answer(screen: Page, about: Mapping[str, object], found: list[Finding]) -> Answer:
-    document = {**about, **audit_document(found)}
+    findings = [{**asdict(finding), "holds": finding.holds} for finding in found]
+    document = {**about, "holds": not exceeds(found), "findings": findings}
     return Answer(screen=screen, document=document, exit_code=EXIT_CHECK if exceeds(found) else 0)
 
 

@@ -77,10 +77,8 @@ def policies_table(found: Results, count: int, places: int, *, shares: bool) -> 
     shares : bool
         Whether shares of the benefit may be said.
     """
-    rows, expected = (
-        found.at_epsilon[found.at_epsilon["group"] == ALL].to_dict("records"),
-        f"expected_{found.labels.lead}",
-    )
+    rows = found.at_epsilon[found.at_epsilon["group"] == ALL].to_dict("records")
+    expected = f"expected_{found.labels.lead}"
     searched = found.tables["search"].set_index("policy").to_dict("index")
     entries = []
     for row in rows:

@@ -19,16 +19,7 @@ from numpy.typing import NDArray
 from scipy.special import expit, logit
 
 from envs.records import Lookup
-from envs.scenario import (
-    COST,
-    EFFECTS,
-    HAZARD_RATIO,
-    SYMPTOMS,
-    UNTREATED,
-    Scenario,
-    numbers_of,
-    with_numbers,
-)
+from envs.scenario import COST, EFFECTS, HAZARD_RATIO, SYMPTOMS, UNTREATED, Scenario, numbers_of, with_numbers
 from envs.treatment_response import ResponseModel, own_number
 from policies.adjacency import Adjacency, AnyRecord, Listed
 from policies.arrays import FloatArray, IntArray

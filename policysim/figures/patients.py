@@ -49,7 +49,6 @@ from policysim.figures.lettering import (
 from policysim.figures.looks import (
     GREY,
     Canvas,
-    Look,
     Paper,
     as_dot,
     as_line,
@@ -125,9 +124,9 @@ def loss_by_group(table: pd.DataFrame, *, policies: Sequence[str] | None = None,
         told = in_a_row([name.replace("_", " ") for name in flat], "and")
         same = f"Not drawn, as all lose what everyone loses, to within {percent(FLAT)} of the largest loss: {told}."
     notes = ("Dashed: everyone. Large: the group that loses most.", same, undrawn(every, names, policies))
-    title = f"Who bears the loss, at ε = {tick(table['epsilon'].iloc[0])}"
-    colours = looks(names_of(table, "policy"))
-    return _multiples(kept, names, order, "loss", paper, title=title, axis=LOST, notes=notes, colours=colours)
+    return _multiples(
+        table, kept, order, "loss", paper, names=names, title="Who bears the loss", axis=LOST, notes=notes
+    )
 
 
 def flat_features(rows: pd.DataFrame) -> list[str]:
@@ -178,30 +177,32 @@ def forest(table: pd.DataFrame, *, policies: Sequence[str] | None = None, **pape
     names = telling(rows, policies=policies)
     rows = rows[rows["policy"].isin(names)]
     order = list(dict.fromkeys(zip(rows["group"], rows["level"], strict=True)))
-    axis = "mean outcome, minus that of one treatment for all"
     edges = reach(rows, "difference")
     notes = (BAND, GOES_ON if edges else "", undrawn(every, names, policies))
-    title = f"Against one treatment for all, at ε = {tick(table['epsilon'].iloc[0])}"
-    colours = looks(names_of(table, "policy"))
-    about: dict[str, Any] = {"title": title, "axis": axis, "notes": notes, "colours": colours, "edges": edges}
-    return _multiples(rows, names, order, "difference", paper, **about)
+    title, axis = "Against one treatment for all", "mean outcome, minus that of one treatment for all"
+    return _multiples(
+        table, rows, order, "difference", paper, names=names, title=title, axis=axis, notes=notes, edges=edges
+    )
 
 
 def _multiples(
+    table: pd.DataFrame,
     rows: pd.DataFrame,
-    names: Sequence[str],
     order: Sequence[tuple[str, str]],
     column: str,
     paper: Paper,
     *,
+    names: Sequence[str],
     title: str,
     axis: str,
     notes: Sequence[str],
-    colours: Mapping[str, Look],
     edges: tuple[float, float] | None = None,
 ) -> Figure:
-    """A panel for each policy, a row for each group from above; edges are the axis's if it does not show all whole."""
-    size = size_of(**paper)
+    """A panel for each policy, a row for each group from above; edges are the axis's if it does not show all whole.
+
+    Of the `table`, which is of one epsilon, only these `rows` are drawn.
+    """
+    size, colours = size_of(**paper), looks(names_of(table, "policy"))
     down = -(-len(names) // ACROSS[size])
     across = -(-len(names) // down)
     shares = {(group, level): share for group, level, share in rows[["group", "level", "share"]].to_numpy().tolist()}
@@ -233,7 +234,7 @@ def _multiples(
         for axes in panels if made.given else ():
             axes.set_xlabel(axis)
         panels[0].set_yticks(range(len(labels)), labels=labels, linespacing=LINE_SPACING)
-        made.head(title)
+        made.head(f"{title}, at ε = {tick(table['epsilon'].iloc[0])}")
         missing = f"{left_out} more groups are in the table, and not drawn." if left_out else ""
         said = made.below(axis, *notes, missing).split("\n")
         font = FontProperties(size=made.font, family=rcParams["font.family"])
@@ -429,11 +430,8 @@ def action_probabilities(
     policies = names_of(table, "policy")
     if len(policies) > 1:
         raise ValueError(f"{ACTIONS} draws one policy, its table has {len(policies)}: {', '.join(policies)}.")
-    rows = nonempty(
-        table[(table["epsilon"] > 0) & (table["epsilon"] < float("inf"))],
-        ACTIONS,
-        "with 0 < epsilon < inf",
-    )
+    finite = table[table["epsilon"].between(0, math.inf, inclusive="neither")]
+    rows = nonempty(finite, ACTIONS, "with 0 < epsilon < inf")
     every, drawn = names_of(rows, "action"), _drawn(rows, actions)
     patients = names_of(rows, "patient")
     # Four stand better in two rows of two.

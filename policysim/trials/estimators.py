@@ -85,10 +85,7 @@ def doubly_robust(
     The augmented inverse propensity estimate (Robins, Rotnitzky & Zhao 1994; Dudik, Langford & Li 2011, equation 2)
     with cross-fitting (Chernozhukov et al. 2018, definition 3.2; variance as in their theorem 3.2).
     """
-    residuals = rewards - predicted_of_taken
-    residuals *= weights
-    residuals += direct
-    return residuals
+    return direct + weights * (rewards - predicted_of_taken)
 
 
 def moments(contributions: FloatArray, counts: IntArray | None = None, unseen: float = 0.0) -> Moments:

@@ -67,10 +67,8 @@ def heterogeneity(log: Log, study: LoggedStudy) -> pd.DataFrame:
         found += [_one_split(log, rng) for _ in range(splits - len(found))]
         chances = np.sort([p for _, p in found])
         reach = CLEAR * math.sqrt(splits) / 2
-        low, high = (
-            chances[max(0, math.floor(splits / 2 - reach))],
-            chances[min(splits - 1, math.ceil(splits / 2 + reach))],
-        )
+        low = chances[max(0, math.floor(splits / 2 - reach))]
+        high = chances[min(splits - 1, math.ceil(splits / 2 + reach))]
         if not low <= LEVEL / 2 <= high:
             break
     slopes = [slope for slope, _ in found if not math.isnan(slope)]

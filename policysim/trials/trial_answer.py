@@ -24,7 +24,7 @@ from policysim.logs.load_log import Log
 from policysim.logs.log_source import CHOSEN, ESTIMATE, lot_words, outcome_formula
 from policysim.question.formats import NEGLIGIBLE, written
 from policysim.question.words import ALL, capital
-from policysim.study.cells import COLUMNS
+from policysim.study.cells import COLUMNS, as_cells
 from policysim.study.certainty import BETTER, UNTOLD, verdict_of_interval
 from policysim.study.checks import LEVEL, Z
 from policysim.study.declared import LoggedStudy
@@ -264,8 +264,7 @@ def _examples(study: LoggedStudy, problem: DecisionProblem, columns: pd.DataFram
     titles = {each.label: f"{each.label}: {problem.records.describe(each.record)}" for each in examples}
     found = pd.concat(given).sort_values("epsilon", kind="stable", ignore_index=True)
     cells = found.rename(columns={"patient": "row", "action": "option", "probability": "value"})
-    cells = cells.assign(low=NAN, high=NAN, format="percent")
-    return written(cells[list(COLUMNS)].assign(title=cells["row"].map(titles)))
+    return written(as_cells(cells.assign(format="percent", title=cells["row"].map(titles)), "title"))
 
 
 def _listed(
@@ -334,8 +333,8 @@ def _as_cells(table: pd.DataFrame, keys: list[str], formats: Mapping[str, str | 
         pd.DataFrame({"row": names, "option": column, "value": table[column].to_numpy(np.float64), "format": style})
         for column, style in formats.items()
     ]
-    cells = pd.concat(parts, ignore_index=True).assign(epsilon=NAN, low=NAN, high=NAN)
-    return cells[list(COLUMNS)].assign(title=cells["row"])
+    cells = pd.concat(parts, ignore_index=True)
+    return as_cells(cells.assign(title=cells["row"]), "title")
 
 
 def _facts(
@@ -359,29 +358,28 @@ def _facts(
         # Besides the arm with the best mean and the one after it.
         "more arms": int((arms["verdict"] != BETTER).sum()) - 1,
     }
-    rows = [(row, NAN, float(value), "counted 1 0") for row, value in counts.items() if value > 0]
-    rows += [("epsilon", NAN, study.epsilon, "plain"), ("hundred", NAN, 100.0, "plain")]
-    rows += [
-        (f"{end} outcome", NAN, each, "plain")
-        for end, each in zip(("least", "largest"), study.log.utility_range, strict=True)
-    ]
-    rows += [("confidence", NAN, LEVEL, "percent"), ("power", NAN, POWER, "percent")]
+    rows = [(row, float(value), COUNT) for row, value in counts.items() if value > 0]
+    rows += [("epsilon", study.epsilon, "plain"), ("hundred", 100.0, "plain")]
+    least_outcome, largest_outcome = study.log.utility_range
+    rows += [("least outcome", least_outcome, "plain"), ("largest outcome", largest_outcome, "plain")]
+    rows += [("confidence", LEVEL, "percent"), ("power", POWER, "percent")]
     if scale == 100:
-        rows.append(("of", NAN, 100.0, "plain"))
+        rows.append(("of", 100.0, "plain"))
     if len(tables["power"]):
         least = scale * float(tables["power"]["gain"].iloc[0])
-        rows.append(("least gain", NAN, least, f"places {_places(pd.Series([2 * least]), widest=True)}"))
+        rows.append(("least gain", least, f"places {_places(pd.Series([2 * least]), widest=True)}"))
     test = tables["heterogeneity"].iloc[0]
     for name in ("p", "p_low", "p_high"):
         p = float(test[name])
-        rows.append((name, NAN, max(p, LEAST_P), f"places {2 if p >= HALF_OF_LAST else 3}"))
+        rows.append((name, max(p, LEAST_P), f"places {2 if p >= HALF_OF_LAST else 3}"))
     balance = tables["balance"]
-    rows.append(("features", NAN, float(len(balance)), COUNT))
-    rows.append(("imbalanced", NAN, float((balance["after"] > IMBALANCE).sum()), COUNT))
-    rows.append(("by chance", NAN, len(balance) * imbalance_by_chance(log.data), "rounded"))
-    rows += [("at", epsilon, epsilon, "plain") for epsilon in columns["epsilon"].dropna().unique()]
-    found = pd.DataFrame(rows, columns=["row", "epsilon", "value", "format"])
-    return found.assign(option="", low=NAN, high=NAN)[list(COLUMNS)]
+    rows.append(("features", float(len(balance)), COUNT))
+    rows.append(("imbalanced", float((balance["after"] > IMBALANCE).sum()), COUNT))
+    rows.append(("by chance", len(balance) * imbalance_by_chance(log.data), "rounded"))
+    facts = pd.DataFrame(rows, columns=["row", "value", "format"])
+    epsilons = columns["epsilon"].dropna().unique()
+    at = pd.DataFrame({"row": "at", "epsilon": epsilons, "value": epsilons, "format": "plain"})
+    return pd.concat([as_cells(facts), as_cells(at)], ignore_index=True)
 
 
 def _names(

@@ -4,6 +4,7 @@ import csv
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from hypothesis import strategies as st
 
 from policysim.cli.main import main
 from policysim.release.ledger import ledger_path
@@ -12,6 +13,12 @@ NAMES = ["person", "age_band", "sex", "note"]
 LEVELS = {"age_band": ("young", "old"), "sex": ("0", "1")}
 COLUMNS = ("--column", "age_band", "--column", "sex")
 DECLARED = ("--levels", "age_band=young,old", "--levels", "sex=0,1")
+# Any value of a JSON document.
+JUNK = st.recursive(
+    st.none() | st.booleans() | st.integers(-3, 10**400) | st.floats() | st.text(max_size=3),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
+    max_leaves=4,
+)
 
 
 def people(n):

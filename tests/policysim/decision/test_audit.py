@@ -267,8 +267,6 @@ age,p_a,p_b
 @pytest.mark.parametrize(
     ("text", "actions", "message"),
     [
-        ("", None, "probabilities.csv: is empty: the first line must name the columns"),
-        ("age,p_a,p_b\n", None, "probabilities.csv: has no rows below its header"),
         (
             "age,a,b\n1,0.5,0.5\n",
             None,
@@ -281,7 +279,6 @@ age,p_a,p_b
             "probabilities.csv: unknown column 'treet'; did you mean 'treat'? known: age, wait, treat",
         ),
         ("age,a,b\n1,0.5,0.5\n", ["a", "a"], "probabilities.csv: a: named twice as an action"),
-        ("age,p_a,p_b,p_a\n1,0.5,0.5,0\n", None, "probabilities.csv: two columns are named 'p_a'"),
         (
             ",p_a,p_b\n0,0.5,0.5\n",
             None,

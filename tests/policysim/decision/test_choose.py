@@ -44,9 +44,7 @@ def test_each_policy_gets_its_least_epsilon_and_the_limit_is_one_of_them():
 
 
 @pytest.mark.parametrize(
-    "wish",
-    [Wish(keep=0.0, max_guess=0.5), Wish(keep=0.0, max_guess_rate=0.5), Wish(max_loss=1.0)],
-    ids=str,
+    "wish", [Wish(keep=0.0, max_guess=0.5), Wish(keep=0.0, max_guess_rate=0.5), Wish(max_loss=1.0)], ids=str
 )
 def test_one_treatment_for_all_that_is_enough_needs_less_than_any_mechanism(wish):
     choices = choose(SYMMETRIC, wish, ["randomized-response"])
@@ -198,16 +196,10 @@ def test_more_than_is_possible_without_privacy_is_proven_at_every_epsilon(capsys
         (["--keep", "0.8", "--policy", "greedy"], "greedy has no ε to choose"),
         (["--keep", "nan"], "--keep must be a number, got 'nan'"),
         (["--keep", "0.8", "--max-guess", "40%"], "--max-guess must be between 50% (blind) and 100%, got '40%'"),
-        (
-            ["--keep", "0.8", "--max-guess-rate", "1.2"],
-            "--max-guess-rate must be between 50% (blind) and 100%",
-        ),
+        (["--keep", "0.8", "--max-guess-rate", "1.2"], "--max-guess-rate must be between 50% (blind) and 100%"),
         (["--max-guess-rate", "0.7"], "choose needs at least one of --keep, --max-loss, --max-extra-lead and"),
         (["--keep", "0.8", "--policy", "optimum"], "unknown policy 'optimum'; did you mean 'optimal'"),
-        (
-            ["--at-most", "deths=1"],
-            "--at-most: unknown outcome 'deths'; did you mean 'death'? known: death, symptoms",
-        ),
+        (["--at-most", "deths=1"], "--at-most: unknown outcome 'deths'; did you mean 'death'? known: death, symptoms"),
         (["--at-most", "death"], "--at-most must be OUTCOME=NUMBER per patient, or OUTCOME=one-for-all, got 'death'"),
         (["--at-most", "death=inf"], "--at-most must be OUTCOME=NUMBER per patient, or OUTCOME=one-for-all, got"),
         (["--at-most", "death=1", "--at-most", "death=1"], "--at-most names 'death' twice"),

@@ -9,7 +9,7 @@ import pytest
 import policysim as ps
 from envs import record_space
 from policies import CATALOGUE, Policy
-from policies.distinct import distinct_rows, once_each
+from policies.distinct import distinct_rows
 from policies.privacy_loss import privacy_loss_of_logs
 from policysim.decision.choose import Wish, choose, rows_of
 from policysim.study.example_patients import ExamplePatient, example_probabilities, loss_quantiles
@@ -107,17 +107,3 @@ def test_what_is_not_built_in_is_not_believed_to_be_row_wise(problem):
     assert row["value"] == pytest.approx(problem.value(np.exp(logs)), rel=1e-12)
     assert row["epsilon_spent"] == privacy_loss_of_logs(logs, problem.adjacency).epsilon
     assert row["p_a0"] == pytest.approx(problem.prior @ np.exp(logs[:, 0]), rel=1e-12)
-
-
-def test_covid_is_the_same_on_its_rows(covid_problem):
-    found = distinct_rows(covid_problem)
-    assert len(found.first) < covid_problem.n_records / 3
-    for name in ("exponential-fitted", "optimal"):
-        policy = ps.make_policy(name, epsilon=1.0)
-        on = once_each(policy, covid_problem)
-        (logs, table), (whole_logs, whole) = policy.tables(on), policy.tables(covid_problem)
-        for column, of_all in zip(table.T, whole.T, strict=True):
-            np.testing.assert_allclose(column[found.row], of_all, rtol=1e-12, atol=0)
-        assert on.value(table) == pytest.approx(covid_problem.value(whole), rel=1e-12)
-        spent = privacy_loss_of_logs(whole_logs, covid_problem.adjacency).epsilon
-        assert privacy_loss_of_logs(logs, on.adjacency).epsilon == pytest.approx(spent, rel=1e-12)

@@ -213,14 +213,9 @@ def test_deaths_lead_a_scenario_until_its_study_says_something_else(tmp_path, le
 
 def test_an_unknown_lead_is_refused_by_line_with_what_there_is(tmp_path, capsys):
     assert main(["compare", str(write_small_study(tmp_path, f'lead = "days"\n{STUDY}'))]) == 2
-    assert (
-        capsys.readouterr()
-        .err.strip()
-        .endswith(
-            "small.toml:1: lead: unknown outcome 'days'; known: death, symptoms, infected, "
-            "fever, cough, costs; a number, such as days in hospital, "
-            "cannot lead a scenario: write a table of your own, [cohort]"
-        )
+    assert capsys.readouterr().err.endswith(
+        "small.toml:1: lead: unknown outcome 'days'; known: death, symptoms, infected, fever, cough, costs; a number, "
+        "such as days in hospital, cannot lead a scenario: write a table of your own, [cohort]\n"
     )
     KINDS.to_csv(tmp_path / "kinds.csv", index=False)
     (tmp_path / "own.toml").write_text(COHORT.format(lead="death"))

@@ -52,16 +52,19 @@ def test_a_demand_that_nothing_meets_is_refused_by_name(policy):
         ps.smallest_epsilon(SYMMETRIC, policy, keep=0.5)
 
 
-def test_more_than_everything_is_refused():
-    with pytest.raises(ValueError, match="keep must be a number <= 1, got keep=80"):
-        ps.smallest_epsilon(SYMMETRIC, "exponential", keep=80)
-    with pytest.raises(ValueError, match=r"max_loss must be a number >= 0, got max_loss=-0\.1"):
-        ps.smallest_epsilon(SYMMETRIC, "exponential", max_loss=-0.1)
-
-
-def test_at_least_one_demand_is_needed():
-    with pytest.raises(ValueError, match="at least one demand is needed: max_loss, keep, max_extra_lead"):
-        ps.smallest_epsilon(SYMMETRIC, "exponential")
+@pytest.mark.parametrize(
+    ("demands", "message"),
+    [
+        ({}, "at least one demand is needed: max_loss, keep, max_extra_lead"),
+        ({"keep": 80}, "keep must be a number <= 1, got keep=80"),
+        ({"keep": math.nan}, "keep must be a number <= 1, got keep=nan"),
+        ({"max_loss": -0.1}, r"max_loss must be a number >= 0, got max_loss=-0\.1"),
+        ({"max_extra_lead": 0.01}, "needs a problem with an outcome that leads"),
+    ],
+)
+def test_what_is_no_demand_is_refused(demands, message):
+    with pytest.raises(ValueError, match=message):
+        ps.smallest_epsilon(SYMMETRIC, "exponential", **demands)
 
 
 def test_all_demands_are_met_together():
@@ -77,13 +80,6 @@ def test_extra_deaths_can_be_limited():
     )
     found = ps.smallest_epsilon(problem, "randomized-response", max_extra_lead=-0.04)
     assert math.log(9) * (1 - 1e-12) <= found <= math.log(9) * (1 + 1e-4)
-    with pytest.raises(ValueError, match="needs a problem with an outcome that leads"):
-        ps.smallest_epsilon(SYMMETRIC, "randomized-response", max_extra_lead=0.01)
-
-
-def test_a_demand_that_is_no_number_is_refused():
-    with pytest.raises(ValueError, match="keep must be a number <= 1, got keep=nan"):
-        ps.smallest_epsilon(SYMMETRIC, "exponential", keep=math.nan)
 
 
 def test_a_measure_that_is_flat_up_to_rounding_is_searched_without_a_false_start():

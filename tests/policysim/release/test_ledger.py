@@ -15,7 +15,7 @@ import pytest
 from ended_releases import ends
 from hypothesis import given
 from hypothesis import strategies as st
-from private_files import COLUMNS, DECLARED, counted, run, write_people
+from private_files import COLUMNS, DECLARED, JUNK, counted, run, write_people
 from release_rounds import play, wrong
 
 from policysim.cli.main import main
@@ -146,13 +146,6 @@ def test_an_edited_entry_is_refused_with_what_is_wrong(data, key, value, reason)
     assert len(str(refused.value).splitlines()) == 1
 
 
-JUNK = st.recursive(
-    st.none() | st.booleans() | st.integers(-3, 10**400) | st.floats() | st.text(max_size=3),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
-    max_leaves=4,
-)
-
-
 @given(key=st.sampled_from([*ENTRY, None]), value=JUNK)
 def test_junk_in_a_ledger_never_raises_anything_else(tmp_path_factory, key, value):
     path = tmp_path_factory.getbasetemp() / "junk.json"
@@ -189,6 +182,37 @@ def test_what_another_run_put_in_the_place_meanwhile_stays(tmp_path):
         module.appear([(tmp_path / f"new {name}", tmp_path / name) for name in ("one", "two")])
     assert names(tmp_path) == {"new one", "new two", "two"}
     assert (tmp_path / "two" / "others.csv").read_text() == "theirs"
+
+
+def of(*digits, columns=("sex",), unchanged=("person",)):
+    """A release of files with these digests."""
+    sha256 = tuple(digit * 64 for digit in digits)
+    return Release("privatize", "data", sha256, columns, unchanged, 1.0, REPLACE, "out")
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "repeated"), [("12", "2", True), ("2", "12", True), ("12", "23", True), ("12", "3", False)]
+)
+def test_a_folder_is_released_again_where_any_of_its_files_was_released(tmp_path, first, second, repeated):
+    path = tmp_path / "ledger.json"
+    release_once(path, of(*first), again=False)
+    with pytest.raises(RepeatedReleaseError) if repeated else contextlib.nullcontext():
+        release_once(path, of(*second), again=False)
+
+
+SHOWS_AGE, HIDES_AGE = of("0", unchanged=("age",)), of("0", columns=("age",), unchanged=("sex",))
+BOTH, OTHER = of("0", columns=("age", "sex"), unchanged=()), of("0", columns=("smoker",), unchanged=())
+
+
+@pytest.mark.parametrize(
+    "releases",
+    [(SHOWS_AGE, BOTH), (BOTH, SHOWS_AGE, BOTH), (SHOWS_AGE, BOTH, BOTH), (SHOWS_AGE, HIDES_AGE, OTHER, OTHER)],
+)
+def test_a_column_that_any_release_showed_has_no_privacy_left(tmp_path, releases):
+    """Not the last one alone; nor need the new release hide it: two earlier ones gave it away between them."""
+    path = tmp_path / "ledger.json"
+    *_, earlier = [release_once(path, release, again=True) for release in releases]
+    assert earlier.epsilon_in_all == math.inf
 
 
 def test_a_clock_that_goes_back_loses_no_release(tmp_path):

@@ -147,43 +147,31 @@ def test_two_releases_differ(capsys, data, tmp_path):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ((), "privatize needs --column NAME"),
-        (("--column", "sex"), "privatize needs --epsilon"),
-        (("--column", "sex", "--epsilon", "1"), "privatize needs --out FILE"),
-        (("--column", "sex", "--epsilon", "0", "--out", "o.csv"), "--epsilon must be a finite number > 0, got '0'"),
+        ("", "privatize needs --column NAME"),
+        ("--column sex", "privatize needs --epsilon"),
+        ("--column sex --epsilon 1", "privatize needs --out FILE"),
+        ("--column sex --epsilon 0 --out o.csv", "--epsilon must be a finite number > 0, got '0'"),
+        ("--column sex --epsilon inf --out o.csv", "--epsilon must be a finite number > 0, got 'inf'"),
+        ("--column sex --column sex", "--column sex is given twice"),
+        ("--column sex --levels age=1,2", "--levels must be COLUMN=A,B of a column named with --column"),
+        ("--column sex --levels sex", "--levels must be COLUMN=A,B of a column named with --column"),
+        ("--column sex --levels sex=1,0 --levels sex=1,0", "--levels of sex are given twice"),
+        ('--column sex --levels sex="1', "--levels 'sex=\"1': unexpected end of data"),
+        ("--column sex --levels sex=1 --epsilon 1 --out o.csv", "sex: needs at least two levels, got 1."),
+        ("--column sex --levels sex=0,1,0 --epsilon 1 --out o.csv", "sex: its levels must differ, got '0' and '0'."),
         (
-            ("--column", "sex", "--epsilon", "inf", "--out", "o.csv"),
-            "--epsilon must be a finite number > 0, got 'inf'",
-        ),
-        (("--column", "sex", "--column", "sex"), "--column sex is given twice"),
-        (("--column", "sex", "--levels", "age=1,2"), "--levels must be COLUMN=A,B of a column named with --column"),
-        (("--column", "sex", "--levels", "sex"), "--levels must be COLUMN=A,B of a column named with --column"),
-        (("--column", "sex", "--levels", "sex=1,0", "--levels", "sex=1,0"), "--levels of sex are given twice"),
-        (("--column", "sex", "--levels", 'sex="1'), "--levels 'sex=\"1': unexpected end of data"),
-        (
-            ("--column", "sex", "--levels", "sex=1", "--epsilon", "1", "--out", "o.csv"),
-            "sex: needs at least two levels, got 1.",
-        ),
-        (
-            ("--column", "sex", "--levels", "sex=0,1,0", "--epsilon", "1", "--out", "o.csv"),
-            "sex: its levels must differ, got '0' and '0'.",
-        ),
-        (
-            ("--column", "sex", "--levels", "sex=0,,1", "--epsilon", "1", "--out", "o.csv"),
+            "--column sex --levels sex=0,,1 --epsilon 1 --out o.csv",
             "sex: a level must not be empty text, which means a missing value.",
         ),
         (
-            ("--column", "sex", "--epsilon", "1e-300", "--out", "o.csv"),
+            "--column sex --epsilon 1e-300 --out o.csv",
             "epsilon=1e-300 is too small to be kept to exactly with random words of 63 bits.",
         ),
+        ("--column sex --epsilon 1 --out o.xlsx", "--out must end in .csv or .parquet, got 'o.xlsx'"),
+        ("--estimate --seed 0", "--seed does not go with --estimate"),
+        ("--estimate --again", "--again does not go with --estimate"),
         (
-            ("--column", "sex", "--epsilon", "1", "--out", "o.xlsx"),
-            "--out must end in .csv or .parquet, got 'o.xlsx'",
-        ),
-        (("--estimate", "--seed", "0"), "--seed does not go with --estimate"),
-        (("--estimate", "--again"), "--again does not go with --estimate"),
-        (
-            ("--column", "sex", "--epsilon", "1", "--out", "o.csv", "--seed", "1", "--ledger", "l.json"),
+            "--column sex --epsilon 1 --out o.csv --seed 1 --ledger l.json",
             "--ledger does not go with --seed: a simulation is no release, and is not counted",
         ),
     ],
@@ -191,7 +179,7 @@ def test_two_releases_differ(capsys, data, tmp_path):
 def test_a_bad_option_is_one_line_and_exit_two(capsys, tmp_path, monkeypatch, options, message):
     monkeypatch.chdir(tmp_path)
     data = write_people(tmp_path / "data.csv")
-    code, printed, err = run(capsys, data, *options)
+    code, printed, err = run(capsys, data, *options.split())
     assert (code, printed) == (2, "")
     assert err.startswith(f"policysim: {message}")
     assert len(err.splitlines()) == 1

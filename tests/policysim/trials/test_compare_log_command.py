@@ -29,20 +29,8 @@ def folder(tmp_path):
 
 
 def compare(folder, capsys, *options):
-    code = main(
-        [
-            "compare",
-            str(folder / "trial.toml"),
-            "--epsilon",
-            "1",
-            "--out",
-            str(folder / "out"),
-            "--format",
-            "svg",
-            *options,
-        ]
-    )
-    return code, capsys.readouterr()
+    files = ("--out", str(folder / "out"), "--format", "svg")
+    return main(["compare", str(folder / "trial.toml"), "--epsilon", "1", *files, *options]), capsys.readouterr()
 
 
 def page_of(folder):

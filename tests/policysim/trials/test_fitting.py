@@ -72,10 +72,3 @@ def test_the_prior_is_the_smoothed_share_of_each_record():
         ]
     )
     assert smoothed_prior(SPACE, records) == pytest.approx((counts + 2 * expected) / 6)
-
-
-def test_the_prior_becomes_the_share_of_patients_as_they_grow_many():
-    records = np.repeat(np.arange(3), [100_000, 200_000, 700_000])
-    # sqrt(n) imagined patients among n: at most 1 / sqrt(n) = 0.001 of the mass is theirs.
-    assert np.abs(smoothed_prior(SPACE, records)[:3] - [0.1, 0.2, 0.7]).max() < 0.001
-    assert (smoothed_prior(SPACE, records) > 0).all()

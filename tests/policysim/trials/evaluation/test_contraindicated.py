@@ -137,15 +137,6 @@ def test_the_arm_of_each_group_is_that_of_a_loop_over_groups_arms_and_rows(estim
     assert (found.value, *found.interval) == pytest.approx(over_splits(splits)[:3], rel=1e-9)
 
 
-def test_a_mask_that_allows_all_changes_no_difference():
-    rng = np.random.default_rng(4)
-    data = LoggedData(rng.integers(0, 3, 50), rng.normal(size=50), np.full(50, 1 / 3), ("a", "b", "c"))
-    p = rng.dirichlet(np.ones(3), 50)
-    plain = difference_from_one_arm(data, p, estimator="ips")
-    masked = difference_from_one_arm(data, p, np.ones((50, 3), bool), estimator="ips")
-    assert (masked.value, *masked.interval) == pytest.approx((plain.value, *plain.interval), rel=1e-12)
-
-
 def test_evaluate_log_takes_the_study_whose_contraindications_hold(study, log, must_not):
     loaded, actions = ps.load_study(study), ["none", "syrup", "pill"]
     kept = np.where(must_not[:, None], [0.5, 0.5, 0], [0, 0.5, 0.5])

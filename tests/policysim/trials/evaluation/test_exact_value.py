@@ -1,7 +1,6 @@
 """The exact value is recovered from simulated logs, and what is wrong with a log is seen."""
 
 import numpy as np
-import pandas as pd
 import pytest
 
 import policysim as ps
@@ -37,17 +36,6 @@ def test_the_exact_value_is_recovered(study, problem, logged, evaluated, target)
             abs(found["estimate"]["value"] - exact) / found["estimate"]["standard_error"]
         )
         assert found["exact"]["errors_apart"] <= 5
-
-
-def test_ips_is_the_mean_of_weighted_rewards(study, problem, logs, evaluated):
-    log = pd.read_parquet(logs["exponential"].path)
-    table = ps.make_policy("greedy").probabilities(problem)
-    actions = log["action"].map(problem.actions.index).to_numpy()
-    taken = table[ps.build_problem(ps.load_study(study)).encode(log), actions]
-    _, found = evaluated(logs["exponential"].path, "--policy", "greedy", "--study", study, "--estimator", "ips")
-    terms = taken / log["propensity"] * log["reward"]
-    assert found["estimate"]["value"] == pytest.approx(terms.mean(), rel=1e-12)
-    assert found["estimate"]["standard_error"] == pytest.approx(terms.std() / np.sqrt(len(log)), rel=1e-9)
 
 
 def test_a_log_of_other_utilities_is_exit_code_four(study, uniform_log, tmp_path, run):

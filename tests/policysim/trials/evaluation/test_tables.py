@@ -92,11 +92,6 @@ HEAD = "age,p_none,p_syrup,p_pill\n"
 @pytest.mark.parametrize(
     ("text", "messages"),
     [
-        (HEAD + "old,0.5,0.5,0\nyoung,0.5,0.4,0\n", [":3: row 2: p_none, p_syrup, p_pill: must sum to 1", "0.9"]),
-        (
-            HEAD + "old,x,0.5,1\nyoung,,0,1\n",
-            [":2: row 1: p_none: must be a prob", ":3: row 2: p_none: ", "is missing"],
-        ),
         (
             "aged,p_none,p_syrup,p_pill\nold,1,0,0\n",
             ["no such column in", "unknown column 'aged'; did you mean 'age'?"],

@@ -35,10 +35,7 @@ CHANCE = "propensity: must be a probability > 0 and <= 1"
         ({"propensity": wrong(30, [0], np.nan, 0.5)}, [f"row 0: {CHANCE}, is missing"]),
         ({"action": wrong(30, [2], "c", "a")}, ["row 2: action: must be one of a, b, got 'c'"]),
         ({"action": wrong(30, [2], None, "a")}, ["row 2: action: must be one of a, b, is missing"]),
-        (
-            {"reward": wrong(30, [29], np.inf, 1)},
-            ["row 29: reward: must be a finite number within ±1e+50, got inf"],
-        ),
+        ({"reward": wrong(30, [29], np.inf, 1)}, ["row 29: reward: must be a finite number within ±1e+50, got inf"]),
         (
             {"reward": wrong(30, [4], "x" * 99, 1)},
             [f"row 4: reward: must be a finite number within ±1e+50, got '{'x' * 76}..."],
@@ -176,11 +173,7 @@ def test_the_columns_of_a_data_frame_are_the_actions_in_any_order():
             {},
             "columns of probabilities must be distinct actions, got 'a', 'a'",
         ),
-        (
-            pd.DataFrame(policy(), columns=["a", "x"]),
-            {},
-            "^log: row 1: action: must be one of a, x, got 'b'\n",
-        ),
+        (pd.DataFrame(policy(), columns=["a", "x"]), {}, "^log: row 1: action: must be one of a, x, got 'b'\n"),
         (
             pd.DataFrame(policy(), columns=["a", "x"]),
             {"actions": ["a", "b"]},
