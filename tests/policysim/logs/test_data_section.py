@@ -173,7 +173,31 @@ def test_the_default_range_is_that_of_outcomes_within_0_and_1():
         ("levels = [0, 1]", "level = [0, 1]", 9, "unknown key 'level'; did you mean 'levels'?"),
         ("levels = [0, 1]", "levels = [0]", 9, "data.features.sex.levels: needs at least two levels"),
         ("levels = [0, 1]", "levels = [0, 1, 1.0]", 9, "data.features.sex.levels[2]: 1.0 is the same level as 1"),
-        ("cuts = [30, 50]", "cuts = [50, 30]", 8, "data.features.age.cuts[1]: 30 must be greater"),
+        (
+            "cuts = [30, 50]",
+            "cuts = [50, 30]",
+            8,
+            "data.features.age.cuts[1]: 30 must be greater than the cut before, 50",
+        ),
+        (
+            "cuts = [30, 50]",
+            "cuts = [30, 30]",
+            8,
+            "data.features.age.cuts[1]: 30 must be greater than the cut before, 30",
+        ),
+        ("cuts = [30, 50]", "cuts = [inf]", 8, "data.features.age.cuts[0]: must be a finite number, got inf"),
+        (
+            "levels = [0, 1]",
+            'levels = [0, " "]',
+            9,
+            "data.features.sex.levels[1]: ' ' is empty: write \"NA\" for missing",
+        ),
+        (
+            "levels = [0, 1]",
+            "levels = [0, 1], cuts = [3]",
+            9,
+            "data.features.sex: must be { levels = [...] } or { cuts",
+        ),
         ("sex =", "success =", 9, "'success' is the outcome already: a feature must be known before treatment"),
     ],
 )

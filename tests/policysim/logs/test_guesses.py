@@ -8,7 +8,6 @@ from hypothesis import given, settings
 
 from policies.levels import level_codes
 from policysim.files.bad_rows import DataError
-from policysim.logs.binning import Binning
 from policysim.logs.column_summary import not_a_patient, summarise, together
 from policysim.logs.guess_roles import InitAsked, Named, guess_features, guess_roles, round_cuts, round_down
 from policysim.logs.log_tables import joined_columns
@@ -41,7 +40,7 @@ def roles(made, **named):
 def features(made=(), **values):
     """The features that are declared beside an arm and an outcome, by name, and what is left out."""
     found = guess([*made, *columns(arm=[0, 1], success=[0, 1], **values)])[1]
-    return {one.binning.name: one for one in found.chosen}, found.left_out
+    return {one.feature.name: one for one in found.chosen}, found.left_out
 
 
 def asked(made, **named):
@@ -84,7 +83,7 @@ def test_all_that_is_not_clear_is_asked_at_once_and_the_command_is_whole():
     assert command == """--treatment qsmk --outcome wt82 --features 'years,"it'"'"'s, a"'"""
     found, declared = guess(made, treatment=("qsmk",), outcome="wt82", features=("years", "it's, a"))
     assert (found.treatment.name, found.outcome.name, found.id) == ("qsmk", "wt82", "")
-    assert [one.binning.name for one in declared.chosen] == ["years", "it's, a"]
+    assert [one.feature.name for one in declared.chosen] == ["years", "it's, a"]
 
 
 @pytest.mark.parametrize(
@@ -313,7 +312,7 @@ def test_a_measurement_with_a_number_is_later_or_asked_for():
     assert lines == ["shall bp_2 be a feature? its number may make it a later measurement than another's"]
     assert command == "--features cd40,bp_1,x1,x2"
     found = guess(columns(arm=[0, 1], success=[0, 1], **made), features=("bp_2", "x1"))[1]
-    assert [one.binning.name for one in found.chosen] == ["bp_2", "x1"]
+    assert [one.feature.name for one in found.chosen] == ["bp_2", "x1"]
     assert set(found.left_out) == {"cd40", "cd420", "bp_1", "x2"}
 
 
@@ -367,13 +366,13 @@ def test_levels_of_numbers_are_merged_until_an_arm_has_twenty_patients_of_each()
     frame = pd.DataFrame(
         {"arm": arm, "stage": stage, "karno": karno, "cured": np.arange(N) % 2, "sex": np.arange(N) // 2 % 2}
     )
-    chosen = {one.binning.name: one for one in guess(summaries(frame))[1].chosen}
-    assert chosen["stage"].binning.cuts == (2, 3)  # 4 joins 3
+    chosen = {one.feature.name: one for one in guess(summaries(frame))[1].chosen}
+    assert chosen["stage"].feature.cuts == (2, 3)  # 4 joins 3
     assert list(chosen["stage"].counts) == [200, 120, 80]
-    assert chosen["sex"].binning.levels == (0, 1)
-    assert len(chosen["karno"].binning.cuts) <= 3
+    assert chosen["sex"].feature.levels == (0, 1)
+    assert len(chosen["karno"].feature.cuts) <= 3
     for one in chosen.values():
-        codes = level_codes(one.binning.feature, frame[one.binning.name])
+        codes = level_codes(one.feature, frame[one.feature.name])
         assert pd.crosstab(codes, frame["arm"]).to_numpy().min() >= 20
         assert np.bincount(codes).tolist() == list(one.counts)
 
@@ -391,7 +390,7 @@ def test_merged_bins_have_enough_patients_or_are_asked_for():
             continue
         merged += 1
         for one in found.chosen:
-            table = pd.crosstab(level_codes(one.binning.feature, frame[one.binning.name]), frame["arm"])
+            table = pd.crosstab(level_codes(one.feature, frame[one.feature.name]), frame["arm"])
             assert table.shape[0] >= 2 and table.to_numpy().min() >= 20
     assert merged >= 8
 
@@ -419,9 +418,9 @@ def test_levels_or_cuts_or_neither():
     found, left_out = features(
         few=[1, 2, 3], many=range(50), words=["a", "b"], names=[f"n{i}" for i in range(50)], same=[1]
     )
-    assert found["few"].binning.levels == (1, 2, 3)
-    assert found["words"].binning.levels == ("a", "b")
-    assert len(found["many"].binning.cuts) == 3
+    assert found["few"].feature.levels == (1, 2, 3)
+    assert found["words"].feature.levels == ("a", "b")
+    assert len(found["many"].feature.cuts) == 3
     assert left_out == {
         "names": "50 distinct values, not all of them usual numbers",
         "same": "the same value in all rows",
@@ -432,10 +431,10 @@ def test_missing_values_are_a_level_of_their_own():
     values = {"few": ["1", "", "2", "NA"] * 100, "many": [*np.arange(300.0), *[np.nan] * 100]}
     frame = pd.DataFrame(values).sample(frac=1, random_state=4).reset_index(drop=True)
     found, _ = features(summaries(frame))
-    assert found["few"].binning.levels == (1, 2, "NA")
+    assert found["few"].feature.levels == (1, 2, "NA")
     assert list(found["few"].counts) == [100, 100, 200]
-    assert found["many"].binning.missing and found["many"].counts[-1] == 100
-    assert np.bincount(level_codes(found["many"].binning.feature, frame["many"])).tolist() == list(found["many"].counts)
+    assert found["many"].feature.levels[-1] == "NA" and found["many"].counts[-1] == 100
+    assert np.bincount(level_codes(found["many"].feature, frame["many"])).tolist() == list(found["many"].counts)
 
 
 def test_thirteen_signs_are_thirteen_features_and_a_domain_has_a_limit():
@@ -481,7 +480,6 @@ def test_cuts_are_rising_and_leave_no_end_empty(values):
     assert cuts == sorted(set(cuts))
     assert min(values) < cuts[0]
     assert cuts[-1] <= max(values)
-    Binning("x", cuts=tuple(cuts))
 
 
 @given(st.integers(1, 3), st.integers(0, 10**6))

@@ -8,7 +8,6 @@ import policysim as ps
 from envs.toml_reader import InputFileError
 from policysim.cli.main import main
 from policysim.files.bad_rows import DataError
-from policysim.logs.binning import Binning
 
 SECTION = """
 [data]
@@ -189,8 +188,6 @@ def test_missing_goes_with_cuts(read_section, trial, tmp_path, declared, said):
     with pytest.raises(InputFileError) as error:
         read_section(SECTION.replace("cuts = [30, 50]", declared))
     assert said in str(error.value)
-    with pytest.raises(ValueError, match="missing = true goes with cuts"):
-        Binning("sex", levels=(0, 1), missing=True)
 
 
 def test_arrays_and_frames_with_numbers_for_names_are_logs(trial):
