@@ -35,8 +35,9 @@ LINEAR, LOGISTIC, _, CONSTANT, CHOSEN, STACKED = OUTCOME_MODELS
 # What `policysim init` writes behind each guess.
 CHECK = "# CHECK"
 
-# What a reward must be, and an outcome.
+# What a reward must be, and an outcome; and what is said where there is none.
 NUMBER_WANTED = f"must be a finite number within ±{FINITE:g}"
+MISSING_OUTCOME = f'is missing: missing = "{EXCLUDE}" or "{WORST}" takes such rows'
 # Records of a declared domain: a table of utilities then has a few times as many entries.
 MOST_RECORDS = 2_000_000
 
