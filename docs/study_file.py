@@ -1,23 +1,23 @@
-"""Write the tables of keys in docs/study-file.md anew, from docstrings of classes: python docs/study_file.py."""
+"""Write the tables of keys in docs/study-file.md anew, from docstrings: python docs/study_file.py."""
 
 from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from envs.scenario import DeathModel, EventModel, Rule, Scenario, Treatment, TreatmentRule
-from policysim.logs.binning import Binning
+from policysim.logs.binning import read_feature
 from policysim.logs.log_source import LogSource
 from policysim.study.declared import CohortStudy, LoggedStudy, ModelledStudy, ScenarioStudy, Study
 
 PAGE = Path(__file__).with_name("study-file.md")
 HEAD = "| key | default | what it is |\n|---|---|---|"
-# For each table of the page the classes that its keys fill, each with what stands before its keys.
-TABLES: dict[str, dict[type, str]] = {
+# For each table of the page the classes that its keys fill, or their readers, each with what stands before its keys.
+TABLES: dict[str, dict[Callable[..., object], str]] = {
     "a study": {Study: "", ScenarioStudy: "", ModelledStudy: "", CohortStudy: "", LoggedStudy: ""},
-    "the table data": {LogSource: "data.", Binning: "data.features.NAME."},
+    "the table data": {LogSource: "data.", read_feature: "data.features.NAME."},
     "a scenario": {
         Scenario: "",
         Rule: "rules[].",
@@ -30,8 +30,8 @@ TABLES: dict[str, dict[type, str]] = {
 KEY = re.compile(r"^(?P<key>\S+)(?: : (?P<default>.+))?\n(?P<help>(?: {4}.+\n)+)", re.MULTILINE)
 
 
-def rows(record: type, above: str) -> Iterator[str]:
-    """The rows of the page for the keys that a class lists in its docstring: the key, its default, what it is."""
+def rows(record: Callable[..., object], above: str) -> Iterator[str]:
+    """The rows of the page for the keys that a docstring lists: the key, its default, what it is."""
     section = re.search(r"^Keys\n----\n((?:.+\n)+)", f"{inspect.getdoc(record)}\n", re.MULTILINE)
     for key, default, text in KEY.findall(section[1] if section else ""):
         columns = f"`{above}{key}`", default, re.sub(r"\s+", " ", text).strip()

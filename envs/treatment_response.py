@@ -266,10 +266,6 @@ class ResponseModel:
         refused = [forbidden(self.scenario, action) for action in self.scenario.actions]
         return ~self._table(refused) if any(mask.any() for mask in refused) else None
 
-    def costs(self, costs: Mapping[str, float]) -> list[FloatArray]:
-        """The cost of each action, given what the rules for costs start from; 0 for actions that are not named."""
-        return treatment_costs(self.scenario, costs)
-
     def outcome_probabilities(self, records: ArrayLike) -> FloatArray:
         """P(outcome | x, a) of some records only: (m,) -> (m, n_actions, n_outcomes), death last."""
         at = Lookup(self._space.codes(records))
@@ -312,7 +308,7 @@ class ResponseModel:
 
         Of those who are not acute, it is scale * the same baseline in an event, and the scale alone in death.
         """
-        model = self.scenario.death if outcome == DEATH else self.scenario.events[outcome]
+        model = self.scenario.hazards[outcome]
         acute = matches(self._space, model.acute)
         level = scale * np.where(acute, model.baseline, 1.0 if outcome == DEATH else model.baseline)
         kappa = np.array([model.hazard.get(name, 0.0) for name in self.scenario.transient])
@@ -321,13 +317,12 @@ class ResponseModel:
     @cached_property
     def _relative_risks(self) -> dict[str, FloatArray]:
         """R of each event and of death."""
-        scenario, found = self.scenario, {}
-        stated = {DEATH: scenario.death.relative_risk, **{n: e.relative_risk for n, e in scenario.events.items()}}
-        for outcome, factors in stated.items():
-            found[outcome] = np.ones((1,) * len(self._space.shape))
-            for name, each in factors.items():
-                found[outcome] = found[outcome] * self._space.along(name, each)
-        return found
+        risks: dict[str, FloatArray] = {}
+        for outcome, model in self.scenario.hazards.items():
+            risks[outcome] = np.ones((1,) * len(self._space.shape))
+            for name, factors in model.relative_risk.items():
+                risks[outcome] = risks[outcome] * self._space.along(name, factors)
+        return risks
 
 
 class Course:

@@ -20,7 +20,7 @@ from scipy.special import expit, logit
 
 from envs.records import Lookup
 from envs.scenario import COST, EFFECTS, HAZARD_RATIO, SYMPTOMS, UNTREATED, Scenario, numbers_of, with_numbers
-from envs.treatment_response import ResponseModel, own_number
+from envs.treatment_response import ResponseModel, own_number, treatment_costs
 from policies.adjacency import Adjacency, AnyRecord, Listed
 from policies.arrays import FloatArray, IntArray
 from policies.policy import Policy
@@ -332,7 +332,7 @@ class _Sample:
         scenario = response.scenario
         probabilities = response.outcome_probabilities(self.records)
         at = Lookup(scenario.space.codes(self.records))
-        costs = np.column_stack([at.of(cost) for cost in response.costs(utility.costs)])
+        costs = np.column_stack([at.of(cost) for cost in treatment_costs(response.scenario, utility.costs)])
         summed = {SYMPTOMS: symptoms_of(scenario)}
         outcomes = {
             name: probabilities[:, :, [scenario.outcomes.index(part) for part in summed.get(name, (name,))]].sum(axis=2)

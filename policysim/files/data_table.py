@@ -192,12 +192,11 @@ def numbers(column: pd.Series) -> FloatArray:
         return np.full(len(column), np.nan)
     if column.dtype.kind in "biuf":
         return column.to_numpy(dtype=np.float64, na_value=np.nan)
-    plain = _plain(column)
     values: FloatArray
     try:  # numbers or missing throughout, in one go
-        values = _words(plain).cast(pa.float64()).to_numpy(zero_copy_only=False)
+        values = _words(column).cast(pa.float64()).to_numpy(zero_copy_only=False)
     except (pa.ArrowException, TypeError, OverflowError):
-        positions, keys = coded(plain)
+        positions, keys = coded(column)
         values = np.array([np.nan if isinstance(key, str) else key for key in keys])[positions]
     return values
 
@@ -223,11 +222,6 @@ def typed(column: pd.Series) -> pd.Series:
         plain = values if whole else values.cast(pa.float64()) if kind != pa.bool_() else values
         return pd.Series(plain.to_pandas(), index=column.index, name=column.name)
     return column.mask(np.asarray(text.is_null()))
-
-
-def _plain(column: pd.Series) -> pd.Series:
-    """A categorical column as the values of its categories."""
-    return column.astype(object) if isinstance(column.dtype, pd.CategoricalDtype) else column
 
 
 def _words(column: pd.Series) -> Any:

@@ -1,7 +1,7 @@
 """Logs of treatments: the files of a trial, read, checked and put on the records of a declared domain.
 
 log_source      LogSource: what a study says about its log, and its keys; nothing heavy is imported
-binning         what values a feature may have, by its levels or by the cuts between bins
+binning         the features that a study declares, by their levels or by the cuts between bins
 log_tables      a file or data frame as a table; three tables joined, by patient or by row
 treatments      which treatment each row got, how probable it was (known or estimated), and what came of it
 outcomes        which columns can be the outcome, and which is

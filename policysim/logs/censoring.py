@@ -15,7 +15,7 @@ from policies.arrays import BoolArray, FloatArray, IntArray
 from policysim.files.bad_rows import BadRows
 from policysim.files.data_table import DataTable, missing, numbers
 from policysim.logs.log_frame import Observed, patients_by_code
-from policysim.logs.log_source import EXCLUDE, REFUSE, WORST, FollowUp, LogSource
+from policysim.logs.log_source import MISSING_OUTCOME, REFUSE, WORST, FollowUp, LogSource
 from policysim.logs.outcomes import place_in_study
 from policysim.question.formats import percent
 
@@ -141,8 +141,7 @@ def read_times(
     for name, (rows, must) in wrong.items():
         bad.add_values(table, rows & ~gone[name], name, table[name].array, must)
         if policy == REFUSE:
-            say = f'is missing: missing = "{EXCLUDE}" or "{WORST}" takes such rows'
-            bad.add(table, gone[name], name, lambda _, say=say: say)  # type: ignore[misc]
+            bad.add(table, gone[name], name, lambda _: MISSING_OUTCOME)
     absent = np.logical_or(*gone.values())
     if policy == WORST:
         return np.where(absent, 0.0, times), absent | (events == 1), absent

@@ -308,8 +308,8 @@ def _kinds(columns: LogColumns, table: DataTable, bad: BadRows) -> NDArray[np.in
 
 def _check_outcomes(source: LogSource, records: IntArray, decisions: LoggedDecisions) -> None:
     """As for a log of rows: of each kind as many rows as the checks can tell apart."""
-    counts = decisions.counts_of(np.arange(len(records)))
-    rows = np.repeat(np.arange(len(records)), np.minimum(FEWEST_ROWS, 1 if counts is None else counts))
+    counts = 1 if decisions.counts is None else decisions.counts
+    rows = np.repeat(np.arange(len(records)), np.minimum(FEWEST_ROWS, counts))
     frame = source.space.decode(records[rows])
     frame = frame.assign(**{name: values[rows] for name, values in decisions.outcomes.items()})
     first = map(one_line, open_columns(source.parts[0], header=source.header).schema.names)

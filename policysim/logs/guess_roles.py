@@ -14,11 +14,12 @@ from dataclasses import asdict, dataclass, field
 
 import numpy as np
 
+from envs.records import Feature
 from envs.toml_reader import unknown
 from policies.arrays import IntArray
 from policies.levels import NO_VALUE, level_of
 from policysim.files.bad_rows import DataError
-from policysim.logs.binning import Binning
+from policysim.logs.binning import binned
 from policysim.logs.column_summary import (
     ROWS_EACH,
     TREATMENT_STEMS,
@@ -337,7 +338,7 @@ TINY = 1e-200
 class Candidate:
     """A column as a feature: its declaration, how many patients have each level, and where those are few."""
 
-    binning: Binning
+    feature: Feature
     counts: Sequence[int]
     few: str
 
@@ -391,7 +392,7 @@ def guess_features(roles: Roles, asked: InitAsked) -> Features:
         if unclear and not named:
             asked.ask(f"shall {toml_text(column.name)} be a feature? {unclear}")
             doubts.append(column.name)
-    names_of = [candidate.binning.name for candidate in candidates]
+    names_of = [candidate.feature.name for candidate in candidates]
     asked.answers["features"] = [name for name in names_of if name not in doubts] or doubts
     asked.raise_if_any()
     chosen: list[Candidate] = []
@@ -399,7 +400,7 @@ def guess_features(roles: Roles, asked: InitAsked) -> Features:
         if math.prod(len(one.counts) for one in (*chosen, candidate)) <= MOST_RECORDS:
             chosen.append(candidate)
         else:
-            left_out[candidate.binning.name] = f"for no more than {MOST_RECORDS:,} records"
+            left_out[candidate.feature.name] = f"for no more than {MOST_RECORDS:,} records"
     return Features(chosen, left_out)
 
 
@@ -463,12 +464,12 @@ def _candidate(column: ColumnSummary, treatment: ColumnSummary) -> Candidate:
         cuts = [] if cuts == whole and column.n_distinct <= MOST_NUMBERS else cuts
     gaps = column.n_missing > 0
     levels = (*map(level_of, column.values), *([NO_VALUE] if gaps else []))
-    binning = Binning(column.name, cuts=tuple(cuts), missing=gaps) if cuts else Binning(column.name, levels)
-    shown = binning.feature.levels
-    table = _by_arm(column, cuts, treatment)[: len(shown)]
+    feature = binned(column.name, cuts, missing=gaps) if cuts else Feature(column.name, levels)
+    table = _by_arm(column, cuts, treatment)[: len(feature.levels)]
     worst = int(table.min(axis=1).argmin())
-    few = f"an arm has {table[worst].min()} patients with {toml_text(str(shown[worst]))}, fewer than {FEWEST_PATIENTS}"
-    return Candidate(binning, table.sum(axis=1).tolist(), few if table.min() < FEWEST_PATIENTS else "")
+    level = toml_text(str(feature.levels[worst]))
+    few = f"an arm has {table[worst].min()} patients with {level}, fewer than {FEWEST_PATIENTS}"
+    return Candidate(feature, table.sum(axis=1).tolist(), few if table.min() < FEWEST_PATIENTS else "")
 
 
 def _by_arm(column: ColumnSummary, cuts: Sequence[float], treatment: ColumnSummary) -> IntArray:

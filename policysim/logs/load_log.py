@@ -12,12 +12,11 @@ from functools import cached_property, partial
 import numpy as np
 import pandas as pd
 
-from envs.records import RecordSpace
+from envs.records import Feature, RecordSpace
 from policies.arrays import BoolArray, FloatArray, IntArray
 from policies.levels import level_wanted
 from policysim.files.bad_rows import BadRows, DataError
 from policysim.files.data_table import DataTable, numbers, read_table
-from policysim.logs.binning import Binning
 from policysim.logs.censoring import CENSORED, by_arm, read_times
 from policysim.logs.log_frame import FEWEST_ROWS, PROPENSITY, LoggedData, patients_by_code
 from policysim.logs.log_source import ESTIMATE, SHARES, LogColumns, LogSource, is_column
@@ -115,7 +114,7 @@ def load_log(source: LogSource) -> Log:
     # First: a wrong column would only be told by values out of range.
     check_outcomes(source, tables)
     decisions = read_decisions(tables, source, bad)
-    cut = [name for name, binning in source.features.items() if binning.cuts]
+    cut = [name for name, feature in source.features.items() if feature.cuts]
     raw = pd.DataFrame({name: numbers(tables.features[name]) for name in cut}, index=range(len(records)))
     return log_of(source, records, decisions, raw)
 
@@ -167,13 +166,13 @@ def log_of(source: LogSource, records: IntArray, decisions: LoggedDecisions, raw
     )
 
 
-def read_records(table: DataTable, features: Mapping[str, Binning], bad: BadRows) -> IntArray:
+def read_records(table: DataTable, features: Mapping[str, Feature], bad: BadRows) -> IntArray:
     """The record of each row, numbered as in the space of these features."""
     index = np.zeros(len(table), dtype=np.intp)
-    for name, binning in features.items():
-        codes = table.codes(binning.feature)
-        bad.add_values(table, codes < 0, name, table[name].array, level_wanted(binning.feature))
-        index = index * len(binning.feature.levels) + codes
+    for name, feature in features.items():
+        codes = table.codes(feature)
+        bad.add_values(table, codes < 0, name, table[name].array, level_wanted(feature))
+        index = index * len(feature.levels) + codes
     return index
 
 

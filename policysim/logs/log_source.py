@@ -12,12 +12,12 @@ from functools import cached_property
 from pathlib import Path
 from typing import TypeGuard
 
-from envs.records import RecordSpace
+from envs.records import Feature, RecordSpace
 from envs.toml_reader import FINITE, TomlTable, is_finite
 from policies.levels import level_key
 from policysim.files.bad_rows import DataError
 from policysim.files.many_files import ENDINGS, files_of, is_file, is_many
-from policysim.logs.binning import Binning, read_binning
+from policysim.logs.binning import read_feature
 
 # The names of the files: one table, or three.
 TABLE = "table"
@@ -35,8 +35,9 @@ LINEAR, LOGISTIC, _, CONSTANT, CHOSEN, STACKED = OUTCOME_MODELS
 # What `policysim init` writes behind each guess.
 CHECK = "# CHECK"
 
-# What a reward must be, and an outcome.
+# What a reward must be, and an outcome; and what is said where there is none.
 NUMBER_WANTED = f"must be a finite number within ±{FINITE:g}"
+MISSING_OUTCOME = f'is missing: missing = "{EXCLUDE}" or "{WORST}" takes such rows'
 # Records of a declared domain: a table of utilities then has a few times as many entries.
 MOST_RECORDS = 2_000_000
 
@@ -64,7 +65,7 @@ class LogColumns:
     missing : str
         What is done with rows without an outcome: "refuse", "exclude", or "worst" (the lowest reward of the range).
         Rows without a treatment are excluded with "exclude", and refused otherwise.
-    features : mapping of str to Binning
+    features : mapping of str to Feature
         The declared domain, in the order of a record.
     joined : tuple of str
         The columns whose combination is the treatment, as in a factorial trial; () where one column holds it.
@@ -80,7 +81,7 @@ class LogColumns:
     outcome: Mapping[str, float]
     utility_range: tuple[float, float] | None
     missing: str
-    features: Mapping[str, Binning]
+    features: Mapping[str, Feature]
     joined: tuple[str, ...] = ()
     header: bool = True
     follow_up: FollowUp | None = None
@@ -189,7 +190,7 @@ class LogSource(LogColumns):
     @cached_property
     def space(self) -> RecordSpace:
         """The records: all combinations of declared levels and bins, whichever of them occur."""
-        return RecordSpace(tuple(binning.feature for binning in self.features.values()))
+        return RecordSpace(tuple(self.features.values()))
 
 
 @dataclass(frozen=True)
@@ -462,12 +463,12 @@ def _range(table: TomlTable, outcome: Mapping[str, float], follow_up: FollowUp |
     return (float(ends[0]), float(ends[1])) if len(ends) == 2 else (0.0, 1.0)
 
 
-def _features(table: TomlTable) -> dict[str, Binning]:
+def _features(table: TomlTable) -> dict[str, Feature]:
     section = table.table("features")
     if not section.values:
         table.fail("features are missing: [data.features] must declare at least one, such as sex = { levels = [0, 1] }")
-    features = {name: read_binning(name, section.table(name)) for name in section}
-    shape = [len(binning.feature.levels) for binning in features.values()]
+    features = {name: read_feature(name, section.table(name)) for name in section}
+    shape = [len(feature.levels) for feature in features.values()]
     if math.prod(shape) > MOST_RECORDS:
         section.fail(
             f"{' × '.join(map(str, shape))} = {math.prod(shape):,} records are declared, at most {MOST_RECORDS:,} are "

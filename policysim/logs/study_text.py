@@ -9,7 +9,7 @@ from pathlib import Path
 from string import Template
 
 from policies.catalogue import WITHOUT_LEAD
-from policies.levels import level_of
+from policies.levels import NO_VALUE, level_of
 from policysim.logs.column_summary import words
 from policysim.logs.guess_roles import Candidate, Features, Roles
 from policysim.logs.log_source import CHECK, JOINT
@@ -57,13 +57,13 @@ def study_text(
         "missing": _filled("missing", columns=without) if gaps else "",
         "treatments": _lines(f"{toml_text(value)} = {toml_string(name)}" for value, name in names),
         "features": _lines(map(_declared, chosen)),
-        "names": JOINT.join(toml_text(candidate.binning.name) for candidate in chosen),
+        "names": JOINT.join(toml_text(candidate.feature.name) for candidate in chosen),
         "n_features": str(len(chosen)),
         "records": f"{features.n_records:,}",
         "sizes": " × ".join(str(len(candidate.counts)) for candidate in chosen),
         "left_out": _filled("left_out", left_out=left_out) if left_out else "",
         "policies": toml_list(WITHOUT_LEAD),
-        "by": toml_list([candidate.binning.name for candidate in chosen[:2]]),
+        "by": toml_list([candidate.feature.name for candidate in chosen[:2]]),
         "study": toml_safe(shlex.quote(study)),
     }
     text = _filled("study", **slots)
@@ -105,12 +105,12 @@ def _outcome(roles: Roles) -> str:
 
 
 def _declared(candidate: Candidate) -> str:
-    binning = candidate.binning
-    bins = f"levels = {toml_list(binning.feature.levels)}" if binning.levels else f"cuts = {toml_list(binning.cuts)}"
-    bins += ", missing = true" if binning.missing else ""
+    feature = candidate.feature
+    bins = f"cuts = {toml_list(feature.cuts)}" if feature.cuts else f"levels = {toml_list(feature.levels)}"
+    bins += ", missing = true" if feature.cuts and NO_VALUE in feature.levels else ""
     counts = JOINT.join(f"{count:,}" for count in candidate.counts)
     few = f"; {toml_safe(candidate.few)}" if candidate.few else ""
-    return f"{toml_text(binning.name)} = {{ {bins} }}  # CHECK patients: {counts}{few}"
+    return f"{toml_text(feature.name)} = {{ {bins} }}  # CHECK patients: {counts}{few}"
 
 
 def _lines(lines: Iterable[str]) -> str:

@@ -15,7 +15,7 @@ from policies.levels import MISSING, Levels, level_of, sorted_keys
 from policysim.files.bad_rows import BadRows, DataError
 from policysim.files.data_table import DataTable, coded, missing, numbers
 from policysim.logs.log_frame import averaged, patients_by_code
-from policysim.logs.log_source import EQUAL, EXCLUDE, NUMBER_WANTED, REFUSE, WORST, default_range
+from policysim.logs.log_source import EQUAL, EXCLUDE, MISSING_OUTCOME, NUMBER_WANTED, REFUSE, WORST, default_range
 from policysim.logs.outcome_models import one_thread, with_products
 from policysim.question.extras import optional
 
@@ -127,7 +127,7 @@ def read_rewards(
         if weight == 0:
             continue
         if policy == REFUSE:
-            bad.add(table, gone, column, lambda _: f'is missing: missing = "{EXCLUDE}" or "{WORST}" takes such rows')
+            bad.add(table, gone, column, lambda _: MISSING_OUTCOME)
         if unit:
             outside = np.isfinite(values) & ((values < 0) | (values > 1))
             bad.add_values(table, outside, column, table[column].array, "must be within [0, 1], or declare the range")

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from envs.cohort import Where, prior
 from envs.records import RecordSpace
 from envs.scenario import SYMPTOMS
-from envs.treatment_response import ResponseModel
+from envs.treatment_response import ResponseModel, treatment_costs
 from policies.adjacency import Adjacency
 from policies.arrays import FloatArray, Frozen, IntArray, blocks
 from policies.outcomes import Outcomes, RepeatedRows, outcome_table, whole_table
@@ -102,7 +102,9 @@ def build_problem(study: Study, *, where: Where | None = None) -> DecisionProble
 def expected_utilities(response: ResponseModel, utility: Utility) -> FloatArray:
     """u(x, a) of a model, (n_records, n_actions); ValueError for weights and costs of what it does not have."""
     utility.require_names(response.scenario.outcomes, response.scenario.actions)
-    return utility.expected(outcome_grids(response), response.costs(utility.costs), response.scenario.space.shape)
+    return utility.expected(
+        outcome_grids(response), treatment_costs(response.scenario, utility.costs), response.scenario.space.shape
+    )
 
 
 def outcome_grids(response: ResponseModel) -> dict[str, list[FloatArray]]:
@@ -113,7 +115,7 @@ def outcome_grids(response: ResponseModel) -> dict[str, list[FloatArray]]:
 
 def _outcomes_of(study: ScenarioStudy, response: ResponseModel) -> Outcomes:
     """All that is counted of a patient: first what is counted of groups, too, then single symptoms, then costs."""
-    grids, costs = outcome_grids(response), response.costs(study.utility.costs)
+    grids, costs = outcome_grids(response), treatment_costs(response.scenario, study.utility.costs)
     shape, actions = study.space.shape, range(len(costs))
     parts = {SYMPTOMS: symptoms_of(study.scenario)}
     tables: dict[str, FloatArray | RepeatedRows] = {}

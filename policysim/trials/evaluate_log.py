@@ -22,7 +22,6 @@ from policies.arrays import FloatArray, IntArray
 from policysim.files.bad_rows import DataError
 from policysim.files.data_table import PANDAS_INDEX, DataTable
 from policysim.files.many_files import files_of
-from policysim.logs.binning import Binning
 from policysim.logs.censoring import censoring_words
 from policysim.logs.counted_log import count_parts, open_log
 from policysim.logs.log_frame import (
@@ -308,7 +307,7 @@ def count_log_file(
     DataError
         As `counted_log.count_parts`, and for a policy whose rows are those of the log.
     """
-    features = {feature.name: Binning(feature.name, feature.levels) for feature in policy.features()}
+    space = RecordSpace(policy.features())
     columns = LogColumns(
         treatment=ACTION,
         treatments=tuple((name, name) for name in policy.actions),
@@ -316,10 +315,9 @@ def count_log_file(
         outcome={REWARD: 1.0},
         utility_range=None,
         missing=REFUSE,
-        features=features,
+        features={feature.name: feature for feature in space.features},
     )
     records, found = count_parts(columns, files_of(path), executor, progress)
-    space = RecordSpace(tuple(binning.feature for binning in features.values()))
     frame = space.decode(records)
     propensities = np.asarray(found.propensities)
     data = LoggedData(found.actions, found.rewards, propensities, found.names, counts=found.counts)

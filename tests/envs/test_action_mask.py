@@ -8,7 +8,7 @@ import pytest
 from brute_force import ByHand
 from gymnasium.spaces import Discrete
 from gymnasium.utils.env_checker import check_env, data_equivalence
-from vector_pair import MODES, N, Pair, assert_same
+from vector_pair import assert_same
 
 import envs
 import policysim  # noqa: F401 - registers the environments
@@ -36,14 +36,6 @@ def by_hand(language):
 def allowed_draw(mask, rng):
     """An action of each row that its mask allows, at random."""
     return (rng.random(mask.shape) * mask).argmax(axis=1)
-
-
-def test_the_mask_of_every_record_is_that_of_the_definitions(language, by_hand):
-    env = TreatmentEnv(LANGUAGE, horizon=3)
-    for values in by_hand.records():
-        _, info = env.reset(seed=0, options={"record": values})
-        assert info["action_mask"].dtype == np.int8
-        assert info["action_mask"].tolist() == [by_hand.allowed(values, name) for name in language.actions]
 
 
 def test_the_mask_of_a_step_is_that_of_the_record_it_returns(language, by_hand):
@@ -95,27 +87,6 @@ def test_a_refusal_names_the_treatment_the_condition_and_what_is_allowed(record,
     assert str(error.value) == message.replace("action must", "actions[1] must").replace("got action", "got actions[1]")
 
 
-@pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("horizon", [1, 5])
-def test_the_vector_environment_is_that_of_single_ones_bit_by_bit(mode, horizon):
-    pair, rng = Pair(mode, scenario=LANGUAGE, horizon=horizon), np.random.default_rng(2)
-    found, wanted = pair.reset()
-    assert_same(found, wanted)
-    mask, over = found[1]["action_mask"], 0
-    for _ in range(30):
-        actions = allowed_draw(mask, rng)
-        if mode == "NextStep":
-            actions[pair.over] = 3  # ignored, whether it is allowed or not
-        found, wanted = pair.step(actions)
-        assert_same(found, wanted)
-        mask, over = found[4]["action_mask"], over + int(found[2].sum())
-        if mode == "Disabled" and found[2].any():
-            again, same = pair.reset(mask=found[2])
-            assert_same(again, same)
-            mask = np.where(again[1]["_action_mask"][:, None], again[1]["action_mask"], mask)
-    assert over > N
-
-
 @pytest.mark.parametrize("horizon", [1, 6])
 def test_gymnasiums_checker_has_nothing_to_say(horizon):
     env = gymnasium.make(ID, scenario=LANGUAGE, horizon=horizon).unwrapped
@@ -150,12 +121,14 @@ def test_the_first_allowed_treatment_stands_in_for_one_that_is_not():
         TreatmentEnv(inadmissible="ignore")
 
 
-def test_everything_is_allowed_where_nothing_is_contraindicated():
-    one, many = TreatmentEnv(), TreatmentVectorEnv(3)
-    one.reset(seed=0)
+def test_where_nothing_is_contraindicated_everything_is_allowed_and_there_is_no_mask():
+    one, many = TreatmentEnv("covid"), TreatmentVectorEnv(3)
+    assert "action_mask" not in one.reset(seed=0)[1]
     many.reset(seed=0)
     assert one.action_masks().dtype == bool and one.action_masks().shape == (4,) and one.action_masks().all()
     assert many.action_masks().shape == (3, 4) and many.action_masks().all()
+    assert "action_mask" not in one.step(0)[4]
+    assert envs.ResponseModel(envs.load_scenario("covid")).admissible is None
 
 
 def test_the_action_space_draws_by_the_mask():
@@ -165,34 +138,17 @@ def test_the_action_space_draws_by_the_mask():
     assert {int(env.action_space.sample(info["action_mask"])) for _ in range(50)} == {0, 2}
 
 
-def test_a_scenario_without_contraindications_has_no_mask():
-    env = TreatmentEnv("covid")
-    assert "action_mask" not in env.reset(seed=0)[1]
-    assert "action_mask" not in env.step(0)[4]
-    assert envs.ResponseModel(envs.load_scenario("covid")).admissible is None
-
-
-def test_patients_have_the_exact_frequencies_and_rewards(language):
-    response = envs.ResponseModel(language)
-    utilities = expected_utilities(response, Utility.of(language))
-    n, rng, worst = 100_000, np.random.default_rng(1), 0.0
+def test_rewards_are_what_came_and_what_the_treatment_costs_this_patient(language):
+    n, rng = 1_000, np.random.default_rng(1)
     env = TreatmentVectorEnv(n, LANGUAGE, autoreset_mode="Disabled")
     observations, info = env.reset(seed=0)
     records, actions = language.space.indices(observations), allowed_draw(info["action_mask"], rng)
-    assert response.admissible[records, actions].all()
+    assert envs.ResponseModel(language).admissible[records, actions].all()
     _, rewards, *_, info = env.step(actions)
-    happened = np.column_stack([info["outcome"][name] for name in language.outcomes]).astype(float)
-    chances = response.outcome_probabilities(np.arange(language.space.size))[records, actions]
-    wanted = np.column_stack([chances, utilities[records, actions]])
-    apart = np.column_stack([happened, rewards]) - wanted
-    for action in range(4):
-        some = apart[actions == action]
-        worst = max(worst, np.abs(some.mean(axis=0) / (some.std(axis=0) / np.sqrt(len(some)))).max())
-    # What came and what was paid are the same.
+    happened = np.column_stack([info["outcome"][name] for name in language.outcomes])
     utility = Utility.of(language).realized(language, happened, actions, records)
     assert np.abs(utility - rewards).max() <= 1e-12
-    # Of 28 means, one is 4 standard errors off once in 560 seeds, and the seed is fixed.
-    assert 1 < worst <= 4
+    assert len(np.unique(rewards)) > 10
 
 
 def test_costs_that_depend_on_the_record_ask_for_it(language):

@@ -151,30 +151,3 @@ def test_records_of_probability_zero_never_come():
 
 def test_no_patients_may_be_drawn(covid_prior):
     assert envs.sample_patients(covid_prior, 0, np.random.default_rng(0)).shape == (0,)
-
-
-# The small scenario, whose figures are in tests/envs/data/small.toml.
-
-
-def test_the_prior_of_the_small_scenario_by_hand(small):
-    prior = envs.prior(small)
-    assert abs(prior.sum() - 1) <= 1e-12
-    edges = gamma(3, scale=11).cdf([0, 30, 60, np.inf])
-    density = gamma(3, scale=11).pdf
-    for record, values in enumerate(itertools.product((0, 1), (0, 1), (0, 1), (0, 1), range(3), ("none", "v1"))):
-        positive, fever, pneumonia, asthma, band, vaccine = values
-        share = edges[band + 1] - edges[band]
-        low, high = ((0, 30), (30, 60), (60, np.inf))[band]
-        mean = quad(lambda x: x * density(x), low, high, epsabs=1e-14)[0] / share
-        eased = positive and vaccine == "v1"
-        chance_fever = (0.4 if positive else 0.1) * (0.6 if eased else 1)
-        chance_pneumonia = (0.2 if positive else 0.02) * (0.5 if eased else 1)
-        wanted = share * (0.3 if vaccine == "v1" else 0.7)
-        for present, chance in [
-            (positive, 0.2),
-            (fever, chance_fever),
-            (pneumonia, chance_pneumonia),
-            (asthma, 0.3 * mean / 100),
-        ]:
-            wanted *= chance if present else 1 - chance
-        assert prior[record] == pytest.approx(wanted, rel=1e-9)

@@ -200,25 +200,6 @@ def test_an_onset_that_looks_at_no_flag_of_the_evening_would_be_noticed(chain):
     assert joint_error(t._replace(of_state=blind), chain) > 1e-3
 
 
-def test_many_flags_and_many_patients_have_the_frequencies_of_the_dense_matrix(tmp_path):
-    by_hand = ByHand(scenario("nine", tmp_path), DAYS)
-    rng, n = np.random.default_rng(3), 200_000
-    space, t = by_hand.scenario.space, tables(course_of(by_hand))
-    record = space.record({"f1": 1, "f2": 1, "f5": 1, "f9": 1, "old": "yes"})
-    uniforms = rng.random((n, len(by_hand.scenario.outcomes)))
-    outcomes, records = simulated(t, by_hand.scenario, np.full(n, record), np.ones(n, dtype=np.intp), uniforms)
-    goes_on = outcomes[:, :-1].any(axis=1) & ~outcomes[:, -1]
-    seen = np.bincount(records[goes_on], minlength=space.size)
-    wanted = by_hand.matrices()[1, record]
-    # Flags one by one, in standard errors: P(|z| > 5) is 6e-7 for each of the 10 checks.
-    for flag in by_hand.flags:
-        present = space.groups(flag)[0] == 1
-        chance = wanted[present].sum()
-        assert abs(seen[present].sum() - n * chance) <= 5 * np.sqrt(n * chance * (1 - chance) + 1e-9)
-    chance = wanted.sum()
-    assert abs(seen.sum() - n * chance) <= 5 * np.sqrt(n * chance * (1 - chance))
-
-
 def test_a_patient_fares_alone_as_among_many(by_hand):
     t, rng, n = tables(course_of(by_hand)), np.random.default_rng(5), 4_000
     records, actions = rng.integers(0, by_hand.scenario.space.size, n), rng.integers(0, 2, n)

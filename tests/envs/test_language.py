@@ -13,7 +13,7 @@ from simulated_days import simulated, tables
 import envs
 from envs.backup import Backup
 from envs.scenario import EventModel, TreatmentRule
-from envs.treatment_response import Course
+from envs.treatment_response import Course, treatment_costs
 from policysim.study.study_problem import expected_utilities
 from policysim.utility import Utility
 
@@ -40,7 +40,6 @@ def check_tables(scenario):
     """Every table is the enumeration of all outcomes."""
     by_hand, response = ByHand(scenario, 1), envs.ResponseModel(scenario)
     records, n_flags = list(by_hand.records()), len(scenario.transient)
-    stated = {name: treatment.cost for name, treatment in scenario.treatments.items()}
     shape = len(records), len(scenario.actions)
     wanted, costs, allowed = np.empty((*shape, len(scenario.outcomes))), np.empty(shape), np.empty(shape, dtype=bool)
     for (record, values), (action, name) in itertools.product(enumerate(records), enumerate(scenario.actions)):
@@ -53,7 +52,7 @@ def check_tables(scenario):
     assert np.abs(found - wanted).max() <= 1e-12
     assert np.abs(response.outcome_probabilities(np.arange(len(records))) - wanted).max() <= 1e-12
     assert np.abs(response.probability(*scenario.transient) - wanted[:, :, :n_flags].sum(axis=2)).max() <= 1e-12
-    for column, cost in zip(costs.T, response.costs(stated), strict=True):
+    for column, cost in zip(costs.T, treatment_costs(scenario), strict=True):
         assert np.abs(np.broadcast_to(cost, scenario.space.shape).ravel() - column).max() <= 1e-12
     assert allowed.all() if response.admissible is None else np.array_equal(response.admissible, allowed)
     utilities = expected_utilities(response, Utility.of(scenario))
@@ -199,4 +198,4 @@ def test_a_scenario_that_says_none_of_this_has_none_of_it():
     response = envs.ResponseModel(covid)
     # Each table has the size of what it depends on.
     assert {grid.size for row in response.presence for grid in row} == {2}
-    assert {cost.size for cost in response.costs({"a1": 0.5})} == {1}
+    assert {cost.size for cost in treatment_costs(covid, {"a1": 0.5})} == {1}

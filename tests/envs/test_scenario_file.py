@@ -19,6 +19,18 @@ OUTCOMES = "covid_positive, fever, pneumonia, death"
 FEATURES = "covid_positive, fever, pneumonia, asthma, age, vaccine"
 
 
+@pytest.fixture
+def path(tmp_path):
+    """Where a scenario goes."""
+    return tmp_path / "s.toml"
+
+
+@pytest.fixture
+def small_text(small_path):
+    """The small scenario as text."""
+    return small_path.read_text(encoding="utf-8")
+
+
 def edited(text, edits):
     for old, new in edits:
         assert text.count(old) == 1, old
@@ -31,18 +43,20 @@ def line_of(text, piece):
     return text[: text.index(piece)].count("\n") + 1
 
 
-def refusal(path, text):
+def loaded(path, text):
     path.write_text(text, encoding="utf-8")
+    return envs.load_scenario(path)
+
+
+def refusal(path, text):
     with pytest.raises(envs.InputFileError) as caught:
-        envs.load_scenario(path)
+        loaded(path, text)
     return str(caught.value)
 
 
-def test_probabilities_of_0_and_1_are_allowed(small_path, tmp_path):
+def test_probabilities_of_0_and_1_are_allowed(small_text, path):
     edits = [("asthma = 0.3", "asthma = 1.0"), ("fever = 0.4", "fever = 0"), ("fever = 0.7", "fever = 1")]
-    path = tmp_path / "s.toml"
-    path.write_text(edited(small_path.read_text(encoding="utf-8"), edits), encoding="utf-8")
-    assert envs.load_scenario(path).treatments["a2"].clears["fever"] == 1.0
+    assert loaded(path, edited(small_text, edits)).treatments["a2"].clears["fever"] == 1.0
 
 
 def test_the_small_scenario_itself_is_right(small):
@@ -60,36 +74,32 @@ baseline = BASELINE
 
 
 @pytest.mark.parametrize("baseline", [0.04, 0.8, 4])
-def test_an_event_of_most_untreated_patients_is_asked_about(tmp_path, baseline):
+def test_an_event_of_most_untreated_patients_is_asked_about(path, baseline):
     """The young, who are 70 of 100, have half of the hazard: at 0.8 most of the old have it, and few of all."""
     text = SCENARIO + "stroke = 1" + EVENT.replace("BASELINE", str(baseline))
-    path = tmp_path / "s.toml"
-    path.write_text(text, encoding="utf-8")
     share = 100 - 70 * math.exp(-baseline / 2) - 30 * math.exp(-baseline)
     if share < 50:
-        assert envs.load_scenario(path).events["stroke"].baseline == baseline
+        assert loaded(path, text).events["stroke"].baseline == baseline
         return
     line = line_of(text, f"baseline = {baseline}")
     assert refusal(path, text) == (
         f"{path.as_posix()}:{line}: events.stroke.baseline: gives stroke to {share:.3g} of 100 "
         "untreated patients; 4 % is 0.04, not 4. If so many are meant, say so: [events.stroke] more_than_half = true"
     )
-    path.write_text(text + "more_than_half = true\n", encoding="utf-8")
-    scenario = envs.load_scenario(path)
+    scenario = loaded(path, text + "more_than_half = true\n")
     mean = envs.prior(scenario) @ envs.ResponseModel(scenario).probability("stroke")[:, 0]
     assert 100 * mean == pytest.approx(share)
 
 
-def test_deaths_of_most_untreated_patients_are_asked_about_and_may_be_meant(tmp_path):
+def test_deaths_of_most_untreated_patients_are_asked_about_and_may_be_meant(path):
     text = SCENARIO.replace("death = 0.001", "death = 0.8")
-    said = refusal(tmp_path / "s.toml", text)
+    said = refusal(path, text)
     # The infected, 30 of 100, die as their own rule says: 0.7 * 0.8 + 0.3 * 0.05.
     assert said.endswith(
         "rules[1]: gives death to 57.5 of 100 untreated patients; 4 % is 0.04, not 4. If so many are meant, say so: "
         "[death] more_than_half = true"
     )
-    (tmp_path / "s.toml").write_text(text.replace("[death]\n", "[death]\nmore_than_half = true\n"), encoding="utf-8")
-    scenario = envs.load_scenario(tmp_path / "s.toml")
+    scenario = loaded(path, text.replace("[death]\n", "[death]\nmore_than_half = true\n"))
     assert envs.prior(scenario) @ envs.ResponseModel(scenario).death[:, 0] == pytest.approx(0.575)
 
 
@@ -221,9 +231,8 @@ MISTAKES = {
 
 
 @pytest.mark.parametrize(("edits", "mistakes"), MISTAKES.values(), ids=MISTAKES)
-def test_all_mistakes_are_listed_in_the_order_of_their_lines(small_path, tmp_path, edits, mistakes):
-    text = edited(small_path.read_text(encoding="utf-8"), edits)
-    path = tmp_path / "s.toml"
+def test_all_mistakes_are_listed_in_the_order_of_their_lines(small_text, path, edits, mistakes):
+    text = edited(small_text, edits)
     wanted = [f"{path.as_posix()}:{line_of(text, piece)}: {message}" for piece, message in mistakes]
     assert refusal(path, text).splitlines() == wanted
 
@@ -242,10 +251,9 @@ UNKNOWN_KEYS = [
 
 
 @pytest.mark.parametrize("case", UNKNOWN_KEYS)
-def test_an_unknown_key_is_refused_with_the_nearest_valid_one(small_path, tmp_path, case):
+def test_an_unknown_key_is_refused_with_the_nearest_valid_one(small_text, path, case):
     old, new, table, key, nearest = case
-    text = edited(small_path.read_text(encoding="utf-8"), [(old, new)])
-    path = tmp_path / "s.toml"
+    text = edited(small_text, [(old, new)])
     (found,) = refusal(path, text).splitlines()
     line = next(number for number, row in enumerate(text.splitlines(), 1) if re.search(rf"\b{key}\b", row))
     message = f"{table}{key}: unknown key '{key}'; did you mean '{nearest}'? known: "
@@ -257,64 +265,55 @@ def mistakes(kind):
     return [pytest.param(case, id=case["name"]) for case in cases]
 
 
-def refusal_of(case, small_path, path):
+def refusal_of(case, small_text, path):
     """The lines with which the small scenario with one mistake is refused, and what each begins with."""
-    text = small_path.read_text(encoding="utf-8")
-    line = text[: text.index(case["old"])].count("\n") + 1 + case["new"].count("\n")
-    found = refusal(path, edited(text, [(case["old"], case["new"])]))
+    line = small_text[: small_text.index(case["old"])].count("\n") + 1 + case["new"].count("\n")
+    found = refusal(path, edited(small_text, [(case["old"], case["new"])]))
     return found.splitlines(), f"{path.as_posix()}:{line}: "
 
 
 @pytest.mark.parametrize("case", mistakes("exact"))
-def test_one_mistake_gives_one_line(small_path, tmp_path, case):
-    found, place = refusal_of(case, small_path, tmp_path / "s.toml")
+def test_one_mistake_gives_one_line(small_text, path, case):
+    found, place = refusal_of(case, small_text, path)
     assert found == [place + case["message"]]
 
 
 @pytest.mark.parametrize("case", [*mistakes("alone"), *mistakes("unusable")])
 def test_a_value_that_cannot_be_used_is_refused_and_what_follows_from_it_is_not_listed_as_another(
-    small_path, tmp_path, case
+    small_text, path, case
 ):
-    found, place = refusal_of(case, small_path, tmp_path / "s.toml")
+    found, place = refusal_of(case, small_text, path)
     assert [row.startswith(f"{place}{case['key']}: ") for row in found] == [True], found
 
 
 @pytest.mark.parametrize(("old", "key"), [("0.03", "treatments.a1.cost"), ('"Small"', "title")])
-def test_a_number_of_too_many_digits_to_print_is_refused(small_path, tmp_path, old, key):
+def test_a_number_of_too_many_digits_to_print_is_refused(small_text, path, old, key):
     case = {"old": f"= {old}\n", "new": f"= 0x{'f' * 5000}\n"}
-    found, _ = refusal_of(case, small_path, tmp_path / "s.toml")
+    found, _ = refusal_of(case, small_text, path)
     assert len(found) == 1
     assert f": {key}: must be " in found[0]
 
 
-def test_a_unit_that_overflows_is_refused(small_path, tmp_path):
-    text = edited(small_path.read_text(encoding="utf-8"), [("unit = 100", "unit = 1e-320")])
-    (found,) = refusal(tmp_path / "s.toml", text).splitlines()
+def test_a_unit_that_overflows_is_refused(small_text, path):
+    text = edited(small_text, [("unit = 100", "unit = 1e-320")])
+    (found,) = refusal(path, text).splitlines()
     assert ": rules[1]" in found
-
-
-def test_a_feature_must_not_be_called_death(small_path, tmp_path):
-    # Death is an outcome, never a feature.
-    edits = [("asthma = {}", "asthma = {}\ndeath = {}")]
-    (found,) = refusal(tmp_path / "s.toml", edited(small_path.read_text(encoding="utf-8"), edits)).splitlines()
-    assert ": features.death: " in found
 
 
 # Whole files.
 
 
-def test_entries_of_a_long_list_have_their_own_lines(small_path, tmp_path):
+def test_entries_of_a_long_list_have_their_own_lines(small_text, path):
     edits = [("[0.5, 1.0, 3.0]", "[\n  0.5,\n  true,\n  -3.0,\n] # young, middle, old")]
-    text = edited(small_path.read_text(encoding="utf-8"), edits)
-    path = tmp_path / "s.toml"
+    text = edited(small_text, edits)
     first, second, *_ = refusal(path, text).splitlines()
     assert first.startswith(f"{path.as_posix()}:{line_of(text, '  true,')}: death.relative_risk.age[1]: must be ")
     assert second.startswith(f"{path.as_posix()}:{line_of(text, '  -3.0')}: death.relative_risk.age[2]: must be ")
 
 
-def test_dotted_keys_and_tables_are_read_as_inline_tables_are(small_path, tmp_path, small):
+def test_dotted_keys_and_tables_are_read_as_inline_tables_are(small_text, tmp_path, small):
     text = edited(
-        small_path.read_text(encoding="utf-8"),
+        small_text,
         [
             ("clears = { fever = 0.7, pneumonia = 0.2 }", "clears.fever = 0.7\nclears.pneumonia = 0.2"),
             ("vaccine = { levels = [", "[features.vaccine]\nlevels = ["),
@@ -323,13 +322,10 @@ def test_dotted_keys_and_tables_are_read_as_inline_tables_are(small_path, tmp_pa
             ("death = 0.9 }", "death = 0.9"),
         ],
     )
-    path = tmp_path / "small.toml"
-    path.write_text(text, encoding="utf-8")
-    assert envs.load_scenario(path) == small
+    assert loaded(tmp_path / "small.toml", text) == small
 
 
-def test_a_file_without_anything_lacks_features_and_treatments(tmp_path):
-    path = tmp_path / "s.toml"
+def test_a_file_without_anything_lacks_features_and_treatments(path):
     wanted = [
         f"{path.as_posix()}:1: natural_clearing is missing: it must be a table of numbers",
         f"{path.as_posix()}:1: weights is missing: it must be a table of numbers",
@@ -341,45 +337,42 @@ def test_a_file_without_anything_lacks_features_and_treatments(tmp_path):
 
 
 @pytest.mark.parametrize("n_features", [45, 70])
-def test_more_records_than_any_memory_holds_are_refused(small_path, tmp_path, n_features):
+def test_more_records_than_any_memory_holds_are_refused(small_text, path, n_features):
     flags = "".join(f"flag{number} = {{}}\n" for number in range(n_features))
-    text = edited(small_path.read_text(encoding="utf-8"), [("asthma = {}\n", f"asthma = {{}}\n{flags}")])
-    path = tmp_path / "s.toml"
+    text = edited(small_text, [("asthma = {}\n", f"asthma = {{}}\n{flags}")])
     (found,) = refusal(path, text).splitlines()
     assert found.startswith(f"{path.as_posix()}:{line_of(text, '[features]')}: features: ")
 
 
-def test_missing_features_are_asked_for_by_their_right_name(small_path, tmp_path):
-    text = small_path.read_text(encoding="utf-8")
-    text = text[: text.index("[features]")] + text[text.index("[[rules]]\nsource") :]
-    found = refusal(tmp_path / "s.toml", text).splitlines()
+def test_missing_features_are_asked_for_by_their_right_name(small_text, path):
+    before, _, after = small_text.partition("[features]")
+    text = before + after[after.index("[[rules]]\nsource") :]
+    found = refusal(path, text).splitlines()
     assert found[0].endswith("s.toml:1: features: features are missing: at least one is needed")
     # Nothing is known of a feature "?" that the file does not have.
     assert not [line for line in found if "?" in line.replace("? known", "")]
 
 
-def test_a_list_that_never_ends_is_refused_at_the_last_line(small_path, tmp_path):
-    text = edited(small_path.read_text(encoding="utf-8"), [("death = 100.0", "death = [100.0")])
-    path, last = tmp_path / "s.toml", len(text.splitlines())
-    assert refusal(path, text).startswith(f"{path.as_posix()}:{last}: not valid TOML: Unclosed array")
+def test_a_list_that_never_ends_is_refused_at_the_last_line(small_text, path):
+    text = edited(small_text, [("death = 100.0", "death = [100.0")])
+    assert refusal(path, text).startswith(f"{path.as_posix()}:{len(text.splitlines())}: not valid TOML: Unclosed array")
 
 
 @pytest.mark.parametrize(
     "value", ["[" * 5000 + "]" * 5000, "{a=" * 5000 + "1" + "}" * 5000, "9" * 5000], ids=["lists", "tables", "digits"]
 )
-def test_a_value_too_deep_or_too_long_is_refused(tmp_path, value):
-    path = tmp_path / "s.toml"
+def test_a_value_too_deep_or_too_long_is_refused(path, value):
     (found,) = refusal(path, f"a = 1\nb = {value}\n").splitlines()
     assert found.startswith(path.as_posix())
 
 
 @pytest.mark.parametrize("name", ["a\nb", "a\u2028b", "a\x1cb", "a\r\nb"])
-def test_a_key_with_a_line_break_does_not_break_the_list_of_mistakes(small_path, tmp_path, name):
+def test_a_key_with_a_line_break_does_not_break_the_list_of_mistakes(small_text, path, name):
     quoted = '"' + "".join(c if c.isalpha() else f"\\u{ord(c):04x}" for c in name) + '"'
-    text = edited(small_path.read_text(encoding="utf-8"), [("cost = 0.03", f"{quoted} = 0.03")])
-    assert len(refusal(tmp_path / "s.toml", text).splitlines()) == 1
-    text = edited(small_path.read_text(encoding="utf-8"), [("fever = 0.7, p", f"{quoted} = 0.7, p")])
-    assert len(refusal(tmp_path / "s.toml", text).splitlines()) == 1
+    text = edited(small_text, [("cost = 0.03", f"{quoted} = 0.03")])
+    assert len(refusal(path, text).splitlines()) == 1
+    text = edited(small_text, [("fever = 0.7, p", f"{quoted} = 0.7, p")])
+    assert len(refusal(path, text).splitlines()) == 1
 
 
 def test_a_missing_file_and_a_folder_are_refused(tmp_path):
@@ -391,8 +384,7 @@ def test_a_missing_file_and_a_folder_are_refused(tmp_path):
         assert str(caught.value) == f"{path.as_posix()}: cannot be read: {reason}"
 
 
-def test_a_file_that_is_not_utf_8_is_refused(tmp_path):
-    path = tmp_path / "s.toml"
+def test_a_file_that_is_not_utf_8_is_refused(path):
     path.write_bytes('title = "Müller"\n'.encode("latin-1"))
     with pytest.raises(envs.InputFileError) as caught:
         envs.load_scenario(path)
@@ -404,9 +396,8 @@ def test_a_path_with_a_zero_byte_is_refused():
         envs.load_scenario("a\0b.toml")
 
 
-def test_windows_line_ends_keep_the_lines(small_path, tmp_path):
-    text = edited(small_path.read_text(encoding="utf-8"), [("death = 100.0", "deth = 100.0")])
-    path = tmp_path / "s.toml"
+def test_windows_line_ends_keep_the_lines(small_text, path):
+    text = edited(small_text, [("death = 100.0", "deth = 100.0")])
     path.write_bytes(text.replace("\n", "\r\n").encode())
     with pytest.raises(envs.InputFileError, match=f":{line_of(text, 'deth')}: weights.deth: unknown outcome 'deth'"):
         envs.load_scenario(path)
@@ -424,36 +415,24 @@ def test_a_built_in_name_may_be_given_as_a_path(covid):
     assert envs.load_scenario(Path("covid")) == covid
 
 
-def test_a_scenario_is_called_after_its_file(small_path, tmp_path):
+def test_a_scenario_is_called_after_its_file(small_text, tmp_path):
     path = tmp_path / "ward 7.toml"
-    path.write_text(small_path.read_text(encoding="utf-8"), encoding="utf-8")
-    assert envs.load_scenario(path).name == "ward 7"
+    assert loaded(path, small_text).name == "ward 7"
     assert envs.load_scenario(str(path)) == envs.load_scenario(path)
 
 
-def test_patients_are_called_what_the_scenario_calls_them(small_path, tmp_path):
-    text = edited(
-        small_path.read_text(encoding="utf-8"), [(VACCINE, f'{VACCINE}, words = ["unprotected", "protected"]')]
-    )
-    path = tmp_path / "s.toml"
-    path.write_text(text, encoding="utf-8")
-    space = envs.load_scenario(path).space
+def test_patients_are_called_what_the_scenario_calls_them(small_text, path):
+    text = edited(small_text, [(VACCINE, f'{VACCINE}, words = ["unprotected", "protected"]')])
+    space = loaded(path, text).space
     assert "unprotected" in space.describe(0)
     # The levels themselves, in data and tables, stay what they are.
     assert space.groups("vaccine")[1] == ("none", "v1")
 
 
-def test_a_flag_may_have_words_of_its_own(tmp_path):
+def test_a_flag_may_have_words_of_its_own(covid, path):
     text = (Path(envs.__file__).parent / "scenarios" / "covid.toml").read_text(encoding="utf-8")
-    flags = envs.load_scenario("covid").space
-    plain = tmp_path / "plain.toml"
-    plain.write_text(
-        text.replace('covid_positive = { words = ["not infected", "infected"] }', "covid_positive = {}"),
-        encoding="utf-8",
-    )
-    assert flags.feature("covid_positive").in_words("0") == "not infected"
-    assert envs.load_scenario(plain).space.feature("covid_positive").in_words("0") == "not covid positive"
-    assert envs.load_scenario("covid").outcome_title("stomach") == "stomach complaints"
-    plain.write_text(text.replace('["not infected", "infected"]', '["infected"]'), encoding="utf-8")
-    with pytest.raises(envs.InputFileError, match=r"covid_positive.words: must be a different text for each level"):
-        envs.load_scenario(plain)
+    words = 'covid_positive = { words = ["not infected", "infected"] }'
+    plain = loaded(path, edited(text, [(words, "covid_positive = {}")]))
+    assert covid.space.feature("covid_positive").in_words("0") == "not infected"
+    assert plain.space.feature("covid_positive").in_words("0") == "not covid positive"
+    assert covid.outcome_title("stomach") == "stomach complaints"

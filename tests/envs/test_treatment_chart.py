@@ -26,16 +26,12 @@ def note(charts, treatment, evening, morning, *, over=False):
     charts.note(ONE, np.array([treatment]), np.array([evening], dtype=bool), morning, np.array([over]))
 
 
-def two_days(scenario, *, over):
-    charts = Charts(scenario, 4, 1)
+def test_the_text_shows_every_morning_and_evening(chain):
+    charts = Charts(chain, 4, 1)
     charts.admit(ONE, code(fever=1, infected=1, old=1))
     note(charts, 1, (1, 0, 1, 0), code(cough=1, infected=1, old=1))
-    note(charts, 2, (0, 0, 1, 0), code(infected=1, fever=1, old=1), over=over)
-    return charts.text(0)
-
-
-def test_the_text_shows_every_morning_and_evening(chain):
-    assert two_days(chain, over=False).splitlines() == [
+    note(charts, 2, (0, 0, 1, 0), code(infected=1, fever=1, old=1))
+    assert charts.text(0).splitlines() == [
         "At admission: fever, infected, old yes",
         "day        1     2     3",
         "treatment  syrup pill",

@@ -2,6 +2,7 @@
 
 import inspect
 import re
+from pathlib import Path
 
 import gymnasium
 import numpy as np
@@ -17,19 +18,23 @@ import policysim  # noqa: F401 - registers the environments
 from envs.treatment_vector import TreatmentVectorEnv
 
 ID = "policysim/Treatment-v1"
+LANGUAGE = str(Path(__file__).parent / "data" / "language.toml")
 
 
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("horizon", [1, 5])
-@pytest.mark.parametrize(("source", "compiled"), [("covid", False), ("chain", True)])
+@pytest.mark.parametrize(("source", "compiled"), [("covid", False), ("chain", True), ("language", None)])
 def test_it_is_gymnasiums_vector_of_single_ones_bit_by_bit(mode, horizon, source, compiled, chain_path):
-    source = source if source == "covid" else chain_path
+    source = {"covid": "covid", "chain": chain_path, "language": LANGUAGE}[source]
     pair = Pair(mode, compiled, scenario=source, horizon=horizon, utility={"costs": {}})
     rng = np.random.default_rng(2)
     assert_same(*pair.reset())
     n_actions, over = pair.native.single_action_space.n, 0
     for step in range(30):
-        found, wanted = pair.step(rng.integers(n_actions, size=N))
+        actions = (rng.random((N, n_actions)) * pair.native.action_masks()).argmax(axis=1)
+        if mode == "NextStep":
+            actions[pair.over] = n_actions - 1  # ignored, whether it is allowed or not
+        found, wanted = pair.step(actions)
         assert_same(found, wanted)
         over += int(found[2].sum())
         if mode == "Disabled" and found[2].any():

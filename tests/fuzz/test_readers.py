@@ -35,6 +35,7 @@ from hypothesis import strategies as st
 import envs
 import policysim as ps
 from envs.toml_reader import InputFileError
+from envs.treatment_response import treatment_costs
 from policysim.files.data_table import read_table
 from policysim.files.probability_table import read_probability_table
 from policysim.logs.load_log import load_log
@@ -62,7 +63,7 @@ def read_scenario():
     for chances in (response.death, *map(response.probability, scenario.outcomes)):
         assert ((chances >= 0) & (chances <= 1)).all()
     assert response.admissible is None or response.admissible.any(axis=1).all()
-    assert all(np.isfinite(cost).all() for cost in response.costs(utility.costs))
+    assert all(np.isfinite(cost).all() for cost in treatment_costs(scenario, utility.costs))
     assert np.isfinite(utility.weight_vector(scenario.outcomes)).all()
 
 

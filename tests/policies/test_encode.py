@@ -14,7 +14,7 @@ import policysim as ps
 from envs import Feature, RecordSpace
 from policies.adjacency import AnyRecord
 from policies.problem import DecisionProblem
-from policysim.logs.binning import Binning
+from policysim.logs.binning import binned
 
 TEXT = st.text(st.characters(min_codepoint=97, max_codepoint=0x2FF, exclude_categories=("C",)), min_size=1, max_size=6)
 LEVELS = st.one_of(
@@ -33,9 +33,7 @@ def problem_of(records, n_records):
 
 def ward():
     """Records of 2 × 3 × 2 levels, the second feature cut."""
-    space = RecordSpace(
-        (Feature("fever", flag=True), Binning("age", cuts=(40, 80)).feature, Feature("sex", ("f", "m")))
-    )
+    space = RecordSpace((Feature("fever", flag=True), binned("age", (40, 80)), Feature("sex", ("f", "m"))))
     return problem_of(space, space.size)
 
 

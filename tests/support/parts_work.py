@@ -60,6 +60,16 @@ def write_parts(folder, frame, n_parts, ending="csv", *, propensity="chance", mo
     return study
 
 
+def bits(log):
+    """All that is known of a log, as bytes."""
+    data = log.data
+    return [
+        *(part.tobytes() for part in (data.actions, data.rewards, data.propensities, data.counts, log.records)),
+        *(values.tobytes() for values in log.outcomes.values()),
+        (data.names, log.missing, log.n_read, log.n_untreated),
+    ]
+
+
 def die_once(folder, columns, part):
     """Count a part; the first time that 0003.csv is asked for, the process kills itself."""
     mark = Path(folder) / "killed"

@@ -12,7 +12,6 @@ from small_trials import small_study
 from envs.records import Feature, RecordSpace
 from policies.policy import Policy, draw_actions
 from policies.reference import BestFixed
-from policysim.logs.binning import Binning
 from policysim.logs.load_log import Log
 from policysim.logs.log_frame import LoggedData
 from policysim.logs.log_source import ESTIMATE
@@ -89,7 +88,7 @@ def planted_log(world: World, rng: np.random.Generator, model: str = "linear") -
         study.log,
         files={"table": Path("planted.csv")},
         treatments=tuple((arm, arm) for arm in names),
-        features={feature.name: Binning(feature.name, feature.levels) for feature in SPACE.features},
+        features={feature.name: feature for feature in SPACE.features},
         outcome_model=model,
         propensity=ESTIMATE if world.estimated else "p",
     )

@@ -6,7 +6,6 @@ from pathlib import Path
 import numpy as np
 
 from envs.records import Feature, RecordSpace
-from policysim.logs.binning import Binning
 from policysim.logs.load_log import Log
 from policysim.logs.log_frame import LoggedData
 from policysim.logs.log_source import LogSource
@@ -60,7 +59,7 @@ def small_study(**choices: object) -> LoggedStudy:
         missing="refuse",
         id="",
         outcome_model="linear",
-        features={feature.name: Binning(feature.name, feature.levels) for feature in SPACE.features},
+        features={feature.name: feature for feature in SPACE.features},
     )
     study = LoggedStudy(
         name="trial",

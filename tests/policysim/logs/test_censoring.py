@@ -6,7 +6,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from envs.toml_reader import InputFileError
-from policysim.logs.censoring import kaplan_meier, pseudo_outcomes
+from policysim.logs.censoring import pseudo_outcomes
 
 # 6-mercaptopurine in acute leukaemia (Freireich et al. 1963): weeks in remission; + is censored.
 REMISSION = "6 6 6 6+ 7 9+ 10 10+ 11+ 13 16 17+ 19+ 20+ 22 23 25+ 32+ 32+ 34+ 35+"
@@ -48,20 +48,19 @@ def test_the_mean_is_kaplan_and_meiers_and_that_of_weighting_alone(rows, horizon
     for time in sorted({t for t, e in rows if e and t <= horizon}):
         free *= 1 - sum(t == time and e for t, e in rows) / sum(t >= time for t, _ in rows)
     # Each patient whose state is known over the probability of not being censored before it: events come first.
-    weighted = []
+    is_free, weights = [], []
     for own, event in rows:
-        if not (event and own <= horizon) and own < horizon:
-            weighted.append(0.0)
-            continue
         followed = 1.0
         for time in range(min(own, horizon)):
             left = sum(t >= time for t, _ in rows) - sum(t == time and e for t, e in rows)
             followed *= 1 - sum(t == time and not e for t, e in rows) / left if left else 1.0
-        weighted.append((not (event and own <= horizon)) / followed)
+        is_free.append(own > horizon or (own == horizon and not event))
+        weights.append((event or own >= horizon) / followed)
     numbers, observed = pseudo_outcomes(times, happened, float(horizon))
     assert numbers.mean() == pytest.approx(free, abs=1e-12)
-    assert np.allclose(observed.rewards * observed.weights, weighted, rtol=0, atol=1e-12)
-    assert np.mean(weighted) == pytest.approx(free, abs=1e-12)
+    assert observed.rewards.tolist() == is_free
+    assert np.allclose(observed.weights, weights, rtol=0, atol=1e-12)
+    assert np.mean(np.multiply(is_free, weights)) == pytest.approx(free, abs=1e-12)
 
 
 @given(patients, st.integers(1, 9))
@@ -86,20 +85,6 @@ def test_without_censoring_before_the_horizon_they_are_exactly_0_and_1():
     numbers, observed = pseudo_outcomes(times, happened, 4.0)
     assert numbers.tolist() == observed.rewards.tolist() == [0, 0, 0, 1, 1]
     assert observed.weights.tolist() == [1] * 5
-
-
-def test_who_is_censored_at_the_horizon_is_free_and_who_has_the_event_then_is_not():
-    numbers, observed = pseudo_outcomes(np.array([4.0, 4.0]), np.array([False, True]), 4.0)
-    assert observed.rewards.tolist() == [1, 0]
-    assert numbers.mean() == 0.5
-
-
-def test_weights_are_left_limits():
-    # One of three is censored at 2, another has the event at 2, which comes first: both states are known before that.
-    _, observed = pseudo_outcomes(np.array([2.0, 2.0, 5.0]), np.array([False, True, False]), 4.0)
-    assert observed.weights.tolist() == [0, 1, 2]
-    _, _, followed, _ = kaplan_meier(np.array([2.0, 2.0, 5.0]), np.array([False, True, False]))
-    assert followed.tolist() == [0.5, 0.0]
 
 
 FOLLOWED = 'time = "days"\nevent = "ill"\nhorizon = 10'

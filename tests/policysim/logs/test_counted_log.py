@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
-from parts_work import log_rows, write_parts
+from parts_work import bits, log_rows, write_parts
 
 from policysim.cli.main import main
 from policysim.files.bad_rows import DataError
@@ -26,16 +26,6 @@ from policysim.study.study_reader import load_study
 from policysim.trials.arms import arms_of
 
 FRAME = log_rows()
-
-
-def bits(log):
-    """All that is known of a log, as bytes."""
-    data = log.data
-    return [
-        *(part.tobytes() for part in (data.actions, data.rewards, data.propensities, data.counts, log.records)),
-        *(values.tobytes() for values in log.outcomes.values()),
-        (data.names, log.missing, log.n_read, log.n_untreated),
-    ]
 
 
 def counted(tmp_path, frame, n_parts, ending="csv", **options):
@@ -107,14 +97,6 @@ def test_a_column_of_lists_is_refused_as_among_rows(tmp_path, column, value):
         said.append(str(refused.value))
     assert said[0] == said[1]
     assert "must hold one number, text, truth value or time in each row" in said[0]
-
-
-def test_rows_without_a_treatment_are_left_out_and_counted(tmp_path):
-    frame = FRAME.copy()
-    frame.loc[:9, "arm"] = None
-    log = counted(tmp_path, frame, 4)
-    assert log.n_untreated == 10
-    assert log.n_read == len(frame)
 
 
 def test_a_folder_a_pattern_and_a_list_are_the_same_log(tmp_path, in_one_file):

@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 
 import pytest
-from parts_work import die_once, log_rows, write_parts
+from parts_work import bits, die_once, log_rows, write_parts
 
 from policysim.cli.main import main
 from policysim.files.bad_rows import DataError
@@ -24,11 +24,6 @@ CLUSTER = pytest.mark.filterwarnings(
 @pytest.fixture
 def source(tmp_path):
     return load_study(write_parts(tmp_path, log_rows(500), 7)).log
-
-
-def bits(log):
-    data = log.data
-    return [array.tobytes() for array in (log.records, data.actions, data.rewards, data.propensities, data.counts)]
 
 
 def test_threads_count_the_same_and_name_the_file_of_an_error(source, monkeypatch):

@@ -8,7 +8,6 @@ import policysim as ps
 from envs.toml_reader import InputFileError
 from policysim.cli.main import main
 from policysim.files.bad_rows import DataError
-from policysim.logs.binning import Binning
 
 SECTION = """
 [data]
@@ -95,22 +94,14 @@ def test_a_row_of_another_length_is_told_against_the_first_row(load, tmp_path):
         load(without_names(SECTION))
 
 
-def test_columns_make_the_treatment_together(load, trial):
-    text = SECTION.replace('"arm"', '["aspirin", "heparin"]')
-    declared = '[data.treatments]\n"0, 0" = "none"\n"1, 0" = "aspirin"\n"0, 1" = "heparin"\n"1, 1" = "both"\n'
-    log = load(text.replace("[data.features]", declared + "[data.features]"), trial__csv=trial)
-    assert log.data.names == ("none", "aspirin", "heparin", "both")
-    assert np.array_equal(log.data.actions, trial["aspirin"] + 2 * trial["heparin"])
-    assert set(log.data.propensities) == {0.25}
-
-
-def test_a_column_of_0_and_1_for_each_arm_is_the_treatment_too(load, trial):
+def test_columns_make_the_treatment_together_and_so_does_a_column_of_0_and_1_for_each_arm(load, trial):
     arms = np.arange(N) % 3
     one_hot = pd.DataFrame({f"a{arm}": (arms == arm) * 1 for arm in range(3)})
     text = SECTION.replace('"arm"', '["a0", "a1", "a2"]')
     declared = '[data.treatments]\n"1, 0, 0" = "a0"\n"0, 1, 0" = "a1"\n"0, 0, 1" = "a2"\n'
     text = text.replace("[data.features]", declared + "[data.features]")
     log = load(text, trial__csv=pd.concat([trial, one_hot], axis=1))
+    assert log.data.names == ("a0", "a1", "a2")
     assert np.array_equal(log.data.actions, arms)
     one_hot.loc[6, "a1"] = 1
     with pytest.raises(
@@ -189,8 +180,6 @@ def test_missing_goes_with_cuts(read_section, trial, tmp_path, declared, said):
     with pytest.raises(InputFileError) as error:
         read_section(SECTION.replace("cuts = [30, 50]", declared))
     assert said in str(error.value)
-    with pytest.raises(ValueError, match="missing = true goes with cuts"):
-        Binning("sex", levels=(0, 1), missing=True)
 
 
 def test_arrays_and_frames_with_numbers_for_names_are_logs(trial):

@@ -7,7 +7,7 @@ from fractions import Fraction
 import numpy as np
 import pandas as pd
 import pytest
-from parts_work import log_rows, write_parts
+from parts_work import bits, log_rows, write_parts
 
 from policysim.files.bad_rows import DataError
 from policysim.logs import kinds
@@ -188,12 +188,6 @@ def test_over_draws_of_folds_sums_are_as_good_as_the_patients(tmp_path, few):
 
 def test_a_log_whose_outcomes_are_summed_is_the_same_in_any_files(tmp_path, few):
     few(500)
-
-    def bits(log):
-        data = log.data
-        arrays = (data.actions, data.rewards, data.propensities, data.counts, log.records, *log.outcomes.values())
-        return [array.tobytes() for array in arrays]
-
     _, whole = counted(tmp_path / "whole", 1)
     with ThreadPoolExecutor(2) as threads:
         for n_parts, ending, executor in (3, "csv", None), (7, "parquet", threads):
