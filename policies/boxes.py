@@ -17,8 +17,8 @@ with the lambda_x at which the row sums to 1. Its floors are those of the optimu
 (`policies.optimal.ceilings`), which depend on the prior and the utilities alone; both are public. As the sharpness s
 grows, a row pours what the floors leave into the actions in the order of preference: it becomes the optimum.
 
-Base measures: McSherry & Talwar (2007), Mechanism design via differential privacy, section 3. Rows of two values, apart
-by e^epsilon: Kairouz, Oh & Viswanath (2016), Extremal mechanisms for local differential privacy, theorem 2.
+Base measures: McSherry & Talwar (2007), Mechanism design via differential privacy. Rows of two values, apart by
+e^epsilon: Kairouz, Oh & Viswanath (2016), Extremal mechanisms for local differential privacy.
 The same clip between multiples of a public measure, by bisection and for another aim (the least divergence from a given
 distribution): Park, Asoodeh & Lee (2024), arXiv 2410.22699.
 """
