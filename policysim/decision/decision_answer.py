@@ -67,7 +67,7 @@ def answer_tables(
         best_for_all=best_in,
         beliefs=tables.get("beliefs"),
         # What one of each outcome costs in utility.
-        weights=None if study is None else {**study.weights, COSTS: 1.0},
+        weights=None if study is None else {COSTS: 1.0, **study.weights},
     )
     count = int(tables["rows"]["patients"].iloc[0])
     name_of = partial(level_in_words, problem.records)
@@ -109,7 +109,7 @@ def _judged(
 
 def _without_row(study: ModelledStudy, problem: DecisionProblem, lead: str | None) -> list[str]:
     """The outcomes that get no row: without a weight, or a sum of others that have one."""
-    weights = {**study.weights, COSTS: 1.0}
+    weights = {COSTS: 1.0, **study.weights}
     single = problem.outcomes.repeated
     summed = isinstance(study, ScenarioStudy) and any(
         weights.get(name) and problem.outcomes[name].any() for name in single

@@ -50,6 +50,9 @@ def loss_by_outcome(rows: pd.DataFrame, weights: Mapping[str, float], policies: 
     """
     weighed = {name: weight for name, weight in weights.items() if weight}
     expected = rows.set_index("policy")[[f"expected_{name}" for name in (*weighed, COSTS)]]
+    if COSTS in weights:
+        # An outcome of a table has that name, and its treatments cost nothing (`Cohort.problem`).
+        expected = expected.set_axis([*weighed, COSTS_TITLE], axis=1).assign(**{COSTS_TITLE: 0.0})
     more = (expected - expected.loc[Greedy.name]).loc[list(policies)].to_numpy()
     frames = [
         pd.DataFrame(

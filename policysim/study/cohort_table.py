@@ -105,6 +105,8 @@ class Cohort:
         ValueError for weights and costs of what the table does not have.
         """
         utility.require_names(self.outcomes, self.actions)
+        if COSTS in self.outcomes and any(utility.costs.values()):
+            raise ValueError(f"an outcome is called {COSTS}, as what treatments cost is: give the column another name.")
         tables, shape = {name: table[0] for name, table in self.stated.outcomes.items()}, (self.space.size,)
         columns = {name: list(table.T) for name, table in tables.items()}
         costs = [np.array([cost]) for cost in utility.cost_vector(self.actions)]

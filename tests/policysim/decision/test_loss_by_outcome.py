@@ -1,6 +1,7 @@
 """What a loss is made of, against the outcomes of every record one by one."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from small_studies import DEPENDENT, SCENARIO, STUDY, write_small_study
 
@@ -70,3 +71,22 @@ def test_an_outcome_without_a_weight_is_left_out(tmp_path):
     assert "death" not in set(table["outcome"])
     best = problem.prior @ problem.utilities.max(axis=1)
     assert table["lost"].sum() == pytest.approx(best - problem.fixed_values.mean(), abs=1e-13)
+
+
+def test_an_outcome_of_a_table_that_is_called_costs_counts_once():
+    rows = [
+        (gene, dose, n, relapse, costs)
+        for gene, n, *relapses in (("A", 30, 0.1, 0.3), ("B", 10, 0.5, 0.2))
+        for dose, relapse, costs in (("low", relapses[0], 1.0), ("high", relapses[1], 3.0))
+    ]
+    frame = pd.DataFrame(rows, columns=["gene", "dose", "patients", "relapse", "costs"])
+    weights = {"relapse": 1.0, "costs": 0.01}
+    asked = {"features": ["gene"], "treatment": "dose", "patients": "patients", "weights": weights}
+    table = ps.compare(ps.problem_from_frame(frame, **asked), policies=["greedy", "uniform"], epsilons=[1.0])
+    lost = loss_by_outcome(table, weights, ["uniform"]).set_index("outcome")["lost"]
+    # By hand: A is best treated low (0.11, and 0.33 if high), B high (0.23, and 0.51 if low).
+    assert lost.sum() == pytest.approx(0.75 * 0.5 * (0.33 - 0.11) + 0.25 * 0.5 * (0.51 - 0.23), abs=1e-14)
+    assert lost["costs"] == pytest.approx(0.01 * (0.75 * 0.5 * 2 - 0.25 * 0.5 * 2), abs=1e-14)
+    assert lost[COSTS_TITLE] == 0
+    with pytest.raises(ValueError, match="an outcome is called costs, as what treatments cost is: give the column ano"):
+        ps.problem_from_frame(frame, **asked, costs={"low": 1.0})
