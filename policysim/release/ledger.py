@@ -134,7 +134,7 @@ class Release:
 
 @dataclass(frozen=True)
 class Decision:
-    """What a patient was given for an event: the treatment, the entry, and the digest of the record it was drawn for."""
+    """What a patient was given for an event: the treatment, its entry, and the digest of the record."""
 
     treatment: str
     number: int
@@ -182,8 +182,8 @@ class Ledger:
         self.path = Path(os.path.realpath(path))  # a link to a ledger stays one
         wanted = None if budget is None else amount(budget, "budget")
         with self._told():
-            self._key = _key(self.path)
             _check_file(self.path)
+            self._key = _key(self.path)
             # The system makes a file for its owner only, and SQLite its journal like the file.
             os.close(os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600))
             self._sql = sqlite3.connect(self.path, timeout=SILENT_SECONDS, isolation_level=None)
@@ -258,31 +258,23 @@ class Ledger:
         """The number of the last entry."""
         return int(self._last()[0])
 
-    def charge(self, release: Release, answer: str = "", *, request: str = "") -> int:
+    def charge(self, release: Release, answer: str = "", *, request: str = "", happened: bool = False) -> int:
         """Write an entry, charge everybody unless the release charges `each`, and hold the answer; its number.
 
         Within a transaction. `request` says what was asked, so that the same request gets the same answer until it is
-        delivered; without one nothing is held. BudgetError, and no entry, for a release beyond the budget.
+        delivered; without one nothing is held. BudgetError, and no entry, for a release beyond the budget, unless it
+        has `happened` already.
         """
-        spent, most, hides, publishes = self._row("SELECT spent, most, hides, publishes FROM ledger")
+        spent, hides, publishes = self._row("SELECT spent, hides, publishes FROM ledger")
         conflict = self.conflict(release)
         cost = INFINITE if conflict else release.cost
-        everybody = Decimal(spent) if release.each else EXACT.add(Decimal(spent), cost)
-        if self.budget is not None:
-            reached = EXACT.add(Decimal(spent), cost) if release.each else EXACT.add(everybody, Decimal(most))
-            if conflict or (not release.each and reached > self.budget):
-                why = f": {conflict}" if conflict else ""
-                raise BudgetError(
-                    f"{self.path.as_posix()}: {release.command} of {release.data} costs {shown(cost)}{why}; "
-                    f"{shown(EXACT.add(Decimal(spent), Decimal(most)))} of the budget {shown(self.budget)} is spent"
-                )
+        charged = Decimal(0) if release.each and not conflict else cost
+        if charged and not happened:
+            self._require_budget(release, charged, conflict)
+        hidden, published = {*json.loads(hides), *release.all_hidden}, {*json.loads(publishes), *release.all_published}
         self._sql.execute(
             "UPDATE ledger SET spent = ?, hides = ?, publishes = ?",
-            (
-                str(INFINITE if conflict else everybody),
-                json.dumps(sorted({*json.loads(hides), *release.all_hidden})),
-                json.dumps(sorted({*json.loads(publishes), *release.all_published})),
-            ),
+            (str(EXACT.add(Decimal(spent), charged)), json.dumps(sorted(hidden)), json.dumps(sorted(published))),
         )
         number, _, before = self._last()
         content = {**asdict(release), "epsilon": str(release.epsilon), "cost": str(cost)}
@@ -294,12 +286,20 @@ class Ledger:
             self._sql.execute("INSERT INTO held VALUES (?, ?, ?)", held)
         return number + 1
 
+    def _require_budget(self, release: Release, cost: Decimal, conflict: str) -> None:
+        """BudgetError if somebody would lose more than the budget."""
+        spent, most = map(Decimal, self._row("SELECT spent, most FROM ledger"))
+        before = EXACT.add(spent, most)
+        if self.budget is not None and EXACT.add(before, cost) > self.budget:
+            raise BudgetError(
+                f"{self.path.as_posix()}: {release.command} of {release.data} costs ε = {shown(cost)}"
+                f"{f', as {conflict}' if conflict else ''}; {shown(before)} of the budget {shown(self.budget)} is spent"
+            )
+
     def conflict(self, release: Release) -> str:
         """Which features are hidden in one release and public in another, in words; "" for none."""
         hides, publishes = map(json.loads, self._row("SELECT hides, publishes FROM ledger"))
-        told = sorted((release.all_hidden & {*publishes}) | (release.all_published & {*hides}))
-        if release.all_hidden & release.all_published:
-            told = sorted(release.all_hidden & release.all_published)
+        told = sorted((release.all_hidden & {*publishes, *release.all_published}) | (release.all_published & {*hides}))
         return f"one release publishes {', '.join(told)}, and another one hides it" if told else ""
 
     # Answers that were counted and have not appeared.
@@ -432,7 +432,7 @@ def amount(value: Decimal | float | str, name: str = "epsilon") -> Decimal:
         found = value if isinstance(value, Decimal) else Decimal(str(value))
     except InvalidOperation:
         found = Decimal("NaN")
-    if not found >= 0:
+    if found.is_nan() or found < 0:
         raise ValueError(f"{name} must be a number >= 0, got {value!r}.")
     return found
 
@@ -480,6 +480,8 @@ def _check_file(ledger: Path) -> None:
     """LedgerError for a file that may not be written, or ends before its last page, as after an incomplete copy."""
     if not ledger.exists():
         return
+    if not ledger.is_file():
+        raise LedgerError(f"{ledger.as_posix()}: is not a file, and a ledger is one")
     status = ledger.stat()
     if not status.st_mode & 0o222:  # also for an administrator, who may write it all the same
         raise LedgerError(f"{ledger.as_posix()}: {SAID[sqlite3.SQLITE_READONLY]}")
