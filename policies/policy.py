@@ -30,6 +30,10 @@ class NotApplicableError(ValueError):
     """A policy that cannot be used on a problem; str() says why."""
 
 
+class ClaimError(Exception):
+    """A policy reveals more than it claims; str() says which, and how much."""
+
+
 class InadmissibleError(ValueError):
     """A policy that gives a record an action that it does not allow; str() names them."""
 
