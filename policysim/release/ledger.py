@@ -134,7 +134,10 @@ class Release:
 
 @dataclass(frozen=True)
 class Decision:
-    """What a patient was given for an event: the treatment, its entry, and the digest of the record."""
+    """What a patient was given for an event: the treatment, its entry, and the digest of the record it was drawn for.
+
+    The digest is empty if nothing was drawn, as beyond the budget.
+    """
 
     treatment: str
     number: int
@@ -334,23 +337,28 @@ class Ledger:
         spent, treatment = self._row("SELECT spent, treatment FROM patient WHERE patient = ?", patient) or ("0", None)
         return Decimal(spent), treatment
 
+    def affords(self, patient: bytes, cost: Decimal) -> bool:
+        """Whether the budget allows to charge one patient so much more."""
+        everybody = Decimal(self._row("SELECT spent FROM ledger")[0])
+        return self.budget is None or EXACT.add(everybody, EXACT.add(self.account(patient)[0], cost)) <= self.budget
+
     def charge_patient(self, patient: bytes, cost: Decimal) -> bool:
         """Charge one patient, unless that is beyond the budget: whether it was done."""
-        own, treatment = self.account(patient)
-        spent, most = map(Decimal, self._row("SELECT spent, most FROM ledger"))
-        reached = EXACT.add(own, cost)
-        if self.budget is not None and EXACT.add(spent, reached) > self.budget:
+        if not self.affords(patient, cost):
             return False
+        own, treatment = self.account(patient)
+        reached = EXACT.add(own, cost)
         self._sql.execute("INSERT OR REPLACE INTO patient VALUES (?, ?, ?)", (patient, str(reached), treatment))
-        if reached > most:
+        if reached > Decimal(self._row("SELECT most FROM ledger")[0]):
             self._sql.execute("UPDATE ledger SET most = ?", (str(reached),))
         return True
 
     def decide(self, patient: bytes, event: bytes, decision: Decision) -> None:
-        """Write what a patient gets for an event, drawn and charged."""
+        """Write what a patient gets for an event; if it was drawn, it was charged, and is the patient's last."""
         row = (patient, event, decision.number, decision.treatment, decision.record)
         self._sql.execute("INSERT INTO decision VALUES (?, ?, ?, ?, ?)", row)
-        self._sql.execute("UPDATE patient SET treatment = ? WHERE patient = ?", (decision.treatment, patient))
+        if decision.record:
+            self._sql.execute("UPDATE patient SET treatment = ? WHERE patient = ?", (decision.treatment, patient))
 
     # SQLite.
 
