@@ -104,6 +104,8 @@ def run(chosen: argparse.Namespace) -> int:
         "published_file": None if output.published is None else output.published.as_posix(),
         **_counts(patients.statuses()),
     }
+    for warning in document["warnings"]:
+        complain(f"warning: {warning}")
     print_json(document) if chosen.json else say(_screen(document, output, method, ledger))
     return 0
 
@@ -136,11 +138,12 @@ def _method(chosen: argparse.Namespace) -> Method:
 
 def _document(method: Method, ledger: Ledger, entry: int | None) -> dict[str, Any]:
     """What an auditor may see: nothing of it depends on a record."""
-    release = method.release
+    release, conflict = method.release, ledger.conflict(method.release)
     return {
         "policy": method.policy,
         "epsilon": str(release.epsilon),
-        "cost": str(release.cost),
+        "cost": "inf" if conflict else str(release.cost),
+        "warnings": [f"ε is infinite for everybody: {conflict}"] if conflict else [],
         "seen": method.seen,
         "hides": list(release.hides),
         "publishes": list(release.publishes),

@@ -87,6 +87,11 @@ class Method(Frozen):
     release: Release
 
     @cached_property
+    def cost(self) -> Decimal:
+        """What a new decision costs its patient."""
+        return self.release.cost
+
+    @cached_property
     def instead(self) -> IntArray:
         """What a record gets beyond the budget, (n_records,): the best single treatment for all that agree in public.
 
@@ -317,7 +322,7 @@ def decide_all(
     Returns the number of the entry; None if nothing is new. OutputError, and nothing is drawn, if anything is new and
     OUT is there.
     """
-    rows_digest, news = sha256(), False
+    rows_digest, news, taken = sha256(), False, out is not None and out.exists()
     progress.expect(patients.n_rows)
     with ledger.transaction():
         number = ledger.head + 1
@@ -329,16 +334,11 @@ def decide_all(
                 decision = ledger.decision(row.patient, row.event)
                 if decision is not None:
                     treatment, status = _again(method, row, decision, record)
-                elif out is not None and out.exists():
-                    raise OutputError(
-                        f"{out.as_posix()}: is there, and other decisions are asked for; name another file"
-                    )
+                elif taken:
+                    raise OutputError(f"{out}: is there, and other decisions are asked for; name another file")
                 else:
-                    news = True
-                    treatment, status = method.problem.actions[action], DRAWN
-                    if not ledger.charge_patient(row.patient, method.release.cost):
-                        treatment, status, record = _over_budget(method, row, ledger), OVER_BUDGET, b""
-                    ledger.decide(row.patient, row.event, Decision(treatment, number, record))
+                    news, new = True, Decision(method.problem.actions[action], number, record)
+                    treatment, status = _first(method, row, new, ledger)
                 rows_digest.update(row.patient + row.event + f"{treatment}\n".encode())
                 outcomes.append((row.row, treatment, status))
             patients.store(outcomes)
@@ -355,6 +355,16 @@ def _again(method: Method, row: Row, decision: Decision, record: bytes) -> tuple
     return decision.treatment, AS_BEFORE if decision.record == record else RECORD_CHANGED
 
 
+def _first(method: Method, row: Row, drawn: Decision, ledger: Ledger) -> tuple[str, str]:
+    """Charge the patient and write what was drawn; beyond the budget, what reveals nothing new. And its status."""
+    if ledger.charge_patient(row.patient, method.cost):
+        ledger.decide(row.patient, row.event, drawn)
+        return drawn.treatment, DRAWN
+    instead = Decision(_over_budget(method, row, ledger), drawn.number, b"")
+    ledger.decide(row.patient, row.event, instead)
+    return instead.treatment, OVER_BUDGET
+
+
 def _over_budget(method: Method, row: Row, ledger: Ledger) -> str:
     """What was drawn last, if it is still allowed; else the best single treatment for the public features."""
     last = ledger.account(row.patient)[1]
@@ -366,17 +376,18 @@ def _over_budget(method: Method, row: Row, ledger: Ledger) -> str:
 def forecast(patients: Patients, ledger: Ledger, method: Method) -> dict[str, int]:
     """How many rows would have each status: nothing is drawn, and nothing is written into the ledger."""
     counts: Counter[str] = Counter()
-    patient, asked = b"", 0
+    patient, spent = b"", Decimal(0)
     for rows in patients.by_patient(ledger):
-        records = np.array([row.record for row in rows], dtype=np.intp)
-        for row, text in zip(rows, method.texts(records), strict=True):
-            patient, asked = row.patient, asked if row.patient == patient else 0
-            decision = ledger.decision(row.patient, row.event)
+        texts = method.texts(np.array([row.record for row in rows], dtype=np.intp))
+        for row, text in zip(rows, texts, strict=True):
+            if row.patient != patient:
+                patient, spent = row.patient, ledger.account(row.patient)[0]
+            decision, reached = ledger.decision(row.patient, row.event), EXACT.add(spent, method.cost)
             if decision is not None:
                 counts[_again(method, row, decision, ledger.digest("record", text))[1]] += 1
-            elif ledger.affords(row.patient, EXACT.multiply(method.release.cost, Decimal(asked + 1))):
+            elif ledger.affords(reached):
                 counts[DRAWN] += 1
-                asked += 1
+                spent = reached
             else:
                 counts[OVER_BUDGET] += 1
     return dict(counts)

@@ -337,17 +337,17 @@ class Ledger:
         spent, treatment = self._row("SELECT spent, treatment FROM patient WHERE patient = ?", patient) or ("0", None)
         return Decimal(spent), treatment
 
-    def affords(self, patient: bytes, cost: Decimal) -> bool:
-        """Whether the budget allows to charge one patient so much more."""
-        everybody = Decimal(self._row("SELECT spent FROM ledger")[0])
-        return self.budget is None or EXACT.add(everybody, EXACT.add(self.account(patient)[0], cost)) <= self.budget
+    def affords(self, own: Decimal) -> bool:
+        """Whether a patient's own decisions may have cost so much in all."""
+        spent = Decimal(self._row("SELECT spent FROM ledger")[0])
+        return self.budget is None or EXACT.add(spent, own) <= self.budget
 
     def charge_patient(self, patient: bytes, cost: Decimal) -> bool:
         """Charge one patient, unless that is beyond the budget: whether it was done."""
-        if not self.affords(patient, cost):
-            return False
         own, treatment = self.account(patient)
         reached = EXACT.add(own, cost)
+        if not self.affords(reached):
+            return False
         self._sql.execute("INSERT OR REPLACE INTO patient VALUES (?, ?, ?)", (patient, str(reached), treatment))
         if reached > Decimal(self._row("SELECT most FROM ledger")[0]):
             self._sql.execute("UPDATE ledger SET most = ?", (str(reached),))
@@ -404,8 +404,11 @@ class Ledger:
             raise LedgerError(f"{self.path.as_posix()}: cannot be opened as a ledger: {error.strerror}") from None
 
     def _row(self, query: str, *values: object) -> Any:
-        with self._told():
+        try:
             return self._sql.execute(query, values).fetchone()
+        except sqlite3.Error:
+            with self._told():  # not entered before, which would take as long as the query
+                raise
 
     def _all(self, query: str) -> list[Any]:
         with self._told():

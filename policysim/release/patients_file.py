@@ -152,7 +152,7 @@ class Columns:
             positions, keys = coded(column)
             codes[:, axis] = codes_of_keys(feature, keys)[positions]
             missing = np.array([key == MISSING for key in keys])[positions]
-            replaced = (codes[:, axis] < 0) & (missing | hidden)
+            replaced = missing | ((codes[:, axis] < 0) & hidden)
             codes[replaced, axis] = self.missing[feature.name]
             say = partial(self._wrong, feature, column)
             bad.add(table, codes[:, axis] < 0, feature.name, say, before=before)
@@ -231,8 +231,8 @@ class Patients:
             bad.add(table, records < 0, "", lambda _: none, before=self.n_rows)
             rows = range(self.n_rows, self.n_rows + len(frame))
             with self._room():
-                values = zip(rows, ids, events, records.tolist(), strict=True)
-                self._sql.executemany("INSERT INTO patient VALUES (?, ?, ?, ?)", values)
+                patients = zip(rows, ids, events, records.tolist(), strict=True)
+                self._sql.executemany("INSERT INTO patient VALUES (?, ?, ?, ?)", patients)
         self.n_rows += len(frame)
 
     def _refuse_repetition(self, columns: Columns, table: PlacedRows, bad: BadRows) -> None:
