@@ -17,6 +17,7 @@ from policysim.cli import (
     compare_command,
     evaluate_command,
     init_command,
+    ledger_command,
     privatize_command,
     reproduce_command,
     select_command,
@@ -50,6 +51,7 @@ COMMANDS = {
     "reproduce": reproduce_command,
     "sensitivity": sensitivity_command,
     "evaluate": evaluate_command,
+    "ledger": ledger_command,
     "privatize": privatize_command,
     "select": select_command,
 }

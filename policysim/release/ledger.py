@@ -1,431 +1,495 @@
-"""The ledger: what was released of which rows, and the one transaction in which anything is released.
+"""The ledger: what was released about one group of people, what that costs each of them, and what each was given.
 
-Each release of the same rows adds its epsilon; after some tens of them at epsilon = 1, randomised response gives the
-true values away. So `privatize` and `select` list what they release, and refuse to repeat it unasked.
+One ledger is for one group of people. Everything that is released about them belongs in it, whichever file holds them
+that day: no digest of a file can say whether two files hold the same people, so nothing here guesses it.
 
-What is compared is the SHA-256 digest of a file's bytes. It must not be published: whoever can guess the rows can check
-the guess against it. It stands in a ledger that only its owner may read, by default one in each folder of true rows,
-so that a file that was copied or renamed there is known again, and so is a folder that shares one file with another.
+**What counts.** A release is charged in exact decimals (basic composition). Where an id names the patients, each of
+them is charged for his own; otherwise everybody is, also who comes later. The unit is the loss that hides one record
+among all others. So an epsilon that hides one feature counts once for each hidden feature, and one that hides whether a
+row is there counts twice (a replaced row is one removed and one added). Nothing hides what another release publishes:
+a feature that is hidden here and public there costs infinity, and so do presence and the number of rows beside a copy
+of the rows.
 
-A ledger knows of the releases of these very bytes that were made with it, under whatever symbolic link. It cannot know
-of releases of a copy in another folder (unless both use one ledger, --ledger), of the same rows in another order,
-format or division into files, by another program, or from before it was deleted. Simulations are no releases.
+**Transaction.** Whatever is released is charged, and what was drawn is written into the ledger, in one transaction of
+SQLite that is on the disk before anything appears elsewhere. A crash can cost budget, never privacy; `held` gives the
+answer that was counted, until `delivered`.
 
-**Transaction** (`release_once`). Under a lock beside the ledger: look for a repetition again; write the ledger to the
-disk and let it take its name; then let the data take theirs. So whatever ends the process, and wherever, nothing is
-there that was not counted, and no entry is lost: at worst something was counted that never appeared.
+**What it holds.** Ids stand nowhere: patients, events and records are HMAC-SHA256 digests under a key in a file of its
+own (LEDGER.key). Ledger and key are as private as the patients. Entries are numbered, and each holds the digest of the
+one before it, so that an accident is found; a backup that was put back is found by the head number, which each note
+prints.
 """
 
 from __future__ import annotations
 
-import errno
+import hmac
 import json
-import math
 import os
-import re
-import sys
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import secrets
+import sqlite3
+import struct
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
-from fractions import Fraction
+from decimal import ROUND_CEILING, Context, Decimal, InvalidOperation
+from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from envs.toml_reader import is_number, shown, text_of
-from policysim.files.bad_rows import DataError
-from policysim.files.many_files import file_digest
-from policysim.files.terminal import complain, json_text
-from policysim.files.whole_files import remove_empty
-from policysim.question import EXIT_CHECK, OutputError
-from policysim.question.formats import enough
-from policysim.release.durable_files import LOCKS, sync, uninterrupted
+from policysim.files.terminal import complain
+from policysim.question import EXIT_CHECK, EXIT_DATA, OutputError
 
-with suppress(ImportError):
-    import fcntl
+if TYPE_CHECKING:
+    import pandas as pd
 
-NAME = "policysim-releases.json"
-FORMAT = 2
-PRIVATE = (
-    "PRIVATE, as the data: a digest confirms a guess of the rows. Keep this file beside them, so that each release of "
-    "the same rows is counted; publish it with nothing."
-)
-SHARED = "for rows that both hold, their epsilon add up too, which is not counted here"
-DIGEST = re.compile("[0-9a-f]{64}")
+FORMAT = 1
+# What is hidden: any value of a row; whether the row is there; or one feature of it at a time.
+REPLACE, ADD_OR_REMOVE, ONE_FEATURE = "replace-one", "add-or-remove-one", "one-feature"
+INFINITE = Decimal("Infinity")
+# Sums are exact up to so many digits, and never rounded down.
+EXACT = Context(prec=400, rounding=ROUND_CEILING)
+# For so long another run is waited for, and after so long that is said.
+MOST_SECONDS, SILENT_SECONDS = 20, 1
+KEY_BYTES = 32
+# Of a SQLite file: https://www.sqlite.org/fileformat.html, section 1.3.
+HEADER_BYTES = 100
+TABLES = """
+CREATE TABLE ledger (format INTEGER, budget TEXT, key TEXT, spent TEXT, most TEXT, hides TEXT, publishes TEXT);
+CREATE TABLE entry (number INTEGER PRIMARY KEY, content TEXT, digest TEXT);
+CREATE TABLE held (number INTEGER PRIMARY KEY, request TEXT UNIQUE, answer TEXT);
+CREATE TABLE patient (patient BLOB PRIMARY KEY, spent TEXT, treatment TEXT) WITHOUT ROWID;
+CREATE TABLE decision (patient BLOB, event BLOB, number INTEGER, treatment TEXT, record BLOB,
+                       PRIMARY KEY (patient, event)) WITHOUT ROWID;
+"""
+# What a release publishes beside features.
+ROWS = "(which rows there are, and how many)"
 
-# What one person may change: the values of a row, whose presence is public; or whether the row is there.
-REPLACE, ADD_OR_REMOVE = "replace-one", "add-or-remove-one"
-ADJACENCIES = (REPLACE, ADD_OR_REMOVE)
 
-# For so long the lock of another run is waited for, and after so long that is said.
-MOST_SECONDS, SILENT_SECONDS, PAUSE_SECONDS = 20.0, 1.0, 0.02
+class LedgerError(OutputError):
+    """A ledger that cannot be used; str() is one line for the user."""
+
+    exit_code = EXIT_DATA
 
 
-class RepeatedReleaseError(OutputError):
-    """A release that was not asked for with --again; str() is one line for the user."""
+class BudgetError(LedgerError):
+    """A release that would cost more than the budget; str() is one line for the user."""
 
     exit_code = EXIT_CHECK
 
 
 @dataclass(frozen=True)
 class Release:
-    """One entry of a ledger; where two have the same `what` and `question`, the later repeats the earlier.
+    """What an entry says: all of it may be shown to an auditor, and nothing of it depends on a record.
 
     Attributes
     ----------
-    what : str
-        The command that releases.
+    command : str
+        What releases.
     data : str
-        The name of the file, or of the folder of files.
-    sha256 : tuple of str
-        Digest of the bytes of each file.
-    columns, unchanged : tuple of str
-        The columns that are hidden up to epsilon, and those that are published as they are.
-    epsilon : float
-        The privacy loss, >= 0 and finite.
+        The name of the file, or folder, of patients.
+    epsilon : Decimal
+        The privacy loss of one person, all of his rows together, as declared: >= 0; inf for what hides nothing.
+    hides, publishes : tuple of str
+        The features that it hides up to epsilon, and those that whoever sees it learns.
     adjacency : str
-        One of `ADJACENCIES`: between which data the loss is at most epsilon.
-    released : str
-        What came out: the name of the private file or folder, or a choice.
-    question : dict of str to str
-        What was asked, so far as it makes one question another.
+        `REPLACE`, `ADD_OR_REMOVE` or `ONE_FEATURE`.
+    copies_rows : bool
+        Whether what comes out has a row for each person, so that it shows who is there.
+    each : bool
+        Whether it is charged to the patients that it names; if not, to everybody.
+    details : mapping of str to str
+        More for an auditor, such as digests of study and policy.
     date : str
         When, for people to read; nothing depends on it.
     """
 
-    what: str
+    command: str
     data: str
-    sha256: tuple[str, ...]
-    columns: tuple[str, ...]
-    unchanged: tuple[str, ...]
-    epsilon: float
-    adjacency: str
-    released: str
-    question: Mapping[str, str] = field(default_factory=dict)
+    epsilon: Decimal
+    hides: tuple[str, ...]
+    publishes: tuple[str, ...] = ()
+    adjacency: str = REPLACE
+    copies_rows: bool = False
+    each: bool = False
+    details: Mapping[str, str] = field(default_factory=dict)
     date: str = field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="seconds"))
+
+    @property
+    def cost(self) -> Decimal:
+        """What a person is charged: the loss between any two values of his record."""
+        features = len(self.hides) if self.adjacency == ONE_FEATURE else 1
+        return EXACT.multiply(self.epsilon, Decimal(features * (2 if self.adjacency == ADD_OR_REMOVE else 1)))
+
+    @property
+    def all_hidden(self) -> set[str]:
+        """The features that it hides, and the presence of rows if it hides that."""
+        return {*self.hides, ROWS} if self.adjacency == ADD_OR_REMOVE else {*self.hides}
+
+    @property
+    def all_published(self) -> set[str]:
+        """The features that it publishes, and the presence of rows if it shows that."""
+        return {*self.publishes, ROWS} if self.copies_rows else {*self.publishes}
 
 
 @dataclass(frozen=True)
-class Earlier:
-    """What earlier releases of the same rows gave away already.
+class Decision:
+    """What a patient was given for an event: the treatment, its entry, and the digest of the record."""
 
-    Attributes
-    ----------
-    releases : int
-        How many there were.
-    epsilon, epsilon_in_all : float
-        Their losses added up, without and with the present release, rounded up: inf if a column stood unchanged in one
-        of them and is hidden in another one. Nobody is protected by what hides a value once the truth is out.
-    """
-
-    releases: int
-    epsilon: float
-    epsilon_in_all: float
-
-    @property
-    def warning(self) -> str:
-        """What a reader must know, in one sentence or two."""
-        times = "once" if self.releases == 1 else f"{self.releases} times"
-        together = f"ε = {enough(self.epsilon_in_all, 6):g} in all with this one."
-        if self.epsilon_in_all == math.inf:
-            together = "and no ε covers a column that one of them randomises and another one leaves as it is."
-        return f"These rows were released {times} before: {together}"
+    treatment: str
+    number: int
+    record: bytes
 
 
-def ledger_path(data: Path) -> Path:
-    """Where releases of a file, or of a folder's files, are listed unless it is said otherwise: in their folder.
-
-    In the folder of the file itself, not of a symbolic link to it: all its names have one ledger.
-    """
-    itself = Path(os.path.realpath(data))  # Path.resolve fails where links go round in a circle
-    return (itself if itself.is_dir() else itself.parent) / NAME
-
-
-def digests(files: Sequence[Path]) -> tuple[str, ...]:
-    """The SHA-256 of each file; DataError if one cannot be read."""
-    found = []
-    for file in files:
-        try:
-            found.append(file_digest(file))
-        except OSError as error:
-            raise DataError(f"{file.as_posix()}: cannot be read: {error.strerror}") from None
-    return tuple(found)
-
-
-def check_release(ledger: Path, release: Release, *, again: bool) -> None:
-    """Refuse what `release_once` would refuse, before anything is computed; the same errors."""
-    ledger = Path(os.path.realpath(ledger))
-    with uninterrupted() as signals, _locked(ledger, signals):
-        _admit(ledger, read_ledger(ledger), release, again=again)
-
-
-def release_once(
-    ledger: Path,
-    release: Release,
-    *,
-    again: bool,
-    prepare: Callable[[Earlier | None], Sequence[tuple[Path, Path]]] = lambda _: (),
-) -> Earlier | None:
-    """Count a release, let it appear, and say on stderr where it is listed: the ledger is on the disk before that.
+class Ledger:
+    """A ledger of one group of people; it is made if it is not there.
 
     Parameters
     ----------
-    ledger : Path
-        Made if it is not there.
-    release : Release
-    again : bool
-        Whether it may repeat an earlier one.
-    prepare : callable, optional
-        Writes what is still to be written, knowing of earlier releases, and returns what `appear` takes. That is done
-        when the release is counted, and it stays counted if it fails.
+    path : str or Path
+        Of the SQLite file. Its key stands beside it, in PATH.key.
+    budget : Decimal, float or str, optional
+        What each person may lose in all, >= 0. None takes the budget that the ledger has; a new one then has none, and
+        nothing is refused.
 
-    Returns
-    -------
-    Earlier or None
-        What releases of the same bytes add to this one.
+    Attributes
+    ----------
+    budget : Decimal or None
+    head : int
+        The number of its last entry; 0 if it has none.
 
     Raises
     ------
-    RepeatedReleaseError
-        For a repetition without `again`.
-    DataError
-        If the ledger cannot be read or understood.
-    OutputError
-        If it cannot be locked or written, or something cannot take its name.
+    LedgerError
+        If it has another budget, is damaged, of a newer format, read-only, without its key, or locked for over 20 s;
+        or if the disk is full.
+    BudgetError
+        For a release beyond the budget.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> ledger = Ledger(Path(tempfile.mkdtemp()) / "ledger.sqlite", budget="0.3")
+    >>> with ledger.transaction():
+    ...     ledger.charge(Release("select", "visits.csv", Decimal("0.1"), ("diagnosis",)))
+    1
+    >>> ledger.spent(), ledger.remaining("any patient")
+    (Decimal('0.1'), Decimal('0.2'))
     """
-    ledger = Path(os.path.realpath(ledger))  # a link to a ledger stays one
-    if not math.isfinite(release.epsilon):
-        raise DataError(f"{release.data}: its privacy loss must be finite to be counted, got {release.epsilon}")
-    with uninterrupted(f"{ledger.as_posix()} lists the release") as signals, _locked(ledger, signals):
-        releases = read_ledger(ledger)
-        earlier = _admit(ledger, releases, release, again=again)
-        moves = prepare(earlier)
-        _write(ledger, [*releases, release])
-        appear(moves)
-    others = 0 if earlier else sum(each.data == release.data for each in releases)
-    complain(
-        f"{ledger.as_posix()} lists this release and is private: keep it with the data, and publish "
-        "neither. A further release of the same rows adds its epsilon"
-        + (f". It lists {others} of other content of {release.data}: {SHARED}" if others else "")
-    )
-    return earlier
 
+    def __init__(self, path: str | Path, budget: Decimal | float | str | None = None) -> None:
+        """Open it, or make it."""
+        self.path = Path(os.path.realpath(path))  # a link to a ledger stays one
+        wanted = None if budget is None else amount(budget, "budget")
+        with self._told():
+            _check_file(self.path)
+            self._key = _key(self.path)
+            # The system makes a file for its owner only, and SQLite its journal like the file.
+            os.close(os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600))
+            self._sql = sqlite3.connect(self.path, timeout=SILENT_SECONDS, isolation_level=None)
+            self._sql.execute("PRAGMA synchronous = EXTRA")
+        with self.transaction():
+            self._open(wanted)
+        (budget_text,) = self._row("SELECT budget FROM ledger")
+        self.budget = None if budget_text is None else Decimal(budget_text)
+        if wanted != self.budget and wanted is not None:
+            has = "no budget" if self.budget is None else f"the budget {self.budget}"
+            raise LedgerError(f"{self.path.as_posix()}: has {has}, and not {wanted}; a budget is set once and for all")
 
-def appear(moves: Sequence[tuple[Path, Path]]) -> None:
-    """Give each (file or folder, name) its name: all of them, or OutputError and none."""
-    done: list[tuple[Path, Path]] = []
-    try:
-        for path, name in moves:
-            path.replace(name)
-            done.append((path, name))
-            sync(name.parent)
-    except BaseException as error:
-        for path, name in reversed(done):
-            with suppress(OSError):
-                name.rename(path)
-        if isinstance(error, OSError):
-            raise OutputError(f"cannot write {moves[-1][1].as_posix()}: {error.strerror or error}") from None
-        raise
+    def _open(self, budget: Decimal | None) -> None:
+        """Make the tables of a new ledger, or check those of an old one."""
+        if self._row("SELECT count(*) FROM sqlite_master") == (0,):
+            for statement in TABLES.split(";"):
+                self._sql.execute(statement)
+            given = None if budget is None else str(budget)
+            proof = self.digest("key", "").hex()
+            self._sql.execute("INSERT INTO ledger VALUES (?, ?, ?, '0', '0', '[]', '[]')", (FORMAT, given, proof))
+            limit = "without a budget: nothing will be refused" if budget is None else f"with the budget {budget}"
+            complain(f"made the ledger {self.path.as_posix()}, {limit}; it and its key are as private as the patients")
+        found, proof = self._row("SELECT format, key FROM ledger")
+        if found != FORMAT:
+            raise LedgerError(
+                f"{self.path.as_posix()}: has format {found}, and this policysim knows {FORMAT}: update it"
+            )
+        if proof != self.digest("key", "").hex():
+            raise LedgerError(
+                f"{_key_path(self.path).as_posix()}: is not the key of {self.path.name}: put its own back"
+            )
+        number, content, digest = self._last()
+        before = self._row("SELECT digest FROM entry WHERE number = ?", number - 1) or ("",)
+        count = self._row("SELECT count(*) FROM entry")[0]
+        if number and (count != number or digest != _chained(before[0], content)):
+            raise LedgerError(f"{self.path.as_posix()}: entry {number} does not follow the one before it: {DAMAGED}")
 
+    # What is charged.
 
-# Which releases are of the same rows.
+    def spent(self, patient: str | None = None) -> Decimal:
+        """What a patient has lost, in units of epsilon; without a patient, what everybody has, also who never came."""
+        everybody = Decimal(self._row("SELECT spent FROM ledger")[0])
+        if patient is None:
+            return everybody
+        return EXACT.add(everybody, self.account(self.digest("patient", patient))[0])
 
+    def remaining(self, patient: str | None = None) -> Decimal:
+        """What of the budget is left, of a patient or of who never came; inf without a budget."""
+        return INFINITE if self.budget is None else max(Decimal(0), EXACT.subtract(self.budget, self.spent(patient)))
 
-def _same(releases: Sequence[Release], release: Release) -> list[Release]:
-    """The releases with any of the same bytes."""
-    return [each for each in releases if not set(each.sha256).isdisjoint(release.sha256)]
+    def releases(self) -> pd.DataFrame:
+        """A row for each entry, as an auditor needs it: `number`, the fields of `Release`, `cost` and `digest`.
 
+        LedgerError if an entry is missing or was changed.
+        """
+        import pandas as pd  # noqa: PLC0415 - half a second that most uses do not need
 
-def _earlier(same: Sequence[Release], release: Release) -> Earlier | None:
-    """What all earlier releases of the same bytes add to this one; None if there were none."""
-    if not same:
-        return None
-    everything = [*same, release]
-    # `select` reads a column under its name without spaces.
-    public = {name.strip() for each in everything for name in each.unchanged}
-    hidden = {name.strip() for each in everything for name in each.columns}
-    if public & hidden:
-        return Earlier(len(same), math.inf, math.inf)
-    # Another value is a person less and a person more: where that is what is hidden, their loss counts twice.
-    mixed = {each.adjacency for each in everything} != {ADD_OR_REMOVE}
-    losses = [each.epsilon * (2 if mixed and each.adjacency == ADD_OR_REMOVE else 1) for each in everything]
-    return Earlier(len(same), total(losses[:-1]), total(losses))
+        rows, before = [], ""
+        for place, (number, content, digest) in enumerate(self._all("SELECT * FROM entry ORDER BY number"), start=1):
+            if number != place or digest != _chained(before, content):
+                raise LedgerError(
+                    f"{self.path.as_posix()}: entry {place} is missing, or was changed, or does not follow the one "
+                    f"before it: {DAMAGED}"
+                )
+            rows.append({"number": number, **json.loads(content), "digest": digest})
+            before = digest
+        names = ["number", *Release.__dataclass_fields__, "cost", "answer", "digest"]
+        return pd.DataFrame(rows, columns=names).drop(columns="answer")
 
+    @property
+    def head(self) -> int:
+        """The number of the last entry."""
+        return int(self._last()[0])
 
-def _admit(ledger: Path, releases: Sequence[Release], release: Release, *, again: bool) -> Earlier | None:
-    """What earlier releases add to this one, unless it repeats one of them and may not: RepeatedReleaseError."""
-    same = _same(releases, release)
-    repeated = [each for each in same if (each.what, each.question) == (release.what, release.question)]
-    earlier = _earlier(same, release)
-    if again or not repeated or earlier is None:
-        return earlier
-    last, cost = repeated[-1], f"adds its epsilon, {enough(earlier.epsilon_in_all, 6):g} in all with this one"
-    if earlier.epsilon_in_all == math.inf:
-        cost = "leaves no privacy to a column that one of them randomises and another one leaves as it is"
-    raise RepeatedReleaseError(
-        f"{release.data} was released before: {', '.join(last.columns)} at epsilon = {enough(last.epsilon, 6):g}, as "
-        f"{last.released} ({earlier.releases} in {ledger.as_posix()}). A further release of the same rows {cost}; "
-        "--again makes it all the same"
-    )
+    def charge(self, release: Release, answer: str = "", *, request: str = "", happened: bool = False) -> int:
+        """Write an entry, charge everybody unless the release charges `each`, and hold the answer; its number.
 
+        Within a transaction. `request` says what was asked, so that the same request gets the same answer until it is
+        delivered; without one nothing is held. BudgetError, and no entry, for a release beyond the budget, unless it
+        has `happened` already.
+        """
+        spent, hides, publishes = self._row("SELECT spent, hides, publishes FROM ledger")
+        conflict = self.conflict(release)
+        cost = INFINITE if conflict else release.cost
+        charged = Decimal(0) if release.each and not conflict else cost
+        if charged and not happened:
+            self._require_budget(release, charged, conflict)
+        hidden, published = {*json.loads(hides), *release.all_hidden}, {*json.loads(publishes), *release.all_published}
+        self._sql.execute(
+            "UPDATE ledger SET spent = ?, hides = ?, publishes = ?",
+            (str(EXACT.add(Decimal(spent), charged)), json.dumps(sorted(hidden)), json.dumps(sorted(published))),
+        )
+        number, _, before = self._last()
+        content = {**asdict(release), "epsilon": str(release.epsilon), "cost": str(cost)}
+        content["answer"] = self.digest("answer", answer).hex()
+        text = json.dumps(content, sort_keys=True)
+        self._sql.execute("INSERT INTO entry VALUES (?, ?, ?)", (number + 1, text, _chained(before, text)))
+        if request:
+            held = (number + 1, self.digest("request", request).hex(), answer)
+            self._sql.execute("INSERT INTO held VALUES (?, ?, ?)", held)
+        return number + 1
 
-def total(epsilons: Sequence[float]) -> float:
-    """Their sum, never rounded down."""
-    if math.inf in epsilons or sum(epsilons) == math.inf:
-        return math.inf
-    exact = sum((max(Fraction(epsilon), Fraction(repr(epsilon))) for epsilon in epsilons), Fraction(0))
-    found = float(exact)
-    return found if Fraction(found) >= exact or Fraction(repr(found)) >= exact else math.nextafter(found, math.inf)
+    def _require_budget(self, release: Release, cost: Decimal, conflict: str) -> None:
+        """BudgetError if somebody would lose more than the budget."""
+        spent, most = map(Decimal, self._row("SELECT spent, most FROM ledger"))
+        before = EXACT.add(spent, most)
+        if self.budget is not None and EXACT.add(before, cost) > self.budget:
+            raise BudgetError(
+                f"{self.path.as_posix()}: {release.command} of {release.data} costs ε = {shown(cost)}"
+                f"{f', as {conflict}' if conflict else ''}; {shown(before)} of the budget {shown(self.budget)} is spent"
+            )
 
+    def conflict(self, release: Release) -> str:
+        """Which features are hidden in one release and public in another, in words; "" for none."""
+        hides, publishes = map(json.loads, self._row("SELECT hides, publishes FROM ledger"))
+        told = sorted((release.all_hidden & {*publishes, *release.all_published}) | (release.all_published & {*hides}))
+        return f"one release publishes {', '.join(told)}, and another one hides it" if told else ""
 
-# The file.
+    # Answers that were counted and have not appeared.
 
+    def held(self, request: str) -> tuple[int, str] | None:
+        """The entry and the answer of a request that was counted and not delivered; None if there is none."""
+        found: tuple[int, str] | None = self._row(
+            "SELECT number, answer FROM held WHERE request = ?", self.digest("request", request).hex()
+        )
+        return found
 
-def read_ledger(path: Path) -> list[Release]:
-    """The releases that a ledger lists, oldest first; none if there is no ledger.
+    def delivered(self, number: int) -> None:
+        """Forget the answer of an entry: it is where it belongs."""
+        with self.transaction():
+            self._sql.execute("DELETE FROM held WHERE number = ?", (number,))
 
-    Raises
-    ------
-    DataError
-        If it cannot be read or understood, with the reason: what was released before would not be counted.
-    """
-    try:
-        document = json.loads(text_of(path))
-        require(isinstance(document, dict), "it", "an object", document)
-        require(document.get("format") == FORMAT, "format", f"{FORMAT}", document.get("format"))
-        entries = document.get("releases")
-        require(isinstance(entries, list), "releases", "a list", entries)
-        return [_release(entry, number) for number, entry in enumerate(entries, start=1)]
-    except FileNotFoundError:
-        return []
-    except OSError as error:
-        raise DataError(f"{path.as_posix()}: cannot be read: {error.strerror}") from None
-    except (ValueError, RecursionError) as error:
-        reason = str(error) if type(error) is ValueError else "not valid JSON"
-        raise DataError(
-            f"{path.as_posix()}: not a ledger of releases: {reason}; earlier releases cannot be counted: put it back "
-            "as it was"
-        ) from None
+    # Patients, within a transaction.
 
+    def digest(self, what: str, text: str) -> bytes:
+        """The HMAC of an id, an event or a record under the key, (16 bytes); `what` keeps their digests apart."""
+        return hmac.digest(self._key, f"{what}\0{text}".encode(errors="surrogatepass"), "sha256")[:16]
 
-def _release(entry: Any, number: int) -> Release:
-    """One entry; ValueError with its number for what cannot be one."""
-    keys = [key.name for key in fields(Release)]
-    good = isinstance(entry, dict) and set(entry) == set(keys)
-    require(good, f"release {number}", f"an object of {', '.join(keys)}", entry)
-    for key, value in entry.items():
-        if key == "epsilon":
-            must, good = "a finite number >= 0", is_number(value, 0, sys.float_info.max)
-        elif key == "sha256":
-            must, good = "SHA-256 digests", is_list(value, str) and bool(value) and all(map(DIGEST.fullmatch, value))
-        elif key in ("columns", "unchanged"):
-            must, good = "a list of names", is_list(value, str)
-        elif key == "adjacency":
-            must, good = f"one of {', '.join(ADJACENCIES)}", value in ADJACENCIES
-        elif key == "question":
-            must, good = "an object of texts", isinstance(value, dict) and is_list([*value.values()], str)
-        else:
-            must, good = "text", isinstance(value, str)
-        require(good, f"{key} of release {number}", must, value)
-    values: dict[str, Any] = {key: tuple(value) if isinstance(value, list) else value for key, value in entry.items()}
-    return Release(**values)
+    def decision(self, patient: bytes, event: bytes) -> Decision | None:
+        """What a patient was given for an event; None for a new event."""
+        found = self._row(
+            "SELECT treatment, number, record FROM decision WHERE patient = ? AND event = ?", patient, event
+        )
+        return None if found is None else Decision(*found)
 
+    def account(self, patient: bytes) -> tuple[Decimal, str | None]:
+        """What the patient's own decisions have cost, and the treatment drawn last; 0 and None for who never came."""
+        spent, treatment = self._row("SELECT spent, treatment FROM patient WHERE patient = ?", patient) or ("0", None)
+        return Decimal(spent), treatment
 
-def require(holds: bool, what: str, must: str, value: object) -> None:
-    """ValueError that says what a value must be, unless it is."""
-    if not holds:
-        raise ValueError(f"{what} must be {must}, got {shown(value)}")
+    def charge_patient(self, patient: bytes, cost: Decimal) -> bool:
+        """Charge one patient, unless that is beyond the budget: whether it was done."""
+        own, treatment = self.account(patient)
+        spent, most = map(Decimal, self._row("SELECT spent, most FROM ledger"))
+        reached = EXACT.add(own, cost)
+        if self.budget is not None and EXACT.add(spent, reached) > self.budget:
+            return False
+        self._sql.execute("INSERT OR REPLACE INTO patient VALUES (?, ?, ?)", (patient, str(reached), treatment))
+        if reached > most:
+            self._sql.execute("UPDATE ledger SET most = ?", (str(reached),))
+        return True
 
+    def decide(self, patient: bytes, event: bytes, decision: Decision) -> None:
+        """Write what a patient gets for an event, drawn and charged."""
+        row = (patient, event, decision.number, decision.treatment, decision.record)
+        self._sql.execute("INSERT INTO decision VALUES (?, ?, ?, ?, ?)", row)
+        self._sql.execute("UPDATE patient SET treatment = ? WHERE patient = ?", (decision.treatment, patient))
 
-def is_list(value: object, kind: type) -> bool:
-    """Whether a value of JSON is a list of values of one kind."""
-    return isinstance(value, list) and all(isinstance(entry, kind) for entry in value)
+    # SQLite.
 
-
-# The steps of the transaction: what may fail, or be the last that a process does.
-
-
-@contextmanager
-def _locked(ledger: Path, signals: Sequence[int]) -> Iterator[None]:
-    """The lock of a ledger: a file beside it, which the system unlocks when its process ends, however that comes.
-
-    It is removed before it is unlocked. So whoever has locked a file that is no longer there locks another one. A
-    signal ends the wait, but nothing else.
-    """
-    if ledger.is_dir():
-        raise DataError(f"{ledger.as_posix()}: cannot be read: Is a directory")
-    lock, start, told = ledger.with_name(f".{ledger.name}.lock"), time.monotonic(), False
-    made = [place for place in lock.parents if not place.exists()]
-    while True:
-        try:
-            lock.parent.mkdir(parents=True, exist_ok=True)
-            if ledger.exists() and not ledger.stat().st_mode & 0o222:  # which would not keep it from being replaced
-                raise PermissionError(errno.EACCES, "it is read-only")
-            handle = _lock(lock)
-        except OSError as error:
-            raise _refusal("lock", ledger, error) from None
-        if handle is not None:
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """All of it is written, or nothing: begun when no other run writes, and on the disk at its end."""
+        with self._told():
+            self._begin()
             try:
                 yield
-            finally:
-                with suppress(OSError):  # what stays there is nobody's
-                    lock.unlink(missing_ok=True)
-                os.close(handle)
-                remove_empty(made)
-            return
-        waited = time.monotonic() - start
-        if signals:
-            raise KeyboardInterrupt
-        if waited > MOST_SECONDS:
-            raise OutputError(f"another run holds the lock of {ledger.as_posix()}: let it end first")
-        if waited > SILENT_SECONDS and not told:
-            complain(f"another run holds the lock of {ledger.as_posix()}; waiting")
-            told = True
-        time.sleep(PAUSE_SECONDS)
+                self._sql.execute("COMMIT")
+            except BaseException:
+                with suppress(sqlite3.Error):
+                    self._sql.execute("ROLLBACK")
+                raise
+
+    def _begin(self) -> None:
+        for waited in range(0, MOST_SECONDS, SILENT_SECONDS):
+            try:
+                self._sql.execute("BEGIN IMMEDIATE")
+                return
+            except sqlite3.OperationalError as error:
+                if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY:
+                    raise
+            if waited == 0:
+                complain(f"another run holds the lock of {self.path.as_posix()}; waiting")
+        raise LedgerError(f"another run holds the lock of {self.path.as_posix()}: let it end first")
+
+    @contextmanager
+    def _told(self) -> Iterator[None]:
+        """Errors of SQLite and of files as one line."""
+        try:
+            yield
+        except sqlite3.Error as error:
+            code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+            if code == 0:
+                raise  # a mistake of ours
+            told = SAID.get(code, str(error))
+            raise LedgerError(f"{self.path.as_posix()}: {told}") from None
+        except OutputError:
+            raise
+        except OSError as error:
+            raise LedgerError(f"{self.path.as_posix()}: cannot be opened as a ledger: {error.strerror}") from None
+
+    def _row(self, query: str, *values: object) -> Any:
+        with self._told():
+            return self._sql.execute(query, values).fetchone()
+
+    def _all(self, query: str) -> list[Any]:
+        with self._told():
+            return self._sql.execute(query).fetchall()
+
+    def _last(self) -> tuple[int, str, str]:
+        found: tuple[int, str, str] = self._row("SELECT * FROM entry ORDER BY number DESC LIMIT 1") or (0, "", "")
+        return found
 
 
-def _lock(lock: Path) -> int | None:
-    """The lock's file, open and locked; None if it is another run's now; OSError where nothing can be locked."""
+DAMAGED = "the ledger is damaged, and earlier releases cannot be counted: put back its last backup"
+
+
+SAID = {
+    sqlite3.SQLITE_CORRUPT: DAMAGED,
+    sqlite3.SQLITE_NOTADB: "is not a ledger",
+    sqlite3.SQLITE_ERROR: "is not a ledger",  # a database without its tables
+    sqlite3.SQLITE_READONLY: "cannot be written: it is read-only",
+    sqlite3.SQLITE_FULL: "cannot be written: the disk is full; nothing was released",
+}
+
+
+def amount(value: Decimal | float | str, name: str = "epsilon") -> Decimal:
+    """A number >= 0 as the decimal by which it is written; ValueError for something else.
+
+    Examples
+    --------
+    >>> amount(0.1)
+    Decimal('0.1')
+    """
     try:
-        handle = os.open(lock, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o600)
-    except FileNotFoundError:
-        return None  # another run, which ends, has removed the folder that it had made
-    try:
-        if not LOCKS:
-            raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        if os.path.samestat(lock.stat(), os.fstat(handle)):
-            return handle
-    except (BlockingIOError, FileNotFoundError):
-        pass
-    except OSError:
-        os.close(handle)
-        lock.unlink(missing_ok=True)
-        raise
-    os.close(handle)
-    return None
+        found = value if isinstance(value, Decimal) else Decimal(str(value))
+    except InvalidOperation:
+        found = Decimal("NaN")
+    if found.is_nan() or found < 0:
+        raise ValueError(f"{name} must be a number >= 0, got {value!r}.")
+    return found
 
 
-def _write(ledger: Path, releases: Sequence[Release]) -> None:
-    """Write the ledger, for its owner only, and let it take its name; OutputError if that fails."""
-    part = ledger.with_name(f".{ledger.name}.new")
-    document = {"private": PRIVATE, "format": FORMAT, "releases": [asdict(each) for each in releases]}
-    try:
-        part.unlink(missing_ok=True)  # of a run that was killed: under the lock there is no other
-        with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as stream:
-            # The escapes of names that are no text are those of JSON.
-            stream.write(json_text(document).encode(errors="backslashreplace"))
-        sync(part)
-        part.replace(ledger)
-        sync(ledger.parent)
-    except OSError as error:
-        with suppress(OSError):
-            part.unlink(missing_ok=True)
-        raise _refusal("write", ledger, error) from None
+def shown(number: Decimal) -> str:
+    """An amount as people read it: all its digits, without zeros behind them."""
+    return "∞" if number == INFINITE else f"{number.normalize():f}"
 
 
-def _refusal(what: str, ledger: Path, error: OSError) -> OutputError:
-    return OutputError(
-        f"cannot {what} {ledger.as_posix()}, which lists the releases: {error.strerror}; --ledger names another place"
-    )
+def _chained(before: str, content: str) -> str:
+    """The digest of an entry: of the one before it, and of what it says."""
+    return sha256(f"{before}\n{content}".encode()).hexdigest()
+
+
+def _key_path(ledger: Path) -> Path:
+    return ledger.with_name(f"{ledger.name}.key")
+
+
+def _key(ledger: Path) -> bytes:
+    """The key beside a ledger; a new one beside a new ledger. LedgerError if an old ledger has none."""
+    place = _key_path(ledger)
+    if not place.exists():
+        if ledger.exists() and ledger.stat().st_size:
+            raise LedgerError(
+                f"{place.as_posix()}: is missing, without which {ledger.name} knows no patient: put it back"
+            )
+        ledger.parent.mkdir(parents=True, exist_ok=True)
+        part = place.with_name(f"{place.name}.{secrets.token_hex(8)}")
+        handle = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        try:
+            os.write(handle, secrets.token_hex(KEY_BYTES).encode())
+            os.fsync(handle)
+            with suppress(FileExistsError):  # another run has just made the ledger
+                os.link(part, place)
+        finally:
+            os.close(handle)
+            part.unlink()
+    key = place.read_bytes().strip()
+    if len(key) != 2 * KEY_BYTES:
+        raise LedgerError(f"{place.as_posix()}: is not a key of {2 * KEY_BYTES} digits: put it back")
+    return key
+
+
+def _check_file(ledger: Path) -> None:
+    """LedgerError for a file that may not be written, or ends before its last page, as after an incomplete copy."""
+    if not ledger.exists():
+        return
+    if not ledger.is_file():
+        raise LedgerError(f"{ledger.as_posix()}: is not a file, and a ledger is one")
+    status = ledger.stat()
+    if not status.st_mode & 0o222:  # also for an administrator, who may write it all the same
+        raise LedgerError(f"{ledger.as_posix()}: {SAID[sqlite3.SQLITE_READONLY]}")
+    with ledger.open("rb") as stream:
+        head = stream.read(HEADER_BYTES)
+    if len(head) == HEADER_BYTES and head.startswith(b"SQLite format 3"):
+        page, pages = struct.unpack(">H", head[16:18])[0], struct.unpack(">I", head[28:32])[0]
+        if status.st_size < (65536 if page == 1 else page) * pages:
+            raise LedgerError(f"{ledger.as_posix()}: {DAMAGED}")
+    elif head:
+        raise LedgerError(f"{ledger.as_posix()}: {SAID[sqlite3.SQLITE_NOTADB]}")

@@ -1,0 +1,147 @@
+"""`policysim ledger`: a ledger of one group of people made, shown to an auditor, or taken over from an older file."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from policysim.cli.options import Commands, add_json
+
+if TYPE_CHECKING:
+    from policysim.release.ledger import Release
+
+OLD_FORMAT = 2
+
+
+def add(commands: Commands) -> None:
+    """The command and its options."""
+    parser = commands.add_parser(
+        "ledger",
+        help="make, or show, the ledger that counts what is released about a group of people",
+        description="One ledger is for one group of people: everything that is released about them is charged there. "
+        "new makes one with a budget for each person; show lists its entries, for an auditor; import takes over a "
+        "policysim-releases.json of policysim 0.1. A ledger, and the key beside it, are as private as the patients.",
+    )
+    parser.add_argument("action", choices=("new", "show", "import"), help="what to do")
+    parser.add_argument("path", type=Path, metavar="LEDGER", help="the ledger; of import, the older file")
+    parser.add_argument(
+        "--budget", metavar="3", help="new: the most that each person may lose in all (default: nothing is refused)"
+    )
+    parser.add_argument("--ledger", type=Path, metavar="LEDGER", help="import: the ledger that takes the entries over")
+    add_json(parser)
+
+
+def run(chosen: argparse.Namespace) -> int:
+    """Make a ledger, show one, or import one."""
+    from policysim.question.protocol import UsageError
+
+    for option, action in (("budget", "new"), ("ledger", "import")):
+        if getattr(chosen, option) is not None and chosen.action != action:
+            raise UsageError(f"--{option} goes with: policysim ledger {action}")
+    if chosen.action == "new":
+        return _new(chosen.path, chosen.budget)
+    if chosen.action == "import":
+        if chosen.ledger is None:
+            raise UsageError("import needs the ledger that takes the entries over: --ledger ledger.sqlite")
+        return _import(chosen.path, chosen.ledger)
+    return _show(chosen.path, as_json=chosen.json)
+
+
+def _new(path: Path, budget: str | None) -> int:
+    """Make a ledger where there is none."""
+    from policysim.cli.options import as_usage
+    from policysim.question import OutputError
+    from policysim.release.ledger import Ledger, amount
+
+    with as_usage():
+        limit = None if budget is None else amount(budget, "--budget")
+    if path.exists():
+        raise OutputError(f"{path.as_posix()}: is there already, and a budget is set once and for all")
+    Ledger(path, limit)
+    return 0
+
+
+def _show(path: Path, *, as_json: bool) -> int:
+    """Its entries, budget, and what everybody has spent: nothing that depends on a record, nor who was treated."""
+    from policysim.files.bad_rows import DataError
+    from policysim.files.terminal import print_json, say
+    from policysim.release.ledger import Ledger, shown
+
+    if not path.exists():
+        raise DataError(f"{path.as_posix()}: there is no such ledger; policysim ledger new makes one")
+    ledger = Ledger(path)
+    table, budget = ledger.releases(), None if ledger.budget is None else str(ledger.budget)
+    if as_json:
+        entries = table.to_dict(orient="records")
+        print_json({"budget": budget, "spent_by_everybody": str(ledger.spent()), "entries": entries})
+        return 0
+    limit = "no budget: nothing is refused" if ledger.budget is None else f"budget {shown(ledger.budget)} a person"
+    lines = [
+        f"{path.name}: {len(table):,} entries; {limit}; spent by everybody: ε = {shown(ledger.spent())}",
+        "The chain of entries is whole. Compare the last number with the one in your last note.",
+    ]
+    for entry in table.to_dict(orient="records"):
+        hides = ", ".join(entry["hides"]) or "nothing"
+        publishes = f"; publishes {', '.join(entry['publishes'])}" if entry["publishes"] else ""
+        people = "each patient in it" if entry["each"] else "everybody"
+        lines.append(f"{entry['number']}  {entry['date']}  {entry['command']} {entry['data']}")
+        lines.append(f"   costs {people} ε = {entry['cost']} ({entry['adjacency']}); hides {hides}{publishes}")
+        lines.extend(f"   {name}: {text}" for name, text in entry["details"].items())
+        lines.append(f"   digest: {entry['digest']}")
+    say("\n".join(lines) + "\n")
+    return 0
+
+
+def _import(old: Path, path: Path) -> int:
+    """Charge everybody for what an older ledger lists: it has happened, and no budget refuses it."""
+    from policysim.files.terminal import say
+    from policysim.release.ledger import Ledger, shown
+
+    releases = _old_releases(old)
+    ledger = Ledger(path)
+    with ledger.transaction():
+        for release in releases:
+            ledger.charge(release, happened=True)
+    say(f"{path.name}: {len(releases):,} entries of {old.name}; spent by everybody: ε = {shown(ledger.spent())}\n")
+    return 0
+
+
+def _old_releases(old: Path) -> list[Release]:
+    """The entries of a policysim-releases.json; DataError if it is none."""
+    import json
+
+    from envs.toml_reader import text_of
+    from policysim.files.bad_rows import DataError
+
+    name = old.as_posix()
+    try:
+        document = json.loads(text_of(old))
+        if document["format"] != OLD_FORMAT:
+            raise DataError(f"{name}: has format {document['format']!r}, and only {OLD_FORMAT} can be imported")
+        return [_release(entry, old.name) for entry in document["releases"]]
+    except OSError as error:
+        raise DataError(f"{name}: cannot be read: {error.strerror}") from None
+    except DataError:
+        raise
+    except (KeyError, TypeError, AttributeError, ValueError, RecursionError) as error:
+        raise DataError(f"{name}: is not a ledger of policysim 0.1: {type(error).__name__}: {error}") from None
+
+
+def _release(entry: dict[str, Any], name: str) -> Release:
+    """One entry of an older ledger; ValueError, KeyError or TypeError for what is none."""
+    from policysim.release.ledger import ADD_OR_REMOVE, REPLACE, Release, amount
+
+    if entry["adjacency"] not in (REPLACE, ADD_OR_REMOVE):
+        raise ValueError(f"adjacency must be {REPLACE} or {ADD_OR_REMOVE}, got {entry['adjacency']!r}")
+    return Release(
+        entry["what"],
+        entry["data"],
+        amount(entry["epsilon"]),
+        tuple(entry["columns"]),
+        tuple(entry["unchanged"]),
+        entry["adjacency"],
+        copies_rows=entry["what"] == "privatize" and entry["question"].get("as") != "table",
+        details={"imported from": name, "released": entry["released"]},
+        date=entry["date"],
+    )

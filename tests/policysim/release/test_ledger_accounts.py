@@ -1,0 +1,388 @@
+"""The ledger: what is charged to whom, in exact decimals; what is damaged, locked or over budget is refused."""
+
+import json
+import multiprocessing
+import os
+import resource
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from decimal import Decimal
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from policysim.cli.main import main
+from policysim.release import ledger as module
+from policysim.release.ledger import (
+    ADD_OR_REMOVE,
+    INFINITE,
+    ONE_FEATURE,
+    BudgetError,
+    Decision,
+    Ledger,
+    LedgerError,
+    Release,
+    amount,
+)
+
+
+def release(epsilon="1", hides=("diagnosis",), **other):
+    return Release("select", "visits.csv", Decimal(epsilon), hides, **other)
+
+
+def charge(ledger, *releases, **options):
+    numbers = []
+    for each in releases:
+        with ledger.transaction():
+            numbers.append(ledger.charge(each, **options))
+    return numbers
+
+
+@pytest.fixture
+def place(tmp_path):
+    return tmp_path / "ledger.sqlite"
+
+
+# What a person is charged.
+
+
+@given(st.lists(st.decimals("0", "1e6", allow_nan=False, places=12), max_size=8))
+def test_sums_are_exact(tmp_path_factory, epsilons):
+    ledger = Ledger(tmp_path_factory.mktemp("ledger") / "ledger.sqlite")
+    charge(ledger, *(release(epsilon) for epsilon in epsilons))
+    assert Fraction(ledger.spent()) == sum(map(Fraction, epsilons))
+
+
+def test_ten_times_a_tenth_is_the_budget_1_and_not_more(place):
+    ledger = Ledger(place, budget=1)
+    charge(ledger, *[release(amount(0.1))] * 10)  # in floating point this is 0.9999999999999999, and 11 times fits
+    assert (ledger.spent(), ledger.remaining()) == (Decimal(1), Decimal(0))
+    with pytest.raises(BudgetError, match=r"costs ε = 1e-300; 1 of the budget 1 is spent|costs ε = 0\.0"):
+        charge(ledger, release("1e-300"))
+    assert ledger.head == 10
+
+
+def test_sums_beyond_any_number_of_digits_are_rounded_up(place):
+    ledger = Ledger(place)
+    charge(ledger, release("1e-500"), release("1"))
+    assert ledger.spent() > 1
+
+
+def test_a_feature_at_a_time_counts_for_each_and_presence_counts_twice():
+    one_by_one = release("0.5", ("age", "sex", "hiv"), adjacency=ONE_FEATURE)
+    assert (one_by_one.cost, release("0.5", adjacency=ADD_OR_REMOVE).cost) == (Decimal("1.5"), Decimal(1))
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        (release(hides=("age",)), release(hides=("sex",), publishes=("age",))),
+        (release(hides=("sex",), publishes=("age",)), release(hides=("age",))),
+        (release(hides=("sex",), copies_rows=True), release(hides=("age",), adjacency=ADD_OR_REMOVE)),
+        (release(hides=("sex",), adjacency=ADD_OR_REMOVE), release(hides=("age",), copies_rows=True)),
+    ],
+)
+def test_nothing_hides_what_another_release_publishes(tmp_path, first, second):
+    with_budget, without = Ledger(tmp_path / "a", budget=1000), Ledger(tmp_path / "b")
+    charge(with_budget, first)
+    with pytest.raises(BudgetError, match="costs ε = ∞, as one release publishes"):
+        charge(with_budget, second)
+    charge(without, first, second)
+    assert (with_budget.spent(), without.spent(), without.spent("anybody")) == (first.cost, INFINITE, INFINITE)
+
+
+def test_a_release_that_hides_what_it_publishes_hides_nothing(place):
+    with pytest.raises(BudgetError, match="∞"):
+        charge(Ledger(place, budget=9), release(hides=("age",), publishes=("age",)))
+
+
+# Patients.
+
+
+def treat(ledger, patient, event, epsilon="1", treatment="a1"):
+    """One decision: whether the budget allowed it."""
+    person, visit = ledger.digest("patient", patient), ledger.digest("event", event)
+    with ledger.transaction():
+        number = ledger.charge(release(epsilon, each=True))
+        if not ledger.charge_patient(person, Decimal(epsilon)):
+            return False
+        ledger.decide(person, visit, Decision(treatment, number, ledger.digest("record", "x")))
+    return True
+
+
+def test_each_patient_is_charged_for_his_own_and_for_what_is_charged_to_everybody(place):
+    ledger = Ledger(place, budget=3)
+    assert treat(ledger, "Ann", "monday")
+    charge(ledger, release("0.5"))
+    assert [str(ledger.spent(patient)) for patient in ("Ann", "Bob", None)] == ["1.5", "0.5", "0.5"]
+    assert ledger.remaining("Ann") == Decimal("1.5")
+    assert treat(ledger, "Ann", "tuesday", treatment="a2")
+    assert not treat(ledger, "Ann", "wednesday")
+    assert ledger.spent("Ann") == Decimal("2.5")
+    # A release about everybody must fit into the budget of who has spent most.
+    with pytest.raises(BudgetError, match=r"costs ε = 0\.6; 2\.5 of the budget 3 is spent"):
+        charge(ledger, release("0.6"))
+    ann, monday = ledger.digest("patient", "Ann"), ledger.digest("event", "monday")
+    assert ledger.decision(ann, monday).treatment == "a1"
+    assert ledger.account(ann) == (Decimal(2), "a2")
+    assert ledger.decision(ann, ledger.digest("event", "wednesday")) is None
+
+
+def test_ids_events_and_records_stand_nowhere(place):
+    ledger = Ledger(place)
+    treat(ledger, "Ann Smith", "admission 17")
+    stored = place.read_bytes() + place.with_name("ledger.sqlite.key").read_bytes()
+    assert b"Ann" not in stored
+    assert b"admission" not in stored
+    assert ledger.digest("patient", "Ann Smith") in stored
+
+
+def test_the_ledger_and_its_key_are_their_owners_alone_and_the_key_makes_the_digests(tmp_path):
+    ledgers = [Ledger(tmp_path / name) for name in ("a", "b")]
+    assert {path.stat().st_mode & 0o777 for path in tmp_path.iterdir()} == {0o600}
+    assert ledgers[0].digest("patient", "Ann") != ledgers[1].digest("patient", "Ann")
+    assert ledgers[0].digest("patient", "Ann") == Ledger(tmp_path / "a").digest("patient", "Ann")
+
+
+# Transactions.
+
+
+def test_what_fails_on_the_way_is_not_charged(place):
+    ledger = Ledger(place)
+    with pytest.raises(KeyError), ledger.transaction():
+        ledger.charge(release())
+        raise KeyError
+    assert (ledger.spent(), ledger.head, len(ledger.releases())) == (0, 0, 0)
+
+
+def test_an_answer_is_held_until_it_is_delivered(place):
+    ledger = Ledger(place)
+    (number,) = charge(ledger, release(), answer="the answer", request="what was asked")
+    assert Ledger(place).held("what was asked") == (number, "the answer")
+    assert ledger.held("something else") is None
+    ledger.delivered(number)
+    assert Ledger(place).held("what was asked") is None
+    assert ledger.spent() == 1
+
+
+def add_up(path, times):
+    ledger = Ledger(path)
+    for visit in range(times):
+        treat(ledger, f"{os.getpid()}", f"{visit}", "0.1")
+        charge(ledger, release("0.01"))
+
+
+def test_processes_that_write_at_the_same_time_lose_nothing(place):
+    Ledger(place)
+    context = multiprocessing.get_context("spawn")
+    processes = [context.Process(target=add_up, args=(place, 5)) for _ in range(3)]
+    for process in processes:
+        process.start()
+    for process in processes:
+        process.join()
+    ledger = Ledger(place)
+    assert ledger.spent() == Decimal("0.15")
+    assert [ledger.spent(str(process.pid)) for process in processes] == [Decimal("0.65")] * 3
+    assert len(ledger.releases()) == 30
+
+
+KILLED = """
+import sys
+from decimal import Decimal
+from policysim.release.ledger import Ledger, Release
+ledger = Ledger(sys.argv[1])
+print("open", flush=True)
+while True:
+    with ledger.transaction():
+        ledger.charge(Release("select", "visits.csv", Decimal("0.1"), ("diagnosis",)))
+    print("charged", flush=True)
+"""
+
+
+def test_a_killed_run_loses_no_entry_that_it_has_announced(place):
+    announced = 0
+    for wait in (0.0, 0.003, 0.011, 0.05):
+        run = subprocess.Popen(
+            [sys.executable, "-c", KILLED, place], stdout=subprocess.PIPE, text=True, cwd=Path(__file__).parents[3]
+        )
+        assert run.stdout.readline() == "open\n"
+        time.sleep(wait)
+        run.send_signal(signal.SIGKILL)
+        announced += run.communicate()[0].count("charged\n")
+        ledger = Ledger(place)
+        # One more may have been charged, and not announced.
+        assert announced <= ledger.head <= announced + 1
+        assert ledger.spent() == ledger.head * Decimal("0.1")
+        assert len(ledger.releases()) == ledger.head
+        announced = ledger.head
+
+
+# Ledgers that cannot be used.
+
+
+def refusal(place, kind=LedgerError, **options):
+    with pytest.raises(kind) as caught:
+        Ledger(place, **options).releases()
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+def test_a_budget_is_set_once(place):
+    Ledger(place, budget="2.50")
+    assert Ledger(place).budget == Decimal("2.5")
+    assert "has the budget 2.50, and not 3;" in refusal(place, budget=3)
+    with pytest.raises(ValueError, match="budget must be a number >= 0, got -1"):
+        Ledger(place, budget=-1)
+
+
+def test_damage_is_found(place):
+    ledger = Ledger(place)
+    charge(ledger, *[release()] * 3)
+    whole = place.read_bytes()
+    smaller = "UPDATE entry SET content = replace(content, '\"1\"', '\"0\"') WHERE number = "
+    for change, told in (
+        (f"{smaller} 2", "entry 2 is missing, or was changed"),
+        (f"{smaller} 3", "entry 3 does not follow"),
+        ("DELETE FROM entry WHERE number = 1", "entry 3 does not follow"),
+        ("UPDATE ledger SET format = 2", "has format 2, and this policysim knows 1: update it"),
+        ("DROP TABLE ledger", "is not a ledger"),
+    ):
+        with sqlite3.connect(place) as sql:
+            sql.execute(change)
+        sql.close()
+        assert told in refusal(place)
+        place.write_bytes(whole)
+    for rest, told in ((whole[: len(whole) // 2], "is damaged"), (b"age,sex\n", "is not a ledger")):
+        place.write_bytes(rest)
+        assert told in refusal(place)
+    place.write_bytes(whole)
+    assert Ledger(place).head == 3
+
+
+def test_without_its_key_a_ledger_is_refused_and_so_is_another_key(tmp_path):
+    for name in ("a", "b"):
+        Ledger(tmp_path / name)
+    (tmp_path / "b.key").replace(tmp_path / "a.key")
+    assert "is not the key of a" in refusal(tmp_path / "a")
+    assert "b.key: is missing" in refusal(tmp_path / "b")
+    (tmp_path / "a.key").write_bytes(b"1")
+    assert "is not a key" in refusal(tmp_path / "a")
+
+
+def test_a_ledger_that_may_not_be_written_is_refused(place):
+    Ledger(place)
+    place.chmod(0o400)
+    assert "read-only" in refusal(place)
+    assert "is not a file" in refusal(place.parent)
+
+
+def test_a_lock_is_waited_for_and_then_the_run_gives_up(place, monkeypatch, capsys):
+    monkeypatch.setattr(module, "MOST_SECONDS", 2)
+    Ledger(place)
+    with Ledger(place).transaction():
+        assert "another run holds the lock" in refusal(place)
+    assert "waiting" in capsys.readouterr().err
+    Ledger(place)
+
+
+def test_a_full_disk_is_told_and_nothing_is_charged(place):
+    ledger = Ledger(place)
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    before = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    try:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (place.stat().st_size, limits[1]))
+        with pytest.raises(LedgerError) as caught:
+            charge(ledger, release(), answer="x" * 100_000, request="r")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+        signal.signal(signal.SIGXFSZ, before)
+    assert "\n" not in str(caught.value)
+    assert (Ledger(place).head, Ledger(place).spent()) == (0, 0)
+
+
+# The command.
+
+
+def command(capsys, *arguments):
+    code = main(["ledger", *map(str, arguments)])
+    printed = capsys.readouterr()
+    return code, printed.out, printed.err
+
+
+def test_an_auditor_sees_the_entries_and_nothing_of_patients(place, capsys):
+    assert command(capsys, "new", place, "--budget", "3")[0] == 0
+    ledger = Ledger(place)
+    treat(ledger, "Ann", "monday")
+    charge(ledger, release("0.25", publishes=("age",), details={"study": "ab12"}))
+    code, out, _ = command(capsys, "show", place)
+    assert code == 0
+    assert "budget 3 a person; spent by everybody: ε = 0.25" in out
+    assert "study: ab12" in out
+    code, out, _ = command(capsys, "show", place, "--json")
+    document = json.loads(out)
+    assert [entry["cost"] for entry in document["entries"]] == ["1", "0.25"]
+    assert [entry["number"] for entry in document["entries"]] == [1, 2]
+    assert "Ann" not in out
+
+
+OLD = {
+    "what": "privatize",
+    "data": "data.csv",
+    "sha256": ["0" * 64],
+    "columns": ["sex"],
+    "unchanged": ["person"],
+    "epsilon": 2.5,
+    "adjacency": "replace-one",
+    "released": "private.csv",
+    "question": {},
+    "date": "2026-11-23T00:00:00+00:00",
+}
+
+
+def test_an_older_ledger_is_taken_over_whatever_the_budget(tmp_path, place, capsys):
+    old = tmp_path / "policysim-releases.json"
+    old.write_text(json.dumps({"private": "P", "format": 2, "releases": [OLD, OLD | {"what": "select"}]}))
+    command(capsys, "new", place, "--budget", "3")
+    assert command(capsys, "import", old, "--ledger", place)[:2] == (
+        0,
+        "ledger.sqlite: 2 entries of policysim-releases.json; spent by everybody: ε = 5\n",
+    )
+    with pytest.raises(BudgetError):
+        charge(Ledger(place), release())
+    presence = release(hides=("sex",), adjacency=ADD_OR_REMOVE)
+    assert "which rows there are" in Ledger(place).conflict(presence)
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        ("[]", "is not a ledger of policysim 0.1"),
+        ("{", "is not a ledger of policysim 0.1"),
+        (json.dumps({"format": 3, "releases": []}), "has format 3, and only 2"),
+        (json.dumps({"format": 2, "releases": [OLD | {"epsilon": "many"}]}), "epsilon must be a number >= 0"),
+        (json.dumps({"format": 2, "releases": [OLD | {"adjacency": "none"}]}), "adjacency must be"),
+    ],
+)
+def test_what_is_no_older_ledger_is_refused_and_nothing_is_charged(tmp_path, place, capsys, content, told):
+    old = tmp_path / "old.json"
+    old.write_text(content)
+    code, out, err = command(capsys, "import", old, "--ledger", place)
+    assert (code, out) == (3, "")
+    assert told in err
+    assert not place.exists()
+
+
+def test_options_that_do_not_fit_are_refused(place, capsys):
+    assert command(capsys, "show", place)[0] == 3
+    assert command(capsys, "show", place, "--budget", "3")[0] == 2
+    assert command(capsys, "import", place)[0] == 2
+    assert command(capsys, "new", place, "--budget", "-1")[0] == 2
+    assert not place.exists()
+    assert command(capsys, "new", place)[0] == 0
+    assert command(capsys, "new", place)[0] == 2
