@@ -15,12 +15,14 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from policies.arrays import BLOCK, FloatArray, Frozen, IntArray, blocks, read_only
+
+Number = TypeVar("Number", np.float64, np.int64)
 
 
 @dataclass(frozen=True)
@@ -45,7 +47,7 @@ class Partition:
         """The split for JSON: `shape` and `axes`."""
         return {"shape": list(self.shape), "axes": list(self.axes)}
 
-    def extremes(self, column: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def extremes(self, column: NDArray[Number]) -> tuple[NDArray[Number], NDArray[Number]]:
         """The smallest and the largest entry of each clique; `column` is (n_records,), the results (n_cliques,)."""
         grid = column.reshape(self.shape)
         return grid.min(axis=self.axes).ravel(), grid.max(axis=self.axes).ravel()
@@ -325,11 +327,11 @@ class ListedPartition(Frozen, Partition):
         cliques[self.order] = np.repeat(np.arange(len(self.starts)), self.sizes)
         return {"cliques": cliques.tolist()}
 
-    def extremes(self, column: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def extremes(self, column: NDArray[Number]) -> tuple[NDArray[Number], NDArray[Number]]:
         """The smallest and the largest entry of each clique; `column` is (n_rows,), the results (n_cliques,)."""
         ordered = column[self.order]
-        low: FloatArray = np.minimum.reduceat(ordered, self.starts)
-        high: FloatArray = np.maximum.reduceat(ordered, self.starts)
+        low: NDArray[Number] = np.minimum.reduceat(ordered, self.starts)
+        high: NDArray[Number] = np.maximum.reduceat(ordered, self.starts)
         return low, high
 
     def widest(self, column: FloatArray) -> tuple[float, int]:

@@ -101,8 +101,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def exit_code(run: Callable[[], int]) -> int:
     """The exit code of a run; what goes wrong is told, but for output that cannot be written, which is raised."""
     from envs.toml_reader import InputFileError
+    from policies.policy import ClaimError
     from policysim.question.protocol import UsageError
-    from policysim.study.checks import ClaimError
 
     try:
         return run()

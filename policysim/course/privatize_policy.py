@@ -20,9 +20,10 @@ from policies.catalogue import make_policy
 from policies.exponential import Exponential, ExponentialFitted
 from policies.mask import admissible_mask, mask_classes
 from policies.masked import masked_problem
-from policies.policy import Policy, draw_actions
+from policies.policy import Policy
 from policies.problem import DecisionProblem
 from policies.randomized_response import RandomizedResponse
+from policies.sampler import draw_actions
 from policysim.course.process import InfiniteLossWarning
 
 QNetwork = Callable[[Any], ArrayLike]

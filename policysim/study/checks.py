@@ -10,7 +10,7 @@ import numpy as np
 
 from policies.arrays import SUM_TOLERANCE, FloatArray, blocks
 from policies.catalogue import CATALOGUE
-from policies.policy import NotApplicableError, Policy
+from policies.policy import ClaimError, NotApplicableError, Policy
 from policies.privacy_loss import guess_rate_within, privacy_loss_of_logs
 from policies.problem import DecisionProblem
 
@@ -76,10 +76,6 @@ class Agreement:
 
 # Rounding that an exact loss may carry: logarithms of probabilities are exact to about 1e-15 of their size.
 RELATIVE, ABSOLUTE = 1e-9, 1e-12
-
-
-class ClaimError(Exception):
-    """A policy reveals more than it claims; str() says which, and how much."""
 
 
 def within_claim(exact: float, claimed: float) -> bool:

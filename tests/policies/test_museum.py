@@ -33,14 +33,13 @@ from policies.exponential import Exponential, ExponentialFitted
 from policies.mask import mask_classes
 from policies.masked import masked_problem
 from policies.optimal.certificate import optimal_certificate
-from policies.policy import LOG_SMALLEST, NotApplicableError, one_hot_logs
+from policies.policy import LOG_SMALLEST, ClaimError, NotApplicableError, one_hot_logs
 from policies.privacy_loss import guess_rate, privacy_loss_of_logs
 from policies.proof import LOST, Certificate, float_below, floor_of, grouped
 from policies.randomized_response import RandomizedResponse
 from policies.selection_release import K, WholeWeights, places_on_grid, release_weights
 from policysim.course.budget import distribution_epsilon
 from policysim.decision.audit import audit, exceeds
-from policysim.study.checks import ClaimError
 
 EPSILONS = (0.1, 0.5, 1.0, 2.0)
 

@@ -1,0 +1,277 @@
+"""Exact draws: one door through which every private choice leaves.
+
+Each row of a policy becomes whole numbers that sum to 2^62, and a draw compares one random whole number with their
+running sums: an action has exactly its weight of 2^62 chances. Rounding by itself would break epsilon. So each class of
+records that are hidden among each other has a public box: a floor and a ceiling for each action, and no ceiling is more
+than e^epsilon times its floor. A row is clipped into the box of its class, and repaired in it until its sum is 2^62.
+It is then private beside every other row in that box, and no other row is looked at. Where neighbours make no classes
+(one-feature), all of them are compared instead. To move by more than 1e-12 in total variation is more than rounding,
+and is refused. Lemmas 1 to 7 are proved in docs/proofs.md.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable
+from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation, localcontext
+from functools import cached_property
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from policies.adjacency import public_classes
+from policies.arrays import FloatArray, Frozen, IntArray, Words, blocks
+from policies.boxes import Boxes
+from policies.fitted import FittedPolicy
+from policies.local.channel import codes
+from policies.policy import ClaimError
+from policies.problem import DecisionProblem
+from policies.records import checked_numbers
+
+BITS, HALF = np.uint64(62), np.uint64(31)
+TOTAL = 1 << 62
+# What may move, in total variation; and how much overlapping neighbours are mixed.
+MOST_MOVED, MIXED = 1e-12, 2.0**-40
+# e^43 > 2^62: a larger epsilon asks for no more than a weight of 1.
+LARGEST_EPSILON = Decimal(43)
+
+# Draws so many whole numbers, uniform on 0..2^62 - 1.
+WordSource: TypeAlias = Callable[[int], Words]
+# Weights over 2^62, or bounds of them.
+Whole: TypeAlias = NDArray[np.int64]
+
+
+def system_words(size: int) -> Words:
+    """Random words of 62 bits from the operating system, (size,): for a release."""
+    return np.frombuffer(secrets.token_bytes(8 * size), dtype=np.uint64) >> np.uint64(2)
+
+
+def declared_epsilon(epsilon: Decimal | str | float) -> Decimal:
+    """The decimal that is declared; of a float the shortest that stands for it, or the float if that is less.
+
+    ValueError unless it is a number >= 0; "inf" is one.
+    """
+    try:
+        shortest = repr(float(epsilon)) if isinstance(epsilon, float) else epsilon
+        number = Decimal("NaN" if isinstance(epsilon, bool) else min(Decimal(epsilon), Decimal(shortest)))
+    except (InvalidOperation, TypeError, ValueError):
+        number = Decimal("NaN")
+    if number.is_nan() or number < 0:
+        raise ValueError(f"epsilon must be a number >= 0, got epsilon={epsilon!r}.")
+    return number
+
+
+@dataclass(frozen=True)
+class Ratio:
+    """e^-epsilon from above, as `factor` / 2^(62 + `shift`), where `factor` is a whole number up to 2^62."""
+
+    factor: int
+    shift: int
+
+    @classmethod
+    def of(cls, epsilon: Decimal) -> Ratio:
+        """Of a declared epsilon; 0 / 2^62 of infinity."""
+        if epsilon.is_infinite():
+            return cls(0, 0)
+        with localcontext() as context:
+            context.prec = 60
+            # Decimal.exp rounds to the nearest, whatever the context says: one step up is an upper bound.
+            above = min(Decimal(1), min(epsilon, LARGEST_EPSILON).copy_negate().exp().next_plus())
+        top, bottom = above.as_integer_ratio()
+        shift = (bottom // top).bit_length() - 1  # 2^shift <= 1 / above < 2^(shift + 1)
+        return cls(-((-top << 62 + shift) // bottom), shift)
+
+    def floors(self, ceilings: Whole) -> Whole:
+        """The least floor of each ceiling in 0..2^62: ceil(ceiling factor / 2^(62 + shift)), exactly."""
+        low_bits, factor, wide = np.uint64((1 << 31) - 1), np.uint64(self.factor), ceilings.astype(np.uint64)
+        (f1, f0), (c1, c0) = ((number >> HALF, number & low_bits) for number in (factor, wide))
+        # The product is high 2^62 + middle 2^31 + low, and nothing here exceeds 2^63.
+        high, middle, low = c1 * f1, c1 * f0 + c0 * f1, c0 * f0
+        low += (middle & low_bits) << HALF
+        high += (middle >> HALF) + (low >> BITS)
+        cut_off = (high & np.uint64((1 << self.shift) - 1)) | (low & np.uint64(TOTAL - 1))
+        return ((high >> np.uint64(self.shift)) + (cut_off > 0)).astype(np.int64)
+
+
+def whole_box(least: FloatArray, most: FloatArray, ratio: Ratio) -> tuple[Whole, Whole]:
+    """Floors and ceilings, (k, N) each, from the least and largest p(a|x) in each of N classes, (k, N) each.
+
+    No ceiling exceeds e^epsilon times its floor, and sum floors <= 2^62 <= sum ceilings (lemmas 1 and 2).
+    ClaimError where floors lie above the least probabilities by more than 1e-12 in all: what is public decides.
+    """
+    ceilings: Whole = np.ceil(most * float(TOTAL)).astype(np.int64)
+    largest, classes = most.argmax(axis=0), np.arange(most.shape[1])
+    missing = np.where(most.sum(axis=0) < 1.5, TOTAL - ceilings.sum(axis=0), 0)  # larger sums might overflow
+    ceilings[largest, classes] += np.maximum(missing, 0)
+    floors = ratio.floors(ceilings)
+    _require_small(np.maximum(floors - least * float(TOTAL), 0).sum(axis=0))
+    for place in np.flatnonzero(floors.sum(axis=0) > TOTAL):
+        action = largest[place]
+        floors[action, place] -= floors[:, place].sum() - TOTAL
+        allowed = (int(floors[action, place]) << 62 + ratio.shift) // ratio.factor
+        ceilings[action, place] = min(int(ceilings[action, place]), allowed)
+    return floors, ceilings
+
+
+def rows_in_box(probabilities: FloatArray, floors: Whole, ceilings: Whole) -> Whole:
+    """Weights between floors and ceilings that sum to 2^62, near p(a|x); all are (k, m).
+
+    ClaimError for a row that would move by more than 1e-12 in total variation, or is no distribution.
+    """
+    rounded = np.rint(np.fmin(np.fmax(probabilities, 0.0), 1.0) * float(TOTAL)).astype(np.int64)
+    weights: Whole = np.clip(rounded, floors, ceilings)
+    # One action after the other takes as much of what is missing, or too much, as its bounds allow (lemma 3).
+    missing = TOTAL - weights.sum(axis=0)
+    for action, (floor, ceiling) in enumerate(zip(floors, ceilings, strict=True)):
+        step = np.clip(missing, floor - weights[action], ceiling - weights[action])
+        weights[action] += step
+        missing -= step
+    _require_near(weights, probabilities)
+    return weights
+
+
+def chosen(weights: Whole, words: Words) -> IntArray:
+    """The action of each row, (m,): the first whose running sum exceeds the word, of weights (k, m) and words (m,)."""
+    actions, reached, word = np.zeros(len(words), np.intp), np.zeros(len(words), np.int64), words.view(np.int64)
+    for weight in weights[:-1]:
+        reached += weight
+        actions += word >= reached
+    return actions
+
+
+@dataclass(frozen=True, eq=False)
+class ExactPolicy(Frozen):
+    """A table p(a|x), (n_records, k), to draw from for a release: its privacy loss is at most epsilon, exactly.
+
+    Of the records that are asked for, only their rows are made. Under one-feature adjacency all are made and checked
+    at the first call: neighbours of neighbours reach every record. The methods raise ClaimError if a row would move by
+    more than 1e-12 in total variation, and ValueError for what is no record number.
+    """
+
+    problem: DecisionProblem
+    probabilities: FloatArray
+    epsilon: Decimal
+
+    def weights(self, records: ArrayLike) -> Words:
+        """The weights of record numbers, (m, k) of uint64; rows sum to 2^62."""
+        return self._rows(checked_numbers(records, self.problem.n_records)).T.astype(np.uint64)
+
+    def draw(self, records: ArrayLike, words: WordSource = system_words) -> IntArray:
+        """An action for each record number, (m,); words are the operating system's, but in tests."""
+        numbers = checked_numbers(records, self.problem.n_records)
+        actions = np.empty(len(numbers), np.intp)
+        for rows in blocks(len(numbers)):
+            actions[rows] = chosen(self._rows(numbers[rows]), words(len(numbers[rows])))
+        return actions
+
+    def _rows(self, records: IntArray) -> Whole:
+        if self._checked is not None:
+            return self._checked[:, records]
+        probabilities = np.stack([column[records] for column in self.probabilities.T])
+        if self.epsilon.is_infinite():
+            possible = (probabilities > 0).astype(np.int64)
+            return rows_in_box(probabilities, possible, possible * TOTAL)
+        classes, place = np.unique(self._classes[records], return_inverse=True)
+        least, most = self._extremes[:, :, classes]
+        floors, ceilings = whole_box(least, most, Ratio.of(self.epsilon))
+        return rows_in_box(probabilities, floors[:, place], ceilings[:, place])
+
+    @cached_property
+    def _classes(self) -> IntArray:
+        return public_classes(self.problem.adjacency, self.problem.n_records)
+
+    @cached_property
+    def _extremes(self) -> FloatArray:
+        """The least and the largest probability of each action in each class, (2, k, N)."""
+        size = self.problem.n_actions, int(self._classes.max()) + 1
+        least, most = np.ones(size), np.zeros(size)
+        for low, high, column in zip(least, most, self.probabilities.T, strict=True):
+            np.fmin.at(low, self._classes, column)
+            np.fmax.at(high, self._classes, column)
+        return np.stack([least, np.fmin(most, 1.0)])
+
+    @cached_property
+    def _checked(self) -> Whole | None:
+        """All weights, (k, n_records), where cliques of neighbours overlap and no box holds them all (lemma 6)."""
+        partitions = self.problem.adjacency.partitions(self.problem.n_records)
+        if len(partitions) == 1 or self.epsilon.is_infinite():
+            return None
+        ratio, (least, most) = Ratio.of(self.epsilon), self._extremes
+        try:
+            whole_box(least, most, ratio)
+        except ClaimError:
+            public = ((most > 0) / (most > 0).sum(axis=0))[:, self._classes]
+        else:
+            return None
+        weights: Whole = np.rint(((1 - MIXED) * self.probabilities.T + MIXED * public) * float(TOTAL)).astype(np.int64)
+        weights[weights.argmax(axis=0), np.arange(weights.shape[1])] += TOTAL - weights.sum(axis=0)
+        _require_near(weights, self.probabilities.T)
+        for low, high in (partition.extremes(weight) for partition in partitions for weight in weights):
+            if (low < ratio.floors(high)).any():
+                raise ClaimError(
+                    "two records that differ in one feature have probabilities further apart than ε = "
+                    f"{self.epsilon} allows, or by too little less for whole numbers over 2^62: nothing is drawn"
+                )
+        return weights
+
+
+def exact_policy(fitted: FittedPolicy, epsilon: Decimal | str | float) -> ExactPolicy:
+    """The exact draws of a fitted policy at the epsilon that is charged; ValueError for one that is not >= 0."""
+    return ExactPolicy(fitted.problem, fitted.probabilities, declared_epsilon(epsilon))
+
+
+def box_weights(
+    probabilities: ArrayLike, boxes: Boxes, epsilon: Decimal | str | float, classes: ArrayLike = 0
+) -> Words:
+    """Weights of a model's rows p(a|x), (m, k), each in the box of its class, (m,): (m, k) of uint64.
+
+    `chosen(weights.T, system_words(m))` draws. ClaimError for a box that is wider than epsilon, or a row outside of it.
+    """
+    rows = np.asarray(probabilities, dtype=np.float64).T
+    place = np.broadcast_to(np.asarray(classes), rows.shape[1:])
+    most = np.exp(np.minimum(boxes.log_floors + boxes.epsilon, 0.0))
+    floors, ceilings = whole_box(np.exp(boxes.log_floors), most, Ratio.of(declared_epsilon(epsilon)))
+    return rows_in_box(rows, floors[:, place], ceilings[:, place]).T.astype(np.uint64)
+
+
+def response_weights(n_values: int, epsilon: Decimal) -> tuple[int, int]:
+    """The weights of the truth and of each other value in randomised response: truth + (k - 1) other = 2^62.
+
+    ValueError for an epsilon that is infinite, or too small for whole numbers.
+    """
+    ratio = Ratio.of(epsilon)
+    # The least with truth factor <= other 2^(62 + shift).
+    other = -(-TOTAL * ratio.factor // ((TOTAL << ratio.shift) + (n_values - 1) * ratio.factor))
+    truth = TOTAL - (n_values - 1) * other
+    if not 0 < other < truth:
+        raise ValueError(f"epsilon={epsilon} is infinite, or too small to be kept to exactly with words of 62 bits.")
+    return truth, other
+
+
+def response_draw(
+    values: ArrayLike, n_values: int, epsilon: Decimal | str | float, words: WordSource = system_words
+) -> IntArray:
+    """A report for each of the values 0..n_values - 1, (m,), by randomised response: `policies.local.KAry`.
+
+    ValueError for values outside, by their rows, and as `response_weights`.
+    """
+    truths, (_, other) = codes(values, n_values), response_weights(n_values, declared_epsilon(epsilon))
+    # Equal parts, one for each other value; the rest is the truth.
+    part = (words(len(truths)) // np.uint64(other)).astype(np.intp)
+    return np.where(part < n_values - 1, part + (part >= truths), truths)
+
+
+def _require_near(weights: Whole, probabilities: FloatArray) -> None:
+    moved = np.abs(weights - probabilities * float(TOTAL)).sum(axis=0) / 2
+    # Where p(a|x) sums to less than 1.5 and hardly moves, the sum of the weights does not overflow.
+    _require_small(np.where((probabilities.sum(axis=0) < 1.5) & (weights.sum(axis=0) == TOTAL), moved, np.inf))
+
+
+def _require_small(moved: FloatArray) -> None:
+    if not (moved <= MOST_MOVED * TOTAL).all():
+        raise ClaimError(
+            f"to keep to ε probabilities would have to move by {moved.max() / TOTAL:.2g}, which is more than rounding: "
+            "the policy reveals more than it claims, or its rows are no probabilities; nothing is drawn"
+        )
