@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from policysim import figures
     from policysim.course.budget import PrivacyBudget
     from policysim.course.course_limit import course_limit
+    from policysim.course.evaluate import evaluate
     from policysim.course.once import OncePlan, plan_once
     from policysim.course.plan_tree import TreePlan, plan_tree
     from policysim.course.planning import plan, policy_value
@@ -91,6 +92,7 @@ _HOME = {
     "build_problem": "policysim.study.study_problem",
     "course_limit": "policysim.course.course_limit",
     "decide": "policysim.release.decide",
+    "evaluate": "policysim.course.evaluate",
     "evaluate_log": "policysim.trials.evaluate_log",
     "figures": "policysim.figures",
     "frontier": "policysim.decision.frontier",
@@ -136,6 +138,7 @@ __all__ = [
     "compare",
     "course_limit",
     "decide",
+    "evaluate",
     "evaluate_log",
     "figures",
     "frontier",

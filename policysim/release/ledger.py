@@ -46,6 +46,8 @@ if TYPE_CHECKING:
 FORMAT = 1
 # What is hidden: any value of a row; whether the row is there; or one feature of it at a time.
 REPLACE, ADD_OR_REMOVE, ONE_FEATURE = "replace-one", "add-or-remove-one", "one-feature"
+# Of counts.
+ADJACENCIES = (REPLACE, ADD_OR_REMOVE)
 INFINITE = Decimal("Infinity")
 # Sums are exact up to so many digits, and never rounded down.
 EXACT = Context(prec=400, rounding=ROUND_CEILING)
@@ -124,12 +126,12 @@ class Release:
     @property
     def all_hidden(self) -> set[str]:
         """The features that it hides, and the presence of rows if it hides that."""
-        return {*self.hides, ROWS} if self.adjacency == ADD_OR_REMOVE else {*self.hides}
+        return {*map(str.strip, self.hides)} | ({ROWS} if self.adjacency == ADD_OR_REMOVE else set())
 
     @property
     def all_published(self) -> set[str]:
         """The features that it publishes, and the presence of rows if it shows that."""
-        return {*self.publishes, ROWS} if self.copies_rows else {*self.publishes}
+        return {*map(str.strip, self.publishes)} | ({ROWS} if self.copies_rows else set())
 
 
 @dataclass(frozen=True)
@@ -185,10 +187,16 @@ class Ledger:
         self.path = Path(os.path.realpath(path))  # a link to a ledger stays one
         wanted = None if budget is None else amount(budget, "budget")
         with self._told():
-            _check_file(self.path)
-            self._key = _key(self.path)
-            # The system makes a file for its owner only, and SQLite its journal like the file.
-            os.close(os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600))
+            try:
+                _check_file(self.path)
+                self._key = _key(self.path)
+                # The system makes a file for its owner only, and SQLite its journal like the file.
+                os.close(os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600))
+            except OutputError:
+                raise
+            except OSError as error:
+                said = f"{self.path.as_posix()}: cannot be opened as a ledger: {error.strerror}"
+                raise LedgerError(said) from None
             self._sql = sqlite3.connect(self.path, timeout=SILENT_SECONDS, isolation_level=None)
             self._sql.execute("PRAGMA synchronous = EXTRA")
         with self.transaction():
@@ -389,7 +397,7 @@ class Ledger:
 
     @contextmanager
     def _told(self) -> Iterator[None]:
-        """Errors of SQLite and of files as one line."""
+        """Errors of SQLite as one line."""
         try:
             yield
         except sqlite3.Error as error:
@@ -398,10 +406,6 @@ class Ledger:
                 raise  # a mistake of ours
             told = SAID.get(code, str(error))
             raise LedgerError(f"{self.path.as_posix()}: {told}") from None
-        except OutputError:
-            raise
-        except OSError as error:
-            raise LedgerError(f"{self.path.as_posix()}: cannot be opened as a ledger: {error.strerror}") from None
 
     def _row(self, query: str, *values: object) -> Any:
         try:
