@@ -12,9 +12,10 @@ import math
 import re
 import sys
 from argparse import ArgumentTypeError
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from difflib import get_close_matches
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
 
@@ -25,9 +26,13 @@ if TYPE_CHECKING:
     from concurrent.futures import Executor
 
     from policies.levels import FeatureLevels
+    from policysim.release.ledger import Ledger
+    from policysim.release.people import People
     from policysim.study.declared import Study
 
 ROWS = (".csv", ".parquet")
+# In place of a column of ids: each row is a person.
+NONE = "none"
 _WHOLE = re.compile(r"([0-9]{1,19}|[0-9]{1,3}(?:_[0-9]{3}){1,6})(?:[eE]\+?([0-9]{1,2}))?")
 
 Commands: TypeAlias = "argparse._SubParsersAction[Parser]"
@@ -38,6 +43,7 @@ Add: TypeAlias = Callable[[Commands], object]
 OWN_WORDS = {
     "expected one argument": "needs a value",
     "ignored explicit argument": "takes no value, got",
+    "not allowed with argument": "does not go with",
 }
 
 
@@ -305,15 +311,61 @@ def add_seed(parser: argparse.ArgumentParser, about: str) -> None:
     parser.add_argument("--seed", type=whole(0), metavar="N", help=about)
 
 
-def add_ledger(parser: argparse.ArgumentParser, again: str) -> None:
-    """--ledger, and --again with what it is for."""
-    parser.add_argument("--again", action="store_true", help=again)
-    parser.add_argument(
-        "--ledger",
-        type=Path,
-        metavar="FILE",
-        help="where releases are listed, which is private (default: policysim-releases.json beside the data)",
+def add_release(parser: argparse.ArgumentParser) -> None:
+    """How a release is counted, or that it is none; and whose rows there are."""
+    group = parser.add_mutually_exclusive_group()
+    group.add_argument(
+        "--ledger", type=Path, metavar="LEDGER", help="count it in this ledger of these people (policysim ledger new)"
     )
+    group.add_argument("--uncounted", action="store_true", help="release it, and let no ledger count it")
+    group.add_argument(
+        "--simulate", type=whole(0), metavar="SEED", help="simulate, repeatably; what is drawn is no release"
+    )
+    parser.add_argument("--seed", type=_no_seed, help=argparse.SUPPRESS)
+    parser.add_argument(
+        "--id",
+        metavar="COLUMN",
+        help="the column of ids: each person in it is charged, not everybody; none: each row is a person",
+    )
+    parser.add_argument(
+        "--rows-per-person",
+        type=whole(1),
+        metavar="N",
+        help="with --id: the first N rows of each count, and ε hides all of them",
+    )
+
+
+def _no_seed(_: str) -> NoReturn:
+    raise ArgumentTypeError("does not go with a release, which nobody can draw again; --simulate SEED draws no release")
+
+
+def check_release(chosen: argparse.Namespace) -> None:
+    """UsageError unless exactly one way to count was chosen (argparse refuses two), and for rows without an id."""
+    from policysim.question.protocol import UsageError
+
+    if chosen.ledger is None and not chosen.uncounted and chosen.simulate is None:
+        raise UsageError(
+            f"{chosen.command} needs a ledger, which counts what is released about these people: type policysim ledger "
+            "new ledger.sqlite --budget 3 once, and add --ledger ledger.sqlite; or add --uncounted, or --simulate SEED, "
+            "which releases nothing"
+        )
+    if chosen.rows_per_person is not None and chosen.id in (None, NONE):
+        raise UsageError("--rows-per-person goes with --id COLUMN, which says whose rows they are")
+
+
+def chosen_people(
+    chosen: argparse.Namespace, ledger: Ledger | None, columns: Sequence[str], used: Collection[str | None]
+) -> People:
+    """Whose rows they are; where nobody says so, no column whose name is that of an id may repeat."""
+    from policysim.logs.column_summary import is_id, says
+    from policysim.release.people import People, short_digest
+
+    digest = short_digest if ledger is None else partial(ledger.digest, "patient")
+    if chosen.id is None:
+        suspects = {name: says(name, "patient") for name in columns if is_id(name) and name not in used}
+        return People(suspects=suspects, digest=digest)
+    named = "" if chosen.id == NONE else chosen.id
+    return People(named, chosen.rows_per_person, digest=digest)
 
 
 def add_workers(parser: argparse.ArgumentParser) -> None:

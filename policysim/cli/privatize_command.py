@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any
 from policysim.cli.options import (
     Commands,
     add_json,
-    add_ledger,
-    add_seed,
+    add_release,
     as_usage,
+    check_release,
+    chosen_people,
     names,
     number,
     rows_file,
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 
 VALUES, TABLE = FORMS = ("values", "table")
 OF_VALUES, OF_TABLE = ("separately", "true"), ("by", "adjacency", "no-negative")
-SHARED = ("column", "epsilon", "out", "levels", "study", "seed", "ledger", "again")
+SHARED = ("column", "epsilon", "out", "levels", "study", "ledger", "uncounted", "simulate", "id", "rows-per-person")
 
 
 def add(commands: Commands) -> None:
@@ -41,8 +42,8 @@ def add(commands: Commands) -> None:
         description="Write a copy of a CSV or Parquet file, or of a folder of them, in which k-ary randomised response "
         "replaces some columns, and print the table that can be estimated from it; or with --as table, write nothing "
         "but how many rows hold each combination of levels, with noise. A note of the mechanism stands beside it. "
-        "A second release of the same rows adds its ε: policysim-releases.json beside them, which is private, "
-        "lists the releases, and the same content is released a second time only with --again (else exit code 4).",
+        "Each release about the same people adds its ε: their ledger counts it, and refuses what exceeds its budget "
+        "(exit code 4).",
     )
     parser.add_argument(
         "data", type=Path, metavar="DATA", help="a .csv or .parquet file with one row per person; or a folder of such"
@@ -55,7 +56,7 @@ def add(commands: Commands) -> None:
         "--epsilon",
         type=number("a finite number > 0", lambda value: 0 < value < math.inf),
         metavar="1",
-        help="the privacy loss of one row, all its columns together; of a table, that of the whole table",
+        help="the privacy loss of one person, all columns together; of a table, that of the whole table",
     )
     parser.add_argument(
         "--out", metavar="OUT", help="the private file, the folder of many, or the table; its note is OUT.privacy.json"
@@ -85,11 +86,10 @@ def add(commands: Commands) -> None:
     parser.add_argument(
         "--true", action="store_true", help="also print the true counts and the errors, which are not private"
     )
-    add_ledger(parser, "release the same rows once more, or replace a release; the ε add up")
+    add_release(parser)
     parser.add_argument(
         "--estimate", action="store_true", help="DATA is a private file with its note: only print the estimated table"
     )
-    add_seed(parser, "simulate, repeatably; such a file is not a release (default: a release)")
     add_json(parser)
 
 
@@ -97,9 +97,9 @@ def run(chosen: argparse.Namespace) -> int:
     """Make a private file, or with --estimate, read one."""
     from policysim.files.terminal import complain, print_json, progress_bar, say
     from policysim.output.screen import printed
+    from policysim.release.delivery import note_path
     from policysim.release.noisy_table import table_screen
     from policysim.release.privatize import private_document, private_screen, read_private
-    from policysim.release.privatize_note import note_path
     from policysim.release.privatize_source import open_source
 
     if chosen.estimate:
@@ -153,9 +153,8 @@ def _asked(chosen: argparse.Namespace) -> dict[str, FeatureLevels]:
     listed = parse_levels(chosen.levels or [], every)
     declared |= {column: Levels(column, levels) for column, levels in listed.items()}
     if chosen.epsilon is None:
-        raise UsageError("privatize needs --epsilon: the privacy loss of one row, such as 1")
-    if chosen.seed is not None and chosen.ledger is not None:
-        raise UsageError("--ledger does not go with --seed: a simulation is no release, and is not counted")
+        raise UsageError("privatize needs --epsilon: the privacy loss of one person, such as 1")
+    check_release(chosen)
     return declared
 
 
@@ -171,7 +170,7 @@ def _counted(chosen: argparse.Namespace) -> dict[str, Any]:
     """Make a noisy table: what is published of it."""
     from policysim.files.terminal import progress_bar
     from policysim.question.protocol import UsageError
-    from policysim.release.ledger import REPLACE
+    from policysim.release.ledger import REPLACE, Ledger
     from policysim.release.noisy_table import TablePlan, release_table
     from policysim.release.privatize_source import open_source
 
@@ -192,17 +191,14 @@ def _counted(chosen: argparse.Namespace) -> dict[str, Any]:
             adjacency=chosen.adjacency or REPLACE,
             no_negative=chosen.no_negative,
             cuts=cuts,
+            rows_each=chosen.rows_per_person or 1,
         )
     source = open_source(chosen.data)
+    ledger = Ledger(chosen.ledger) if chosen.ledger else None
+    people = chosen_people(chosen, ledger, source.unchanged(()), plan.levels)
     with progress_bar(source.unit) as progress:
         return release_table(
-            source,
-            Path(chosen.out),
-            plan,
-            seed=chosen.seed,
-            ledger=chosen.ledger,
-            again=chosen.again,
-            progress=progress,
+            source, Path(chosen.out), plan, seed=chosen.simulate, ledger=ledger, people=people, progress=progress
         )
 
 
@@ -210,6 +206,7 @@ def _privatized(chosen: argparse.Namespace) -> tuple[Path, Note, list[Table]]:
     """Make the private file, or folder: its path, its note and its tables."""
     from policysim.files.terminal import progress_bar
     from policysim.question.protocol import UsageError
+    from policysim.release.ledger import Ledger
     from policysim.release.privatize import privatize_files
     from policysim.release.privatize_note import make_plan
     from policysim.release.privatize_source import levels_in, open_source
@@ -222,17 +219,26 @@ def _privatized(chosen: argparse.Namespace) -> tuple[Path, Note, list[Table]]:
     except argparse.ArgumentTypeError as error:
         raise UsageError(f"--out {error}") from None
     undeclared = [column for column in columns if column not in levels]
-    plan = partial(make_plan, epsilon=chosen.epsilon, separately=chosen.separately, from_data=undeclared, cuts=cuts)
+    plan = partial(
+        make_plan,
+        epsilon=chosen.epsilon,
+        rows_each=chosen.rows_per_person or 1,
+        separately=chosen.separately,
+        from_data=undeclared,
+        cuts=cuts,
+    )
     with as_usage():
         # Before any row is read; with the least that columns whose levels are not yet known may hold.
         plan({column: levels.get(column, ["0", "1"]) for column in columns})
     source = open_source(chosen.data)
+    ledger = Ledger(chosen.ledger) if chosen.ledger else None
+    people = chosen_people(chosen, ledger, source.unchanged(()), columns)
     with progress_bar(source.unit) as progress:
         levels |= levels_in(source, undeclared, progress) if undeclared else {}
         # What is wrong now is wrong with the data, not with the options: ValueError stays ValueError.
         randomization = plan({column: levels[column] for column in columns})
         note, tables = privatize_files(
-            source, out, randomization, seed=chosen.seed, ledger=chosen.ledger, again=chosen.again, progress=progress
+            source, out, randomization, seed=chosen.simulate, ledger=ledger, people=people, progress=progress
         )
     return out, note, tables
 

@@ -8,11 +8,20 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from policysim.cli.options import Commands, add_json, add_ledger, add_seed, as_usage, names, number, study_levels
+from policysim.cli.options import (
+    Commands,
+    add_json,
+    add_release,
+    as_usage,
+    check_release,
+    chosen_people,
+    names,
+    number,
+    study_levels,
+)
 
 if TYPE_CHECKING:
     from policies.levels import FeatureLevels
-    from policysim.release.ledger import Release
     from policysim.release.select_private import GroupChoice, Terms
 
 
@@ -22,10 +31,9 @@ def add(commands: Commands) -> None:
         "select",
         help="one private choice: the candidate that most people have",
         description="Choose one candidate of a table of people or of counts, privately, and print what may be "
-        "published. What the choice is worth is private: --analysis shows it. Each release of the same rows adds its "
-        "ε: policysim-releases.json beside them, which is private, lists the releases, and the same question is "
-        "answered a second time only with --again. Exit code 4 if it is asked again without, or if the claim of ε does "
-        "not hold.",
+        "published. What the choice is worth is private: --analysis shows it. Each release about the same people adds "
+        "its ε: their ledger counts it. Exit code 4 if that would exceed the budget, or if the claim of ε does not "
+        "hold.",
     )
     parser.add_argument(
         "counts",
@@ -75,27 +83,30 @@ def add(commands: Commands) -> None:
     parser.add_argument(
         "--analysis", action="store_true", help="also print counts and probabilities, which must not be published"
     )
-    add_ledger(parser, "answer the same question about the same rows once more; the ε add up")
-    add_seed(parser, "simulate, repeatably; this is not a release")
+    add_release(parser)
     add_json(parser)
 
 
 def run(chosen: argparse.Namespace) -> int:
-    """Choose; exit code 4 if the declared sensitivity is too small for the claim, or for a repetition."""
+    """Choose; exit code 4 beyond the budget, or if the declared sensitivity is too small for the claim."""
     import numpy as np
 
     from policysim.files.bad_rows import DataError
-    from policysim.files.many_files import stamp
-    from policysim.files.terminal import complain, print_json, progress_bar, say
-    from policysim.output.screen import printed
+    from policysim.files.columns_file import open_columns
+    from policysim.files.many_files import file_digest, stamp
+    from policysim.files.terminal import progress_bar
     from policysim.question import EXIT_CHECK
     from policysim.release.counts_file import read_counts
-    from policysim.release.ledger import digests, ledger_path, release_once
-    from policysim.release.select_private import analysis_document, choices_by_group, release_document, select_screen
+    from policysim.release.delivery import Draw, complain_uncounted, count_and_deliver
+    from policysim.release.ledger import Ledger
+    from policysim.release.select_private import choices_by_group, release_document, release_of
 
-    terms, before = _terms(chosen), stamp(chosen.counts)
-    of_study = study_levels(chosen.study) if chosen.study else {}
-    sha256 = digests([chosen.counts])
+    terms = _terms(chosen)
+    before, of_study = stamp(chosen.counts), study_levels(chosen.study) if chosen.study else {}
+    ledger = Ledger(chosen.ledger) if chosen.ledger else None
+    columns = [name.strip() for name in open_columns(chosen.counts).schema.names] if chosen.column else []
+    people = chosen_people(chosen, ledger, columns, [chosen.column, chosen.by])
+    request = repr(("select", terms, _asked(chosen), file_digest(chosen.counts))) if ledger else ""
     with progress_bar("B") as progress:
         counts = read_counts(
             chosen.counts,
@@ -104,32 +115,56 @@ def run(chosen: argparse.Namespace) -> int:
             by=chosen.by,
             candidates=_declared(chosen.column, chosen.candidates, of_study),
             groups=_declared(chosen.by, chosen.groups, of_study),
+            people=people,
             progress=progress,
         )
     if stamp(chosen.counts) != before:
         raise DataError(f"{chosen.counts.as_posix()}: was changed while it was read")
     found = choices_by_group(counts, terms)
-    if chosen.seed is None:
-        drawn = release_document(counts, terms, found, lambda selection: selection.release())
-        # Nothing is shown before it is counted.
-        ledger = chosen.ledger or ledger_path(chosen.counts)
-        earlier = release_once(ledger, _release(chosen, sha256, counts.column, found, drawn), again=chosen.again)
-        if earlier:
-            drawn |= {"earlier": vars(earlier), "warnings": [*drawn["warnings"], earlier.warning]}
+
+    def drawn() -> dict[str, Any]:
+        return release_document(counts, terms, found, lambda selection: selection.release())
+
+    if ledger:
+        release = release_of(counts, chosen.by, terms, found, each=bool(people.id))
+        count_and_deliver(
+            ledger,
+            request,
+            check=lambda: None,
+            draw=lambda _: Draw(drawn(), release, people.digests),
+            deliver=lambda _, answer: _show(chosen, answer, found),
+        )
+    elif chosen.uncounted:
+        complain_uncounted(chosen.counts.name)
+        _show(chosen, drawn(), found)
     else:
-        rng = np.random.default_rng(chosen.seed)
-        drawn = release_document(counts, terms, found, lambda selection: selection.sample(rng))
+        rng = np.random.default_rng(chosen.simulate)
+        _show(chosen, release_document(counts, terms, found, lambda selection: selection.sample(rng)), found)
+    return 0 if all(choice.holds for choice in found) else EXIT_CHECK
+
+
+def _show(chosen: argparse.Namespace, drawn: dict[str, Any], found: list[GroupChoice]) -> None:
+    """Print the choices, and what must not be published if that was asked for."""
+    from policysim.files.terminal import complain, print_json, say
+    from policysim.output.screen import printed
+    from policysim.release.select_private import analysis_document, select_screen
+
     for warning in drawn["warnings"]:
         complain(f"warning: {warning}")
     analysis = analysis_document(found) if chosen.analysis else None
     if chosen.json:
-        simulated = None if chosen.seed is None else {"seed": chosen.seed, **drawn}
-        released = drawn if chosen.seed is None else None
+        released = drawn if chosen.simulate is None else None
+        simulated = None if chosen.simulate is None else {"seed": chosen.simulate, **drawn}
         document = {"release": released, "simulation": simulated}
         print_json(document | ({"analysis_not_private": analysis} if analysis else {}))
     else:
-        say(printed(select_screen(drawn, chosen.seed, analysis)))
-    return 0 if all(choice.holds for choice in found) else EXIT_CHECK
+        say(printed(select_screen(drawn, chosen.simulate, analysis)))
+
+
+def _asked(chosen: argparse.Namespace) -> list[Any]:
+    """What makes one question another, beside the terms."""
+    names = ("column", "score", "by", "candidates", "groups", "study", "id", "rows_per_person")
+    return [getattr(chosen, name) for name in names]
 
 
 def _declared(
@@ -146,33 +181,14 @@ def _declared(
     return levels
 
 
-def _release(
-    chosen: argparse.Namespace, sha256: tuple[str, ...], column: str, found: list[GroupChoice], drawn: dict[str, Any]
-) -> Release:
-    """The entry in the ledger. Asked again with another epsilon, mechanism or adjacency, it is the same question."""
-    from policysim.release.ledger import Release
-
-    answers = [(choice["group"], str(choice["candidate"])) for choice in drawn["choices"]]
-    return Release(
-        what="select",
-        data=chosen.counts.name,
-        sha256=sha256,
-        columns=(column,),
-        unchanged=(),
-        epsilon=max(max(choice.epsilon, choice.loss) for choice in found),  # each person is in one group
-        adjacency=chosen.adjacency,
-        released=", ".join(name if group is None else f"{group}: {name}" for group, name in answers),
-        question={"column": column, "score": chosen.score or "", "by": chosen.by or ""},
-    )
-
-
 def _terms(chosen: argparse.Namespace) -> Terms:
     """How to choose; UsageError for options that do not go together."""
     from policysim.question.protocol import UsageError
     from policysim.release.select_private import Terms
 
-    if chosen.seed is not None and chosen.ledger is not None:
-        raise UsageError("--ledger does not go with --seed: a simulation is no release, and is not counted")
+    check_release(chosen)
+    if chosen.id is not None and chosen.score is not None:
+        raise UsageError("--id does not go with --score: where rows are counts, no row is a person's")
     if chosen.split_by_share and chosen.by is None:
         raise UsageError("--split-by-share only goes with --by")
     if chosen.groups is not None and chosen.by is None:
@@ -188,4 +204,5 @@ def _terms(chosen: argparse.Namespace) -> Terms:
             sensitivity=chosen.sensitivity,
             proportions=chosen.proportions,
             split_by_share=chosen.split_by_share,
+            rows_each=chosen.rows_per_person or 1,
         )

@@ -11,7 +11,12 @@ from policies.arrays import IntArray
 from policies.levels import MISSING, FeatureLevels, Levels, level_of, level_wanted
 from policysim.files.bad_rows import BadRows, DataError
 from policysim.files.data_table import DataTable, coded, numbers, read_table
+from policysim.question.extras import optional
 from policysim.question.protocol import SILENT, Progress
+from policysim.release.people import People
+
+with optional():
+    import pyarrow as pa
 
 # All whole numbers up to here are exact in floating point, and none above is rounded to one of them.
 MOST_PEOPLE = 2**53 - 1
@@ -79,6 +84,7 @@ def read_counts(
     by: str | None = None,
     candidates: FeatureLevels | None = None,
     groups: FeatureLevels | None = None,
+    people: People | None = None,
     progress: Progress = SILENT,
 ) -> Counts:
     """Read and check a CSV file of people or of counts.
@@ -97,6 +103,8 @@ def read_counts(
         All candidates, or bins of a number: any other value is refused, one that is absent has 0 people.
     groups : FeatureLevels, optional
         All groups, likewise.
+    people : People, optional
+        Whose rows they are; by default each is a person's.
     progress : Progress, optional
         Told of what is read.
 
@@ -121,7 +129,15 @@ def read_counts(
     if score is not None:
         sizes = _sizes(table, score, bad)
         _refuse_repeated(table, names, grouped, bad)
+    elif people:
+        for name in filter(None, map(table.unknown_column, people.columns)):
+            raise DataError(name)
+        ids = {name: pa.array(table[name], from_pandas=True) for name in people.columns}
+        kept = people.keep(table, bad, ids)
+        sizes = sizes if kept is None else np.where(kept, sizes, 0)
     bad.raise_if_any()
+    if people:
+        people.check(table.name)
     totals = np.zeros((len(grouped.names), len(names.names)), dtype=np.int64)
     np.add.at(totals, (grouped.codes, names.codes), sizes)
     return Counts(

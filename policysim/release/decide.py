@@ -35,7 +35,7 @@ from policysim.files.whole_files import check_writable
 from policysim.question import OutputError
 from policysim.question.extras import optional
 from policysim.question.protocol import SILENT, Progress
-from policysim.release.durable_files import folder_beside, sync, uninterrupted
+from policysim.release.durable_files import folder_beside, sync
 from policysim.release.exact import ExactPolicy, exact_policy
 from policysim.release.ledger import EXACT, ONE_FEATURE, REPLACE, Decision, Ledger, Release, amount, open_ledger
 from policysim.release.patients_file import Columns, Outcome, Patients, Row
@@ -437,12 +437,11 @@ class Output:
                 )
                 if self.given.exists() and file_digest(self.given) != file_digest(stage / self.given.name):
                     raise OutputError(f"{name}: holds other decisions; name another file. {COUNTED.capitalize()}")
-                with uninterrupted(f"{name} is written"):
-                    for path in self.paths:
-                        (stage / path.name).replace(path)
-                    sync(self.given.parent)
-        except KeyboardInterrupt as stop:
-            raise KeyboardInterrupt(str(stop) or COUNTED) from None
+                for path in self.paths:
+                    (stage / path.name).replace(path)
+                sync(self.given.parent)
+        except KeyboardInterrupt:
+            raise KeyboardInterrupt(COUNTED) from None
         except OutputError:
             raise
         except OSError as error:

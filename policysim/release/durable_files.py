@@ -1,7 +1,7 @@
-"""What a release asks of files: they are on the disk, what is not yet released is locked, and no signal comes between.
+"""What a release asks of files: they are on the disk, what is not yet released is out of sight, and signals clean up.
 
-Locks are `flock`'s, which the system lets go when a process ends, however it ends; where there is none (Windows),
-nothing is locked and leftovers stay.
+A folder that is in use is locked with `flock`, which the system lets go when a process ends, however it ends; where
+there is none (Windows), leftovers stay.
 """
 
 from __future__ import annotations
@@ -25,6 +25,9 @@ except ImportError:
     LOCKS = False
 else:
     LOCKS = True
+
+# What ends a process unless it is handled; Ctrl-C first, which Python handles itself.
+INTERRUPTS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
 
 
 def sync(path: Path) -> None:
@@ -55,18 +58,17 @@ def folder_beside(target: Path) -> Iterator[Path]:
         If it cannot be made.
     """
     made = [place for place in target.parents if not place.exists()]
-    folder: Path | None = None
     with handled(INTERRUPTS[1:], signal.default_int_handler):
         try:
-            with uninterrupted():
-                folder, handle = _own_folder(target)
-            yield folder
-        finally:
-            with handled(INTERRUPTS, lambda *_: None):
-                if folder is not None:
+            folder, handle = _own_folder(target)
+            try:
+                yield folder
+            finally:
+                with handled(INTERRUPTS, lambda *_: None):
                     shutil.rmtree(folder, ignore_errors=True)
                     os.close(handle)
-                remove_empty(made)
+        finally:
+            remove_empty(made)
 
 
 def _own_folder(target: Path) -> tuple[Path, int]:
@@ -98,18 +100,15 @@ def _remove_abandoned(folder: Path, prefix: str) -> None:
                     os.close(handle)
 
 
-# What ends a process unless it is handled; Ctrl-C first, which Python handles itself.
-INTERRUPTS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
-
-
-@contextmanager
-def uninterrupted(done: str = "") -> Iterator[list[int]]:
-    """Ctrl-C, SIGTERM and SIGHUP wait until this is done, in a list; then comes KeyboardInterrupt, which says so."""
-    waiting: list[int] = []
-    with handled(INTERRUPTS, lambda number, _: waiting.append(number)):
-        yield waiting
-    if waiting:
-        raise KeyboardInterrupt(done)
+def _locked(handle: int) -> bool:
+    """Whether an open file or folder could be locked; where the file system knows no locks, as if it was."""
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:
+        return True
+    return True
 
 
 @contextmanager
@@ -125,14 +124,3 @@ def handled(signals: Sequence[int], handler: Callable[[int, Any], Any]) -> Itera
     finally:
         for each, old in ours.items():
             signal.signal(each, old)
-
-
-def _locked(handle: int) -> bool:
-    """Whether an open file or folder could be locked; where the file system knows no locks, as if it was."""
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    except OSError:
-        return True
-    return True

@@ -14,7 +14,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable
 from dataclasses import dataclass
-from decimal import Decimal, InvalidOperation, localcontext
+from decimal import Decimal, localcontext
 from functools import cached_property
 from typing import TypeAlias
 
@@ -29,6 +29,7 @@ from policies.local.channel import codes
 from policies.policy import ClaimError
 from policies.problem import DecisionProblem
 from policies.records import checked_numbers
+from policysim.release.ledger import amount
 
 BITS, HALF = np.uint64(62), np.uint64(31)
 TOTAL = 1 << 62
@@ -37,6 +38,7 @@ MOST_MOVED, MIXED = 1e-12, 2.0**-40
 # e^43 > 2^62: a larger epsilon asks for no more than a weight of 1.
 LARGEST_EPSILON = Decimal(43)
 
+Epsilon: TypeAlias = Decimal | str | float
 # Draws so many whole numbers, uniform on 0..2^62 - 1.
 WordSource: TypeAlias = Callable[[int], Words]
 # Weights over 2^62, or bounds of them.
@@ -48,19 +50,12 @@ def system_words(size: int) -> Words:
     return np.frombuffer(secrets.token_bytes(8 * size), dtype=np.uint64) >> np.uint64(2)
 
 
-def declared_epsilon(epsilon: Decimal | str | float) -> Decimal:
-    """The decimal that is declared; of a float the shortest that stands for it, or the float if that is less.
+def declared_epsilon(epsilon: Epsilon) -> Decimal:
+    """The decimal that is declared: of a float the shortest that stands for it, or the float if that is less.
 
     ValueError unless it is a number >= 0; "inf" is one.
     """
-    try:
-        shortest = repr(float(epsilon)) if isinstance(epsilon, float) else epsilon
-        number = Decimal("NaN" if isinstance(epsilon, bool) else min(Decimal(epsilon), Decimal(shortest)))
-    except (InvalidOperation, TypeError, ValueError):
-        number = Decimal("NaN")
-    if number.is_nan() or number < 0:
-        raise ValueError(f"epsilon must be a number >= 0, got epsilon={epsilon!r}.")
-    return number
+    return min(amount(epsilon), Decimal(epsilon)) if isinstance(epsilon, float) else amount(epsilon)
 
 
 @dataclass(frozen=True)
@@ -99,14 +94,15 @@ def whole_box(least: FloatArray, most: FloatArray, ratio: Ratio) -> tuple[Whole,
     """Floors and ceilings, (k, N) each, from the least and largest p(a|x) in each of N classes, (k, N) each.
 
     No ceiling exceeds e^epsilon times its floor, and sum floors <= 2^62 <= sum ceilings (lemmas 1 and 2).
-    ClaimError where floors lie above the least probabilities by more than 1e-12 in all: what is public decides.
+    ClaimError where floors lie above the least probabilities by more than 5e-13 in all: what is public decides.
     """
     ceilings: Whole = np.ceil(most * float(TOTAL)).astype(np.int64)
     largest, classes = most.argmax(axis=0), np.arange(most.shape[1])
     missing = np.where(most.sum(axis=0) < 1.5, TOTAL - ceilings.sum(axis=0), 0)  # larger sums might overflow
     ceilings[largest, classes] += np.maximum(missing, 0)
     floors = ratio.floors(ceilings)
-    _require_small(np.maximum(floors - least * float(TOTAL), 0).sum(axis=0))
+    # Twice: rows of such a class are never refused later, which would tell of a record.
+    _require_small(2 * np.maximum(floors - least * float(TOTAL), 0).sum(axis=0))
     for place in np.flatnonzero(floors.sum(axis=0) > TOTAL):
         action = largest[place]
         floors[action, place] -= floors[:, place].sum() - TOTAL
@@ -217,23 +213,21 @@ class ExactPolicy(Frozen):
         return weights
 
 
-def exact_policy(fitted: FittedPolicy, epsilon: Decimal | str | float) -> ExactPolicy:
+def exact_policy(fitted: FittedPolicy, epsilon: Epsilon) -> ExactPolicy:
     """The exact draws of a fitted policy at the epsilon that is charged; ValueError for one that is not >= 0."""
     return ExactPolicy(fitted.problem, fitted.probabilities, declared_epsilon(epsilon))
 
 
-def box_weights(
-    probabilities: ArrayLike, boxes: Boxes, epsilon: Decimal | str | float, classes: ArrayLike = 0
-) -> Words:
+def box_weights(rows: ArrayLike, boxes: Boxes, epsilon: Epsilon, classes: ArrayLike = 0) -> Words:
     """Weights of a model's rows p(a|x), (m, k), each in the box of its class, (m,): (m, k) of uint64.
 
     `chosen(weights.T, system_words(m))` draws. ClaimError for a box that is wider than epsilon, or a row outside of it.
     """
-    rows = np.asarray(probabilities, dtype=np.float64).T
-    place = np.broadcast_to(np.asarray(classes), rows.shape[1:])
+    probabilities = np.asarray(rows, dtype=np.float64).T
+    place = np.broadcast_to(np.asarray(classes), probabilities.shape[1:])
     most = np.exp(np.minimum(boxes.log_floors + boxes.epsilon, 0.0))
     floors, ceilings = whole_box(np.exp(boxes.log_floors), most, Ratio.of(declared_epsilon(epsilon)))
-    return rows_in_box(rows, floors[:, place], ceilings[:, place]).T.astype(np.uint64)
+    return rows_in_box(probabilities, floors[:, place], ceilings[:, place]).T.astype(np.uint64)
 
 
 def response_weights(n_values: int, epsilon: Decimal) -> tuple[int, int]:
@@ -250,9 +244,7 @@ def response_weights(n_values: int, epsilon: Decimal) -> tuple[int, int]:
     return truth, other
 
 
-def response_draw(
-    values: ArrayLike, n_values: int, epsilon: Decimal | str | float, words: WordSource = system_words
-) -> IntArray:
+def response_draw(values: ArrayLike, n_values: int, epsilon: Epsilon, words: WordSource = system_words) -> IntArray:
     """A report for each of the values 0..n_values - 1, (m,), by randomised response: `policies.local.KAry`.
 
     ValueError for values outside, by their rows, and as `response_weights`.

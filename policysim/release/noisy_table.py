@@ -31,24 +31,22 @@ from policysim.question.answer import Page
 from policysim.question.formats import enough
 from policysim.question.protocol import SILENT, Progress
 from policysim.question.words import cells
+from policysim.release.delivery import Draw, Facts, note_path, release_files
 from policysim.release.durable_files import sync
-from policysim.release.ledger import ADD_OR_REMOVE, ADJACENCIES, REPLACE, Earlier, require
-from policysim.release.privatize import check_place, release_files
-from policysim.release.privatize_note import DECLARED, FORMAT, RELEASE, SIMULATION, UNDONE, checked_levels, note_path
+from policysim.release.ledger import ADJACENCIES, REPLACE, Ledger, Release, amount
+from policysim.release.people import People
+from policysim.release.privatize import check_place
+from policysim.release.privatize_note import DECLARED, FORMAT, RELEASE, SIMULATION, UNDONE, checked_levels, require
 from policysim.release.privatize_source import Codes, Source
 
 COUNT = "noised_count"
 # Cells of one table at most: more of them than rows would hold little but noise.
 MOST_CELLS = 100_000
 WIDTHS, ROWS_SHOWN = (72, 16), 40
-NEIGHBOURS = {
-    REPLACE: "one row is replaced by another; the number of rows is public",
-    ADD_OR_REMOVE: "one row is there or not; the number of rows is hidden, too",
-}
 GUARANTEE = (
     "Any table of counts is at most e^epsilon times as likely from one file as from another in which {neighbours}. "
-    "Public by assumption: the columns and their levels. A person with several rows spends epsilon on each. A further "
-    "release of the same rows adds its epsilon to this one's; this note knows only of earlier ones that it names."
+    "Public by assumption: the columns and their levels. Every other release about the same people adds its epsilon to "
+    "this one's: their ledger counts them."
 )
 
 
@@ -68,12 +66,14 @@ class TablePlan:
         Publish 0 in place of a negative count: the sum of many such counts is then too large.
     cuts : mapping of str to sequence of float
         Of columns of numbers whose levels are bins, where these begin.
+    rows_each : int
+        How many rows a person has at most.
 
     Attributes
     ----------
     rate : Fraction
-        Of the noise: what the decimal or the float of epsilon stands for, whichever is less, over the most cells that
-        a person changes.
+        Of the noise: what the decimal or the float of epsilon stands for, whichever is less, over the most by which a
+        person changes all cells together.
 
     Raises
     ------
@@ -87,6 +87,7 @@ class TablePlan:
     adjacency: str = REPLACE
     no_negative: bool = False
     cuts: Mapping[str, Sequence[float]] = field(default_factory=dict)
+    rows_each: int = 1
 
     def __post_init__(self) -> None:
         """Check all of it."""
@@ -117,7 +118,17 @@ class TablePlan:
     @property
     def rate(self) -> Fraction:
         """Of the noise on each count."""
-        return min(Fraction(self.epsilon), Fraction(repr(self.epsilon))) / (2 if self.adjacency == REPLACE else 1)
+        most = self.rows_each * (2 if self.adjacency == REPLACE else 1)
+        return min(Fraction(self.epsilon), Fraction(repr(self.epsilon))) / most
+
+
+def neighbours(adjacency: str, rows_each: int) -> str:
+    """Between which files the loss is at most epsilon, in words."""
+    one = "one row is" if rows_each == 1 else f"the rows of one person, at most {rows_each}, are"
+    if adjacency == REPLACE:
+        other, unit = ("another", "rows") if rows_each == 1 else ("others", "people")
+        return f"{one} replaced by {other}; the number of {unit} is public"
+    return f"{one} there or not; the number of rows is hidden, too"
 
 
 def release_table(
@@ -126,21 +137,17 @@ def release_table(
     plan: TablePlan,
     *,
     seed: int | None = None,
-    ledger: Path | None = None,
-    again: bool = False,
+    ledger: Ledger | None = None,
+    people: People | None = None,
     progress: Progress = SILENT,
 ) -> dict[str, Any]:
     """Write the noisy counts of a file, or of a folder, as CSV, and a note beside it; true counts are written nowhere.
 
-    The ledger lists it as any release; the same columns by the same groups are the same question.
-
     Parameters
     ----------
     out : Path
-        Ends in .csv, and is none of the files.
-    seed : int, optional
-        For a simulation, which is not counted. By default the operating system's randomness, for a release.
-    ledger, again : as for `policysim.release.privatize.privatize_files`
+        Ends in .csv, and is none of the files; of a simulation, and of nothing else, in .simulated.csv.
+    seed, ledger, people : as for `policysim.release.privatize.privatize_files`
 
     Returns
     -------
@@ -152,32 +159,29 @@ def release_table(
     DataError
         If a file cannot be read, or changes on the way; for rows outside of the levels, or none if that is public.
     OutputError
-        If nothing can be written; as RepeatedReleaseError, for a repetition without `again`.
+        If nothing can be written, or something is there; as BudgetError, for a release beyond the budget.
     """
-    ledger = (ledger or source.ledger()) if seed is None else None
-    question = {"as": "table", "columns": ", ".join(sorted(plan.columns)), "by": ", ".join(sorted(plan.by))}
-    release = None
-    if ledger:
-        release = source.release(out, [*plan.columns], plan.epsilon, adjacency=plan.adjacency, question=question)
+    people = people or People()
     below = secrets.randbelow if seed is None else random.Random(seed).randrange
-    drawn, earlier = release_files(
+
+    def note(_answer: dict[str, Any], facts: Facts | None) -> dict[str, Any]:
+        return _note(plan, seed, facts)
+
+    answer = release_files(
         out,
-        check=partial(_check_out, source, out, ledger, again=again),
-        draw=partial(_draw, source, plan=plan, below=below, progress=progress),
-        note=partial(_note, plan, seed),
-        release=release,
+        seed=seed,
         ledger=ledger,
-        again=again,
+        request=repr(("table", plan, out.absolute(), people.id, source.digests())) if ledger else "",
+        check=partial(_check_out, source, out, simulated=seed is not None),
+        draw=partial(_draw, source, plan=plan, people=people, below=below, progress=progress),
+        note=note,
     )
-    warnings = [UNDONE] if seed is not None else []
-    if earlier is not None:
-        warnings.append(earlier.warning)
     return {
         "file": out.as_posix(),
         "note_file": note_path(out).as_posix(),
-        "note": _note(plan, seed, drawn, earlier),
-        "warnings": warnings,
-        "counts": [dict(zip([*plan.levels, COUNT], row, strict=True)) for row in drawn],
+        "note": note(answer, answer.get("ledger")),
+        "warnings": [] if seed is None else [UNDONE],
+        "counts": [dict(zip([*plan.levels, COUNT], row, strict=True)) for row in answer["counts"]],
     }
 
 
@@ -187,7 +191,7 @@ def noisy_counts(counts: Sequence[int] | IntArray, plan: TablePlan, below: Below
     return [max(0, count) for count in noised] if plan.no_negative else noised
 
 
-def _check_out(source: Source, out: Path, ledger: Path | None, *, again: bool) -> None:
+def _check_out(source: Source, out: Path, *, simulated: bool) -> None:
     """Refuse a table that is no CSV file, or that would stand where the true rows are."""
     name = out.as_posix()
     if out.suffix.lower() != ".csv":
@@ -198,22 +202,23 @@ def _check_out(source: Source, out: Path, ledger: Path | None, *, again: bool) -
         raise OutputError(f"{name}: is in the folder of the true values, whose files would be counted with it")
     if out.exists() and any(out.samefile(file.path) for file in source.files):
         raise OutputError(f"{name}: is the file with the true values, which would be lost")
-    check_place(source, out, ledger, again=again)
+    check_place(out, out.suffix, simulated=simulated)
 
 
-def _draw(source: Source, out: Path, plan: TablePlan, below: Below, progress: Progress) -> list[list[Any]]:
-    """Count, add noise, and write the table: the levels of each cell, and its count."""
+def _draw(source: Source, out: Path, *, plan: TablePlan, people: People, below: Below, progress: Progress) -> Draw:
+    """Count, add noise, and write the table; what is drawn are the levels of each cell, and its count."""
     sizes = tuple(map(len, plan.levels.values()))
     counts, bad, n_rows = np.zeros(math.prod(sizes), dtype=np.intp), BadRows(), 0
     for file, steps in source.in_turn(progress):
-        codes = Codes(file, plan.features, bad)
-        for batch in file.batches(list(plan.levels), steps):
-            found = codes.read(batch)
-            if found is not None:
-                places = np.ravel_multi_index([found[name] for name in plan.levels], sizes)
+        codes = Codes(file, plan.features, bad, people)
+        for batch in file.batches([*dict.fromkeys([*plan.levels, *people.columns])], steps):
+            read = codes.read(batch)
+            if read is not None:
+                places = np.ravel_multi_index([read[1][name] for name in plan.levels], sizes)
                 counts += np.bincount(places, minlength=len(counts))
         n_rows += codes.n_rows
     bad.raise_if_any()
+    people.check(source.path.as_posix())
     if not n_rows and plan.adjacency == REPLACE:
         raise DataError(f"{source.path.as_posix()}: has no rows")
     source.check_unchanged()
@@ -222,10 +227,19 @@ def _draw(source: Source, out: Path, plan: TablePlan, below: Below, progress: Pr
     with out.open("w", newline="", encoding="utf-8") as stream:
         csv.writer(stream, lineterminator="\n").writerows([[*plan.levels, COUNT], *table])
     sync(out)
-    return table
+    release = Release(
+        "privatize --as table",
+        source.path.resolve().name,
+        amount(plan.epsilon),
+        tuple(plan.levels),
+        adjacency=plan.adjacency,
+        each=bool(people.id),
+        details={"released": out.name},
+    )
+    return Draw({"counts": table}, release, people.digests)
 
 
-def _note(plan: TablePlan, seed: int | None, _table: object, earlier: Earlier | None) -> dict[str, Any]:
+def _note(plan: TablePlan, seed: int | None, facts: Facts | None) -> dict[str, Any]:
     """The note beside the table: nothing of the rows, neither their number nor seed nor digest."""
     return {
         "format": FORMAT,
@@ -233,6 +247,7 @@ def _note(plan: TablePlan, seed: int | None, _table: object, earlier: Earlier | 
         "drawn": RELEASE if seed is None else SIMULATION,
         "epsilon": plan.epsilon,
         "adjacency": plan.adjacency,
+        "rows_per_person": plan.rows_each,
         "columns": [{"name": name, "levels": list(levels)} for name, levels in plan.columns.items()],
         "by": [{"name": name, "levels": list(levels)} for name, levels in plan.by.items()],
         "levels_from": DECLARED,
@@ -242,8 +257,8 @@ def _note(plan: TablePlan, seed: int | None, _table: object, earlier: Earlier | 
             "standard_deviation": standard_deviation(float(plan.rate)),
         },
         "negative_counts": "published as 0" if plan.no_negative else "published as they are",
-        "guarantee": GUARANTEE.format(neighbours=NEIGHBOURS[plan.adjacency]),
-        **({} if earlier is None else {"earlier": vars(earlier)}),
+        "guarantee": GUARANTEE.format(neighbours=neighbours(plan.adjacency, plan.rows_each)),
+        **({"ledger": facts} if facts else {}),
     }
 
 
@@ -260,7 +275,7 @@ def table_screen(document: Mapping[str, Any]) -> Page:
         "counted": " and ".join(counted) + (f" by {' and '.join(groups)}" if groups else ""),
         "deviation": f"{enough(note['noise']['standard_deviation'], 3):g}",
         "epsilon": f"{enough(note['epsilon'], 6):g}",
-        "neighbours": NEIGHBOURS[note["adjacency"]],
+        "neighbours": neighbours(note["adjacency"], note["rows_per_person"]),
         "warnings": document["warnings"],
         "rows": rows,
         "more": [f"{len(counts) - ROWS_SHOWN:,}"] if len(counts) > ROWS_SHOWN else [],

@@ -1,51 +1,38 @@
-"""Privatise columns of a file, or of a folder of files, row by row, and estimate true counts from what comes out.
-
-All appears with its note, or nothing does.
-"""
+"""Privatise columns of a file, or of a folder of files, row by row, and estimate true counts from what comes out."""
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
 from functools import cached_property, partial
 from itertools import product
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
 from policies.arrays import IntArray
-from policies.local import Estimate, estimate, privatize
+from policies.local import Estimate, estimate
 from policysim.files.bad_rows import BadRows, DataError
 from policysim.files.columns_file import check_ending, open_writer
 from policysim.files.many_files import ENDINGS
-from policysim.files.terminal import json_text
 from policysim.files.whole_files import check_writable
 from policysim.question import OutputError
 from policysim.question.answer import Page
 from policysim.question.formats import enough
 from policysim.question.protocol import SILENT, Progress
 from policysim.question.words import cells
-from policysim.release.durable_files import folder_beside, sync
-from policysim.release.ledger import Earlier, Release, RepeatedReleaseError, appear, check_release, release_once
-from policysim.release.privatize_note import (
-    UNDONE,
-    Note,
-    Part,
-    Randomization,
-    is_release,
-    note_document,
-    note_path,
-    read_note,
-)
+from policysim.release.delivery import SIMULATED, Draw, Facts, check_new, note_path, release_files
+from policysim.release.durable_files import sync
+from policysim.release.exact import TOTAL, WordSource, response_draw, system_words
+from policysim.release.ledger import Ledger, Release, amount
+from policysim.release.people import People
+from policysim.release.privatize_note import UNDONE, Note, Part, Randomization, note_document, read_note
 from policysim.release.privatize_source import Codes, Source, open_source
 
 COLUMNS = (44, 12, 12, 26)
 ROWS_SHOWN = 40
+PERSON = "A person has at most {rows_per_person} rows, and ε = {epsilon_of_person:g} hides all of them."
 NOT_PRIVATE = "NOT PRIVATE: these come from the true rows and no ε covers them; guard them like the data itself."
-
-Drawn = TypeVar("Drawn")
 
 
 class Table:
@@ -70,11 +57,18 @@ class Table:
         self.truth = self.reports.copy()
         self._sizes = tuple(map(len, part.levels.values()))
 
-    def draw(self, codes: dict[str, IntArray], rng: np.random.Generator | None) -> dict[str, IntArray]:
+    @classmethod
+    def of(cls, part: Part, counts: Sequence[Sequence[int]]) -> Table:
+        """The table of these reports and true counts."""
+        table = cls(part)
+        table.reports, table.truth = np.array(counts, dtype=np.intp)
+        return table
+
+    def draw(self, codes: dict[str, IntArray], words: WordSource) -> dict[str, IntArray]:
         """Private codes in place of the true ones, counted."""
-        values = self._joined(codes)
+        values, channel = self._joined(codes), self.part.channel
         self.truth += np.bincount(values, minlength=len(self.labels))
-        reports = np.unravel_index(privatize(values, self.part.channel, rng=rng), self._sizes)
+        reports = np.unravel_index(response_draw(values, channel.n_values, channel.epsilon, words), self._sizes)
         private = dict(zip(self.part.levels, reports, strict=True))
         self.count(private)
         return private
@@ -99,25 +93,26 @@ def privatize_files(
     plan: Randomization,
     *,
     seed: int | None = None,
-    ledger: Path | None = None,
-    again: bool = False,
+    ledger: Ledger | None = None,
+    people: People | None = None,
     progress: Progress = SILENT,
 ) -> tuple[Note, list[Table]]:
     """Write a copy of a file, or of a folder, whose private columns hold reports, and a note beside it.
 
     All files are one release: one note, one entry in the ledger, one epsilon for a row. Until the end, what is drawn
-    stands in a folder beside OUT that only its owner may enter; true values of private columns are written nowhere.
+    stands in a folder that only its owner may enter; true values of private columns are written nowhere.
 
     Parameters
     ----------
     out : Path
-        Of one file: ends as it does, and is not it. Of a folder: a folder, in which each file keeps its name.
+        Of one file: ends as it does, and is not it. Of a folder: a folder, in which each file keeps its name. Of a
+        simulation, and of nothing else, its name ends in .simulated, or .simulated.csv.
     seed : int, optional
-        For a simulation, which is not counted. By default the operating system's randomness, for a release.
-    ledger : Path, optional
-        Where a release is counted; by default in the folder of the files.
-    again : bool
-        Make a release of rows that were released before, or in the place of one.
+        For a simulation. By default the operating system's randomness, for a release.
+    ledger : Ledger, optional
+        Counts the release; nobody does by default.
+    people : People, optional
+        Whose rows they are; by default each is a person's.
 
     Returns
     -------
@@ -129,90 +124,36 @@ def privatize_files(
     DataError
         If a file cannot be read, or changes on the way; if there are no rows, or rows outside of the levels.
     OutputError
-        If nothing can be written; as RepeatedReleaseError, for a repetition without `again`.
+        If nothing can be written, or something is there; as BudgetError, for a release beyond the budget.
     """
-    ledger = (ledger or source.ledger()) if seed is None else None
-    release = None
-    if ledger:
-        release = source.release(out, [*plan.levels], plan.epsilon, unchanged=source.unchanged(plan.levels))
+    people, unchanged = people or People(), source.unchanged(plan.levels)
 
-    def noted(drawn: tuple[Note, list[Table]], earlier: Earlier | None) -> dict[str, Any]:
-        return note_document(replace(drawn[0], earlier=earlier))
+    def note(answer: dict[str, Any], facts: Facts | None) -> Note:
+        return Note(plan, unchanged, answer["rows"], seed is None, facts)
 
-    (note, tables), earlier = release_files(
+    answer = release_files(
         out,
-        check=partial(check_out, source, out, ledger, again=again),
-        draw=partial(_draw, source, plan=plan, seed=seed, progress=progress),
-        note=noted,
-        release=release,
+        seed=seed,
         ledger=ledger,
-        again=again,
+        request=repr(("values", plan, out.absolute(), people.id, source.digests())) if ledger else "",
+        check=partial(check_out, source, out, simulated=seed is not None),
+        draw=partial(_draw, source, plan=plan, people=people, words=words_of(seed), progress=progress),
+        note=lambda answer, facts: note_document(note(answer, facts)),
     )
-    return replace(note, earlier=earlier), tables
+    tables = [Table.of(part, counts) for part, counts in zip(plan.parts, answer["counts"], strict=True)]
+    return note(answer, answer.get("ledger")), tables
 
 
-def release_files(
-    out: Path,
-    *,
-    check: Callable[[], None],
-    draw: Callable[[Path], Drawn],
-    note: Callable[[Drawn, Earlier | None], dict[str, Any]],
-    release: Release | None,
-    ledger: Path | None,
-    again: bool,
-) -> tuple[Drawn, Earlier | None]:
-    """Write a file, or a folder, and the note beside it, once they are listed in the ledger: all appears, or nothing.
-
-    Parameters
-    ----------
-    check : callable
-        Refuses an output, as OutputError.
-    draw : callable
-        Writes to a path, which only the owner may read until the end, and returns what was drawn.
-    note : callable
-        From that, and from earlier releases of the same rows, to the note.
-    release, ledger : Release and Path, or None
-        None for a simulation, which is not counted.
-    again : bool
-        Make a release of rows that were released before, or in the place of one.
-
-    Raises
-    ------
-    OutputError
-        If nothing can be written; as RepeatedReleaseError, for a repetition without `again`.
-    """
-    check()
-    if release and ledger:
-        check_release(ledger, release, again=again)
-    try:
-        with folder_beside(out) as stage:
-            drawn = draw(stage / out.name)
-
-            def moves(earlier: Earlier | None) -> list[tuple[Path, Path]]:
-                check()  # once more: another run may have ended since
-                place = note_path(out)
-                part = stage / place.name
-                part.write_text(json_text(note(drawn, earlier)), encoding="utf-8")
-                sync(part)
-                # An old release leaves first: no data stand beside another's note.
-                old = [(path, stage / f"old {path.name}") for path in (out, place) if path.exists()]
-                return [*old, (part, place), (stage / out.name, out)]
-
-            if release and ledger:
-                return drawn, release_once(ledger, release, again=again, prepare=moves)
-            appear(moves(None))
-            return drawn, None
-    except OutputError:
-        raise
-    except OSError as error:
-        raise OutputError(f"cannot write {out.as_posix()}: {error.strerror or error}") from None
+def words_of(seed: int | None) -> WordSource:
+    """Random words of 62 bits: the operating system's, or a generator's, whose seed tells what was drawn."""
+    if seed is None:
+        return system_words
+    rng = np.random.default_rng(seed)
+    return lambda size: rng.integers(TOTAL, size=size, dtype=np.uint64)
 
 
-def check_out(source: Source, out: Path, ledger: Path | None, *, again: bool) -> None:
-    """Refuse an output that cannot be written, or would replace the true values, the ledger or a release: OutputError.
-
-    Without a ledger it is a simulation's.
-    """
+def check_out(source: Source, out: Path, *, simulated: bool) -> None:
+    """Refuse an output that cannot be written, or would replace the true values or a release: OutputError."""
     name, note = out.as_posix(), note_path(out)
     if source.several and (out.is_symlink() or (out.exists() and not out.is_dir())):
         raise OutputError(f"{name}: is a {'link' if out.is_symlink() else 'file'}, and must be a new folder")
@@ -220,7 +161,7 @@ def check_out(source: Source, out: Path, ledger: Path | None, *, again: bool) ->
         what = "folder" if source.several else "file"
         raise OutputError(f"{name}: is the {what} with the true values, which would be lost")
     if source.several:
-        # A folder that is not new is empty, or holds what an earlier run wrote, and nothing else.
+        # A folder that is not new is empty, or holds what an earlier simulation wrote, and nothing else.
         for path in sorted(out.iterdir()) if out.is_dir() else ():
             if not note.exists() or path.is_dir() or path.suffix.lower() not in ENDINGS:
                 raise OutputError(f"{name}: holds {path.name}, which privatize did not write there; name a new folder")
@@ -228,54 +169,64 @@ def check_out(source: Source, out: Path, ledger: Path | None, *, again: bool) ->
         raise OutputError(f"{name}: must end in {check_ending(source.path)} as {source.path.name} does")
     elif out.is_dir():
         raise OutputError(f"{name}: is a folder")
-    check_place(source, out, ledger, again=again)
+    check_place(out, "" if source.several else out.suffix, simulated=simulated)
 
 
-def check_place(source: Source, out: Path, ledger: Path | None, *, again: bool) -> None:
+def check_place(out: Path, ending: str, *, simulated: bool) -> None:
     """What holds of every output, whether it is a copy of the data or counts: the errors of `check_out`."""
     name, note = out.as_posix(), note_path(out)
+    if out.name.removesuffix(ending).endswith(SIMULATED) != simulated:
+        must = "must end" if simulated else "is a release's, and must not end"
+        raise OutputError(f"{name}: {must} in {SIMULATED}{ending}, as the names of simulations do")
     if note.is_dir():
         raise OutputError(f"{note.as_posix()}: is a folder")
-    place = Path(os.path.realpath(ledger or source.path))
-    if ledger and {Path(os.path.realpath(each)) for each in (out, note)} & {place, *place.parents}:
-        raise OutputError(f"{ledger.as_posix()}: is to be the private data or their note, not the ledger")
     check_writable(out.parent)
-    if not again and out.exists() and note.exists() and is_release(note):
-        raise RepeatedReleaseError(
-            f"{name}: is a release, whose epsilon is spent; name another {'folder' if out.is_dir() else 'file'}, "
-            "or replace it with --again"
-        )
+    if not simulated:
+        check_new(out)
 
 
 def _draw(
-    source: Source, out: Path, plan: Randomization, seed: int | None, progress: Progress
-) -> tuple[Note, list[Table]]:
+    source: Source, out: Path, *, plan: Randomization, people: People, words: WordSource, progress: Progress
+) -> Draw:
     """Draw all files into one, or into a folder, and wait until they are on the disk."""
     tables, bad, n_rows = list(map(Table, plan.parts)), BadRows(), 0
-    rng = None if seed is None else np.random.default_rng(seed)
     if source.several:
         out.mkdir()
     for file, steps in source.in_turn(progress):
-        codes = Codes(file, plan.features, bad)
+        codes = Codes(file, plan.features, bad, people)
         target = out / file.path.name if source.several else out
         with open_writer(target, codes.schema, check_ending(file.path)) as writer:
             for batch in file.batches(progress=steps):
-                true_codes = codes.read(batch)
-                if true_codes is None:
-                    continue  # Nothing will be released; what is wrong is counted to the end.
+                read = codes.read(batch)
+                if read is None:
+                    continue
                 private: dict[str, IntArray] = {}
                 for table in tables:
-                    private |= table.draw(true_codes, rng)
-                writer.write(codes.replace(batch, private))
+                    private |= table.draw(read[1], words)
+                writer.write(codes.replace(read[0], private))
         sync(target)
-        n_rows += codes.n_rows
+        n_rows += codes.n_kept
     bad.raise_if_any()
+    people.check(source.path.as_posix())
     if not n_rows:
         raise DataError(f"{source.path.as_posix()}: has no rows")
     source.check_unchanged()
     if source.several:
         sync(out)
-    return Note(plan, source.unchanged(plan.levels), n_rows, seed is None), tables
+    return Draw(
+        {"rows": n_rows, "counts": [[table.reports.tolist(), table.truth.tolist()] for table in tables]},
+        Release(
+            "privatize",
+            source.path.resolve().name,
+            amount(plan.epsilon_of_person),
+            tuple(plan.levels),
+            source.unchanged(plan.levels),
+            copies_rows=True,
+            each=bool(people.id),
+            details={"released": out.name},
+        ),
+        people.digests,
+    )
 
 
 def read_private(path: Path, progress: Progress = SILENT) -> tuple[Note, list[Table]]:
@@ -294,10 +245,10 @@ def read_private(path: Path, progress: Progress = SILENT) -> tuple[Note, list[Ta
                 raise DataError(f"{file.path.as_posix()}: does not fit its note, which names a column {column!r}")
         codes = Codes(file, note.plan.features, bad)
         for batch in file.batches(list(levels), steps):
-            reported = codes.read(batch)
-            if reported is not None:
+            read = codes.read(batch)
+            if read is not None:
                 for table in tables:
-                    table.count(reported)
+                    table.count(read[1])
         n_rows += codes.n_rows
     bad.raise_if_any()
     if n_rows != note.n_rows:
@@ -315,8 +266,6 @@ def private_document(path: Path, note: Note, tables: Sequence[Table], *, true: b
     warnings, estimates = [], []
     if not note.release:
         warnings.append(UNDONE)
-    if note.earlier is not None:
-        warnings.append(note.earlier.warning)
     if note.plan.from_data:
         warnings.append(
             f"The levels of {', '.join(note.plan.from_data)} were taken from the private rows: that reveals which "
@@ -328,7 +277,8 @@ def private_document(path: Path, note: Note, tables: Sequence[Table], *, true: b
         )
     for table in tables:
         found, n = table.estimate, table.estimate.n
-        numbers = (found.shares * n, found.standard_errors * n, found.interval * n)
+        # An estimate may be negative; what it estimates is not, nor more than all rows.
+        numbers = (found.shares * n, found.standard_errors * n, np.clip(found.interval * n, 0, n))
         rows = zip(table.labels, table.reports.tolist(), *(array.tolist() for array in numbers), strict=True)
         names = ("levels", "reports", "estimate", "standard_error", "interval")
         estimates.append(
@@ -374,6 +324,7 @@ def private_screen(document: dict[str, Any]) -> Page:
         "n_rows": f"{note['rows']:,}",
         "epsilon": f"{enough(note['epsilon'], 6):g}",
         "channels": channels,
+        "persons": [PERSON.format(**note)] if "rows_per_person" in note else [],
         "warnings": document["warnings"],
         "estimates": estimates,
         "not_private": [private["warning"]] if private else [],

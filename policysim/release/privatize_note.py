@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -15,9 +15,10 @@ from policies.levels import LevelKey, Levels, level_key
 from policies.local import Channel, KAry
 from policysim.files.bad_rows import DataError
 from policysim.files.terminal import json_text
-from policysim.release.ledger import Earlier, is_list, require, total
+from policysim.release.delivery import Facts, note_path
+from policysim.release.exact import response_weights
+from policysim.release.ledger import amount
 
-SUFFIX = ".privacy.json"
 FORMAT = 1
 RELEASE = "release: drawn from the operating system's randomness"
 SIMULATION = "simulation, not a release: drawn from a generator that can be run again"
@@ -27,8 +28,8 @@ GUARANTEE = (
     "Any two values of these columns of one row are told apart by the row in this file at most as well as a privacy "
     "loss of epsilon allows. Public by assumption: the columns, their levels, the number of rows and their order. The "
     "rows keep their order: do not sort by a column that is to be hidden. A person with several rows spends epsilon on "
-    "each. A second release of the same columns of the same rows adds its epsilon to this one's, and so does each "
-    "further one; this note knows only of earlier ones that it names. Other columns are unchanged."
+    "each. Every other release about the same people adds its epsilon to this one's: their ledger counts them. Other "
+    "columns are unchanged."
 )
 
 # More combinations of levels than this cannot be estimated to any use, and the table of them would not fit the memory.
@@ -56,6 +57,10 @@ class Randomization:
         Each column is in exactly one; their losses add up to epsilon.
     epsilon : float
         The privacy loss of a row.
+    epsilon_of_person : float
+        That of all rows of a person.
+    rows_each : int
+        How many rows a person has at most.
     from_data : tuple of str
         Columns whose levels were taken from the private rows, which no epsilon covers.
     cuts : mapping of str to sequence of float
@@ -64,6 +69,8 @@ class Randomization:
 
     parts: tuple[Part, ...]
     epsilon: float
+    epsilon_of_person: float
+    rows_each: int = 1
     from_data: tuple[str, ...] = ()
     cuts: Mapping[str, Sequence[float]] = field(default_factory=dict)
 
@@ -80,19 +87,20 @@ class Randomization:
 
 @dataclass(frozen=True)
 class Note:
-    """What is known of a private file: the plan, other columns, number of rows, how it was drawn, earlier releases."""
+    """What is known of a private file: the plan, other columns, number of rows, how it was drawn, what counted it."""
 
     plan: Randomization
     unchanged: tuple[str, ...]
     n_rows: int
     release: bool
-    earlier: Earlier | None = None
+    ledger: Facts | None = None
 
 
 def make_plan(
     levels: Mapping[str, Sequence[str]],
     epsilon: float,
     *,
+    rows_each: int = 1,
     separately: bool = False,
     from_data: Sequence[str] = (),
     cuts: Mapping[str, Sequence[float]] | None = None,
@@ -104,9 +112,11 @@ def make_plan(
     levels : mapping of str to sequence of str
         At least two distinct, non-empty levels of each column.
     epsilon : float
-        Of a whole row; > 0 and finite, and not so small that random words of 63 bits cannot keep to it.
+        Of a person; > 0 and finite, and not so small that random words of 62 bits cannot keep to it.
+    rows_each : int
+        How many rows a person has at most: each row gets an even share of epsilon.
     separately : bool
-        Each column by itself with epsilon / (number of columns), rounded down so that they never sum above epsilon.
+        Each column by itself with an even share of the row's, rounded down so that they never sum above it.
     from_data : sequence of str
         Columns whose levels were taken from the rows.
     cuts : mapping of str to sequence of float, optional
@@ -127,7 +137,7 @@ def make_plan(
     """
     if not (math.isfinite(epsilon) and epsilon > 0):
         raise ValueError(f"epsilon must be > 0 and finite, got epsilon={epsilon!r}.")
-    checked = checked_levels(levels)
+    checked, of_row = checked_levels(levels), _even_share(epsilon, rows_each)
     groups = [{column: names} for column, names in checked.items()] if separately else [checked]
     parts = []
     for group in groups:
@@ -137,10 +147,10 @@ def make_plan(
                 f"{', '.join(group)}: {size:,} combinations of levels are too many to estimate, at most "
                 f"{MOST_COMBINATIONS:,}; use fewer levels, or privatise the columns separately."
             )
-        channel = KAry(size, _even_share(epsilon, len(groups)))
-        _ = channel.weights  # ValueError for an epsilon so small that no report can keep to it.
+        channel = KAry(size, _even_share(of_row, len(groups)))
+        response_weights(size, amount(channel.epsilon))  # ValueError for an epsilon that no report can keep to
         parts.append(Part(group, channel))
-    return Randomization(tuple(parts), epsilon, tuple(from_data), cuts or {})
+    return Randomization(tuple(parts), of_row, epsilon, rows_each, tuple(from_data), cuts or {})
 
 
 def checked_levels(levels: Mapping[str, Sequence[str]]) -> dict[str, tuple[str, ...]]:
@@ -167,12 +177,6 @@ def _even_share(epsilon: float, parts: int) -> float:
     return share
 
 
-def note_path(private: Path) -> Path:
-    """Where the note of a private file, or folder, is: beside it."""
-    named = private.resolve() if private.name in ("", "..") else private  # the current folder, and those above it
-    return named.parent / (named.name + SUFFIX)
-
-
 def note_document(note: Note) -> dict[str, Any]:
     """The note as it is written; it holds nothing of the rows but their number, and neither seed nor digest."""
     plan = note.plan
@@ -197,18 +201,22 @@ def note_document(note: Note) -> dict[str, Any]:
         "unchanged": list(note.unchanged),
         "guarantee": GUARANTEE,
     }
-    if note.earlier is not None:
-        document["earlier"] = vars(note.earlier)
+    if plan.rows_each > 1:
+        document |= {"rows_per_person": plan.rows_each, "epsilon_of_person": plan.epsilon_of_person}
+    if note.ledger is not None:
+        document["ledger"] = note.ledger
     return document
 
 
-def is_release(note: Path) -> bool:
-    """Whether what a note stands beside is a release; of a note that cannot be read, it is for all that can be seen."""
-    try:
-        document = json.loads(text_of(note))
-    except (OSError, ValueError, RecursionError):
-        return True
-    return not (isinstance(document, dict) and document.get("drawn") == SIMULATION)
+def require(holds: bool, what: str, must: str, value: object) -> None:
+    """ValueError that says what a value must be, unless it is."""
+    if not holds:
+        raise ValueError(f"{what} must be {must}, got {shown(value)}")
+
+
+def is_list(value: object, kind: type) -> bool:
+    """Whether a value of JSON is a list of values of one kind."""
+    return isinstance(value, list) and all(isinstance(entry, kind) for entry in value)
 
 
 def read_note(private: Path) -> Note:
@@ -243,20 +251,19 @@ def _note(document: Any) -> Note:
     for column in columns:
         require(isinstance(column["name"], str), "the name of a column", "text", column["name"])
         require(is_list(column["levels"], str), "the levels of a column", "a list of texts", column["levels"])
+    rows_each, of_person = document.get("rows_per_person", 1), document.get("epsilon_of_person", epsilon)
+    require(type(rows_each) is int and rows_each > 0, "rows_per_person", "a whole number > 0", rows_each)
+    require(is_number(of_person, 0), "epsilon_of_person", "a number >= 0", of_person)
     plan = make_plan(
         {column["name"]: column["levels"] for column in columns},
         float(epsilon),
         separately=len(channels) > 1,
         from_data=[column["name"] for column in columns if column["levels_from"] == DATA],
     )
-    earlier = None
-    if "earlier" in document:
-        require(isinstance(document["earlier"], dict), "earlier", "an object", document["earlier"])
-        releases, before = document["earlier"]["releases"], document["earlier"]["epsilon"]
-        require(type(releases) is int and releases > 0, "earlier releases", "a whole number > 0", releases)
-        require(before == "inf" or is_number(before, 0), "the epsilon of earlier releases", ">= 0", before)
-        earlier = Earlier(releases, float(before), total([float(before), float(epsilon)]))
-    note = Note(plan, tuple(unchanged), rows, release=document["drawn"] == RELEASE, earlier=earlier)
+    plan = replace(plan, rows_each=rows_each, epsilon_of_person=float(of_person))
+    facts = document.get("ledger")
+    require(facts is None or isinstance(facts, dict), "ledger", "an object", facts)
+    note = Note(plan, tuple(unchanged), rows, release=document["drawn"] == RELEASE, ledger=facts)
     # Whatever else is in the document must follow from that.
     for key, value in json.loads(json_text(note_document(note))).items():
         require(key == "guarantee" or document[key] == value, key, shown(value), document[key])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,10 +20,10 @@ from policies.levels import (
 )
 from policysim.files.bad_rows import BadRows, DataError
 from policysim.files.columns_file import ColumnsFile, check_ending, open_columns
-from policysim.files.many_files import files_of, stamp
+from policysim.files.many_files import file_digest, files_of, stamp
 from policysim.question.extras import optional
 from policysim.question.protocol import SILENT, Progress
-from policysim.release.ledger import REPLACE, Release, digests, ledger_path
+from policysim.release.people import People
 
 with optional():
     import pyarrow as pa
@@ -81,31 +80,12 @@ class Source:
         """The columns that pass through as they are if these ones are private."""
         return tuple(name for name in self.files[0].schema.names if name not in private)
 
-    def release(
-        self,
-        out: Path,
-        columns: Sequence[str],
-        epsilon: float,
-        *,
-        unchanged: Sequence[str] = (),
-        adjacency: str = REPLACE,
-        question: Mapping[str, str] | None = None,
-    ) -> Release:
-        """The entry in the ledger; DataError if a file cannot be read."""
-        name, sha256 = Path(os.path.realpath(self.path)).name, digests([file.path for file in self.files])
-        return Release(
-            *("privatize", name, sha256, tuple(columns), tuple(unchanged), epsilon, adjacency, out.name, question or {})
-        )
-
-    def ledger(self) -> Path:
-        """Where releases are listed unless it is said otherwise; DataError if links lead to several such places."""
-        first, *others = sorted({ledger_path(file.path) for file in self.files})
-        if others:
-            raise DataError(
-                f"{self.path.as_posix()}: links in it lead to files in several folders, whose releases are listed in "
-                f"{first.as_posix()} and {others[0].as_posix()}; name one ledger for all with --ledger"
-            )
-        return first
+    def digests(self) -> list[str]:
+        """The SHA-256 of each file; DataError if one cannot be read."""
+        try:
+            return [file_digest(file.path) for file in self.files]
+        except OSError as error:
+            raise DataError(f"{self.path.as_posix()}: cannot be read: {error.strerror}") from None
 
 
 def open_source(path: Path) -> Source:
@@ -138,14 +118,16 @@ class Codes:
         What each private column may hold (`policies.levels`).
     bad : BadRows
         Told of the rows that hold something else, of one file or more, but not what: it is private.
+    people : People, optional
+        Whose rows they are; by default each is a person's.
 
     Attributes
     ----------
     schema : pyarrow.Schema
         What is written: without what the file says about itself and its private columns, which may tell of the true
         rows, and with room for all levels. A private column keeps its type, or becomes text if that cannot hold them.
-    n_rows : int
-        How many were read.
+    n_rows, n_kept : int
+        How many were read, and how many of them count.
 
     Raises
     ------
@@ -153,9 +135,14 @@ class Codes:
         If a column does not exist or holds no categories.
     """
 
-    def __init__(self, file: ColumnsFile, features: Sequence[FeatureLevels], bad: BadRows) -> None:
+    def __init__(
+        self, file: ColumnsFile, features: Sequence[FeatureLevels], bad: BadRows, people: People | None = None
+    ) -> None:
         """Look the columns up."""
-        self._file, self._bad, self.n_rows = file, bad, 0
+        self._file, self._bad, self._people = file, bad, people or People()
+        self.n_rows = self.n_kept = 0
+        if self._people.id:
+            _require_categories(file, self._people.id)
         self._features = {feature.name: feature for feature in features}
         self._levels = {feature.name: _level_array(file, feature) for feature in features}
         self.schema = file.schema.remove_metadata()
@@ -166,11 +153,18 @@ class Codes:
                     kind = pa.dictionary(pa.int32(), kind, field.type.ordered)
                 self.schema = self.schema.set(place, field.remove_metadata().with_type(kind))
 
-    def read(self, batch: pa.RecordBatch) -> dict[str, IntArray] | None:
-        """Positions of a batch's values; None once any row has held something else (they are counted all the same)."""
+    def read(self, batch: pa.RecordBatch) -> tuple[pa.RecordBatch, dict[str, IntArray]] | None:
+        """The rows of a batch that count, and the positions of their values; None once any row was bad."""
         codes = {name: self._positions(feature, batch.column(name)) for name, feature in self._features.items()}
+        ids = {name: batch.column(name) for name in self._people.columns}
+        kept = self._people.keep(self._file, self._bad, ids, before=self.n_rows)
         self.n_rows += batch.num_rows
-        return None if self._bad.count else codes
+        if self._bad.count:
+            return None  # nothing will be released; what is wrong is counted to the end
+        if kept is not None and not kept.all():
+            batch, codes = batch.filter(pa.array(kept)), {name: places[kept] for name, places in codes.items()}
+        self.n_kept += batch.num_rows
+        return batch, codes
 
     def _positions(self, feature: FeatureLevels, column: pa.Array) -> IntArray:
         values, must = column.dictionary_encode(), level_wanted(feature)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from decimal import ROUND_CEILING, Context
 from functools import cached_property
 from typing import Any
 
@@ -21,7 +22,7 @@ from policysim.files.bad_rows import DataError
 from policysim.question.answer import Page
 from policysim.question.words import cells, line_width
 from policysim.release.counts_file import Counts
-from policysim.release.ledger import ADD_OR_REMOVE, ADJACENCIES, REPLACE
+from policysim.release.ledger import ADD_OR_REMOVE, ADJACENCIES, REPLACE, Release, amount
 
 # Rounding that a privacy loss may show above what is claimed.
 TOLERANCE = 1e-9
@@ -49,6 +50,8 @@ class Terms:
         The score is the share of people and not their number.
     split_by_share : bool
         Each group gets epsilon times its share of all people, and not the whole epsilon.
+    rows_each : int
+        How many rows a person has at most: a sensitivity of so many rows hides them all.
 
     Raises
     ------
@@ -62,6 +65,7 @@ class Terms:
     sensitivity: float | None = None
     proportions: bool = False
     split_by_share: bool = False
+    rows_each: int = 1
 
     def __post_init__(self) -> None:
         """Check names and what goes together."""
@@ -76,6 +80,8 @@ class Terms:
             )
         if self.split_by_share and self.adjacency != REPLACE:
             raise ValueError(f"the shares of groups must be public, which they are under {REPLACE} only")
+        if self.rows_each > 1 and (self.proportions or self.split_by_share):
+            raise ValueError("shares are those of rows, and how many a person has is not public: score their number")
 
     @property
     def rising(self) -> bool:
@@ -187,7 +193,10 @@ def choices_by_group(counts: Counts, terms: Terms) -> list[GroupChoice]:
         # Under add-or-remove-one, that nobody is there is not to be told either.
         if n == 0 and (terms.proportions or (total == 0 and terms.adjacency == REPLACE)):
             raise DataError(f"{counts.source}: {group + ' has no people' if group else 'counts no people'}")
-        true, spread = true_sensitivity(terms.adjacency, terms.proportions, n, len(people))
+        true, spread = (
+            terms.rows_each * by_a_row
+            for by_a_row in true_sensitivity(terms.adjacency, terms.proportions, n, len(people))
+        )
         declared = true if terms.sensitivity is None else terms.sensitivity
         # 1/n times n is 1, also where floating point disagrees.
         unit = 1.0 if terms.sensitivity is None and terms.adjacency == REPLACE else declared * n
@@ -211,7 +220,7 @@ def release_document(
     """What may be published: the draws, what they claim and what they cost. Nothing else depends on the counts."""
     hidden, public, grouped = "whether one person is there", ["the candidates"], any(choice.group for choice in found)
     if terms.adjacency == REPLACE:
-        hidden = "what one person's value is"
+        hidden = "what one person's value is" if terms.rows_each == 1 else "what one person's values are"
         public += ["everybody's group", "the groups and their sizes"] if grouped else ["the number of people"]
     elif grouped:
         public += ["the names of the groups"]
@@ -239,6 +248,22 @@ def release_document(
         "privacy_loss": max(choice.loss for choice in found),
         "warnings": _warnings(counts, terms, found),
     }
+
+
+def release_of(counts: Counts, by: str | None, terms: Terms, found: list[GroupChoice], *, each: bool) -> Release:
+    """What the choices cost a person, who is in one group: epsilon, or where the claim does not hold the true loss."""
+    up = Context(prec=12, rounding=ROUND_CEILING)
+    grouped = () if by is None else (by,)
+    everybodys_group = terms.adjacency == REPLACE
+    return Release(
+        "select",
+        counts.source,
+        max(amount(one.epsilon) if one.holds else up.create_decimal_from_float(one.loss) for one in found),
+        (counts.column, *(() if everybodys_group else grouped)),
+        grouped if everybodys_group else (),
+        adjacency=terms.adjacency,
+        each=each,
+    )
 
 
 def _warnings(counts: Counts, terms: Terms, found: list[GroupChoice]) -> list[str]:

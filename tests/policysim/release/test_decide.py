@@ -438,7 +438,7 @@ def test_a_rerun_leaves_the_treatments_as_they_are_and_other_patients_need_anoth
     assert decide("--out", "drawn.csv") == 0
     before = Path("drawn.csv").read_bytes()
     assert decide("--out", "drawn.csv") == 0
-    assert "no new entry: all was drawn before; its last is 1" in capsys.readouterr().out
+    assert "ledger.sqlite has no new entry; its last is 1" in capsys.readouterr().out
     assert Path("drawn.csv").read_bytes() == before
     killed_decisions.write_patients(Path("more.csv"), [("P1", 1, 1), ("new", 1, 1)])
     assert decide("--out", "drawn.csv", patients="more.csv") == 2

@@ -1,0 +1,261 @@
+"""How a release comes out: drawn out of sight, counted in the ledger, and then, with its note, in its place.
+
+What is counted is delivered. A draw is written where only the owner of the ledger may read (LEDGER.pending), then
+counted in one transaction, and only then does it come out: first its note, then the data, each by one rename. Whatever
+ends the process, and wherever, the same request gets the draw that was counted, and no other one is made. A release
+replaces nothing, so an old one stands until somebody moves it away.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Callable, Collection
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from policysim.files.terminal import complain, json_text
+from policysim.question import EXIT_CHECK, OutputError
+from policysim.release.durable_files import folder_beside, sync
+from policysim.release.ledger import EXACT, INFINITE, BudgetError, Ledger, Release, shown
+
+# The name of a simulation says what it is, so that it is never taken for a release, and no release for it.
+SIMULATED = ".simulated"
+# What a note and a document say of the ledger: the number of the entry, and for everybody's releases what is spent.
+Facts: TypeAlias = dict[str, Any]
+
+
+class NotReplacedError(OutputError):
+    """A release that would replace something; str() is one line for the user."""
+
+    exit_code = EXIT_CHECK
+
+
+@dataclass(frozen=True)
+class Draw:
+    """What was drawn.
+
+    Attributes
+    ----------
+    answer : dict
+        Values of JSON: all that must be known to deliver it, and to say what it is.
+    release : Release
+        What it costs.
+    patients : collection of bytes
+        The digests of the ids of those who are charged (`Ledger.digest`), if the release charges `each`.
+    """
+
+    answer: dict[str, Any]
+    release: Release
+    patients: Collection[bytes] = ()
+
+
+def note_path(private: Path) -> Path:
+    """Where the note of a private file, or folder, is: beside it."""
+    named = private.resolve() if private.name in ("", "..") else private  # the current folder, and those above it
+    return named.parent / f"{named.name}.privacy.json"
+
+
+def count_and_deliver(
+    ledger: Ledger,
+    request: str,
+    *,
+    check: Callable[[], None],
+    draw: Callable[[Path], Draw],
+    deliver: Callable[[Path, dict[str, Any]], None],
+) -> dict[str, Any]:
+    """Draw, count, deliver; or deliver what the same request drew and counted before it was stopped.
+
+    Parameters
+    ----------
+    ledger : Ledger
+    request : str
+        All that makes one request another: what is asked, of which bytes, to come out where.
+    check : callable
+        Refuses, as OutputError, what could not come out; called before anything is drawn, and again before it counts.
+    draw : callable
+        Draws into a folder that only the owner of the ledger may enter.
+    deliver : callable
+        Lets come out what is in that folder and in the answer, to which "ledger" was added. It may be called again,
+        if it was stopped: then it does what is still to be done.
+
+    Returns
+    -------
+    dict
+        The answer.
+
+    Raises
+    ------
+    BudgetError
+        Where somebody would lose more than the budget: nothing is counted, and nothing comes out.
+    OutputError
+        If something cannot be written; what is counted by then is kept.
+    """
+    place = ledger.path.with_name(f"{ledger.path.name}.pending") / ledger.digest("request", request).hex()
+    held = ledger.held(request)
+    if held:
+        complain(f"entry {held[0]} was counted before, and was not delivered: nothing is drawn again")
+    else:
+        check()
+        held = _count(ledger, request, place, check, draw)
+    number, answer = held[0], dict(json.loads(held[1]))
+    try:
+        with ledger.transaction():  # of several runs with the same request one delivers
+            if ledger.held(request) is None:
+                raise NotReplacedError(f"entry {number} of {ledger.path.as_posix()} was delivered by another run")
+            deliver(place, answer)
+        ledger.delivered(number)
+    except BaseException:
+        if ledger.held(request):
+            complain(f"entry {number} is counted and kept: the same command delivers it")
+        raise
+    shutil.rmtree(place, ignore_errors=True)
+    with suppress(OSError):  # another run's is in it
+        place.parent.rmdir()
+    complain(f"{ledger.path.as_posix()}: {_spent(answer['ledger'])}")
+    return answer
+
+
+def _count(
+    ledger: Ledger, request: str, place: Path, check: Callable[[], None], draw: Callable[[Path], Draw]
+) -> tuple[int, str]:
+    """Draw, and count it: the number of the entry, and what is held."""
+    with folder_beside(place.with_name("draw")) as stage:
+        drawn = draw(stage)
+        with ledger.transaction():
+            held = ledger.held(request)  # another run may have asked the same
+            if held:
+                return held
+            check()
+            facts = _facts(ledger, drawn.release)
+            text = json.dumps({**drawn.answer, "ledger": facts})
+            number = ledger.charge(drawn.release, text, request=request)
+            over = sum(not ledger.charge_patient(patient, drawn.release.cost) for patient in drawn.patients)
+            if over:
+                raise BudgetError(
+                    f"{ledger.path.as_posix()}: {over:,} of {len(drawn.patients):,} patients in {drawn.release.data} "
+                    f"would lose more than the budget {facts['budget']}: nothing is released of "
+                    "anybody; leave them out, for a reason that is public"
+                )
+            shutil.rmtree(place, ignore_errors=True)  # of a run that ended before it had counted
+            stage.replace(place)
+            sync(place.parent)
+    return number, text
+
+
+def _facts(ledger: Ledger, release: Release) -> Facts:
+    """What may be published of the ledger, with this release; of a release that charges each, nobody's account."""
+    cost = INFINITE if ledger.conflict(release) else release.cost
+    budget = None if ledger.budget is None else shown(ledger.budget)
+    spent = {} if release.each else {"spent": shown(EXACT.add(ledger.spent(), cost))}
+    return {"entry": ledger.head + 1, **spent, "budget": budget}
+
+
+def _spent(facts: Facts) -> str:
+    """The same in words."""
+    spent = f"ε = {facts['spent']} is spent" if "spent" in facts else "each of its patients is charged"
+    limit = "no budget, so nothing is refused" if facts["budget"] is None else f"budget {facts['budget']} a person"
+    return f"entry {facts['entry']}; {spent}; {limit}"
+
+
+def release_files(
+    out: Path,
+    *,
+    seed: int | None,
+    ledger: Ledger | None,
+    request: str,
+    check: Callable[[], None],
+    draw: Callable[[Path], Draw],
+    note: Callable[[dict[str, Any], Facts | None], dict[str, Any]],
+) -> dict[str, Any]:
+    """Let a file, or a folder, come out with the note beside it, and return the answer of the draw.
+
+    Parameters
+    ----------
+    out : Path
+    seed : int or None
+        Of a simulation, which may replace what is there.
+    ledger : Ledger or None
+        None for a simulation, and for a release that nobody counts.
+    request, check
+        As for `count_and_deliver`.
+    draw : callable
+        Writes the data to a path.
+    note : callable
+        From the answer, and what the ledger says, to the note.
+    """
+    beside = note_path(out)
+
+    def write_note(stage: Path, text: str) -> None:
+        (stage / beside.name).write_text(text, encoding="utf-8")
+        sync(stage / beside.name)
+
+    def deliver(place: Path, answer: dict[str, Any]) -> None:
+        text = json_text(note(answer, answer["ledger"]))
+        if not (beside.is_file() and beside.read_text(encoding="utf-8", errors="replace") == text):
+            check_new(out)
+        elif out.exists():
+            return  # the note comes first, so that the data are there, too
+        with folder_beside(out) as stage:
+            write_note(stage, text)
+            _copy(place / out.name, stage / out.name)
+            _appear(stage, out)
+
+    try:
+        if ledger:
+            return count_and_deliver(
+                ledger, request, check=check, draw=lambda stage: draw(stage / out.name), deliver=deliver
+            )
+        check()
+        with folder_beside(out) as stage:
+            answer = draw(stage / out.name).answer
+            write_note(stage, json_text(note(answer, None)))
+            check()  # once more: another run may have ended since
+            _appear(stage, out)
+    except OutputError:
+        raise
+    except OSError as error:
+        raise OutputError(f"cannot write {out.as_posix()}: {error.strerror or error}") from None
+    if seed is None:
+        complain_uncounted(out.name)
+    return answer
+
+
+def complain_uncounted(what: str) -> None:
+    """Say what it means that no ledger counts a release."""
+    complain(f"{what}: not counted: no ledger knows what this adds to other releases about these people")
+
+
+def check_new(out: Path) -> None:
+    """NotReplacedError if something is there already, or a note of it."""
+    for path in (out, note_path(out)):
+        if os.path.lexists(path):
+            raise NotReplacedError(
+                f"{path.as_posix()}: is there already, and a release replaces nothing: name another, or move it away"
+            )
+
+
+def _copy(source: Path, target: Path) -> None:
+    """The same bytes on a file system that may be another one; on this one by a link."""
+    if source.is_dir():
+        target.mkdir()
+        for part in source.iterdir():
+            _copy(part, target / part.name)
+    else:
+        try:
+            os.link(source, target)
+        except OSError:
+            shutil.copyfile(source, target)
+    sync(target)
+
+
+def _appear(stage: Path, out: Path) -> None:
+    """Let a note, and then what it stands beside, take their names; an older folder leaves first."""
+    if out.is_dir():
+        out.replace(stage / "old")
+    for path in (note_path(out), out):
+        (stage / path.name).replace(path)
+        sync(path.parent)
