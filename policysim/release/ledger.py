@@ -335,6 +335,7 @@ class Ledger:
         )
         content = {**asdict(release), "epsilon": str(release.epsilon), "cost": str(cost), "charged": str(charged)}
         content |= {"all_hidden": sorted(release.all_hidden), "all_published": sorted(release.all_published)}
+        content |= {"answer": self.digest("answer", answer).hex()}
         (number, _, before), text = self._last(), json.dumps(content, sort_keys=True)
         self._execute("INSERT INTO entry VALUES (?, ?, ?)", number + 1, text, _chained(before, text))
         if request:
