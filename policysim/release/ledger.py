@@ -384,16 +384,22 @@ class Ledger:
                 raise
 
     def _begin(self) -> None:
+        self._wait(SILENT_SECONDS)
         for waited in range(0, MOST_SECONDS, SILENT_SECONDS):
             try:
                 self._sql.execute("BEGIN IMMEDIATE")
-                return
+                break
             except sqlite3.OperationalError as error:
                 if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY:
                     raise
             if waited == 0:
                 complain(f"another run holds the lock of {self.path.as_posix()}; waiting")
-        raise LedgerError(f"another run holds the lock of {self.path.as_posix()}: let it end first")
+        else:
+            raise LedgerError(f"{self.path.as_posix()}: {SAID[sqlite3.SQLITE_BUSY]}")
+        self._wait(MOST_SECONDS)  # for who reads while all is written
+
+    def _wait(self, seconds: int) -> None:
+        self._sql.execute(f"PRAGMA busy_timeout = {1000 * seconds}")
 
     @contextmanager
     def _told(self) -> Iterator[None]:
@@ -430,6 +436,7 @@ SAID = {
     sqlite3.SQLITE_CORRUPT: DAMAGED,
     sqlite3.SQLITE_NOTADB: "is not a ledger",
     sqlite3.SQLITE_ERROR: "is not a ledger",  # a database without its tables
+    sqlite3.SQLITE_BUSY: "another run holds its lock: let it end first",
     sqlite3.SQLITE_READONLY: "cannot be written: it is read-only",
     sqlite3.SQLITE_FULL: "cannot be written: the disk is full; nothing was released",
 }

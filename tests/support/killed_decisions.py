@@ -182,7 +182,9 @@ def share(folder, n_patients, processes=8):
         chosen = random.Random(process).sample(range(2 * n_patients), n_patients)
         write_patients(folder / f"{process}.csv", [(f"P{number}", process, number % 32) for number in chosen])
     children = [start(folder, patients=f"{process}.csv", out=f"drawn-{process}.csv") for process in range(processes)]
-    codes, decisions = [ended(child) for child in children], stored(folder)
+    codes = [ended(child) for child in children]
+    assert codes == [0] * processes, codes
+    decisions = stored(folder)
     drawn = Counter(patient for (patient, _), (_, record) in decisions.items() if record)
     asked = Counter(patient for patient, _ in decisions)
     assert {patient: min(3, times) for patient, times in asked.items()} == drawn
