@@ -18,6 +18,7 @@ HOW_TOS = (
     "exponential",
     "who-sees-what",
     "asking",
+    "treat",
     "own-study",
     "own-model",
     "own-disease",
