@@ -109,13 +109,8 @@ class Method(Frozen):
 
     def allows(self, record: int, treatment: str) -> bool:
         """Whether a record allows a treatment, by public features, if there is such a treatment."""
-        place = self._places.get(treatment)
-        mask = self.problem.admissible
-        return place is not None and (mask is None or bool(mask[record, place]))
-
-    @cached_property
-    def _places(self) -> dict[str, int]:
-        return {name: place for place, name in enumerate(self.problem.actions)}
+        actions, mask = self.problem.actions, self.problem.admissible
+        return treatment in actions and (mask is None or bool(mask[record, actions.index(treatment)]))
 
     def texts(self, records: IntArray) -> list[str]:
         """The records as text by which a change is noticed, (m,)."""
@@ -156,12 +151,8 @@ def make_method(
         raise ValueError(
             f"where only a publication is seen, it is the best treatment by {RandomizedResponse.name}, got {named}."
         )
-    if isinstance(chosen, Policy):
-        template = chosen
-    elif isinstance(study, Study):
-        template = study.policy(chosen)
-    else:
-        template = make_policy(chosen)
+    of_name = study.policy if isinstance(study, Study) else make_policy
+    template = chosen if isinstance(chosen, Policy) else of_name(chosen)
     fitted = at(template, float(declared)).fit(problem)
     exact = exact_policy(fitted, declared)
     # All rows, so that a policy is refused whoever is among the patients.
@@ -426,8 +417,6 @@ class Output:
         """OutputError for a place that cannot be written, or holds the patients or the ledger."""
         check_ending(self.given)
         for path in self.paths:
-            if path.is_dir():
-                raise OutputError(f"{path.as_posix()}: is a folder")
             for other, what in ((source, "the patients"), (ledger, "the ledger")):
                 if path.exists() and other.exists() and path.samefile(other):
                     raise OutputError(f"{path.as_posix()}: is {what}; name another file")
