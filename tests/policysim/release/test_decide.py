@@ -449,6 +449,16 @@ def test_a_rerun_leaves_the_treatments_as_they_are_and_other_patients_need_anoth
     assert (Ledger("ledger.sqlite").head, Ledger("ledger.sqlite").spent("new")) == (1, 0)
 
 
+@pytest.mark.usefixtures("here")
+def test_a_table_of_counts_is_charged_to_the_same_patients():
+    counted = ("--as", "table", "--column", "fever", "--levels", "fever=0,1", "--epsilon", "1.5", "--out", "counts.csv")
+    Path("spaces.csv").write_text(Path("today.csv").read_text().replace("P7,", " P7 ,"))
+    assert main(["privatize", "spaces.csv", *counted, "--id", "patient", "--ledger", "ledger.sqlite"]) == 0
+    assert decide("--out", "drawn.csv") == 0
+    assert {status for *_, status in rows_of("drawn.private.csv")[1:]} == {"refused: budget"}
+    assert Ledger("ledger.sqlite").spent("P7") == Decimal("1.5")
+
+
 def test_a_dry_run_says_what_comes_and_writes_nothing(here, capsys):
     rows = [("P1", 1, 1), ("P2", 1, 3), ("P3", 4, 1), ("P3", 5, 1), ("P3", 6, 1), *(("Q", day, 1) for day in range(3))]
     assert decide("--out", "first.csv") == 0
