@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from policies.catalogue import make_policy
     from policies.policy import Policy
     from policies.privacy_loss import PrivacyLoss, guess_rate, privacy_loss
+    from policies.private_model import privatize_policy
     from policies.problem import DecisionProblem
     from policies.sampler import Sampler
     from policies.selection import Selection, select
@@ -48,7 +49,6 @@ if TYPE_CHECKING:
     from policysim.course.once import OncePlan, plan_once
     from policysim.course.plan_tree import TreePlan, plan_tree
     from policysim.course.planning import plan, policy_value
-    from policysim.course.privatize_policy import privatize_policy
     from policysim.course.process import InfiniteLossWarning, Process
     from policysim.course.tabular import TabularMDP
     from policysim.course.treatment_course import build_course
@@ -98,7 +98,7 @@ _HOME = {
     "plan_tree": "policysim.course.plan_tree",
     "policy_value": "policysim.course.planning",
     "privacy_loss": "policies.privacy_loss",
-    "privatize_policy": "policysim.course.privatize_policy",
+    "privatize_policy": "policies.private_model",
     "problem_from_frame": "policysim.study.cohort_table",
     "read_log": "policysim.logs.read_log",
     "select": "policies.selection",
