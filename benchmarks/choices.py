@@ -16,7 +16,7 @@ from side_by_side import Peer, compared, machine, markdown, paired
 
 import policysim as ps
 from policies.distinct import distinct_rows
-from policies.policy import draw_actions
+from policies.sampler import draw_actions
 
 EPSILON = 1.0
 PEERS = ("opendp==0.16.0", "diffprivlib==0.6.6", "scikit-learn<1.6")

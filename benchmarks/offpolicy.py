@@ -20,7 +20,7 @@ from threadpoolctl import threadpool_limits
 import policysim as ps
 from envs.cohort import PatientSampler
 from envs.treatment_response import ResponseModel
-from policies.policy import draw_actions
+from policies.sampler import draw_actions
 from policysim.logs.censoring import pseudo_outcomes
 from policysim.logs.load_log import load_log
 from policysim.logs.log_frame import LoggedData, Observed

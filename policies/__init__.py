@@ -9,6 +9,7 @@ levels         what a level is: the one rule by which a cell of a table is a lev
 mask           which actions a record allows
 distinct       each distinct row once, where a policy is the same on these
 policy         Policy: probabilities, guarantee and sampler; what keeps every mechanism to what records allow
+fitted         FittedPolicy: a policy's table on one problem, computed once, and treatments drawn by it
 sampler        Sampler: many choices from one table, and its compiled loop
 reference      greedy, uniform, best-fixed
 exponential    the exponential mechanism: as published, and fitted between public floors and ceilings
@@ -31,6 +32,7 @@ Arrays in, arrays out: this package knows no patients, no files and no figures.
 
 from policies.adjacency import Adjacency, AnyRecord, OneFeature, Sensitive
 from policies.catalogue import CATALOGUE, make_policy
+from policies.fitted import FittedPolicy
 from policies.policy import Policy
 from policies.privacy_loss import GuessRate, PrivacyLoss, guess_rate, privacy_loss
 from policies.problem import DecisionProblem
@@ -42,6 +44,7 @@ __all__ = [
     "Adjacency",
     "AnyRecord",
     "DecisionProblem",
+    "FittedPolicy",
     "GuessRate",
     "OneFeature",
     "Policy",

@@ -16,6 +16,7 @@ import numpy as np
 
 from policies.adjacency import Adjacency
 from policies.arrays import FloatArray, Frozen, IntArray, non_negative
+from policies.fitted import FittedPolicy
 from policies.problem import DecisionProblem, MaskClass
 from policies.sampler import Sampler
 
@@ -138,6 +139,19 @@ class Policy(Frozen):
             return tables_by_class(self, problem.classes, (problem.n_records, problem.n_actions))
         logs, probabilities = self._tables(problem)
         return self._admissible(problem, logs, -np.inf), self._admissible(problem, probabilities, 0.0)
+
+    @final
+    def fit(self, problem: DecisionProblem) -> FittedPolicy:
+        """The policy on a problem, computed once: probabilities, what they reveal and are worth, and draws from them.
+
+        Examples
+        --------
+        >>> from policies import AnyRecord, make_policy
+        >>> problem = DecisionProblem([[0.0, 1.0], [1.0, 0.0]], [0.5, 0.5], AnyRecord())
+        >>> make_policy("randomized-response", epsilon=1).fit(problem).probabilities.round(3).tolist()
+        [[0.269, 0.731], [0.731, 0.269]]
+        """
+        return FittedPolicy(problem, self)
 
     @final
     def loss_bound(self, problem: DecisionProblem) -> float:
@@ -265,14 +279,6 @@ def tables_by_class(
             logs[part.rows, action] = log_table[:, place]
             probabilities[part.rows, action] = table[:, place]
     return logs, probabilities
-
-
-def draw_actions(probabilities: FloatArray, rng: np.random.Generator) -> IntArray:
-    """Draw one action for each row of p(a|x), (m, k) -> (m,), with one uniform number a row. For simulation only."""
-    cumulative = np.cumsum(probabilities, axis=1)
-    draws = rng.random(len(probabilities)) * cumulative[:, -1]
-    actions: IntArray = (draws[:, None] >= cumulative).sum(axis=1)
-    return actions
 
 
 def two_values(actions: IntArray, n_actions: int, chosen: float, other: float) -> FloatArray:

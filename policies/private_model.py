@@ -17,9 +17,10 @@ from policies.catalogue import CATALOGUE, NAME, RESERVED, make_policy
 from policies.exponential import Exponential, ExponentialFitted
 from policies.mask import admissible_mask, mask_classes
 from policies.model_scores import Agent, Classifier, Table, in_order, scorer_of, scores_of
-from policies.policy import Policy, draw_actions
+from policies.policy import Policy
 from policies.problem import DecisionProblem
 from policies.randomized_response import RandomizedResponse
+from policies.sampler import draw_actions
 
 Bounds: TypeAlias = tuple[float, float] | Literal["simplex"]
 SIMPLEX: Literal["simplex"] = "simplex"
@@ -299,8 +300,8 @@ def privatize_policy(
     epsilon : float
         The privacy parameter of one decision, >= 0.
     policy : str, optional
-        One of `FOR_MODELS`. "exponential-fitted" makes the mean score large, and is worth a `sample` where scores are
-        in units of utility, or probabilities; "randomized-response" takes the first of equally good actions;
+        One of `FOR_MODELS`. "exponential-fitted" makes the mean score large: take a `sample` only of scores in units of
+        utility, such as Q-values, and not of probabilities; "randomized-response" takes the first of equally good actions;
         "exponential" is the mechanism of the textbook.
     floors, sharpness : sequence of A floats, and float, optional
         Of "exponential-fitted", as in `policies.exponential.Exponential`: declared without looking at anybody's record.

@@ -91,6 +91,7 @@ class IndexedRecords:
     labels: tuple[tuple[str, ...], ...] = field(init=False)
     features: tuple[Levels, ...] = field(init=False)
     codes: IntArray = field(init=False)
+    _rows: dict[tuple[int, ...], int] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         """Number the levels."""
@@ -109,7 +110,8 @@ class IndexedRecords:
             features.append(Levels(name, tuple(levels.values())))
             codes[:, axis] = level_codes(features[-1], self.index.get_level_values(axis).to_series())
         labels = tuple(tuple(map(str, row)) for row in rows)
-        vars(self).update(labels=labels, features=tuple(features), codes=codes)
+        row_of_codes = {tuple(row): number for number, row in enumerate(codes.tolist())}
+        vars(self).update(labels=labels, features=tuple(features), codes=codes, _rows=row_of_codes)
 
     def describe(self, record: int) -> str:
         """The label of the row, with the names of its levels."""
@@ -126,11 +128,8 @@ class IndexedRecords:
 
     def indices(self, codes: ArrayLike) -> IntArray:
         """The rows with these level codes: (m, n_features) -> (m,); -1 where there is none."""
-        import pandas as pd  # noqa: PLC0415 - half a second that most uses of this package do not need
-
-        rows = pd.MultiIndex.from_arrays(list(self.codes.T))
-        wanted = pd.MultiIndex.from_arrays(list(np.asarray(codes, dtype=np.intp).T))
-        return np.asarray(rows.get_indexer(wanted), dtype=np.intp)
+        rows = map(tuple, np.asarray(codes, dtype=np.intp).tolist())
+        return np.array([self._rows.get(row, -1) for row in rows], dtype=np.intp)
 
     def decode(self, records: ArrayLike) -> Any:
         """A DataFrame with the levels of the index as columns."""
@@ -188,9 +187,9 @@ def encode(records: FeatureRecords, frame: Any) -> IntArray:
         levels = [f"{feature.name} {column.iloc[row]}" for feature, column in zip(features, columns, strict=True)]
         return f"the problem has no record with {', '.join(levels)}"
 
-    _refuse(frame, np.argwhere(codes < 0), say_level)
+    _refuse(frame.index, np.argwhere(codes < 0), say_level)
     numbers = records.indices(codes)
-    _refuse(frame, np.argwhere(numbers < 0), say_record)
+    _refuse(frame.index, np.argwhere(numbers < 0), say_record)
     return numbers
 
 
@@ -201,7 +200,59 @@ def record_numbers(frame: Any, n_records: int) -> IntArray:
     valid = [isinstance(key, float) and key.is_integer() and 0 <= key < n_records for key in keys]
     numbers = np.array([key if good else -1 for key, good in zip(keys, valid, strict=True)], dtype=np.intp)[positions]
     must = f"must be a whole number from 0 to {n_records - 1}"
-    _refuse(frame, np.argwhere(numbers < 0), lambda row: f"{RECORD}: {must}, {_got(column.iloc[row])}")
+    _refuse(frame.index, np.argwhere(numbers < 0), lambda row: f"{RECORD}: {must}, {_got(column.iloc[row])}")
+    return numbers
+
+
+def observed_records(records: Records, observations: ArrayLike, n_levels: IntArray | None, n_records: int) -> IntArray:
+    """The record number of each observation of an environment, (m,).
+
+    Parameters
+    ----------
+    records : Records
+        Those of a problem.
+    observations : array of int, (m, n_features)
+        The position of the level of each feature; a further column, as of the day, is ignored. Of records without
+        features, record numbers, (m,).
+    n_levels : array of int, (n_features,), or None
+        The number of levels of each feature; None of records without features.
+    n_records : int
+        How many there are.
+
+    Raises
+    ------
+    ValueError
+        For another shape or type; or a line for each of the first 20 numbers that are no level, and for rows that are
+        no record.
+    """
+    codes = np.asarray(observations)
+    if n_levels is None or not has_features(records):
+        if codes.ndim != 1 or codes.dtype.kind not in "iu":
+            raise ValueError(f"observations must be record numbers, (m,), got {codes.dtype} of shape {codes.shape}.")
+        outside = np.argwhere((codes < 0) | (codes >= n_records))
+        _refuse(range(len(codes)), outside, lambda row: f"must be from 0 to {n_records - 1}, got {codes[row]}")
+        return codes.astype(np.intp)
+    width = len(n_levels)
+    if codes.ndim != 2 or codes.shape[1] not in (width, width + 1) or codes.dtype.kind not in "iub":
+        names = ", ".join(feature.name for feature in records.features)
+        raise ValueError(
+            f"observations must be whole numbers, (m, {width}): the position of the level of each feature ({names}), "
+            f"got {codes.dtype} of shape {codes.shape}."
+        )
+    codes = codes[:, :width].astype(np.intp)
+
+    def say_level(row: int, axis: int) -> str:
+        return f"{records.features[axis].name}: must be from 0 to {n_levels[axis] - 1}, got {codes[row, axis]}"
+
+    def say_record(row: int) -> str:
+        return f"the problem has no record with the levels {', '.join(map(str, codes[row]))}"
+
+    wrong = (codes < 0) | (codes >= n_levels)
+    if wrong.any():
+        _refuse(range(len(codes)), np.argwhere(wrong), say_level)
+    numbers = records.indices(codes)
+    if (numbers < 0).any():
+        _refuse(range(len(codes)), np.argwhere(numbers < 0), say_record)
     return numbers
 
 
@@ -229,13 +280,16 @@ def _columns(frame: Any, names: Sequence[str]) -> list[Any]:
     return [frame.iloc[:, columns.index(name)] for name in names]
 
 
-def _refuse(frame: Any, bad: IntArray, say: Callable[..., str]) -> None:
-    """ValueError with a line for each of the first bad rows, or cells, (n_bad, 1 or 2); `say` puts one in words."""
+def _refuse(index: Any, bad: IntArray, say: Callable[..., str]) -> None:
+    """ValueError with a line for each of the first bad rows, or cells, (n_bad, 1 or 2); `say` puts one in words.
+
+    `index` has the label of each row.
+    """
     if not len(bad):
         return
     lines = []
     for row, *axis in bad[:ROWS_SHOWN].tolist():
-        label = str(frame.index[row])
+        label = str(index[row])
         lines.append(f"row {row}{'' if label == str(row) else f' ({label})'}: {say(row, *axis)}")
     if len(bad) > ROWS_SHOWN:
         lines.append(f"... and {len(bad) - ROWS_SHOWN:,} more")

@@ -376,3 +376,11 @@ def _at_least(least: int, name: str, value: int) -> int:
 def _processors() -> int:
     """How many processors this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def draw_actions(probabilities: FloatArray, rng: np.random.Generator) -> IntArray:
+    """Draw one action for each row of p(a|x), (m, k) -> (m,), with one uniform number a row. For simulation only."""
+    cumulative = np.cumsum(probabilities, axis=1)
+    draws = rng.random(len(probabilities)) * cumulative[:, -1]
+    actions: IntArray = (draws[:, None] >= cumulative).sum(axis=1)
+    return actions

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from policies import local
     from policies.adjacency import AnyRecord, OneFeature, Sensitive
     from policies.catalogue import make_policy
+    from policies.fitted import FittedPolicy
     from policies.policy import Policy
     from policies.privacy_loss import PrivacyLoss, guess_rate, privacy_loss
     from policies.private_model import privatize_policy
@@ -68,6 +69,7 @@ if TYPE_CHECKING:
 _HOME = {
     "AnyRecord": "policies.adjacency",
     "DecisionProblem": "policies.problem",
+    "FittedPolicy": "policies.fitted",
     "InfiniteLossWarning": "policysim.course.process",
     "OffPolicyEstimate": "policysim.trials.estimators",
     "OncePlan": "policysim.course.once",
@@ -109,6 +111,7 @@ _HOME = {
 __all__ = [
     "AnyRecord",
     "DecisionProblem",
+    "FittedPolicy",
     "InfiniteLossWarning",
     "OffPolicyEstimate",
     "OncePlan",

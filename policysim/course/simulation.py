@@ -20,7 +20,8 @@ from numpy.typing import NDArray
 from envs.scenario import Scenario
 from policies.arrays import BoolArray, FloatArray, IntArray
 from policies.optimal.optimum import daily_name
-from policies.policy import Policy, draw_actions
+from policies.policy import Policy
+from policies.sampler import draw_actions
 from policysim.course.course_tree import Node
 from policysim.course.once import OncePlan, plan_once
 from policysim.course.plan_tree import TreePlan, plan_tree
@@ -120,8 +121,7 @@ def simulate(
     env = gymnasium.make_vec(
         ENVIRONMENT,
         num_envs=min(BATCH, patients),
-        scenario=study.scenario_source,
-        utility={"weights": dict(study.utility.weights), "costs": dict(study.utility.costs)},
+        study=study,
         horizon=horizon,
         autoreset_mode="Disabled",
     )

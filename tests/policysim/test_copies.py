@@ -89,6 +89,16 @@ VALUES = {
         lambda: ps.privatize_policy(Q, 1.0),
         lambda private: [private.probabilities, private.epsilon_spent, private.act([0, 5], np.random.default_rng(0))],
     ),
+    "fitted policy": (
+        lambda: make_policy("exponential", epsilon=1.0).fit(bank()[3].problem),
+        lambda fitted: [
+            fitted.probabilities,
+            fitted.epsilon_spent,
+            fitted.value,
+            list(fitted.expected.values()),
+            fitted.act([0, 5], np.random.default_rng(0)),
+        ],
+    ),
     "process": (process, lambda mdp: [mdp.rewards, mdp.ends, mdp.initial, ps.plan(mdp).q_values]),
     "plan": (lambda: ps.plan(process()), lambda plan: [plan.q_values, plan.values, plan.actions]),
     "problem of schedules": (lambda: ps.plan_once(process(), 1.0).problem, all_of_problem),

@@ -10,8 +10,9 @@ import pandas as pd
 from small_trials import small_study
 
 from envs.records import Feature, RecordSpace
-from policies.policy import Policy, draw_actions
+from policies.policy import Policy
 from policies.reference import BestFixed
+from policies.sampler import draw_actions
 from policysim.logs.load_log import Log
 from policysim.logs.log_frame import LoggedData
 from policysim.logs.log_source import ESTIMATE

@@ -8,8 +8,8 @@ import pytest
 from small_studies import SCENARIO, write_small_study
 
 import policysim as ps
-from policies.policy import draw_actions
 from policies.records import encode
+from policies.sampler import draw_actions
 from policysim.cli.main import main
 from policysim.course.simulated_log import open_simulated_log
 
