@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 
@@ -34,6 +34,8 @@ class Function:
     """
 
     model: Any
+    # The scores of a function of one action only are more likely those of the second of two.
+    fewest_actions: ClassVar[int] = 2
 
     def __post_init__(self) -> None:
         """Check a module's mode and parameters."""
@@ -52,7 +54,7 @@ class Function:
     def scores(self, rows: Any) -> FloatArray:
         """The scores of a batch, (m, A); ValueError for another shape."""
         table = as_floats(_as_numpy(self.ask(rows)), "scores")
-        if table.ndim != 2 or table.shape[1] < 2:
+        if table.ndim != 2 or table.shape[1] < self.fewest_actions:
             raise ValueError(f"model must return scores, (m, A) with A >= 2, got shape {table.shape}.")
         return table
 
@@ -110,6 +112,8 @@ class Classifier(Function):
     About a problem it is asked by a DataFrame with the columns that it was fitted to (`feature_names_in_`; all features
     in their order if it has no names), which hold levels as `DecisionProblem.decode` gives them.
     """
+
+    fewest_actions: ClassVar[int] = 1
 
     def __post_init__(self) -> None:
         """Check that it was fitted."""

@@ -301,8 +301,8 @@ def privatize_policy(
         The privacy parameter of one decision, >= 0.
     policy : str, optional
         One of `FOR_MODELS`. "exponential-fitted" makes the mean score large: take a `sample` only of scores in units of
-        utility, such as Q-values, and not of probabilities; "randomized-response" takes the first of equally good actions;
-        "exponential" is the mechanism of the textbook.
+        utility, such as Q-values, and not of probabilities; "randomized-response" takes the first of equally good
+        actions; "exponential" is the mechanism of the textbook.
     floors, sharpness : sequence of A floats, and float, optional
         Of "exponential-fitted", as in `policies.exponential.Exponential`: declared without looking at anybody's record.
         By default 1 / (e^epsilon + A - 1), and inf.
