@@ -4,17 +4,15 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sklearn.linear_model import LinearRegression, LogisticRegression
 from small_processes import loss_of, random_arrays
 
-from policies import CATALOGUE, AnyRecord, DecisionProblem, make_policy
+from policies import AnyRecord, DecisionProblem, make_policy
+from policies.private_model import FOR_MODELS, privatize_policy
 from policysim.course.planning import plan, policy_value
-from policysim.course.privatize_policy import FOR_NETWORKS, privatize_policy
-from policysim.course.process import InfiniteLossWarning
 from policysim.course.tabular import TabularMDP
 
 Q = np.random.default_rng(0).normal(size=(6, 3)).cumsum(axis=0)
-# Those that look at an outcome, or at several priors, refuse a table of scores.
-NAMES = sorted(set(CATALOGUE) - {"optimal-safe", "optimal-robust"})
 
 
 def bounds_of(name, low=-3.0, high=3.0):
@@ -22,33 +20,52 @@ def bounds_of(name, low=-3.0, high=3.0):
     return {"lower": low, "upper": high} if name == "exponential" else {}
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_a_table_of_all_states_is_a_problem_of_equally_likely_records(name):
-    private = privatize_policy(Q, 0.8, policy=name)
+def test_a_table_of_states_is_a_function_of_their_numbers():
+    private, function = privatize_policy(Q, 0.8), privatize_policy(lambda states: Q[states], 0.8)
+    assert (private.predict_proba(range(6)) == function.predict_proba(range(6))).all()
+    assert (private.predict_proba([4, 4, 0]) == private.predict_proba(range(6))[[4, 4, 0]]).all()
     problem = DecisionProblem(Q, np.full(6, 1 / 6), AnyRecord())
-    policy = make_policy(name, epsilon=0.8)
-    assert private.probabilities == pytest.approx(policy.probabilities(problem), abs=1e-15)
-    assert private.epsilon_spent == pytest.approx(loss_of(private.probabilities))
-    assert private.epsilon_spent <= private.guarantee + 1e-12
-    assert private.guarantee == policy.guarantee
+    assert (private.probabilities(problem) == private.predict_proba(range(6))).all()
+    fitted = privatize_policy(Q, 0.8, sample=Q)
+    assert fitted.probabilities(problem) == pytest.approx(
+        make_policy("exponential-fitted", epsilon=0.8).probabilities(problem)
+    )
+
+
+def joint_loss(tables):
+    """What the draws for all rows of one table reveal together against those of another one."""
+    with np.errstate(divide="ignore"):
+        return np.abs(np.log(tables[0]) - np.log(tables[1])).max(axis=1).sum()
+
+
+def test_a_table_of_some_patients_is_fitted_to_none_of_them():
+    # Once a table was a box fitted to all of its rows, the patients of today: one of them changed the rows of all.
+    rows = np.array([[0.0, 1.0]] * 17 + [[1.0, 0.0]] * 43)
+    today, other = rows, np.where(np.arange(60)[:, None] == 16, rows[::-1], rows)
+    tables = [privatize_policy(scores, 1.0).predict_proba(range(60)) for scores in (today, other)]
+    assert joint_loss(tables) == pytest.approx(1.0)
+    # The planted fault: the box is that of the rows themselves. With 16 of 60 it holds one action alone.
+    wrong = [privatize_policy(scores, 1.0, sample=scores).predict_proba(range(60)) for scores in (today, other)]
+    assert joint_loss(wrong) == np.inf
+    problem = DecisionProblem(Q, np.full(6, 1 / 6), AnyRecord())
+    with pytest.raises(
+        ValueError, match=r"each of the 6 records, got 60 rows: give the model itself, privatize_policy\(model"
+    ):
+        privatize_policy(today, 1.0).fit(problem)
 
 
 def test_a_plan_goes_straight_in_and_its_probabilities_straight_back():
     moves, rewards, initial, last = random_arrays(np.random.default_rng(1), 4, 3, ends=0.2)
     mask = np.array([[1, 1, 0], [1, 1, 0], [1, 1, 1], [1, 1, 1]], dtype=bool)
-    for horizon in (None, 5):
-        mdp = TabularMDP(moves, rewards, initial, horizon=horizon, ends=last, admissible=mask, mask_public=True)
-        found = plan(mdp)
-        private = privatize_policy(found.q_values, 1.0, mask_public=True)
-        assert private.probabilities.shape == found.q_values.shape
-        assert (private.probabilities[..., 0, 2] == 0).all()
-        assert policy_value(mdp, private.probabilities) < found.value
-        assert private.epsilon_spent == pytest.approx(1.0, abs=1e-5)
-        with pytest.warns(InfiniteLossWarning, match="infinite at every epsilon"):
-            hidden = privatize_policy(found.q_values, 1.0)
-        assert hidden.epsilon_spent == hidden.guarantee == np.inf
-        exactly = privatize_policy(np.where(mask, found.q_values, np.nan), 1.0, admissible=mask, mask_public=True)
-        assert (exactly.probabilities == private.probabilities).all()
+    mdp = TabularMDP(moves, rewards, initial, ends=last, admissible=mask, mask_public=True)
+    q_values = plan(mdp).q_values
+    table = privatize_policy(q_values, 1.0, mask_public=True).predict_proba(range(4))
+    assert (table[:2, 2] == 0).all()
+    assert policy_value(mdp, table) < plan(mdp).value
+    for rows in ([0, 1], [2, 3]):
+        assert loss_of(table[rows][:, mask[rows[0]]]) <= 1 + 1e-12
+    with pytest.raises(ValueError, match="declare mask_public=True"):
+        privatize_policy(q_values, 1.0).predict_proba(range(4))
 
 
 def adversarial(n_actions, n_rows, seed):
@@ -72,20 +89,20 @@ def adversarial(n_actions, n_rows, seed):
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 30.0])
 def test_a_hundred_thousand_rows_of_any_scores_lie_in_one_box(epsilon, options):
     network = privatize_policy(np.asarray, epsilon, **options)
-    table = network.probabilities(adversarial(4, 100_000, seed=1))
+    table = network.predict_proba(adversarial(4, 100_000, seed=1))
     assert table.sum(axis=1) == pytest.approx(np.ones(100_000), abs=1e-12)
     least, most = table.min(axis=0), table.max(axis=0)
     assert (most <= least * np.exp(epsilon) * (1 + 1e-12)).all()
     assert network.guarantee == epsilon
 
 
-@pytest.mark.parametrize("name", FOR_NETWORKS)
+@pytest.mark.parametrize("name", FOR_MODELS)
 @given(epsilon=st.floats(0, 20), n_actions=st.integers(2, 5), low=st.floats(-50, 50), width=st.floats(0.01, 100))
 def test_no_two_observations_are_told_apart_by_more_than_epsilon(name, epsilon, n_actions, low, width):
     network = privatize_policy(np.asarray, epsilon, policy=name, **bounds_of(name, low, low + width))
     corners = np.array(np.meshgrid(*[[low, low + width]] * n_actions)).reshape(n_actions, -1).T
     scores = np.concatenate([corners, adversarial(n_actions, 30, seed=0)])
-    assert loss_of(network.probabilities(scores)) <= epsilon * (1 + 1e-9) + 1e-9
+    assert loss_of(network.predict_proba(scores)) <= epsilon * (1 + 1e-9) + 1e-9
 
 
 def test_nan_is_the_worst_and_infinite_scores_of_one_sign_are_ties():
@@ -94,12 +111,12 @@ def test_nan_is_the_worst_and_infinite_scores_of_one_sign_are_ties():
     q = 1 / (np.e + 2)
     shared = (1 - q) / 2
     expected = [[q, q, np.e * q], [q, q, np.e * q], [1 / 3] * 3, [shared, shared, q], [1 / 3] * 3, [q, q, np.e * q]]
-    assert privatize_policy(np.asarray, 1.0).probabilities(rows) == pytest.approx(np.array(expected), abs=1e-15)
+    assert privatize_policy(np.asarray, 1.0).predict_proba(rows) == pytest.approx(np.array(expected), abs=1e-15)
     # The textbook clips them; randomised response answers the first of equals.
-    clipped = privatize_policy(np.asarray, 1.0, policy="exponential", lower=-1, upper=1).probabilities(rows)
+    clipped = privatize_policy(np.asarray, 1.0, policy="exponential", lower=-1, upper=1).predict_proba(rows)
     weights = np.exp(np.clip(np.nan_to_num(rows, nan=-1, posinf=1, neginf=-1), -1, 1) / 4)
     assert clipped == pytest.approx(weights / weights.sum(axis=1, keepdims=True), abs=1e-15)
-    first = privatize_policy(np.asarray, 1.0, policy="randomized-response").probabilities(rows)
+    first = privatize_policy(np.asarray, 1.0, policy="randomized-response").predict_proba(rows)
     assert first.argmax(axis=1).tolist() == [2, 2, 0, 0, 0, 2]
     assert np.sort(first, axis=1) == pytest.approx(np.tile([q, q, np.e * q], (6, 1)), abs=1e-15)
 
@@ -110,10 +127,10 @@ def test_a_sample_gives_the_box_of_the_problem_that_it_is(epsilon):
     sample = rng.normal(size=(60, 4)) * [0.1, 1.0, 1.0, 3.0]
     problem = DecisionProblem(sample, np.full(60, 1 / 60), AnyRecord())
     network = privatize_policy(np.asarray, epsilon, sample=sample)
-    table = network.probabilities(sample)
+    table = network.predict_proba(sample)
     assert table == pytest.approx(make_policy("exponential-fitted", epsilon=epsilon).probabilities(problem), abs=1e-14)
     # New observations of the same kind are in the same box.
-    assert loss_of(np.concatenate([table, network.probabilities(rng.normal(size=(500, 4)) * 5)])) <= epsilon + 1e-12
+    assert loss_of(np.concatenate([table, network.predict_proba(rng.normal(size=(500, 4)) * 5)])) <= epsilon + 1e-12
     limit = problem.value(make_policy("optimal", epsilon=epsilon).probabilities(problem))
     constant, best = problem.fixed_values.max(), problem.value(make_policy("greedy").probabilities(problem))
     assert constant + 0.98 * (limit - constant) - 1e-12 <= problem.value(table) <= limit + 1e-9 * (best - constant)
@@ -123,94 +140,91 @@ def test_one_action_for_all_is_a_box_where_a_sample_says_that_it_is_worth_most()
     # The given floors are of no use: one action is best for nearly all of the sample.
     sample = np.array([[1.0, 0.0]] * 99 + [[0.0, 0.1]])
     network = privatize_policy(np.asarray, 0.5, sample=sample, floors=[0.1, 0.6])
-    assert network.probabilities([[0.0, 9.0], [np.nan, np.nan], [1.0, 0.0]]).tolist() == [[1.0, 0.0]] * 3
+    assert network.predict_proba([[0.0, 9.0], [np.nan, np.nan], [1.0, 0.0]]).tolist() == [[1.0, 0.0]] * 3
 
 
 def test_floors_of_the_seen_scores_would_break_the_promise():
     # The planted bug: each batch is fitted to its own scores, so that the floors depend on whom it is about.
     here, there = np.array([[1.0, 0.0]]), np.array([[0.0, 1.0]])
-    wrong = [privatize_policy(np.asarray, 1.0, sample=seen).probabilities(seen) for seen in (here, there)]
+    wrong = [privatize_policy(np.asarray, 1.0, sample=seen).predict_proba(seen) for seen in (here, there)]
     assert loss_of(np.concatenate(wrong)) == np.inf
     right = privatize_policy(np.asarray, 1.0, sample=here)
-    assert loss_of(np.concatenate([right.probabilities(seen) for seen in (here, there)])) <= 1 + 1e-12
+    assert loss_of(np.concatenate([right.predict_proba(seen) for seen in (here, there)])) <= 1 + 1e-12
 
 
 def test_a_row_does_not_depend_on_what_stands_beside_it():
-    for name in FOR_NETWORKS:
+    for name in FOR_MODELS:
         network = privatize_policy(np.asarray, 1.0, policy=name, **bounds_of(name))
-        together = network.probabilities(Q)
-        assert all((network.probabilities(Q[i : i + 1])[0] == together[i]).all() for i in range(len(Q)))
+        together = network.predict_proba(Q)
+        assert all((network.predict_proba(Q[i : i + 1])[0] == together[i]).all() for i in range(len(Q)))
 
 
-@pytest.mark.parametrize("name", FOR_NETWORKS)
+@pytest.mark.parametrize("name", FOR_MODELS)
 def test_a_mask_with_each_batch_is_respected_if_it_is_public(name):
     mask = np.array([[True, True, False], [False, True, True], [False, True, False]] * 2)
     network = privatize_policy(np.asarray, 1.0, policy=name, **bounds_of(name), mask_public=True)
-    table = network.probabilities(Q, admissible=mask)
+    table = network.predict_proba(Q, admissible=mask)
     assert (table[~mask] == 0).all()
     assert table.sum(axis=1) == pytest.approx(np.ones(6))
     for rows in ([0, 3], [1, 4]):
         assert loss_of(table[rows][:, mask[rows[0]]]) <= 1 + 1e-9
     with pytest.raises(ValueError, match="declare mask_public=True"):
-        privatize_policy(np.asarray, 1.0, policy=name, **bounds_of(name)).probabilities(Q, admissible=mask)
+        privatize_policy(np.asarray, 1.0, policy=name, **bounds_of(name)).predict_proba(Q, admissible=mask)
 
 
 def test_a_mask_leaves_the_box_of_the_actions_that_are_allowed():
     mask = np.array([[True, True, False], [False, True, True], [False, True, False]] * 2)
     sample = np.random.default_rng(3).normal(size=(40, 3))
-    fitted = privatize_policy(np.asarray, 1.0, sample=sample, mask_public=True).probabilities(Q, admissible=mask)
+    fitted = privatize_policy(np.asarray, 1.0, sample=sample, mask_public=True).predict_proba(Q, admissible=mask)
     for columns, rows in (([0, 1], [0, 3]), ([1, 2], [1, 4])):
         alone = privatize_policy(np.asarray, 1.0, sample=sample[:, columns])
-        assert fitted[np.ix_(rows, columns)] == pytest.approx(alone.probabilities(Q[np.ix_(rows, columns)]), abs=1e-15)
+        assert fitted[np.ix_(rows, columns)] == pytest.approx(alone.predict_proba(Q[np.ix_(rows, columns)]), abs=1e-15)
     # Floors that are given still sum to what they did: 0.3 and 0.2 of 0.6 become 0.36 and 0.24.
     given = privatize_policy(np.asarray, 1.0, floors=[0.3, 0.2, 0.1], mask_public=True)
-    table = given.probabilities([[1.0, 0.0, 9.0], [0.0, 1.0, 9.0]], admissible=mask[[0, 0]])
+    table = given.predict_proba([[1.0, 0.0, 9.0], [0.0, 1.0, 9.0]], admissible=mask[[0, 0]])
     assert table == pytest.approx(np.array([[0.76, 0.24, 0.0], [0.36, 0.64, 0.0]]), abs=1e-6)
     refused = privatize_policy(np.asarray, 1.0, floors=[0.0, 0.0, 0.5], mask_public=True)
     with pytest.raises(ValueError, match=r"floors must allow an action wherever records do, got none of \[0, 1\]"):
-        refused.probabilities(Q, admissible=mask)
+        refused.predict_proba(Q, admissible=mask)
 
 
 def test_no_privacy_is_greedy_and_no_epsilon_is_uniform():
-    for name in FOR_NETWORKS:
-        free = privatize_policy(np.asarray, np.inf, policy=name, **bounds_of(name, -9, 9)).probabilities(Q)
+    for name in FOR_MODELS:
+        free = privatize_policy(np.asarray, np.inf, policy=name, **bounds_of(name, -9, 9)).predict_proba(Q)
         assert (free == np.eye(3)[Q.argmax(axis=1)]).all()
-        none = privatize_policy(np.asarray, 0.0, policy=name, **bounds_of(name, -9, 9)).probabilities(Q)
+        none = privatize_policy(np.asarray, 0.0, policy=name, **bounds_of(name, -9, 9)).predict_proba(Q)
         assert none == pytest.approx(np.full((6, 3), 1 / 3))
 
 
 def test_actions_are_drawn_with_their_probabilities():
     rng = np.random.default_rng(0)
     private = privatize_policy(Q, 2.0)
-    network = privatize_policy(lambda states: Q[states], 2.0, sample=Q)
-    states = np.full(40_000, 2)
-    for actions, p in (
-        (private.act(states, rng), private.probabilities[2]),
-        (network.act(states, rng), network.probabilities([2])[0]),
-    ):
-        frequencies = np.bincount(actions, minlength=3) / len(states)
-        # five standard errors
-        assert (np.abs(frequencies - p) <= 5 * np.sqrt(p * (1 - p) / len(states))).all()
-    assert private.act(2, rng).shape == (1,)
-    daily = privatize_policy(np.stack([Q, -Q]), np.inf)
-    assert daily.act([0, 1], rng, day=1).tolist() == (-Q).argmax(axis=1)[:2].tolist()
-    with pytest.raises(ValueError, match="day must be given for a table of each day"):
-        daily.act([0], rng)
+    actions, p = private.act(np.full(40_000, 2), rng), private.predict_proba([2])[0]
+    frequencies = np.bincount(actions, minlength=3) / len(actions)
+    # five standard errors
+    assert (np.abs(frequencies - p) <= 5 * np.sqrt(p * (1 - p) / len(actions))).all()
+    assert isinstance(private.act(2, rng), int)
+    assert private.act([2], rng).shape == (1,)
 
 
 @pytest.mark.parametrize(
     ("given", "options", "message"),
     [
-        (Q, {"policy": "optimal-safe"}, "bounds the outcome that leads, and the problem has no lead"),
-        (Q, {"policy": "exponential", "lower": 0, "upper": 1}, "pass lambda states: q_values"),
-        (Q, {"sample": Q}, "pass lambda states: q_values"),
-        (Q[0], {}, r"must be \(S, A\) or \(H, S, A\), got shape \(3,\)"),
-        (np.where(Q > 1, np.nan, Q), {}, "utilities must be finite"),
-        (np.asarray, {"policy": "exponential"}, "lower < upper, got lower=None, upper=None"),
+        (Q[0], {}, r"a table of scores, \(S, A\) with A >= 2, got an array of shape \(3,\)"),
+        (np.stack([Q, Q]), {}, r"shape \(2, 6, 3\). Of days give one after the other"),
+        (LogisticRegression(), {}, r"model must be fitted: LogisticRegression has no classes_, call fit\(X, y\) first"),
+        (LinearRegression(), {}, "LinearRegression has no predict_proba: give a function from rows to scores"),
+        (np.asarray, {"bounds": "simplex"}, "bounds is for exponential, got policy='exponential-fitted'"),
+        (np.asarray, {"policy": "exponential", "bounds": "box"}, "bounds must be \"simplex\", .*, got bounds='box'"),
+        (np.asarray, {"policy": "exponential", "bounds": "simplex", "lower": 0.0}, "without lower and upper"),
+        (np.asarray, {"name": "Mine"}, "name must be lower-case letters and digits .*, got name='Mine'"),
+        (np.asarray, {"name": "optimal"}, "no policy's of the catalogue, got name='optimal'"),
+        (Q, {"epsilon": -1.0}, "epsilon must be >= 0, got epsilon=-1.0"),
+        (np.asarray, {"policy": "exponential"}, "bounds of the scores, .*, got lower=None, upper=None"),
         (np.asarray, {"policy": "exponential", "lower": 1, "upper": 0}, "got lower=1, upper=0"),
-        (np.asarray, {"policy": "exponential", "lower": 0, "upper": np.inf}, "must be finite bounds"),
+        (np.asarray, {"policy": "exponential", "lower": 0, "upper": np.inf}, "needs finite bounds"),
         (np.asarray, {"lower": 0, "upper": 1}, "lower is for exponential, got policy='exponential-fitted'"),
-        (np.asarray, {"policy": "permute-and-flip"}, "for a function, got policy='permute"),
+        (np.asarray, {"policy": "permute-and-flip"}, "for a model, got policy='permute"),
         (np.asarray, {"policy": "randomized-response", "sample": Q}, "sample is for exponential-fitted, got"),
         (np.asarray, {"policy": "randomized-response", "floors": [1]}, "floors is for exponential-fitted, got"),
         (np.asarray, {"floors": [0.5, -0.1, 0.1]}, "floors must be one number >= 0 for each action"),
@@ -218,12 +232,11 @@ def test_actions_are_drawn_with_their_probabilities():
         (np.asarray, {"floors": [0.1, 0.1, 0.1]}, r"at least e\^-epsilon = 0.367879 .*, got a sum of 0.3\."),
         (np.asarray, {"sharpness": 0.0}, "sharpness must be > 0, got sharpness=0.0"),
         (np.asarray, {"sample": [[0.0, np.nan]]}, r"sample must be finite, got sample\[0, 1\]=nan"),
-        (np.asarray, {"admissible": Q > 0}, "give a network's mask with each batch"),
     ],
 )
 def test_bad_input_is_refused(given, options, message):
     with pytest.raises(ValueError, match=message):
-        privatize_policy(given, 1.0, **options)
+        privatize_policy(given, **{"epsilon": 1.0, **options})
 
 
 @pytest.mark.parametrize(
@@ -237,7 +250,7 @@ def test_bad_input_is_refused(given, options, message):
 )
 def test_scores_of_another_shape_are_refused(options, scores, message):
     with pytest.raises(ValueError, match=message):
-        privatize_policy(lambda _: scores, 1.0, **options).probabilities(None)
+        privatize_policy(lambda _: scores, 1.0, **options).predict_proba(None)
 
 
 # Modules.
@@ -291,32 +304,27 @@ WEIGHTS = [[1.0, -1.0, 0.5], [0.25, 2.0, -3.0]]
 BATCH = [[1.0, 0.5], [0.0, 1.0], [-2.0, 0.25]]
 
 
-@pytest.mark.parametrize("name", FOR_NETWORKS)
+@pytest.mark.parametrize("name", FOR_MODELS)
 def test_a_module_is_given_tensors_and_scores_as_its_arrays_would(name):
     module = Linear(WEIGHTS).eval()
     private = privatize_policy(module, 1.0, policy=name, **bounds_of(name))
     arrays = privatize_policy(
         lambda batch: np.asarray(batch) @ np.asarray(WEIGHTS), 1.0, policy=name, **bounds_of(name)
     )
-    expected = arrays.probabilities(BATCH)
-    assert private.probabilities(BATCH) == pytest.approx(expected, rel=1e-6)
-    assert private.probabilities(Tensor(np.asarray(BATCH, dtype=np.float32))) == pytest.approx(expected, rel=1e-6)
+    expected = arrays.predict_proba(BATCH)
+    assert private.predict_proba(BATCH) == pytest.approx(expected, rel=1e-6)
+    assert private.predict_proba(Tensor(np.asarray(BATCH, dtype=np.float32))) == pytest.approx(expected, rel=1e-6)
 
 
 def test_modules_in_training_or_that_are_not_finite_are_refused_in_one_line():
     module = Linear(WEIGHTS)
-    with pytest.raises(ValueError, match=r"^q_values is in training mode, .*: call q_values.eval\(\) first.$"):
+    with pytest.raises(ValueError, match=r"^model is in training mode, .*: call model.eval\(\) first.$"):
         privatize_policy(module, 1.0)
     private = privatize_policy(module.eval(), 1.0)
     module.training = True
     with pytest.raises(ValueError, match="is in training mode"):
-        private.probabilities(BATCH)
+        private.predict_proba(BATCH)
     with pytest.raises(
-        ValueError, match=r"^q_values must be finite, got a module with parameters that are infinite or NaN.$"
+        ValueError, match=r"^model must be finite, got a module with parameters that are infinite or NaN.$"
     ):
         privatize_policy(Linear([[np.nan, 1.0]]).eval(), 1.0)
-
-
-def test_true_allows_every_action_of_a_table():
-    allowed = privatize_policy(Q, 1.0, admissible=True)
-    assert np.array_equal(allowed.probabilities, privatize_policy(Q, 1.0).probabilities)
