@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from envs.inpatients import Patients
 from envs.records import IntArray
 from envs.scenario import Scenario
-from envs.ward import BoolArray, CodeArray, ward_of
+from envs.ward import BoolArray, CodeArray, Ward, ward_of
 
 RENDER_MODES, INADMISSIBLE = ("ansi",), ("raise", "first-allowed")
 T = TypeVar("T")
@@ -173,6 +173,11 @@ class TreatmentEnv(gymnasium.Env[CodeArray, int]):
         if not self._begun:
             raise ResetNeeded("there is no patient yet: call reset() before render().")
         return self._charts.text(0)
+
+    @property
+    def ward(self) -> Ward:
+        """Its scenario, with the weights and costs that pay, and its horizon."""
+        return self._ward
 
     def action_masks(self) -> NDArray[np.bool_]:
         """Which treatments the patient may get, (n_actions,), as sb3-contrib asks for it."""

@@ -20,7 +20,7 @@ from envs.scenario import Scenario
 from envs.toml_reader import shown
 from envs.treatment import INADMISSIBLE, RENDER_MODES, Charts, check_option
 from envs.treatment_response import is_whole
-from envs.ward import BoolArray, CodeArray, ward_of
+from envs.ward import BoolArray, CodeArray, Ward, ward_of
 
 
 class TreatmentVectorEnv(VectorEnv[CodeArray, IntArray, NDArray[Any]]):
@@ -152,6 +152,11 @@ class TreatmentVectorEnv(VectorEnv[CodeArray, IntArray, NDArray[Any]]):
         if not self._admitted.all():
             raise ResetNeeded("there are no patients yet: call reset() before render().")
         return tuple(self._charts.text(patient) for patient in range(self.num_envs))
+
+    @property
+    def ward(self) -> Ward:
+        """Its scenario, with the weights and costs that pay, and its horizon."""
+        return self._ward
 
     def action_masks(self) -> BoolArray:
         """Which treatments the patients may get, (num_envs, n_actions)."""
