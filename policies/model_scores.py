@@ -36,6 +36,7 @@ class Function:
     model: Any
     # The scores of a function of one action only are more likely those of the second of two.
     fewest_actions: ClassVar[int] = 2
+    row_axes: ClassVar[int] = 1
 
     def __post_init__(self) -> None:
         """Check a module's mode and parameters."""
@@ -69,6 +70,9 @@ class Function:
     def columns(self, problem: DecisionProblem) -> IntArray:
         """The action that each column of the scores is about, by its number: their order."""
         return np.arange(problem.n_actions)
+
+    def require_numbers(self) -> None:
+        """ValueError unless the columns of the scores are the actions by their numbers."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -155,10 +159,21 @@ class Classifier(Function):
             )
         return np.array(places, dtype=np.intp)
 
+    def require_numbers(self) -> None:
+        """ValueError unless the classes are 0, 1, ...: names may come in another order than the treatments."""
+        classes: list[Any] = np.asarray(self.model.classes_).tolist()
+        if classes != list(range(len(classes))):
+            raise ValueError(
+                f"the classes of the model are {', '.join(map(str, classes))}, and not the numbers of actions: "
+                "fit(problem).act(...) draws these."
+            )
+
 
 @dataclass(frozen=True, eq=False)
 class Table(Function):
     """Scores of each state, (S, A), by its number: a row for each record of a problem, in its order."""
+
+    row_axes: ClassVar[int] = 0
 
     def __post_init__(self) -> None:
         """Keep a copy."""

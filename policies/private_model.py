@@ -16,7 +16,7 @@ from policies.boxes import LARGEST_EPSILON, Boxes, log_rows, published_boxes, re
 from policies.catalogue import CATALOGUE, NAME, RESERVED, make_policy
 from policies.exponential import Exponential, ExponentialFitted
 from policies.mask import admissible_mask, mask_classes
-from policies.model_scores import Agent, Classifier, Table, in_order, scorer_of, scores_of
+from policies.model_scores import Agent, Table, in_order, scorer_of, scores_of
 from policies.policy import Policy
 from policies.problem import DecisionProblem
 from policies.randomized_response import RandomizedResponse
@@ -162,18 +162,12 @@ class PrivateModel(Policy):
     def act(self, observation: Any, rng: np.random.Generator, *, admissible: ArrayLike | None = None) -> int | IntArray:
         """Draw the number of an action for each row, (m,), as an environment's `step` takes it; an int for one.
 
-        One observation, (n_features,), is known as such of an agent, and one state of a table.
-        Floating point: for simulation, not for a release. A generator with the seed of the environment would draw
-        actions that go with what is about to happen.
+        One row is an observation, (n_features,), of an agent or a function, and one state of a table. Floating point:
+        for simulation, not for a release. A generator with the seed of the environment would draw actions that go with
+        what is about to happen.
         """
-        if isinstance(self.model, Classifier) and list(self.model.model.classes_) != list(
-            range(len(self.model.model.classes_))
-        ):
-            raise ValueError(
-                f"the classes of the model are names, {', '.join(map(str, self.model.model.classes_))}: "
-                "fit(problem).act(...) draws the numbers of the problem's treatments."
-            )
-        single = np.ndim(observation) == (1 if isinstance(self.model, Agent) else 0)
+        self.model.require_numbers()
+        single = np.ndim(observation) == self.model.row_axes
         rows = np.asarray(observation)[np.newaxis] if single else observation
         actions = draw_actions(self.predict_proba(rows, admissible=admissible), rng)
         return int(actions[0]) if single else actions

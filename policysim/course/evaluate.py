@@ -56,7 +56,8 @@ def evaluate(
         The id of an environment, or an environment, of this package or any other. By the id
         "policysim:policysim/Treatment-v1" many patients are treated at once, unless the policy is a function.
     policy : FittedPolicy, model or callable
-        `make_policy(...).fit(problem)`, or whatever has `act(observation, rng)`; a model of Stable-Baselines3, or
+        `make_policy(...).fit(problem)`, or whatever has `act(observation, rng)`, such as what `privatize_policy` makes
+        of an agent; a model of Stable-Baselines3, or
         whatever has `predict(observation, deterministic=...)`, which is given `action_masks` too if it takes them; or
         a function from an observation to an action. Of a vector environment, all of these get a batch of observations
         and give as many actions.
@@ -130,7 +131,7 @@ def evaluate(
 
 def _chooser(policy: Any, rng: np.random.Generator, deterministic: bool) -> Chooser:
     """What chooses, of whatever kind the policy is."""
-    if isinstance(policy, Policy):
+    if isinstance(policy, Policy) and not hasattr(policy, "act"):
         raise ValueError(f"policy must be fitted first: policy.fit(problem), got policy={policy!r}.")
     if hasattr(policy, "act"):
         return lambda observation, _: policy.act(observation, rng)

@@ -1,13 +1,19 @@
 """Private policies of anybody's Q-values, against exact losses over all pairs."""
 
+from dataclasses import replace
+from types import SimpleNamespace
+
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from recorded_agents import RECORDED, RecordedPolicy, Tensor, recorded_agent
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from small_processes import loss_of, random_arrays
 
-from policies import AnyRecord, DecisionProblem, make_policy
+import policysim as ps
+from policies import AnyRecord, DecisionProblem, Sensitive, make_policy
 from policies.private_model import FOR_MODELS, privatize_policy
 from policysim.course.planning import plan, policy_value
 from policysim.course.tabular import TabularMDP
@@ -256,32 +262,6 @@ def test_scores_of_another_shape_are_refused(options, scores, message):
 # Modules.
 
 
-class Tensor:
-    """As much of a tensor of torch as is asked for; NumPy cannot read one that has a gradient."""
-
-    def __init__(self, data, *, attached=True, wide=False):
-        self.data, self.attached, self.wide = np.asarray(data), attached, wide
-
-    def detach(self):
-        return Tensor(self.data, attached=False)
-
-    def cpu(self):
-        return self
-
-    def double(self):
-        return Tensor(self.data.astype(np.float64), attached=self.attached, wide=True)
-
-    def numpy(self):
-        assert not self.attached and self.wide
-        return self.data
-
-    def new_tensor(self, data):
-        return Tensor(np.asarray(data, dtype=self.data.dtype), attached=False)
-
-    def __array__(self, *_args, **_options):
-        raise RuntimeError("Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.")
-
-
 class Linear:
     """A module of torch: scores from a tensor of its own type only, with a gradient."""
 
@@ -328,3 +308,210 @@ def test_modules_in_training_or_that_are_not_finite_are_refused_in_one_line():
         ValueError, match=r"^model must be finite, got a module with parameters that are infinite or NaN.$"
     ):
         privatize_policy(Linear([[np.nan, 1.0]]).eval(), 1.0)
+
+
+# Probabilities, and the boxes of the textbook's mechanism.
+
+
+@pytest.mark.parametrize("n_actions", [2, 3, 4])
+@pytest.mark.parametrize("epsilon", [0.0, 1e-6, 0.5, 1.0, 8.0, 700.0])
+def test_the_scale_for_probabilities_spends_epsilon_and_no_more(epsilon, n_actions):
+    private = privatize_policy(np.asarray, epsilon, policy="exponential", bounds="simplex")
+    corners = np.concatenate([np.eye(n_actions), np.zeros((1, n_actions))])
+    inside = np.random.default_rng(0).dirichlet(np.full(n_actions, 0.3), size=500)
+    table = private.predict_proba(np.concatenate([corners, inside]))
+    assert loss_of(table) == pytest.approx(epsilon, abs=1e-12, rel=1e-12)
+    # Between the corners there is all of it: the proof's floor and ceiling are attained.
+    assert loss_of(table[:n_actions]) == pytest.approx(epsilon, abs=1e-12, rel=1e-12)
+    ordinary = np.exp(epsilon * inside)
+    assert table[n_actions + 1 :] == pytest.approx(ordinary / ordinary.sum(axis=1, keepdims=True), rel=1e-9)
+
+
+def test_what_is_no_probability_is_private_as_well():
+    private = privatize_policy(np.asarray, 1.0, policy="exponential", bounds="simplex", mask_public=True)
+    rows = adversarial(3, 3000, seed=2)
+    assert loss_of(private.predict_proba(rows)) <= 1 + 1e-12
+    twice = [[np.nan, -1.0, 0.5], [0.0, 0.0, 0.5], [2.0, 2.0, 4.0], [1 / 3, 1 / 3, 1 / 3]]
+    table = private.predict_proba(twice)
+    assert (table[0] == table[1]).all() and (table[2] == table[3]).all()
+    # A planted fault: the textbook's formula without the clip.
+    wrong = np.exp([[-0.5, 0.5, 1.0], [1.0, 0.5, -0.5]])
+    assert loss_of(wrong / wrong.sum(axis=1, keepdims=True)) > 1.1
+    mask = np.tile([[True, False, True]], (len(rows), 1))
+    assert loss_of(private.predict_proba(rows, admissible=mask)[:, [0, 2]]) <= 1 + 1e-12
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"policy": "randomized-response"},
+        {"policy": "exponential", "bounds": "simplex"},
+        {"policy": "exponential", "lower": 0.0, "upper": 1.0},
+        {"floors": [0.3, 0.1, 0.2]},
+    ],
+)
+@pytest.mark.parametrize("epsilon", [0.0, 0.7, 3.0, 60.0])
+def test_rows_of_every_mechanism_lie_in_its_box(epsilon, options):
+    if "floors" in options and epsilon == 0.0:
+        options = {**options, "floors": [0.5, 0.2, 0.3]}
+    private = privatize_policy(np.asarray, epsilon, **options)
+    box = private.box(np.arange(3), 3)
+    logs = np.log(private.predict_proba(np.concatenate([adversarial(3, 2000, seed=3), np.eye(3)])))
+    assert (logs >= box.log_floors.T - 1e-9).all() and (logs <= box.log_floors.T + box.epsilon + 1e-9).all()
+    assert (
+        np.logaddexp.reduce(box.log_floors[:, 0]) <= 1e-9 <= np.logaddexp.reduce(box.log_floors[:, 0]) + epsilon + 2e-9
+    )
+
+
+# Classifiers, and problems.
+
+AGES, DRUGS = ["young", "middle", "old"], ["wait", "pill", "drip"]
+
+
+def ward():
+    """Six records of two features, and three treatments."""
+    index = pd.MultiIndex.from_product([AGES, [0, 1]], names=["age", "fever"])
+    utilities = pd.DataFrame(np.random.default_rng(6).normal(size=(6, 3)), index=index, columns=DRUGS)
+    return DecisionProblem(utilities, np.full(6, 1 / 6), AnyRecord())
+
+
+class Frequencies:
+    """A classifier that has learnt a table of all records."""
+
+    def __init__(self, known):
+        self.classes_, self.feature_names_in_ = np.array(sorted(known)), np.array(["fever", "age"], dtype=object)
+        self.table = np.random.default_rng(7).dirichlet(np.ones(len(known)), size=(2, 3))
+
+    def predict_proba(self, frame):
+        assert list(frame.columns) == ["fever", "age"]
+        return self.table[frame["fever"].to_numpy(), [AGES.index(age) for age in frame["age"]]]
+
+
+def test_classes_are_treatments_by_their_names_in_any_order():
+    problem, model = ward(), Frequencies(DRUGS)
+    assert model.classes_.tolist() == ["drip", "pill", "wait"]
+    scores = model.predict_proba(problem.decode(range(6))[["fever", "age"]])
+    for private in (privatize_policy(model, 1.0), privatize_policy(model.predict_proba, 1.0)):
+        table = private.probabilities(problem)
+        assert (table.argmax(axis=1) == (2 - scores.argmax(axis=1))).all()
+        assert table[:, ::-1] == pytest.approx(private.predict_proba(problem.decode(range(6))[["fever", "age"]]), abs=0)
+    fitted = privatize_policy(model, 1.0).fit(problem)
+    assert fitted.epsilon_spent == pytest.approx(1.0, abs=1e-12)
+    best = problem.utilities[np.arange(6), table.argmax(axis=1)]
+    q = 1 / (np.e + 2)
+    assert fitted.value == pytest.approx(np.mean(q * problem.utilities.sum(axis=1) + (np.e - 1) * q * best))
+    with pytest.raises(ValueError, match=r"classes of the model are drip, pill, wait, .*: fit\(problem\).act"):
+        privatize_policy(model, 1.0).act(problem.decode([0]), np.random.default_rng(0))
+
+
+def test_floors_and_sample_follow_the_classes_into_the_problem():
+    problem, model = ward(), Frequencies(DRUGS)
+    floors = {"drip": 0.1, "pill": 0.2, "wait": 0.3}
+    table = privatize_policy(model, 1.0, floors=[floors[name] for name in model.classes_]).probabilities(problem)
+    assert (table >= [floors[name] - 1e-6 for name in DRUGS]).all()
+    sample = np.random.default_rng(1).normal(size=(40, 3)) * [1.0, 2.0, 3.0]
+    private = privatize_policy(model, 1.0, sample=sample)
+    rows = private.predict_proba(problem.decode(range(6))[["fever", "age"]])
+    assert private.probabilities(problem)[:, ::-1] == pytest.approx(rows, abs=1e-12)
+
+
+def test_a_treatment_that_the_model_never_saw_has_the_worst_score_and_an_unknown_class_is_refused_by_name():
+    problem = ward()
+    q = 1 / (np.e + 2)
+    assert privatize_policy(Frequencies(["drip", "wait"]), 1.0).probabilities(problem)[:, 1] == pytest.approx(q)
+    textbook = privatize_policy(Frequencies(["drip", "wait"]), 1.0, policy="exponential", bounds="simplex")
+    assert (textbook.probabilities(problem)[:, 1] <= textbook.probabilities(problem).min(axis=1) + 1e-15).all()
+    few = privatize_policy(Frequencies(["drip", "wait"]), 1.0, floors=[0.3, 0.3])
+    assert (few.probabilities(problem)[:, 1] == 0).all()
+    sampled = privatize_policy(Frequencies(["drip", "wait"]), 3.0, sample=np.eye(2))
+    assert sampled.fit(problem).epsilon_spent <= 3 + 1e-12
+    with pytest.raises(ValueError, match=r"a class 'syrup', which is no treatment .*; known: wait, pill, drip"):
+        privatize_policy(Frequencies(["syrup", "wait"]), 1.0).probabilities(problem)
+    model = Frequencies(DRUGS)
+    model.feature_names_in_ = ["age", "bmi"]
+    with pytest.raises(ValueError, match="fitted to 'bmi', which the records do not have; features: age, fever"):
+        privatize_policy(model, 1.0).probabilities(problem)
+
+
+def test_numbers_are_treatments_by_their_numbers_unless_they_are_names():
+    frame = pd.DataFrame(np.eye(3), index=pd.Index([5, 6, 7], name="x"), columns=["a", "b", "c"])
+    named = DecisionProblem(frame, np.full(3, 1 / 3), AnyRecord())
+    numbered = DecisionProblem(frame.set_axis(["2", "1", "0"], axis=1), np.full(3, 1 / 3), AnyRecord())
+    model = LogisticRegression(C=1e6).fit(named.decode(range(3)), [0, 1, 2])
+    private = privatize_policy(model, 1.0)
+    assert private.probabilities(named).argmax(axis=1).tolist() == [0, 1, 2]
+    assert private.probabilities(numbered).argmax(axis=1).tolist() == [2, 1, 0]
+    assert private.act(named.decode([0, 2]), np.random.default_rng(0)).shape == (2,)
+    unnamed = LogisticRegression(C=1e6).fit(named.decode(range(3)).to_numpy(), [0, 1, 2])
+    assert (privatize_policy(unnamed, 1.0).probabilities(named) == private.probabilities(named)).all()
+
+
+def test_a_mask_of_a_problem_is_kept_and_a_function_is_asked_by_level_codes():
+    problem = ward()
+    mask = np.ones((6, 3), dtype=bool)
+    mask[:2, 1] = mask[4:, 0] = False
+    masked = DecisionProblem(
+        problem.utilities, problem.prior, Sensitive((3, 2), (1,)), DRUGS, records=problem.records, admissible=mask
+    )
+    asked = []
+
+    def scores(codes):
+        asked.append(codes)
+        return codes @ [[1.0, 0.0, 3.0], [0.0, 5.0, 0.0]]
+
+    table = privatize_policy(scores, 1.0).probabilities(masked)
+    assert np.concatenate(asked).tolist() == [[age, fever] for age in range(3) for fever in range(2)]
+    assert (table[~mask] == 0).all() and table.sum(axis=1) == pytest.approx(np.ones(6))
+    assert table[3] == pytest.approx(np.array([1.0, np.e, 1.0]) / (np.e + 2))
+    assert table[5] == pytest.approx(np.array([0.0, 1.0, np.e]) / (np.e + 1))
+    with pytest.raises(ValueError, match=r"must score 3 actions \(wait, pill, drip\) .*returned shape \(6, 2\)"):
+        privatize_policy(lambda codes: np.ones((len(codes), 2)), 1.0).probabilities(problem)
+
+
+def test_a_private_model_stands_in_a_comparison_beside_others():
+    problem = ward()
+    model = Frequencies(DRUGS)
+    policies = [
+        privatize_policy(model, 1.0),
+        privatize_policy(model, 1.0, policy="exponential", bounds="simplex", name="of-the-textbook"),
+    ]
+    table = ps.compare(problem, policies=[*policies, "exponential-fitted"], epsilons=[0.5, 2.0])
+    for policy in policies:
+        for epsilon in (0.5, 2.0):
+            row = table[(table["policy"] == policy.name) & (table["epsilon"] == epsilon)].iloc[0]
+            assert row["value"] == pytest.approx(replace(policy, epsilon=epsilon).fit(problem).value)
+            assert row["epsilon_spent"] <= row["guarantee"] + 1e-12 == epsilon + 1e-12
+    assert replace(policies[0], epsilon=2.0) == replace(policies[0], epsilon=2.0) != policies[0]
+    report = ps.report(problem, policies=[policies[0], "exponential"], epsilons=[1.0])
+    assert "private-model" in set(report.tables["comparison"]["policy"])
+
+
+# Agents.
+
+
+@pytest.mark.parametrize("name", ["PPO", "DQN"])
+def test_an_agent_is_asked_as_it_was_when_it_was_recorded(name):
+    private = privatize_policy(recorded_agent(name), 1.0)
+    codes = np.array(RECORDED["codes"])
+    assert private.predict_proba(codes) == pytest.approx(np.array(RECORDED[name]["private"]), abs=1e-12)
+    problem = ps.build_problem(ps.load_study("examples/ward/study.toml"))
+    assert private.probabilities(problem) == pytest.approx(np.array(RECORDED[name]["private"]), abs=1e-12)
+    rng, other = np.random.default_rng(3), np.random.default_rng(3)
+    alone = [private.act(row, rng) for row in codes]
+    assert alone == private.act(codes, other).tolist() and isinstance(alone[0], int)
+    with pytest.raises(ValueError, match=r"observations of shape \(5,\), got \(6,\). An agent of several days"):
+        private.predict_proba(np.zeros((2, 6), dtype=int))
+    assert privatize_policy(recorded_agent(name).policy, 1.0).predict_proba(codes[:1]).shape == (1, 3)
+
+
+def test_only_probabilities_are_in_the_simplex():
+    assert privatize_policy(recorded_agent("PPO"), 1.0, policy="exponential", bounds="simplex")
+    with pytest.raises(ValueError, match=r"a Q-network needs lower=\.\.\. and upper=\.\.\.\."):
+        privatize_policy(recorded_agent("DQN"), 1.0, policy="exponential", bounds="simplex")
+    agent = recorded_agent("PPO")
+    agent.policy.get_distribution = lambda _observations: SimpleNamespace(distribution=[])
+    with pytest.raises(ValueError, match="must choose one of a list of actions"):
+        privatize_policy(agent, 1.0).predict_proba(np.array(RECORDED["codes"]))
+    with pytest.raises(ValueError, match="RecordedPolicy has neither get_distribution nor q_net"):
+        privatize_policy(RecordedPolicy("PPO"), 1.0)
