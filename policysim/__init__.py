@@ -6,6 +6,7 @@ question   the protocol: question, answer, progress; words
 utility    from outcomes and their weights to u(x, a)
 files      CSV, Parquet, bad rows, files written whole
 figures    from a table to a figure
+sklearn    a private classifier for scikit-learn
 logs       reading logs of treatments, and guessing their columns
 study      what was asked: the study, its file, the problem made from it
 release    what leaves the house: privatised columns, a private choice from counts

@@ -60,7 +60,7 @@ class PrivateClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # 
     >>> private.classes_.tolist(), private.predict_proba([[0.5], [9.0]]).round(3).tolist()
     (['treat', 'wait'], [[0.269, 0.731], [0.731, 0.269]])
     >>> private.predict([[0.5]] * 4).tolist()
-    ['wait', 'wait', 'wait', 'wait']
+    ['wait', 'wait', 'treat', 'wait']
     """
 
     def __init__(
