@@ -77,5 +77,5 @@ def stand_in():
     modules = {name: ModuleType(name) for name in ("stable_baselines3", "envs.sb3")}
     learning = SimpleNamespace(learn=lambda _steps: recorded_agent("PPO"))
     modules["stable_baselines3"].PPO = lambda *_arguments, **_options: learning
-    modules["envs.sb3"].TreatmentVecEnv = SimpleNamespace
+    modules["envs.sb3"].TreatmentVecEnv = lambda *_arguments, **_options: None
     return modules
