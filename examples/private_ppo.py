@@ -21,8 +21,7 @@ BESIDE = ("greedy", "best-fixed", "uniform", "exponential", "exponential-fitted"
 def main(name: str = "covid", steps: int = 1_000_000, episodes: int = 100_000) -> None:
     """Train, make private, compare exactly, and simulate at epsilon = 2."""
     study = ps.load_study(name)
-    utility = {"weights": dict(study.utility.weights), "costs": dict(study.utility.costs)}
-    patients = TreatmentVecEnv(256, scenario=study.scenario, utility=utility)
+    patients = TreatmentVecEnv(256, scenario=study.scenario, utility=vars(study.utility))
     agent = PPO("MlpPolicy", patients, n_steps=32, batch_size=1024, gamma=1.0, seed=0, device="cpu").learn(steps)
 
     problem = ps.build_problem(study)
@@ -31,7 +30,9 @@ def main(name: str = "covid", steps: int = 1_000_000, episodes: int = 100_000) -
     columns = ["policy", "epsilon", "value", "benefit_kept", "best_action_rate", "epsilon_spent"]
     sys.stdout.write(table[columns].to_string(index=False, float_format="{:.4f}".format) + "\n")
 
-    many = gymnasium.make_vec("policysim:policysim/Treatment-v1", num_envs=10_000, study=name, autoreset_mode="SameStep")
+    many = gymnasium.make_vec(
+        "policysim:policysim/Treatment-v1", num_envs=10_000, study=name, autoreset_mode="SameStep"
+    )
     found = ps.evaluate(many, private.fit(problem), episodes=episodes, seed=0)
     sys.stdout.write(found.to_string(index=False, float_format="{:.4f}".format) + "\n")
 
