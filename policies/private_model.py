@@ -49,6 +49,8 @@ class PrivateModel(Policy):
         Public: it must not depend on the patients who are treated. Those whom it was fitted to are not protected.
     mechanism : Policy
         One of `FOR_MODELS`, with its floors and sharpness in the order of the model's columns; its epsilon is replaced.
+    floors_of : DecisionProblem, optional
+        A public problem whose floors at this epsilon are taken: those of "exponential-fitted" on it.
     public_scores : array, (n, A), optional
         In the order of the model's columns: floors and sharpness are fitted to them. Kept as tuples, which compare.
     bounds : (float, float) or "simplex", optional
@@ -82,6 +84,7 @@ class PrivateModel(Policy):
     name: str = "private-model"  # type: ignore[misc]  # several models in one report have names of their own
     model: Any = None
     mechanism: Policy = field(default_factory=ExponentialFitted)
+    floors_of: DecisionProblem | None = None
     public_scores: Any = None
     bounds: Bounds | None = None
     mask_public: bool = False
@@ -183,7 +186,7 @@ class PrivateModel(Policy):
         return self._boxes[key]
 
     def _new_box(self, actions: IntArray, n_actions: int) -> Boxes:
-        policy = self.mechanism.among(actions, n_actions)
+        policy = self._declared.among(actions, n_actions)
         if isinstance(self.bounds, tuple):
             epsilon = min(policy.epsilon, LARGEST_EPSILON)
             floor = -np.logaddexp(0.0, np.log(len(actions) - 1) + epsilon / 2)
@@ -202,6 +205,19 @@ class PrivateModel(Policy):
         ((_, _, boxes),) = policy.boxes(DecisionProblem(sample[:, actions], likely, AnyRecord()))
         return boxes
 
+    @cached_property
+    def _declared(self) -> Policy:
+        """The mechanism with floors in the order of the model's columns, where a problem has them."""
+        problem, mechanism = self.floors_of, self.mechanism
+        if problem is None or not isinstance(mechanism, ExponentialFitted):
+            return mechanism
+        columns, epsilon = self.model.columns(problem), min(self.epsilon, LARGEST_EPSILON)
+        if problem.admissible is not None or not isinstance(problem.adjacency, AnyRecord):
+            problem = DecisionProblem(problem.utilities, problem.prior, AnyRecord())
+        ((_, _, boxes),) = ExponentialFitted(epsilon).boxes(problem)
+        floors = ExponentialFitted(epsilon, floors=np.exp(boxes.log_floors[:, 0]).tolist())
+        return replace(mechanism, floors=floors.among(columns, problem.n_actions).floors)
+
     def _log_probabilities(self, problem: DecisionProblem) -> FloatArray:
         scores, columns = scores_of(problem, self.model), self.model.columns(problem)
         return self._with_columns(columns, problem.n_actions)._log_table(scores, problem.admissible)
@@ -210,10 +226,10 @@ class PrivateModel(Policy):
         """The same with floors and sample in the order of a problem's actions; those that the model never saw last."""
         if columns.tolist() == list(range(n_actions)):
             return self
-        own, mechanism = self, self.mechanism
+        own, mechanism = self, self._declared
         if isinstance(mechanism, ExponentialFitted) and mechanism.floors is not None:
             floors = in_order(mechanism.floors, columns, n_actions, 0.0)
-            own = replace(own, mechanism=replace(mechanism, floors=tuple(floors.tolist())))
+            own = replace(own, mechanism=replace(mechanism, floors=tuple(floors.tolist())), floors_of=None)
         if self.public_scores is not None:
             sample = np.array(self.public_scores)
             worst = sample.min(axis=1, keepdims=True)
@@ -264,7 +280,7 @@ def privatize_policy(
     epsilon: float,
     *,
     policy: str = ExponentialFitted.name,
-    floors: ArrayLike | None = None,
+    floors: ArrayLike | DecisionProblem | None = None,
     sharpness: float | None = None,
     sample: ArrayLike | None = None,
     lower: float | None = None,
@@ -299,7 +315,8 @@ def privatize_policy(
         actions; "exponential" is the mechanism of the textbook.
     floors, sharpness : sequence of A floats, and float, optional
         Of "exponential-fitted", as in `policies.exponential.Exponential`: declared without looking at anybody's record.
-        By default 1 / (e^epsilon + A - 1), and inf.
+        By default 1 / (e^epsilon + A - 1), and inf. `floors=problem` takes the floors that are best for the utilities
+        and the prior of a problem, both public: treatments that are bad for many get less, or nothing.
     sample : array, (n, A), optional
         Of "exponential-fitted": scores that you declare public, such as those of simulated patients or of all states
         of a process. Floors and sharpness are fitted to them, with equal weights. New rows are as private as these.
@@ -344,7 +361,10 @@ def privatize_policy(
             f'bounds must be "simplex", without lower and upper, got bounds={bounds!r}, lower={lower!r}, '
             f"upper={upper!r}."
         )
-    fitted = {"floors": floors, "sharpness": sharpness} if policy == ExponentialFitted.name else {}
+    problem, given = (floors, None) if isinstance(floors, DecisionProblem) else (None, floors)
+    if problem is not None and sample is not None:
+        raise ValueError("floors of a problem are fitted already: give floors=problem or sample=..., got both.")
+    fitted = {"floors": given, "sharpness": sharpness} if policy == ExponentialFitted.name else {}
     mechanism = make_policy(policy, epsilon=epsilon, **fitted)
     limits: Any = SIMPLEX if bounds is not None else None if lower is upper is None else (lower, upper)
     return PrivateModel(
@@ -352,6 +372,7 @@ def privatize_policy(
         name,
         model=model,
         mechanism=mechanism,
+        floors_of=problem,
         public_scores=sample,
         bounds=limits,
         mask_public=bool(mask_public),

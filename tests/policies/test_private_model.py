@@ -14,6 +14,7 @@ from small_processes import loss_of, random_arrays
 
 import policysim as ps
 from policies import AnyRecord, DecisionProblem, Sensitive, make_policy
+from policies.exponential import ExponentialFitted
 from policies.private_model import FOR_MODELS, privatize_policy
 from policysim.course.planning import plan, policy_value
 from policysim.course.tabular import TabularMDP
@@ -225,6 +226,7 @@ def test_actions_are_drawn_with_their_probabilities():
         (np.asarray, {"policy": "exponential", "bounds": "simplex", "lower": 0.0}, "without lower and upper"),
         (np.asarray, {"name": "Mine"}, "name must be lower-case letters and digits .*, got name='Mine'"),
         (np.asarray, {"name": "optimal"}, "no policy's of the catalogue, got name='optimal'"),
+        (Q, {"floors": DecisionProblem(Q, np.full(6, 1 / 6), AnyRecord()), "sample": Q}, "floors=problem or sample="),
         (Q, {"epsilon": -1.0}, "epsilon must be >= 0, got epsilon=-1.0"),
         (np.asarray, {"policy": "exponential"}, "bounds of the scores, .*, got lower=None, upper=None"),
         (np.asarray, {"policy": "exponential", "lower": 1, "upper": 0}, "got lower=1, upper=0"),
@@ -414,6 +416,30 @@ def test_floors_and_sample_follow_the_classes_into_the_problem():
     private = privatize_policy(model, 1.0, sample=sample)
     rows = private.predict_proba(problem.decode(range(6))[["fever", "age"]])
     assert private.probabilities(problem)[:, ::-1] == pytest.approx(rows, abs=1e-12)
+
+
+@pytest.mark.parametrize("epsilon", [0.0, 0.3, 1.0, 4.0, np.inf])
+def test_floors_of_a_problem_are_those_of_the_fitted_mechanism(epsilon):
+    rng = np.random.default_rng(8)
+    problem = DecisionProblem(rng.normal(size=(40, 4)) * [1, 1, 5, 1], rng.dirichlet(np.ones(40)), AnyRecord())
+    best = privatize_policy(problem.utilities, epsilon, floors=problem)
+    wanted = ExponentialFitted(epsilon, sharpness=np.inf).probabilities(problem)
+    assert best.probabilities(problem) == pytest.approx(wanted, abs=1e-6)
+    model = privatize_policy(lambda rows: rows, 1.0, floors=problem)
+    logs = np.log(replace(model, epsilon=epsilon).predict_proba(adversarial(4, 2000, seed=5)).clip(1e-300))
+    assert np.ptp(logs, axis=0).max() <= epsilon + 1e-9
+
+
+def test_floors_of_a_problem_follow_the_names_of_classes():
+    problem, model = ward(), Frequencies(DRUGS)
+    private = privatize_policy(model, 1.0, floors=problem)
+    rows = private.predict_proba(problem.decode(range(6))[["fever", "age"]])
+    assert private.probabilities(problem)[:, ::-1] == pytest.approx(rows, abs=1e-12)
+    floors = dict(zip(model.classes_, np.exp(private.box(np.arange(3), 3).log_floors[:, 0]), strict=True))
+    ((_, _, box),) = ExponentialFitted(1.0).boxes(problem)
+    assert [floors[name] for name in DRUGS] == pytest.approx(np.exp(box.log_floors[:, 0]), abs=1e-5)
+    best = model.table[[0, 1] * 3, [0, 0, 1, 1, 2, 2]].argmax(axis=1)
+    assert (replace(private, epsilon=np.inf).probabilities(problem)[:, ::-1] == np.eye(3)[best]).all()
 
 
 def test_a_treatment_that_the_model_never_saw_has_the_worst_score_and_an_unknown_class_is_refused_by_name():
