@@ -10,6 +10,7 @@ import gc
 import json
 import os
 import random
+import shutil
 import signal
 import sqlite3
 import sys
@@ -131,12 +132,13 @@ def left(folder, n_patients):
 
 
 def kill(folder, n_patients, child_of, tries):
-    """Kill each run that `child_of` starts in a folder of its own; states, and what was wrong."""
-    states, wrong = Counter(), []
+    """Kill each run that `child_of` starts in a copy of a folder of its own; states, and what was wrong."""
+    states, wrong, template = Counter(), [], folder / "template"
+    if not template.exists():
+        template.mkdir()
+        make(template, n_patients)
     for number in tries:
-        place = folder / str(number)
-        place.mkdir()
-        make(place, n_patients)
+        place = shutil.copytree(template, folder / str(number))
         if ended(child_of(place, number)) != -signal.SIGKILL:
             break
         try:
