@@ -52,7 +52,6 @@ if TYPE_CHECKING:
 
 DRAWN, AS_BEFORE, RECORD_CHANGED = "drawn", "as before", "as before: record changed"
 OVER_BUDGET, CONTRAINDICATED = "refused: budget", "refused: contraindicated"
-STATUSES = (DRAWN, AS_BEFORE, RECORD_CHANGED, OVER_BUDGET, CONTRAINDICATED)
 TREATMENT, PUBLICATION = SEEN
 # How treatments are chosen unless it is said: those that are seen, and those that are published beside the best.
 DEFAULT_POLICY = {TREATMENT: "exponential-fitted", PUBLICATION: RandomizedResponse.name}
@@ -213,8 +212,8 @@ def decide(
         What a patient is charged for an event, >= 0 and finite; a number counts as the decimal by which it is written.
         Under one-feature adjacency it is charged once for each feature.
     id, event : str
-        The columns of the patients' ids, and of what the treatment is for, such as an admission. Both are compared as
-        text; they are public features to nobody, and no features of a record.
+        The columns of the patients' ids, and of what the treatment is for, such as an admission: one decision is made
+        for each. Both are compared as text, and neither may be a feature.
     ledger : Ledger, str or Path
         Of this group of people. A file must be there: `Ledger(path, budget)` makes one.
     missing : str or sequence of str, optional
@@ -428,11 +427,10 @@ class Output:
         OutputError if that cannot be done, or if OUT has other content.
         """
         name = self.given.as_posix()
+        outcomes = patients.outcomes(ledger, keep_order=keep_order)
         try:
             with folder_beside(self.given) as stage:
-                _fill(
-                    [stage / path.name for path in self.paths], patients.outcomes(ledger, keep_order=keep_order), method
-                )
+                _fill([stage / path.name for path in self.paths], outcomes, method)
                 if self.given.exists() and file_digest(self.given) != file_digest(stage / self.given.name):
                     raise OutputError(f"{name}: holds other decisions; name another file. {COUNTED.capitalize()}")
                 for path in self.paths:
@@ -455,8 +453,7 @@ def _fill(paths: Sequence[Path], outcomes: Iterator[list[Outcome]], method: Meth
     schemas[private] = _schema(patient, event, "treatment", "status")
     with ExitStack() as stack:
         writers = {
-            path: stack.enter_context(open_writer(path, schema, path.suffix.lower()))
-            for path, schema in schemas.items()
+            path: stack.enter_context(open_writer(path, schema, check_ending(path))) for path, schema in schemas.items()
         }
         for batch in outcomes:
             ids, events, records, drawn, statuses = map(list, zip(*batch, strict=True))

@@ -22,6 +22,7 @@ from small_studies import STUDY, write_small_study
 
 import policysim as ps
 from policies import AnyRecord, DecisionProblem, OneFeature, Sensitive, make_policy
+from policies.adjacency import Listed
 from policies.policy import ClaimError, Policy
 from policysim.cli.main import main
 from policysim.files.bad_rows import DataError
@@ -247,6 +248,14 @@ def test_an_entry_says_what_is_hidden_and_public_and_what_it_costs(ledger, tmp_p
     assert (one["adjacency"], one["hides"], one["cost"]) == ("one-feature", ["sex", "age"], "0.2")
     assert other.spent("P") == Decimal("0.2")
     assert "P" not in json.dumps(features.to_dict(), default=str).replace("Public", "")
+
+
+def test_of_a_list_of_records_the_hidden_features_are_those_in_which_neighbours_differ(ledger):
+    codes = [(sex, age) for sex in range(2) for age in range(3)]
+    ask(ledger, people(("P", 1, 0)), problem_of(Listed.sensitive(codes, [1])))
+    assert (ledger.releases()["hides"][0], ledger.releases()["publishes"][0]) == (["age"], ["sex"])
+    with pytest.raises(ValueError, match="decide needs the adjacency any-record, one-feature or sensitive"):
+        ask(ledger, people(("P", 2, 0)), problem_of(Listed.one_feature(codes)))
 
 
 def test_what_one_release_publishes_no_later_one_hides(ledger, tmp_path):
