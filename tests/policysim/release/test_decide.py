@@ -27,7 +27,7 @@ from policies.policy import ClaimError, Policy
 from policysim.cli.main import main
 from policysim.files.bad_rows import DataError
 from policysim.release import decide as module
-from policysim.release.ledger import BudgetError, Ledger, LedgerError
+from policysim.release.ledger import ADD_OR_REMOVE, BudgetError, Ledger, LedgerError, Release
 
 # Sex is public, and only it says who may get what; of age three levels are hidden, one of them for missing values.
 AGES, TREATMENTS = ("young", "old", "NA"), ("wait", "drug", "surgery")
@@ -267,6 +267,13 @@ def test_what_one_release_publishes_no_later_one_hides(ledger, tmp_path):
     ask(free, people(("P", 1, 0)))
     ask(free, people(("Q", 1, 0)), problem_of(AnyRecord()))
     assert free.spent() == Decimal("Infinity")
+
+
+def test_who_is_there_shows_and_no_other_release_hides_it(ledger):
+    with ledger.transaction():
+        ledger.charge(Release("table", "counts", Decimal("0.1"), ("ward",), adjacency=ADD_OR_REMOVE))
+    with pytest.raises(BudgetError, match="which rows there are"):
+        ask(ledger, people(("P", 1, 0)))
 
 
 def test_nothing_new_is_no_entry(ledger):
