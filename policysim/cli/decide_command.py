@@ -72,7 +72,8 @@ def run(chosen: argparse.Namespace) -> int:
     """Draw, count and write; or with --dry-run, say what it would cost."""
     from policysim.files.terminal import complain, print_json, progress_bar, say
     from policysim.question.protocol import UsageError
-    from policysim.release.decide import Output, decide_all, forecast, open_ledger
+    from policysim.release.decide import Output, decide_all, forecast
+    from policysim.release.ledger import open_ledger
     from policysim.release.patients_file import Patients
 
     if chosen.seed is not None:

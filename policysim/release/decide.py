@@ -37,7 +37,7 @@ from policysim.question.extras import optional
 from policysim.question.protocol import SILENT, Progress
 from policysim.release.durable_files import folder_beside, sync
 from policysim.release.exact import ExactPolicy, exact_policy
-from policysim.release.ledger import EXACT, ONE_FEATURE, REPLACE, Decision, Ledger, LedgerError, Release, amount
+from policysim.release.ledger import EXACT, ONE_FEATURE, REPLACE, Decision, Ledger, Release, amount, open_ledger
 from policysim.release.patients_file import Columns, Outcome, Patients, Row
 from policysim.study.declared import SEEN, LoggedStudy, Study
 from policysim.study.study_problem import build_problem
@@ -165,7 +165,7 @@ def make_method(
         hides=columns.hidden,
         publishes=tuple(name for name in names if name not in columns.hidden),
         adjacency=ONE_FEATURE if isinstance(problem.adjacency, OneFeature) else REPLACE,
-        copies_rows=True,
+        shows_rows=True,
         each=True,
         details={
             **({"study": study.name} if isinstance(study, Study) else {}),
@@ -215,7 +215,7 @@ def decide(
         The columns of the patients' ids, and of what the treatment is for, such as an admission: one decision is made
         for each. Both are compared as text, and neither may be a feature.
     ledger : Ledger, str or Path
-        Of this group of people. A file must be there: `Ledger(path, budget)` makes one.
+        Of this group of people (`policysim.release.ledger.open_ledger`); `Ledger(path, budget)` makes one.
     missing : str or sequence of str, optional
         What a missing value stands for: LEVEL or FEATURE=LEVEL; a level "NA" by itself. Of a hidden feature an unknown
         value is a missing one. Such a record is treated like any other of this level.
@@ -267,7 +267,7 @@ def decide(
     refuse_fitted_patients(study, source)
     method = make_method(study, policy=policy, epsilon=epsilon, id=id, event=event, missing=rules, seen=seen, data=name)
     read = Patients(source, method.problem, method.columns)
-    counted = ledger if isinstance(ledger, Ledger) else open_ledger(Path(ledger))
+    counted = ledger if isinstance(ledger, Ledger) else open_ledger(ledger)
     decide_all(read, counted, method)
     outcomes = [outcome for batch in read.outcomes(counted, keep_order=True) for outcome in batch]
     table = pd.DataFrame(outcomes)
@@ -277,15 +277,6 @@ def decide(
     columns = ["id", "treatment", *(["published"] if method.seen == PUBLICATION else []), "status"]
     made = table[columns].rename(columns={"id": id})
     return made if isinstance(source, Path) else made.set_axis(source.index, axis="index")
-
-
-def open_ledger(path: Path) -> Ledger:
-    """A ledger that is there: by a new one, from a wrong name, all patients would be drawn for again. LedgerError."""
-    if not path.exists():
-        raise LedgerError(
-            f"{path.as_posix()}: there is no such ledger; policysim ledger new {path.as_posix()} --budget 3 makes one"
-        )
-    return Ledger(path)
 
 
 def refuse_fitted_patients(study: Study | DecisionProblem, source: Path | pd.DataFrame) -> None:
@@ -375,7 +366,7 @@ def forecast(patients: Patients, ledger: Ledger, method: Method) -> dict[str, in
             decision, reached = ledger.decision(row.patient, row.event), EXACT.add(spent, method.cost)
             if decision is not None:
                 counts[_again(method, row, decision, ledger.digest("record", text))[1]] += 1
-            elif ledger.affords(reached):
+            elif not method.cost or ledger.affords(reached):
                 counts[DRAWN] += 1
                 spent = reached
             else:

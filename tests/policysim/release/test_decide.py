@@ -314,10 +314,10 @@ def test_parameters_that_do_not_fit_are_refused(ledger, options, said):
     assert ledger.head == 0
 
 
-def test_a_ledger_that_is_not_there_is_not_made(tmp_path):
-    with pytest.raises(LedgerError, match="policysim ledger new"):
+def test_a_ledger_that_is_not_there_is_not_made_beside_another_one(tmp_path, ledger):
+    with pytest.raises(LedgerError, match="there is no such ledger, but ledger.sqlite is beside it"):
         ask(tmp_path / "typo.sqlite", people(("P", 1, 0)))
-    assert not list(tmp_path.iterdir())
+    assert not (tmp_path / "typo.sqlite").exists()
 
 
 def test_the_log_of_a_study_is_not_treated_by_it(tmp_path, ledger):
