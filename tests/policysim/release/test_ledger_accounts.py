@@ -368,7 +368,7 @@ def test_a_lock_is_waited_for_and_then_the_run_gives_up(place, monkeypatch, caps
     monkeypatch.setattr(module, "SILENT_SECONDS", 0.1)
     Ledger(place)
     with Ledger(place).transaction():
-        assert "another run holds its lock" in refusal(place)
+        assert "another run holds the lock" in refusal(place)
     assert "waiting" in capsys.readouterr().err
     Ledger(place)
 
