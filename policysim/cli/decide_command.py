@@ -178,13 +178,14 @@ def _forecast_screen(document: dict[str, Any]) -> str:
 
 def _screen(document: dict[str, Any], output: Output, method: Method, ledger: Ledger) -> str:
     hidden, name, number = ", ".join(document["hides"]), output.given.name, document["entry"]
+    public = f"; {', '.join(document['publishes'])} are public" if document["publishes"] else ""
     drawn = f"the treatments of {method.release.data}, by {document['policy']}"
     if output.published is None:
-        files = [f"{name}: {drawn}. They hide {hidden}."]
+        files = [f"{name}: {drawn}. They hide {hidden}{public}."]
     else:
         files = [
             f"{name}: the best treatment for each patient. NOT for publication: it shows {hidden}.",
-            f"{output.published.name}: {drawn}, for publication. They hide {hidden}.",
+            f"{output.published.name}: {drawn}, for publication. They hide {hidden}{public}.",
         ]
     none = f"all was drawn before, and {ledger.path.name} has no new entry; its last is {document['head']}"
     return _lines(
