@@ -204,17 +204,15 @@ def _many(
             refused += int(np.count_nonzero((mask[places, actions] == 0) & ~resets & (due > 0)))
         observations, rewards, terminated, truncated, infos = env.step(actions)
         mask, over = infos.get(MASK), np.asarray(terminated | truncated)
-        ended = over & ~resets
-        counted = ended & (due > 0)
-        came = {RETURN: rewards, **_of_this_step(infos, over)}
+        counted, came = over & (due > 0), {RETURN: rewards, **_of_this_step(infos, over)}
         for name, sums in running.items():
-            np.add(sums, came.get(name, 0.0), out=sums, where=~resets)
+            np.add(sums, came.get(name, 0.0), out=sums)
             finished[name].append(sums[counted])
-            sums[ended] = 0.0
+            sums[over] = 0.0
         due = due - counted
         progress.advance(int(counted.sum()))
         if mode is AutoresetMode.NEXT_STEP:
-            resets = ended  # the next step only brings the next episode
+            resets = over  # the next step brings the next episode, and nothing else
         elif mode is AutoresetMode.DISABLED and over.any():
             observations, infos = env.reset(options={"reset_mask": over})
             mask = None if mask is None else np.where(over[:, np.newaxis], infos[MASK], mask)
