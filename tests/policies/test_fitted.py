@@ -101,8 +101,8 @@ def test_rows_of_a_table_of_ones_own_are_found_whatever_their_order():
 
 
 def test_rows_are_found_among_more_combinations_than_64_bits_can_count():
-    rows = np.random.default_rng(5).permuted(np.tile(np.arange(120)[:, None], 10), axis=0)
-    names = [f"feature {axis}" for axis in range(10)]
+    rows = np.random.default_rng(5).permuted(np.tile(np.arange(120)[:, None], 12), axis=0)
+    names = [f"feature {axis}" for axis in range(12)]
     index = pd.MultiIndex.from_arrays(list(rows.T), names=names)
     problem = DecisionProblem(pd.DataFrame(np.eye(120, 2), index), np.full(120, 1 / 120), AnyRecord())
     mixed = np.random.default_rng(6).permutation(120)
