@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import Any, Protocol, TypeGuard, runtime_checkable
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
+from policies.adjacency import LARGEST_KEY
 from policies.arrays import Frozen, IntArray
 from policies.levels import MISSING, FeatureLevels, LevelKey, Levels, coded, level_codes, level_key, level_wanted
 
@@ -91,7 +93,9 @@ class IndexedRecords:
     labels: tuple[tuple[str, ...], ...] = field(init=False)
     features: tuple[Levels, ...] = field(init=False)
     codes: IntArray = field(init=False)
-    _rows: dict[tuple[int, ...], int] = field(init=False, repr=False)
+    _strides: NDArray[Any] = field(init=False, repr=False)
+    _keys: NDArray[Any] = field(init=False, repr=False)
+    _order: IntArray = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         """Number the levels."""
@@ -110,8 +114,13 @@ class IndexedRecords:
             features.append(Levels(name, tuple(levels.values())))
             codes[:, axis] = level_codes(features[-1], self.index.get_level_values(axis).to_series())
         labels = tuple(tuple(map(str, row)) for row in rows)
-        row_of_codes = {tuple(row): number for number, row in enumerate(codes.tolist())}
-        vars(self).update(labels=labels, features=tuple(features), codes=codes, _rows=row_of_codes)
+        vars(self).update(labels=labels, features=tuple(features), codes=codes)
+        # A row's number among all combinations of levels: of any size where these are too many for 64 bits.
+        lengths = [len(feature.levels) for feature in features]
+        strides = [math.prod(lengths[axis + 1 :]) for axis in range(len(lengths))]
+        kept = np.array(strides, dtype=np.intp if math.prod(lengths) < LARGEST_KEY else object)
+        order = np.argsort(codes @ kept)
+        vars(self).update(_strides=kept, _keys=(codes @ kept)[order], _order=order)
 
     def describe(self, record: int) -> str:
         """The label of the row, with the names of its levels."""
@@ -128,8 +137,9 @@ class IndexedRecords:
 
     def indices(self, codes: ArrayLike) -> IntArray:
         """The rows with these level codes: (m, n_features) -> (m,); -1 where there is none."""
-        rows = map(tuple, np.asarray(codes, dtype=np.intp).tolist())
-        return np.array([self._rows.get(row, -1) for row in rows], dtype=np.intp)
+        wanted = np.asarray(codes, dtype=np.intp) @ self._strides
+        places = np.minimum(np.searchsorted(self._keys, wanted), len(self._keys) - 1)
+        return np.where(self._keys[places] == wanted, self._order[places], -1)
 
     def decode(self, records: ArrayLike) -> Any:
         """A DataFrame with the levels of the index as columns."""

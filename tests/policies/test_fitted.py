@@ -100,6 +100,17 @@ def test_rows_of_a_table_of_ones_own_are_found_whatever_their_order():
         fitted.predict_proba([[0, 1], [1, 1]])
 
 
+def test_rows_are_found_among_more_combinations_than_64_bits_can_count():
+    rows = np.random.default_rng(5).permuted(np.tile(np.arange(120)[:, None], 12), axis=0)
+    names = [f"feature {axis}" for axis in range(12)]
+    index = pd.MultiIndex.from_arrays(list(rows.T), names=names)
+    problem = DecisionProblem(pd.DataFrame(np.eye(120, 2), index), np.full(120, 1 / 120), AnyRecord())
+    mixed = np.random.default_rng(6).permutation(120)
+    assert problem.encode(pd.DataFrame(rows[mixed], columns=names)).tolist() == mixed.tolist()
+    with pytest.raises(ValueError, match="no record with feature 0"):
+        problem.encode(pd.DataFrame(rows[[0]] * 0 + rows[1][0], columns=names))
+
+
 def test_what_is_drawn_are_the_probabilities(fitted):
     n = 100_000
     uniform = Given(*(np.arange(n) + 0.5) / n)

@@ -218,14 +218,14 @@ def test_actions_that_are_not_allowed_do_not_pass_in_silence(masked):
 
 def test_the_steps_that_are_not_allowed_are_counted_once():
     class Refusing(Alternating):
-        """Only the first step of an episode has a mask that refuses."""
+        """The first step of an episode has a mask that refuses, and its end allows nothing."""
 
         def reset(self, **named):
             return super().reset(**named)[0], {"action_mask": np.array([0, 1], dtype=np.int8)}
 
         def step(self, action):
             *found, _ = super().step(action)
-            return *found, {"action_mask": np.ones(2, dtype=np.int8)}
+            return *found, {"action_mask": np.full(2, not found[2], dtype=np.int8)}
 
     for env in (Refusing(), *(SyncVectorEnv([Refusing] * 2, autoreset_mode=mode) for mode in MODES)):
         with pytest.warns(UserWarning, match="on 8 steps"):
@@ -263,6 +263,9 @@ def test_a_seed_gives_the_same_numbers_and_patients_do_not_depend_on_the_policy(
         for seed in (1, 1, 2)
     )
     assert one.equals(same) and not one.equals(other)
+    # Other patients come, whoever treats them.
+    untreated = [ps.evaluate(gymnasium.make(ID, study=study), lambda _: 0, episodes=99, seed=seed) for seed in (1, 2)]
+    assert not untreated[0].equals(untreated[1])
 
 
 def test_progress_is_in_episodes_and_then_in_days(study, monkeypatch):

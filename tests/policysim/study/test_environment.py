@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+from dataclasses import replace
 from pathlib import Path
 
 import gymnasium
@@ -87,15 +88,18 @@ def test_objects_survive_copies_pickles_the_checker_and_processes(study, what):
 
 
 def test_equal_scenarios_share_their_tables_and_other_numbers_have_their_own(study):
-    first, again, priced = (
+    persistent = replace(study.scenario, natural_clearing={**study.scenario.natural_clearing, "fever": 0.01})
+    first, again, priced, other = (
         gymnasium.make(ID, **arguments).unwrapped.ward
         for arguments in (
             {"scenario": study.scenario},
             {"scenario": copy.deepcopy(study.scenario)},
             {"scenario": study.scenario, "utility": {"weights": {"death": 1}}},
+            {"scenario": persistent},
         )
     )
     assert first is again and first is not priced
+    assert [ward.scenario.natural_clearing["fever"] for ward in (first, other)] == [0.2, 0.01]
     assert (first.scenario.weights["death"], priced.scenario.weights["death"]) == (10, 1)
 
 
