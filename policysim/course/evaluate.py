@@ -119,12 +119,12 @@ def evaluate(
             "put others in their place, or took them.",
             stacklevel=2,
         )
-    exact = _exact(made, policy)
-    rows = []
+    exact, rows = _exact(made, policy), []
     for name, totals in counts.items():
         error = float(totals.std(ddof=1)) / math.sqrt(len(totals))
-        agreement = Agreement(len(totals), float(totals.mean()), error, exact.get(name, math.nan), math.nan)
-        rows.append((name, agreement.mean, error, agreement.exact, agreement.errors_apart, len(totals)))
+        found = Agreement(len(totals), float(totals.mean()), error, exact.get(name, math.nan), math.nan)
+        apart = found.errors_apart if name in exact else math.nan
+        rows.append((name, found.mean, error, found.exact, apart, found.patients))
     return pd.DataFrame(rows, columns=["quantity", "mean", "standard_error", "exact", "errors_apart", "episodes"])
 
 

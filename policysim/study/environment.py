@@ -83,7 +83,8 @@ def _patients_and_utility(
 
     named = scenario if study is None else study
     if not isinstance(named, Study | str | Path):
-        raise ValueError(f"a scenario or study must be one, a built-in name or a path, got {_shown(named)}.")
+        kind = "scenario" if study is None else "study"
+        raise ValueError(f"{kind} must be a {kind.title()}, a built-in name or a path, got {_shown(named)}.")
     loaded = named if isinstance(named, Study) else load_study(named)
     if not isinstance(loaded, ScenarioStudy):
         table = isinstance(loaded, CohortStudy)
@@ -112,5 +113,7 @@ def _is_study(named: str | Path) -> bool:
 
 
 def _shown(named: object) -> str:
-    """A name or path as it was given, and the name of a scenario or study."""
-    return repr(str(named) if isinstance(named, Path) else getattr(named, "name", named))
+    """A name or path as it was given; the type and name of an object."""
+    if isinstance(named, str | Path):
+        return repr(str(named))
+    return f"{type(named).__name__} {getattr(named, 'name', named)!r}"
