@@ -88,7 +88,7 @@ class Ratio:
 def whole_box(least: FloatArray, most: FloatArray, ratio: Ratio) -> tuple[Whole, Whole]:
     """Floors and ceilings, (k, N) each, from the least and largest p(a|x) in each of N classes, (k, N) each.
 
-    No ceiling exceeds e^epsilon times its floor, and sum floors <= 2^62 <= sum ceilings (lemmas 1 and 2).
+    Rows between them that sum to 2^62 are epsilon-private, and there is one: sum floors <= 2^62 <= sum ceilings.
     ClaimError where floors lie above the least probabilities by over 5e-13 in all: what is public decides.
     """
     ceilings: Whole = np.ceil(most * float(TOTAL)).astype(np.int64)
@@ -98,11 +98,8 @@ def whole_box(least: FloatArray, most: FloatArray, ratio: Ratio) -> tuple[Whole,
     floors = ratio.floors(ceilings)
     # Twice: no row of a class that passes is refused later, which would tell of a record.
     _require_small(2 * np.maximum(floors - least * float(TOTAL), 0).sum(axis=0))
-    for place in np.flatnonzero(floors.sum(axis=0) > TOTAL):
-        action = largest[place]
-        floors[action, place] -= floors[:, place].sum() - TOTAL
-        allowed = (int(floors[action, place]) << 62 + ratio.shift) // ratio.factor
-        ceilings[action, place] = min(int(ceilings[action, place]), allowed)
+    # Where floors then sum to 2^62 by one that is lowered, they are the weights of all: the only ones above them.
+    floors[largest, classes] -= np.maximum(floors.sum(axis=0) - TOTAL, 0)
     return floors, ceilings
 
 

@@ -2,7 +2,7 @@
 
 import math
 from collections import defaultdict
-from decimal import Decimal
+from decimal import Context, Decimal
 from fractions import Fraction
 from functools import cache
 from itertools import pairwise, product
@@ -265,8 +265,10 @@ def test_a_repair_that_leaves_the_box_would_be_noticed(monkeypatch):
 
 
 def test_a_table_that_loses_more_than_rounding_is_refused():
-    rows = two_rows(1.0)
-    assert policy_of(rows, Decimal(1) - Decimal("1e-13")).weights([0, 1]).shape == (2, 2)
+    rows = two_rows(1.0)  # the second has a first action of .11, which has to rise by .11 of what epsilon is less
+    assert policy_of(rows, Decimal(1) - Decimal("4e-12")).weights([0, 1]).shape == (2, 2)
+    with pytest.raises(ClaimError):
+        policy_of(rows, Decimal(1) - Decimal("6e-12")).weights([0])
     with pytest.raises(ClaimError, match=r"would have to move by .*e-11, which is more than rounding"):
         policy_of(rows, Decimal(1) - Decimal("1e-10")).weights([0, 1])
     with pytest.raises(ClaimError):
@@ -284,7 +286,7 @@ def test_a_private_table_moves_no_more_than_its_floats_are_off(seed, epsilon, k)
     exact_rows = [[Fraction(entry) for entry in row] for row in rows.tolist()]
     sums = max(abs(sum(row) - 1) for row in exact_rows)
     ratios = [max(column) / min(column) / exp_below(epsilon) - 1 for column in zip(*exact_rows, strict=True)]
-    bound = 3 * max(*ratios, 0) + 6 * sums + Fraction(7 * k + 13, TOTAL)
+    bound = Fraction(101, 100) * max(*ratios, 0) + 2 * sums + Fraction(3 * k + 5, TOTAL)
     weights = policy_of(rows, epsilon).weights(np.arange(20)).tolist()
     pairs = [zip(*rows, strict=True) for rows in zip(weights, exact_rows, strict=True)]
     assert max(sum(abs(Fraction(w, TOTAL) - p) for w, p in row) for row in pairs) / 2 <= bound
@@ -387,24 +389,52 @@ def test_the_operating_systems_words_have_62_bits_and_differ():
 # Lemma 6: neighbours that overlap.
 
 
-def test_overlapping_neighbours_without_a_comparison_would_be_noticed(monkeypatch):
-    rng = np.random.default_rng(6)
-    logs = rng.uniform(-1, 1, (6, 3))
-    table = np.exp(logs) / np.exp(logs).sum(axis=1, keepdims=True)
-    adjacency = OneFeature((2, 3))
-    loss = max(
-        math.log(max(table[x, a] for x in clique) / min(table[x, a] for x in clique))
-        for clique, a in product(cliques(adjacency, 6), range(3))
-    )
-    held = policy_of(table, str(loss + 1e-9), adjacency).weights(np.arange(6))
-    assert fault(held, adjacency, str(loss + 1e-9)) is None
-    assert moved(held, table) <= 1e-12
+def furthest_apart(table, adjacency):
+    """The largest and the smallest entry of the action and the neighbours between whom the ratio is largest."""
+    pairs = []
+    for clique, column in product(cliques(adjacency, len(table)), table.T.tolist()):
+        entries = [column[record] for record in clique]
+        pairs.append((max(entries), min(entries)))
+    return max(pairs, key=lambda pair: Fraction(*map(Fraction, pair)))
+
+
+@pytest.fixture
+def overlapping():
+    """A table, its adjacency, its whole numbers, and of these the two furthest apart among neighbours."""
+    rng, adjacency = np.random.default_rng(6), OneFeature((2, 3))
+    odds = np.exp(rng.uniform(-1, 1, (2, 1, 3)) + rng.uniform(-1, 1, (3, 3))).reshape(6, 3)
+    table = odds / odds.sum(axis=1, keepdims=True)
+    loss = math.log(np.divide(*furthest_apart(table, adjacency)))
+    assert loss + 0.2 < np.log(table.max(axis=0) / table.min(axis=0)).max()  # so there is no box
+    weights = policy_of(table, str(loss + 1e-6), adjacency).weights(np.arange(6))
+    assert moved(weights, table) <= 1e-12
+    return table, adjacency, *map(Decimal, furthest_apart(weights, adjacency))
+
+
+def test_overlapping_neighbours_are_compared_to_the_last_chance(overlapping):
+    table, adjacency, most, least = overlapping
+    precise = Context(prec=50)
+    enough, too_little = (str(precise.ln(precise.divide(most, least + off))) for off in (-3, Decimal("0.5")))
+    weights = policy_of(table, enough, adjacency).weights(np.arange(6))
+    assert fault(weights, adjacency, enough) is None
+    assert fault(weights, adjacency, too_little) == "loss"
     with pytest.raises(ClaimError, match="differ in one feature"):
-        policy_of(table, str(loss - 1e-9), adjacency).weights([0])
-    monkeypatch.setattr(exact, "ClaimError", Warning)  # a comparison that refuses what box and rows let pass
+        policy_of(table, too_little, adjacency).weights([0])
+
+
+def test_overlapping_neighbours_without_a_comparison_would_be_noticed(overlapping, monkeypatch):
+    table, adjacency, most, least = overlapping
+    too_little = str((most / least).ln() - Decimal("1e-9"))
+    monkeypatch.setattr(exact, "ClaimError", Warning)  # so that no box holds
     monkeypatch.setattr(Ratio, "floors", lambda _, ceilings: np.zeros_like(ceilings))
-    passed = policy_of(table, str(loss - 1e-9), adjacency).weights(np.arange(6))
-    assert fault(passed, adjacency, str(loss - 1e-9)) == "loss"
+    passed = policy_of(table, too_little, adjacency).weights(np.arange(6))
+    assert fault(passed, adjacency, too_little) == "loss"
+
+
+def test_overlapping_rows_that_are_no_probabilities_are_refused(overlapping):
+    table, adjacency, most, least = overlapping
+    with pytest.raises(ClaimError, match="no probabilities"):
+        policy_of(table * (1 + 1e-11), str((most / least).ln() + Decimal("1e-6")), adjacency).weights([0])
 
 
 def test_rows_of_a_list_are_private_among_those_that_are_listed():
@@ -432,6 +462,14 @@ def test_rows_of_any_scores_in_a_public_box_are_private(seed, epsilon, k):
     weights = box_weights(rows / rows.sum(axis=1, keepdims=True), boxes, epsilon)
     assert fault(weights, AnyRecord(), epsilon) is None
     assert moved(weights, rows) <= 2e-12
+
+
+def test_each_row_of_a_model_lies_in_the_box_of_its_class():
+    boxes = published_boxes(np.log([[0.2, 0.5], [0.5, 0.2]]), np.ones(2), 1.0)
+    rows = [[0.25, 0.75], [0.75, 0.25]]
+    assert moved(box_weights(rows, boxes, 1, [0, 1]), np.array(rows)) <= 1e-12
+    with pytest.raises(ClaimError):
+        box_weights(rows, boxes, 1, [0, 0])
 
 
 def test_a_model_outside_of_its_box_is_refused_and_so_is_a_box_that_is_too_wide():
@@ -482,7 +520,7 @@ def test_a_million_reports_follow_the_channel_also_with_ten_thousand_values():
 @pytest.mark.parametrize("epsilon", [0, "1e-20", "inf"])
 def test_randomised_response_refuses_what_whole_numbers_cannot_do(epsilon):
     with pytest.raises(ValueError, match="infinite, or too small"):
-        response_draw([0, 1], 3, epsilon)
+        response_draw([0, 1], 4, epsilon)
 
 
 def test_values_outside_are_named_by_their_rows():
