@@ -311,7 +311,8 @@ def test_whether_a_record_is_refused_depends_on_its_public_class_alone():
 
 
 @pytest.mark.parametrize(
-    "row", [[0.5, 0.6], [0.5, 0.4], [math.nan, 1.0], [-0.1, 1.1], [1.0, 1.0], [3e18, 1.0], [0.0, 0.0]]
+    "row",
+    [[0.5, 0.6], [0.5, 0.5 + 3e-12], [0.5, 0.4], [math.nan, 1.0], [-0.1, 1.1], [1.0, 1.0], [3e18, 1.0], [0.0, 0.0]],
 )
 @pytest.mark.parametrize("epsilon", ["0", "1", "inf"])
 def test_rows_that_are_no_probabilities_are_refused(row, epsilon):
