@@ -346,8 +346,8 @@ def check_release(chosen: argparse.Namespace) -> None:
     if chosen.ledger is None and not chosen.uncounted and chosen.simulate is None:
         raise UsageError(
             f"{chosen.command} needs a ledger, which counts what is released about these people: type policysim ledger "
-            "new ledger.sqlite --budget 3 once, and add --ledger ledger.sqlite; or add --uncounted, or --simulate SEED, "
-            "which releases nothing"
+            "new ledger.sqlite --budget 3 once, and add --ledger ledger.sqlite; or add --uncounted; or --simulate "
+            "SEED, by which nothing is released"
         )
     if chosen.rows_per_person is not None and chosen.id in (None, NONE):
         raise UsageError("--rows-per-person goes with --id COLUMN, which says whose rows they are")

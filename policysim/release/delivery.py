@@ -11,8 +11,8 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Callable, Collection
-from contextlib import suppress
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -96,25 +96,26 @@ def count_and_deliver(
     """
     place = ledger.path.with_name(f"{ledger.path.name}.pending") / ledger.digest("request", request).hex()
     held = ledger.held(request)
-    if held:
-        complain(f"entry {held[0]} was counted before, and was not delivered: nothing is drawn again")
-    else:
-        check()
-        held = _count(ledger, request, place, check, draw)
-    number, answer = held[0], dict(json.loads(held[1]))
     try:
+        if held:
+            complain(f"entry {held[0]} was counted before, and was not delivered: nothing is drawn again")
+        else:
+            check()
+            held = _count(ledger, request, place, check, draw)
+        number, answer = held[0], dict(json.loads(held[1]))
         with ledger.transaction():  # of several runs with the same request one delivers
             if ledger.held(request) is None:
                 raise NotReplacedError(f"entry {number} of {ledger.path.as_posix()} was delivered by another run")
             deliver(place, answer)
         ledger.delivered(number)
+        shutil.rmtree(place, ignore_errors=True)
     except BaseException:
-        if ledger.held(request):
-            complain(f"entry {number} is counted and kept: the same command delivers it")
+        if held and ledger.held(request):
+            complain(f"entry {held[0]} is counted and kept: the same command delivers it")
         raise
-    shutil.rmtree(place, ignore_errors=True)
-    with suppress(OSError):  # another run's is in it
-        place.parent.rmdir()
+    finally:
+        with suppress(OSError):  # another run's is in it
+            place.parent.rmdir()
     complain(f"{ledger.path.as_posix()}: {_spent(answer['ledger'])}")
     return answer
 
@@ -123,7 +124,7 @@ def _count(
     ledger: Ledger, request: str, place: Path, check: Callable[[], None], draw: Callable[[Path], Draw]
 ) -> tuple[int, str]:
     """Draw, and count it: the number of the entry, and what is held."""
-    with folder_beside(place.with_name("draw")) as stage:
+    with _writing(place.parent), folder_beside(place.with_name("draw")) as stage:
         drawn = draw(stage)
         with ledger.transaction():
             held = ledger.held(request)  # another run may have asked the same
@@ -195,30 +196,26 @@ def release_files(
 
     def deliver(place: Path, answer: dict[str, Any]) -> None:
         text = json_text(note(answer, answer["ledger"]))
-        if not (beside.is_file() and beside.read_text(encoding="utf-8", errors="replace") == text):
+        begun = beside.is_file() and beside.read_text(encoding="utf-8", errors="replace") == text
+        if not begun:
             check_new(out)
-        elif out.exists():
-            return  # the note comes first, so that the data are there, too
-        with folder_beside(out) as stage:
+        with _writing(out), folder_beside(out) as stage:
+            if begun and out.exists():
+                return  # all is there: the data come last
             write_note(stage, text)
             _copy(place / out.name, stage / out.name)
             _appear(stage, out)
 
-    try:
-        if ledger:
-            return count_and_deliver(
-                ledger, request, check=check, draw=lambda stage: draw(stage / out.name), deliver=deliver
-            )
-        check()
-        with folder_beside(out) as stage:
-            answer = draw(stage / out.name).answer
-            write_note(stage, json_text(note(answer, None)))
-            check()  # once more: another run may have ended since
-            _appear(stage, out)
-    except OutputError:
-        raise
-    except OSError as error:
-        raise OutputError(f"cannot write {out.as_posix()}: {error.strerror or error}") from None
+    if ledger:
+        return count_and_deliver(
+            ledger, request, check=check, draw=lambda stage: draw(stage / out.name), deliver=deliver
+        )
+    check()
+    with _writing(out), folder_beside(out) as stage:
+        answer = draw(stage / out.name).answer
+        write_note(stage, json_text(note(answer, None)))
+        check()  # once more: another run may have ended since
+        _appear(stage, out)
     if seed is None:
         complain_uncounted(out.name)
     return answer
@@ -236,6 +233,17 @@ def check_new(out: Path) -> None:
             raise NotReplacedError(
                 f"{path.as_posix()}: is there already, and a release replaces nothing: name another, or move it away"
             )
+
+
+@contextmanager
+def _writing(path: Path) -> Iterator[None]:
+    """What the system refuses, in one line."""
+    try:
+        yield
+    except OutputError:
+        raise
+    except OSError as error:
+        raise OutputError(f"cannot write {path.as_posix()}: {error.strerror or error}") from None
 
 
 def _copy(source: Path, target: Path) -> None:

@@ -79,12 +79,18 @@ def _own_folder(target: Path) -> tuple[Path, int]:
         try:
             _remove_abandoned(target.parent, prefix)
             folder = Path(tempfile.mkdtemp(prefix=prefix, dir=target.parent))
-            handle = os.open(folder if LOCKS else os.devnull, os.O_RDONLY)
         except FileNotFoundError:
-            continue  # another run took it, or the folder above it, for one that nobody needs
-        if not LOCKS or (_locked(handle) and folder.exists()):
-            return folder, handle
-        os.close(handle)
+            continue  # another run took the folder above it for one that nobody needs
+        try:
+            handle = os.open(folder if LOCKS else os.devnull, os.O_RDONLY)
+            if not LOCKS or (_locked(handle) and folder.exists()):
+                return folder, handle
+            os.close(handle)
+        except FileNotFoundError:
+            continue  # and now this one
+        except BaseException:
+            shutil.rmtree(folder, ignore_errors=True)
+            raise
 
 
 def _remove_abandoned(folder: Path, prefix: str) -> None:

@@ -458,8 +458,9 @@ def _key_path(ledger: Path) -> Path:
 def _key(ledger: Path) -> bytes:
     """The key beside a ledger; a new one beside a new ledger. LedgerError if an old ledger has none."""
     place = _key_path(ledger)
+    old = ledger.exists() and ledger.stat().st_size > 0  # looked at first: another run may be making both, the key first
     if not place.exists():
-        if ledger.exists() and ledger.stat().st_size:
+        if old:
             raise LedgerError(
                 f"{place.as_posix()}: is missing, without which {ledger.name} knows no patient: put it back"
             )

@@ -253,13 +253,13 @@ def _note(document: Any) -> Note:
         require(is_list(column["levels"], str), "the levels of a column", "a list of texts", column["levels"])
     rows_each, of_person = document.get("rows_per_person", 1), document.get("epsilon_of_person", epsilon)
     require(type(rows_each) is int and rows_each > 0, "rows_per_person", "a whole number > 0", rows_each)
-    require(is_number(of_person, 0), "epsilon_of_person", "a number >= 0", of_person)
     plan = make_plan(
         {column["name"]: column["levels"] for column in columns},
         float(epsilon),
         separately=len(channels) > 1,
         from_data=[column["name"] for column in columns if column["levels_from"] == DATA],
     )
+    require(is_number(of_person, 0), "epsilon_of_person", "a number >= 0", of_person)
     plan = replace(plan, rows_each=rows_each, epsilon_of_person=float(of_person))
     facts = document.get("ledger")
     require(facts is None or isinstance(facts, dict), "ledger", "an object", facts)

@@ -2,9 +2,10 @@
 
 One process forks them. A number below 0 is an error of the system, with which the step fails; then it goes on.
 
-A step is whatever makes, locks, renames, links or removes a file or folder, or waits until it is on the disk. Before
-each is after the one before it. Before the forks the command runs once in a copy: what it imports is there. Another
-process, which only imports, forks the one for each command.
+A step is whatever makes, locks, renames, links or removes a file or folder, or waits until it is on the disk, and each
+statement to SQLite (which does not fail with an error of ours). Before each is after the one before it. Before the
+forks the command runs once in a copy: what it imports is there. Another process, which only imports, forks the one for
+each command.
 """
 
 import atexit
@@ -15,9 +16,10 @@ import json
 import os
 import shutil
 import signal
+import sqlite3
 import subprocess
 import sys
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
 from policysim.cli.main import main
@@ -29,28 +31,40 @@ def end_at(step, number, reached):
     """From now on, this process gets a signal just before the step of this number; or it fails, as a file tells."""
     count = 0
 
+    def before():
+        nonlocal count
+        count += 1
+        if count == step and number < 0:
+            reached.touch()
+            raise OSError(-number, os.strerror(-number))
+        if count == step:
+            os.kill(os.getpid(), number)
+
     def counting(function):
         def counted(*arguments, **options):
-            nonlocal count
-            count += 1
-            if count == step and number < 0:
-                reached.touch()
-                raise OSError(-number, os.strerror(-number))
-            if count == step:
-                os.kill(os.getpid(), number)
+            before()
             return function(*arguments, **options)
 
         return counted
 
+    class Counting(sqlite3.Connection):
+        def execute(self, statement, values=()):
+            if not statement.startswith(("SELECT", "PRAGMA")):
+                before()
+            return super().execute(statement, values)
+
     for module, name in STEPS:
         setattr(module, name, counting(getattr(module, name)))
+    if number > 0:
+        sqlite3.connect = partial(sqlite3.connect, factory=Counting)
 
 
 def ends(template, folder, number, arguments):
     """End one run after another at its first step, its second and so on, until one comes to its end.
 
-    Each runs in a copy of a folder, of the name of its step. After a kill, in a copy of what it left, "then" and the
-    step, another run follows that nothing ends. Returns the exit statuses of both, (n_steps, 2), negative for a signal.
+    Each runs in a copy of a folder, of the name of its step. After a kill what it left is copied to "killed" and the
+    step, and another run follows that nothing ends. What they print is in files beside the folder, "said" and "said
+    then" with the step. Returns the exit statuses of both, (n_steps, 2), negative for a signal.
     """
     asked = [str(template), str(folder), int(number), *map(str, arguments)]
     process = forking_process()
@@ -67,20 +81,17 @@ def forking_process():
     return process
 
 
-def fork_to(folder, arguments, step, number):
-    """The exit status of a forked process that asks this in a folder, and that a signal may end at a step.
-
-    What it prints is in a file beside the folder, "said" and its name.
-    """
+def fork_to(folder, said, arguments, step, number):
+    """The exit status of a forked process that asks this in a folder, and that a signal may end at a step."""
     child = os.fork()
     if not child:
         os.chdir(folder)
         with (
-            (folder.parent / f"said {folder.name}").open("w") as out,
+            said.open("w") as out,
             contextlib.redirect_stdout(out),
             contextlib.redirect_stderr(out),
         ):
-            end_at(step, number, folder.parent / f"said {folder.name}.reached")
+            end_at(step, number, said.with_suffix(".reached"))
             os._exit(main(arguments))
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
@@ -99,13 +110,13 @@ def end_all(template, folder, number, arguments):
     gc.freeze()
     while True:
         step = len(statuses) + 1
-        first, then = folder / str(step), folder / f"then {step}"
-        shutil.copytree(template, first)
-        status = fork_to(first, arguments, step, number)
+        place, said = shutil.copytree(template, folder / str(step)), folder / f"said {step}"
+        status, then = fork_to(place, said, arguments, step, number), None
         if number == signal.SIGKILL:
-            shutil.copytree(first, then)
-        statuses.append((status, fork_to(then, arguments, None, number) if then.exists() else None))
-        reached = (folder / f"said {step}").with_suffix(".reached").exists() if number < 0 else status in (-number, 130)
+            shutil.copytree(place, folder / f"killed {step}")
+            then = fork_to(place, folder / f"said then {step}", arguments, None, number)
+        statuses.append((status, then))
+        reached = said.with_suffix(".reached").exists() if number < 0 else status in (-number, 130)
         if not reached:
             return statuses
 

@@ -8,11 +8,11 @@ from collections import Counter
 from fractions import Fraction
 
 import pytest
-from private_files import counted, people, run, write_part, write_parts, write_people
+from private_files import people, run, write_part, write_parts, write_people
 from scipy.stats import chisquare
 
 from policysim.files.bad_rows import DataError
-from policysim.release.ledger import ADD_OR_REMOVE, REPLACE, ledger_path, read_ledger
+from policysim.release.ledger import ADD_OR_REMOVE, REPLACE, Ledger
 from policysim.release.noisy_table import MOST_CELLS, TablePlan, noisy_counts
 
 SEX = ("--column", "sex", "--levels", "sex=0,1")
@@ -30,7 +30,7 @@ def one(tmp_path):
 
 
 def table(capsys, data, *options, epsilon=1, out=None):
-    out = out or data.parent / "table.csv"
+    out = out or data.parent / ("table.simulated.csv" if "--simulate" in options else "table.csv")
     return run(capsys, data, "--as", "table", "--epsilon", epsilon, "--out", out, *options)
 
 
@@ -41,8 +41,9 @@ def read(path):
 
 
 def test_counts_with_noise_are_written_with_a_note_and_counted(capsys, data):
-    code, printed, err = table(capsys, data, *BY_AGE)
-    assert (code, err) == (0, counted(data))
+    ledger = data.with_name("ledger.sqlite")
+    code, printed, _ = table(capsys, data, *BY_AGE, "--ledger", ledger)
+    assert code == 0
     header, rows = read(data.parent / "table.csv")
     assert header == ["age_band", "sex", "noised_count"]
     assert [row[:2] for row in rows] == [["young", "0"], ["young", "1"], ["old", "0"], ["old", "1"]]
@@ -57,9 +58,9 @@ def test_counts_with_noise_are_written_with_a_note_and_counted(capsys, data):
     note = json.loads((data.parent / "table.csv.privacy.json").read_text())
     assert (note["epsilon"], note["adjacency"], note["noise"]["rate"]) == (1.0, REPLACE, "1/2")
     assert "rows" not in note
-    (release,) = read_ledger(ledger_path(data))
-    assert (release.what, release.columns, release.unchanged, release.epsilon) == ("privatize", ("sex",), (), 1.0)
-    assert release.question == {"as": "table", "columns": "sex", "by": "age_band"}
+    assert note["ledger"] == {"entry": 1, "spent": "1", "budget": None}
+    (entry,) = Ledger(ledger).releases().to_dict(orient="records")
+    assert (entry["hides"], entry["publishes"], entry["cost"]) == (["age_band", "sex"], [], "1.0")
 
 
 def test_json_says_the_same(capsys, one):
@@ -71,62 +72,29 @@ def test_json_says_the_same(capsys, one):
 
 
 def test_what_one_patient_is_decides_the_noise(capsys, one):
-    table(capsys, one, *SEX, "--adjacency", "add-or-remove-one", epsilon=0.1)
+    ledger = one.with_name("ledger.sqlite")
+    table(capsys, one, *SEX, "--adjacency", "add-or-remove-one", "--ledger", ledger, epsilon=0.1)
     note = json.loads((one.parent / "table.csv.privacy.json").read_text())
     # The decimal, and not the float, which is a little more.
     assert (note["adjacency"], note["noise"]["rate"]) == (ADD_OR_REMOVE, "1/10")
     assert "one row is there or not" in note["guarantee"]
-    (release,) = read_ledger(ledger_path(one))
-    assert release.adjacency == ADD_OR_REMOVE
+    # Another value is a person less and a person more.
+    assert str(Ledger(ledger).spent()) == "0.2"
 
 
 def test_a_folder_is_one_table(capsys, tmp_path):
     folder = write_parts(tmp_path / "logs", 3)
-    code, printed, _ = table(capsys, folder, *SEX, "--seed", 5, "--json")
+    code, printed, _ = table(capsys, folder, *SEX, "--simulate", 5, "--json")
     assert code == 0
     true = Counter(row[2] for row in people(140))
     noise = [row["noised_count"] - true[row["sex"]] for row in json.loads(printed)["counts"]]
     assert noise == noisy_counts([0, 0], TablePlan({"sex": ("0", "1")}, 1.0), random.Random(5).randrange)
 
 
-def test_a_simulation_is_repeatable_and_not_counted(capsys, one):
-    first = table(capsys, one, *BY_AGE, "--seed", 3)
-    assert first == table(capsys, one, *BY_AGE, "--seed", 3)
+def test_a_simulation_is_repeatable_and_says_what_it_is(capsys, one):
+    first = table(capsys, one, *BY_AGE, "--simulate", 3)
+    assert first == table(capsys, one, *BY_AGE, "--simulate", 3)
     assert "! SIMULATION, not a release" in first[1]
-    assert not ledger_path(one).exists()
-
-
-def test_the_same_question_is_refused_and_others_add_up(capsys, one, tmp_path):
-    assert table(capsys, one, *BY_AGE)[0] == 0
-    code, printed, err = table(capsys, one, *BY_AGE, out=tmp_path / "other.csv", epsilon=0.5)
-    assert (code, printed) == (4, "")
-    assert "data.csv was released before: sex at epsilon = 1, as table.csv" in err
-    assert "1.5 in all with this one; --again" in err
-    assert not (tmp_path / "other.csv").exists()
-    # Nor is a release replaced by something else unasked.
-    assert table(capsys, one, *SEX)[0] == 4
-    code, printed, _ = table(capsys, one, *SEX, out=tmp_path / "other.csv", epsilon=0.5)
-    assert code == 0
-    assert "! These rows were released once before: ε = 1.5 in all with this one." in " ".join(printed.split())
-    code, _, _ = table(capsys, one, *BY_AGE, "--again")
-    assert code == 0
-    # A person less and a person more are two steps of add-or-remove-one; and values add to tables.
-    code, printed, _ = table(
-        *(capsys, one, "--column", "age_band", "--levels", "age_band=young,old"),
-        *("--adjacency", "add-or-remove-one"),
-        out=tmp_path / "third.csv",
-    )
-    assert "released 3 times before: ε = 4.5 in all" in " ".join(printed.split())
-    code, _, _ = run(capsys, one, *SEX, "--epsilon", 1, "--out", tmp_path / "private.csv")
-    assert code == 0
-    assert json.loads((tmp_path / "private.csv.privacy.json").read_text())["earlier"]["releases"] == 4
-
-
-def test_a_printed_epsilon_is_never_below_the_spent_one(capsys, one, tmp_path):
-    _, printed, _ = table(capsys, one, *SEX, epsilon=1.2345611)
-    assert "ε = 1.23457 in all" in " ".join(printed.split())
-    _, printed, _ = table(capsys, one, *BY_AGE, epsilon=1, out=tmp_path / "other.csv")
-    assert "ε = 2.23457 in all with this one" in " ".join(printed.split())
 
 
 def test_negative_counts_are_cut_on_request_alone(capsys, tmp_path):
@@ -135,7 +103,7 @@ def test_negative_counts_are_cut_on_request_alone(capsys, tmp_path):
     many = ",".join(["0", "1", *map(str, range(10, 60))])
     for options, least in (((), -1), (("--no-negative",), 0)):
         _, printed, _ = table(
-            capsys, data, "--column", "sex", "--levels", f"sex={many}", "--seed", 1, *options, "--json", epsilon=0.5
+            capsys, data, "--column", "sex", "--levels", f"sex={many}", "--simulate", 1, *options, "--json", epsilon=0.5
         )
         counts = [row["noised_count"] for row in json.loads(printed)["counts"]]
         assert (min(counts) >= 0) == (least == 0)
@@ -198,7 +166,6 @@ def test_values_outside_of_the_levels_are_bad_rows(capsys, one):
     assert code == 3
     assert "row 1: sex: must be one of 1, 2\n" in err
     assert "got" not in err
-    assert not ledger_path(one).exists()
 
 
 def test_a_table_needs_no_estimate(capsys, one):
@@ -218,9 +185,9 @@ def test_data_that_are_private_already_are_warned_about(capsys, one):
 def test_a_study_declares_its_treatments_and_features(capsys, tmp_path):
     data = tmp_path / "log.csv"
     write_part(data, [["a0", "0"], ["a3", "1"], ["a3", "0"]], names=["treatment", "sex"])
-    code, printed, _ = table(capsys, data, "--column", "treatment", "--by", "sex", "--study", "covid", "--seed", 1)
+    code, printed, _ = table(capsys, data, "--column", "treatment", "--by", "sex", "--study", "covid", "--simulate", 1)
     assert code == 0
-    header, rows = read(tmp_path / "table.csv")
+    header, rows = read(tmp_path / "table.simulated.csv")
     assert header == ["sex", "treatment", "noised_count"]
     assert [row[:2] for row in rows] == [[sex, f"a{i}"] for sex in "01" for i in range(4)]
     assert "discrete Laplace" in printed

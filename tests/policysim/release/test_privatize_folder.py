@@ -6,7 +6,7 @@ import pytest
 from private_files import COLUMNS, DECLARED, LEVELS, people, read_rows, run, write_part, write_parts
 
 from policysim.release import privatize as module
-from policysim.release.ledger import ledger_path
+from policysim.release.ledger import Ledger
 from policysim.release.privatize import privatize_files, read_private
 from policysim.release.privatize_note import make_plan, note_path
 from policysim.release.privatize_source import open_source
@@ -27,7 +27,7 @@ def out(tmp_path):
 
 
 def contents(folder):
-    return {path.name: path.read_bytes() for path in folder.iterdir() if path.name != ledger_path(folder).name}
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
 
 
 def everywhere(folder):
@@ -35,15 +35,10 @@ def everywhere(folder):
     return [path.read_bytes() for path in folder.rglob("*") if path.is_file()]
 
 
-def releases(data):
-    path = ledger_path(data)
-    return json.loads(path.read_text())["releases"] if path.exists() else []
-
-
 @pytest.mark.parametrize("ending", [".csv", ".parquet"])
 def test_many_files_keep_their_names_their_rows_and_what_is_not_private(capsys, tmp_path, out, ending):
-    data = write_parts(tmp_path / "data", 3, ending=ending)
-    code, printed, _ = run(capsys, data, *OPTIONS, "--out", out, "--json")
+    data, ledger = write_parts(tmp_path / "data", 3, ending=ending), tmp_path / "ledger.sqlite"
+    code, printed, _ = run(capsys, data, *OPTIONS, "--out", out, "--json", "--ledger", ledger)
     assert code == 0
     assert set(contents(out)) == set(contents(data))
     hidden = 0
@@ -62,9 +57,8 @@ def test_many_files_keep_their_names_their_rows_and_what_is_not_private(capsys, 
     assert [row["reports"] for row in table["rows"]] == [rows.count(row["levels"]) for row in table["rows"]]
     code, again, _ = run(capsys, "--estimate", out, "--json")
     assert (code, json.loads(again)) == (0, document)
-    assert len(releases(data)) == 1
-    assert len(releases(data)[0]["sha256"]) == 3
-    assert {path.name for path in tmp_path.iterdir()} == {"data", "published"}
+    assert Ledger(ledger).releases()[["data", "cost"]].to_numpy().tolist() == [["data", "1.0"]]
+    assert {path.name for path in tmp_path.iterdir()} == {"data", "published", "ledger.sqlite", "ledger.sqlite.key"}
     assert {path.name for path in out.parent.iterdir()} == {"out", "out.privacy.json"}
 
 
@@ -80,7 +74,6 @@ def test_bad_rows_of_all_files_are_one_list(capsys, data, out):
     assert lines[12] == f"policysim: {data}/0005.csv:22: row 21: {must}"
     assert lines[20:] == ["policysim: ... and 4 more"]
     assert list(out.parent.iterdir()) == []
-    assert releases(data) == []
 
 
 def test_files_that_do_not_belong_together_are_told(capsys, data, out):
@@ -95,19 +88,6 @@ def test_files_that_do_not_belong_together_are_told(capsys, data, out):
     refused(f"{data}/0004.csv: must have the columns of 0000.csv, and only one of them has 'ward'")
 
 
-def test_links_to_files_whose_releases_are_listed_elsewhere_need_one_ledger_for_all(capsys, data, out, tmp_path):
-    other = write_parts(tmp_path / "other", 1) / "0000.csv"
-    (data / "0007.csv").symlink_to(other)
-    code, printed, err = run(capsys, data, *OPTIONS, "--out", out)
-    assert (code, printed) == (3, "")
-    assert err == (
-        f"policysim: {data}: links in it lead to files in several folders, whose releases are listed in "
-        f"{ledger_path(other)} and {ledger_path(data)}; name one ledger for all with --ledger\n"
-    )
-    assert run(capsys, data, *OPTIONS, "--out", out, "--ledger", ledger_path(other))[0] == 0
-    assert run(capsys, other, *OPTIONS, "--out", out.with_name("one.csv"))[0] == 4
-
-
 def test_a_file_that_changes_after_it_was_read_is_told(capsys, data, out, monkeypatch):
     def change(path):
         sync(path)
@@ -119,23 +99,23 @@ def test_a_file_that_changes_after_it_was_read_is_told(capsys, data, out, monkey
     code, _, err = run(capsys, data, *OPTIONS, "--out", out)
     assert (code, err) == (3, f"policysim: {data}/0000.csv: was changed while it was read\n")
     assert list(out.parent.iterdir()) == []
-    assert releases(data) == []
 
 
 def test_a_seed_gives_the_same_bytes_again(tmp_path, data):
     written = []
     for name, seed in {"one": 5, "two": 5, "three": 6}.items():
-        privatize_files(open_source(data), tmp_path / name, PLAN, seed=seed)
-        written.append((contents(tmp_path / name), note_path(tmp_path / name).read_bytes()))
+        place = tmp_path / f"{name}.simulated"
+        privatize_files(open_source(data), place, PLAN, seed=seed)
+        written.append((contents(place), note_path(place).read_bytes()))
     assert written[0] == written[1]
     assert written[0][0] != written[2][0]
     # Files with the same rows are drawn from one stream, and not from its beginning each.
     rows = people(60)
     for name in ("0000", "0001"):
         write_part(data / f"{name}.csv", rows)
-    privatize_files(open_source(data), tmp_path / "four", PLAN, seed=5)
+    privatize_files(open_source(data), tmp_path / "four.simulated", PLAN, seed=5)
     # Equal by chance: (sum of p(r|v)^2)^60 < 0.4^60.
-    assert contents(tmp_path / "four")["0000.csv"] != contents(tmp_path / "four")["0001.csv"]
+    assert contents(tmp_path / "four.simulated")["0000.csv"] != contents(tmp_path / "four.simulated")["0001.csv"]
 
 
 def test_a_file_without_rows_may_be_among_others_but_not_alone(capsys, tmp_path, out):
@@ -151,9 +131,11 @@ def test_a_file_without_rows_may_be_among_others_but_not_alone(capsys, tmp_path,
 
 
 def test_a_folder_that_holds_something_else_is_not_replaced(capsys, data, out):
+    out = out.with_name("out.simulated")
+
     def refused(said, place=out, code=2):
         before = everywhere(out.parent), contents(data)
-        got, printed, err = run(capsys, data, *OPTIONS, "--out", place, "--seed", 1)
+        got, printed, err = run(capsys, data, *OPTIONS, "--out", place, "--simulate", 1)
         assert (got, printed, err) == (code, "", f"policysim: {said}\n")
         assert (everywhere(out.parent), contents(data)) == before
 
@@ -171,43 +153,18 @@ def test_a_folder_that_holds_something_else_is_not_replaced(capsys, data, out):
     (out / "mine.csv").unlink()
     # An empty folder is as good as none, and a simulation may be replaced; files that are gone do not stay.
     for number in (0, 1):
-        assert run(capsys, data, *OPTIONS, "--out", out, "--seed", number)[0] == 0
+        assert run(capsys, data, *OPTIONS, "--out", out, "--simulate", number)[0] == 0
         assert len(contents(out)) == 7 - number
         (data / "0006.csv").unlink(missing_ok=True)
     (out / "mine.txt").write_text("mine")
     refused(f"{out}: holds mine.txt, which privatize did not write there; name a new folder")
 
 
-def test_a_release_of_the_folder_counts_for_each_file_of_it_and_the_other_way_round(capsys, data, out):
-    def again(name, place):
-        code, _, err = run(capsys, name, *OPTIONS, "--out", place)
-        assert code == 4
-        return err
-
-    assert run(capsys, data, *OPTIONS, "--out", out)[0] == 0
-    said = f"was released before: age_band, sex at epsilon = 1, as out (1 in {ledger_path(data)}). "
-    assert again(data, out.with_name("b")).startswith(f"policysim: parts {said}")
-    assert again(data / "0002.csv", out.with_name("b.csv")).startswith(f"policysim: 0002.csv {said}")
-    write_part(data / "0007.csv", people(9))
-    again(data, out.with_name("b"))
-    # By itself it is new; then a release of the folder is a second one of it.
-    assert run(capsys, data / "0007.csv", *OPTIONS, "--out", out.with_name("c.csv"))[0] == 0
-    assert run(capsys, data, *OPTIONS, "--out", out.with_name("b"), "--again")[0] == 0
-    assert json.loads(note_path(out.with_name("b")).read_text())["earlier"] == {
-        "releases": 2,
-        "epsilon": 2.0,
-        "epsilon_in_all": 3.0,
-    }
-    assert len(releases(data)) == 3
-
-
 @pytest.mark.parametrize("name", [".", "../parts/"])
 def test_the_current_folder_is_a_folder_as_others_are(capsys, data, out, monkeypatch, name):
     monkeypatch.chdir(data)
-    code, _, err = run(capsys, name, *OPTIONS, "--out", out)
-    assert code == 0
-    assert len(err.splitlines()) == 1
-    assert [(entry["data"], entry["released"]) for entry in releases(data)] == [("parts", "out")]
+    assert run(capsys, name, *OPTIONS, "--out", out, "--ledger", out.with_name("ledger.sqlite"))[0] == 0
+    assert Ledger(out.with_name("ledger.sqlite")).releases()["data"].tolist() == ["parts"]
     assert len(contents(data)) == len(contents(out)) == 7
     monkeypatch.chdir(out)
     assert run(capsys, "--estimate", ".")[0] == 0

@@ -62,9 +62,9 @@ def test_parts_never_sum_above_epsilon_in_exact_arithmetic(parts):
 
 @pytest.mark.parametrize("ending", [".csv", ".parquet"])
 def test_neither_file_nor_note_shows_the_seed_or_the_true_counts(capsys, tmp_path, ending):
-    data, out = write_people(tmp_path / f"data{ending}", 60), tmp_path / f"out{ending}"
+    data, out = write_people(tmp_path / f"data{ending}", 60), tmp_path / f"out.simulated{ending}"
     _, printed, _ = run(
-        capsys, data, *COLUMNS, *DECLARED, "--epsilon", 1, "--seed", SEED, "--true", "--json", "--out", out
+        capsys, data, *COLUMNS, *DECLARED, "--epsilon", 1, "--simulate", SEED, "--true", "--json", "--out", out
     )
     written = b"".join(path.read_bytes() for path in tmp_path.iterdir() if path != data)
     for shape in (str(SEED).encode(), SEED.to_bytes(4, "little"), SEED.to_bytes(4, "big"), b"seed", b"true"):
@@ -75,7 +75,7 @@ def test_neither_file_nor_note_shows_the_seed_or_the_true_counts(capsys, tmp_pat
 
 
 def test_a_private_parquet_file_keeps_nothing_that_was_said_about_the_true_rows(tmp_path):
-    data, out = tmp_path / "data.parquet", tmp_path / "out.parquet"
+    data, out = tmp_path / "data.parquet", tmp_path / "out.simulated.parquet"
     # Only "rare" occurs: a dictionary, statistics or metadata that are copied would give it away.
     values = pa.array(["rare"] * 40).dictionary_encode()
     field = pa.field("secret", values.type, metadata={"mean": "all-are-rare"})
@@ -92,7 +92,7 @@ def test_a_private_parquet_file_keeps_nothing_that_was_said_about_the_true_rows(
 @pytest.fixture
 def private(tmp_path):
     data = write_people(tmp_path / "data.csv", 60)
-    out = tmp_path / "private.csv"
+    out = tmp_path / "private.simulated.csv"
     privatize_files(open_source(data), out, make_plan(LEVELS, 1.0), seed=1)
     return out
 
@@ -126,7 +126,7 @@ def changed(document, path, value):
         (("format",), 2, "format must be 1, got 2"),
         (("epsilon",), 2.0, "channels must be "),
         (("epsilon",), -1, "epsilon must be > 0 and finite, got epsilon=-1.0."),
-        (("epsilon",), 1e-300, "epsilon=1e-300 is too small to be kept to exactly with random words of 63 bits."),
+        (("epsilon",), 1e-300, "epsilon=1E-300 is infinite, or too small to be kept to exactly with words of 62 bits."),
         (("epsilon",), "1", "epsilon must be a number, got '1'"),
         (("rows",), 0, "rows must be a whole number > 0, got 0"),
         (("drawn",), "by hand", "drawn must be 'simulation"),
@@ -177,7 +177,7 @@ def test_a_missing_note_is_one_line(capsys, private):
     note_path(private).unlink()
     code, _, err = run(capsys, "--estimate", private)
     assert code == 3
-    assert err == f"policysim: {private}: its mechanism note private.csv.privacy.json is missing beside it\n"
+    assert err == f"policysim: {private}: its mechanism note private.simulated.csv.privacy.json is missing beside it\n"
 
 
 def test_a_note_that_cannot_be_read_is_one_line(capsys, private):
@@ -191,13 +191,15 @@ def test_a_file_that_does_not_fit_its_note_is_refused(private):
     whole = private.read_text()
     header, *rows = whole.splitlines(keepends=True)
     private.write_text(whole + "0060,old,1,\n")
-    with pytest.raises(DataError, match=r"private.csv: does not fit its note: it has 61 rows, the note says 60$"):
+    with pytest.raises(
+        DataError, match=r"private.simulated.csv: does not fit its note: it has 61 rows, the note says 60$"
+    ):
         read_private(private)
     private.write_text(header.replace("sex", "gender") + "".join(rows))
-    with pytest.raises(DataError, match=r"private.csv: does not fit its note, which names a column 'sex'$"):
+    with pytest.raises(DataError, match=r"private.simulated.csv: does not fit its note, which names a column 'sex'$"):
         read_private(private)
     private.write_text(header + rows[0].replace("0000,", "0000,very ") + "".join(rows[1:]))
-    with pytest.raises(DataError, match=r"private.csv:2: row 1: age_band: must be one of young, old$"):
+    with pytest.raises(DataError, match=r"private.simulated.csv:2: row 1: age_band: must be one of young, old$"):
         read_private(private)
 
 

@@ -44,7 +44,7 @@ def z_scores(table, true, k, epsilon):
 
 
 def test_separate_estimates_are_within_four_standard_errors(data, tmp_path):
-    out = tmp_path / "out.csv"
+    out = tmp_path / "out.simulated.csv"
     plan = make_plan(LEVELS, 2.0, separately=True)
     _, tables = privatize_files(open_source(data), out, plan, seed=12)
     for axis, (table, k) in enumerate(zip(tables, (3, 2), strict=True)):
@@ -61,7 +61,7 @@ def test_a_release_is_right_too(data, tmp_path):
 
 
 def test_rows_hold_reports_of_their_own_values(data, tmp_path):
-    out = tmp_path / "out.csv"
+    out = tmp_path / "out.simulated.csv"
     privatize_files(open_source(data), out, make_plan(LEVELS, 1.0), seed=13)
     p, q = probabilities(6, 1.0)
     values = [(age, sex) for age in LEVELS["age"] for sex in LEVELS["sex"]]

@@ -1,0 +1,422 @@
+"""What is counted is delivered, once, whatever ends the run; what comes out was counted, and replaces nothing."""
+
+import hashlib
+import json
+import math
+import multiprocessing
+import signal
+import sqlite3
+from collections import Counter
+
+import pytest
+from ended_releases import ends
+from private_files import COLUMNS, DECLARED, run, write_part, write_parts, write_people
+
+from policysim.cli.main import main
+from policysim.release.ledger import Ledger
+from policysim.release.privatize import read_private
+from policysim.release.privatize_note import note_path
+
+HIDDEN = [*COLUMNS, *DECLARED, "--epsilon", "1"]
+COUNTED = ["--ledger", "ledger.sqlite"]
+MANY = ",".join(map(str, range(1000)))
+ASKED = {
+    "values": ["privatize", "data.csv", *HIDDEN, "--out", "out/p.csv", *COUNTED],
+    "folder": ["privatize", "parts", *HIDDEN, "--out", "out/p", *COUNTED],
+    "table": ["privatize", "data.csv", "--as", "table", *HIDDEN, "--out", "out/p.csv", *COUNTED],
+    # All of a thousand candidates are as likely: two draws differ.
+    "select": ["select", "data.csv", "--column", "sex", "--candidates", MANY, "--epsilon", "0", *COUNTED],
+}
+COSTS = {"values": 1, "folder": 1, "table": 1, "select": 0}
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    """The current folder, with people in a file and in a folder."""
+    folder = tmp_path / "here"
+    folder.mkdir()
+    write_people(folder / "data.csv", 20)
+    write_parts(folder / "parts", 2, 20)
+    monkeypatch.chdir(folder)
+    return folder
+
+
+def ask(capsys, *arguments):
+    code = main([str(argument) for argument in arguments])
+    captured = capsys.readouterr()
+    return code, captured.out, captured.err
+
+
+def released(folder):
+    """What came out: names and bytes of all that is below "out", but for what is out of sight."""
+    found = {path.relative_to(folder).as_posix(): path for path in sorted((folder / "out").rglob("*"))}
+    return {name: path.read_bytes() for name, path in found.items() if path.is_file() and "/." not in name}
+
+
+def counted(folder):
+    """How many entries there are, what they cost, and the answers that are held; nothing where there is no ledger."""
+    path = folder / "ledger.sqlite"
+    if not path.exists():
+        return 0, 0, []
+    ledger = Ledger(path)
+    with sqlite3.connect(path) as sql:
+        held = [json.loads(answer) for (answer,) in sql.execute("SELECT answer FROM held")]
+    return len(ledger.releases()), ledger.spent(), held
+
+
+def drawn(folder, said):
+    """The draw that came out: the data by their names, or what was printed."""
+    data = {name.removeprefix("out/"): content for name, content in released(folder).items() if "json" not in name}
+    printed = [line.rpartition(" ")[2] for line in said.read_text().splitlines() if line.startswith("Release")]
+    return data or printed
+
+
+def kept(folder, held):
+    """The draw that was counted and is kept for its request."""
+    (place,) = folder.glob("ledger.sqlite.pending/*")
+    data = {path.relative_to(place).as_posix(): path.read_bytes() for path in place.rglob("*.csv")}
+    return data or [held[0]["choices"][0]["candidate"]]
+
+
+@pytest.mark.parametrize("what", ASKED)
+def test_a_run_that_is_killed_anywhere_is_counted_once_and_gives_what_was_counted(here, tmp_path, what):
+    statuses = ends(here, tmp_path, signal.SIGKILL, ASKED[what])
+    assert statuses[-1][0] == 0
+    seen = Counter()
+    for step, (_, then) in enumerate(statuses[:-1], start=1):
+        killed, after = tmp_path / f"killed {step}", tmp_path / str(step)
+        entries, spent, held = counted(killed)
+        out, again = drawn(killed, tmp_path / f"said {step}"), drawn(after, tmp_path / f"said then {step}")
+        stage = "uncounted" if not entries else "kept" if held else "delivered"
+        seen[stage] += 1
+        assert (entries <= 1, spent) == (True, entries * COSTS[what])
+        assert entries or (not released(killed) and not out)
+        if stage == "delivered" and what != "select":
+            # It is there, and stays: another one would be another release.
+            assert (then, out) == (4, again)
+            assert counted(after) == (1, COSTS[what], [])
+            continue
+        assert then == 0
+        assert counted(after) == (1 if stage != "delivered" else 2, COSTS[what], [])
+        assert not list(after.glob("*.pending")) and not list(after.rglob(".*"))
+        if held:
+            assert again == kept(killed, held)
+            assert out in ({}, [], again)
+    assert set(seen) == {"uncounted", "kept", "delivered"}
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_run_that_is_ended_by_a_signal_leaves_nothing_out_of_sight(here, tmp_path, number):
+    statuses = ends(here, tmp_path, number, ASKED["values"])
+    for step in range(1, len(statuses) + 1):
+        entries, _, held = counted(tmp_path / str(step))
+        assert not list((tmp_path / str(step)).rglob(".*"))
+        out = released(tmp_path / str(step))
+        assert entries == 1 or not out
+        assert held or not entries or len(out) == 2
+
+
+def test_another_request_gets_another_draw_and_is_charged(here, capsys, monkeypatch):
+    """The draw of a request that was stopped is nobody else's; the same one with other words on the screen gets it."""
+    select = ASKED["select"]
+    with monkeypatch.context() as patch:
+        patch.setattr("policysim.cli.select_command._show", stop)
+        assert ask(capsys, *select)[0] == 130
+    (held,) = counted(here)[2]
+    code, printed, err = ask(capsys, *select[:-4], "--epsilon", "0.5", *COUNTED)
+    assert code == 0
+    code, printed, err = ask(capsys, *select, "--json", "--analysis")
+    assert (code, "entry 1 was counted before, and was not delivered" in err) == (0, True)
+    assert json.loads(printed)["release"] == held
+    assert counted(here)[:2] == (2, 0.5)
+
+
+def stop(*_):
+    raise KeyboardInterrupt
+
+
+def test_other_bytes_are_another_request(here, capsys, monkeypatch):
+    with monkeypatch.context() as patch:
+        patch.setattr("policysim.release.delivery._appear", stop)
+        code, _, err = ask(capsys, *ASKED["values"])
+    assert (code, "entry 1 is counted and kept: the same command delivers it" in err) == (130, True)
+    write_people(here / "data.csv", 21)
+    assert ask(capsys, *ASKED["values"])[0] == 0
+    assert read_private(here / "out" / "p.csv")[0].n_rows == 21
+    assert counted(here)[:2] == (2, 2)
+    # What was held for the first bytes is not written over it.
+    write_people(here / "data.csv", 20)
+    code, _, err = ask(capsys, *ASKED["values"])
+    assert (code, "is there already, and a release replaces nothing" in err) == (4, True)
+    (here / "out" / "p.csv").unlink()
+    (here / "out" / "p.csv.privacy.json").unlink()
+    assert ask(capsys, *ASKED["values"])[0] == 0
+    assert counted(here) == (2, 2, [])
+
+
+@pytest.mark.parametrize("way", [COUNTED, ["--uncounted"]])
+def test_a_release_replaces_nothing(here, capsys, way):
+    asked = [*ASKED["values"][:-2], *way]
+    assert ask(capsys, *asked)[0] == 0
+    before = released(here)
+    write_people(here / "data.csv", 21)
+    for name in ("data.csv", "parts"):
+        asked[1] = name
+        asked[asked.index("--out") + 1] = "out/p.csv" if name == "data.csv" else "out"
+        code, printed, err = ask(capsys, *asked)
+        assert (code, printed) == ((4, "") if name == "data.csv" else (2, ""))
+        assert len(err.splitlines()) == 1
+    assert released(here) == before
+    (here / "out" / "mine.csv").write_text("no release, and not replaced either")
+    asked[1], asked[asked.index("--out") + 1] = "data.csv", "out/mine.csv"
+    assert ask(capsys, *asked)[0] == 4
+
+
+def test_a_simulation_may_be_replaced_and_is_never_counted(here, capsys):
+    for name in ("data.csv", "parts"):
+        out = "s.simulated.csv" if name == "data.csv" else "s.simulated"
+        for seed in (1, 2, 1):
+            assert ask(capsys, "privatize", name, *HIDDEN, "--out", out, "--simulate", seed)[0] == 0
+    assert not list(here.glob("ledger*"))
+
+
+def take_part(barrier, codes, arguments):
+    """One of several processes that ask the same at once."""
+    barrier.wait(60)
+    codes.put(main(arguments))
+
+
+@pytest.mark.parametrize("what", ["values", "select"])
+def test_of_eight_that_ask_the_same_at_once_each_draw_is_charged(here, what):
+    """Some may deliver what another one drew; whoever draws is charged, and of a file one comes out."""
+    (here / "out").mkdir()
+    context = multiprocessing.get_context("fork")
+    barrier, queue = context.Barrier(8), context.Queue()
+    asked = [word if word != "0" else "0.5" for word in ASKED[what]]
+    processes = [context.Process(target=take_part, args=(barrier, queue, asked)) for _ in range(8)]
+    for process in processes:
+        process.start()
+    codes = Counter(queue.get(timeout=120) for _ in processes)
+    for process in processes:
+        process.join()
+    entries, spent, held = counted(here)
+    assert (held, {*codes} - {0, 4}) == ([], set())
+    if what == "values":
+        assert entries == spent == 1 <= codes[0]
+        assert len(released(here)) == 2
+    else:
+        assert spent == entries * 0.5 and codes[0] <= entries * 8 and codes[0] >= 1
+    assert not list(here.glob("*.pending"))
+
+
+# What is charged.
+
+
+def test_one_ledger_counts_values_tables_and_choices_of_whatever_file(here, capsys):
+    assert ask(capsys, "ledger", "new", "ledger.sqlite", "--budget", "2.5")[0] == 0
+    assert ask(capsys, *ASKED["table"])[0] == 0
+    _, printed, err = ask(capsys, *ASKED["folder"], "--json")
+    assert json.loads(printed)["note"]["ledger"] == {"entry": 2, "spent": "2", "budget": "2.5"}
+    assert err.endswith("ledger.sqlite: entry 2; ε = 2 is spent; budget 2.5 a person\n")
+    code, printed, err = ask(capsys, "select", "data.csv", "--column", "sex", "--epsilon", "0.6", *COUNTED)
+    assert (code, printed) == (4, "")
+    assert "costs ε = 0.6; 2 of the budget 2.5 is spent" in err
+    assert ask(capsys, "select", "data.csv", "--column", "sex", "--epsilon", "0.5", *COUNTED)[0] == 0
+    assert counted(here) == (3, 2.5, [])
+
+
+@pytest.mark.usefixtures("here")
+def test_what_a_copy_publishes_is_hidden_by_no_other_release(capsys):
+    """Nor is presence: the copy has a row for each person."""
+    sex = ("--column", "sex", "--levels", "sex=0,1", "--epsilon", 1)
+    assert ask(capsys, "privatize", "data.csv", *sex, "--out", "a.csv", "--ledger", "none.sqlite")[0] == 0
+    code, printed, _ = ask(
+        capsys, "select", "data.csv", "--column", "age_band", "--epsilon", 1, "--json", "--ledger", "none.sqlite"
+    )
+    assert (code, json.loads(printed)["release"]["ledger"]["spent"]) == (0, "∞")
+    assert ask(capsys, "ledger", "new", "some.sqlite", "--budget", "9")[0] == 0
+    asked = ["select", "data.csv", "--column", "sex", "--epsilon", 1, "--ledger", "some.sqlite"]
+    assert ask(capsys, "privatize", "data.csv", *sex, "--out", "b.csv", "--ledger", "some.sqlite")[0] == 0
+    code, _, err = ask(capsys, *asked, "--adjacency", "add-or-remove-one")
+    assert (code, "which rows there are, and how many" in err) == (4, True)
+    assert ask(capsys, *asked)[0] == 0
+
+
+@pytest.mark.usefixtures("here")
+def test_groups_that_are_public_are_published_by_a_choice(capsys):
+    asked = ["select", "data.csv", "--column", "sex", "--by", "age_band", "--epsilon", 1]
+    for adjacency, hides, publishes in (
+        ("replace-one", ["sex"], ["age_band"]),
+        ("add-or-remove-one", ["sex", "age_band"], []),
+    ):
+        path = f"{adjacency}.sqlite"
+        assert ask(capsys, *asked, "--adjacency", adjacency, "--ledger", path)[0] == 0
+        (entry,) = Ledger(path).releases().to_dict(orient="records")
+        assert (entry["hides"], entry["publishes"]) == (hides, publishes)
+
+
+@pytest.mark.usefixtures("here")
+@pytest.mark.parametrize(("sensitivity", "cost"), [("0.25", "4"), ("0.3", "3.33333333334"), ("4", "1.0")])
+def test_a_choice_whose_claim_does_not_hold_costs_what_it_loses_rounded_up(capsys, sensitivity, cost):
+    code, _, _ = ask(
+        capsys, "select", "data.csv", "--column", "sex", "--epsilon", "1", "--sensitivity", sensitivity, *COUNTED
+    )
+    assert code == (0 if float(sensitivity) >= 1 else 4)
+    assert Ledger("ledger.sqlite").releases()["cost"].tolist() == [cost]
+    assert float(cost) >= 1 / float(sensitivity)
+
+
+def test_nothing_that_is_published_holds_a_digest_of_the_rows_or_an_id(here, capsys):
+    """A digest of a file with few possible contents confirms a guess of them."""
+    printed = "".join(ask(capsys, *ASKED["values"], "--id", "person", "--json")[1:])
+    digest = hashlib.sha256((here / "data.csv").read_bytes())
+    ledger = Ledger("ledger.sqlite")
+    published = b"".join(content for name, content in released(here).items() if name.endswith(".json"))
+    for known in (digest, hashlib.blake2b(b"0001", digest_size=16)):
+        assert known.hexdigest() not in printed and known.hexdigest().encode() not in published
+    assert ledger.digest("patient", "0001").hex() not in printed
+    stored = (here / "ledger.sqlite").read_bytes()
+    assert ledger.digest("patient", "0001") in stored
+    assert b"0001" not in stored and digest.digest() not in stored and digest.hexdigest().encode() not in stored
+    assert {path.stat().st_mode & 0o77 for path in here.glob("ledger*")} == {0}
+
+
+# Whose rows they are.
+
+
+@pytest.fixture
+def visits(here):
+    """Forty visits of ten patients, four in a row, of whom the first two are always well."""
+    rows = [[f"p{i // 4}", str(i % 4), "01"[i % 4 > 1]] for i in range(40)]
+    write_part(here / "visits.csv", rows, ["patient_id", "visit", "ill"])
+    return here / "visits.csv"
+
+
+ILL = ["--column", "ill", "--levels", "ill=0,1", "--epsilon", "40"]
+
+
+@pytest.mark.parametrize("command", ["privatize", "table", "select"])
+def test_an_id_that_repeats_is_refused_until_somebody_says_what_that_means(visits, capsys, command):
+    asked = {
+        "privatize": ["privatize", "visits.csv", *ILL, "--out", "out/p.csv"],
+        "table": ["privatize", "visits.csv", "--as", "table", *ILL, "--out", "out/p.csv"],
+        "select": ["select", "visits.csv", "--column", "ill", "--epsilon", "40"],
+    }[command]
+    for way in ([], ["--id", "patient_id"]):
+        code, printed, err = ask(capsys, *asked, *COUNTED, *way)
+        assert (code, printed) == (3, "")
+        assert err.splitlines()[-1].startswith("policysim: visits.csv: patient_id repeats, so that epsilon would hide")
+        assert "--id patient_id --rows-per-person N" in err
+        assert ("--id none" in err) == (not way)
+    assert counted(visits.parent) == (0, 0, [])
+    assert ask(capsys, *asked, *COUNTED, "--id", "none")[0] == 0
+    assert counted(visits.parent) == (1, 40, [])
+
+
+@pytest.mark.usefixtures("visits")
+def test_rows_beyond_n_are_left_out_and_every_row_of_a_person_is_hidden(capsys):
+    asked = ["privatize", "visits.csv", *ILL, "--id", "patient_id", "--rows-per-person", "2", *COUNTED]
+    code, printed, _ = ask(capsys, *asked, "--out", "out/p.csv", "--json")
+    document = json.loads(printed)
+    assert code == 0
+    # The first two of each, at ε = 20, by which fewer than one report in 10^8 is another value.
+    assert [row["reports"] for row in document["estimates"][0]["rows"]] == [20, 0]
+    note = document["note"]
+    assert (note["epsilon"], note["rows_per_person"], note["epsilon_of_person"], note["rows"]) == (20.0, 2, 40.0, 20)
+    code, printed, _ = ask(capsys, "privatize", "--estimate", "out/p.csv")
+    assert "A person has at most 2 rows, and ε = 40 hides all of them." in " ".join(printed.split())
+    code, printed, _ = ask(capsys, *asked, "--as", "table", "--out", "out/t.csv", "--json")
+    document = json.loads(printed)
+    assert document["note"]["noise"]["rate"] == "10"
+    assert "the rows of one person, at most 2, are replaced by others" in document["note"]["guarantee"]
+    assert [row["noised_count"] for row in document["counts"]] == [20, 0]
+    # Nobody else is charged, and each of these for both.
+    ledger = Ledger("ledger.sqlite")
+    assert [ledger.spent(), *(ledger.spent(f"p{i}") for i in range(10))] == [0, *[80] * 10]
+
+
+@pytest.mark.parametrize("adjacency", ["replace-one", "add-or-remove-one"])
+def test_a_choice_hides_all_rows_of_a_person(visits, capsys, adjacency):
+    """The loss between all files in which one person's two rows are others: at most epsilon, and more than half."""
+    asked = ["select", "visits.csv", "--column", "ill", "--candidates", "0,1", "--adjacency", adjacency]
+    asked = [*asked, "--id", "patient_id", "--rows-per-person", "2", "--epsilon", "1", "--simulate", "1", "--json"]
+    laws = []
+    for rows in ("00", "01", "11", "0", "1", ""):
+        if adjacency == "add-or-remove-one" or rows:
+            others = [[f"q{i}", "0", "01"[i % 3 == 0]] for i in range(9)]
+            write_part(visits, [*(["p", "0", ill] for ill in rows), *others], ["patient_id", "visit", "ill"])
+            _, printed, _ = ask(capsys, *asked, "--analysis")
+            (group,) = json.loads(printed)["analysis_not_private"]["groups"]
+            laws.append([row["probability"] for row in group["candidates"]])
+    pairs = [(one, other) for one in laws for other in ([laws[-1]] if "add" in adjacency else laws)]
+    worst = max(abs(math.log(p / q)) for one, other in pairs for p, q in zip(one, other, strict=True))
+    assert 0.5 < worst <= 1 + 1e-9
+
+
+@pytest.mark.usefixtures("visits")
+def test_shares_of_rows_are_refused_where_a_person_has_several(capsys):
+    asked = ["select", "visits.csv", "--column", "ill", "--epsilon", "1", "--id", "patient_id"]
+    code, _, err = ask(capsys, *asked, "--rows-per-person", "2", "--proportions", *COUNTED)
+    assert (code, "how many a person has is not public" in err) == (2, True)
+    code, _, err = ask(capsys, "select", "d.csv", "--score", "n", "--epsilon", "1", "--id", "n", *COUNTED)
+    assert (code, err) == (2, "policysim: --id does not go with --score: where rows are counts, no row is a person's\n")
+
+
+def test_one_patient_beyond_the_budget_stops_the_release_of_all(here, capsys):
+    ask(capsys, "ledger", "new", "ledger.sqlite", "--budget", "2")
+    for day, ids in enumerate([range(20), range(10, 30), range(20, 40)]):
+        write_part(here / f"{day}.csv", [[f"p{i}", "01"[i % 2]] for i in ids], ["patient", "sex"])
+    asked = ["--column", "sex", "--levels", "sex=0,1", "--epsilon", "1", "--id", "patient", *COUNTED]
+    for day in range(3):  # nobody is in all three, whose sum exceeds the budget
+        assert ask(capsys, "privatize", f"{day}.csv", "--as", "table", *asked, "--out", f"out/{day}.csv")[0] == 0
+    code, printed, err = ask(capsys, "privatize", "0.csv", "--as", "table", *asked, "--out", "out/again.csv")
+    assert (code, printed) == (4, "")
+    assert "10 of 20 patients in 0.csv would lose more than the budget 2: nothing is released of anybody" in err
+    assert not (here / "out" / "again.csv").exists()
+    ledger = Ledger("ledger.sqlite")
+    assert [int(ledger.spent(f"p{i}")) for i in (0, 9, 10, 19, 20, 29, 30)] == [1, 1, 2, 2, 2, 2, 1]
+    assert not list(here.glob("*.pending"))
+
+
+def test_rows_without_an_id_are_bad_and_a_site_beside_patients_may_repeat(here, capsys):
+    write_part(here / "d.csv", [["p1", "a", "0"], ["p2", "a", "1"], ["", "a", "1"]], ["patient", "site_id", "sex"])
+    asked = ["privatize", "d.csv", "--column", "sex", "--levels", "sex=0,1", "--epsilon", "1", "--uncounted"]
+    code, _, err = ask(capsys, *asked, "--id", "patient", "--out", "a.csv")
+    assert (code, err) == (3, "policysim: d.csv:4: row 3: patient: is missing\n")
+    code, _, err = ask(capsys, *asked, "--id", "patents", "--out", "a.csv")
+    assert (code, "unknown column 'patents'; did you mean 'patient'?" in err) == (3, True)
+    assert ask(capsys, *asked, "--out", "a.csv")[0] == 0
+
+
+def test_people_are_known_across_files_and_batches(here, capsys, monkeypatch):
+    monkeypatch.setattr("policysim.files.columns_file.CSV_BLOCK", 64)
+    for name in "ab":
+        write_part(here / "parts" / f"{name}.csv", [[f"p{i % 7}", "y", "0", ""] for i in range(50)])
+    for old in ("0000.csv", "0001.csv"):
+        (here / "parts" / old).unlink()
+    asked = ["privatize", "parts", *HIDDEN, "--as", "table", "--id", "person", "--rows-per-person", "9"]
+    asked = [word.replace("young,old", "y,z") for word in asked]
+    code, printed, _ = ask(capsys, *asked, "--out", "t.csv", *COUNTED, "--json")
+    assert code == 0
+    asked[asked.index("--epsilon") + 1] = "4000"
+    _, printed, _ = ask(capsys, *asked, "--out", "u.csv", *COUNTED, "--json")
+    assert [row["noised_count"] for row in json.loads(printed)["counts"]] == [63, 0, 0, 0]
+
+
+def test_no_way_to_count_is_refused_in_one_line_that_says_what_to_type(here, capsys):
+    for asked in ASKED.values():
+        code, printed, err = ask(capsys, *asked[:-2])
+        assert (code, printed, len(err.splitlines())) == (2, "", 1)
+        assert "policysim ledger new ledger.sqlite --budget 3 once, and add --ledger ledger.sqlite" in err
+    assert {path.name for path in here.iterdir()} == {"data.csv", "parts"}
+
+
+def test_a_read_note_that_names_a_ledger_is_that_of_the_file(here, capsys):
+    assert ask(capsys, *ASKED["values"])[0] == 0
+    note, _ = read_private(here / "out" / "p.csv")
+    assert note.ledger == {"entry": 1, "spent": "1", "budget": None}
+    document = json.loads(note_path(here / "out" / "p.csv").read_text())
+    document["ledger"] = 3
+    note_path(here / "out" / "p.csv").write_text(json.dumps(document))
+    code, _, err = run(capsys, "--estimate", here / "out" / "p.csv")
+    assert (code, "not a mechanism note: ledger must be an object, got 3" in err) == (3, True)
