@@ -85,7 +85,7 @@ class PrivateModel(Policy):
     model: Any = None
     mechanism: Policy = field(default_factory=ExponentialFitted)
     floors_of: DecisionProblem | None = None
-    public_scores: Any = None
+    public_scores: Any = field(default=None, repr=False)
     bounds: Bounds | None = None
     mask_public: bool = False
     uses_prior = False
