@@ -3,6 +3,7 @@
 from dataclasses import replace
 from types import SimpleNamespace
 
+import gymnasium
 import numpy as np
 import pandas as pd
 import pytest
@@ -541,3 +542,18 @@ def test_only_probabilities_are_in_the_simplex():
         privatize_policy(agent, 1.0).predict_proba(np.array(RECORDED["codes"]))
     with pytest.raises(ValueError, match="RecordedPolicy has neither get_distribution nor q_net"):
         privatize_policy(RecordedPolicy("PPO"), 1.0)
+
+
+def test_an_agent_that_is_not_fitted_to_a_problem_acts_in_environments():
+    private = privatize_policy(recorded_agent("PPO"), 2.0)
+    study = "examples/ward/study.toml"
+    fitted = private.fit(ps.build_problem(ps.load_study(study)))
+    name = "policysim:policysim/Treatment-v1"
+    for env, episodes in (
+        (gymnasium.make(name, study=study), 500),
+        (gymnasium.make_vec(name, num_envs=500, study=study, autoreset_mode="SameStep"), 5_000),
+    ):
+        earned = ps.evaluate(env, private, episodes=episodes, seed=1).set_index("quantity")["mean"]
+        exactly = ps.evaluate(env, fitted, episodes=episodes, seed=1).set_index("quantity")["mean"]
+        # The same patients, and the same draws.
+        assert earned.tolist() == exactly.tolist()
