@@ -488,7 +488,7 @@ def test_a_mask_of_a_problem_is_kept_and_a_function_is_asked_by_level_codes():
         return codes @ [[1.0, 0.0, 3.0], [0.0, 5.0, 0.0]]
 
     table = privatize_policy(scores, 1.0).probabilities(masked)
-    assert np.concatenate(asked).tolist() == [[age, fever] for age in range(3) for fever in range(2)]
+    assert asked[0].tolist() == [[age, fever] for age in range(3) for fever in range(2)]
     assert (table[~mask] == 0).all() and table.sum(axis=1) == pytest.approx(np.ones(6))
     assert table[3] == pytest.approx(np.array([1.0, np.e, 1.0]) / (np.e + 2))
     assert table[5] == pytest.approx(np.array([0.0, 1.0, np.e]) / (np.e + 1))
@@ -512,6 +512,16 @@ def test_a_private_model_stands_in_a_comparison_beside_others():
     assert replace(policies[0], epsilon=2.0) == replace(policies[0], epsilon=2.0) != policies[0]
     report = ps.report(problem, policies=[policies[0], "exponential"], epsilons=[1.0])
     assert "private-model" in set(report.tables["comparison"]["policy"])
+
+
+def test_a_model_that_looks_at_the_others_of_a_batch_is_refused():
+    problem, rng = ward(), np.random.default_rng(0)
+    with pytest.raises(ValueError, match=r"scores \[age old, fever 1\] \[.*\] alone and \[.*\] beside others"):
+        privatize_policy(lambda codes: (codes @ np.eye(2, 3)) - codes.mean(), 1.0).fit(problem)
+    with pytest.raises(ValueError, match="must score each record by itself"):
+        privatize_policy(lambda codes: rng.normal(size=(len(codes), 3)), 1.0).fit(problem)
+    strange = privatize_policy(lambda codes: np.where(codes[:, :1] == 2, np.nan, [[np.inf, -np.inf, 1.0]]), 1.0)
+    assert strange.fit(problem).epsilon_spent <= 1 + 1e-12
 
 
 # Agents.
