@@ -443,6 +443,23 @@ def test_floors_of_a_problem_follow_the_names_of_classes():
     assert (replace(private, epsilon=np.inf).probabilities(problem)[:, ::-1] == np.eye(3)[best]).all()
 
 
+def test_floors_of_a_problem_are_the_best_among_what_records_allow():
+    problem = ward()
+    mask = np.ones((6, 3), dtype=bool)
+    mask[:2, 0] = False
+    utilities = np.array([[9.0, 1.0, 0.0], [9.0, 0.0, 1.0]] * 3)
+    masked = DecisionProblem(
+        utilities, problem.prior, Sensitive((3, 2), (1,)), DRUGS, records=problem.records, admissible=mask
+    )
+    table = privatize_policy(Frequencies(DRUGS), 1.0, floors=masked).probabilities(masked)
+    # The first treatment is the best for all who may get it; of the others each is the best for half.
+    assert (table[2:] == [1, 0, 0]).all() and (table[:2, 0] == 0).all()
+    assert np.sort(table[:2, 1:], axis=1) == pytest.approx(np.tile(np.array([1, np.e]) / (np.e + 1), (2, 1)), abs=1e-6)
+    with pytest.raises(ValueError, match="with the actions a, b, c: the actions of this one are wait, pill, drip"):
+        other = DecisionProblem(utilities, problem.prior, AnyRecord(), ["a", "b", "c"])
+        privatize_policy(lambda codes: np.ones((len(codes), 3)), 1.0, floors=other).fit(problem)
+
+
 def test_a_treatment_that_the_model_never_saw_has_the_worst_score_and_an_unknown_class_is_refused_by_name():
     problem = ward()
     q = 1 / (np.e + 2)
