@@ -56,10 +56,10 @@ def evaluate(
         The id of an environment, or an environment, of this package or any other. By the id
         "policysim:policysim/Treatment-v1" many patients are treated at once, unless the policy is a function.
     policy : FittedPolicy, model or callable
-        `make_policy(...).fit(problem)`, or any object with `act(observation, rng)`, such as what `privatize_policy`
-        makes of an agent; a model of Stable-Baselines3, or any object with `predict(observation, deterministic=...)`,
-        which gets `action_masks` too if it takes them; or a function from an observation to an action. Of a vector
-        environment, each of these gets a batch of observations and gives as many actions.
+        `make_policy(...).fit(problem)`, or any object with `act(observation, rng)`, as `privatize_policy` makes of an
+        agent; a model of Stable-Baselines3, or any object with `predict(observation, deterministic=...)`, which gets
+        `action_masks` too if it takes them; or a function from an observation to an action. Of a vector environment,
+        each of these gets a batch of observations and gives as many actions.
     episodes : int, optional
         How many, >= 2. Each place of a vector environment has an equal part of them, so that short ones are not
         counted more often.
@@ -204,15 +204,17 @@ def _many(
             refused += int(np.count_nonzero((mask[places, actions] == 0) & ~resets & (due > 0)))
         observations, rewards, terminated, truncated, infos = env.step(actions)
         mask, over = infos.get(MASK), np.asarray(terminated | truncated)
-        counted, came = over & (due > 0), {RETURN: rewards, **_of_this_step(infos, over)}
+        ended = over & ~resets
+        counted = ended & (due > 0)
+        came = {RETURN: rewards, **_of_this_step(infos, over)}
         for name, sums in running.items():
-            np.add(sums, came.get(name, 0.0), out=sums)
+            np.add(sums, came.get(name, 0.0), out=sums, where=~resets)
             finished[name].append(sums[counted])
-            sums[over] = 0.0
+            sums[ended] = 0.0
         due = due - counted
         progress.advance(int(counted.sum()))
         if mode is AutoresetMode.NEXT_STEP:
-            resets = over  # the next step brings the next episode, and nothing else
+            resets = ended  # the next step only brings the next episode
         elif mode is AutoresetMode.DISABLED and over.any():
             observations, infos = env.reset(options={"reset_mask": over})
             mask = None if mask is None else np.where(over[:, np.newaxis], infos[MASK], mask)
