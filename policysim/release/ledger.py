@@ -458,7 +458,7 @@ def _key_path(ledger: Path) -> Path:
 def _key(ledger: Path) -> bytes:
     """The key beside a ledger; a new one beside a new ledger. LedgerError if an old ledger has none."""
     place = _key_path(ledger)
-    old = ledger.exists() and ledger.stat().st_size > 0  # looked at first: another run may be making both, the key first
+    old = ledger.exists() and ledger.stat().st_size > 0  # first: another run may be making both, the key before this
     if not place.exists():
         if old:
             raise LedgerError(

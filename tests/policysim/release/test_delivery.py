@@ -78,8 +78,10 @@ def kept(folder, held):
     return data or [held[0]["choices"][0]["candidate"]]
 
 
-@pytest.mark.parametrize("what", ASKED)
+@pytest.mark.parametrize("what", ["values", "table", "select"])
 def test_a_run_that_is_killed_anywhere_is_counted_once_and_gives_what_was_counted(here, tmp_path, what):
+    if what != "select":  # which makes its ledger
+        Ledger(here / "ledger.sqlite")
     statuses = ends(here, tmp_path, signal.SIGKILL, ASKED[what])
     assert statuses[-1][0] == 0
     seen = Counter()
@@ -133,6 +135,26 @@ def test_another_request_gets_another_draw_and_is_charged(here, capsys, monkeypa
 
 def stop(*_):
     raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("moved", [0, 1])
+def test_a_folder_that_could_not_come_out_does_so_with_the_next_run(here, capsys, monkeypatch, moved):
+    def stop_at(stage, out):
+        for path in (note_path(out), out)[:moved]:
+            (stage / path.name).replace(path)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("policysim.release.delivery._appear", stop_at)
+        assert ask(capsys, *ASKED["folder"])[0] == 130
+    assert len(released(here)) == moved
+    _, _, held = counted(here)
+    pending = kept(here, held)
+    assert ask(capsys, *ASKED["folder"])[0] == 0
+    assert {name: content for name, content in released(here).items() if "json" not in name} == {
+        f"out/{name}": content for name, content in pending.items()
+    }
+    assert counted(here) == (1, 1, [])
 
 
 def test_other_bytes_are_another_request(here, capsys, monkeypatch):
