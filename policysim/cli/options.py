@@ -353,6 +353,13 @@ def check_release(chosen: argparse.Namespace) -> None:
         raise UsageError("--rows-per-person goes with --id COLUMN, which says whose rows they are")
 
 
+def chosen_ledger(chosen: argparse.Namespace) -> Ledger | None:
+    """The ledger that counts, if one does."""
+    from policysim.release.ledger import open_ledger
+
+    return None if chosen.ledger is None else open_ledger(chosen.ledger)
+
+
 def chosen_people(
     chosen: argparse.Namespace, ledger: Ledger | None, columns: Sequence[str], used: Collection[str | None]
 ) -> People:
