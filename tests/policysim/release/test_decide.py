@@ -314,8 +314,9 @@ def test_parameters_that_do_not_fit_are_refused(ledger, options, said):
     assert ledger.head == 0
 
 
-def test_a_ledger_that_is_not_there_is_not_made_beside_another_one(tmp_path, ledger):
-    with pytest.raises(LedgerError, match="there is no such ledger, but ledger.sqlite is beside it"):
+@pytest.mark.usefixtures("ledger")
+def test_a_ledger_that_is_not_there_is_not_made_beside_another_one(tmp_path):
+    with pytest.raises(LedgerError, match=r"there is no such ledger, but ledger\.sqlite is beside it"):
         ask(tmp_path / "typo.sqlite", people(("P", 1, 0)))
     assert not (tmp_path / "typo.sqlite").exists()
 
