@@ -68,14 +68,18 @@ def main():
         make(folder)
         for ending in (".csv", ".parquet"):
             data, out = folder / f"data{ending}", folder / f"private{ending}"
-            options = (data, *columns, "--epsilon=1", f"--out={out}", "--again")
+            options = (data, *columns, "--epsilon=1", f"--out={out}", "--uncounted")
             print(f"{ending}, {data.stat().st_size / 1e6:.0f} MB")
             measure("  levels declared, jointly", *options, *declared)
+            out.unlink()
+            out.with_name(f"{out.name}.privacy.json").unlink()
             measure("  levels declared, separately", *options, *declared, "--separately")
+            out.unlink()
+            out.with_name(f"{out.name}.privacy.json").unlink()
             measure("  levels from the rows, two passes", *options)
             measure("  estimate from the private file", "--estimate", out)
         print(f"Parquet, a folder of {ROWS // STEP} files")
-        options = (*columns, *declared, "--epsilon=1", f"--out={folder / 'private'}", "--again")
+        options = (*columns, *declared, "--epsilon=1", f"--out={folder / 'private'}", "--uncounted")
         measure("  levels declared, jointly", folder / PARTS, *options)
 
 

@@ -353,6 +353,19 @@ def check_release(chosen: argparse.Namespace) -> None:
         raise UsageError("--rows-per-person goes with --id COLUMN, which says whose rows they are")
 
 
+def chosen_ledger(chosen: argparse.Namespace) -> Ledger | None:
+    """The ledger that counts, if one does; UsageError if it is not there: a new one would count nothing from before."""
+    from policysim.question.protocol import UsageError
+    from policysim.release.ledger import Ledger
+
+    if chosen.ledger is None:
+        return None
+    if not chosen.ledger.exists():
+        name = chosen.ledger.as_posix()
+        raise UsageError(f"--ledger {name}: there is no such ledger; policysim ledger new {name} --budget 3 makes one")
+    return Ledger(chosen.ledger)
+
+
 def chosen_people(
     chosen: argparse.Namespace, ledger: Ledger | None, columns: Sequence[str], used: Collection[str | None]
 ) -> People:

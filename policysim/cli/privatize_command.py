@@ -16,6 +16,7 @@ from policysim.cli.options import (
     add_release,
     as_usage,
     check_release,
+    chosen_ledger,
     chosen_people,
     names,
     number,
@@ -170,7 +171,7 @@ def _counted(chosen: argparse.Namespace) -> dict[str, Any]:
     """Make a noisy table: what is published of it."""
     from policysim.files.terminal import progress_bar
     from policysim.question.protocol import UsageError
-    from policysim.release.ledger import REPLACE, Ledger
+    from policysim.release.ledger import REPLACE
     from policysim.release.noisy_table import TablePlan, release_table
     from policysim.release.privatize_source import open_source
 
@@ -194,7 +195,7 @@ def _counted(chosen: argparse.Namespace) -> dict[str, Any]:
             rows_each=chosen.rows_per_person or 1,
         )
     source = open_source(chosen.data)
-    ledger = Ledger(chosen.ledger) if chosen.ledger else None
+    ledger = chosen_ledger(chosen)
     people = chosen_people(chosen, ledger, source.unchanged(()), plan.levels)
     with progress_bar(source.unit) as progress:
         return release_table(
@@ -206,7 +207,6 @@ def _privatized(chosen: argparse.Namespace) -> tuple[Path, Note, list[Table]]:
     """Make the private file, or folder: its path, its note and its tables."""
     from policysim.files.terminal import progress_bar
     from policysim.question.protocol import UsageError
-    from policysim.release.ledger import Ledger
     from policysim.release.privatize import privatize_files
     from policysim.release.privatize_note import make_plan
     from policysim.release.privatize_source import levels_in, open_source
@@ -231,7 +231,7 @@ def _privatized(chosen: argparse.Namespace) -> tuple[Path, Note, list[Table]]:
         # Before any row is read; with the least that columns whose levels are not yet known may hold.
         plan({column: levels.get(column, ["0", "1"]) for column in columns})
     source = open_source(chosen.data)
-    ledger = Ledger(chosen.ledger) if chosen.ledger else None
+    ledger = chosen_ledger(chosen)
     people = chosen_people(chosen, ledger, source.unchanged(()), columns)
     with progress_bar(source.unit) as progress:
         levels |= levels_in(source, undeclared, progress) if undeclared else {}

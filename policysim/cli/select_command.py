@@ -14,6 +14,7 @@ from policysim.cli.options import (
     add_release,
     as_usage,
     check_release,
+    chosen_ledger,
     chosen_people,
     names,
     number,
@@ -98,12 +99,11 @@ def run(chosen: argparse.Namespace) -> int:
     from policysim.question import EXIT_CHECK
     from policysim.release.counts_file import read_counts
     from policysim.release.delivery import Draw, complain_uncounted, count_and_deliver
-    from policysim.release.ledger import Ledger
     from policysim.release.select_private import choices_by_group, release_document, release_of
 
     terms = _terms(chosen)
     before, of_study = stamp(chosen.counts), study_levels(chosen.study) if chosen.study else {}
-    ledger = Ledger(chosen.ledger) if chosen.ledger else None
+    ledger = chosen_ledger(chosen)
     columns = [name.strip() for name in open_columns(chosen.counts).schema.names] if chosen.column else []
     people = chosen_people(chosen, ledger, columns, [chosen.column, chosen.by])
     request = repr(("select", terms, _asked(chosen), file_digest(chosen.counts))) if ledger else ""

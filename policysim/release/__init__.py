@@ -1,7 +1,10 @@
 """What leaves the house: columns of a file randomised row by row, noisy counts, and one private choice from counts.
 
-durable_files    what a release asks of files: on the disk, locked, and between two signals
-ledger           what was released before from the same rows, and the one transaction in which anything is released
+durable_files    what a release asks of files: on the disk, out of sight, and no leftovers
+ledger           what was released about one group of people, what it costs each of them, and what is not yet delivered
+delivery         drawn out of sight, counted, and then in its place with its note, once, whatever ends the run
+people           whose rows there are: how many of a person count, and who is charged
+exact            exact draws of private choices
 privatize        columns of a file, or of a folder, privatised; where they may come out; true counts estimated from
                  them, and what people see of both
 privatize_source what is privatised, a file or the files of a folder; values as positions among their levels

@@ -518,8 +518,7 @@ def _key_path(ledger: Path) -> Path:
 def _key(ledger: Path) -> bytes:
     """The key beside a ledger; a new one beside a new ledger. LedgerError if an old ledger has none."""
     place = _key_path(ledger)
-    # Looked at first: another run may be making both, the key first.
-    old = ledger.exists() and ledger.stat().st_size > 0
+    old = ledger.exists() and ledger.stat().st_size > 0  # first: another run may be making both, the key before this
     if not place.exists():
         if old:
             raise LedgerError(f"{one_line(place.as_posix())}: is missing: put back the key of {one_line(ledger.name)}")

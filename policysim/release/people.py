@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import unicodedata
+from collections import Counter
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from hashlib import blake2b
 
 import numpy as np
 
-from policies.arrays import BoolArray, IntArray
+from policies.arrays import BoolArray, IntArray, Words, blocks
 from policies.levels import MISSING_WORDS
 from policysim.files.bad_rows import BadRows, DataError, PlacedRows
 from policysim.question.extras import optional
@@ -19,6 +21,8 @@ with optional():
     import pyarrow.compute as pc
 
 DIGEST_BYTES = 16
+# Bytes of a text beyond so many have the words of the first ones again.
+PLACES = 256
 
 
 def id_text(value: object) -> str:
@@ -67,7 +71,9 @@ class People:
     rows_each: int | None = None
     suspects: Mapping[str, bool] = field(default_factory=dict)
     digest: Callable[[str], bytes] = short_digest
-    _rows: dict[str, dict[bytes, int]] = field(default_factory=dict)
+    _rows: dict[bytes, int] = field(default_factory=dict)
+    _seen: dict[str, list[Words]] = field(default_factory=dict)
+    _n_rows: Counter[str] = field(default_factory=Counter)
     _repeated: set[str] = field(default_factory=set)
 
     @property
@@ -76,54 +82,60 @@ class People:
         return [self.id] if self.id else [*self.suspects]
 
     @property
-    def most(self) -> int:
-        """How many rows a person has at most among those that are kept."""
-        return self.rows_each or 1
-
-    @property
     def digests(self) -> Collection[bytes]:
         """Of everybody who was named."""
-        return self._rows.get(self.id, {}).keys() if self.id else ()
+        return self._rows.keys()
 
     def keep(
         self, table: PlacedRows, bad: BadRows, columns: Mapping[str, pa.Array], *, before: int = 0
     ) -> BoolArray | None:
         """Which rows of a part of a table count, (n,); None for all of them. Rows without an id are bad."""
-        kept = None
-        for name in self.columns:
-            rows = self._rows.setdefault(name, {})
-            if name in self._repeated and not rows:
-                continue
-            codes, texts = _encoded(columns[name])
-            ranks = self._ranks(rows, codes, texts)
-            if ranks.max(initial=0) > 0:
-                self._repeated.add(name)
-            if self.id:
-                bad.add(table, codes < 0, name, lambda _: "is missing", before=before)
-                kept = ranks < self.most
-            elif name in self._repeated and len(rows) > 1:
-                rows.clear()  # they may be many, and are not needed any more
-        return kept
+        for name in self.suspects:
+            if name not in self._repeated:
+                self._look(name, columns[name])
+        if not self.id:
+            return None
+        codes, texts = _encoded(columns[self.id])
+        bad.add(table, codes < 0, self.id, lambda _: "is missing", before=before)
+        return self._ranks(codes, texts) < (self.rows_each or 1)
 
-    def _ranks(self, rows: dict[bytes, int], codes: IntArray, texts: list[str]) -> IntArray:
-        """How many rows of the same id stand before each row, (n,); 0 for rows without one."""
+    def _ranks(self, codes: IntArray, texts: list[str]) -> IntArray:
+        """How many rows of the same id stand before each row, (n,)."""
         order = np.argsort(codes, kind="stable")
         values, starts, counts = np.unique(codes[order], return_index=True, return_counts=True)
         seen = np.zeros(len(values), dtype=np.intp)
         for place, (value, count) in enumerate(zip(values.tolist(), counts.tolist(), strict=True)):
             if value >= 0:
                 digest = self.digest(texts[value])
-                seen[place] = rows.get(digest, 0)
-                rows[digest] = int(seen[place]) + count
+                seen[place] = self._rows.get(digest, 0)
+                self._rows[digest] = int(seen[place]) + count
+                if seen[place] + count > 1:
+                    self._repeated.add(self.id)
         ranks = np.empty(len(codes), dtype=np.intp)
         ranks[order] = np.arange(len(codes)) - np.repeat(starts - seen, counts)
-        return np.where(codes < 0, 0, ranks)
+        return ranks
+
+    def _look(self, name: str, column: pa.Array) -> None:
+        """Remember the values of a suspect, 8 bytes of each, until one repeats."""
+        texts = column.drop_null().cast(pa.large_string())
+        texts = texts.filter(pc.not_equal(texts, ""))
+        values = texts.unique()
+        if 1 < len(values) < len(texts):
+            self._repeated.add(name)
+            self._seen.pop(name, None)
+        elif len(values):
+            self._n_rows[name] += len(texts)
+            self._seen.setdefault(name, []).extend(hashes(values[block]) for block in blocks(len(values)))
 
     def check(self, name: str) -> None:
         """DataError if an id repeats, and nobody said how many rows of a person count."""
-        # What has one value in all rows names nobody.
-        again = [column for column in self.columns if column in self._repeated and (self.id or not self._rows[column])]
-        if not self.id and len(again) < len(self.suspects):  # beside the patients' own a site's may repeat
+        for column, parts in self._seen.items():
+            ordered = np.sort(np.concatenate(parts))  # np.unique would take ten times as long
+            n_values = 1 + np.count_nonzero(ordered[1:] != ordered[:-1])
+            if 1 < n_values < self._n_rows[column]:  # what has one value in all rows names nobody
+                self._repeated.add(column)
+        again = [column for column in self.columns if column in self._repeated]
+        if len(again) < len(self.suspects):  # beside the patients' own a site's may repeat
             again = [column for column in again if self.suspects[column]]
         if again and self.rows_each is None:
             none = "" if self.id else "; or --id none, if each row is a person all the same"
@@ -131,6 +143,25 @@ class People:
                 f"{name}: {again[0]} repeats, so that epsilon would hide one row of a person and not the others: type "
                 f"--id {again[0]} --rows-per-person N, by which the first N rows of each count{none}"
             )
+
+
+def hashes(texts: pa.LargeStringArray) -> Words:
+    """64 bits of each text, (n,), none of which is empty: the sum of random words, one for each byte and its place.
+
+    Two texts of up to 256 bytes have the same with a probability of 2^-64 (Zobrist 1970, tabulation hashing).
+    """
+    _, offsets, content = texts.buffers()
+    ends = np.frombuffer(offsets, dtype=np.int64)[texts.offset : texts.offset + len(texts) + 1]
+    letters = np.frombuffer(content, dtype=np.uint8)[ends[0] : ends[-1]]
+    starts, lengths = ends[:-1] - ends[0], np.diff(ends)
+    places = np.arange(len(letters)) - np.repeat(starts, lengths)
+    found: Words = np.add.reduceat(_random_words()[places % PLACES, letters], starts)
+    return found
+
+
+@cache
+def _random_words() -> Words:
+    return np.random.default_rng(0).integers(1 << 64, size=(PLACES, 256), dtype=np.uint64)
 
 
 def _encoded(column: pa.Array) -> tuple[IntArray, list[str]]:

@@ -34,6 +34,7 @@ from hypothesis import strategies as st
 from envs.toml_reader import UNSEEN
 from policysim.cli.main import ADD, main
 from policysim.cli.options import build_parser
+from policysim.release.ledger import Ledger
 
 # The options of each command, but those that reach another machine or take a day.
 LEFT_OUT = {"--help", "--cluster", "--patients", "--horizon"}
@@ -52,15 +53,23 @@ COMPARED = (
     *("choose study.toml --keep 0.5", "sensitivity study.toml", "simulate study.toml --patients 50 --log log.csv"),
 )
 EVALUATED = [f"evaluate data.csv --table policy.csv --estimator {name}" for name in ("ips", "snips", "dr")]
-PRIVATE = [f"privatize data.csv {HIDDEN} --out out.csv {way}" for way in ("", "--as table", "--separately")]
+PRIVATE = [
+    f"privatize data.csv {HIDDEN} --out out.csv {way} {counted}"
+    for way in ("", "--as table", "--separately", "--id patient")
+    for counted in ("--uncounted", "--ledger ledger.sqlite")
+]
 COMMANDS = (
     (STUDIES, COMPARED),
     (COHORTS, COMPARED),
     (TRIALS, COMPARED),
     ([{"data.csv": PATIENTS}], ["init data.csv", "init data.csv --outcome cured --treatment arm"]),
-    ([{"data.parquet": PATIENTS}], ["init data.parquet", f"privatize data.parquet {HIDDEN} --out out.parquet"]),
-    ([{"data.csv": PATIENTS} | ledger for ledger in LEDGERS], PRIVATE),
-    ([{"data.csv": PEOPLE}], ["select data.csv --column disease --score people --by ward --epsilon 1"]),
+    (
+        [{"data.parquet": PATIENTS}],
+        ["init data.parquet", f"privatize data.parquet {HIDDEN} --out out.parquet --uncounted"],
+    ),
+    ([{"data.csv": PATIENTS}], PRIVATE),
+    (LEDGERS, ["ledger import policysim-releases.json --ledger ledger.sqlite"]),
+    ([{"data.csv": PEOPLE}], ["select data.csv --column disease --score people --by ward --epsilon 1 --uncounted"]),
     (NOTES, ["privatize data.csv --estimate"]),
     ([{"data.csv": LOG, "policy.csv": POLICY}], EVALUATED),
     ([{"data.csv": POLICY}], ["audit --table data.csv"]),
@@ -136,6 +145,8 @@ def run(arguments):
 def test_hostile_commands_are_done_or_refused(command):
     files, arguments = command
     with in_folder(files):
+        if "ledger.sqlite" in arguments:
+            Ledger("ledger.sqlite", "2.5")
         event(f"exit code {run(arguments)}")
 
 

@@ -12,7 +12,6 @@ import pytest
 from hostile_files import (
     BESIDES,
     COHORTS,
-    LEDGERS,
     LOG,
     MANIFESTS,
     NOTES,
@@ -41,7 +40,6 @@ from policysim.files.probability_table import read_probability_table
 from policysim.logs.load_log import load_log
 from policysim.output.manifest import KEYS, read_manifest, read_options
 from policysim.release.counts_file import read_counts
-from policysim.release.ledger import read_ledger
 from policysim.release.privatize import private_document, private_screen, read_private
 from policysim.release.privatize_source import levels_in, open_source
 from policysim.study.declared import LoggedStudy
@@ -105,7 +103,6 @@ READERS = {
     "trial": (TRIALS, read_study),
     "cohort": (COHORTS, read_study),
     "note": (NOTES, read_note),
-    "ledger": (LEDGERS, partial(read_ledger, Path("policysim-releases.json"))),
     "manifest": (MANIFESTS, read_options_of_manifest),
     "beside": (BESIDES, partial(study_of, Path("data.csv"))),
 }

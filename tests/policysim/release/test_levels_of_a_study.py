@@ -113,7 +113,7 @@ def test_a_copy_of_parquet_holds_bins_as_text_and_levels_in_their_type(tmp_path)
     data = tmp_path / "data.parquet"
     ages, groups = pa.array([39, 40, 75], pa.int8()), pa.array([1.0, None, 0.0])
     pq.write_table(pa.table({"age": ages, "sex": groups.fill_null(0), "known": groups}), data)
-    out = tmp_path / "private.parquet"
+    out = tmp_path / "private.simulated.parquet"
     levels = {"age": BANDS, "sex": ("0", "1"), "known": ("0", "1", "NA")}
     privatize_files(open_source(data), out, make_plan(levels, 60.0, cuts={"age": (40, 60)}), seed=1)
     found = pq.read_table(out)

@@ -42,6 +42,7 @@ def read(path):
 
 def test_counts_with_noise_are_written_with_a_note_and_counted(capsys, data):
     ledger = data.with_name("ledger.sqlite")
+    Ledger(ledger)
     code, printed, _ = table(capsys, data, *BY_AGE, "--ledger", ledger)
     assert code == 0
     header, rows = read(data.parent / "table.csv")
@@ -73,6 +74,7 @@ def test_json_says_the_same(capsys, one):
 
 def test_what_one_patient_is_decides_the_noise(capsys, one):
     ledger = one.with_name("ledger.sqlite")
+    Ledger(ledger)
     table(capsys, one, *SEX, "--adjacency", "add-or-remove-one", "--ledger", ledger, epsilon=0.1)
     note = json.loads((one.parent / "table.csv.privacy.json").read_text())
     # The decimal, and not the float, which is a little more.
@@ -150,9 +152,9 @@ def test_outputs_that_would_harm_the_data_are_refused(capsys, tmp_path):
     data = folder / "0000.csv"
     before = data.read_bytes()
     for source, out, words in (
-        (data, data, "is the file with the true values, which would be lost"),
+        (data, data, "holds the true values, which would be lost"),
         (folder, folder / "table.csv", "is in the folder of the true values"),
-        (folder, tmp_path / "table.parquet", "a table of counts must end in .csv"),
+        (folder, tmp_path / "table.parquet", "must end in .csv"),
         (folder, tmp_path, "must end in .csv"),
     ):
         code, _, err = table(capsys, source, *SEX, out=out)

@@ -38,6 +38,7 @@ def everywhere(folder):
 @pytest.mark.parametrize("ending", [".csv", ".parquet"])
 def test_many_files_keep_their_names_their_rows_and_what_is_not_private(capsys, tmp_path, out, ending):
     data, ledger = write_parts(tmp_path / "data", 3, ending=ending), tmp_path / "ledger.sqlite"
+    Ledger(ledger)
     code, printed, _ = run(capsys, data, *OPTIONS, "--out", out, "--json", "--ledger", ledger)
     assert code == 0
     assert set(contents(out)) == set(contents(data))
@@ -139,13 +140,14 @@ def test_a_folder_that_holds_something_else_is_not_replaced(capsys, data, out):
         assert (got, printed, err) == (code, "", f"policysim: {said}\n")
         assert (everywhere(out.parent), contents(data)) == before
 
-    refused(f"{data}: is the folder with the true values, which would be lost", data)
+    inside = data / "out.simulated"
+    refused(f"{inside}: is in the folder of the true values, and would be taken for some of them", inside)
     refused(f"--out must be a folder, as DATA is, got '{out}.csv'", f"{out}.csv")
     out.write_text("")
-    refused(f"{out}: is a file, and must be a new folder")
+    refused(f"{out}: is a file")
     out.unlink()
     out.symlink_to(data)
-    refused(f"{out}: is a link, and must be a new folder")
+    refused(f"{out}: holds the true values, which would be lost")
     out.unlink()
     out.mkdir()
     (out / "mine.csv").write_text("mine")
@@ -163,6 +165,7 @@ def test_a_folder_that_holds_something_else_is_not_replaced(capsys, data, out):
 @pytest.mark.parametrize("name", [".", "../parts/"])
 def test_the_current_folder_is_a_folder_as_others_are(capsys, data, out, monkeypatch, name):
     monkeypatch.chdir(data)
+    Ledger(out.with_name("ledger.sqlite"))
     assert run(capsys, name, *OPTIONS, "--out", out, "--ledger", out.with_name("ledger.sqlite"))[0] == 0
     assert Ledger(out.with_name("ledger.sqlite")).releases()["data"].tolist() == ["parts"]
     assert len(contents(data)) == len(contents(out)) == 7
