@@ -4,6 +4,7 @@ import hashlib
 import json
 import math
 import multiprocessing
+import re
 import signal
 import sqlite3
 from collections import Counter
