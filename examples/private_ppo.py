@@ -25,8 +25,9 @@ def main(name: str = "covid", steps: int = 1_000_000, episodes: int = 100_000) -
     agent = PPO("MlpPolicy", patients, n_steps=32, batch_size=1024, gamma=1.0, seed=0, device="cpu").learn(steps)
 
     problem = ps.build_problem(study)
-    private = ps.privatize_policy(agent, epsilon=2.0, name="private-ppo")
-    table = ps.compare(problem, policies=[private, *BESIDE], epsilons=EPSILONS)
+    private = ps.privatize_policy(agent, epsilon=2.0, floors=problem, name="private-ppo")
+    equal = ps.privatize_policy(agent, epsilon=2.0, name="private-ppo-equal-floors")
+    table = ps.compare(problem, policies=[private, equal, *BESIDE], epsilons=EPSILONS)
     columns = ["policy", "epsilon", "value", "benefit_kept", "best_action_rate", "epsilon_spent"]
     sys.stdout.write(table[columns].to_string(index=False, float_format="{:.4f}".format) + "\n")
 

@@ -17,6 +17,8 @@ from policies.arrays import BLOCK, FloatArray, IntArray, as_floats, read_only
 from policies.problem import DecisionProblem, once_per_problem
 from policies.records import has_features
 
+# Scores of one row that differ by more, relative to the largest, are not those of float32 in another order of sums.
+SAME = 1e-3
 EVAL_FIRST = (
     "model is in training mode, in which the scores of an observation may depend on others and on chance: call "
     "model.eval() first."
@@ -246,7 +248,10 @@ def scorer_of(model: Any) -> Scorer:
 
 @once_per_problem
 def scores_of(problem: DecisionProblem, scorer: Scorer) -> FloatArray:
-    """The scores of all records of a problem, (n_records, n_actions); -inf for a treatment that the model never saw."""
+    """The scores of all records of a problem, (n_records, n_actions); -inf for a treatment that the model never saw.
+
+    ValueError for scores of another shape, and where the last record is scored otherwise beside others than alone.
+    """
     columns = scorer.columns(problem)
     table = np.full((problem.n_records, problem.n_actions), -np.inf, order="F")
     for start in range(0, problem.n_records, BLOCK):
@@ -258,6 +263,14 @@ def scores_of(problem: DecisionProblem, scorer: Scorer) -> FloatArray:
                 f"{len(records)} records it returned shape {scores.shape}."
             )
         table[records[:, None], columns] = scores
+    last = records[-1:]
+    alone, beside = scorer.scores(scorer.rows(problem, last)), scores[-1:]
+    close = SAME * float(np.abs(beside[np.isfinite(beside)]).max(initial=0.0))
+    if not np.allclose(alone, beside, rtol=0.0, atol=close, equal_nan=True):
+        raise ValueError(
+            f"model must score each record by itself, and scores [{problem.records.describe(int(last[0]))}] "
+            f"{alone[0].tolist()} alone and {beside[0].tolist()} beside others: nothing is private then."
+        )
     return read_only(table)
 
 

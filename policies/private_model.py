@@ -85,7 +85,7 @@ class PrivateModel(Policy):
     model: Any = None
     mechanism: Policy = field(default_factory=ExponentialFitted)
     floors_of: DecisionProblem | None = None
-    public_scores: Any = None
+    public_scores: Any = field(default=None, repr=False)
     bounds: Bounds | None = None
     mask_public: bool = False
     uses_prior = False
@@ -186,11 +186,13 @@ class PrivateModel(Policy):
         return self._boxes[key]
 
     def _new_box(self, actions: IntArray, n_actions: int) -> Boxes:
-        policy = self._declared.among(actions, n_actions)
+        policy = self.mechanism.among(actions, n_actions)
         if isinstance(self.bounds, tuple):
             epsilon = min(policy.epsilon, LARGEST_EPSILON)
             floor = -np.logaddexp(0.0, np.log(len(actions) - 1) + epsilon / 2)
             return Boxes(epsilon, np.full((len(actions), 1), floor), np.array([np.inf]))
+        if self.floors_of is not None:
+            return self._box_of_problem(self.floors_of, actions)
         if not isinstance(policy, ExponentialFitted):
             return response_boxes(len(actions), np.inf, policy.epsilon)
         if self.public_scores is None:
@@ -205,31 +207,34 @@ class PrivateModel(Policy):
         ((_, _, boxes),) = policy.boxes(DecisionProblem(sample[:, actions], likely, AnyRecord()))
         return boxes
 
-    @cached_property
-    def _declared(self) -> Policy:
-        """The mechanism with floors in the order of the model's columns, where a problem has them."""
-        problem, mechanism = self.floors_of, self.mechanism
-        if problem is None or not isinstance(mechanism, ExponentialFitted):
-            return mechanism
-        columns, epsilon = self.model.columns(problem), min(self.epsilon, LARGEST_EPSILON)
-        if problem.admissible is not None or not isinstance(problem.adjacency, AnyRecord):
-            problem = DecisionProblem(problem.utilities, problem.prior, AnyRecord())
+    def _box_of_problem(self, problem: DecisionProblem, actions: IntArray) -> Boxes:
+        """The box of "exponential-fitted" for everyone in a public problem, among these of the model's actions."""
+        columns, epsilon = self.model.columns(problem)[actions], min(self.epsilon, LARGEST_EPSILON)
+        if not isinstance(problem.adjacency, AnyRecord) or columns.tolist() != list(range(problem.n_actions)):
+            problem = DecisionProblem(problem.utilities[:, columns], problem.prior, AnyRecord())
         ((_, _, boxes),) = ExponentialFitted(epsilon).boxes(problem)
-        floors = ExponentialFitted(epsilon, floors=np.exp(boxes.log_floors[:, 0]).tolist())
-        return replace(mechanism, floors=floors.among(columns, problem.n_actions).floors)
+        # Scores of a model are in no unit of utility: unless a sharpness is declared, their order counts.
+        declared = getattr(self.mechanism, "sharpness", None)
+        return replace(boxes, sharpness=np.array([np.inf if declared is None else declared]))
 
     def _log_probabilities(self, problem: DecisionProblem) -> FloatArray:
         scores, columns = scores_of(problem, self.model), self.model.columns(problem)
+        floors_of = self.floors_of
+        if floors_of is not None and list(floors_of.actions) != list(problem.actions):
+            raise ValueError(
+                f"floors are those of a problem with the actions {', '.join(floors_of.actions)}: the actions of this "
+                f"one are {', '.join(problem.actions)}."
+            )
         return self._with_columns(columns, problem.n_actions)._log_table(scores, problem.admissible)
 
     def _with_columns(self, columns: IntArray, n_actions: int) -> PrivateModel:
         """The same with floors and sample in the order of a problem's actions; those that the model never saw last."""
         if columns.tolist() == list(range(n_actions)):
             return self
-        own, mechanism = self, self._declared
+        own, mechanism = replace(self, model=np.asarray), self.mechanism
         if isinstance(mechanism, ExponentialFitted) and mechanism.floors is not None:
             floors = in_order(mechanism.floors, columns, n_actions, 0.0)
-            own = replace(own, mechanism=replace(mechanism, floors=tuple(floors.tolist())), floors_of=None)
+            own = replace(own, mechanism=replace(mechanism, floors=tuple(floors.tolist())))
         if self.public_scores is not None:
             sample = np.array(self.public_scores)
             worst = sample.min(axis=1, keepdims=True)

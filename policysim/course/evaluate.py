@@ -56,11 +56,10 @@ def evaluate(
         The id of an environment, or an environment, of this package or any other. By the id
         "policysim:policysim/Treatment-v1" many patients are treated at once, unless the policy is a function.
     policy : FittedPolicy, model or callable
-        `make_policy(...).fit(problem)`, or whatever has `act(observation, rng)`, such as what `privatize_policy` makes
-        of an agent; a model of Stable-Baselines3, or
-        whatever has `predict(observation, deterministic=...)`, which is given `action_masks` too if it takes them; or
-        a function from an observation to an action. Of a vector environment, all of these get a batch of observations
-        and give as many actions.
+        `make_policy(...).fit(problem)`, or any object with `act(observation, rng)`, as `privatize_policy` makes of an
+        agent; a model of Stable-Baselines3, or any object with `predict(observation, deterministic=...)`, which gets
+        `action_masks` too if it takes them; or a function from an observation to an action. Of a vector environment,
+        each of these gets a batch of observations and gives as many actions.
     episodes : int, optional
         How many, >= 2. Each place of a vector environment has an equal part of them, so that short ones are not
         counted more often.
@@ -180,9 +179,9 @@ def _one_by_one(
             action = choose(observation, mask)
             refused += 0 if mask is None else int(not mask[action])
             observation, reward, terminated, truncated, info = env.step(action)
-            counts[RETURN][episode] += float(reward)
-            for name, came in _outcomes(info).items():
-                counts[name][episode] += came
+            came = {RETURN: reward, **_outcomes(info)}
+            for name, totals in counts.items():
+                totals[episode] += came.get(name, 0.0)
             over = terminated or truncated
         progress.advance()
     return counts, refused
@@ -205,11 +204,11 @@ def _many(
             refused += int(np.count_nonzero((mask[places, actions] == 0) & ~resets & (due > 0)))
         observations, rewards, terminated, truncated, infos = env.step(actions)
         mask, over = infos.get(MASK), np.asarray(terminated | truncated)
-        for name, came in {RETURN: rewards, **_of_this_step(infos, over)}.items():
-            running[name] += np.where(resets, 0.0, came)
         ended = over & ~resets
         counted = ended & (due > 0)
+        came = {RETURN: rewards, **_of_this_step(infos, over)}
         for name, sums in running.items():
+            np.add(sums, came.get(name, 0.0), out=sums, where=~resets)
             finished[name].append(sums[counted])
             sums[ended] = 0.0
         due = due - counted

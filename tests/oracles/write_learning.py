@@ -55,14 +55,18 @@ def learnt():
 def agents():
     """What an actor and a Q-network say of all records of the ward, and the private policies that come of it."""
     ward = {"scenario": "examples/ward/scenario.toml", "utility": {"weights": {"death": 20}}}
-    actor = PPO("MlpPolicy", TreatmentVecEnv(256, **ward), n_steps=32, batch_size=1024, gamma=1.0, seed=0, device="cpu")
-    values = DQN("MlpPolicy", TreatmentVecEnv(8, **ward), learning_starts=100, gamma=1.0, seed=0, device="cpu")
     space = ps.build_problem(ps.load_study("examples/ward/study.toml")).records
-    codes, made = space.codes(np.arange(space.size)), {"codes": space.codes(np.arange(space.size)).tolist()}
-    for agent, steps in ((actor, 100_000), (values, 4_000)):
+    codes = space.codes(np.arange(space.size))
+    made = {"codes": codes.tolist()}
+    # The agent of docs/own-model.md; one after the other, as each sets the seeds of its libraries.
+    for kind, patients, steps, options in (
+        (PPO, 256, 200_000, {"n_steps": 32, "batch_size": 1024}),
+        (DQN, 8, 4_000, {"learning_starts": 100}),
+    ):
+        agent = kind("MlpPolicy", TreatmentVecEnv(patients, **ward), gamma=1.0, seed=0, device="cpu", **options)
         private = ps.privatize_policy(agent.learn(steps), epsilon=1.0)
         scores, table = private.model.scores(codes), private.predict_proba(codes)
-        made[type(agent).__name__] = {"scores": scores.tolist(), "private": table.tolist()}
+        made[kind.__name__] = {"scores": scores.tolist(), "private": table.tolist()}
     return made
 
 

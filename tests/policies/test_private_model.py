@@ -3,6 +3,7 @@
 from dataclasses import replace
 from types import SimpleNamespace
 
+import gymnasium
 import numpy as np
 import pandas as pd
 import pytest
@@ -442,6 +443,23 @@ def test_floors_of_a_problem_follow_the_names_of_classes():
     assert (replace(private, epsilon=np.inf).probabilities(problem)[:, ::-1] == np.eye(3)[best]).all()
 
 
+def test_floors_of_a_problem_are_the_best_among_what_records_allow():
+    problem = ward()
+    mask = np.ones((6, 3), dtype=bool)
+    mask[:2, 0] = False
+    utilities = np.array([[9.0, 1.0, 0.0], [9.0, 0.0, 1.0]] * 3)
+    masked = DecisionProblem(
+        utilities, problem.prior, Sensitive((3, 2), (1,)), DRUGS, records=problem.records, admissible=mask
+    )
+    table = privatize_policy(Frequencies(DRUGS), 1.0, floors=masked).probabilities(masked)
+    # The first treatment is the best for all who may get it; of the others each is the best for half.
+    assert (table[2:] == [1, 0, 0]).all() and (table[:2, 0] == 0).all()
+    assert np.sort(table[:2, 1:], axis=1) == pytest.approx(np.tile(np.array([1, np.e]) / (np.e + 1), (2, 1)), abs=1e-6)
+    with pytest.raises(ValueError, match="with the actions a, b, c: the actions of this one are wait, pill, drip"):
+        other = DecisionProblem(utilities, problem.prior, AnyRecord(), ["a", "b", "c"])
+        privatize_policy(lambda codes: np.ones((len(codes), 3)), 1.0, floors=other).fit(problem)
+
+
 def test_a_treatment_that_the_model_never_saw_has_the_worst_score_and_an_unknown_class_is_refused_by_name():
     problem = ward()
     q = 1 / (np.e + 2)
@@ -487,7 +505,7 @@ def test_a_mask_of_a_problem_is_kept_and_a_function_is_asked_by_level_codes():
         return codes @ [[1.0, 0.0, 3.0], [0.0, 5.0, 0.0]]
 
     table = privatize_policy(scores, 1.0).probabilities(masked)
-    assert np.concatenate(asked).tolist() == [[age, fever] for age in range(3) for fever in range(2)]
+    assert asked[0].tolist() == [[age, fever] for age in range(3) for fever in range(2)]
     assert (table[~mask] == 0).all() and table.sum(axis=1) == pytest.approx(np.ones(6))
     assert table[3] == pytest.approx(np.array([1.0, np.e, 1.0]) / (np.e + 2))
     assert table[5] == pytest.approx(np.array([0.0, 1.0, np.e]) / (np.e + 1))
@@ -511,6 +529,16 @@ def test_a_private_model_stands_in_a_comparison_beside_others():
     assert replace(policies[0], epsilon=2.0) == replace(policies[0], epsilon=2.0) != policies[0]
     report = ps.report(problem, policies=[policies[0], "exponential"], epsilons=[1.0])
     assert "private-model" in set(report.tables["comparison"]["policy"])
+
+
+def test_a_model_that_looks_at_the_others_of_a_batch_is_refused():
+    problem, rng = ward(), np.random.default_rng(0)
+    with pytest.raises(ValueError, match=r"scores \[age old, fever 1\] \[.*\] alone and \[.*\] beside others"):
+        privatize_policy(lambda codes: (codes @ np.eye(2, 3)) - codes.mean(), 1.0).fit(problem)
+    with pytest.raises(ValueError, match="must score each record by itself"):
+        privatize_policy(lambda codes: rng.normal(size=(len(codes), 3)), 1.0).fit(problem)
+    strange = privatize_policy(lambda codes: np.where(codes[:, :1] == 2, np.nan, [[np.inf, -np.inf, 1.0]]), 1.0)
+    assert strange.fit(problem).epsilon_spent <= 1 + 1e-12
 
 
 # Agents.
@@ -541,3 +569,18 @@ def test_only_probabilities_are_in_the_simplex():
         privatize_policy(agent, 1.0).predict_proba(np.array(RECORDED["codes"]))
     with pytest.raises(ValueError, match="RecordedPolicy has neither get_distribution nor q_net"):
         privatize_policy(RecordedPolicy("PPO"), 1.0)
+
+
+def test_an_agent_that_is_not_fitted_to_a_problem_acts_in_environments():
+    private = privatize_policy(recorded_agent("PPO"), 2.0)
+    study = "examples/ward/study.toml"
+    fitted = private.fit(ps.build_problem(ps.load_study(study)))
+    name = "policysim:policysim/Treatment-v1"
+    for env, episodes in (
+        (gymnasium.make(name, study=study), 500),
+        (gymnasium.make_vec(name, num_envs=500, study=study, autoreset_mode="SameStep"), 5_000),
+    ):
+        earned = ps.evaluate(env, private, episodes=episodes, seed=1).set_index("quantity")["mean"]
+        exactly = ps.evaluate(env, fitted, episodes=episodes, seed=1).set_index("quantity")["mean"]
+        # The same patients, and the same draws.
+        assert earned.tolist() == exactly.tolist()
