@@ -233,7 +233,8 @@ def test_of_eight_that_ask_the_same_at_once_each_draw_is_charged(here, what):
 
 
 def test_one_ledger_counts_values_tables_and_choices_of_whatever_file(here, capsys):
-    (here / "ledger.sqlite").unlink()
+    for old in here.glob("ledger.sqlite*"):
+        old.unlink()
     assert ask(capsys, "ledger", "new", "ledger.sqlite", "--budget", "2.5")[0] == 0
     assert ask(capsys, *ASKED["table"])[0] == 0
     _, printed, err = ask(capsys, *ASKED["folder"], "--json")
@@ -384,7 +385,8 @@ def test_shares_of_rows_are_refused_where_a_person_has_several(capsys):
 
 
 def test_one_patient_beyond_the_budget_stops_the_release_of_all(here, capsys):
-    (here / "ledger.sqlite").unlink()
+    for old in here.glob("ledger.sqlite*"):
+        old.unlink()
     ask(capsys, "ledger", "new", "ledger.sqlite", "--budget", "2")
     for day, ids in enumerate([range(20), range(10, 30), range(20, 40)]):
         write_part(here / f"{day}.csv", [[f"p{i}", "01"[i % 2]] for i in ids], ["patient", "sex"])
