@@ -7,7 +7,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from policysim.cli.options import Commands, add_json, add_seed, rows_file
+from policysim.cli.options import Commands, add_json, add_seed, chosen_ledger, rows_file
 
 if TYPE_CHECKING:
     from policysim.release.decide import Method, Output
@@ -73,7 +73,6 @@ def run(chosen: argparse.Namespace) -> int:
     from policysim.files.terminal import complain, print_json, progress_bar, say
     from policysim.question.protocol import UsageError
     from policysim.release.decide import Output, decide_all, forecast
-    from policysim.release.ledger import open_ledger
     from policysim.release.patients_file import Patients
 
     if chosen.seed is not None:
@@ -84,7 +83,8 @@ def run(chosen: argparse.Namespace) -> int:
     if chosen.out is None and not chosen.dry_run:
         raise UsageError("decide needs --out FILE.csv, or --dry-run")
     method = _method(chosen)
-    ledger = open_ledger(chosen.ledger)
+    ledger = chosen_ledger(chosen)
+    assert ledger is not None  # --ledger is required
     output = None if chosen.dry_run else Output.of(chosen.out, method.seen)
     if output is not None:
         output.check(chosen.patients, ledger.path)

@@ -371,7 +371,7 @@ def forecast(patients: Patients, ledger: Ledger, method: Method) -> dict[str, in
                 spent = reached
             else:
                 counts[OVER_BUDGET] += 1
-    return dict(counts)
+    return dict(sorted(counts.items()))
 
 
 @dataclass(frozen=True)

@@ -190,10 +190,6 @@ def release_files(
     """
     beside = note_path(out)
 
-    def write_note(stage: Path, text: str) -> None:
-        (stage / beside.name).write_text(text, encoding="utf-8")
-        sync(stage / beside.name)
-
     def deliver(place: Path, answer: dict[str, Any]) -> None:
         text = json_text(note(answer, answer["ledger"]))
         begun = beside.is_file() and beside.read_text(encoding="utf-8", errors="replace") == text
@@ -202,8 +198,8 @@ def release_files(
         with _writing(out), folder_beside(out) as stage:
             if begun and out.exists():
                 return  # all is there: the data come last
-            write_note(stage, text)
-            _copy(place / out.name, stage / out.name)
+            shutil.copytree(place, stage, copy_function=_link_or_copy, dirs_exist_ok=True)
+            (stage / beside.name).write_text(text, encoding="utf-8")
             _appear(stage, out)
 
     if ledger:
@@ -213,7 +209,7 @@ def release_files(
     check()
     with _writing(out), folder_beside(out) as stage:
         answer = draw(stage / out.name).answer
-        write_note(stage, json_text(note(answer, None)))
+        (stage / beside.name).write_text(json_text(note(answer, None)), encoding="utf-8")
         check()  # once more: another run may have ended since
         _appear(stage, out)
     if seed is None:
@@ -246,22 +242,18 @@ def _writing(path: Path) -> Iterator[None]:
         raise OutputError(f"cannot write {path.as_posix()}: {error.strerror or error}") from None
 
 
-def _copy(source: Path, target: Path) -> None:
+def _link_or_copy(source: str, target: str) -> None:
     """The same bytes on a file system that may be another one; on this one by a link."""
-    if source.is_dir():
-        target.mkdir()
-        for part in source.iterdir():
-            _copy(part, target / part.name)
-    else:
-        try:
-            os.link(source, target)
-        except OSError:
-            shutil.copyfile(source, target)
-    sync(target)
+    try:
+        os.link(source, target)
+    except OSError:
+        shutil.copyfile(source, target)
 
 
 def _appear(stage: Path, out: Path) -> None:
     """Let a note, and then what it stands beside, take their names; an older folder leaves first."""
+    for path in sorted(stage.rglob("*"), reverse=True):
+        sync(path)
     if out.is_dir():
         out.replace(stage / "old")
     for path in (note_path(out), out):

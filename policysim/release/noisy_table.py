@@ -26,7 +26,6 @@ from policies.arrays import IntArray
 from policies.discrete_laplace import Below, discrete_laplace, standard_deviation
 from policies.levels import Levels
 from policysim.files.bad_rows import BadRows, DataError
-from policysim.question import OutputError
 from policysim.question.answer import Page
 from policysim.question.formats import enough
 from policysim.question.protocol import SILENT, Progress
@@ -35,7 +34,7 @@ from policysim.release.delivery import Draw, Facts, note_path, release_files
 from policysim.release.durable_files import sync
 from policysim.release.ledger import ADJACENCIES, REPLACE, Ledger, Release, amount
 from policysim.release.people import People
-from policysim.release.privatize import check_place
+from policysim.release.privatize import check_out
 from policysim.release.privatize_note import DECLARED, FORMAT, RELEASE, SIMULATION, UNDONE, checked_levels, require
 from policysim.release.privatize_source import Codes, Source
 
@@ -172,7 +171,7 @@ def release_table(
         seed=seed,
         ledger=ledger,
         request=repr(("table", plan, out.absolute(), people.id, source.digests())) if ledger else "",
-        check=partial(_check_out, source, out, simulated=seed is not None),
+        check=partial(check_out, source, out, ".csv", simulated=seed is not None),
         draw=partial(_draw, source, plan=plan, people=people, below=below, progress=progress),
         note=note,
     )
@@ -189,20 +188,6 @@ def noisy_counts(counts: Sequence[int] | IntArray, plan: TablePlan, below: Below
     """True counts, (cells,), with independent noise; cut at 0 only if the plan says so."""
     noised = [int(count) + discrete_laplace(plan.rate, below) for count in counts]
     return [max(0, count) for count in noised] if plan.no_negative else noised
-
-
-def _check_out(source: Source, out: Path, *, simulated: bool) -> None:
-    """Refuse a table that is no CSV file, or that would stand where the true rows are."""
-    name = out.as_posix()
-    if out.suffix.lower() != ".csv":
-        raise OutputError(f"{name}: a table of counts must end in .csv")
-    if out.is_dir():
-        raise OutputError(f"{name}: is a folder")
-    if source.several and out.parent.resolve() == source.path.resolve():
-        raise OutputError(f"{name}: is in the folder of the true values, whose files would be counted with it")
-    if out.exists() and any(out.samefile(file.path) for file in source.files):
-        raise OutputError(f"{name}: is the file with the true values, which would be lost")
-    check_place(out, out.suffix, simulated=simulated)
 
 
 def _draw(source: Source, out: Path, *, plan: TablePlan, people: People, below: Below, progress: Progress) -> Draw:

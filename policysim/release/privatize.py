@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from functools import cached_property, partial
 from itertools import product
@@ -127,6 +128,7 @@ def privatize_files(
         If nothing can be written, or something is there; as BudgetError, for a release beyond the budget.
     """
     people, unchanged = people or People(), source.unchanged(plan.levels)
+    ending = "" if source.several else check_ending(source.path)
 
     def note(answer: dict[str, Any], facts: Facts | None) -> Note:
         return Note(plan, unchanged, answer["rows"], seed is None, facts)
@@ -136,7 +138,7 @@ def privatize_files(
         seed=seed,
         ledger=ledger,
         request=repr(("values", plan, out.absolute(), people.id, source.digests())) if ledger else "",
-        check=partial(check_out, source, out, simulated=seed is not None),
+        check=partial(check_out, source, out, ending, simulated=seed is not None),
         draw=partial(_draw, source, plan=plan, people=people, words=words_of(seed), progress=progress),
         note=lambda answer, facts: note_document(note(answer, facts)),
     )
@@ -152,37 +154,30 @@ def words_of(seed: int | None) -> WordSource:
     return lambda size: rng.integers(TOTAL, size=size, dtype=np.uint64)
 
 
-def check_out(source: Source, out: Path, *, simulated: bool) -> None:
-    """Refuse an output that cannot be written, or would replace the true values or a release: OutputError."""
-    name, note = out.as_posix(), note_path(out)
-    if source.several and (out.is_symlink() or (out.exists() and not out.is_dir())):
-        raise OutputError(f"{name}: is a {'link' if out.is_symlink() else 'file'}, and must be a new folder")
-    if out.exists() and out.samefile(source.path):
-        what = "folder" if source.several else "file"
-        raise OutputError(f"{name}: is the {what} with the true values, which would be lost")
-    if source.several:
-        # A folder that is not new is empty, or holds what an earlier simulation wrote, and nothing else.
-        for path in sorted(out.iterdir()) if out.is_dir() else ():
-            if not note.exists() or path.is_dir() or path.suffix.lower() not in ENDINGS:
-                raise OutputError(f"{name}: holds {path.name}, which privatize did not write there; name a new folder")
-    elif check_ending(out) != check_ending(source.path):
-        raise OutputError(f"{name}: must end in {check_ending(source.path)} as {source.path.name} does")
-    elif out.is_dir():
-        raise OutputError(f"{name}: is a folder")
-    check_place(out, "" if source.several else out.suffix, simulated=simulated)
+def check_out(source: Source, out: Path, ending: str, *, simulated: bool) -> None:
+    """Refuse an output that cannot be written, or stands where the true values or a release do: OutputError.
 
-
-def check_place(out: Path, ending: str, *, simulated: bool) -> None:
-    """What holds of every output, whether it is a copy of the data or counts: the errors of `check_out`."""
-    name, note = out.as_posix(), note_path(out)
-    if out.name.removesuffix(ending).endswith(SIMULATED) != simulated:
+    `ending` is that of a file's name, "" of a folder's.
+    """
+    name = out.as_posix()
+    if ending and out.suffix.lower() != ending:
+        raise OutputError(f"{name}: must end in {ending}")
+    if out.name.removesuffix(out.suffix if ending else "").endswith(SIMULATED) != simulated:
         must = "must end" if simulated else "is a release's, and must not end"
         raise OutputError(f"{name}: {must} in {SIMULATED}{ending}, as the names of simulations do")
-    if note.is_dir():
-        raise OutputError(f"{note.as_posix()}: is a folder")
+    if out.exists() and any(out.samefile(path) for path in (source.path, *(file.path for file in source.files))):
+        raise OutputError(f"{name}: holds the true values, which would be lost")
+    if os.path.realpath(out.parent) == os.path.realpath(source.path):
+        raise OutputError(f"{name}: is in the folder of the true values, and would be taken for some of them")
     check_writable(out.parent)
     if not simulated:
-        check_new(out)
+        return check_new(out)
+    if out.exists() and out.is_dir() == bool(ending):
+        raise OutputError(f"{name}: is a {'folder' if ending else 'file'}")
+    for path in sorted(out.iterdir()) if out.is_dir() else ():
+        if not note_path(out).exists() or path.is_dir() or path.suffix.lower() not in ENDINGS:
+            raise OutputError(f"{name}: holds {path.name}, which privatize did not write there; name a new folder")
+    return None
 
 
 def _draw(

@@ -144,9 +144,7 @@ def test_a_release_never_goes_through_a_link_to_the_true_values_or_to_another_fi
     (here / "out" / "out.csv").symlink_to(here / "data" / "data.csv")
     true = (here / "data" / "data.csv").read_bytes()
     assert main(ASKED["privatize"]) == 2
-    assert capsys.readouterr().err == (
-        "policysim: out/out.csv: is the file with the true values, which would be lost\n"
-    )
+    assert capsys.readouterr().err == ("policysim: out/out.csv: holds the true values, which would be lost\n")
     (here / "mine.csv").write_text("mine")
     (here / "out" / "out.csv").unlink()
     for target in ("mine.csv", "nowhere.csv"):

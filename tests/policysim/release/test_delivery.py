@@ -4,6 +4,7 @@ import hashlib
 import json
 import math
 import multiprocessing
+import re
 import signal
 import sqlite3
 from collections import Counter
@@ -183,7 +184,7 @@ def test_a_release_replaces_nothing(here, capsys, way):
         asked[1] = name
         asked[asked.index("--out") + 1] = "out/p.csv" if name == "data.csv" else "out"
         code, printed, err = ask(capsys, *asked)
-        assert (code, printed) == ((4, "") if name == "data.csv" else (2, ""))
+        assert (code, printed) == (4, "")
         assert len(err.splitlines()) == 1
     assert released(here) == before
     (here / "out" / "mine.csv").write_text("no release, and not replaced either")
@@ -232,7 +233,8 @@ def test_of_eight_that_ask_the_same_at_once_each_draw_is_charged(here, what):
 
 
 def test_one_ledger_counts_values_tables_and_choices_of_whatever_file(here, capsys):
-    (here / "ledger.sqlite").unlink()
+    for old in here.glob("ledger.sqlite*"):
+        old.unlink()
     assert ask(capsys, "ledger", "new", "ledger.sqlite", "--budget", "2.5")[0] == 0
     assert ask(capsys, *ASKED["table"])[0] == 0
     _, printed, err = ask(capsys, *ASKED["folder"], "--json")
@@ -296,7 +298,8 @@ def test_nothing_that_is_published_holds_a_digest_of_the_rows_or_an_id(here, cap
     assert ledger.digest("patient", "0001").hex() not in printed
     stored = (here / "ledger.sqlite").read_bytes()
     assert ledger.digest("patient", "0001") in stored
-    assert b"0001" not in stored and digest.digest() not in stored and digest.hexdigest().encode() not in stored
+    assert not re.search(rb"(?<![0-9a-f])0001(?![0-9a-f])", stored)  # digests in hexadecimal may hold it by chance
+    assert digest.digest() not in stored and digest.hexdigest().encode() not in stored
     assert {path.stat().st_mode & 0o77 for path in here.glob("ledger*")} == {0}
 
 
@@ -382,7 +385,8 @@ def test_shares_of_rows_are_refused_where_a_person_has_several(capsys):
 
 
 def test_one_patient_beyond_the_budget_stops_the_release_of_all(here, capsys):
-    (here / "ledger.sqlite").unlink()
+    for old in here.glob("ledger.sqlite*"):
+        old.unlink()
     ask(capsys, "ledger", "new", "ledger.sqlite", "--budget", "2")
     for day, ids in enumerate([range(20), range(10, 30), range(20, 40)]):
         write_part(here / f"{day}.csv", [[f"p{i}", "01"[i % 2]] for i in ids], ["patient", "sex"])

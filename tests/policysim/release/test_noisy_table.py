@@ -152,9 +152,9 @@ def test_outputs_that_would_harm_the_data_are_refused(capsys, tmp_path):
     data = folder / "0000.csv"
     before = data.read_bytes()
     for source, out, words in (
-        (data, data, "is the file with the true values, which would be lost"),
+        (data, data, "holds the true values, which would be lost"),
         (folder, folder / "table.csv", "is in the folder of the true values"),
-        (folder, tmp_path / "table.parquet", "a table of counts must end in .csv"),
+        (folder, tmp_path / "table.parquet", "must end in .csv"),
         (folder, tmp_path, "must end in .csv"),
     ):
         code, _, err = table(capsys, source, *SEX, out=out)

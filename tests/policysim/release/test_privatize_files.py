@@ -172,7 +172,7 @@ def test_the_true_file_is_never_overwritten(capsys, tmp_path):
     for name in ("data.csv", "hard.csv", "soft.csv", "../" + tmp_path.name + "/data.csv"):
         out = tmp_path / name
         code, _, err = run(capsys, data, *COLUMNS, *DECLARED, "--epsilon", 1, "--out", out)
-        assert (code, err) == (2, f"policysim: {out}: is the file with the true values, which would be lost\n")
+        assert (code, err) == (2, f"policysim: {out}: holds the true values, which would be lost\n")
     assert data.read_bytes() == before
 
 
@@ -180,8 +180,8 @@ def test_an_output_that_cannot_be_is_one_line(capsys, tmp_path):
     data = write_people(tmp_path / "data.csv")
     (tmp_path / "folder.csv").mkdir()
     for name, reason in {
-        "out.parquet": "must end in .csv as data.csv does",
-        "folder.csv": "is a folder",
+        "out.parquet": "must end in .csv",
+        "out.simulated.csv": "is a release's, and must not end in .simulated.csv, as the names of simulations do",
     }.items():
         out = tmp_path / name
         fails(capsys, data, f"{out}: {reason}", *COLUMNS, "--epsilon", 1, "--out", out, code=2, left=2)

@@ -140,13 +140,14 @@ def test_a_folder_that_holds_something_else_is_not_replaced(capsys, data, out):
         assert (got, printed, err) == (code, "", f"policysim: {said}\n")
         assert (everywhere(out.parent), contents(data)) == before
 
-    refused(f"{data}: is the folder with the true values, which would be lost", data)
+    inside = data / "out.simulated"
+    refused(f"{inside}: is in the folder of the true values, and would be taken for some of them", inside)
     refused(f"--out must be a folder, as DATA is, got '{out}.csv'", f"{out}.csv")
     out.write_text("")
-    refused(f"{out}: is a file, and must be a new folder")
+    refused(f"{out}: is a file")
     out.unlink()
     out.symlink_to(data)
-    refused(f"{out}: is a link, and must be a new folder")
+    refused(f"{out}: holds the true values, which would be lost")
     out.unlink()
     out.mkdir()
     (out / "mine.csv").write_text("mine")
