@@ -111,7 +111,7 @@ def test_options_that_cannot_be(tmp_path, capsys):
     study = str(write_parts(tmp_path, log_rows(200), 2))
     for options, said in (
         (["--workers", "0"], "--workers must be a whole number >= 1, got '0'"),
-        (["--workers", "2", "--cluster", "a:1"], "--cluster not allowed with argument --workers"),
+        (["--workers", "2", "--cluster", "a:1"], "--cluster does not go with --workers"),
     ):
         assert main(["compare", study, *options]) == 2
         assert capsys.readouterr().err == f"policysim: {said}\n"
