@@ -88,6 +88,7 @@ def test_a_run_that_is_killed_anywhere_is_counted_once_and_gives_what_was_counte
         out, again = drawn(killed, tmp_path / f"said {step}"), drawn(after, tmp_path / f"said then {step}")
         stage = "uncounted" if not entries else "kept" if held else "delivered"
         seen[stage] += 1
+        assert not list(after.glob("*.pending")) and not list(after.rglob(".*"))
         assert (entries <= 1, spent) == (True, entries * COSTS[what])
         assert entries or (not released(killed) and not out)
         if stage == "delivered" and what != "select":
@@ -97,7 +98,6 @@ def test_a_run_that_is_killed_anywhere_is_counted_once_and_gives_what_was_counte
             continue
         assert then == 0
         assert counted(after) == (1 if stage != "delivered" else 2, COSTS[what], [])
-        assert not list(after.glob("*.pending")) and not list(after.rglob(".*"))
         if held:
             assert again == kept(killed, held)
             assert out in ({}, [], again)
