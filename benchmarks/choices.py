@@ -17,6 +17,7 @@ from side_by_side import Peer, compared, machine, markdown, paired
 import policysim as ps
 from policies.distinct import distinct_rows
 from policies.sampler import draw_actions
+from policysim.release.exact import response_draw
 
 EPSILON = 1.0
 PEERS = ("opendp==0.16.0", "diffprivlib==0.6.6", "scikit-learn<1.6")
@@ -156,8 +157,8 @@ def releases(peers):
 
 def responses(peers):
     """Randomised response with secure randomness: ours a column of reports at once, those of peers one by one."""
-    values, channel = np.zeros(1 << 20, dtype=np.intp), ps.local.KAry(4, EPSILON)
-    ours = {"**ps.local.privatize**": (len(values), partial(ps.local.privatize, values, channel))}
+    values = np.zeros(1 << 20, dtype=np.intp)
+    ours = {"**policysim privatize**": (len(values), partial(response_draw, values, 4, EPSILON))}
     return ours | {name: (SINGLE, work) for name, work in peers.items()}
 
 

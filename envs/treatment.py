@@ -7,6 +7,7 @@ import re
 import textwrap
 from collections.abc import Mapping, Sequence
 from itertools import compress
+from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
 import gymnasium
@@ -17,7 +18,7 @@ from numpy.typing import NDArray
 from envs.inpatients import Patients
 from envs.records import IntArray
 from envs.scenario import Scenario
-from envs.ward import BoolArray, CodeArray, ward_of
+from envs.ward import BoolArray, CodeArray, Ward, ward_of
 
 RENDER_MODES, INADMISSIBLE = ("ansi",), ("raise", "first-allowed")
 T = TypeVar("T")
@@ -82,9 +83,12 @@ class TreatmentEnv(gymnasium.Env[CodeArray, int]):
     gymnasium.make("policysim:policysim/Treatment-v1", scenario="covid", utility=None, horizon=1, render_mode=None)
     ```
 
-    - `scenario`: a built-in scenario, or the path of a scenario file (`.toml`).
-    - `utility`: `{"weights": {outcome: number >= 0}, "costs": {action: number}}`, in place of the scenario's own
-      values for those that are named.
+    - `scenario`: a built-in scenario, the path of a scenario file (`.toml`), or a `Scenario`, as
+      `policysim.load_scenario` reads it.
+    - `study`: in place of a scenario, for `gymnasium.make` and `make_vec`: a built-in study, the path of a study file,
+      or a `Study`. Its scenario comes, and rewards are by its `[utility]`.
+    - `utility`: `{"weights": {outcome: number >= 0}, "costs": {action: number}}`, in place of the scenario's or the
+      study's own values for those that are named.
     - `horizon`: the number of days that a stay may last; the danger of death is spread over them.
     - `render_mode`: None or `"ansi"`, the patient's chart as text.
     - `inadmissible`: what becomes of a treatment that is not allowed: `"raise"` refuses it, `"first-allowed"` gives the
@@ -104,7 +108,7 @@ class TreatmentEnv(gymnasium.Env[CodeArray, int]):
 
     def __init__(
         self,
-        scenario: str = "covid",
+        scenario: str | Path | Scenario = "covid",
         *,
         utility: Mapping[str, Any] | None = None,
         horizon: int = 1,
@@ -112,7 +116,7 @@ class TreatmentEnv(gymnasium.Env[CodeArray, int]):
         inadmissible: str = "raise",
         compiled: bool | None = None,
     ) -> None:
-        self._ward = ward_of(str(scenario), horizon, utility)
+        self._ward = ward_of(scenario, horizon, utility)
         self._patients = Patients(self._ward, 1, compiled)
         self.render_mode = check_option("render_mode", render_mode, (None, *RENDER_MODES))
         self._inadmissible = check_option("inadmissible", inadmissible, INADMISSIBLE)
@@ -169,6 +173,11 @@ class TreatmentEnv(gymnasium.Env[CodeArray, int]):
         if not self._begun:
             raise ResetNeeded("there is no patient yet: call reset() before render().")
         return self._charts.text(0)
+
+    @property
+    def ward(self) -> Ward:
+        """Its scenario, with the weights and costs that pay, and its horizon."""
+        return self._ward
 
     def action_masks(self) -> NDArray[np.bool_]:
         """Which treatments the patient may get, (n_actions,), as sb3-contrib asks for it."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, ClassVar
 
 import gymnasium
@@ -15,10 +16,11 @@ from numpy.typing import ArrayLike, NDArray
 from envs.cohort import FloatArray
 from envs.inpatients import Patients
 from envs.records import IntArray
+from envs.scenario import Scenario
 from envs.toml_reader import shown
 from envs.treatment import INADMISSIBLE, RENDER_MODES, Charts, check_option
 from envs.treatment_response import is_whole
-from envs.ward import BoolArray, CodeArray, ward_of
+from envs.ward import BoolArray, CodeArray, Ward, ward_of
 
 
 class TreatmentVectorEnv(VectorEnv[CodeArray, IntArray, NDArray[Any]]):
@@ -43,7 +45,7 @@ class TreatmentVectorEnv(VectorEnv[CodeArray, IntArray, NDArray[Any]]):
     ```
 
     - `num_envs`: how many patients.
-    - `scenario`, `utility`, `horizon`, `render_mode`, `inadmissible`, `compiled`: as for one patient.
+    - `scenario`, `study`, `utility`, `horizon`, `render_mode`, `inadmissible`, `compiled`: as for one patient.
     - `autoreset_mode`: one of the above.
 
     A reset with a seed takes one number of `np_random`. The numbers of a reset or step come from that, from how many
@@ -62,7 +64,7 @@ class TreatmentVectorEnv(VectorEnv[CodeArray, IntArray, NDArray[Any]]):
     def __init__(
         self,
         num_envs: int = 1,
-        scenario: str = "covid",
+        scenario: str | Path | Scenario = "covid",
         *,
         utility: Mapping[str, Any] | None = None,
         horizon: int = 1,
@@ -73,7 +75,7 @@ class TreatmentVectorEnv(VectorEnv[CodeArray, IntArray, NDArray[Any]]):
     ) -> None:
         if not is_whole(num_envs) or num_envs < 1:
             raise ValueError(f"num_envs must be a whole number >= 1, got num_envs={num_envs!r}.")
-        self._ward, self.num_envs = ward_of(str(scenario), horizon, utility), int(num_envs)
+        self._ward, self.num_envs = ward_of(scenario, horizon, utility), int(num_envs)
         self._patients = Patients(self._ward, self.num_envs, compiled)
         self.render_mode = check_option("render_mode", render_mode, (None, *RENDER_MODES))
         self._inadmissible = check_option("inadmissible", inadmissible, INADMISSIBLE)
@@ -150,6 +152,11 @@ class TreatmentVectorEnv(VectorEnv[CodeArray, IntArray, NDArray[Any]]):
         if not self._admitted.all():
             raise ResetNeeded("there are no patients yet: call reset() before render().")
         return tuple(self._charts.text(patient) for patient in range(self.num_envs))
+
+    @property
+    def ward(self) -> Ward:
+        """Its scenario, with the weights and costs that pay, and its horizon."""
+        return self._ward
 
     def action_masks(self) -> BoolArray:
         """Which treatments the patients may get, (num_envs, n_actions)."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
@@ -35,10 +36,43 @@ WORD = 1 << 32
 LONGEST = 32_766
 # Scenarios in use at a time; one of a million records takes 12 MB.
 SCENARIOS_KEPT = 4
-# Of a scenario file: where it is, and when it was changed.
-Version: TypeAlias = tuple[str, int] | None
 Numbers: TypeAlias = tuple[tuple[str, float], ...]
 Levels: TypeAlias = tuple[Level, ...]
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where a scenario comes from; equal sources have equal scenarios, so that their tables are made once.
+
+    Attributes
+    ----------
+    name : str
+        A built-in scenario or the path of a file; of a scenario that was handed over, all that it holds, as text.
+    version : tuple or None
+        Of a file: where it is, and when it was changed.
+    given : Scenario or None
+        The scenario that was handed over.
+    """
+
+    name: str
+    version: tuple[str, int] | None = None
+    given: Scenario | None = field(default=None, compare=False)
+
+    @classmethod
+    def of(cls, scenario: str | Path | Scenario) -> Source:
+        """From a built-in name, a path or a scenario; ValueError for anything else."""
+        if isinstance(scenario, Scenario):
+            # Nothing here reads intervals and redraws, which are long.
+            return cls(repr(replace(scenario, intervals={}, redraws=None)), given=scenario)
+        if not isinstance(scenario, str | Path):
+            raise ValueError(f"scenario must be a built-in name, a path or a Scenario, got scenario={scenario!r}.")
+        path, name = Path(scenario), str(scenario)
+        is_file = name.endswith(".toml") and path.exists()
+        return cls(name, (str(path.absolute()), path.stat().st_mtime_ns) if is_file else None)
+
+    def load(self) -> Scenario:
+        """The scenario."""
+        return load_scenario(self.name) if self.given is None else self.given
 
 
 class DayTables(NamedTuple):
@@ -142,8 +176,8 @@ class Ward:
         Who comes (`sampler_of`).
     horizon : int
         The number of days.
-    source : tuple
-        A built-in scenario or the path of a file, and its version.
+    source : Source
+        Where the scenario comes from.
     utility : mapping
         The weights and costs that were given in place of the scenario's.
 
@@ -162,7 +196,7 @@ class Ward:
         response: ResponseModel,
         sampler: PatientSampler,
         horizon: int,
-        source: tuple[str, Version],
+        source: Source,
         utility: Mapping[str, Mapping[str, float]],
     ) -> None:
         self.scenario, self.sampler, self.horizon = response.scenario, sampler, horizon
@@ -178,7 +212,7 @@ class Ward:
 
     def __reduce__(self) -> tuple[Any, ...]:
         """What a process unpickles is its own ward for the same scenario."""
-        return ward_of, (self._source[0], self.horizon, self._utility)
+        return ward_of, (self._source.given or self._source.name, self.horizon, self._utility)
 
     def action_space(self) -> Discrete[Any]:
         """The treatments of one patient."""
@@ -229,7 +263,7 @@ class Ward:
         if "where" not in given:
             return self.sampler, None
         levels = levels_where(space, given["where"])
-        return _sampler_where(*self._source, tuple(sorted(levels.items()))), None
+        return _sampler_where(self._source, tuple(sorted(levels.items()))), None
 
 
 def record_parts(scenario: Scenario, codes: IntArray) -> RecordParts:
@@ -240,42 +274,43 @@ def record_parts(scenario: Scenario, codes: IntArray) -> RecordParts:
     return np.ravel_multi_index(tuple(rest.T), tuple(shape)).astype(np.int32), flags.astype(np.int32)
 
 
-def ward_of(scenario: str, horizon: int, utility: Mapping[str, Any] | None = None) -> Ward:
-    """The ward for a scenario (a built-in name or a path), days and a utility (`with_utility`), once in a process.
+def ward_of(scenario: str | Path | Scenario, horizon: int, utility: Mapping[str, Any] | None = None) -> Ward:
+    """The ward for a scenario (a built-in name, a path or itself), days and a utility (`with_utility`), once a process.
 
     Raises
     ------
     ValueError
-        For a horizon that is not a whole number of days in [1, 32766], and what makes no utility.
+        For a horizon that is not a whole number of days in [1, 32766], for what makes no utility, and for what is
+        neither the name, nor the path of a scenario, nor one.
     InputFileError
         For a scenario that does not exist or has mistakes.
     """
     if not is_whole(horizon) or not 1 <= horizon <= LONGEST:
         raise ValueError(f"horizon must be a whole number of days in [1, {LONGEST}], got horizon={horizon!r}.")
-    version = _version(scenario)
-    worth = with_utility(_patients(scenario, version)[0].scenario, utility)
+    source = Source.of(scenario)
+    worth = with_utility(_patients(source)[0].scenario, utility)
     costs = tuple((name, treatment.cost) for name, treatment in worth.treatments.items())
-    return _ward(scenario, version, int(horizon), tuple(worth.weights.items()), costs)
+    return _ward(source, int(horizon), tuple(worth.weights.items()), costs)
 
 
 @lru_cache(maxsize=4 * SCENARIOS_KEPT)
-def _ward(scenario: str, version: Version, horizon: int, weights: Numbers, costs: Numbers) -> Ward:
-    response, sampler = _patients(scenario, version)
+def _ward(source: Source, horizon: int, weights: Numbers, costs: Numbers) -> Ward:
+    response, sampler = _patients(source)
     utility = {"weights": dict(weights), "costs": dict(costs)}
     paid = response.with_scenario(with_utility(response.scenario, utility))
-    return Ward(paid, sampler, horizon, (scenario, version), utility)
+    return Ward(paid, sampler, horizon, source, utility)
 
 
 @lru_cache(maxsize=SCENARIOS_KEPT)
-def _patients(scenario: str, version: Version) -> tuple[ResponseModel, PatientSampler]:  # noqa: ARG001 - part of the key
+def _patients(source: Source) -> tuple[ResponseModel, PatientSampler]:
     """What treatments do, and who comes: what takes long, and does not depend on the horizon."""
-    model = load_scenario(scenario)
+    model = source.load()
     return ResponseModel(model), sampler_of(model, {})
 
 
 @lru_cache(maxsize=SCENARIOS_KEPT)
-def _sampler_where(scenario: str, version: Version, where: tuple[tuple[str, Levels], ...]) -> PatientSampler:
-    return sampler_of(_patients(scenario, version)[0].scenario, dict(where))
+def _sampler_where(source: Source, where: tuple[tuple[str, Levels], ...]) -> PatientSampler:
+    return sampler_of(_patients(source)[0].scenario, dict(where))
 
 
 def sampler_of(scenario: Scenario, where: Where) -> PatientSampler:
@@ -283,13 +318,6 @@ def sampler_of(scenario: Scenario, where: Where) -> PatientSampler:
     shape, axes = scenario.space.shape, flag_axes_of(scenario).tolist()
     order = [axis for axis in range(len(shape)) if axis not in axes] + axes[::-1]
     return PatientSampler.of(prior(scenario, where).reshape(shape).transpose(order).ravel())
-
-
-def _version(scenario: str) -> Version:
-    path = Path(scenario)
-    if scenario.endswith(".toml") and path.exists():
-        return str(path.absolute()), path.stat().st_mtime_ns
-    return None
 
 
 def _by_action(grids: list[FloatArray]) -> FloatArray:

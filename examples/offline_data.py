@@ -55,14 +55,8 @@ def policies_of(course: TreatmentCourse) -> dict[str, list[Array]]:
 
 def stays(study: ScenarioStudy, course: TreatmentCourse, policies: dict[str, list[Array]], n: int) -> dict[str, Array]:
     """The days of n stays, patient by patient: rows as in stays.npz, and the observation after each."""
-    utility = {"weights": dict(study.utility.weights), "costs": dict(study.utility.costs)}
     env = gymnasium.make_vec(
-        "policysim/Treatment-v1",
-        num_envs=n,
-        scenario=study.scenario_source,
-        utility=utility,
-        horizon=course.horizon,
-        autoreset_mode="Disabled",
+        "policysim:policysim/Treatment-v1", num_envs=n, study=study, horizon=course.horizon, autoreset_mode="Disabled"
     )
     # Not the patients' own stream, which has the seed alone: actions would go with what is about to happen.
     rng, over = np.random.default_rng([SEED, 1]), np.zeros(n, dtype=bool)
@@ -87,7 +81,7 @@ def write_minari(rows: dict[str, Array], asked: dict[str, Any], values: dict[str
     import minari  # noqa: PLC0415 - not among what policysim needs
     from minari.data_collector import EpisodeBuffer  # noqa: PLC0415
 
-    env = gymnasium.make("policysim/Treatment-v1", scenario=scenario, horizon=asked["horizon"])
+    env = gymnasium.make("policysim:policysim/Treatment-v1", scenario=scenario, horizon=asked["horizon"])
 
     ends = np.flatnonzero(rows["terminals"]) + 1
     episodes = [

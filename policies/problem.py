@@ -315,8 +315,8 @@ class DecisionProblem(Frozen):
 
         Parameters
         ----------
-        policy : array, (n_records, n_actions), or Policy
-            p(a|x), or what makes it of this problem, as from `make_policy`.
+        policy : array, (n_records, n_actions), Policy or FittedPolicy
+            p(a|x), what makes it of this problem, as from `make_policy`, or what has it.
 
         Raises
         ------
@@ -325,7 +325,8 @@ class DecisionProblem(Frozen):
         """
         if isinstance(policy, str):
             raise ValueError(f"policy must be a table or a Policy, got {policy!r}; make_policy({policy!r}) makes one.")
-        made = policy.probabilities(self) if isinstance(policy, Chooser) else _in_order(policy, None, "policy")
+        given: Any = policy.probabilities if isinstance(policy, Chooser) else _in_order(policy, None, "policy")
+        made = given(self) if callable(given) else given
         probabilities: FloatArray = np.asarray(made, dtype=np.float64)
         if probabilities.shape != self.utilities.shape:
             raise ValueError(f"policy must have shape {self.utilities.shape}, got {probabilities.shape}.")

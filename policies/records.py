@@ -230,7 +230,9 @@ def observed_records(records: Records, observations: ArrayLike, n_levels: IntArr
         if codes.ndim != 1 or codes.dtype.kind not in "iu":
             raise ValueError(f"observations must be record numbers, (m,), got {codes.dtype} of shape {codes.shape}.")
         outside = np.argwhere((codes < 0) | (codes >= n_records))
-        _refuse(range(len(codes)), outside, lambda row: f"must be from 0 to {n_records - 1}, got {codes[row]}")
+        _refuse(
+            range(len(codes)), outside, lambda row: f"{RECORD}: must be from 0 to {n_records - 1}, got {codes[row]}"
+        )
         return codes.astype(np.intp)
     width = len(n_levels)
     if codes.ndim != 2 or codes.shape[1] not in (width, width + 1) or codes.dtype.kind not in "iub":

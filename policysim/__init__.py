@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from policysim import figures
     from policysim.course.budget import PrivacyBudget
     from policysim.course.course_limit import course_limit
+    from policysim.course.evaluate import evaluate
     from policysim.course.once import OncePlan, plan_once
     from policysim.course.plan_tree import TreePlan, plan_tree
     from policysim.course.planning import plan, policy_value
@@ -87,6 +88,7 @@ _HOME = {
     "build_course": "policysim.course.treatment_course",
     "build_problem": "policysim.study.study_problem",
     "course_limit": "policysim.course.course_limit",
+    "evaluate": "policysim.course.evaluate",
     "evaluate_log": "policysim.trials.evaluate_log",
     "figures": "policysim.figures",
     "frontier": "policysim.decision.frontier",
@@ -130,6 +132,7 @@ __all__ = [
     "build_problem",
     "compare",
     "course_limit",
+    "evaluate",
     "evaluate_log",
     "figures",
     "frontier",

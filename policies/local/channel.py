@@ -1,30 +1,19 @@
-"""Channel: how one value becomes a report that is safe to hand over, and what that reveals.
+"""Channel: how one value becomes a report that is safe to hand over, what that reveals, and reports of a simulation.
 
-Handing over reports: from the operating system's randomness for release, from a generator for simulation.
-
-No floating-point step lies between the random bits and a report. A report is chosen by comparing a random word, uniform
-on 0..TOTAL - 1, with whole thresholds, so its probabilities are multiples of 1 / TOTAL, exactly. They are rounded
-towards more privacy: their loss is never above the declared epsilon.
-
-References
-----------
-Mironov (2012), On significance of the least significant bits for differential privacy: what rounding can give away.
+Reports for a release are drawn in whole numbers: `policysim.release.exact`.
 """
 
 from __future__ import annotations
 
-import secrets
 from abc import ABC, abstractmethod
 from dataclasses import Field, fields
-from decimal import Decimal, localcontext
-from fractions import Fraction
 from numbers import Integral, Real
 from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from policies.arrays import FloatArray, Frozen, IntArray, Words, positive
+from policies.arrays import FloatArray, Frozen, IntArray
 
 # So many bad rows are named in a message.
 ROWS_SHOWN = 5
@@ -77,41 +66,6 @@ def codes(values: ArrayLike, n_values: int) -> IntArray:
             f"({bad.size} outside, in rows {rows})."
         )
     return array.astype(np.intp, copy=False)
-
-
-# Thresholds up to TOTAL itself fit into an unsigned 64-bit word.
-BITS = 63
-TOTAL = 1 << BITS
-
-# Digits of e^epsilon; what the last one may be wrong by is taken off.
-DIGITS = 60
-
-# e^45 > TOTAL: with words of 63 bits no ratio of two probabilities is larger.
-LARGEST = Decimal(45)
-
-
-def exp_floor(epsilon: float, *, halves: int = 0) -> Fraction:
-    """A fraction just below e^(epsilon / 2^halves), or below e^45 if that is less.
-
-    `epsilon` is read as the shortest decimal that stands for it, if that is less than the float: who declares 0.1 gets
-    at most 0.1, though the nearest float is a little larger.
-
-    Examples
-    --------
-    >>> float(exp_floor(1.0))
-    2.718281828459045
-    """
-    with localcontext() as context:
-        context.prec = DIGITS
-        declared = min(Decimal(epsilon), Decimal(repr(epsilon)), LARGEST) / 2**halves
-        # One step down for the rounding of the exponential, one for that of an exponent with more digits.
-        return Fraction(declared.exp().next_minus().next_minus())
-
-
-def require_order(high: int, low: int, epsilon: float) -> None:
-    """ValueError if whole numbers leave no difference between a value and the others (epsilon near k^2 / TOTAL)."""
-    if high <= low:
-        raise ValueError(f"epsilon={epsilon!r} is too small to be kept to exactly with random words of {BITS} bits.")
 
 
 # (n,) report codes, or (n, k) bits.
@@ -172,12 +126,12 @@ class Channel(Frozen, ABC):
 
     @property
     def words(self) -> int:
-        """How many random words one report takes."""
+        """How many random numbers one report takes."""
         return 1
 
     @abstractmethod
-    def report(self, values: IntArray, words: Words) -> Reports:
-        """The reports of (m,) values for (m * self.words,) words that are uniform on 0..TOTAL - 1."""
+    def report(self, values: IntArray, uniforms: FloatArray) -> Reports:
+        """The reports of (m,) values for (m * self.words,) random numbers that are uniform on [0, 1)."""
 
     def count(self, reports: Reports) -> IntArray:
         """How many reports count for each value, (k,)."""
@@ -191,16 +145,15 @@ class Channel(Frozen, ABC):
         """
 
 
-# Random words taken at a time: what is worked on stays in the caches.
+# Random numbers taken at a time: what is worked on stays in the caches.
 WORDS = 1 << 16
 
 
-def privatize(values: ArrayLike, channel: Channel, *, rng: np.random.Generator | None = None) -> Reports:
-    """One report for each value; call it on one chunk after another where there are many.
+def privatize(values: ArrayLike, channel: Channel, *, rng: np.random.Generator) -> Reports:
+    """One report for each value, for simulation; call it on one chunk after another where there are many.
 
-    Without a generator the randomness is the operating system's, and the reports may be handed over: their exact
-    probabilities are `channel.weights` over 2^63, with a privacy loss of at most `channel.epsilon`. With a generator
-    it is a simulation through the same thresholds: whoever knows the seed can undo it.
+    Whoever knows the seed can undo it. `policysim privatize` makes a release of a file, and
+    `policysim.release.exact.response_draw` one of values.
 
     Parameters
     ----------
@@ -208,8 +161,7 @@ def privatize(values: ArrayLike, channel: Channel, *, rng: np.random.Generator |
         0..k-1.
     channel : Channel
         The mechanism.
-    rng : numpy.random.Generator, optional
-        For simulation.
+    rng : numpy.random.Generator
 
     Returns
     -------
@@ -219,27 +171,25 @@ def privatize(values: ArrayLike, channel: Channel, *, rng: np.random.Generator |
     Raises
     ------
     ValueError
-        For values outside 0..k-1, naming the rows; for a release through a channel whose epsilon is 0 or infinite.
+        For values outside 0..k-1, naming the rows.
     TypeError
         For an `rng` that is not a generator.
 
     Examples
     --------
     >>> from policies.local.response import KAry
-    >>> privatize([0, 1, 2, 3], KAry(4, 30.0))
+    >>> privatize([0, 1, 2, 3], KAry(4, 30.0), rng=np.random.default_rng(0))
     array([0, 1, 2, 3])
     """
-    if rng is None:
-        positive(channel.epsilon, "epsilon")
-    elif not isinstance(rng, np.random.Generator):
-        raise TypeError(f"rng must be None (release) or a numpy.random.Generator (simulation), got rng={rng!r}.")
+    if not isinstance(rng, np.random.Generator):
+        raise TypeError(f"rng must be a numpy.random.Generator, for simulation, got rng={rng!r}.")
     valid = codes(values, channel.n_values)
     step = max(1, WORDS // channel.words)
     # The empty first part gives the reports their type and shape when there are no values.
-    parts = [channel.report(valid[:0], _words(0, rng))]
+    parts = [channel.report(valid[:0], rng.random(0))]
     for start in range(0, len(valid), step):
         chunk = valid[start : start + step]
-        parts.append(channel.report(chunk, _words(len(chunk) * channel.words, rng)))
+        parts.append(channel.report(chunk, rng.random(len(chunk) * channel.words)))
     return np.concatenate(parts)
 
 
@@ -266,10 +216,3 @@ def count_reports(reports: Reports, channel: Channel) -> IntArray:
     if array.size and not 0 <= int(array.min()) <= int(array.max()) <= 1:
         raise ValueError(f"reports must be bits, got numbers from {array.min()} to {array.max()}.")
     return channel.count(array)
-
-
-def _words(size: int, rng: np.random.Generator | None) -> Words:
-    """Words that are uniform on 0..2^63 - 1."""
-    if rng is not None:
-        return rng.integers(1 << BITS, size=size, dtype=np.uint64)
-    return np.frombuffer(secrets.token_bytes(8 * size), dtype=np.uint64) >> np.uint64(64 - BITS)

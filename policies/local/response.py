@@ -8,21 +8,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from fractions import Fraction
 from functools import cached_property
 
 import numpy as np
 
-from policies.arrays import FloatArray, IntArray, Words, positive, read_only
-from policies.local.channel import (
-    TOTAL,
-    Channel,
-    Reports,
-    at_least,
-    exp_floor,
-    probability,
-    require_order,
-)
+from policies.arrays import FloatArray, IntArray, positive, read_only
+from policies.local.channel import Channel, Reports, at_least, probability
 
 
 @dataclass(frozen=True)
@@ -118,23 +109,10 @@ class TwoCoin(Channel):
         """p(report | value), (2, 2)."""
         return read_only(self.first * np.eye(2) + self.lie)
 
-    @cached_property
-    def weights(self) -> tuple[int, int]:
-        """The probabilities of reporting 1 for the values 0 and 1, times TOTAL; loss at most epsilon, exactly."""
-        first, second = Fraction(self.first), Fraction(self.second)
-        low = math.ceil(TOTAL * (1 - first) * second)
-        high = TOTAL * (first + (1 - first) * second) // 1
-        if 0 < self.epsilon < math.inf:
-            # epsilon is a rounded logarithm: raise p(1|0), then lower p(1|1), until both reports keep to it.
-            ratio = exp_floor(self.epsilon)
-            low = max(low, math.ceil(high / ratio))
-            high = min(high, TOTAL - math.ceil((TOTAL - low) / ratio))
-            require_order(high, low, self.epsilon)
-        return low, high
-
-    def report(self, values: IntArray, words: Words) -> Reports:
-        """1 if the word is below the threshold of the value."""
-        return (words < np.array(self.weights, dtype=np.uint64)[values]).astype(np.intp)
+    def report(self, values: IntArray, uniforms: FloatArray) -> Reports:
+        """1 if the random number is below the probability of the value."""
+        chances: FloatArray = self.matrix[:, 1]
+        return (uniforms < chances[values]).astype(np.intp)
 
     def simulate_counts(self, counts: IntArray, *, runs: int, rng: np.random.Generator) -> IntArray:
         """Two binomial draws for each run."""
@@ -226,27 +204,11 @@ class KAry(Channel):
         np.fill_diagonal(matrix, self.truth)
         return read_only(matrix)
 
-    @cached_property
-    def weights(self) -> tuple[int, int]:
-        """(truth, lie): p and q times TOTAL, with truth + (k - 1) lie = TOTAL and a loss of at most epsilon, exactly.
-
-        Raises
-        ------
-        ValueError
-            For an epsilon so small (about k^2 / TOTAL) that whole numbers cannot keep to it.
-        """
-        ratio = exp_floor(self.epsilon)
-        # truth <= ratio * lie with truth = TOTAL - (k - 1) lie.
-        lie = math.ceil(TOTAL / (ratio + self.n_values - 1))
-        truth = TOTAL - (self.n_values - 1) * lie
-        require_order(truth, lie, self.epsilon)
-        return truth, lie
-
-    def report(self, values: IntArray, words: Words) -> Reports:
-        """Words below (k - 1) lie are k - 1 equal parts, one for each other category; the rest is the truth."""
-        part = (words // np.uint64(self.weights[1])).astype(np.intp)
-        other = part + (part >= values)
-        return np.where(part < self.n_values - 1, other, values)
+    def report(self, values: IntArray, uniforms: FloatArray) -> Reports:
+        """Numbers below (k - 1) q are k - 1 equal parts, one for each other category; the rest is the truth."""
+        # Random numbers have 53 bits: no smaller q would ever be seen.
+        part = np.minimum(uniforms / max(float(self.lie[0]), 2.0**-60), self.n_values - 1).astype(np.intp)
+        return np.where(part < self.n_values - 1, part + (part >= values), values)
 
     def simulate_counts(self, counts: IntArray, *, runs: int, rng: np.random.Generator) -> IntArray:
         """With probability p - q a value stays, else it is drawn anew from all k."""
@@ -336,27 +298,17 @@ class Unary(Channel):
         own = np.where(bits, lie + self.gap[0], 1 - lie - self.gap[0])
         return read_only(np.stack([own[v] * np.delete(others, v, axis=0).prod(axis=0) for v in range(k)]))
 
-    @cached_property
-    def weights(self) -> tuple[int, int]:
-        """(own, other): p and q times TOTAL; the loss is at most epsilon, exactly."""
-        # (TOTAL - other) / other <= ratio; symmetric: its square <= e^epsilon.
-        other = math.ceil(TOTAL / (exp_floor(self.epsilon, halves=0 if self.optimized else 1) + 1))
-        own = TOTAL // 2 if self.optimized else TOTAL - other
-        require_order(own, other, self.epsilon)
-        return own, other
-
     @property
     def words(self) -> int:
-        """A word for each bit."""
+        """One for each bit."""
         return self.n_values
 
-    def report(self, values: IntArray, words: Words) -> Reports:
-        """(m, k) bits; each is 1 if its word is below its threshold."""
-        own, other = (np.uint64(weight) for weight in self.weights)
-        words = words.reshape(-1, self.n_values)
-        bits = (words < other).astype(np.uint8)
+    def report(self, values: IntArray, uniforms: FloatArray) -> Reports:
+        """(m, k) bits; each is 1 if its random number is below its probability."""
+        uniforms = uniforms.reshape(-1, self.n_values)
+        bits = (uniforms < self.lie).astype(np.uint8)
         people = np.arange(len(values))
-        bits[people, values] = words[people, values] < own
+        bits[people, values] = uniforms[people, values] < self.lie[0] + self.gap[0]
         return bits
 
     def count(self, reports: Reports) -> IntArray:

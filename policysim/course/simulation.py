@@ -121,8 +121,7 @@ def simulate(
     env = gymnasium.make_vec(
         ENVIRONMENT,
         num_envs=min(BATCH, patients),
-        scenario=study.scenario_source,
-        utility={"weights": dict(study.utility.weights), "costs": dict(study.utility.costs)},
+        study=study,
         horizon=horizon,
         autoreset_mode="Disabled",
     )

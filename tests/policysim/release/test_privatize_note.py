@@ -17,6 +17,7 @@ from private_files import COLUMNS, DECLARED, JUNK, LEVELS, read_rows, run, write
 from policies.local import channel_from
 from policysim.files.bad_rows import DataError
 from policysim.files.terminal import json_text
+from policysim.release.exact import declared_epsilon, response_weights
 from policysim.release.privatize import privatize_files, read_private
 from policysim.release.privatize_note import Note, make_plan, note_document, note_path, read_note
 from policysim.release.privatize_source import open_source
@@ -49,7 +50,9 @@ def test_parts_never_sum_above_epsilon_in_exact_arithmetic(parts):
         # What is stated, however it is read, and what is drawn with.
         assert sum(Fraction(channel.epsilon) for channel in channels) <= declared
         assert sum(Fraction(repr(channel.epsilon)) for channel in channels) <= declared
-        ratio = math.prod(Fraction(*channel.weights) for channel in channels)
+        ratio = math.prod(
+            Fraction(*response_weights(channel.n_values, declared_epsilon(channel.epsilon))) for channel in channels
+        )
         assert ratio <= Fraction(
             Context(prec=60).exp(Decimal(repr(epsilon)) if declared != epsilon else Decimal(epsilon))
         )

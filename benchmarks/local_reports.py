@@ -1,4 +1,4 @@
-"""How long it takes to privatise ten million values: python benchmarks/local_release.py."""
+"""How long it takes to simulate ten million reports: python benchmarks/local_reports.py."""
 
 import os
 import resource
@@ -17,7 +17,7 @@ def report(channel: Channel, people: int, rng: np.random.Generator) -> None:
     """Privatise, count, and print the seconds of both."""
     values = rng.integers(channel.n_values, size=people)
     start = time.perf_counter()
-    reports = privatize(values, channel)
+    reports = privatize(values, channel, rng=rng)
     middle = time.perf_counter()
     count_reports(reports, channel)
     end = time.perf_counter()
@@ -25,7 +25,7 @@ def report(channel: Channel, people: int, rng: np.random.Generator) -> None:
 
 
 def main() -> None:
-    """Print the table; the randomness is the operating system's."""
+    """Print the table."""
     print(f"{os.cpu_count()} processors, Python {sys.version.split()[0]}, numpy {np.__version__}")
     rng = np.random.default_rng(0)
     for channel in (TwoCoin(), KAry(4, 1.0), KAry(10, 1.0), KAry(5000, 1.0)):

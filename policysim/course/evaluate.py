@@ -1,0 +1,282 @@
+"""What a policy earns in a Gymnasium environment, by simulation, beside the exact value where that is known."""
+
+from __future__ import annotations
+
+import inspect
+import math
+import warnings
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import gymnasium
+import numpy as np
+from gymnasium.vector import AutoresetMode, VectorEnv
+from gymnasium.wrappers import OrderEnforcing, PassiveEnvChecker
+from numpy.typing import NDArray
+
+from envs.backup import Backup
+from envs.cohort import prior
+from envs.scenario import Scenario
+from envs.treatment import TreatmentEnv
+from envs.treatment_response import Course, ResponseModel, is_whole, treatment_costs
+from envs.treatment_vector import TreatmentVectorEnv
+from envs.ward import Ward
+from policies.arrays import BoolArray, FloatArray
+from policies.fitted import FittedPolicy
+from policies.policy import Policy
+from policysim.course.simulation import BATCH
+from policysim.files.terminal import progress_bar
+from policysim.question.protocol import Progress
+from policysim.study.checks import Agreement
+from policysim.study.registration import ENVIRONMENTS
+from policysim.study.study_problem import outcome_grids
+from policysim.utility import COSTS
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+RETURN, OUTCOME, MASK = "return", "outcome", "action_mask"
+# From an observation (of a vector environment, a batch) and the actions that it allows, if that is known, to an action.
+Chooser: TypeAlias = Callable[[Any, Any], Any]
+
+
+def evaluate(
+    env: str | gymnasium.Env[Any, Any] | VectorEnv[Any, Any, Any],
+    policy: Any,
+    *,
+    episodes: int = 10_000,
+    seed: int = 0,
+    deterministic: bool = True,
+) -> pd.DataFrame:
+    """Let a policy act in an environment: its mean return and outcomes, beside the exact values where they are known.
+
+    Parameters
+    ----------
+    env : str, gymnasium.Env or VectorEnv
+        The id of an environment, or an environment, of this package or any other. By the id
+        "policysim:policysim/Treatment-v1" many patients are treated at once, unless the policy is a function.
+    policy : FittedPolicy, model or callable
+        `make_policy(...).fit(problem)`, or whatever has `act(observation, rng)`; a model of Stable-Baselines3, or
+        whatever has `predict(observation, deterministic=...)`, which is given `action_masks` too if it takes them; or
+        a function from an observation to an action. Of a vector environment, all of these get a batch of observations
+        and give as many actions.
+    episodes : int, optional
+        How many, >= 2. Each place of a vector environment has an equal part of them, so that short ones are not
+        counted more often.
+    seed : int, optional
+        Of two streams, `numpy.random.SeedSequence(seed).spawn(2)`: one for `act`, one that seeds the environment. A
+        model that is not deterministic, and a function, draw from their own.
+    deterministic : bool, optional
+        What `predict` is asked for.
+
+    Returns
+    -------
+    DataFrame
+        A row for the return, the sum of an episode's rewards, and one for each outcome that the environment counts in
+        `info["outcome"]`: on how many steps of an episode it was there.
+
+        - `quantity`: "return", or the outcome
+        - `mean`, `standard_error`: over the episodes
+        - `exact`: what is expected, where that is known: for a `FittedPolicy` on the records of a scenario, in an
+          environment of this package on that scenario without wrappers, with any horizon. There the policy decides
+          every morning by the record; else NaN
+        - `errors_apart`: |mean - exact| / standard_error; inf where no two episodes differ, and the mean is not exact
+        - `episodes`: how many
+
+    Raises
+    ------
+    ValueError
+        For what is no environment or policy, fewer than two episodes, and an action that an environment of this package
+        does not allow.
+
+    Warns
+    -----
+    UserWarning
+        If the policy has chosen actions that `info["action_mask"]` does not allow, and the environment took them.
+
+    Examples
+    --------
+    >>> found = evaluate("CartPole-v1", lambda observation: int(observation[2] > 0), episodes=50)
+    >>> found["quantity"].tolist(), bool(30 < found["mean"].item() < 60)
+    (['return'], True)
+    """
+    import pandas as pd  # noqa: PLC0415 - half a second that other uses of this module do not need
+
+    if not is_whole(episodes) or episodes < 2:
+        raise ValueError(f"episodes must be a whole number >= 2, for a standard error, got episodes={episodes!r}.")
+    choosing, arriving = np.random.SeedSequence(seed).spawn(2)
+    choose = _chooser(policy, np.random.default_rng(choosing), deterministic)
+    made, env_seed = _environment(env, policy, int(episodes)), int(arriving.generate_state(1)[0])
+    with progress_bar("episode") as progress:
+        progress.expect(int(episodes))
+        if isinstance(made, VectorEnv):
+            counts, refused = _many(made, choose, int(episodes), env_seed, progress)
+        else:
+            counts, refused = _one_by_one(made, choose, int(episodes), env_seed, progress)
+    if refused:
+        warnings.warn(
+            f'the policy chose actions that info["{MASK}"] does not allow on {refused:,} steps, and the environment '
+            "put others in their place, or took them.",
+            stacklevel=2,
+        )
+    exact, rows = _exact(made, policy), []
+    for name, totals in counts.items():
+        error = float(totals.std(ddof=1)) / math.sqrt(len(totals))
+        found = Agreement(len(totals), float(totals.mean()), error, exact.get(name, math.nan), math.nan)
+        apart = found.errors_apart if name in exact else math.nan
+        rows.append((name, found.mean, error, found.exact, apart, found.patients))
+    return pd.DataFrame(rows, columns=["quantity", "mean", "standard_error", "exact", "errors_apart", "episodes"])
+
+
+def _chooser(policy: Any, rng: np.random.Generator, deterministic: bool) -> Chooser:
+    """What chooses, of whatever kind the policy is."""
+    if isinstance(policy, Policy):
+        raise ValueError(f"policy must be fitted first: policy.fit(problem), got policy={policy!r}.")
+    if hasattr(policy, "act"):
+        return lambda observation, _: policy.act(observation, rng)
+    if hasattr(policy, "predict"):
+        takes_masks = "action_masks" in inspect.signature(policy.predict).parameters
+
+        def predict(observation: Any, mask: Any) -> Any:
+            masks = {"action_masks": mask} if takes_masks and mask is not None else {}
+            return policy.predict(observation, deterministic=deterministic, **masks)[0]
+
+        return predict
+    if not callable(policy):
+        raise ValueError(
+            "policy must be a fitted policy, a model with predict(observation, deterministic=...), or a function from "
+            f"an observation to an action, got policy={policy!r}."
+        )
+    return lambda observation, _: policy(observation)
+
+
+def _environment(env: Any, policy: Any, episodes: int) -> gymnasium.Env[Any, Any] | VectorEnv[Any, Any, Any]:
+    """The environment: of an id of ours one of many patients, unless the policy takes single observations."""
+    if isinstance(env, gymnasium.Env | VectorEnv):
+        return env
+    if not isinstance(env, str):
+        raise ValueError(f"env must be the id of an environment, an environment, or a vector one, got env={env!r}.")
+    if env.rpartition(":")[2] in ENVIRONMENTS and (hasattr(policy, "act") or hasattr(policy, "predict")):
+        return gymnasium.make_vec(env, num_envs=min(BATCH, episodes), autoreset_mode="Disabled")
+    return gymnasium.make(env)
+
+
+def _one_by_one(
+    env: gymnasium.Env[Any, Any], choose: Chooser, episodes: int, seed: int, progress: Progress
+) -> tuple[dict[str, FloatArray], int]:
+    """The return and outcomes of each episode, (episodes,) each, and how many actions were not allowed."""
+    counts: dict[str, FloatArray] = {}
+    refused = 0
+    for episode in range(episodes):
+        observation, info = env.reset(seed=None if episode else seed)
+        if not counts:
+            counts = {name: np.zeros(episodes) for name in (RETURN, *_outcomes(info))}
+        over = False
+        while not over:
+            mask = info.get(MASK)
+            action = choose(observation, mask)
+            refused += 0 if mask is None else int(not mask[action])
+            observation, reward, terminated, truncated, info = env.step(action)
+            counts[RETURN][episode] += float(reward)
+            for name, came in _outcomes(info).items():
+                counts[name][episode] += came
+            over = terminated or truncated
+        progress.advance()
+    return counts, refused
+
+
+def _many(
+    env: VectorEnv[Any, Any, Any], choose: Chooser, episodes: int, seed: int, progress: Progress
+) -> tuple[dict[str, FloatArray], int]:
+    """The same of a vector environment, whatever its autoreset mode; each place has an equal part of the episodes."""
+    places, mode = np.arange(env.num_envs), env.metadata.get("autoreset_mode", AutoresetMode.NEXT_STEP)
+    due = episodes // env.num_envs + (places < episodes % env.num_envs)
+    observations, infos = env.reset(seed=seed)
+    mask = infos.get(MASK)
+    running = {name: np.zeros(env.num_envs) for name in (RETURN, *_outcomes(infos))}
+    finished: dict[str, list[FloatArray]] = {name: [] for name in running}
+    refused, resets = 0, np.zeros(env.num_envs, dtype=np.bool_)
+    while due.any():
+        actions = choose(observations, mask)
+        if mask is not None:
+            refused += int(np.count_nonzero((mask[places, actions] == 0) & ~resets & (due > 0)))
+        observations, rewards, terminated, truncated, infos = env.step(actions)
+        mask, over = infos.get(MASK), np.asarray(terminated | truncated)
+        for name, came in {RETURN: rewards, **_of_this_step(infos, over)}.items():
+            running[name] += np.where(resets, 0.0, came)
+        ended = over & ~resets
+        counted = ended & (due > 0)
+        for name, sums in running.items():
+            finished[name].append(sums[counted])
+            sums[ended] = 0.0
+        due = due - counted
+        progress.advance(int(counted.sum()))
+        if mode is AutoresetMode.NEXT_STEP:
+            resets = ended  # the next step only brings the next episode
+        elif mode is AutoresetMode.DISABLED and over.any():
+            observations, infos = env.reset(options={"reset_mask": over})
+            mask = None if mask is None else np.where(over[:, np.newaxis], infos[MASK], mask)
+    return {name: np.concatenate(parts) for name, parts in finished.items()}, refused
+
+
+def _outcomes(info: Mapping[str, Any]) -> dict[str, Any]:
+    """The outcomes of a step by name, of one environment or of many: what comes beside them, with "_", is left out."""
+    outcomes = info.get(OUTCOME)
+    if not isinstance(outcomes, Mapping):
+        return {}
+    return {name: came for name, came in outcomes.items() if not (name.startswith("_") and name[1:] in outcomes)}
+
+
+def _of_this_step(infos: Mapping[str, Any], over: BoolArray) -> dict[str, NDArray[Any]]:
+    """The outcomes of many; of those whose episode has ended and who were reset at once, those of the last step."""
+    last = _outcomes(infos.get("final_info", {}))
+    return {name: np.where(over, last.get(name, came), came) for name, came in _outcomes(infos).items()}
+
+
+def _exact(env: Any, policy: Any) -> dict[str, float]:
+    """What is expected of the return and of each outcome, where it is known; else nothing."""
+    ward = _ward(env)
+    if ward is None or not isinstance(policy, FittedPolicy):
+        return {}
+    scenario, problem = ward.scenario, policy.problem
+    if problem.records != scenario.space or tuple(problem.actions) != scenario.actions:
+        return {}
+    allowed = ResponseModel(scenario).admissible
+    if allowed is not None and policy.probabilities[~allowed].any():
+        return {}
+    return expected_over_days(scenario, ward.horizon, policy.probabilities)
+
+
+def _ward(env: Any) -> Ward | None:
+    """Of an environment of ours that no wrapper changes; None of others."""
+    while isinstance(env, PassiveEnvChecker | OrderEnforcing):
+        env = env.env
+    return env.ward if isinstance(env, TreatmentEnv | TreatmentVectorEnv) else None
+
+
+def expected_over_days(scenario: Scenario, horizon: int, probabilities: FloatArray) -> dict[str, float]:
+    """The expected return of a stay, and the number of days with each outcome, exactly.
+
+    Parameters
+    ----------
+    scenario : Scenario
+        Who comes, what treatments do, and the weights and costs that pay.
+    horizon : int
+        Days.
+    probabilities : array, (n_records, n_actions)
+        p(a|x) by the record of each morning.
+    """
+    course, shape = Course(ResponseModel(scenario), horizon), scenario.space.shape
+    grids = {**outcome_grids(course.response), COSTS: treatment_costs(scenario)}
+    expected, distribution, backup = dict.fromkeys(grids, 0.0), prior(scenario), Backup(course)
+    for day in range(horizon):
+        for action, column in enumerate(probabilities.T):
+            treated = (distribution * column).reshape(shape)
+            for name, of_action in grids.items():
+                # Summed over the features that do not matter before it is multiplied.
+                alike = tuple(axis for axis, length in enumerate(of_action[action].shape) if length == 1)
+                expected[name] += float((treated.sum(axis=alike, keepdims=True) * of_action[action]).sum())
+        if day + 1 < horizon:
+            distribution = backup.push(distribution, probabilities)
+    costs = expected.pop(COSTS)
+    return {RETURN: -math.fsum(scenario.weights[name] * mean for name, mean in expected.items()) - costs, **expected}
