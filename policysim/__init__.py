@@ -8,7 +8,7 @@ files      CSV, Parquet, bad rows, files written whole
 figures    from a table to a figure
 logs       reading logs of treatments, and guessing their columns
 study      what was asked: the study, its file, the problem made from it
-release    what leaves the house: privatised columns, a private choice from counts
+release    what leaves the house: a treatment for each patient, privatised columns, a private choice from counts
 course     decisions over days, and any process
 decision   one decision: compare, choose, audit, limit
 trials     what a log says about policies
@@ -60,6 +60,8 @@ if TYPE_CHECKING:
     from policysim.logs.read_log import read_log
     from policysim.output.report import Report
     from policysim.question.protocol import Progress
+    from policysim.release.decide import decide
+    from policysim.release.ledger import Ledger
     from policysim.study.cohort_table import problem_from_frame
     from policysim.study.declared import Study
     from policysim.study.study_problem import build_problem
@@ -72,6 +74,7 @@ _HOME = {
     "DecisionProblem": "policies.problem",
     "FittedPolicy": "policies.fitted",
     "InfiniteLossWarning": "policysim.course.process",
+    "Ledger": "policysim.release.ledger",
     "OffPolicyEstimate": "policysim.trials.estimators",
     "OncePlan": "policysim.course.once",
     "OneFeature": "policies.adjacency",
@@ -88,6 +91,7 @@ _HOME = {
     "build_course": "policysim.course.treatment_course",
     "build_problem": "policysim.study.study_problem",
     "course_limit": "policysim.course.course_limit",
+    "decide": "policysim.release.decide",
     "evaluate": "policysim.course.evaluate",
     "evaluate_log": "policysim.trials.evaluate_log",
     "figures": "policysim.figures",
@@ -115,6 +119,7 @@ __all__ = [
     "DecisionProblem",
     "FittedPolicy",
     "InfiniteLossWarning",
+    "Ledger",
     "OffPolicyEstimate",
     "OncePlan",
     "OneFeature",
@@ -132,6 +137,7 @@ __all__ = [
     "build_problem",
     "compare",
     "course_limit",
+    "decide",
     "evaluate",
     "evaluate_log",
     "figures",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +12,7 @@ from policysim.cli.options import Commands, add_json
 if TYPE_CHECKING:
     from policysim.release.ledger import Release
 
-OLD_FORMAT = 2
+OLD_FORMAT, IMPORTED = 2, "imported from a file with the digest"
 
 
 def add(commands: Commands) -> None:
@@ -64,11 +65,12 @@ def _new(path: Path, budget: str | None) -> int:
 
 def _show(path: Path, *, as_json: bool) -> int:
     """Its entries, budget, and what everybody has spent: nothing that depends on a record, nor who was treated."""
+    from envs.toml_reader import one_line
     from policysim.files.bad_rows import DataError
     from policysim.files.terminal import print_json, say
-    from policysim.release.ledger import Ledger, shown
+    from policysim.release.ledger import Ledger, amount, shown
 
-    if not path.exists():
+    if not path.exists() or not path.stat().st_size:
         raise DataError(f"{path.as_posix()}: there is no such ledger; policysim ledger new makes one")
     ledger = Ledger(path)
     table, budget = ledger.releases(), None if ledger.budget is None else str(ledger.budget)
@@ -82,12 +84,12 @@ def _show(path: Path, *, as_json: bool) -> int:
         "The chain of entries is whole. Compare the last number with the one in your last note.",
     ]
     for entry in table.to_dict(orient="records"):
-        hides = ", ".join(entry["hides"]) or "nothing"
-        publishes = f"; publishes {', '.join(entry['publishes'])}" if entry["publishes"] else ""
+        hides, publishes = (", ".join(map(one_line, entry[key])) for key in ("hides", "publishes"))
         people = "each patient in it" if entry["each"] else "everybody"
-        lines.append(f"{entry['number']}  {entry['date']}  {entry['command']} {entry['data']}")
-        lines.append(f"   costs {people} ε = {entry['cost']} ({entry['adjacency']}); hides {hides}{publishes}")
-        lines.extend(f"   {name}: {text}" for name, text in entry["details"].items())
+        cost, public = shown(amount(entry["cost"])), f"; publishes {publishes}" if publishes else ""
+        lines.append(one_line(f"{entry['number']}  {entry['date']}  {entry['command']} {entry['data']}"))
+        lines.append(f"   costs {people} ε = {cost} ({entry['adjacency']}); hides {hides or 'nothing'}{public}")
+        lines.extend(one_line(f"   {name}: {text}") for name, text in entry["details"].items())
         lines.append(f"   digest: {entry['digest']}")
     say("\n".join(lines) + "\n")
     return 0
@@ -95,11 +97,16 @@ def _show(path: Path, *, as_json: bool) -> int:
 
 def _import(old: Path, path: Path) -> int:
     """Charge everybody for what an older ledger lists: it has happened, and no budget refuses it."""
+    from policysim.files.bad_rows import DataError
+    from policysim.files.many_files import file_digest
     from policysim.files.terminal import say
     from policysim.release.ledger import Ledger, shown
 
     releases = _old_releases(old)
-    ledger = Ledger(path)
+    ledger, digest = Ledger(path), file_digest(old)
+    if any(details.get(IMPORTED) == digest for details in ledger.releases()["details"]):
+        raise DataError(f"{old.as_posix()}: {path.name} has its entries already")
+    releases = [replace(release, details={**release.details, IMPORTED: digest}) for release in releases]
     with ledger.transaction():
         for release in releases:
             ledger.charge(release, happened=True)
@@ -134,14 +141,19 @@ def _release(entry: dict[str, Any], name: str) -> Release:
 
     if entry["adjacency"] not in (REPLACE, ADD_OR_REMOVE):
         raise ValueError(f"adjacency must be {REPLACE} or {ADD_OR_REMOVE}, got {entry['adjacency']!r}")
+    for key in ("columns", "unchanged"):
+        if not (isinstance(entry[key], list) and all(isinstance(name, str) for name in entry[key])):
+            raise ValueError(f"{key} must be a list of names, got {entry[key]!r}")
+    table = entry["question"].get("as") == "table"
     return Release(
-        entry["what"],
-        entry["data"],
+        str(entry["what"]),
+        str(entry["data"]),
         amount(entry["epsilon"]),
         tuple(entry["columns"]),
         tuple(entry["unchanged"]),
         entry["adjacency"],
-        copies_rows=entry["what"] == "privatize" and entry["question"].get("as") != "table",
-        details={"imported from": name, "released": entry["released"]},
-        date=entry["date"],
+        # A choice among counts of replaced people takes their number for public.
+        shows_rows=not table and entry["adjacency"] == REPLACE,
+        details={"imported from": name, "released": str(entry["released"])},
+        date=str(entry["date"]),
     )

@@ -15,6 +15,7 @@ from policysim.cli import (
     audit_command,
     choose_command,
     compare_command,
+    decide_command,
     evaluate_command,
     init_command,
     ledger_command,
@@ -39,21 +40,23 @@ Type next:
   policysim compare covid              compare policies on the built-in cohort; writes a report
   policysim init trial.csv             a study.toml for your own patients, which compare runs
   policysim choose covid --keep 80%    which ε, which mechanism
+  policysim decide --help              a treatment for each of your patients, drawn and counted
   policysim COMMAND --help             all options
 """
 # In the order in which --help shows them.
 COMMANDS = {
-    "init": init_command,
     "compare": compare_command,
     "choose": choose_command,
-    "audit": audit_command,
+    "decide": decide_command,
+    "init": init_command,
     "simulate": simulate_command,
-    "reproduce": reproduce_command,
-    "sensitivity": sensitivity_command,
+    "audit": audit_command,
     "evaluate": evaluate_command,
     "ledger": ledger_command,
     "privatize": privatize_command,
+    "reproduce": reproduce_command,
     "select": select_command,
+    "sensitivity": sensitivity_command,
 }
 ADD = tuple(command.add for command in COMMANDS.values())
 OURS = ("envs", "policies", "policysim")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
@@ -11,6 +12,7 @@ from hashlib import blake2b
 import numpy as np
 
 from policies.arrays import BoolArray, IntArray, Words, blocks
+from policies.levels import MISSING_WORDS
 from policysim.files.bad_rows import BadRows, DataError, PlacedRows
 from policysim.question.extras import optional
 
@@ -21,6 +23,26 @@ with optional():
 DIGEST_BYTES = 16
 # Bytes of a text beyond so many have the words of the first ones again.
 PLACES = 256
+
+
+def id_text(value: object) -> str:
+    """An id as the text by which a person is known again: without margins, a whole number without a point.
+
+    "" for what is missing, also by a word such as NA.
+
+    Examples
+    --------
+    >>> [id_text(value) for value in (7.0, " 007", None, "n/a")]
+    ['7', '007', '', '']
+    """
+    if value is None:
+        return ""
+    if isinstance(value, float | np.floating) and value.is_integer():
+        value = int(value)
+    text = str(value).strip()
+    if text.lower() in MISSING_WORDS or text == "NaT":
+        return ""
+    return text if text.isascii() else unicodedata.normalize("NFC", text)
 
 
 def short_digest(text: str) -> bytes:
@@ -146,7 +168,7 @@ def _random_words() -> Words:
 def _encoded(column: pa.Array) -> tuple[IntArray, list[str]]:
     """The place of each row's value among texts, (n,): -1 where it is missing."""
     values = column.dictionary_encode()
-    texts: list[str] = pc.fill_null(values.dictionary.cast(pa.string()), "").to_pylist()
+    texts = list(map(id_text, values.dictionary.to_pylist()))
     empty = np.array([not text for text in texts] + [True])
     codes = pc.fill_null(values.indices, len(texts)).to_numpy(zero_copy_only=False).astype(np.intp)
     return np.where(empty[codes], -1, codes), texts

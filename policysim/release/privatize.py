@@ -216,7 +216,7 @@ def _draw(
             amount(plan.epsilon_of_person),
             tuple(plan.levels),
             source.unchanged(plan.levels),
-            copies_rows=True,
+            shows_rows=True,
             each=bool(people.id),
             details={"released": out.name},
         ),

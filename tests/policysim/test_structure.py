@@ -14,8 +14,9 @@ ROOT = Path(__file__).parents[2]
 ROWS = (
     ("envs", "policies", "policysim.question"),
     ("policysim.files", "policysim.figures", "policysim.utility"),
-    ("policysim.logs", "policysim.release"),
+    ("policysim.logs",),
     ("policysim.study",),
+    ("policysim.release",),
     # The three kinds of question, and what makes a report of any answer.
     ("policysim.course", "policysim.decision", "policysim.trials", "policysim.output"),
     ("policysim.cli",),

@@ -12,9 +12,10 @@ import time
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
+from unittest import mock
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from policysim.cli.main import main
@@ -29,7 +30,10 @@ from policysim.release.ledger import (
     LedgerError,
     Release,
     amount,
+    open_ledger,
 )
+
+ROOT = Path(__file__).parents[3]
 
 
 def release(epsilon="1", hides=("diagnosis",), **other):
@@ -52,10 +56,13 @@ def place(tmp_path):
 # What a person is charged.
 
 
+@settings(max_examples=25)
 @given(st.lists(st.decimals("0", "1e6", allow_nan=False, places=12), max_size=8))
 def test_sums_are_exact(tmp_path_factory, epsilons):
     ledger = Ledger(tmp_path_factory.mktemp("ledger") / "ledger.sqlite")
-    charge(ledger, *(release(epsilon) for epsilon in epsilons))
+    with ledger.transaction():
+        for epsilon in epsilons:
+            ledger.charge(release(epsilon))
     assert Fraction(ledger.spent()) == sum(map(Fraction, epsilons))
 
 
@@ -84,8 +91,8 @@ def test_a_feature_at_a_time_counts_for_each_and_presence_counts_twice():
     [
         (release(hides=("age",)), release(hides=("sex",), publishes=("age",))),
         (release(hides=("sex",), publishes=("age",)), release(hides=("age",))),
-        (release(hides=("sex",), copies_rows=True), release(hides=("age",), adjacency=ADD_OR_REMOVE)),
-        (release(hides=("sex",), adjacency=ADD_OR_REMOVE), release(hides=("age",), copies_rows=True)),
+        (release(hides=("sex",), shows_rows=True), release(hides=("age",), adjacency=ADD_OR_REMOVE)),
+        (release(hides=("sex",), adjacency=ADD_OR_REMOVE), release(hides=("age",), shows_rows=True)),
     ],
 )
 def test_nothing_hides_what_another_release_publishes(tmp_path, first, second):
@@ -208,9 +215,7 @@ while True:
 def test_a_killed_run_loses_no_entry_that_it_has_announced(place):
     announced = 0
     for wait in (0.0, 0.003, 0.011, 0.05):
-        run = subprocess.Popen(
-            [sys.executable, "-c", KILLED, place], stdout=subprocess.PIPE, text=True, cwd=Path(__file__).parents[3]
-        )
+        run = subprocess.Popen([sys.executable, "-c", KILLED, place], stdout=subprocess.PIPE, text=True, cwd=ROOT)
         assert run.stdout.readline() == "open\n"
         time.sleep(wait)
         run.send_signal(signal.SIGKILL)
@@ -221,6 +226,68 @@ def test_a_killed_run_loses_no_entry_that_it_has_announced(place):
         assert ledger.spent() == ledger.head * Decimal("0.1")
         assert len(ledger.releases()) == ledger.head
         announced = ledger.head
+
+
+def test_what_is_written_is_written_in_one_transaction(place):
+    ledger, person = Ledger(place, budget=1), b"0" * 16
+    for write in (
+        lambda: ledger.charge(release()),
+        lambda: ledger.charge_patient(person, Decimal(1)),
+        lambda: ledger.decide(person, person, Decision("a1", 1, person)),
+    ):
+        with pytest.raises(RuntimeError, match="within a transaction"):
+            write()
+    with ledger.transaction(), pytest.raises(RuntimeError, match="under way"), ledger.transaction():
+        pass
+    with pytest.raises(RuntimeError, match="must be charged before"), ledger.transaction():
+        ledger.decide(person, person, Decision("a1", 1, person))
+    assert Ledger(place).decision(person, person) is None
+
+
+def test_a_second_handle_in_the_process_does_not_unlock_the_ledger(place):
+    """The locks of a process go when it closes any handle of a file: only SQLite may open it."""
+    ledger = Ledger(place, budget=1)
+    wait = "import sys; from policysim.release import ledger; ledger.MOST_SECONDS = 0.5; ledger.Ledger(sys.argv[1])"
+    with ledger.transaction():
+        ledger.charge(release())
+        with pytest.raises(LedgerError, match="another run"), mock.patch.object(module, "MOST_SECONDS", 0):
+            Ledger(place)
+        run = subprocess.run([sys.executable, "-c", wait, place], capture_output=True, text=True, cwd=ROOT, check=False)
+        assert "another run holds the lock" in run.stderr
+    assert (ledger.head, ledger.spent()) == (1, 1)
+
+
+def test_a_run_that_was_killed_while_pages_were_written_damages_nothing(place, tmp_path):
+    ledger = Ledger(place)
+    charge(ledger, *[release()] * 3)
+    with pytest.raises(KeyError), ledger.transaction():
+        ledger._sql.execute("PRAGMA cache_size = 1")
+        for patient in range(2000):
+            assert ledger.charge_patient(ledger.digest("patient", str(patient)), Decimal(1))
+        # What a kill would leave at this moment.
+        (tmp_path / "killed").mkdir()
+        for path in tmp_path.glob("ledger.sqlite*"):
+            (tmp_path / "killed" / path.name).write_bytes(path.read_bytes())
+        raise KeyError
+    killed = tmp_path / "killed" / place.name
+    assert killed.with_name("ledger.sqlite-journal").stat().st_size > 0
+    assert killed.stat().st_size > place.stat().st_size
+    again = Ledger(killed)
+    assert (again.head, again.spent(), again.account(again.digest("patient", "1"))) == (3, 3, (0, None))
+    assert len(again.releases()) == 3
+
+
+@pytest.mark.parametrize("wrong", ["-1", "NaN", "sNaN", "-Infinity", "1e1000000"])
+def test_no_amount_takes_anything_back(place, wrong):
+    with pytest.raises(ValueError, match="must be a number >= 0"):
+        release(wrong)
+    ledger = Ledger(place, budget=1)
+    with pytest.raises(ValueError, match="must be a number >= 0"), ledger.transaction():
+        ledger.charge_patient(b"0" * 16, Decimal(wrong))
+    with pytest.raises(ValueError, match="budget must be"):
+        Ledger(place.with_name("other"), budget=wrong)
+    with pytest.raises(ValueError, match="budget must be finite"):
+        Ledger(place.with_name("other"), budget="inf")
 
 
 # Ledgers that cannot be used.
@@ -236,7 +303,7 @@ def refusal(place, kind=LedgerError, **options):
 def test_a_budget_is_set_once(place):
     Ledger(place, budget="2.50")
     assert Ledger(place).budget == Decimal("2.5")
-    assert "has the budget 2.50, and not 3;" in refusal(place, budget=3)
+    assert "has the budget 2.5, and not 3;" in refusal(place, budget=3)
     with pytest.raises(ValueError, match="budget must be a number >= 0, got -1"):
         Ledger(place, budget=-1)
 
@@ -258,7 +325,21 @@ def test_damage_is_found(place):
         sql.close()
         assert told in refusal(place)
         place.write_bytes(whole)
-    for rest, told in ((whole[: len(whole) // 2], "is damaged"), (b"age,sex\n", "is not a ledger")):
+    for change in (
+        "UPDATE ledger SET spent = '0'",
+        "UPDATE ledger SET hides = '[]'",
+        "UPDATE ledger SET most = '7'",
+    ):
+        with sqlite3.connect(place) as sql:
+            sql.execute(change)
+        sql.close()
+        assert "its sums do not follow" in refusal(place)
+        place.write_bytes(whole)
+    for rest, told in (
+        (whole[: len(whole) // 2], "is damaged"),
+        (b"age,sex\n" * 100, "is not a ledger"),
+        (b"", "is damaged"),
+    ):
         place.write_bytes(rest)
         assert told in refusal(place)
     place.write_bytes(whole)
@@ -283,7 +364,8 @@ def test_a_ledger_that_may_not_be_written_is_refused(place):
 
 
 def test_a_lock_is_waited_for_and_then_the_run_gives_up(place, monkeypatch, capsys):
-    monkeypatch.setattr(module, "MOST_SECONDS", 2)
+    monkeypatch.setattr(module, "MOST_SECONDS", 0.2)
+    monkeypatch.setattr(module, "SILENT_SECONDS", 0.1)
     Ledger(place)
     with Ledger(place).transaction():
         assert "another run holds the lock" in refusal(place)
@@ -353,6 +435,8 @@ def test_an_older_ledger_is_taken_over_whatever_the_budget(tmp_path, place, caps
         0,
         "ledger.sqlite: 2 entries of policysim-releases.json; spent by everybody: ε = 5\n",
     )
+    code, _, err = command(capsys, "import", old, "--ledger", place)
+    assert (code, "has its entries already" in err) == (3, True)
     with pytest.raises(BudgetError):
         charge(Ledger(place), release())
     presence = release(hides=("sex",), adjacency=ADD_OR_REMOVE)
@@ -366,6 +450,7 @@ def test_an_older_ledger_is_taken_over_whatever_the_budget(tmp_path, place, caps
         ("{", "is not a ledger of policysim 0.1"),
         (json.dumps({"format": 3, "releases": []}), "has format 3, and only 2"),
         (json.dumps({"format": 2, "releases": [OLD | {"epsilon": "many"}]}), "epsilon must be a number >= 0"),
+        (json.dumps({"format": 2, "releases": [OLD | {"columns": "sex"}]}), "columns must be a list of names"),
         (json.dumps({"format": 2, "releases": [OLD | {"adjacency": "none"}]}), "adjacency must be"),
     ],
 )
@@ -376,6 +461,14 @@ def test_what_is_no_older_ledger_is_refused_and_nothing_is_charged(tmp_path, pla
     assert (code, out) == (3, "")
     assert told in err
     assert not place.exists()
+
+
+def test_a_mistyped_name_is_not_a_new_ledger(place, capsys):
+    assert open_ledger(place).budget is None
+    assert "made the ledger" in capsys.readouterr().err
+    with pytest.raises(LedgerError, match=r"ledgre.sqlite: there is no such ledger, but ledger.sqlite is beside it"):
+        open_ledger(place.with_name("ledgre.sqlite"))
+    assert open_ledger(place).head == 0
 
 
 def test_options_that_do_not_fit_are_refused(place, capsys):

@@ -1,0 +1,212 @@
+"""`policysim decide`: a treatment for each patient of a file, drawn privately, once, and counted."""
+
+from __future__ import annotations
+
+import argparse
+from decimal import Decimal
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from policysim.cli.options import Commands, add_json, add_seed, rows_file
+
+if TYPE_CHECKING:
+    from policysim.release.decide import Method, Output
+    from policysim.release.ledger import Ledger
+
+PRIVATE = "Only for the hospital: how many patients were refused, or came before, is not covered by ε."
+
+
+def add(commands: Commands) -> None:
+    """The command and its options."""
+    parser = commands.add_parser(
+        "decide",
+        help="draw a treatment for each of your patients, privately, and count it",
+        description="Draw a treatment for each row of PATIENTS, from the operating system's randomness, and charge the "
+        "patient ε in the ledger. The same patient and event get the same treatment again, at no cost. OUT has id and "
+        "treatment; OUT.private has the statuses, which are for the hospital alone. Exit code 3 if a row does not fit "
+        "the study (nothing is drawn), 4 if the policy reveals more than ε or the ledger's budget forbids it.",
+    )
+    parser.add_argument(
+        "patients", type=Path, metavar="PATIENTS", help="a .csv or .parquet file with a row for each decision"
+    )
+    parser.add_argument("--study", required=True, metavar="STUDY", help="a built-in study or a study.toml")
+    parser.add_argument("--policy", metavar="NAME", help="how treatments are chosen (default: exponential-fitted)")
+    parser.add_argument(
+        "--epsilon", type=declared, required=True, metavar="1", help="what a patient is charged for an event"
+    )
+    parser.add_argument("--id", required=True, metavar="NAME", help="the column of the patient's id")
+    parser.add_argument("--event", required=True, metavar="NAME", help="the column of what is decided, as an admission")
+    parser.add_argument("--ledger", type=Path, required=True, metavar="FILE", help="where these people's ε is counted")
+    parser.add_argument("--out", type=rows_file, metavar="OUT", help="ids and treatments, .csv or .parquet")
+    parser.add_argument(
+        "--missing",
+        action="append",
+        default=[],
+        metavar="LEVEL",
+        help="the level that a missing value stands for, of a hidden feature also an unknown one; or FEATURE=LEVEL; "
+        "may be repeated",
+    )
+    parser.add_argument(
+        "--seen", choices=("treatment", "publication"), help="what an observer sees, in place of the study's"
+    )
+    parser.add_argument("--keep-order", action="store_true", help="write the rows in the order of PATIENTS")
+    parser.add_argument("--dry-run", action="store_true", help="draw nothing: say what it would cost")
+    add_seed(parser, "refused: a release takes no seed")
+    add_json(parser)
+
+
+def declared(text: str) -> Decimal:
+    """A finite number >= 0, as it is written."""
+    from policysim.release.ledger import amount
+
+    try:
+        number = amount(text)
+    except ValueError:
+        number = Decimal("inf")
+    if number.is_infinite():
+        raise argparse.ArgumentTypeError(f"must be a finite number >= 0, got {text!r}")
+    return number
+
+
+def run(chosen: argparse.Namespace) -> int:
+    """Draw, count and write; or with --dry-run, say what it would cost."""
+    from policysim.files.terminal import complain, print_json, progress_bar, say
+    from policysim.question.protocol import UsageError
+    from policysim.release.decide import Output, decide_all, forecast
+    from policysim.release.ledger import open_ledger
+    from policysim.release.patients_file import Patients
+
+    if chosen.seed is not None:
+        raise UsageError(
+            "--seed does not go with decide: from a seed anybody could draw the same treatments again and learn the "
+            "records; a release draws from the operating system"
+        )
+    if chosen.out is None and not chosen.dry_run:
+        raise UsageError("decide needs --out FILE.csv, or --dry-run")
+    method = _method(chosen)
+    ledger = open_ledger(chosen.ledger)
+    output = None if chosen.dry_run else Output.of(chosen.out, method.seen)
+    if output is not None:
+        output.check(chosen.patients, ledger.path)
+    with progress_bar("B" if chosen.patients.suffix.lower() == ".csv" else "row") as progress:
+        patients = Patients(chosen.patients, method.problem, method.columns, progress)
+    if output is None:
+        document = _document(method, ledger, None) | _counts(forecast(patients, ledger, method))
+        print_json(document) if chosen.json else say(_forecast_screen(document))
+        return 0
+    with progress_bar("patient") as progress:
+        entry = decide_all(patients, ledger, method, output.given, progress)
+    output.write(patients, ledger, method, keep_order=chosen.keep_order)
+    if chosen.keep_order:
+        complain(f"the order of {chosen.patients.name} is published: {output.paths[-1].name} keeps it")
+    document = _document(method, ledger, entry) | {
+        "out": output.given.as_posix(),
+        "private_file": output.private.as_posix(),
+        "published_file": None if output.published is None else output.published.as_posix(),
+        **_counts(patients.statuses()),
+    }
+    for warning in document["warnings"]:
+        complain(f"warning: {warning}")
+    print_json(document) if chosen.json else say(_screen(document, output, method, ledger))
+    return 0
+
+
+def _method(chosen: argparse.Namespace) -> Method:
+    """How to draw; UsageError for options that do not fit the study."""
+    from policysim.files.bad_rows import DataError
+    from policysim.question.protocol import UsageError
+    from policysim.release.decide import make_method, refuse_fitted_patients
+    from policysim.study.study_reader import load_study
+
+    study = load_study(chosen.study)
+    refuse_fitted_patients(study, chosen.patients)
+    try:
+        return make_method(
+            study,
+            policy=chosen.policy,
+            epsilon=chosen.epsilon,
+            id=chosen.id,
+            event=chosen.event,
+            missing=chosen.missing,
+            seen=chosen.seen,
+            data=chosen.patients.name,
+        )
+    except DataError:
+        raise
+    except ValueError as error:
+        raise UsageError(f"--{error}" if str(error).startswith(("id ", "event ", "missing ")) else str(error)) from None
+
+
+def _document(method: Method, ledger: Ledger, entry: int | None) -> dict[str, Any]:
+    """What an auditor may see: nothing of it depends on a record."""
+    release, conflict = method.release, ledger.conflict(method.release)
+    return {
+        "policy": method.policy,
+        "epsilon": str(release.epsilon),
+        "cost": "inf" if conflict else str(release.cost),
+        "warnings": [f"ε is infinite for everybody: {conflict}"] if conflict else [],
+        "seen": method.seen,
+        "hides": list(release.hides),
+        "publishes": list(release.publishes),
+        "ledger": ledger.path.name,
+        "budget": None if ledger.budget is None else str(ledger.budget),
+        "entry": entry,
+        "head": ledger.head,
+    }
+
+
+def _counts(statuses: dict[str, int]) -> dict[str, Any]:
+    return {"not_private": {"warning": PRIVATE, "statuses": statuses}}
+
+
+def _costs(document: dict[str, Any]) -> str:
+    """What a new decision costs a patient, and what of."""
+    from policysim.release.ledger import amount, shown
+
+    limit = (
+        "the ledger has no budget: nothing is refused"
+        if document["budget"] is None
+        else f"budget {shown(amount(document['budget']))} a person"
+    )
+    return f"each new decision costs its patient ε = {shown(amount(document['cost']))} ({limit})"
+
+
+def _forecast_screen(document: dict[str, Any]) -> str:
+    from policysim.release.decide import DRAWN
+
+    counts = {("to be drawn" if name == DRAWN else name): count for name, count in _statuses(document).items()}
+    lines = [
+        f"Nothing is drawn: {_costs(document)}.",
+        *(f"{count:8,}  {name}" for name, count in counts.items()),
+        PRIVATE,
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _statuses(document: dict[str, Any]) -> dict[str, int]:
+    found: dict[str, int] = document["not_private"]["statuses"]
+    return found
+
+
+def _screen(document: dict[str, Any], output: Output, method: Method, ledger: Ledger) -> str:
+    hidden, name = ", ".join(document["hides"]), output.given.name
+    drawn = f"the treatments of {method.release.data}, by {document['policy']}"
+    if output.published is None:
+        files = [f"{name}: {drawn}. They hide {hidden}."]
+    else:
+        files = [
+            f"{name}: the best treatment for each patient. NOT for publication: it shows {hidden}.",
+            f"{output.published.name}: {drawn}, for publication. They hide {hidden}.",
+        ]
+    entry = (
+        f"entry {document['entry']} of {ledger.path.name}"
+        if document["entry"]
+        else f"{ledger.path.name} has no new entry: all was drawn before; its last is {document['head']}"
+    )
+    lines = [
+        *files,
+        f"{output.private.name}: what became of each row. Only for the hospital.",
+        f"Counted: {entry}; {_costs(document)}.",
+        f"Keep private: {method.release.data}, {ledger.path.name} and {ledger.path.name}.key.",
+    ]
+    return "\n".join(lines) + "\n"

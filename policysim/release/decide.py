@@ -1,0 +1,478 @@
+"""Treatments for real patients: each drawn once, privately, and counted before anybody sees it.
+
+For each patient and event the ledger has at most one decision. Asked again it gives the same, unless that is now
+contraindicated by what is public; so a rerun costs nothing, and completes what a crash has interrupted. All rows of a
+file are charged, drawn and written into the ledger in one transaction. Only then a file appears.
+
+Whether a row is drawn, repeated or refused depends on the patient's id and event, on the budget, and on public
+features. It never depends on what is hidden: of that a missing value is a value like any other.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from decimal import Decimal
+from functools import cached_property
+from hashlib import sha256
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from policies.adjacency import OneFeature, public_classes
+from policies.arrays import FloatArray, Frozen, IntArray, blocks
+from policies.catalogue import make_policy
+from policies.policy import Policy
+from policies.problem import DecisionProblem
+from policies.randomized_response import RandomizedResponse
+from policysim.files.bad_rows import DataError
+from policysim.files.columns_file import check_ending, open_writer
+from policysim.files.many_files import file_digest, is_file
+from policysim.files.whole_files import check_writable
+from policysim.question import OutputError
+from policysim.question.extras import optional
+from policysim.question.protocol import SILENT, Progress
+from policysim.release.durable_files import folder_beside, sync, uninterrupted
+from policysim.release.exact import ExactPolicy, exact_policy
+from policysim.release.ledger import EXACT, ONE_FEATURE, REPLACE, Decision, Ledger, Release, amount, open_ledger
+from policysim.release.patients_file import Columns, Outcome, Patients, Row
+from policysim.study.declared import SEEN, LoggedStudy, Study
+from policysim.study.study_problem import build_problem
+from policysim.study.study_reader import load_study
+from policysim.study.sweep import at
+
+with optional():
+    import pyarrow as pa
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+DRAWN, AS_BEFORE, RECORD_CHANGED = "drawn", "as before", "as before: record changed"
+OVER_BUDGET, CONTRAINDICATED = "refused: budget", "refused: contraindicated"
+STATUSES = (DRAWN, AS_BEFORE, RECORD_CHANGED, OVER_BUDGET, CONTRAINDICATED)
+TREATMENT, PUBLICATION = SEEN
+# How treatments are chosen unless it is said: those that are seen, and those that are published beside the best.
+DEFAULT_POLICY = {TREATMENT: "exponential-fitted", PUBLICATION: RandomizedResponse.name}
+COUNTED = "what was drawn is counted: run the same command again, and it gives the same treatments"
+# What is between the levels of a record whose digest is kept.
+BETWEEN = "\x1f"
+
+
+@dataclass(frozen=True, eq=False)
+class Method(Frozen):
+    """How treatments are drawn, and what that costs a patient.
+
+    Attributes
+    ----------
+    problem : DecisionProblem
+    policy : str
+        The name of the mechanism.
+    exact : ExactPolicy
+        Its table, in whole numbers.
+    seen : str
+        Whether the drawn treatment is given ("treatment"), or only published beside the best ("publication").
+    columns : Columns
+    release : Release
+        The entry of the ledger.
+    """
+
+    problem: DecisionProblem
+    policy: str
+    exact: ExactPolicy
+    seen: str
+    columns: Columns
+    release: Release
+
+    @cached_property
+    def cost(self) -> Decimal:
+        """What a new decision costs its patient."""
+        return self.release.cost
+
+    @cached_property
+    def instead(self) -> IntArray:
+        """What a record gets beyond the budget, (n_records,): the best single treatment for all that agree in public.
+
+        The mean utility under the prior decides; where no such patient comes, what is best for all who allow the same.
+        """
+        problem = self.problem
+        classes = public_classes(problem.adjacency, problem.n_records)
+        allowed = np.ones(problem.utilities.shape, dtype=np.bool_) if problem.admissible is None else problem.admissible
+        columns = [
+            np.where(allows, np.bincount(classes, problem.prior * utility)[classes], -np.inf)
+            for utility, allows in zip(problem.utilities.T, allowed.T, strict=True)
+        ]
+        nobody = np.bincount(classes, problem.prior)[classes] == 0
+        return np.where(nobody, problem.best_fixed_actions, np.argmax(columns, axis=0))
+
+    def allows(self, record: int, treatment: str) -> bool:
+        """Whether a record allows a treatment, by public features, if there is such a treatment."""
+        place = self._places.get(treatment)
+        mask = self.problem.admissible
+        return place is not None and (mask is None or bool(mask[record, place]))
+
+    @cached_property
+    def _places(self) -> dict[str, int]:
+        return {name: place for place, name in enumerate(self.problem.actions)}
+
+    def texts(self, records: IntArray) -> list[str]:
+        """The records as text by which a change is noticed, (m,)."""
+        distinct, place = np.unique(records, return_inverse=True)
+        frame = self.problem.decode(distinct)
+        levels = [frame[name].astype(str).tolist() for name in frame.columns]
+        made = [BETWEEN.join(row) for row in zip(*levels, strict=True)]
+        return [made[each] for each in place.tolist()]
+
+
+def make_method(
+    of: Study | DecisionProblem | str | Path,
+    *,
+    policy: str | Policy | None,
+    epsilon: Decimal | float | str,
+    id: str,  # noqa: A002
+    event: str,
+    missing: Sequence[str] = (),
+    seen: str | None = None,
+    data: str = "patients",
+) -> Method:
+    """Make the problem and its table, and check all of it: what `decide` says of its parameters.
+
+    `data` is the name of the patients in the ledger. ClaimError if the policy reveals more than epsilon.
+    """
+    declared = amount(epsilon)
+    if declared.is_infinite():
+        raise ValueError("epsilon must be finite: where nothing is hidden, nothing needs to be drawn or counted.")
+    study = of if isinstance(of, Study | DecisionProblem) else load_study(str(of))
+    seen = seen or (study.seen if isinstance(study, Study) else TREATMENT)
+    if seen not in SEEN:
+        raise ValueError(f"seen must be one of {', '.join(SEEN)}, got {seen!r}.")
+    problem = study if isinstance(study, DecisionProblem) else build_problem(study)
+    columns = Columns.of(problem, id=id, event=event, missing=missing)
+    chosen = DEFAULT_POLICY[seen] if policy is None else policy
+    named = chosen if isinstance(chosen, str) else chosen.name
+    if seen == PUBLICATION and named != RandomizedResponse.name:
+        raise ValueError(
+            f"where only a publication is seen, it is the best treatment by {RandomizedResponse.name}, got {named}."
+        )
+    if isinstance(chosen, Policy):
+        template = chosen
+    elif isinstance(study, Study):
+        template = study.policy(chosen)
+    else:
+        template = make_policy(chosen)
+    fitted = at(template, float(declared)).fit(problem)
+    exact = exact_policy(fitted, declared)
+    # All rows, so that a policy is refused whoever is among the patients.
+    for rows in blocks(problem.n_records):
+        exact.weights(np.arange(rows.start, rows.stop))
+    names = [feature.name for feature in columns.features]
+    release = Release(
+        "decide",
+        data,
+        declared,
+        hides=columns.hidden,
+        publishes=tuple(name for name in names if name not in columns.hidden),
+        adjacency=ONE_FEATURE if isinstance(problem.adjacency, OneFeature) else REPLACE,
+        shows_rows=True,
+        each=True,
+        details={
+            **({"study": study.name} if isinstance(study, Study) else {}),
+            "study_sha256": problem.digest,
+            "policy": named,
+            "policy_sha256": _table_digest(fitted.probabilities),
+            "seen": seen,
+        },
+    )
+    return Method(problem, named, exact, seen, columns, release)
+
+
+def _table_digest(probabilities: FloatArray) -> str:
+    """SHA-256 of p(a|x), action by action, as float64, little endian."""
+    return sha256(np.ascontiguousarray(probabilities.T, dtype="<f8").data).hexdigest()
+
+
+def decide(
+    of: Study | DecisionProblem | str | Path,
+    patients: pd.DataFrame | str | Path,
+    *,
+    policy: str | Policy | None = None,
+    epsilon: Decimal | float | str,
+    id: str,  # noqa: A002
+    event: str,
+    ledger: Ledger | str | Path,
+    missing: str | Sequence[str] = (),
+    seen: str | None = None,
+) -> pd.DataFrame:
+    """Draw a treatment for each patient, privately, from the operating system's randomness, and count it.
+
+    The same patient and event get the same treatment again, at no cost, unless it is now contraindicated.
+
+    Parameters
+    ----------
+    of : Study, DecisionProblem, str or Path
+        A study: loaded, by its built-in name, or by the path of its file; or a problem.
+    patients : DataFrame, str or Path
+        A row for each decision, with the columns `id` and `event` and one for each feature; or the path of such a .csv
+        or .parquet file. Not the log that a study was fitted to.
+    policy : str or Policy, optional
+        How treatments are chosen, at this epsilon; exponential-fitted by default.
+    epsilon : Decimal, str or float
+        What a patient is charged for an event, >= 0 and finite; a number counts as the decimal by which it is written.
+        Under one-feature adjacency it is charged once for each feature.
+    id, event : str
+        The columns of the patients' ids, and of what the treatment is for, such as an admission. Both are compared as
+        text; they are public features to nobody, and no features of a record.
+    ledger : Ledger, str or Path
+        Of this group of people (`policysim.release.ledger.open_ledger`); `Ledger(path, budget)` makes one.
+    missing : str or sequence of str, optional
+        What a missing value stands for: LEVEL or FEATURE=LEVEL; a level "NA" by itself. Of a hidden feature an unknown
+        value is a missing one. Such a record is treated like any other of this level.
+    seen : {"treatment", "publication"}, optional
+        What an observer sees; the study's by default. If only a publication is seen, `treatment` is the best for each
+        and must not be published, and a column `published` has it by randomised response.
+
+    Returns
+    -------
+    DataFrame
+        A row for each of `patients`, in their order and with their index, which is private: the id, `treatment` (""
+        where none is given), and `status`: "drawn", "as before", "as before: record changed", "refused: budget" (what
+        was drawn last, or else the best single treatment for the public features: neither reveals anything new), or
+        "refused: contraindicated" (nothing is given; a new event is needed).
+
+    Raises
+    ------
+    DataError
+        A ValueError, and nothing is drawn: for patients that do not fit the study, with a line for each of the first
+        20 rows; for the log that the study was fitted to.
+    ClaimError
+        For a policy that reveals more than epsilon.
+    LedgerError
+        For a ledger that cannot be used; BudgetError if it publishes what an earlier release hides.
+    ValueError
+        For another parameter that does not fit.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import pandas as pd
+    >>> from policies import AnyRecord
+    >>> utilities = pd.DataFrame({"wait": [1.0, 0.0], "treat": [0.0, 1.0]}, pd.Index(["young", "old"], name="age"))
+    >>> problem = DecisionProblem(utilities, [0.5, 0.5], AnyRecord())
+    >>> today = pd.DataFrame({"patient": ["P1", "P2"], "admission": [1, 1], "age": ["old", "young"]})
+    >>> ledger = Ledger(Path(tempfile.mkdtemp()) / "ledger.sqlite", budget=2)
+    >>> asked = dict(epsilon=1, id="patient", event="admission", ledger=ledger)
+    >>> decide(problem, today, **asked)["status"].tolist(), decide(problem, today, **asked)["status"].tolist()
+    (['drawn', 'drawn'], ['as before', 'as before'])
+    >>> ledger.remaining("P1")
+    Decimal('1')
+    """
+    import pandas as pd  # noqa: PLC0415 - half a second that most uses of this module do not need
+
+    source = Path(patients) if isinstance(patients, str | Path) else patients
+    name = source.name if isinstance(source, Path) else "patients"
+    rules = [missing] if isinstance(missing, str) else missing
+    study = of if isinstance(of, Study | DecisionProblem) else load_study(str(of))
+    refuse_fitted_patients(study, source)
+    method = make_method(study, policy=policy, epsilon=epsilon, id=id, event=event, missing=rules, seen=seen, data=name)
+    read = Patients(source, method.problem, method.columns)
+    counted = ledger if isinstance(ledger, Ledger) else open_ledger(ledger)
+    decide_all(read, counted, method)
+    outcomes = [outcome for batch in read.outcomes(counted, keep_order=True) for outcome in batch]
+    table = pd.DataFrame(outcomes)
+    if method.seen == PUBLICATION:
+        best = method.problem.best_actions[table["record"].to_numpy()]
+        table = table.assign(published=table["treatment"], treatment=np.asarray(method.problem.actions)[best])
+    columns = ["id", "treatment", *(["published"] if method.seen == PUBLICATION else []), "status"]
+    made = table[columns].rename(columns={"id": id})
+    return made if isinstance(source, Path) else made.set_axis(source.index, axis="index")
+
+
+def refuse_fitted_patients(study: Study | DecisionProblem, source: Path | pd.DataFrame) -> None:
+    """DataError for the log that a study's numbers were fitted to: their privacy does not cover these patients."""
+    if not isinstance(study, LoggedStudy) or not isinstance(source, Path) or not is_file(source):
+        return
+    size = source.stat().st_size
+    for part in {*study.log.files.values(), *study.log.parts}:
+        same = is_file(part) and (
+            part.samefile(source) or (part.stat().st_size == size and file_digest(part) == file_digest(source))
+        )
+        if same:
+            raise DataError(
+                f"{source.as_posix()}: is the log of the study {study.name}, whose numbers were fitted to these "
+                "patients: ε would not cover what the numbers say of them. Treat other patients by it"
+            )
+
+
+def decide_all(
+    patients: Patients, ledger: Ledger, method: Method, out: Path | None = None, progress: Progress = SILENT
+) -> int | None:
+    """Charge and draw what is new, in one transaction, and keep what came of each row.
+
+    Returns the number of the entry; None if nothing is new. OutputError, and nothing is drawn, if anything is new and
+    OUT is there.
+    """
+    rows_digest, news, taken = sha256(), False, out is not None and out.exists()
+    progress.expect(patients.n_rows)
+    with ledger.transaction():
+        number = ledger.head + 1
+        for rows in patients.by_patient(ledger):
+            records = np.array([row.record for row in rows], dtype=np.intp)
+            drawn, texts, outcomes = method.exact.draw(records).tolist(), method.texts(records), []
+            for row, action, text in zip(rows, drawn, texts, strict=True):
+                record = ledger.digest("record", text)
+                decision = ledger.decision(row.patient, row.event)
+                if decision is not None:
+                    treatment, status = _again(method, row, decision, record)
+                elif taken:
+                    raise OutputError(f"{out}: is there, and other decisions are asked for; name another file")
+                else:
+                    news, new = True, Decision(method.problem.actions[action], number, record)
+                    treatment, status = _first(method, row, new, ledger)
+                rows_digest.update(row.patient + row.event + f"{treatment}\n".encode())
+                outcomes.append((row.row, treatment, status))
+            patients.store(outcomes)
+            progress.advance(len(rows))
+        return ledger.charge(method.release, rows_digest.hexdigest()) if news else None
+
+
+def _again(method: Method, row: Row, decision: Decision, record: bytes) -> tuple[str, str]:
+    """What was given before, and its status."""
+    if not method.allows(row.record, decision.treatment):
+        return "", CONTRAINDICATED
+    if not decision.record:
+        return decision.treatment, OVER_BUDGET
+    return decision.treatment, AS_BEFORE if decision.record == record else RECORD_CHANGED
+
+
+def _first(method: Method, row: Row, drawn: Decision, ledger: Ledger) -> tuple[str, str]:
+    """Charge the patient and write what was drawn; beyond the budget, what reveals nothing new. And its status."""
+    if ledger.charge_patient(row.patient, method.cost):
+        ledger.decide(row.patient, row.event, drawn)
+        return drawn.treatment, DRAWN
+    instead = Decision(_over_budget(method, row, ledger), drawn.number, b"")
+    ledger.decide(row.patient, row.event, instead)
+    return instead.treatment, OVER_BUDGET
+
+
+def _over_budget(method: Method, row: Row, ledger: Ledger) -> str:
+    """What was drawn last, if it is still allowed; else the best single treatment for the public features."""
+    last = ledger.account(row.patient)[1]
+    if last is not None and method.allows(row.record, last):
+        return last
+    return method.problem.actions[int(method.instead[row.record])]
+
+
+def forecast(patients: Patients, ledger: Ledger, method: Method) -> dict[str, int]:
+    """How many rows would have each status: nothing is drawn, and nothing is written into the ledger."""
+    counts: Counter[str] = Counter()
+    patient, spent = b"", Decimal(0)
+    for rows in patients.by_patient(ledger):
+        texts = method.texts(np.array([row.record for row in rows], dtype=np.intp))
+        for row, text in zip(rows, texts, strict=True):
+            if row.patient != patient:
+                patient, spent = row.patient, ledger.account(row.patient)[0]
+            decision, reached = ledger.decision(row.patient, row.event), EXACT.add(spent, method.cost)
+            if decision is not None:
+                counts[_again(method, row, decision, ledger.digest("record", text))[1]] += 1
+            elif ledger.affords(reached):
+                counts[DRAWN] += 1
+                spent = reached
+            else:
+                counts[OVER_BUDGET] += 1
+    return dict(counts)
+
+
+@dataclass(frozen=True)
+class Output:
+    """The files that decisions are written to.
+
+    Attributes
+    ----------
+    given : Path
+        Ids and the treatments that are given.
+    private : Path
+        Ids, events, treatments and statuses: for the hospital alone.
+    published : Path or None
+        Ids and what is published, where only that is seen.
+    """
+
+    given: Path
+    private: Path
+    published: Path | None
+
+    @classmethod
+    def of(cls, out: Path, seen: str) -> Output:
+        """Those beside OUT."""
+        private, published = (out.with_name(f"{out.stem}.{word}{out.suffix}") for word in ("private", "published"))
+        return cls(out, private, published if seen == PUBLICATION else None)
+
+    @property
+    def paths(self) -> list[Path]:
+        """In the order in which they appear."""
+        return [self.private, *([self.published] if self.published else []), self.given]
+
+    def check(self, source: Path, ledger: Path) -> None:
+        """OutputError for a place that cannot be written, or holds the patients or the ledger."""
+        check_ending(self.given)
+        for path in self.paths:
+            if path.is_dir():
+                raise OutputError(f"{path.as_posix()}: is a folder")
+            for other, what in ((source, "the patients"), (ledger, "the ledger")):
+                if path.exists() and other.exists() and path.samefile(other):
+                    raise OutputError(f"{path.as_posix()}: is {what}; name another file")
+        check_writable(self.given.parent)
+
+    def write(self, patients: Patients, ledger: Ledger, method: Method, *, keep_order: bool) -> None:
+        """Write all of them, after what is in them was counted: OUT appears last, and only as a whole.
+
+        OutputError if that cannot be done, or if OUT has other content.
+        """
+        name = self.given.as_posix()
+        try:
+            with folder_beside(self.given) as stage:
+                _fill(
+                    [stage / path.name for path in self.paths], patients.outcomes(ledger, keep_order=keep_order), method
+                )
+                if self.given.exists() and file_digest(self.given) != file_digest(stage / self.given.name):
+                    raise OutputError(f"{name}: holds other decisions; name another file. {COUNTED.capitalize()}")
+                with uninterrupted(f"{name} is written"):
+                    for path in self.paths:
+                        (stage / path.name).replace(path)
+                    sync(self.given.parent)
+        except KeyboardInterrupt as stop:
+            raise KeyboardInterrupt(str(stop) or COUNTED) from None
+        except OutputError:
+            raise
+        except OSError as error:
+            raise OutputError(f"cannot write {name}: {error.strerror or error}; {COUNTED}") from None
+
+
+def _fill(paths: Sequence[Path], outcomes: Iterator[list[Outcome]], method: Method) -> None:
+    """Write batches of outcomes to the files of an `Output`, in its order, and wait until they are on the disk."""
+    private, *published, given = paths
+    patient, event = method.columns.id, method.columns.event
+    best = np.asarray(method.problem.actions)[method.problem.best_actions] if published else None
+    schemas = {path: _schema(patient, "treatment") for path in (*published, given)}
+    schemas[private] = _schema(patient, event, "treatment", "status")
+    with ExitStack() as stack:
+        writers = {
+            path: stack.enter_context(open_writer(path, schema, path.suffix.lower()))
+            for path, schema in schemas.items()
+        }
+        for batch in outcomes:
+            ids, events, records, drawn, statuses = map(list, zip(*batch, strict=True))
+            handed = drawn if best is None else best[records].tolist()
+            columns = {private: [ids, events, handed, statuses], given: [ids, handed]}
+            columns |= {path: [ids, drawn] for path in published}
+            for path, values in columns.items():
+                writers[path].write(pa.record_batch([pa.array(v, pa.string()) for v in values], schema=schemas[path]))
+    for path in (private, given) if published else (private,):
+        path.chmod(0o600)
+    for path in paths:
+        sync(path)
+
+
+def _schema(*names: str) -> pa.Schema:
+    return pa.schema([(name, pa.string()) for name in names])
