@@ -42,7 +42,7 @@ def policies_of(course: TreatmentCourse) -> dict[str, list[Array]]:
     fixed = max(range(k), key=lambda action: ps.policy_value(course, np.eye(k)[[action]].repeat(n, axis=0)))
     return {
         BEHAVIOUR: [
-            ps.privatize_policy(day, epsilon=EPSILON, policy="randomized-response").probabilities
+            ps.privatize_policy(day, epsilon=EPSILON, policy="randomized-response").predict_proba(np.arange(n))
             for day in plan.q_values
         ],
         "optimum": [np.eye(k)[day] for day in plan.actions],

@@ -14,6 +14,7 @@ sampler        Sampler: many choices from one table, and its compiled loop
 reference      greedy, uniform, best-fixed
 exponential    the exponential mechanism: as published, and fitted between public floors and ceilings
 boxes          what lies between public floors and ceilings is private: the rows of the fitted mechanism
+private_model  the choice of a model made private; model_scores: how a classifier, an agent or a function is asked
 noisy_max      mechanisms with noisy scores: report noisy max, permute-and-flip
 randomized_response  randomised response on the decision, or on the record and then the best decision
 optimal/       the limit: the private policy of highest value, its parts and its proof

@@ -6,6 +6,7 @@ question   the protocol: question, answer, progress; words
 utility    from outcomes and their weights to u(x, a)
 files      CSV, Parquet, bad rows, files written whole
 figures    from a table to a figure
+sklearn    a private classifier for scikit-learn
 logs       reading logs of treatments, and guessing their columns
 study      what was asked: the study, its file, the problem made from it
 release    what leaves the house: a treatment for each patient, privatised columns, a private choice from counts
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from policies.fitted import FittedPolicy
     from policies.policy import Policy
     from policies.privacy_loss import PrivacyLoss, guess_rate, privacy_loss
+    from policies.private_model import privatize_policy
     from policies.problem import DecisionProblem
     from policies.sampler import Sampler
     from policies.selection import Selection, select
@@ -50,7 +52,6 @@ if TYPE_CHECKING:
     from policysim.course.once import OncePlan, plan_once
     from policysim.course.plan_tree import TreePlan, plan_tree
     from policysim.course.planning import plan, policy_value
-    from policysim.course.privatize_policy import privatize_policy
     from policysim.course.process import InfiniteLossWarning, Process
     from policysim.course.tabular import TabularMDP
     from policysim.course.treatment_course import build_course
@@ -106,7 +107,7 @@ _HOME = {
     "plan_tree": "policysim.course.plan_tree",
     "policy_value": "policysim.course.planning",
     "privacy_loss": "policies.privacy_loss",
-    "privatize_policy": "policysim.course.privatize_policy",
+    "privatize_policy": "policies.private_model",
     "problem_from_frame": "policysim.study.cohort_table",
     "read_log": "policysim.logs.read_log",
     "select": "policies.selection",

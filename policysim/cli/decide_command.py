@@ -7,7 +7,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from policysim.cli.options import Commands, add_json, add_seed, rows_file
+from policysim.cli.options import Commands, add_json, add_seed, chosen_ledger, rows_file
 
 if TYPE_CHECKING:
     from policysim.release.decide import Method, Output
@@ -73,7 +73,6 @@ def run(chosen: argparse.Namespace) -> int:
     from policysim.files.terminal import complain, print_json, progress_bar, say
     from policysim.question.protocol import UsageError
     from policysim.release.decide import Output, decide_all, forecast
-    from policysim.release.ledger import open_ledger
     from policysim.release.patients_file import Patients
 
     if chosen.seed is not None:
@@ -84,7 +83,8 @@ def run(chosen: argparse.Namespace) -> int:
     if chosen.out is None and not chosen.dry_run:
         raise UsageError("decide needs --out FILE.csv, or --dry-run")
     method = _method(chosen)
-    ledger = open_ledger(chosen.ledger)
+    ledger = chosen_ledger(chosen)
+    assert ledger is not None  # --ledger is required
     output = None if chosen.dry_run else Output.of(chosen.out, method.seen)
     if output is not None:
         output.check(chosen.patients, ledger.path)
@@ -163,50 +163,43 @@ def _costs(document: dict[str, Any]) -> str:
     """What a new decision costs a patient, and what of."""
     from policysim.release.ledger import amount, shown
 
-    limit = (
-        "the ledger has no budget: nothing is refused"
-        if document["budget"] is None
-        else f"budget {shown(amount(document['budget']))} a person"
-    )
+    budget = document["budget"]
+    limit = "no budget: nothing is refused" if budget is None else f"budget {shown(amount(budget))} a person"
     return f"each new decision costs its patient ε = {shown(amount(document['cost']))} ({limit})"
 
 
 def _forecast_screen(document: dict[str, Any]) -> str:
     from policysim.release.decide import DRAWN
 
-    counts = {("to be drawn" if name == DRAWN else name): count for name, count in _statuses(document).items()}
-    lines = [
-        f"Nothing is drawn: {_costs(document)}.",
-        *(f"{count:8,}  {name}" for name, count in counts.items()),
-        PRIVATE,
-    ]
-    return "\n".join(lines) + "\n"
-
-
-def _statuses(document: dict[str, Any]) -> dict[str, int]:
-    found: dict[str, int] = document["not_private"]["statuses"]
-    return found
+    statuses = document["not_private"]["statuses"]
+    counts = [f"{count:8,}  {'to be drawn' if name == DRAWN else name}" for name, count in statuses.items()]
+    return _lines(f"Nothing is drawn: {_costs(document)}.", *counts, PRIVATE)
 
 
 def _screen(document: dict[str, Any], output: Output, method: Method, ledger: Ledger) -> str:
-    hidden, name = ", ".join(document["hides"]), output.given.name
+    hidden, name, number = ", ".join(document["hides"]), output.given.name, document["entry"]
+    public = f"; {', '.join(document['publishes'])} are public" if document["publishes"] else ""
     drawn = f"the treatments of {method.release.data}, by {document['policy']}"
     if output.published is None:
-        files = [f"{name}: {drawn}. They hide {hidden}."]
+        files = [f"{name}: {drawn}. They hide {hidden}{public}."]
     else:
         files = [
             f"{name}: the best treatment for each patient. NOT for publication: it shows {hidden}.",
-            f"{output.published.name}: {drawn}, for publication. They hide {hidden}.",
+            f"{output.published.name}: {drawn}, for publication. They hide {hidden}{public}.",
         ]
-    entry = (
-        f"entry {document['entry']} of {ledger.path.name}"
-        if document["entry"]
-        else f"{ledger.path.name} has no new entry: all was drawn before; its last is {document['head']}"
-    )
-    lines = [
+    none = f"all was drawn before, and {ledger.path.name} has no new entry; its last is {document['head']}"
+    return _lines(
         *files,
         f"{output.private.name}: what became of each row. Only for the hospital.",
-        f"Counted: {entry}; {_costs(document)}.",
+        f"Counted: {f'entry {number} of {ledger.path.name}' if number else none}; {_costs(document)}.",
         f"Keep private: {method.release.data}, {ledger.path.name} and {ledger.path.name}.key.",
-    ]
-    return "\n".join(lines) + "\n"
+    )
+
+
+def _lines(*lines: str) -> str:
+    """Lines of text as wide as the screen."""
+    import textwrap
+
+    from policysim.question.words import line_width
+
+    return "".join(f"{textwrap.fill(line, line_width(), subsequent_indent='  ')}\n" for line in lines)

@@ -33,8 +33,7 @@ from policysim.question.extras import MissingExtraError
 ABOUT = """\
 policysim: what does choosing treatments privately cost the patients?
 
-Publishing who gets which treatment can reveal a patient's record. policysim hides the record up to ε,
-and tells exactly what that costs: per mechanism, per ε, per group, beside no privacy and one treatment for all.
+Seeing a treatment can reveal a patient's record. policysim computes what hiding it up to ε costs, and draws.
 
 Type next:
   policysim compare covid              compare policies on the built-in cohort; writes a report

@@ -16,7 +16,6 @@ course_evaluation  what a policy is worth over days, exactly, and the columns th
 private_planner    a policy under its own continuation, and where to spend a total
 course_limit       what no private mechanism for the whole course exceeds
 course_comparison  policies over epsilon and over totals, over all days of a process
-privatize_policy   a private policy of anybody's Q-values, or of a network's
 days               treatment over days against the total budget, and which way of spending it is best
 course_question    the same as a question, and what its answer says
 simulation         the check by simulated patients, and as a question

@@ -26,7 +26,7 @@ from policies.fitted import FittedPolicy
 from policies.policy import Policy
 from policysim.course.simulation import BATCH
 from policysim.files.terminal import progress_bar
-from policysim.question.protocol import Progress
+from policysim.question.protocol import SILENT, Progress
 from policysim.study.checks import Agreement
 from policysim.study.registration import ENVIRONMENTS
 from policysim.study.study_problem import outcome_grids
@@ -56,10 +56,10 @@ def evaluate(
         The id of an environment, or an environment, of this package or any other. By the id
         "policysim:policysim/Treatment-v1" many patients are treated at once, unless the policy is a function.
     policy : FittedPolicy, model or callable
-        `make_policy(...).fit(problem)`, or whatever has `act(observation, rng)`; a model of Stable-Baselines3, or
-        whatever has `predict(observation, deterministic=...)`, which is given `action_masks` too if it takes them; or
-        a function from an observation to an action. Of a vector environment, all of these get a batch of observations
-        and give as many actions.
+        `make_policy(...).fit(problem)`, or any object with `act(observation, rng)`, as `privatize_policy` makes of an
+        agent; a model of Stable-Baselines3, or any object with `predict(observation, deterministic=...)`, which gets
+        `action_masks` too if it takes them; or a function from an observation to an action. Of a vector environment,
+        each of these gets a batch of observations and gives as many actions.
     episodes : int, optional
         How many, >= 2. Each place of a vector environment has an equal part of them, so that short ones are not
         counted more often.
@@ -107,19 +107,21 @@ def evaluate(
     choosing, arriving = np.random.SeedSequence(seed).spawn(2)
     choose = _chooser(policy, np.random.default_rng(choosing), deterministic)
     made, env_seed = _environment(env, policy, int(episodes)), int(arriving.generate_state(1)[0])
-    with progress_bar("episode") as progress:
+    with progress_bar() as progress:
         progress.expect(int(episodes))
         if isinstance(made, VectorEnv):
             counts, refused = _many(made, choose, int(episodes), env_seed, progress)
         else:
             counts, refused = _one_by_one(made, choose, int(episodes), env_seed, progress)
+        exact, rows = _exact(made, policy, progress), []
     if refused:
         warnings.warn(
             f'the policy chose actions that info["{MASK}"] does not allow on {refused:,} steps, and the environment '
             "put others in their place, or took them.",
             stacklevel=2,
         )
-    exact, rows = _exact(made, policy), []
+    if made is not env:
+        made.close()
     for name, totals in counts.items():
         error = float(totals.std(ddof=1)) / math.sqrt(len(totals))
         found = Agreement(len(totals), float(totals.mean()), error, exact.get(name, math.nan), math.nan)
@@ -130,7 +132,7 @@ def evaluate(
 
 def _chooser(policy: Any, rng: np.random.Generator, deterministic: bool) -> Chooser:
     """What chooses, of whatever kind the policy is."""
-    if isinstance(policy, Policy):
+    if isinstance(policy, Policy) and not hasattr(policy, "act"):
         raise ValueError(f"policy must be fitted first: policy.fit(problem), got policy={policy!r}.")
     if hasattr(policy, "act"):
         return lambda observation, _: policy.act(observation, rng)
@@ -177,9 +179,9 @@ def _one_by_one(
             action = choose(observation, mask)
             refused += 0 if mask is None else int(not mask[action])
             observation, reward, terminated, truncated, info = env.step(action)
-            counts[RETURN][episode] += float(reward)
-            for name, came in _outcomes(info).items():
-                counts[name][episode] += came
+            came = {RETURN: reward, **_outcomes(info)}
+            for name, totals in counts.items():
+                totals[episode] += came.get(name, 0.0)
             over = terminated or truncated
         progress.advance()
     return counts, refused
@@ -202,11 +204,11 @@ def _many(
             refused += int(np.count_nonzero((mask[places, actions] == 0) & ~resets & (due > 0)))
         observations, rewards, terminated, truncated, infos = env.step(actions)
         mask, over = infos.get(MASK), np.asarray(terminated | truncated)
-        for name, came in {RETURN: rewards, **_of_this_step(infos, over)}.items():
-            running[name] += np.where(resets, 0.0, came)
         ended = over & ~resets
         counted = ended & (due > 0)
+        came = {RETURN: rewards, **_of_this_step(infos, over)}
         for name, sums in running.items():
+            np.add(sums, came.get(name, 0.0), out=sums, where=~resets)
             finished[name].append(sums[counted])
             sums[ended] = 0.0
         due = due - counted
@@ -233,7 +235,7 @@ def _of_this_step(infos: Mapping[str, Any], over: BoolArray) -> dict[str, NDArra
     return {name: np.where(over, last.get(name, came), came) for name, came in _outcomes(infos).items()}
 
 
-def _exact(env: Any, policy: Any) -> dict[str, float]:
+def _exact(env: Any, policy: Any, progress: Progress) -> dict[str, float]:
     """What is expected of the return and of each outcome, where it is known; else nothing."""
     ward = _ward(env)
     if ward is None or not isinstance(policy, FittedPolicy):
@@ -241,10 +243,10 @@ def _exact(env: Any, policy: Any) -> dict[str, float]:
     scenario, problem = ward.scenario, policy.problem
     if problem.records != scenario.space or tuple(problem.actions) != scenario.actions:
         return {}
-    allowed = ResponseModel(scenario).admissible
+    allowed = ResponseModel(scenario).admissible if ward.forbids else None
     if allowed is not None and policy.probabilities[~allowed].any():
         return {}
-    return expected_over_days(scenario, ward.horizon, policy.probabilities)
+    return expected_over_days(scenario, ward.horizon, policy.probabilities, progress)
 
 
 def _ward(env: Any) -> Ward | None:
@@ -254,7 +256,9 @@ def _ward(env: Any) -> Ward | None:
     return env.ward if isinstance(env, TreatmentEnv | TreatmentVectorEnv) else None
 
 
-def expected_over_days(scenario: Scenario, horizon: int, probabilities: FloatArray) -> dict[str, float]:
+def expected_over_days(
+    scenario: Scenario, horizon: int, probabilities: FloatArray, progress: Progress = SILENT
+) -> dict[str, float]:
     """The expected return of a stay, and the number of days with each outcome, exactly.
 
     Parameters
@@ -265,7 +269,10 @@ def expected_over_days(scenario: Scenario, horizon: int, probabilities: FloatArr
         Days.
     probabilities : array, (n_records, n_actions)
         p(a|x) by the record of each morning.
+    progress : Progress, optional
+        Advances by a step a day.
     """
+    progress.expect(horizon)
     course, shape = Course(ResponseModel(scenario), horizon), scenario.space.shape
     grids = {**outcome_grids(course.response), COSTS: treatment_costs(scenario)}
     expected, distribution, backup = dict.fromkeys(grids, 0.0), prior(scenario), Backup(course)
@@ -278,5 +285,6 @@ def expected_over_days(scenario: Scenario, horizon: int, probabilities: FloatArr
                 expected[name] += float((treated.sum(axis=alike, keepdims=True) * of_action[action]).sum())
         if day + 1 < horizon:
             distribution = backup.push(distribution, probabilities)
+        progress.advance()
     costs = expected.pop(COSTS)
     return {RETURN: -math.fsum(scenario.weights[name] * mean for name, mean in expected.items()) - costs, **expected}

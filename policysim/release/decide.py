@@ -35,7 +35,7 @@ from policysim.files.whole_files import check_writable
 from policysim.question import OutputError
 from policysim.question.extras import optional
 from policysim.question.protocol import SILENT, Progress
-from policysim.release.durable_files import folder_beside, sync, uninterrupted
+from policysim.release.durable_files import folder_beside, sync
 from policysim.release.exact import ExactPolicy, exact_policy
 from policysim.release.ledger import EXACT, ONE_FEATURE, REPLACE, Decision, Ledger, Release, amount, open_ledger
 from policysim.release.patients_file import Columns, Outcome, Patients, Row
@@ -52,7 +52,6 @@ if TYPE_CHECKING:
 
 DRAWN, AS_BEFORE, RECORD_CHANGED = "drawn", "as before", "as before: record changed"
 OVER_BUDGET, CONTRAINDICATED = "refused: budget", "refused: contraindicated"
-STATUSES = (DRAWN, AS_BEFORE, RECORD_CHANGED, OVER_BUDGET, CONTRAINDICATED)
 TREATMENT, PUBLICATION = SEEN
 # How treatments are chosen unless it is said: those that are seen, and those that are published beside the best.
 DEFAULT_POLICY = {TREATMENT: "exponential-fitted", PUBLICATION: RandomizedResponse.name}
@@ -109,13 +108,8 @@ class Method(Frozen):
 
     def allows(self, record: int, treatment: str) -> bool:
         """Whether a record allows a treatment, by public features, if there is such a treatment."""
-        place = self._places.get(treatment)
-        mask = self.problem.admissible
-        return place is not None and (mask is None or bool(mask[record, place]))
-
-    @cached_property
-    def _places(self) -> dict[str, int]:
-        return {name: place for place, name in enumerate(self.problem.actions)}
+        actions, mask = self.problem.actions, self.problem.admissible
+        return treatment in actions and (mask is None or bool(mask[record, actions.index(treatment)]))
 
     def texts(self, records: IntArray) -> list[str]:
         """The records as text by which a change is noticed, (m,)."""
@@ -156,12 +150,8 @@ def make_method(
         raise ValueError(
             f"where only a publication is seen, it is the best treatment by {RandomizedResponse.name}, got {named}."
         )
-    if isinstance(chosen, Policy):
-        template = chosen
-    elif isinstance(study, Study):
-        template = study.policy(chosen)
-    else:
-        template = make_policy(chosen)
+    of_name = study.policy if isinstance(study, Study) else make_policy
+    template = chosen if isinstance(chosen, Policy) else of_name(chosen)
     fitted = at(template, float(declared)).fit(problem)
     exact = exact_policy(fitted, declared)
     # All rows, so that a policy is refused whoever is among the patients.
@@ -222,8 +212,8 @@ def decide(
         What a patient is charged for an event, >= 0 and finite; a number counts as the decimal by which it is written.
         Under one-feature adjacency it is charged once for each feature.
     id, event : str
-        The columns of the patients' ids, and of what the treatment is for, such as an admission. Both are compared as
-        text; they are public features to nobody, and no features of a record.
+        The columns of the patients' ids, and of what the treatment is for, such as an admission: one decision is made
+        for each. Both are compared as text, and neither may be a feature.
     ledger : Ledger, str or Path
         Of this group of people (`policysim.release.ledger.open_ledger`); `Ledger(path, budget)` makes one.
     missing : str or sequence of str, optional
@@ -376,12 +366,12 @@ def forecast(patients: Patients, ledger: Ledger, method: Method) -> dict[str, in
             decision, reached = ledger.decision(row.patient, row.event), EXACT.add(spent, method.cost)
             if decision is not None:
                 counts[_again(method, row, decision, ledger.digest("record", text))[1]] += 1
-            elif ledger.affords(reached):
+            elif not method.cost or ledger.affords(reached):
                 counts[DRAWN] += 1
                 spent = reached
             else:
                 counts[OVER_BUDGET] += 1
-    return dict(counts)
+    return dict(sorted(counts.items()))
 
 
 @dataclass(frozen=True)
@@ -417,8 +407,6 @@ class Output:
         """OutputError for a place that cannot be written, or holds the patients or the ledger."""
         check_ending(self.given)
         for path in self.paths:
-            if path.is_dir():
-                raise OutputError(f"{path.as_posix()}: is a folder")
             for other, what in ((source, "the patients"), (ledger, "the ledger")):
                 if path.exists() and other.exists() and path.samefile(other):
                     raise OutputError(f"{path.as_posix()}: is {what}; name another file")
@@ -430,19 +418,17 @@ class Output:
         OutputError if that cannot be done, or if OUT has other content.
         """
         name = self.given.as_posix()
+        outcomes = patients.outcomes(ledger, keep_order=keep_order)
         try:
             with folder_beside(self.given) as stage:
-                _fill(
-                    [stage / path.name for path in self.paths], patients.outcomes(ledger, keep_order=keep_order), method
-                )
+                _fill([stage / path.name for path in self.paths], outcomes, method)
                 if self.given.exists() and file_digest(self.given) != file_digest(stage / self.given.name):
                     raise OutputError(f"{name}: holds other decisions; name another file. {COUNTED.capitalize()}")
-                with uninterrupted(f"{name} is written"):
-                    for path in self.paths:
-                        (stage / path.name).replace(path)
-                    sync(self.given.parent)
-        except KeyboardInterrupt as stop:
-            raise KeyboardInterrupt(str(stop) or COUNTED) from None
+                for path in self.paths:
+                    (stage / path.name).replace(path)
+                sync(self.given.parent)
+        except KeyboardInterrupt:
+            raise KeyboardInterrupt(COUNTED) from None
         except OutputError:
             raise
         except OSError as error:
@@ -458,8 +444,7 @@ def _fill(paths: Sequence[Path], outcomes: Iterator[list[Outcome]], method: Meth
     schemas[private] = _schema(patient, event, "treatment", "status")
     with ExitStack() as stack:
         writers = {
-            path: stack.enter_context(open_writer(path, schema, path.suffix.lower()))
-            for path, schema in schemas.items()
+            path: stack.enter_context(open_writer(path, schema, check_ending(path))) for path, schema in schemas.items()
         }
         for batch in outcomes:
             ids, events, records, drawn, statuses = map(list, zip(*batch, strict=True))

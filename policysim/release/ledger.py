@@ -518,8 +518,9 @@ def _key_path(ledger: Path) -> Path:
 def _key(ledger: Path) -> bytes:
     """The key beside a ledger; a new one beside a new ledger. LedgerError if an old ledger has none."""
     place = _key_path(ledger)
+    old = ledger.exists() and ledger.stat().st_size > 0  # first: another run may be making both, the key before this
     if not place.exists():
-        if ledger.exists() and ledger.stat().st_size:
+        if old:
             raise LedgerError(f"{one_line(place.as_posix())}: is missing: put back the key of {one_line(ledger.name)}")
         ledger.parent.mkdir(parents=True, exist_ok=True)
         part = place.with_name(f"{place.name}.{secrets.token_hex(8)}")

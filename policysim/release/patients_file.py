@@ -7,7 +7,6 @@ So memory stays flat, and rows are there in any order.
 from __future__ import annotations
 
 import sqlite3
-import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -22,7 +21,6 @@ from policies.adjacency import AnyRecord, OneFeature, Sensitive
 from policies.arrays import IntArray
 from policies.levels import (
     MISSING,
-    MISSING_WORDS,
     FeatureLevels,
     Levels,
     coded,
@@ -36,6 +34,7 @@ from policysim.files.bad_rows import BadRows, DataError, PlacedRows, got
 from policysim.files.columns_file import open_columns
 from policysim.files.many_files import stamp
 from policysim.question.protocol import SILENT, Progress
+from policysim.release.people import id_text
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -221,7 +220,7 @@ class Patients:
 
     def _read(self, frame: Any, problem: DecisionProblem, columns: Columns, table: PlacedRows, bad: BadRows) -> None:
         """Check a batch, and keep it unless a row was bad."""
-        ids, events = texts(frame[columns.id]), texts(frame[columns.event])
+        ids, events = (list(map(id_text, frame[name].astype(object))) for name in (columns.id, columns.event))
         for name, values in ((columns.id, ids), (columns.event, events)):
             bad.add(table, np.array([not value for value in values]), name, lambda _: "is missing", before=self.n_rows)
         codes = columns.codes(frame, table, bad, self.n_rows)
@@ -284,31 +283,6 @@ class Patients:
             yield
         except sqlite3.OperationalError as error:
             raise DataError(f"the folder of temporary files (TMPDIR) cannot hold the patients: {error}") from None
-
-
-def texts(column: Any) -> list[str]:
-    """Ids or events as text, by which they are known again: without margins, whole numbers without a point.
-
-    "" for what is missing, also by a word such as NA.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> texts(pd.Series([7.0, " 007", None, "n/a"], dtype=object))
-    ['7', '007', '', '']
-    """
-    return [_text(value) for value in column.astype(object).tolist()]
-
-
-def _text(value: object) -> str:
-    if value is None:
-        return ""
-    if isinstance(value, float | np.floating) and value.is_integer():
-        value = int(value)
-    text = str(value).strip()
-    if text.lower() in MISSING_WORDS or text == "NaT":
-        return ""
-    return text if text.isascii() else unicodedata.normalize("NFC", text)
 
 
 def _opened(

@@ -2,10 +2,13 @@
 
 import json
 import re
+import sys
+from importlib import import_module
 from pathlib import Path
 
 import pytest
 from printed_blocks import check_page, matches
+from recorded_agents import stand_in
 
 import policysim as ps
 
@@ -18,6 +21,7 @@ HOW_TOS = (
     "exponential",
     "who-sees-what",
     "asking",
+    "treat",
     "own-study",
     "own-model",
     "own-disease",
@@ -33,8 +37,34 @@ PAGES = [README, *(ROOT / "docs" / f"{name}.md" for name in HOW_TOS)]
 @pytest.mark.usefixtures("blank_drawings")
 @pytest.mark.filterwarnings("default")
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
-def test_every_command_and_every_line_of_python_runs_and_prints_what_the_page_says(page, tmp_path):
+def test_every_command_and_every_line_of_python_runs_and_prints_what_the_page_says(page, tmp_path, monkeypatch):
+    # Training takes a minute, and another machine trains another agent: one that was recorded stands in.
+    for name, module in stand_in().items():
+        monkeypatch.setitem(sys.modules, name, module)
     assert check_page(page, tmp_path) > 0
+
+
+def test_a_classifier_is_private_in_eight_lines_and_an_agent_in_ten():
+    page = (ROOT / "docs" / "own-model.md").read_text(encoding="utf-8")
+    programs = [
+        text.splitlines() for text in re.findall(r"^```python\n(.*?)^```", page, flags=re.MULTILINE | re.DOTALL)
+    ]
+    lengths = [sum(bool(line) for line in lines) for lines in programs if "ps.privatize_policy(" in "".join(lines)]
+    assert lengths[0] <= 8 and lengths[1] <= 10 and len(lengths) == 2
+
+
+def test_the_example_of_an_agent_runs_with_one_that_was_recorded(monkeypatch, capsys):
+    for name, module in stand_in().items():
+        monkeypatch.setitem(sys.modules, name, module)
+    monkeypatch.delitem(sys.modules, "examples.private_ppo", raising=False)
+    import_module("examples.private_ppo").main("examples/ward/study.toml", episodes=20_000)
+    monkeypatch.delitem(sys.modules, "examples.private_ppo")
+    comparison, earned = capsys.readouterr().out.split("quantity", 1)
+    agent = [line.split() for line in comparison.splitlines() if line.split()[0] == "private-ppo"]
+    assert [float(line[1]) for line in agent] == [0.5, 1.0, 2.0, 4.0, 8.0]
+    assert all(float(line[-1]) <= float(line[1]) for line in agent)
+    (returned,) = [line.split() for line in earned.splitlines() if "return" in line]
+    assert float(returned[4]) < 5
 
 
 def test_a_page_that_says_something_else_would_be_found(tmp_path):

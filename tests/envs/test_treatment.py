@@ -22,7 +22,7 @@ from envs.scenario import with_utility
 from envs.treatment import TreatmentEnv
 from envs.treatment_vector import TreatmentVectorEnv
 from envs.ward import ward_of
-from policysim.study.environment import treatment_env
+from policysim.study.environment import without_study
 from policysim.utility import Utility
 
 ID = "policysim/Treatment-v1"
@@ -104,7 +104,7 @@ def test_the_docstring_names_what_info_holds_and_every_argument(covid):
             assert list(result[-1]) == keys[: 3 if env._ward.forbids else 2]
     # A study is for `gymnasium.make`.
     arguments = list(inspect.signature(TreatmentEnv).parameters)
-    assert list(inspect.signature(treatment_env).parameters)[:2] == [arguments[0], "study"]
+    assert list(inspect.signature(without_study).parameters)[:2] == [arguments[0], "study"]
     assert re.findall(r"^- `(\w+)`", sections["Arguments"], re.MULTILINE) == [arguments[0], "study", *arguments[1:]]
     actions = re.findall(r"^\| (\d) \| (\w+) \| ([\w -]+) \|$", sections["Action Space"], re.MULTILINE)
     titles = [(str(i), name, treatment.title) for i, (name, treatment) in enumerate(covid.treatments.items())]

@@ -8,9 +8,10 @@ import minari
 import numpy as np
 from fixture_file import STAYS, write
 from sb3_contrib import MaskablePPO
-from stable_baselines3 import PPO
+from stable_baselines3 import DQN, PPO
 from stable_baselines3.common.vec_env import DummyVecEnv, VecMonitor, VecNormalize
 
+import policysim as ps
 from envs.sb3 import TreatmentVecEnv
 from envs.treatment import TreatmentEnv
 from examples import offline_data
@@ -51,11 +52,29 @@ def learnt():
     return made
 
 
+def agents():
+    """What an actor and a Q-network say of all records of the ward, and the private policies that come of it."""
+    ward = {"scenario": "examples/ward/scenario.toml", "utility": {"weights": {"death": 20}}}
+    space = ps.build_problem(ps.load_study("examples/ward/study.toml")).records
+    codes = space.codes(np.arange(space.size))
+    made = {"codes": codes.tolist()}
+    # The agent of docs/own-model.md; one after the other, as each sets the seeds of its libraries.
+    for kind, patients, steps, options in (
+        (PPO, 256, 200_000, {"n_steps": 32, "batch_size": 1024}),
+        (DQN, 8, 4_000, {"learning_starts": 100}),
+    ):
+        agent = kind("MlpPolicy", TreatmentVecEnv(patients, **ward), gamma=1.0, seed=0, device="cpu", **options)
+        private = ps.privatize_policy(agent.learn(steps), epsilon=1.0)
+        scores, table = private.model.scores(codes), private.predict_proba(codes)
+        made[kind.__name__] = {"scores": scores.tolist(), "private": table.tolist()}
+    return made
+
+
 def stable_baselines3():
     """Stay by stay, and learning."""
     given, found = stays()
     packages = ["stable-baselines3", "sb3-contrib", "torch", "gymnasium", "numpy"]
-    write("stable-baselines3", packages, given, {**found, "learnt": learnt()})
+    write("stable-baselines3", packages, given, {**found, "learnt": learnt(), "agents": agents()})
 
 
 def minari_data_set():

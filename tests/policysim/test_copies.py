@@ -83,11 +83,11 @@ VALUES = {
     ),
     "private network": (
         lambda: ps.privatize_policy(doubled, 1.0, sample=Q),
-        lambda private: [private.probabilities(Q), private.box(np.arange(3), 3).log_floors, private.guarantee],
+        lambda private: [private.predict_proba(Q), private.box(np.arange(3), 3).log_floors, private.guarantee],
     ),
     "private table": (
         lambda: ps.privatize_policy(Q, 1.0),
-        lambda private: [private.probabilities, private.epsilon_spent, private.act([0, 5], np.random.default_rng(0))],
+        lambda private: [private.predict_proba(range(6)), private.act([0, 5], np.random.default_rng(0))],
     ),
     "fitted policy": (
         lambda: make_policy("exponential", epsilon=1.0).fit(bank()[3].problem),
@@ -188,30 +188,25 @@ def test_priors_that_are_made_when_asked_for_survive_and_are_checked_once(modell
         ).priors["prevalence × 1"]
 
 
-def test_a_private_network_with_another_policy_or_sample_has_floors_of_its_own():
+def test_a_private_model_with_another_epsilon_or_sample_has_floors_of_its_own():
     private = ps.privatize_policy(doubled, 1.0, sample=Q)
-    before = private.probabilities(Q)
-    changed = copy.deepcopy(private)
-    changed.sample.flags.writeable = True
-    changed.sample[:] = Q[:, ::-1]
+    before = private.predict_proba(Q)
     for other, epsilon, sample in (
-        (replace(private, policy=make_policy("exponential-fitted", epsilon=3.0)), 3.0, Q),
-        (replace(private, sample=Q[:, ::-1]), 1.0, Q[:, ::-1]),
-        (changed, 1.0, Q[:, ::-1]),
+        (replace(private, epsilon=3.0), 3.0, Q),
+        (replace(private, public_scores=Q[:, ::-1]), 1.0, Q[:, ::-1]),
     ):
         wanted = ps.privatize_policy(doubled, epsilon, sample=sample)
-        np.testing.assert_array_equal(other.probabilities(Q), wanted.probabilities(Q))
+        np.testing.assert_array_equal(other.predict_proba(Q), wanted.predict_proba(Q))
         assert other.guarantee == epsilon
-        assert np.abs(other.probabilities(Q) - before).max() > 0.01
+        assert np.abs(other.predict_proba(Q) - before).max() > 0.01
 
 
 def test_what_cannot_be_replaced_is_refused_in_a_line():
     network = ps.privatize_policy(doubled, 1.0, policy="exponential", lower=0.0, upper=1.0)
     refused = [
-        (network, {"lower": 2.0}, "lower and upper must be finite bounds of the scores, lower < upper, got lower=2.0"),
-        (network, {"policy": make_policy("optimal", epsilon=1.0)}, "policy must be one of .*, got policy='optimal'"),
-        (ps.privatize_policy(doubled, 1.0), {"sample": [[0.0, np.nan]]}, r"got sample\[0, 1\]=nan"),
-        (ps.privatize_policy(Q, 1.0), {"probabilities": Q}, "'q_values' must be specified"),
+        (network, {"bounds": (2.0, 1.0)}, "finite bounds of the scores, lower < upper, .*, got lower=2.0, upper=1.0"),
+        (network, {"mechanism": make_policy("optimal", epsilon=1.0)}, "policy must be one of .*, got policy='optimal'"),
+        (ps.privatize_policy(doubled, 1.0), {"public_scores": [[0.0, np.nan]]}, r"got sample\[0, 1\]=nan"),
         (process(), {"horizon": 5}, "horizon is declared with init=False"),
         (bank()[2].problem, {"prior": [0.5, 0.5]}, "prior must have shape"),
         (bank()[0].problem, {"adjacency": ps.OneFeature((7, 11))}, "the adjacency is over 77 records"),

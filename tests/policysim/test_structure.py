@@ -13,7 +13,7 @@ ROOT = Path(__file__).parents[2]
 # The floors: a package imports only packages of rows above its own, and nothing of those beside it.
 ROWS = (
     ("envs", "policies", "policysim.question"),
-    ("policysim.files", "policysim.figures", "policysim.utility"),
+    ("policysim.files", "policysim.figures", "policysim.sklearn", "policysim.utility"),
     ("policysim.logs",),
     ("policysim.study",),
     ("policysim.release",),

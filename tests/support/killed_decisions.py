@@ -10,6 +10,7 @@ import gc
 import json
 import os
 import random
+import shutil
 import signal
 import sqlite3
 import sys
@@ -131,12 +132,13 @@ def left(folder, n_patients):
 
 
 def kill(folder, n_patients, child_of, tries):
-    """Kill each run that `child_of` starts in a folder of its own; states, and what was wrong."""
-    states, wrong = Counter(), []
+    """Kill each run that `child_of` starts in a copy of a folder of its own; states, and what was wrong."""
+    states, wrong, template = Counter(), [], folder / "template"
+    if not template.exists():
+        template.mkdir()
+        make(template, n_patients)
     for number in tries:
-        place = folder / str(number)
-        place.mkdir()
-        make(place, n_patients)
+        place = shutil.copytree(template, folder / str(number))
         if ended(child_of(place, number)) != -signal.SIGKILL:
             break
         try:
@@ -182,7 +184,9 @@ def share(folder, n_patients, processes=8):
         chosen = random.Random(process).sample(range(2 * n_patients), n_patients)
         write_patients(folder / f"{process}.csv", [(f"P{number}", process, number % 32) for number in chosen])
     children = [start(folder, patients=f"{process}.csv", out=f"drawn-{process}.csv") for process in range(processes)]
-    codes, decisions = [ended(child) for child in children], stored(folder)
+    codes = [ended(child) for child in children]
+    assert codes == [0] * processes, codes
+    decisions = stored(folder)
     drawn = Counter(patient for (patient, _), (_, record) in decisions.items() if record)
     asked = Counter(patient for patient, _ in decisions)
     assert {patient: min(3, times) for patient, times in asked.items()} == drawn

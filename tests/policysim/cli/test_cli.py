@@ -254,7 +254,7 @@ def test_only_what_we_say_on_purpose_is_about_data(code, module, on_purpose):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("comprae", "covid"), "unknown command 'comprae'; did you mean 'compare'? known: init, compare, choose, "),
+        (("comprae", "covid"), "unknown command 'comprae'; did you mean 'compare'? known: compare, choose, decide, "),
         (("compare", "covid", "--epsilom", "1"), "unknown option '--epsilom'; did you mean --epsilon? policysim comp"),
         (("compare", "covid", "--epsilom=1"), "unknown option '--epsilom'; did you mean --epsilon? policysim compare "),
         (("audit", "--qqq"), "unknown option '--qqq'; policysim audit --help lists all"),

@@ -265,12 +265,12 @@ def test_a_seed_gives_the_same_numbers_and_patients_do_not_depend_on_the_policy(
     assert one.equals(same) and not one.equals(other)
 
 
-def test_progress_is_in_episodes(study, monkeypatch):
+def test_progress_is_in_episodes_and_then_in_days(study, monkeypatch):
     progress = CountedProgress()
-    monkeypatch.setattr(module, "progress_bar", contextmanager(lambda _unit: iter([progress])))
-    for env in (gymnasium.make(ID, study=study), gymnasium.make_vec(ID, num_envs=7, study=study)):
-        ps.evaluate(env, fitted(study), episodes=30)
-    assert progress.done == progress.expected == 60
+    monkeypatch.setattr(module, "progress_bar", contextmanager(lambda: iter([progress])))
+    for make, arguments in ((gymnasium.make, {}), (gymnasium.make_vec, {"num_envs": 7})):
+        ps.evaluate(make(ID, study=study, horizon=4, **arguments), fitted(study), episodes=30)
+    assert progress.done == progress.expected == 2 * (30 + 4)
 
 
 @pytest.mark.parametrize(

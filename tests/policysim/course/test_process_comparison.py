@@ -179,9 +179,6 @@ def test_an_infinite_loss_is_a_warning_only_where_no_policy_keeps_its_epsilon():
     ps.compare(hidden, policies=["greedy", "best-fixed", "uniform"], epsilons=[1])
     ps.compare(hidden, policies=["exponential"], epsilons=[np.inf])
     ps.compare(process(admissible=True), policies=["exponential"], epsilons=[1])
-    with pytest.warns(ps.InfiniteLossWarning):
-        ps.privatize_policy(plan(hidden).q_values, epsilon=1.0)
-    ps.privatize_policy(plan(hidden).q_values, epsilon=1.0, mask_public=True)
 
 
 def test_the_optimum_of_each_decision_has_two_names_and_one_row(mdp, table):
