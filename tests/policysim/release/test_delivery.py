@@ -216,7 +216,8 @@ def test_of_eight_that_ask_the_same_at_once_each_draw_is_charged(here, what):
 
 
 def test_one_ledger_counts_values_tables_and_choices_of_whatever_file(here, capsys):
-    (here / "ledger.sqlite").unlink()
+    for path in here.glob("ledger*"):
+        path.unlink()
     assert ask(capsys, "ledger", "new", "ledger.sqlite", "--budget", "2.5")[0] == 0
     assert ask(capsys, *ASKED["table"])[0] == 0
     _, printed, err = ask(capsys, *ASKED["folder"], "--json")

@@ -107,7 +107,8 @@ def test_shares_of_rows_are_refused_where_a_person_has_several(capsys):
 
 
 def test_one_patient_beyond_the_budget_stops_the_release_of_all(here, capsys):
-    (here / "ledger.sqlite").unlink()
+    for path in here.glob("ledger*"):
+        path.unlink()
     ask(capsys, "ledger", "new", "ledger.sqlite", "--budget", "2")
     for day, ids in enumerate([range(20), range(10, 30), range(20, 40)]):
         write_part(here / f"{day}.csv", [[f"p{i}", "01"[i % 2]] for i in ids], ["patient", "sex"])
