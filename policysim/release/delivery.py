@@ -95,7 +95,10 @@ def count_and_deliver(
         If something cannot be written; what is counted by then is kept.
     """
     place = ledger.path.with_name(f"{ledger.path.name}.pending") / ledger.digest("request", request).hex()
-    held = ledger.held(request)
+    with ledger.transaction():
+        held = ledger.held(request)
+        if held is None:  # what is there was delivered, or not counted
+            shutil.rmtree(place, ignore_errors=True)
     try:
         if held:
             complain(f"entry {held[0]} was counted before, and was not delivered: nothing is drawn again")
@@ -141,9 +144,10 @@ def _count(
                     f"would lose more than the budget {facts['budget']}: nothing is released of "
                     "anybody; leave them out, for a reason that is public"
                 )
-            shutil.rmtree(place, ignore_errors=True)  # of a run that ended before it had counted
+            shutil.rmtree(place, ignore_errors=True)  # of a run that was killed before it had counted
             stage.replace(place)
-            sync(place.parent)
+            for path in (place, place.parent, place.parent.parent):
+                sync(path)
     return number, text
 
 

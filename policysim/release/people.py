@@ -95,7 +95,8 @@ class People:
             return None
         codes, texts = _encoded(columns[self.id])
         bad.add(table, codes < 0, self.id, lambda _: "is missing", before=before)
-        return self._ranks(codes, texts) < (self.rows_each or 1)
+        ranks = self._ranks(codes, texts)
+        return None if self.rows_each is None else ranks < self.rows_each
 
     def _ranks(self, codes: IntArray, texts: list[str]) -> IntArray:
         """How many rows of the same id stand before each row, (n,)."""

@@ -1,12 +1,15 @@
 """Small files to privatise, and the command that does it."""
 
 import csv
+import json
+import sqlite3
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 from hypothesis import strategies as st
 
 from policysim.cli.main import main
+from policysim.release.ledger import Ledger
 
 NAMES = ["person", "age_band", "sex", "note"]
 LEVELS = {"age_band": ("young", "old"), "sex": ("0", "1")}
@@ -79,6 +82,22 @@ def run(capsys, *arguments):
     if own and code == 0:
         assert ": not counted: no ledger knows" in lines.pop(0)
     return code, captured.out, "".join(lines)
+
+
+def ask(capsys, *arguments):
+    """Exit code, stdout and stderr of `policysim`."""
+    code = main([str(argument) for argument in arguments])
+    captured = capsys.readouterr()
+    return code, captured.out, captured.err
+
+
+def counted(folder):
+    """How many entries there are, what they cost, and the answers that are held."""
+    path = folder / "ledger.sqlite"
+    ledger = Ledger(path)
+    with sqlite3.connect(path) as sql:
+        held = [json.loads(answer) for (answer,) in sql.execute("SELECT answer FROM held")]
+    return len(ledger.releases()), ledger.spent(), held
 
 
 def fails(capsys, data, message, *options, code=3, left=1):
