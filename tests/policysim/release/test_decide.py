@@ -535,7 +535,7 @@ def test_where_a_publication_is_seen_each_gets_the_best_and_the_randomised_entry
         (("--out", "x.csv", "--epsilon", "inf"), 2, "must be a finite number"),
         (("--out", "x.csv", "--id", "age"), 2, "--id must be a column of its own"),
         (("--out", "x.csv", "--event", "night"), 3, "unknown column 'night'"),
-        (("--out", "x.csv", "--ledger", "typo.sqlite"), 2, "there is no such ledger"),
+        (("--out", "x.csv", "--ledger", "typo.sqlite"), 3, "there is no such ledger"),
         (("--out", "today.csv"), 2, "is the patients"),
         (("--out", "gone/x.txt"), 2, "must end in .csv or .parquet"),
     ],

@@ -12,7 +12,7 @@ from private_files import COLUMNS, DECLARED, ask, counted, write_part, write_par
 
 from policysim.files.bad_rows import BadRows, DataError
 from policysim.release.ledger import Ledger
-from policysim.release.people import People, hashes
+from policysim.release.people import People
 
 HIDDEN = [*COLUMNS, *DECLARED, "--epsilon", "1"]
 COUNTED = ["--ledger", "ledger.sqlite"]
@@ -195,11 +195,3 @@ def test_beside_an_id_that_does_not_repeat_only_a_patients_own_must_not(patient,
             people.check("a file")
     else:
         people.check("a file")
-
-
-@given(st.lists(st.text(min_size=1, max_size=300), min_size=1, unique=True))
-def test_texts_have_hashes_of_their_own_wherever_they_stand(texts):
-    found = hashes(pa.array(texts, pa.large_string()))
-    assert len(set(found.tolist())) == len(texts)
-    assert [int(hashes(pa.array([text], pa.large_string()))[0]) for text in texts] == found.tolist()
-    assert hashes(pa.array(["x", *texts], pa.large_string())[1:]).tolist() == found.tolist()
