@@ -365,9 +365,9 @@ def chosen_people(
 ) -> People:
     """Whose rows they are; where nobody says so, no column whose name is that of an id may repeat."""
     from policysim.logs.column_summary import is_id, says
-    from policysim.release.people import People, short_digest
+    from policysim.release.people import People
 
-    digest = short_digest if ledger is None else partial(ledger.digest, "patient")
+    digest = str.encode if ledger is None else partial(ledger.digest, "patient")
     if chosen.id is None:
         suspects = {name: says(name, "patient") for name in columns if is_id(name) and name not in used}
         return People(suspects=suspects, digest=digest)

@@ -31,11 +31,10 @@ from policies.randomized_response import RandomizedResponse
 from policysim.files.bad_rows import DataError
 from policysim.files.columns_file import check_ending, open_writer
 from policysim.files.many_files import file_digest, is_file
-from policysim.files.whole_files import check_writable
+from policysim.files.whole_files import check_writable, sync, temporary_folder
 from policysim.question import OutputError
 from policysim.question.extras import optional
 from policysim.question.protocol import SILENT, Progress
-from policysim.release.durable_files import folder_beside, sync
 from policysim.release.exact import ExactPolicy, exact_policy
 from policysim.release.ledger import EXACT, ONE_FEATURE, REPLACE, Decision, Ledger, Release, amount, open_ledger
 from policysim.release.patients_file import Columns, Outcome, Patients, Row
@@ -420,7 +419,7 @@ class Output:
         name = self.given.as_posix()
         outcomes = patients.outcomes(ledger, keep_order=keep_order)
         try:
-            with folder_beside(self.given) as stage:
+            with temporary_folder(self.given) as stage:
                 _fill([stage / path.name for path in self.paths], outcomes, method)
                 if self.given.exists() and file_digest(self.given) != file_digest(stage / self.given.name):
                     raise OutputError(f"{name}: holds other decisions; name another file. {COUNTED.capitalize()}")

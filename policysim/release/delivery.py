@@ -12,14 +12,14 @@ import json
 import os
 import shutil
 from collections.abc import Callable, Collection, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
 
 from policysim.files.terminal import complain, json_text
+from policysim.files.whole_files import sync, temporary_folder
 from policysim.question import EXIT_CHECK, OutputError
-from policysim.release.durable_files import folder_beside, sync
 from policysim.release.ledger import EXACT, INFINITE, BudgetError, Ledger, Release, shown
 
 # The name of a simulation says what it is, so that it is never taken for a release, and no release for it.
@@ -116,9 +116,6 @@ def count_and_deliver(
         if held and ledger.held(request):
             complain(f"entry {held[0]} is counted and kept: the same command delivers it")
         raise
-    finally:
-        with suppress(OSError):  # another run's is in it
-            place.parent.rmdir()
     complain(f"{ledger.path.as_posix()}: {_spent(answer['ledger'])}")
     return answer
 
@@ -127,7 +124,9 @@ def _count(
     ledger: Ledger, request: str, place: Path, check: Callable[[], None], draw: Callable[[Path], Draw]
 ) -> tuple[int, str]:
     """Draw, and count it: the number of the entry, and what is held."""
-    with _writing(place.parent), folder_beside(place.with_name("draw")) as stage:
+    with _writing(place.parent):
+        place.parent.mkdir(mode=0o700, exist_ok=True)
+    with _writing(place.parent), temporary_folder(place) as stage:
         drawn = draw(stage)
         with ledger.transaction():
             held = ledger.held(request)  # another run may have asked the same
@@ -199,10 +198,10 @@ def release_files(
         begun = beside.is_file() and beside.read_text(encoding="utf-8", errors="replace") == text
         if not begun:
             check_new(out)
-        with _writing(out), folder_beside(out) as stage:
+        with _writing(out), temporary_folder(out) as stage:
             if begun and out.exists():
                 return  # all is there: the data come last
-            shutil.copytree(place, stage, copy_function=_link_or_copy, dirs_exist_ok=True)
+            shutil.copytree(place, stage, dirs_exist_ok=True)
             (stage / beside.name).write_text(text, encoding="utf-8")
             _appear(stage, out)
 
@@ -211,7 +210,7 @@ def release_files(
             ledger, request, check=check, draw=lambda stage: draw(stage / out.name), deliver=deliver
         )
     check()
-    with _writing(out), folder_beside(out) as stage:
+    with _writing(out), temporary_folder(out) as stage:
         answer = draw(stage / out.name).answer
         (stage / beside.name).write_text(json_text(note(answer, None)), encoding="utf-8")
         check()  # once more: another run may have ended since
@@ -243,15 +242,9 @@ def _writing(path: Path) -> Iterator[None]:
     except OutputError:
         raise
     except OSError as error:
-        raise OutputError(f"cannot write {path.as_posix()}: {error.strerror or error}") from None
-
-
-def _link_or_copy(source: str, target: str) -> None:
-    """The same bytes on a file system that may be another one; on this one by a link."""
-    try:
-        os.link(source, target)
-    except OSError:
-        shutil.copyfile(source, target)
+        # Who begins the same release removes what looks like the rest of a run that was killed.
+        reason = "another run writes it, too" if isinstance(error, FileNotFoundError) else error.strerror or error
+        raise OutputError(f"cannot write {path.as_posix()}: {reason}") from None
 
 
 def _appear(stage: Path, out: Path) -> None:

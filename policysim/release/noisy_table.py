@@ -26,12 +26,12 @@ from policies.arrays import IntArray
 from policies.discrete_laplace import Below, discrete_laplace, standard_deviation
 from policies.levels import Levels
 from policysim.files.bad_rows import BadRows, DataError
+from policysim.files.whole_files import sync
 from policysim.question.answer import Page
 from policysim.question.formats import enough
 from policysim.question.protocol import SILENT, Progress
 from policysim.question.words import cells
 from policysim.release.delivery import Draw, Facts, note_path, release_files
-from policysim.release.durable_files import sync
 from policysim.release.ledger import ADJACENCIES, REPLACE, Ledger, Release, amount
 from policysim.release.people import People
 from policysim.release.privatize import check_out

@@ -16,14 +16,13 @@ from policies.local import Estimate, estimate
 from policysim.files.bad_rows import BadRows, DataError
 from policysim.files.columns_file import check_ending, open_writer
 from policysim.files.many_files import ENDINGS
-from policysim.files.whole_files import check_writable
+from policysim.files.whole_files import check_writable, sync
 from policysim.question import OutputError
 from policysim.question.answer import Page
 from policysim.question.formats import enough
 from policysim.question.protocol import SILENT, Progress
 from policysim.question.words import cells
 from policysim.release.delivery import SIMULATED, Draw, Facts, check_new, note_path, release_files
-from policysim.release.durable_files import sync
 from policysim.release.exact import TOTAL, WordSource, response_draw, system_words
 from policysim.release.ledger import Ledger, Release, amount
 from policysim.release.people import People
