@@ -22,6 +22,7 @@ from typing import Any
 
 import numpy as np
 
+from envs.toml_reader import unknown
 from policies.arrays import IntArray
 from policies.discrete_laplace import Below, discrete_laplace, standard_deviation
 from policies.levels import Levels
@@ -35,7 +36,7 @@ from policysim.release.delivery import Draw, Facts, note_path, release_files
 from policysim.release.ledger import ADJACENCIES, REPLACE, Ledger, Release, amount
 from policysim.release.people import People
 from policysim.release.privatize import check_out
-from policysim.release.privatize_note import DECLARED, FORMAT, RELEASE, SIMULATION, UNDONE, checked_levels, require
+from policysim.release.privatize_note import DECLARED, FORMAT, RELEASE, SIMULATION, UNDONE, checked_levels
 from policysim.release.privatize_source import Codes, Source
 
 COUNT = "noised_count"
@@ -92,11 +93,13 @@ class TablePlan:
         """Check all of it."""
         if not (math.isfinite(self.epsilon) and self.epsilon > 0):
             raise ValueError(f"epsilon must be > 0 and finite, got epsilon={self.epsilon!r}.")
-        require(self.adjacency in ADJACENCIES, "adjacency", f"one of {', '.join(ADJACENCIES)}", self.adjacency)
+        if self.adjacency not in ADJACENCIES:
+            raise ValueError(unknown("adjacency", self.adjacency, ADJACENCIES))
         both = [name for name in self.by if name in self.columns]
         if both:
             raise ValueError(f"{both[0]} cannot both be counted and make the groups.")
-        require(COUNT not in self.levels, "a column", f"another than {COUNT}, which the counts have", COUNT)
+        if COUNT in self.levels:
+            raise ValueError(f"a column must be another than {COUNT}, which the counts have.")
         size = math.prod(map(len, checked_levels(self.levels).values()))
         if size > MOST_CELLS:
             raise DataError(

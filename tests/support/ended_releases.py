@@ -19,10 +19,8 @@ from policysim.cli.main import main
 
 # The process that forks the others has imported what they need.
 FORKING = multiprocessing.get_context("forkserver")
-FORKING.set_forkserver_preload(
-    ["policysim.output.screen", "policysim.logs.column_summary", "policysim.release.privatize"]
-    + ["policysim.release.select_private", "policysim.release.counts_file"]
-)
+IMPORTED = "output.screen logs.column_summary release.privatize release.select_private release.counts_file"
+FORKING.set_forkserver_preload([f"policysim.{name}" for name in IMPORTED.split()])
 STEPS = ("mkdir", "fsync", "replace", "rename", "unlink", "rmdir")
 
 

@@ -9,7 +9,7 @@ from collections import Counter
 
 import pytest
 from ended_releases import ends
-from private_files import COLUMNS, DECLARED, ask, counted, run, write_parts, write_people
+from private_files import COLUMNS, DECLARED, ask, counted, write_parts, write_people
 
 from policysim.cli.main import main
 from policysim.release.ledger import Ledger
@@ -282,14 +282,3 @@ def test_no_way_to_count_is_refused_in_one_line_that_says_what_to_type(here, cap
         assert (code, printed, len(err.splitlines())) == (3, "", 1)
         assert "typo.sqlite: there is no such ledger, but ledger.sqlite is beside it; if you want another one" in err
     assert {path.name for path in here.iterdir()} == {"data.csv", "parts", "ledger.sqlite", "ledger.sqlite.key"}
-
-
-def test_a_read_note_that_names_a_ledger_is_that_of_the_file(here, capsys):
-    assert ask(capsys, *ASKED["values"])[0] == 0
-    note, _ = read_private(here / "out" / "p.csv")
-    assert note.ledger == {"entry": 1, "spent": "1", "budget": None}
-    document = json.loads(note_path(here / "out" / "p.csv").read_text())
-    document["ledger"] = 3
-    note_path(here / "out" / "p.csv").write_text(json.dumps(document))
-    code, _, err = run(capsys, "--estimate", here / "out" / "p.csv")
-    assert (code, "not a mechanism note: ledger must be an object, got 3" in err) == (3, True)
