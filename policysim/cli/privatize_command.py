@@ -97,7 +97,6 @@ def add(commands: Commands) -> None:
 def run(chosen: argparse.Namespace) -> int:
     """Make a private file, or with --estimate, read one."""
     from policysim.files.terminal import complain, print_json, progress_bar, say
-    from policysim.output.screen import printed
     from policysim.release.delivery import note_path
     from policysim.release.noisy_table import table_screen
     from policysim.release.privatize import private_document, private_screen, read_private
@@ -123,7 +122,7 @@ def run(chosen: argparse.Namespace) -> int:
     if chosen.json:
         print_json(document)
     else:
-        say(printed(screen(document)))
+        say(screen(document))
     return 0
 
 

@@ -28,10 +28,9 @@ from policies.discrete_laplace import Below, discrete_laplace, standard_deviatio
 from policies.levels import Levels
 from policysim.files.bad_rows import BadRows, DataError
 from policysim.files.whole_files import sync
-from policysim.question.answer import Page
 from policysim.question.formats import enough
 from policysim.question.protocol import SILENT, Progress
-from policysim.question.words import cells
+from policysim.question.words import cells, wrapped
 from policysim.release.delivery import Draw, Facts, note_path, release_files
 from policysim.release.ledger import ADJACENCIES, REPLACE, Ledger, Release, amount
 from policysim.release.people import People
@@ -250,24 +249,23 @@ def _note(plan: TablePlan, seed: int | None, facts: Facts | None) -> dict[str, A
     }
 
 
-def table_screen(document: Mapping[str, Any]) -> Page:
+def table_screen(document: Mapping[str, Any]) -> str:
     """The same as a screen; epsilon is never rounded down."""
     note, counts = document["note"], document["counts"]
     counted, groups = ([each["name"] for each in note[key]] for key in ("columns", "by"))
-    rows = [cells([", ".join([*groups, *counted]), "noised count"], WIDTHS)]
+    what = " and ".join(counted) + (f" by {' and '.join(groups)}" if groups else "")
+    deviation, epsilon = enough(note["noise"]["standard_deviation"], 3), enough(note["epsilon"], 6)
+    lines = wrapped(
+        f"{document['file']}: counts of {what}, each with discrete Laplace noise of standard deviation {deviation:g}. "
+        f"ε = {epsilon:g} in all, between files in which {neighbours(note['adjacency'], note['rows_per_person'])}.",
+        *(f"! {warning}" for warning in document["warnings"]),
+    )
+    lines += ["", cells([", ".join([*groups, *counted]), "noised count"], WIDTHS)]
     for row in counts[:ROWS_SHOWN]:
         *levels, count = row.values()
-        rows.append(cells([", ".join(levels), f"{count:,}".replace("-", "−")], WIDTHS))
-    texts = {
-        "file": document["file"],
-        "counted": " and ".join(counted) + (f" by {' and '.join(groups)}" if groups else ""),
-        "deviation": f"{enough(note['noise']['standard_deviation'], 3):g}",
-        "epsilon": f"{enough(note['epsilon'], 6):g}",
-        "neighbours": neighbours(note["adjacency"], note["rows_per_person"]),
-        "warnings": document["warnings"],
-        "rows": rows,
-        "more": [f"{len(counts) - ROWS_SHOWN:,}"] if len(counts) > ROWS_SHOWN else [],
-        "below_zero": "is published as 0" if note["negative_counts"] == "published as 0" else "means few or none",
-        "note": document["note_file"],
-    }
-    return Page("noisy-table-screen.txt", texts)
+        lines.append(cells([", ".join(levels), f"{count:,}".replace("-", "−")], WIDTHS))
+    if len(counts) > ROWS_SHOWN:
+        lines.append(f"... and {len(counts) - ROWS_SHOWN:,} more, in the file")
+    negative = "is published as 0" if note["negative_counts"] == "published as 0" else "means few or none"
+    lines += wrapped(f"A count below zero {negative}. Whoever adds up counts adds up their noise, too.")
+    return "\n".join([*lines, f"Note: {document['note_file']}", ""])

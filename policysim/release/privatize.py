@@ -18,10 +18,9 @@ from policysim.files.columns_file import check_ending, open_writer
 from policysim.files.many_files import ENDINGS
 from policysim.files.whole_files import check_writable, sync
 from policysim.question import OutputError
-from policysim.question.answer import Page
 from policysim.question.formats import enough
 from policysim.question.protocol import SILENT, Progress
-from policysim.question.words import cells
+from policysim.question.words import cells, wrapped
 from policysim.release.delivery import SIMULATED, Draw, Facts, check_new, note_path, release_files
 from policysim.release.exact import TOTAL, WordSource, response_draw, system_words
 from policysim.release.ledger import Ledger, Release, amount
@@ -32,6 +31,11 @@ from policysim.release.privatize_source import Codes, Source, open_source
 COLUMNS = (44, 12, 12, 26)
 ROWS_SHOWN = 40
 PERSON = "A person has at most {rows_per_person} rows, and ε = {epsilon_of_person:g} hides all of them."
+ESTIMATES = (
+    "Estimates are unbiased: one below zero means few or none. ε covers one row of these columns once: every other "
+    "release about the same people adds its ε. Rows keep their order, which is public: do not sort by a column that is "
+    "to be hidden."
+)
 NOT_PRIVATE = "NOT PRIVATE: these come from the true rows and no ε covers them; guard them like the data itself."
 
 
@@ -291,7 +295,7 @@ def private_document(path: Path, note: Note, tables: Sequence[Table], *, true: b
     return document
 
 
-def private_screen(document: dict[str, Any]) -> Page:
+def private_screen(document: dict[str, Any]) -> str:
     """The same as a screen."""
     note, private = document["note"], document.get("not_private")
     channels = "; ".join(
@@ -299,33 +303,29 @@ def private_screen(document: dict[str, Any]) -> Page:
         f"{channel['parameters']['n_values']:,} values (ε = {enough(channel['epsilon'], 6):g})"
         for channel in note["channels"]
     )
-    estimates, true = [], []
+    epsilon = f"{enough(note['epsilon'], 6):g}"
+    lines = wrapped(
+        f"{document['file']}: {note['rows']:,} rows, each privatised at ε = {epsilon}: {channels}.",
+        *([PERSON.format(**note)] if "rows_per_person" in note else []),
+        *(f"! {warning}" for warning in document["warnings"]),
+    )
     for table in document["estimates"]:
         shown = [
             [_count(row["reports"]), _count(row["estimate"]), " to ".join(map(_count, row["interval"]))]
             for row in table["rows"]
         ]
         heading = ["Estimated from the private file", "reports", "estimate", "95 % interval"]
-        estimates.append(_lines(heading, table, shown))
-    for table, counted in zip(document["estimates"], private["tables"] if private else (), strict=False):
-        shown = [
-            [_count(count), _count(row["estimate"]), _count(row["estimate"] - count)]
-            for row, count in zip(table["rows"], counted["true"], strict=True)
-        ]
-        true.append(_lines(["", "true", "estimate", "error"], table, shown))
-    texts = {
-        "file": document["file"],
-        "n_rows": f"{note['rows']:,}",
-        "epsilon": f"{enough(note['epsilon'], 6):g}",
-        "channels": channels,
-        "persons": [PERSON.format(**note)] if "rows_per_person" in note else [],
-        "warnings": document["warnings"],
-        "estimates": estimates,
-        "not_private": [private["warning"]] if private else [],
-        "true_counts": true,
-        "note": document["note_file"],
-    }
-    return Page("privatize-screen.txt", texts)
+        lines += ["", *_lines(heading, table, shown)]
+    lines += wrapped(ESTIMATES)
+    if private:
+        lines += ["", *wrapped(private["warning"])]
+        for table, counted in zip(document["estimates"], private["tables"], strict=True):
+            shown = [
+                [_count(count), _count(row["estimate"]), _count(row["estimate"] - count)]
+                for row, count in zip(table["rows"], counted["true"], strict=True)
+            ]
+            lines += _lines(["", "true", "estimate", "error"], table, shown)
+    return "\n".join([*lines, f"Note: {document['note_file']}", ""])
 
 
 def _lines(heading: list[str], table: dict[str, Any], shown: list[list[str]]) -> list[str]:

@@ -97,15 +97,6 @@ def test_a_choice_hides_all_rows_of_a_person(visits, capsys, adjacency):
     assert 0.5 < worst <= 1 + 1e-9
 
 
-@pytest.mark.usefixtures("visits")
-def test_shares_of_rows_are_refused_where_a_person_has_several(capsys):
-    asked = ["select", "visits.csv", "--column", "ill", "--epsilon", "1", "--id", "patient_id"]
-    code, _, err = ask(capsys, *asked, "--rows-per-person", "2", "--proportions", *COUNTED)
-    assert (code, "how many a person has is not public" in err) == (2, True)
-    code, _, err = ask(capsys, "select", "d.csv", "--score", "n", "--epsilon", "1", "--id", "n", *COUNTED)
-    assert (code, err) == (2, "policysim: --id does not go with --score: where rows are counts, no row is a person's\n")
-
-
 def test_one_patient_beyond_the_budget_stops_the_release_of_all(here, capsys):
     for path in here.glob("ledger*"):
         path.unlink()

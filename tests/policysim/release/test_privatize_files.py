@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from private_files import COLUMNS, DECLARED, LEVELS, fails, read_rows, run, write_people
+from private_files import COLUMNS, DECLARED, LEVELS, read_rows, run, write_people
 
 from policysim.files import columns_file
 from policysim.files.columns_file import open_columns
@@ -59,15 +59,6 @@ def test_text_that_looks_like_something_else_stays_text(tmp_path):
     assert header == ["id", "sex", "note"]
     assert [row[0] for row in rows] == ["007", "1e5", " 1 ", "TRUE", "-0.0"]
     assert [row[2] for row in rows] == ["NaN", "", "null", "x\r\ny", '5" pipe']
-
-
-def test_quotes_are_written_only_where_they_are_needed(tmp_path):
-    data = tmp_path / "data.csv"
-    data.write_text('"id","sex","note"\n"1","0","a b"\n"2","1","a,b"\n')
-    lines = privatized(data, {"sex": ("0", "1")}).read_text().splitlines()
-    assert lines[0] == "id,sex,note"
-    assert lines[1].endswith(",a b")
-    assert lines[2].endswith(',"a,b"')
 
 
 def test_columns_of_parquet_that_pass_through_keep_type_and_values(tmp_path):
@@ -176,19 +167,6 @@ def test_the_true_file_is_never_overwritten(capsys, tmp_path):
     assert data.read_bytes() == before
 
 
-def test_an_output_that_cannot_be_is_one_line(capsys, tmp_path):
-    data = write_people(tmp_path / "data.csv")
-    (tmp_path / "folder.csv").mkdir()
-    for name, reason in {
-        "out.parquet": "must end in .csv",
-        "out.simulated.csv": "is a release's, and must not end in .simulated.csv, as the names of simulations do",
-    }.items():
-        out = tmp_path / name
-        fails(capsys, data, f"{out}: {reason}", *COLUMNS, "--epsilon", 1, "--out", out, code=2, left=2)
-    code, _, err = run(capsys, data, *COLUMNS, "--epsilon", 1, "--out", data / "below" / "out.csv")
-    assert (code, err) == (2, f"policysim: cannot write to {data}/below: Not a directory\n")
-
-
 def test_folders_for_the_output_are_made_and_its_rights_follow_the_umask(capsys, tmp_path):
     data, out = write_people(tmp_path / "data.csv"), tmp_path / "deep" / "er" / "out.csv"
     old = os.umask(0o027)
@@ -214,15 +192,6 @@ def test_a_run_that_is_interrupted_while_it_draws_leaves_what_was_there(capsys, 
         assert list(tmp_path.iterdir()) == [data]
     assert run(capsys, data, *options)[0] == 0
     assert len([*tmp_path.iterdir()]) == 3
-
-
-def test_reading_may_stop_early(tmp_path, monkeypatch):
-    monkeypatch.setattr(columns_file, "CSV_BLOCK", 200)
-    file = open_columns(write_people(tmp_path / "data.csv", 500))
-    batches = file.batches()
-    assert next(batches).num_rows < 500
-    batches.close()
-    assert sum(batch.num_rows for batch in file.batches()) == 500
 
 
 def _interrupt_at_the_second():
