@@ -28,7 +28,6 @@ from policysim.cli.options import (
 if TYPE_CHECKING:
     from policies.levels import FeatureLevels
     from policysim.release.privatize import Table
-    from policysim.release.privatize_note import Note
 
 VALUES, TABLE = FORMS = ("values", "table")
 OF_VALUES, OF_TABLE = ("separately", "true"), ("by", "adjacency", "no-negative")
@@ -202,7 +201,7 @@ def _counted(chosen: argparse.Namespace) -> dict[str, Any]:
         )
 
 
-def _privatized(chosen: argparse.Namespace) -> tuple[Path, Note, list[Table]]:
+def _privatized(chosen: argparse.Namespace) -> tuple[Path, dict[str, Any], list[Table]]:
     """Make the private file, or folder: its path, its note and its tables."""
     from policysim.files.terminal import progress_bar
     from policysim.question.protocol import UsageError

@@ -173,7 +173,6 @@ def release_files(
     request: str,
     check: Callable[[], None],
     draw: Callable[[Path], Draw],
-    note: Callable[[dict[str, Any], Facts | None], dict[str, Any]],
 ) -> dict[str, Any]:
     """Let a file, or a folder, come out with the note beside it, and return the answer of the draw.
 
@@ -187,14 +186,13 @@ def release_files(
     request, check
         As for `count_and_deliver`.
     draw : callable
-        Writes the data to a path.
-    note : callable
-        From the answer, and what the ledger says, to the note.
+        Writes the data to a path. The "note" in its answer is written beside them, with what the ledger says.
     """
     beside = note_path(out)
 
     def deliver(place: Path, answer: dict[str, Any]) -> None:
-        text = json_text(note(answer, answer["ledger"]))
+        answer["note"]["ledger"] = answer["ledger"]
+        text = json_text(answer["note"])
         begun = beside.is_file() and beside.read_text(encoding="utf-8", errors="replace") == text
         if not begun:
             check_new(out)
@@ -202,8 +200,7 @@ def release_files(
             if begun and out.exists():
                 return  # all is there: the data come last
             shutil.copytree(place, stage, dirs_exist_ok=True)
-            (stage / beside.name).write_text(text, encoding="utf-8")
-            _appear(stage, out)
+            _appear(stage, out, text)
 
     if ledger:
         return count_and_deliver(
@@ -212,9 +209,8 @@ def release_files(
     check()
     with _writing(out), temporary_folder(out) as stage:
         answer = draw(stage / out.name).answer
-        (stage / beside.name).write_text(json_text(note(answer, None)), encoding="utf-8")
         check()  # once more: another run may have ended since
-        _appear(stage, out)
+        _appear(stage, out, json_text(answer["note"]))
     if seed is None:
         complain_uncounted(out.name)
     return answer
@@ -247,8 +243,9 @@ def _writing(path: Path) -> Iterator[None]:
         raise OutputError(f"cannot write {path.as_posix()}: {reason}") from None
 
 
-def _appear(stage: Path, out: Path) -> None:
+def _appear(stage: Path, out: Path, note: str) -> None:
     """Let a note, and then what it stands beside, take their names; an older folder leaves first."""
+    (stage / note_path(out).name).write_text(note, encoding="utf-8")
     for path in sorted(stage.rglob("*"), reverse=True):
         sync(path)
     if out.is_dir():

@@ -31,7 +31,7 @@ from policysim.files.whole_files import sync
 from policysim.question.formats import enough
 from policysim.question.protocol import SILENT, Progress
 from policysim.question.words import cells, wrapped
-from policysim.release.delivery import Draw, Facts, note_path, release_files
+from policysim.release.delivery import Draw, note_path, release_files
 from policysim.release.ledger import ADJACENCIES, REPLACE, Ledger, Release, amount
 from policysim.release.people import People
 from policysim.release.privatize import check_out
@@ -163,24 +163,18 @@ def release_table(
         If nothing can be written, or something is there; as BudgetError, for a release beyond the budget.
     """
     people = people or People()
-    below = secrets.randbelow if seed is None else random.Random(seed).randrange
-
-    def note(_answer: dict[str, Any], facts: Facts | None) -> dict[str, Any]:
-        return _note(plan, seed, facts)
-
     answer = release_files(
         out,
         seed=seed,
         ledger=ledger,
         request=repr(("table", plan, out.absolute(), people.id, source.digests())) if ledger else "",
         check=partial(check_out, source, out, ".csv", simulated=seed is not None),
-        draw=partial(_draw, source, plan=plan, people=people, below=below, progress=progress),
-        note=note,
+        draw=partial(_draw, source, plan=plan, people=people, seed=seed, progress=progress),
     )
     return {
         "file": out.as_posix(),
         "note_file": note_path(out).as_posix(),
-        "note": note(answer, answer.get("ledger")),
+        "note": answer["note"],
         "warnings": [] if seed is None else [UNDONE],
         "counts": [dict(zip([*plan.levels, COUNT], row, strict=True)) for row in answer["counts"]],
     }
@@ -192,7 +186,7 @@ def noisy_counts(counts: Sequence[int] | IntArray, plan: TablePlan, below: Below
     return [max(0, count) for count in noised] if plan.no_negative else noised
 
 
-def _draw(source: Source, out: Path, *, plan: TablePlan, people: People, below: Below, progress: Progress) -> Draw:
+def _draw(source: Source, out: Path, *, plan: TablePlan, people: People, seed: int | None, progress: Progress) -> Draw:
     """Count, add noise, and write the table; what is drawn are the levels of each cell, and its count."""
     sizes = tuple(map(len, plan.levels.values()))
     counts, bad, n_rows = np.zeros(math.prod(sizes), dtype=np.intp), BadRows(), 0
@@ -209,7 +203,7 @@ def _draw(source: Source, out: Path, *, plan: TablePlan, people: People, below: 
     if not n_rows and plan.adjacency == REPLACE:
         raise DataError(f"{source.path.as_posix()}: has no rows")
     source.check_unchanged()
-    noised = noisy_counts(counts, plan, below)
+    noised = noisy_counts(counts, plan, secrets.randbelow if seed is None else random.Random(seed).randrange)
     table = [[*levels, count] for levels, count in zip(product(*plan.levels.values()), noised, strict=True)]
     with out.open("w", newline="", encoding="utf-8") as stream:
         csv.writer(stream, lineterminator="\n").writerows([[*plan.levels, COUNT], *table])
@@ -223,15 +217,15 @@ def _draw(source: Source, out: Path, *, plan: TablePlan, people: People, below: 
         each=bool(people.id),
         details={"released": out.name},
     )
-    return Draw({"counts": table}, release, people.digests)
+    return Draw({"note": _note(plan, release=seed is None), "counts": table}, release, people.digests)
 
 
-def _note(plan: TablePlan, seed: int | None, facts: Facts | None) -> dict[str, Any]:
+def _note(plan: TablePlan, *, release: bool) -> dict[str, Any]:
     """The note beside the table: nothing of the rows, neither their number nor seed nor digest."""
     return {
         "format": FORMAT,
         "what": "noisy table",
-        "drawn": RELEASE if seed is None else SIMULATION,
+        "drawn": RELEASE if release else SIMULATION,
         "epsilon": plan.epsilon,
         "adjacency": plan.adjacency,
         "rows_per_person": plan.rows_each,
@@ -245,7 +239,6 @@ def _note(plan: TablePlan, seed: int | None, facts: Facts | None) -> dict[str, A
         },
         "negative_counts": "published as 0" if plan.no_negative else "published as they are",
         "guarantee": GUARANTEE.format(neighbours=neighbours(plan.adjacency, plan.rows_each)),
-        **({"ledger": facts} if facts else {}),
     }
 
 

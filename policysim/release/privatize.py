@@ -21,11 +21,11 @@ from policysim.question import OutputError
 from policysim.question.formats import enough
 from policysim.question.protocol import SILENT, Progress
 from policysim.question.words import cells, wrapped
-from policysim.release.delivery import SIMULATED, Draw, Facts, check_new, note_path, release_files
+from policysim.release.delivery import SIMULATED, Draw, check_new, note_path, release_files
 from policysim.release.exact import TOTAL, WordSource, response_draw, system_words
 from policysim.release.ledger import Ledger, Release, amount
 from policysim.release.people import People
-from policysim.release.privatize_note import UNDONE, Note, Part, Randomization, note_document, read_note
+from policysim.release.privatize_note import DATA, RELEASE, UNDONE, Part, Randomization, note_document, read_note
 from policysim.release.privatize_source import Codes, Source, open_source
 
 COLUMNS = (44, 12, 12, 26)
@@ -100,7 +100,7 @@ def privatize_files(
     ledger: Ledger | None = None,
     people: People | None = None,
     progress: Progress = SILENT,
-) -> tuple[Note, list[Table]]:
+) -> tuple[dict[str, Any], list[Table]]:
     """Write a copy of a file, or of a folder, whose private columns hold reports, and a note beside it.
 
     All files are one release: one note, one entry in the ledger, one epsilon for a row. Until the end, what is drawn
@@ -120,8 +120,8 @@ def privatize_files(
 
     Returns
     -------
-    Note, list of Table
-        A table for each part of the plan, of all files together; also with the true counts, which are private.
+    dict, list of Table
+        The note, and a table for each part of the plan, of all files together. True counts in them are private.
 
     Raises
     ------
@@ -130,23 +130,17 @@ def privatize_files(
     OutputError
         If nothing can be written, or something is there; as BudgetError, for a release beyond the budget.
     """
-    people, unchanged = people or People(), source.unchanged(plan.levels)
-    ending = "" if source.several else check_ending(source.path)
-
-    def note(answer: dict[str, Any], facts: Facts | None) -> Note:
-        return Note(plan, unchanged, answer["rows"], seed is None, facts)
-
+    people, ending = people or People(), "" if source.several else check_ending(source.path)
     answer = release_files(
         out,
         seed=seed,
         ledger=ledger,
         request=repr(("values", plan, out.absolute(), people.id, source.digests())) if ledger else "",
         check=partial(check_out, source, out, ending, simulated=seed is not None),
-        draw=partial(_draw, source, plan=plan, people=people, words=words_of(seed), progress=progress),
-        note=lambda answer, facts: note_document(note(answer, facts)),
+        draw=partial(_draw, source, plan=plan, people=people, seed=seed, progress=progress),
     )
     tables = [Table.of(part, counts) for part, counts in zip(plan.parts, answer["counts"], strict=True)]
-    return note(answer, answer.get("ledger")), tables
+    return answer["note"], tables
 
 
 def words_of(seed: int | None) -> WordSource:
@@ -184,10 +178,10 @@ def check_out(source: Source, out: Path, ending: str, *, simulated: bool) -> Non
 
 
 def _draw(
-    source: Source, out: Path, *, plan: Randomization, people: People, words: WordSource, progress: Progress
+    source: Source, out: Path, *, plan: Randomization, people: People, seed: int | None, progress: Progress
 ) -> Draw:
     """Draw all files into one, or into a folder, and wait until they are on the disk."""
-    tables, bad, n_rows = list(map(Table, plan.parts)), BadRows(), 0
+    tables, bad, n_rows, words = list(map(Table, plan.parts)), BadRows(), 0, words_of(seed)
     if source.several:
         out.mkdir()
     for file, steps in source.in_turn(progress):
@@ -211,14 +205,16 @@ def _draw(
     source.check_unchanged()
     if source.several:
         sync(out)
+    unchanged = source.unchanged(plan.levels)
+    note = note_document(plan, unchanged, n_rows, release=seed is None)
     return Draw(
-        {"rows": n_rows, "counts": [[table.reports.tolist(), table.truth.tolist()] for table in tables]},
+        {"note": note, "counts": [[table.reports.tolist(), table.truth.tolist()] for table in tables]},
         Release(
             "privatize",
             source.path.resolve().name,
             amount(plan.epsilon_of_person),
             tuple(plan.levels),
-            source.unchanged(plan.levels),
+            unchanged,
             shows_rows=True,
             each=bool(people.id),
             details={"released": out.name},
@@ -227,7 +223,7 @@ def _draw(
     )
 
 
-def read_private(path: Path, progress: Progress = SILENT) -> tuple[Note, list[Table]]:
+def read_private(path: Path, progress: Progress = SILENT) -> tuple[dict[str, Any], list[Table]]:
     """Estimate the true counts from a private file, or a folder of them, and the note beside it.
 
     Raises
@@ -235,43 +231,45 @@ def read_private(path: Path, progress: Progress = SILENT) -> tuple[Note, list[Ta
     DataError
         If the note is missing or does not fit: a column that is not in the file, other levels, another number of rows.
     """
-    note = read_note(path)
-    levels, tables, bad, n_rows = note.plan.levels, list(map(Table, note.plan.parts)), BadRows(), 0
+    plan, note = read_note(path)
+    tables, bad, n_rows = list(map(Table, plan.parts)), BadRows(), 0
     for file, steps in open_source(path).in_turn(progress):
-        for column in levels:
+        for column in plan.levels:
             if column not in file.schema.names:
                 raise DataError(f"{file.path.as_posix()}: does not fit its note, which names a column {column!r}")
-        codes = Codes(file, note.plan.features, bad)
-        for batch in file.batches(list(levels), steps):
+        codes = Codes(file, plan.features, bad)
+        for batch in file.batches(list(plan.levels), steps):
             read = codes.read(batch)
             if read is not None:
                 for table in tables:
                     table.count(read[1])
         n_rows += codes.n_rows
     bad.raise_if_any()
-    if n_rows != note.n_rows:
-        raise DataError(
-            f"{path.as_posix()}: does not fit its note: it has {n_rows:,} rows, the note says {note.n_rows:,}"
-        )
+    if n_rows != note["rows"]:
+        said = f"it has {n_rows:,} rows, the note says {note['rows']:,}"
+        raise DataError(f"{path.as_posix()}: does not fit its note: {said}")
     return note, tables
 
 
-def private_document(path: Path, note: Note, tables: Sequence[Table], *, true: bool = False) -> dict[str, Any]:
+def private_document(
+    path: Path, note: dict[str, Any], tables: Sequence[Table], *, true: bool = False
+) -> dict[str, Any]:
     """What is published, what to beware of, and the estimates in rows of the file.
 
     With `true`, also the true counts: what is not private stands below the key "not_private".
     """
     warnings, estimates = [], []
-    if not note.release:
+    if note["drawn"] != RELEASE:
         warnings.append(UNDONE)
-    if note.plan.from_data:
+    from_data = [column["name"] for column in note["columns"] if column["levels_from"] == DATA]
+    if from_data:
         warnings.append(
-            f"The levels of {', '.join(note.plan.from_data)} were taken from the private rows: that reveals which "
+            f"The levels of {', '.join(from_data)} were taken from the private rows: that reveals which "
             "values occur, and ε does not cover it. Declare them: --levels COLUMN=A,B."
         )
-    if note.unchanged:
+    if note["unchanged"]:
         warnings.append(
-            f"NOT privatised, unchanged: {', '.join(note.unchanged)}. They may also reveal the privatised ones."
+            f"NOT privatised, unchanged: {', '.join(note['unchanged'])}. They may also reveal the privatised ones."
         )
     for table in tables:
         found, n = table.estimate, table.estimate.n
@@ -285,7 +283,7 @@ def private_document(path: Path, note: Note, tables: Sequence[Table], *, true: b
     document: dict[str, Any] = {
         "file": path.as_posix(),
         "note_file": note_path(path).as_posix(),
-        "note": note_document(note),
+        "note": note,
         "warnings": warnings,
         "estimates": estimates,
     }

@@ -16,7 +16,7 @@ from policies.levels import LevelKey, Levels, level_key
 from policies.local import Channel, KAry
 from policysim.files.bad_rows import DataError
 from policysim.files.terminal import json_text
-from policysim.release.delivery import Facts, note_path
+from policysim.release.delivery import note_path
 from policysim.release.exact import response_weights
 from policysim.release.ledger import amount
 
@@ -84,17 +84,6 @@ class Randomization:
     def features(self) -> list[Levels]:
         """The same, with the cuts between bins."""
         return [Levels(column, names, self.cuts.get(column, ())) for column, names in self.levels.items()]
-
-
-@dataclass(frozen=True)
-class Note:
-    """What is known of a private file: the plan, other columns, number of rows, how it was drawn, what counted it."""
-
-    plan: Randomization
-    unchanged: tuple[str, ...]
-    n_rows: int
-    release: bool
-    ledger: Facts | None = None
 
 
 def make_plan(
@@ -178,14 +167,23 @@ def _even_share(epsilon: float, parts: int) -> float:
     return share
 
 
-def note_document(note: Note) -> dict[str, Any]:
-    """The note as it is written; it holds nothing of the rows but their number, and neither seed nor digest."""
-    plan = note.plan
+def note_document(plan: Randomization, unchanged: Sequence[str], n_rows: int, *, release: bool) -> dict[str, Any]:
+    """The note as it is written; it holds nothing of the rows but their number, and neither seed nor digest.
+
+    Parameters
+    ----------
+    plan : Randomization
+    unchanged : sequence of str
+        The columns that are as they were.
+    n_rows : int
+    release : bool
+        Whether it was drawn from the operating system's randomness.
+    """
     document: dict[str, Any] = {
         "format": FORMAT,
-        "drawn": RELEASE if note.release else SIMULATION,
+        "drawn": RELEASE if release else SIMULATION,
         "epsilon": plan.epsilon,
-        "rows": note.n_rows,
+        "rows": n_rows,
         "columns": [
             {"name": column, "levels": list(levels), "levels_from": DATA if column in plan.from_data else DECLARED}
             for column, levels in plan.levels.items()
@@ -199,22 +197,23 @@ def note_document(note: Note) -> dict[str, Any]:
             }
             for part in plan.parts
         ],
-        "unchanged": list(note.unchanged),
+        "unchanged": list(unchanged),
         "guarantee": GUARANTEE,
     }
     if plan.rows_each > 1:
         document |= {"rows_per_person": plan.rows_each, "epsilon_of_person": plan.epsilon_of_person}
-    if note.ledger is not None:
-        document["ledger"] = note.ledger
     return document
 
 
-def read_note(private: Path) -> Note:
-    """The note beside a private file; DataError if it is missing, or cannot be what this program wrote of a copy."""
+def read_note(private: Path) -> tuple[Randomization, dict[str, Any]]:
+    """What was done to a private file, and the note beside it.
+
+    DataError if it is missing, or cannot be what this program wrote of a copy.
+    """
     path = note_path(private)
     try:
         document = json.loads(text_of(path))
-        note = _note(document)
+        plan, written = _written(document)
     except FileNotFoundError:
         raise DataError(f"{private.as_posix()}: its mechanism note {path.name} is missing beside it") from None
     except OSError as error:
@@ -222,15 +221,14 @@ def read_note(private: Path) -> Note:
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, RecursionError) as error:
         raise DataError(f"{path.as_posix()}: not a mechanism note: {one_line(str(error))}") from None
     # All that is in the document must follow from what was read of it.
-    written = json.loads(json_text(note_document(note)))
     changed = [key for key in written if key != "guarantee" and document.get(key) != written[key]]
     if changed:
         raise DataError(f"{path.as_posix()}: not a mechanism note: {changed[0]} does not follow from the rest")
-    return note
+    return plan, document
 
 
-def _note(document: Any) -> Note:
-    """The note that is written as this document, if one is; else a note of another one, or an error of any kind."""
+def _written(document: Any) -> tuple[Randomization, dict[str, Any]]:
+    """The plan of a document and the note that is written of it; for what is no note another one, or any error."""
     if "what" in document:
         raise ValueError(f"it is that of a {document['what']}, whose counts are estimates already")
     if document["format"] != FORMAT:
@@ -243,5 +241,5 @@ def _note(document: Any) -> Note:
         separately=len(document["channels"]) > 1,
         from_data=[column["name"] for column in columns if column["levels_from"] == DATA],
     )
-    unchanged, released = tuple(map(str, document["unchanged"])), document["drawn"] == RELEASE
-    return Note(plan, unchanged, index(document["rows"]), released, document.get("ledger"))
+    unchanged, release = list(map(str, document["unchanged"])), document["drawn"] == RELEASE
+    return plan, json.loads(json_text(note_document(plan, unchanged, index(document["rows"]), release=release)))

@@ -100,7 +100,7 @@ def test_private_columns_of_parquet_keep_their_type(tmp_path, values, levels):
     pq.write_table(pa.table({"secret": values}), data)
     out = privatized(data, {"secret": levels})
     assert pq.read_schema(out).field("secret").type == values.type
-    assert read_private(out)[0].n_rows == 3
+    assert read_private(out)[0]["rows"] == 3
     found = set(levels_in(open_source(data), ["secret"])["secret"])
     assert found <= set(levels) | {"1.0"}
     privatized(data, {"secret": tuple(found)}, name="again")

@@ -128,7 +128,7 @@ def test_a_file_without_rows_may_be_among_others_but_not_alone(capsys, tmp_path,
     write_part(folder / "b.csv", people(30))
     assert run(capsys, folder, *OPTIONS, "--out", out)[0] == 0
     assert (out / "a.csv").read_text() == "person,age_band,sex,note\n"
-    assert read_private(out)[0].n_rows == 30
+    assert read_private(out)[0]["rows"] == 30
 
 
 def test_a_folder_that_holds_something_else_is_not_replaced(capsys, data, out):

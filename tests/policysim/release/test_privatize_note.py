@@ -19,7 +19,7 @@ from policysim.files.bad_rows import DataError
 from policysim.files.terminal import json_text
 from policysim.release.exact import declared_epsilon, response_weights
 from policysim.release.privatize import privatize_files, read_private
-from policysim.release.privatize_note import Note, make_plan, note_document, note_path, read_note
+from policysim.release.privatize_note import make_plan, note_document, note_path, read_note
 from policysim.release.privatize_source import open_source
 
 SEED = 987654321
@@ -37,8 +37,8 @@ def loss(document):
 @pytest.mark.parametrize("separately", [False, True])
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 3.0])
 def test_what_the_note_says_loses_epsilon_and_no_more(epsilon, separately):
-    note = Note(make_plan(THREE, epsilon, separately=separately), (), 1, release=True)
-    assert loss(note_document(note)) == pytest.approx(epsilon, abs=1e-12)
+    note = note_document(make_plan(THREE, epsilon, separately=separately), [], 1, release=True)
+    assert loss(note) == pytest.approx(epsilon, abs=1e-12)
 
 
 @pytest.mark.parametrize("parts", range(2, 8))
@@ -98,9 +98,10 @@ def private(tmp_path):
 
 
 def test_a_note_is_read_as_it_was_written(private):
-    note = read_note(private)
-    assert json_text(note_document(note)) == note_path(private).read_text()
-    assert note == Note(make_plan(LEVELS, 1.0), ("person", "note"), 60, release=False)
+    plan, note = read_note(private)
+    assert json_text(note) == note_path(private).read_text()
+    assert plan == make_plan(LEVELS, 1.0)
+    assert note == note_document(plan, ["person", "note"], 60, release=False)
 
 
 def changed(document, path, value):
@@ -129,7 +130,7 @@ def changed(document, path, value):
 )
 def test_a_note_that_does_not_hold_together_is_refused(tmp_path, path, value, message):
     private = tmp_path / "private.csv"
-    document = note_document(Note(make_plan(LEVELS, 1.0), ("person", "note"), 60, release=False))
+    document = note_document(make_plan(LEVELS, 1.0), ["person", "note"], 60, release=False)
     note_path(private).write_text(json.dumps(changed(document, path, value)))
     with pytest.raises(DataError) as error:
         read_note(private)
@@ -147,7 +148,7 @@ def test_what_is_no_note_is_refused_in_one_line(capsys, private, content):
 
 @given(st.data())
 def test_junk_anywhere_in_a_note_never_raises_anything_else(tmp_path_factory, data):
-    document = note_document(Note(make_plan(LEVELS, 1.0, separately=True), ("person",), 60, release=True))
+    document = note_document(make_plan(LEVELS, 1.0, separately=True), ["person"], 60, release=True)
     path, place = [], document
     while isinstance(place, dict | list) and place and (not path or data.draw(st.booleans())):
         key = data.draw(st.sampled_from(sorted(place) if isinstance(place, dict) else range(len(place))))
