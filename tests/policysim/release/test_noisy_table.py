@@ -121,22 +121,6 @@ def test_wrong_questions_end_with_2_and_write_nothing(capsys, one, options, word
     assert [path.name for path in one.parent.iterdir()] == ["data.csv"]
 
 
-def test_outputs_that_would_harm_the_data_are_refused(capsys, tmp_path):
-    folder = write_parts(tmp_path / "logs", 2)
-    data = folder / "0000.csv"
-    before = data.read_bytes()
-    for source, out, words in (
-        (data, data, "holds the true values, which would be lost"),
-        (folder, folder / "table.csv", "is in the folder of the true values"),
-        (folder, tmp_path / "table.parquet", "must end in .csv"),
-        (folder, tmp_path, "must end in .csv"),
-    ):
-        code, _, err = table(capsys, source, *SEX, out=out)
-        assert code != 0
-        assert words in err
-    assert data.read_bytes() == before
-
-
 def test_a_table_needs_no_estimate(capsys, one):
     table(capsys, one, *SEX)
     code, _, err = run(capsys, "--estimate", one.with_name("table.csv"))

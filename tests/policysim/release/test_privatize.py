@@ -60,14 +60,6 @@ def test_the_screen_shows_the_reports_and_what_they_mean(capsys, data, out):
     assert "not_private" not in document
 
 
-def test_a_private_file_can_be_estimated_again_from_its_note(capsys, data, out):
-    _, first, _ = run(capsys, data, *COLUMNS, "--epsilon", 1, *DECLARED, "--out", out)
-    code, again, err = run(capsys, "--estimate", out)
-    assert (code, again, err) == (0, first, "")
-    _, document, _ = run(capsys, "--estimate", out, "--json")
-    assert json.loads(document)["file"] == out.as_posix()
-
-
 def test_a_file_that_is_private_already_is_warned_about_whatever_its_note(capsys, data, out):
     run(capsys, data, *COLUMNS, "--epsilon", 2, *DECLARED, "--out", out)
     Path(f"{out}.privacy.json").write_text("{")

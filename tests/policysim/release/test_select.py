@@ -328,16 +328,6 @@ def test_a_person_who_moves_between_groups_costs_at_most_twice_epsilon(proportio
     assert 0.5 < worst <= 2
 
 
-def test_candidates_from_private_rows_are_warned_about(capsys):
-    options = ("socks.csv", "--column", "behaviour", "--epsilon", "1")
-    code, out, err = run(capsys, *options, "--json")
-    assert code == 0
-    assert err.startswith("policysim: warning: the candidates are taken from the private rows of socks.csv")
-    assert err.count("\n") == 1
-    assert json.loads(out)["release"]["warnings"] == [err.removeprefix("policysim: warning: ").strip()]
-    assert run(capsys, *options, "--candidates", "Violent,NonViolent")[2] == ""
-
-
 # What is refused.
 
 
@@ -395,22 +385,27 @@ def test_too_many_candidates_for_the_exact_analysis_are_released_without_it(caps
     assert f"at most {most} candidates, got {most + 1}; exponential has no such limit" in err
 
 
-def test_groups_from_private_rows_are_warned_about_where_they_are_not_public(capsys):
-    options = ("socks.csv", "--column", "behaviour", "--by", "sock", "--candidates", "Violent,NonViolent")
-    options = (*options, "--epsilon", "1", "--json")
-    code, out, err = run(capsys, *options, "--adjacency", "add-or-remove-one")
-    assert code == 0
-    assert err.startswith("policysim: warning: the names of the groups are taken from the private rows of socks.csv")
-    assert err.count("\n") == 1
-    released = json.loads(out)["release"]
-    assert released["warnings"] == [err.removeprefix("policysim: warning: ").strip()]
-    assert released["assumptions"] == {
-        "hidden": "whether one person is there",
-        "public": ["the candidates", "the names of the groups", "the choice of ε"],
-    }
-    code, out, err = run(capsys, *options)
-    assert (code, err) == (0, "")
-    assert json.loads(out)["release"]["assumptions"] == {
-        "hidden": "what one person's value is",
-        "public": ["the candidates", "everybody's group", "the groups and their sizes", "the choice of ε"],
-    }
+def test_names_from_private_rows_are_warned_about_where_they_are_not_public(capsys):
+    options = ("socks.csv", "--column", "behaviour", "--by", "sock", "--epsilon", "1", "--json")
+    groups, candidates = ["--groups", "Blue,Red"], ["--candidates", "Violent,NonViolent"]
+    for adjacency, declared, n_warnings, public in (
+        ("add-or-remove-one", [], 2, ["the candidates", "the names of the groups", "the choice of ε"]),
+        (
+            "add-or-remove-one",
+            [*groups, *candidates],
+            0,
+            ["the candidates", "the names of the groups", "the choice of ε"],
+        ),
+        (
+            "replace-one",
+            candidates,
+            0,
+            ["the candidates", "everybody's group", "the groups and their sizes", "the choice of ε"],
+        ),
+    ):
+        code, out, err = run(capsys, *options, *declared, "--adjacency", adjacency)
+        released = json.loads(out)["release"]
+        assert (code, released["assumptions"]["public"]) == (0, public)
+        lines = [line.removeprefix("policysim: warning: ") for line in err.splitlines()]
+        assert lines == released["warnings"] and len(lines) == n_warnings
+        assert all("taken from the private rows of socks.csv" in line for line in lines)

@@ -89,11 +89,3 @@ def test_what_is_no_whole_number_of_people_is_refused(tmp_path, count):
 )
 def test_a_file_that_cannot_be_used_is_refused_in_one_line(tmp_path, text, options, message):
     assert mistakes(tmp_path, text, **options) == [message]
-
-
-def test_a_missing_file_and_a_folder_are_refused_in_one_line(tmp_path):
-    folder = tmp_path / "folder.csv"
-    folder.mkdir()
-    for path, reason in ((tmp_path / "none.csv", "No such file or directory"), (folder, "Is a directory")):
-        with pytest.raises(DataError, match=f"cannot be read: {reason}"):
-            read_counts(path)
