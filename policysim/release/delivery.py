@@ -14,13 +14,16 @@ import shutil
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from policysim.files.many_files import ENDINGS
 from policysim.files.terminal import complain, json_text
-from policysim.files.whole_files import sync, temporary_folder
+from policysim.files.whole_files import check_writable, sync, temporary_folder
 from policysim.question import EXIT_CHECK, OutputError
 from policysim.release.ledger import EXACT, INFINITE, BudgetError, Ledger, Release, shown
+from policysim.release.privatize_source import Source
 
 # The name of a simulation says what it is, so that it is never taken for a release, and no release for it.
 SIMULATED = ".simulated"
@@ -166,29 +169,34 @@ def _spent(facts: Facts) -> str:
 
 
 def release_files(
+    source: Source,
     out: Path,
+    ending: str,
     *,
     seed: int | None,
     ledger: Ledger | None,
-    request: str,
-    check: Callable[[], None],
+    asked: tuple[Any, ...],
     draw: Callable[[Path], Draw],
 ) -> dict[str, Any]:
     """Let a file, or a folder, come out with the note beside it, and return the answer of the draw.
 
     Parameters
     ----------
+    source : Source
+        What it is drawn from.
     out : Path
+    ending : str
+        Of a file's name, "" of a folder's.
     seed : int or None
         Of a simulation, which may replace what is there.
     ledger : Ledger or None
         None for a simulation, and for a release that nobody counts.
-    request, check
-        As for `count_and_deliver`.
+    asked : tuple
+        All that makes one request another, beside the bytes of the source and where it comes out.
     draw : callable
         Writes the data to a path. The "note" in its answer is written beside them, with what the ledger says.
     """
-    beside = note_path(out)
+    beside, check = note_path(out), partial(_check_out, source, out, ending, simulated=seed is not None)
 
     def deliver(place: Path, answer: dict[str, Any]) -> None:
         answer["note"]["ledger"] = answer["ledger"]
@@ -203,6 +211,7 @@ def release_files(
             _appear(stage, out, text)
 
     if ledger:
+        request = repr((*asked, out.absolute(), source.digests()))
         return count_and_deliver(
             ledger, request, check=check, draw=lambda stage: draw(stage / out.name), deliver=deliver
         )
@@ -214,6 +223,32 @@ def release_files(
     if seed is None:
         complain_uncounted(out.name)
     return answer
+
+
+def _check_out(source: Source, out: Path, ending: str, *, simulated: bool) -> None:
+    """Refuse an output that cannot be written, or stands where the true values or a release do: OutputError.
+
+    `ending` is that of a file's name, "" of a folder's.
+    """
+    name = out.as_posix()
+    if ending and out.suffix.lower() != ending:
+        raise OutputError(f"{name}: must end in {ending}")
+    if out.name.removesuffix(out.suffix if ending else "").endswith(SIMULATED) != simulated:
+        must = "must end" if simulated else "is a release's, and must not end"
+        raise OutputError(f"{name}: {must} in {SIMULATED}{ending}, as the names of simulations do")
+    if out.exists() and any(out.samefile(path) for path in (source.path, *(file.path for file in source.files))):
+        raise OutputError(f"{name}: holds the true values, which would be lost")
+    if os.path.realpath(out.parent) == os.path.realpath(source.path):
+        raise OutputError(f"{name}: is in the folder of the true values, and would be taken for some of them")
+    check_writable(out.parent)
+    if not simulated:
+        return check_new(out)
+    if out.exists() and out.is_dir() == bool(ending):
+        raise OutputError(f"{name}: is a {'folder' if ending else 'file'}")
+    for path in sorted(out.iterdir()) if out.is_dir() else ():
+        if not note_path(out).exists() or path.is_dir() or path.suffix.lower() not in ENDINGS:
+            raise OutputError(f"{name}: holds {path.name}, which privatize did not write there; name a new folder")
+    return None
 
 
 def complain_uncounted(what: str) -> None:

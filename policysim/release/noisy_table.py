@@ -34,7 +34,6 @@ from policysim.question.words import cells, wrapped
 from policysim.release.delivery import Draw, note_path, release_files
 from policysim.release.ledger import ADJACENCIES, REPLACE, Ledger, Release, amount
 from policysim.release.people import People
-from policysim.release.privatize import check_out
 from policysim.release.privatize_note import DECLARED, FORMAT, RELEASE, SIMULATION, UNDONE, checked_levels
 from policysim.release.privatize_source import Codes, Source
 
@@ -164,11 +163,12 @@ def release_table(
     """
     people = people or People()
     answer = release_files(
+        source,
         out,
+        ".csv",
         seed=seed,
         ledger=ledger,
-        request=repr(("table", plan, out.absolute(), people.id, source.digests())) if ledger else "",
-        check=partial(check_out, source, out, ".csv", simulated=seed is not None),
+        asked=("table", plan, people.id),
         draw=partial(_draw, source, plan=plan, people=people, seed=seed, progress=progress),
     )
     return {
@@ -198,11 +198,9 @@ def _draw(source: Source, out: Path, *, plan: TablePlan, people: People, seed: i
                 places = np.ravel_multi_index([read[1][name] for name in plan.levels], sizes)
                 counts += np.bincount(places, minlength=len(counts))
         n_rows += codes.n_rows
-    bad.raise_if_any()
-    people.check(source.path.as_posix())
+    source.check_read(bad, people)
     if not n_rows and plan.adjacency == REPLACE:
         raise DataError(f"{source.path.as_posix()}: has no rows")
-    source.check_unchanged()
     noised = noisy_counts(counts, plan, secrets.randbelow if seed is None else random.Random(seed).randrange)
     table = [[*levels, count] for levels, count in zip(product(*plan.levels.values()), noised, strict=True)]
     with out.open("w", newline="", encoding="utf-8") as stream:

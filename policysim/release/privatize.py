@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from functools import cached_property, partial
 from itertools import product
@@ -15,13 +14,11 @@ from policies.arrays import IntArray
 from policies.local import Estimate, estimate
 from policysim.files.bad_rows import BadRows, DataError
 from policysim.files.columns_file import check_ending, open_writer
-from policysim.files.many_files import ENDINGS
-from policysim.files.whole_files import check_writable, sync
-from policysim.question import OutputError
+from policysim.files.whole_files import sync
 from policysim.question.formats import enough
 from policysim.question.protocol import SILENT, Progress
 from policysim.question.words import cells, wrapped
-from policysim.release.delivery import SIMULATED, Draw, check_new, note_path, release_files
+from policysim.release.delivery import Draw, note_path, release_files
 from policysim.release.exact import TOTAL, WordSource, response_draw, system_words
 from policysim.release.ledger import Ledger, Release, amount
 from policysim.release.people import People
@@ -130,13 +127,14 @@ def privatize_files(
     OutputError
         If nothing can be written, or something is there; as BudgetError, for a release beyond the budget.
     """
-    people, ending = people or People(), "" if source.several else check_ending(source.path)
+    people = people or People()
     answer = release_files(
+        source,
         out,
+        "" if source.several else check_ending(source.path),
         seed=seed,
         ledger=ledger,
-        request=repr(("values", plan, out.absolute(), people.id, source.digests())) if ledger else "",
-        check=partial(check_out, source, out, ending, simulated=seed is not None),
+        asked=("values", plan, people.id),
         draw=partial(_draw, source, plan=plan, people=people, seed=seed, progress=progress),
     )
     tables = [Table.of(part, counts) for part, counts in zip(plan.parts, answer["counts"], strict=True)]
@@ -149,32 +147,6 @@ def words_of(seed: int | None) -> WordSource:
         return system_words
     rng = np.random.default_rng(seed)
     return lambda size: rng.integers(TOTAL, size=size, dtype=np.uint64)
-
-
-def check_out(source: Source, out: Path, ending: str, *, simulated: bool) -> None:
-    """Refuse an output that cannot be written, or stands where the true values or a release do: OutputError.
-
-    `ending` is that of a file's name, "" of a folder's.
-    """
-    name = out.as_posix()
-    if ending and out.suffix.lower() != ending:
-        raise OutputError(f"{name}: must end in {ending}")
-    if out.name.removesuffix(out.suffix if ending else "").endswith(SIMULATED) != simulated:
-        must = "must end" if simulated else "is a release's, and must not end"
-        raise OutputError(f"{name}: {must} in {SIMULATED}{ending}, as the names of simulations do")
-    if out.exists() and any(out.samefile(path) for path in (source.path, *(file.path for file in source.files))):
-        raise OutputError(f"{name}: holds the true values, which would be lost")
-    if os.path.realpath(out.parent) == os.path.realpath(source.path):
-        raise OutputError(f"{name}: is in the folder of the true values, and would be taken for some of them")
-    check_writable(out.parent)
-    if not simulated:
-        return check_new(out)
-    if out.exists() and out.is_dir() == bool(ending):
-        raise OutputError(f"{name}: is a {'folder' if ending else 'file'}")
-    for path in sorted(out.iterdir()) if out.is_dir() else ():
-        if not note_path(out).exists() or path.is_dir() or path.suffix.lower() not in ENDINGS:
-            raise OutputError(f"{name}: holds {path.name}, which privatize did not write there; name a new folder")
-    return None
 
 
 def _draw(
@@ -198,11 +170,9 @@ def _draw(
                 writer.write(codes.replace(read[0], private))
         sync(target)
         n_rows += codes.n_kept
-    bad.raise_if_any()
-    people.check(source.path.as_posix())
+    source.check_read(bad, people)
     if not n_rows:
         raise DataError(f"{source.path.as_posix()}: has no rows")
-    source.check_unchanged()
     if source.several:
         sync(out)
     unchanged = source.unchanged(plan.levels)
