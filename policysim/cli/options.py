@@ -265,13 +265,6 @@ def rows_file(text: str) -> Path:
     return Path(text)
 
 
-def rows_folder(text: str) -> Path:
-    """A folder for files of rows, whose name is not taken for a file's."""
-    if Path(text).name in ("", "..") or Path(text).suffix.lower() in ROWS:
-        raise ArgumentTypeError(f"must be a folder, as DATA is, got {text!r}")
-    return Path(text)
-
-
 def _float(text: str) -> float:
     """The number; NaN for anything else."""
     try:

@@ -20,8 +20,6 @@ from policysim.cli.options import (
     chosen_people,
     names,
     number,
-    rows_file,
-    rows_folder,
     study_levels,
 )
 
@@ -212,10 +210,7 @@ def _privatized(chosen: argparse.Namespace) -> tuple[Path, dict[str, Any], list[
     (levels, cuts), columns = _texts_and_cuts(_asked(chosen)), chosen.column
     if chosen.out is None:
         raise UsageError("privatize needs --out FILE, or --out FOLDER for a folder")
-    try:
-        out: Path = (rows_folder if chosen.data.is_dir() else rows_file)(chosen.out)
-    except argparse.ArgumentTypeError as error:
-        raise UsageError(f"--out {error}") from None
+    out = Path(chosen.out)
     undeclared = [column for column in columns if column not in levels]
     plan = partial(
         make_plan,
@@ -236,7 +231,13 @@ def _privatized(chosen: argparse.Namespace) -> tuple[Path, dict[str, Any], list[
         # What is wrong now is wrong with the data, not with the options: ValueError stays ValueError.
         randomization = plan({column: levels[column] for column in columns})
         note, tables = privatize_files(
-            source, out, randomization, seed=chosen.simulate, ledger=ledger, people=people, progress=progress
+            source,
+            Path(chosen.out),
+            randomization,
+            seed=chosen.simulate,
+            ledger=ledger,
+            people=people,
+            progress=progress,
         )
     return out, note, tables
 

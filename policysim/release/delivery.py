@@ -233,6 +233,8 @@ def _check_out(source: Source, out: Path, ending: str, *, simulated: bool) -> No
     name = out.as_posix()
     if ending and out.suffix.lower() != ending:
         raise OutputError(f"{name}: must end in {ending}")
+    if not ending and (out.name in ("", "..") or out.suffix.lower() in ENDINGS):
+        raise OutputError(f"{name}: must be a new folder, as the data are in a folder")
     if out.name.removesuffix(out.suffix if ending else "").endswith(SIMULATED) != simulated:
         must = "must end" if simulated else "is a release's, and must not end"
         raise OutputError(f"{name}: {must} in {SIMULATED}{ending}, as the names of simulations do")

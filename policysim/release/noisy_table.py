@@ -22,7 +22,6 @@ from typing import Any
 
 import numpy as np
 
-from envs.toml_reader import unknown
 from policies.arrays import IntArray
 from policies.discrete_laplace import Below, discrete_laplace, standard_deviation
 from policies.levels import Levels
@@ -32,7 +31,7 @@ from policysim.question.formats import enough
 from policysim.question.protocol import SILENT, Progress
 from policysim.question.words import cells, wrapped
 from policysim.release.delivery import Draw, note_path, release_files
-from policysim.release.ledger import ADJACENCIES, REPLACE, Ledger, Release, amount
+from policysim.release.ledger import REPLACE, Ledger, Release, amount
 from policysim.release.people import People
 from policysim.release.privatize_note import DECLARED, FORMAT, RELEASE, SIMULATION, UNDONE, checked_levels
 from policysim.release.privatize_source import Codes, Source
@@ -76,7 +75,7 @@ class TablePlan:
     Raises
     ------
     ValueError
-        For something else; as DataError, for levels.
+        For a column that is named twice, or as the counts are; as DataError, for levels.
     """
 
     columns: Mapping[str, Sequence[str]]
@@ -88,11 +87,7 @@ class TablePlan:
     rows_each: int = 1
 
     def __post_init__(self) -> None:
-        """Check all of it."""
-        if not (math.isfinite(self.epsilon) and self.epsilon > 0):
-            raise ValueError(f"epsilon must be > 0 and finite, got epsilon={self.epsilon!r}.")
-        if self.adjacency not in ADJACENCIES:
-            raise ValueError(unknown("adjacency", self.adjacency, ADJACENCIES))
+        """Check the columns and their levels."""
         both = [name for name in self.by if name in self.columns]
         if both:
             raise ValueError(f"{both[0]} cannot both be counted and make the groups.")

@@ -142,14 +142,15 @@ def test_people_are_known_across_files_and_batches(here, capsys, monkeypatch):
 
 # By itself: rows in parts of a file, and columns that nobody named.
 
-IDS = st.lists(st.lists(st.sampled_from(["a", "b", "c", "7", "07", None, ""]), max_size=6), max_size=4)
+IDS = st.lists(st.lists(st.sampled_from(["a", "b", "7", "07", None, ""]), max_size=6), max_size=4)
 
 
 @given(IDS, st.integers(1, 3), st.booleans())
 def test_the_first_n_rows_of_each_count_wherever_the_parts_begin(parts, most, stored_as_codes):
     people, seen, bad = People("id", most), {}, BadRows()
     for part in parts:
-        column = pa.array(part, pa.string())
+        # An id is the same with margins.
+        column = pa.array([text and text + " " * (row % 2) for row, text in enumerate(part)], pa.string())
         kept = people.keep(None, bad, {"id": column.dictionary_encode() if stored_as_codes else column})
         expected = []
         for text in part:

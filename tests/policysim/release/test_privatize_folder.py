@@ -142,7 +142,8 @@ def test_a_folder_that_holds_something_else_is_not_replaced(capsys, data, out):
 
     inside = data / "out.simulated"
     refused(f"{inside}: is in the folder of the true values, and would be taken for some of them", inside)
-    refused(f"--out must be a folder, as DATA is, got '{out}.csv'", f"{out}.csv")
+    for place in (f"{out}.csv", ".."):
+        refused(f"{place}: must be a new folder, as the data are in a folder", place)
     out.write_text("")
     refused(f"{out}: is a file")
     out.unlink()
