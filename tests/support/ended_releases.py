@@ -1,8 +1,8 @@
 """Commands that a signal ends at one of their steps, or to which the system refuses it, each in a process of its own.
 
 A step is whatever makes, renames or removes a file or folder, or waits until it is on the disk, and each statement that
-writes to SQLite. Of each kind of step one is tried between two commits. A number below 0 is an error of the system,
-with which the step fails (but for SQLite's); then the command goes on.
+writes to SQLite. Each commit and each new name is tried, and of every other kind of step one. A number below 0 is an
+error of the system, with which the step fails (but for SQLite's); then the command goes on.
 """
 
 import contextlib
@@ -13,7 +13,10 @@ import os
 import shutil
 import signal
 import sqlite3
+import threading
 from functools import partial
+
+from tqdm import tqdm
 
 from policysim.cli.main import main
 
@@ -22,11 +25,13 @@ FORKING = multiprocessing.get_context("forkserver")
 IMPORTED = "output.screen logs.column_summary release.privatize release.select_private release.counts_file"
 FORKING.set_forkserver_preload([f"policysim.{name}" for name in IMPORTED.split()])
 STEPS = ("mkdir", "fsync", "replace", "rename", "unlink", "rmdir")
+EACH = {"replace", "COMMIT"}
 
 
 def run_to(folder, said, arguments, step, number):
     """Run a command in a folder until it comes to a step; then this process gets a signal, or the step fails."""
     gc.freeze()  # else what is shared with the process that forked this one is copied
+    tqdm.set_lock(threading.RLock())  # its own one, of the system, would outlive a process that is killed
     steps = []
 
     def before(name):
@@ -76,11 +81,10 @@ def ends(template, folder, number, arguments):
     """
     whole, statuses = folder / "said whole", {}
     assert status_of(shutil.copytree(template, folder / "whole"), whole, arguments, number=number) == 0
-    commits, kinds = 0, {}
+    kinds = {}
     for step, name in enumerate(json.loads(whole.with_suffix(".steps").read_text()), start=1):
         if number > 0 or name in STEPS:
-            kinds.setdefault((commits, name), step)
-        commits += name == "COMMIT"
+            kinds.setdefault((name, step if name in EACH else None), step)
     for step in kinds.values():
         place = shutil.copytree(template, folder / str(step))
         status, then = status_of(place, folder / f"said {step}", arguments, step, number), None
