@@ -224,7 +224,7 @@ def read_note(private: Path) -> tuple[Randomization, dict[str, Any]]:
     changed = [key for key in written if key != "guarantee" and document.get(key) != written[key]]
     if changed:
         raise DataError(f"{path.as_posix()}: not a mechanism note: {changed[0]} does not follow from the rest")
-    return plan, document
+    return plan, {key: document[key] for key in (*written, "ledger") if key in document}
 
 
 def _written(document: Any) -> tuple[Randomization, dict[str, Any]]:

@@ -101,6 +101,8 @@ def test_a_note_is_read_as_it_was_written(private):
     plan, note = read_note(private)
     assert json_text(note) == note_path(private).read_text()
     assert plan == make_plan(LEVELS, 1.0)
+    note_path(private).write_text(json.dumps({**note, "rows_per_person": 1, "added": "later"}))
+    assert read_note(private) == (plan, note)
     assert note == note_document(plan, ["person", "note"], 60, release=False)
 
 
