@@ -50,20 +50,12 @@ class Table:
         Rows with true values: private. 0 where only the private file was read.
     """
 
-    def __init__(self, part: Part) -> None:
-        """Begin at 0."""
+    def __init__(self, part: Part, counts: Sequence[Sequence[int]] | int = 0) -> None:
+        """Begin with these reports and true counts, (2, k); by default at 0."""
         self.part = part
         self.labels = list(product(*part.levels.values()))
-        self.reports: IntArray = np.zeros(len(self.labels), dtype=np.intp)
-        self.truth = self.reports.copy()
+        self.reports, self.truth = np.zeros((2, len(self.labels)), dtype=np.intp) + np.asarray(counts)
         self._sizes = tuple(map(len, part.levels.values()))
-
-    @classmethod
-    def of(cls, part: Part, counts: Sequence[Sequence[int]]) -> Table:
-        """The table of these reports and true counts."""
-        table = cls(part)
-        table.reports, table.truth = np.array(counts, dtype=np.intp)
-        return table
 
     def draw(self, codes: dict[str, IntArray], words: WordSource) -> dict[str, IntArray]:
         """Private codes in place of the true ones, counted."""
@@ -137,7 +129,7 @@ def privatize_files(
         asked=("values", plan, people.id),
         draw=partial(_draw, source, plan=plan, people=people, seed=seed, progress=progress),
     )
-    tables = [Table.of(part, counts) for part, counts in zip(plan.parts, answer["counts"], strict=True)]
+    tables = list(map(Table, plan.parts, answer["counts"]))
     return answer["note"], tables
 
 
