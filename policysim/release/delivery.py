@@ -20,7 +20,7 @@ from typing import Any, TypeAlias
 
 from policysim.files.many_files import ENDINGS
 from policysim.files.terminal import complain, json_text
-from policysim.files.whole_files import check_writable, sync, temporary_folder
+from policysim.files.whole_files import check_writable, remove_empty, sync, temporary_folder
 from policysim.question import EXIT_CHECK, OutputError
 from policysim.release.ledger import EXACT, INFINITE, BudgetError, Ledger, Release, shown
 from policysim.release.privatize_source import Source
@@ -119,6 +119,8 @@ def count_and_deliver(
         if held and ledger.held(request):
             complain(f"entry {held[0]} is counted and kept: the same command delivers it")
         raise
+    finally:
+        remove_empty([place.parent])
     complain(f"{ledger.path.as_posix()}: {_spent(answer['ledger'])}")
     return answer
 
@@ -127,8 +129,6 @@ def _count(
     ledger: Ledger, request: str, place: Path, check: Callable[[], None], draw: Callable[[Path], Draw]
 ) -> tuple[int, str]:
     """Draw, and count it: the number of the entry, and what is held."""
-    with _writing(place.parent):
-        place.parent.mkdir(mode=0o700, exist_ok=True)
     with _writing(place.parent), temporary_folder(place) as stage:
         drawn = draw(stage)
         with ledger.transaction():

@@ -1,7 +1,7 @@
 """Commands that a signal ends at one of their steps, or to which the system refuses it, each in a process of its own.
 
 A step is whatever makes, renames or removes a file or folder, or waits until it is on the disk, and each statement that
-writes to SQLite. Each commit and each new name is tried, and of every other kind of step one. A number below 0 is an
+writes to SQLite. Each commit and each new name is tried, of every other kind of step one, and the last. A number below 0 is an
 error of the system, with which the step fails (but for SQLite's); then the command goes on.
 """
 
@@ -85,7 +85,8 @@ def ends(template, folder, number, arguments):
     for step, name in enumerate(json.loads(whole.with_suffix(".steps").read_text()), start=1):
         if number > 0 or name in STEPS:
             kinds.setdefault((name, step if name in EACH else None), step)
-    for step in kinds.values():
+            kinds["last"] = step
+    for step in sorted({*kinds.values()}):
         place = shutil.copytree(template, folder / str(step))
         status, then = status_of(place, folder / f"said {step}", arguments, step, number), None
         if number > 0:

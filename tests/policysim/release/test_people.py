@@ -112,7 +112,7 @@ def test_one_patient_beyond_the_budget_stops_the_release_of_all(here, capsys):
     assert not (here / "out" / "again.csv").exists()
     ledger = Ledger("ledger.sqlite")
     assert [int(ledger.spent(f"p{i}")) for i in (0, 9, 10, 19, 20, 29, 30)] == [1, 1, 2, 2, 2, 2, 1]
-    assert not list(here.glob("*.pending/*"))
+    assert not list(here.glob("*.pending"))
 
 
 def test_rows_without_an_id_are_bad_and_a_site_beside_patients_may_repeat(here, capsys):

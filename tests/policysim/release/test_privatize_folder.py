@@ -59,7 +59,7 @@ def test_many_files_keep_their_names_their_rows_and_what_is_not_private(capsys, 
     code, again, _ = run(capsys, "--estimate", out, "--json")
     assert (code, json.loads(again)) == (0, document)
     assert Ledger(ledger).releases()[["data", "cost"]].to_numpy().tolist() == [["data", "1.0"]]
-    assert not list(tmp_path.glob("*.pending/*"))
+    assert not list(tmp_path.glob("*.pending"))
     assert {path.name for path in out.parent.iterdir()} == {"out", "out.privacy.json"}
 
 
