@@ -1,8 +1,8 @@
 """Commands that a signal ends at one of their steps, or to which the system refuses it, each in a process of its own.
 
 A step is whatever makes, renames or removes a file or folder, or waits until it is on the disk, and each statement that
-writes to SQLite. Each commit and each new name is tried, of every other kind of step one, and the last. A number below 0 is an
-error of the system, with which the step fails (but for SQLite's); then the command goes on.
+writes to SQLite. Each commit and each new name is tried, of every other kind of step one, and the last. A number
+below 0 is an error of the system, with which the step fails (but for SQLite's); then the command goes on.
 """
 
 import contextlib
