@@ -121,6 +121,16 @@ def test_what_is_drawn_are_the_probabilities(fitted):
         assert names.tolist() == np.array(fitted.problem.actions)[actions].tolist()
 
 
+def test_it_stands_in_comparisons_and_reports_for_its_policy(fitted):
+    problem, policy = fitted.problem, fitted.policy
+    pd.testing.assert_frame_equal(
+        ps.compare(problem, policies=[fitted, "uniform"], epsilons=[0.5, 2.0]),
+        ps.compare(problem, policies=[policy, "uniform"], epsilons=[0.5, 2.0]),
+    )
+    found = ps.report(problem, policies=[fitted], epsilons=2.0).tables["comparison"]
+    assert found.loc[found["policy"] == "exponential", "value"].tolist() == pytest.approx([fitted.value])
+
+
 def test_no_number_draws_what_is_not_allowed(fitted):
     least, most = 0.0, np.nextafter(1, 0)
     first = replace(fitted, problem=replace(fitted.problem, admissible=ALLOWED[:, ::-1]))
