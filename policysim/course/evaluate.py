@@ -99,8 +99,10 @@ def evaluate(
     choosing, arriving = np.random.SeedSequence(seed).spawn(2)
     choose = _chooser(policy, np.random.default_rng(choosing), deterministic)
     made, env_seed = _environment(env, policy, int(episodes)), int(arriving.generate_state(1)[0])
-    run = _many if isinstance(made, VectorEnv) else _one_by_one
-    counts = run(made, choose, int(episodes), env_seed)
+    if isinstance(made, VectorEnv):
+        counts = _many(made, choose, int(episodes), env_seed)
+    else:
+        counts = _one_by_one(made, choose, int(episodes), env_seed)
     exact, rows = _exact(made, policy), []
     if made is not env:
         made.close()
