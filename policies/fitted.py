@@ -15,7 +15,7 @@ from policies.adjacency import AnyRecord, OneFeature, Sensitive
 from policies.arrays import SUM_TOLERANCE, FloatArray, Frozen, IntArray, probability_table, read_only
 from policies.html_table import html_table
 from policies.problem import DecisionProblem
-from policies.records import has_features, observed_records
+from policies.records import checked_numbers, has_features, observed_records
 from policies.sampler import draw_actions
 from policies.sensitivity import largest_of_choices
 
@@ -167,7 +167,10 @@ class FittedPolicy(Frozen):
         """The record number of each patient, (m,)."""
         if hasattr(patients, "columns"):
             return self.problem.encode(patients)
-        return observed_records(self.problem.records, patients, self._n_levels, self.problem.n_records)
+        if self._n_levels is None:
+            return checked_numbers(patients, self.problem.n_records)
+        records: Any = self.problem.records
+        return observed_records(records, patients, self._n_levels)
 
     @property
     def _protection(self) -> dict[str, str]:
