@@ -16,7 +16,7 @@ from policies.boxes import LARGEST_EPSILON, Boxes, log_rows, published_boxes, re
 from policies.catalogue import CATALOGUE, NAME, RESERVED, make_policy
 from policies.exponential import Exponential, ExponentialFitted
 from policies.mask import admissible_mask, mask_classes
-from policies.model_scores import Agent, Table, in_order, scorer_of, scores_of
+from policies.model_scores import Agent, Classifier, Table, in_order, scorer_of, scores_of
 from policies.policy import Policy
 from policies.problem import DecisionProblem
 from policies.randomized_response import RandomizedResponse
@@ -45,7 +45,7 @@ class PrivateModel(Policy):
         The privacy parameter of one decision, >= 0.
     name : str
         In tables and figures.
-    model : Scorer, or what `policies.model_scores.scorer_of` takes
+    model : what `policies.model_scores.scorer_of` takes
         Public: it must not depend on the patients who are treated. Those whom it was fitted to are not protected.
     mechanism : Policy
         One of `FOR_MODELS`, with its floors and sharpness in the order of the model's columns; its epsilon is replaced.
@@ -169,8 +169,9 @@ class PrivateModel(Policy):
         for simulation, not for a release. A generator with the seed of the environment would draw actions that go with
         what is about to happen.
         """
-        self.model.require_numbers()
-        single = np.ndim(observation) == self.model.row_axes
+        if isinstance(self.model, Classifier):
+            raise ValueError("a classifier names treatments: fit(problem).act(...) draws their numbers.")
+        single = np.ndim(observation) == (0 if isinstance(self.model, Table) else 1)
         rows = np.asarray(observation)[np.newaxis] if single else observation
         actions = draw_actions(self.predict_proba(rows, admissible=admissible), rng)
         return int(actions[0]) if single else actions
