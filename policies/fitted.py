@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from policies.adjacency import AnyRecord, OneFeature, Sensitive
-from policies.arrays import SUM_TOLERANCE, FloatArray, Frozen, IntArray, probability_table, read_only
+from policies.arrays import SUM_TOLERANCE, FloatArray, Frozen, IntArray, probability_table
 from policies.html_table import html_table
 from policies.problem import DecisionProblem
 from policies.records import checked_numbers, has_features, observed_records
@@ -161,7 +161,7 @@ class FittedPolicy(Frozen):
         records = self.problem.records
         if not has_features(records):
             return None
-        return read_only(np.array([len(feature.levels) for feature in records.features]))
+        return np.array([len(feature.levels) for feature in records.features])
 
     def _records(self, patients: Any) -> IntArray:
         """The record number of each patient, (m,)."""

@@ -7,7 +7,6 @@ batch is refused where it can be seen.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -238,14 +237,6 @@ def scores_of(problem: DecisionProblem, scorer: Function) -> FloatArray:
             f"{alone[0].tolist()} alone and {beside[0].tolist()} beside others: nothing is private then."
         )
     return read_only(table)
-
-
-def in_order(values: Sequence[float] | FloatArray, columns: IntArray, n_actions: int, absent: Any) -> FloatArray:
-    """Numbers of the columns of a model, (..., A), put in the order of a problem's actions, (..., n_actions)."""
-    given = np.asarray(values, dtype=np.float64)
-    placed = np.broadcast_to(np.asarray(absent, dtype=np.float64), (*given.shape[:-1], n_actions)).copy()
-    placed[..., columns] = given
-    return placed
 
 
 def _is_number(label: Any) -> bool:

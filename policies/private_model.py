@@ -16,7 +16,7 @@ from policies.boxes import LARGEST_EPSILON, Boxes, log_rows, published_boxes, re
 from policies.catalogue import CATALOGUE, NAME, RESERVED, make_policy
 from policies.exponential import Exponential, ExponentialFitted
 from policies.mask import admissible_mask, mask_classes
-from policies.model_scores import Agent, Classifier, Table, in_order, scorer_of, scores_of
+from policies.model_scores import Agent, Classifier, Table, scorer_of, scores_of
 from policies.policy import Policy
 from policies.problem import DecisionProblem
 from policies.randomized_response import RandomizedResponse
@@ -229,17 +229,15 @@ class PrivateModel(Policy):
         return self._with_columns(columns, problem.n_actions)._log_table(scores, problem.admissible)
 
     def _with_columns(self, columns: IntArray, n_actions: int) -> PrivateModel:
-        """The same with floors and sample in the order of a problem's actions; those that the model never saw last."""
+        """The same with floors and sample in the order of a problem's actions, in place of that of the columns."""
         if columns.tolist() == list(range(n_actions)):
             return self
-        own, mechanism = replace(self, model=np.asarray), self.mechanism
+        order, own, mechanism = np.argsort(columns), replace(self, model=np.asarray), self.mechanism
         if isinstance(mechanism, ExponentialFitted) and mechanism.floors is not None:
-            floors = in_order(mechanism.floors, columns, n_actions, 0.0)
-            own = replace(own, mechanism=replace(mechanism, floors=tuple(floors.tolist())))
+            floors = tuple(np.array(mechanism.floors)[order].tolist())
+            own = replace(own, mechanism=replace(mechanism, floors=floors))
         if self.public_scores is not None:
-            sample = np.array(self.public_scores)
-            worst = sample.min(axis=1, keepdims=True)
-            own = replace(own, public_scores=in_order(sample, columns, n_actions, worst))
+            own = replace(own, public_scores=np.array(self.public_scores)[:, order])
         return own
 
     def _log_table(self, scores: FloatArray, mask: BoolArray | None) -> FloatArray:
