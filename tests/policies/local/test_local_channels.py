@@ -53,12 +53,6 @@ def test_truth_or_opposite_is_two_coins_with_a_fair_second_one(first, second):
     assert TwoCoin.truth_or_opposite(first, second).matrix == pytest.approx(matrix, abs=1e-15)
 
 
-@pytest.mark.parametrize(("n_values", "share"), [(2, 0.5), (4, 0.1), (100, 0.99)])
-def test_a_truth_share_beside_uniform_costs_its_closed_form(n_values, share):
-    mixture = share * np.eye(n_values) + (1 - share) / n_values
-    assert KAry(n_values, math.log(1 + n_values * share / (1 - share))).matrix == pytest.approx(mixture, rel=1e-12)
-
-
 @pytest.mark.parametrize("optimized", [True, False])
 def test_the_unary_matrix_is_a_product_over_bits(optimized):
     epsilon, k = 1.3, 4
