@@ -31,10 +31,6 @@ class Tabled(Protocol):
     def epsilon(self) -> float:
         """The privacy parameter."""
 
-    @property
-    def guarantee(self) -> float:
-        """The privacy loss that it claims never to exceed."""
-
     def tables(self, problem: DecisionProblem, /) -> tuple[FloatArray, FloatArray]:
         """log p(a|x) and p(a|x), (n_records, n_actions)."""
 
