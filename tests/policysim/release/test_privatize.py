@@ -214,5 +214,6 @@ def test_many_values_are_cut_short_on_the_screen_only(capsys, tmp_path):
     assert "... and 10 more; --json lists all" in printed
     assert "level-39" in printed
     assert "level-40" not in printed
+    assert "…" not in printed
     _, printed, _ = run(capsys, data, *options, "--json", "--simulate", 1)
     assert len(json.loads(printed)["estimates"][0]["rows"]) == 50
