@@ -199,8 +199,8 @@ def compare(
         What is to be decided, once or day by day: a process is a `TabularMDP`, treatment over days (`build_course`), or
         whatever has the same attributes (`policysim.course.process.Process`).
     policies : sequence of str, Policy or FittedPolicy, optional
-        Names from the catalogue, or policies whose epsilon is replaced; one-for-all, exponential, exponential-fitted,
-        randomized-response, the optimum and, where an outcome leads, optimal-safe by default.
+        Names from the catalogue, or policies whose epsilon is replaced, also those of fitted ones; one-for-all,
+        exponential, exponential-fitted, randomized-response, the optimum and, where an outcome leads, optimal-safe by default.
     epsilons : sequence of float, optional
         Values >= 0, of one decision; 24 from 0.05 to 20 by default.
     by : sequence of str, optional
