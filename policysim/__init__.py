@@ -200,7 +200,8 @@ def compare(
         whatever has the same attributes (`policysim.course.process.Process`).
     policies : sequence of str, Policy or FittedPolicy, optional
         Names from the catalogue, or policies whose epsilon is replaced, also those of fitted ones; one-for-all,
-        exponential, exponential-fitted, randomized-response, the optimum and, where an outcome leads, optimal-safe by default.
+        exponential, exponential-fitted, randomized-response, the optimum and, where an outcome leads, optimal-safe by
+        default.
     epsilons : sequence of float, optional
         Values >= 0, of one decision; 24 from 0.05 to 20 by default.
     by : sequence of str, optional

@@ -60,7 +60,8 @@ def compare_problem(
         What is to be decided.
     policies : sequence of str, Policy or FittedPolicy, optional
         Names from the catalogue, or policies whose epsilon is replaced, also those of fitted ones; one-for-all,
-        exponential, exponential-fitted, randomized-response, the optimum and, where an outcome leads, optimal-safe by default.
+        exponential, exponential-fitted, randomized-response, the optimum and, where an outcome leads, optimal-safe by
+        default.
         Where the optimum can only be bounded, "optimal" becomes two policies: "optimal-achievable", a value that some
         policy reaches, and "optimal-unbeatable", one that is proven to be exceeded by none (at each epsilon where
         there is a proof); the other columns of these rows are empty.
