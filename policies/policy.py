@@ -18,12 +18,13 @@ from policies.adjacency import Adjacency
 from policies.arrays import FloatArray, Frozen, IntArray, non_negative
 from policies.fitted import FittedPolicy
 from policies.problem import DecisionProblem, MaskClass
+from policies.sampler import draw_actions
 
 # Below exp(-745) a float64 is 0.
 LOG_SMALLEST = -745.0
 
 # The public methods of a policy. A mechanism implements that of the same name with an underscore before it.
-PUBLIC_METHODS = ("check", "log_probabilities", "probabilities", "tables", "loss_bound")
+PUBLIC_METHODS = ("check", "log_probabilities", "probabilities", "tables", "loss_bound", "sample")
 
 
 class NotApplicableError(ValueError):
@@ -52,7 +53,7 @@ class Policy(Frozen):
     `DecisionProblem.admissible` says `across_masks`, and what it answers is checked against the mask.
 
     A class that derives from `Policy` itself may implement `log_probabilities` in place of `_log_probabilities`. All
-    that uses a policy asks `tables` or `probabilities`, which split the problem first.
+    that uses a policy asks `tables`, `probabilities` or `sample`, which split the problem first.
 
     A mechanism has no words and no colours: those of the built-in ones stand in `policies/descriptions.toml` and with
     the figures.
@@ -170,6 +171,11 @@ class Policy(Frozen):
             if share > 0:
                 total += share * policy.loss_bound(own)
         return total
+
+    @final
+    def sample(self, problem: DecisionProblem, records: IntArray, rng: np.random.Generator) -> IntArray:
+        """Draw an action for each record number, (m,), from the exact table. For simulation, not for a release."""
+        return draw_actions(self.probabilities(problem)[records], rng)
 
     def _check(self, problem: DecisionProblem) -> None:
         """As `check`."""

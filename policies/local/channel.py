@@ -145,6 +145,10 @@ class Channel(Frozen, ABC):
         """
 
 
+# Random numbers taken at a time: what is worked on stays in the caches.
+WORDS = 1 << 16
+
+
 def privatize(values: ArrayLike, channel: Channel, *, rng: np.random.Generator) -> Reports:
     """One report for each value, for simulation; call it on one chunk after another where there are many.
 
@@ -180,7 +184,13 @@ def privatize(values: ArrayLike, channel: Channel, *, rng: np.random.Generator) 
     if not isinstance(rng, np.random.Generator):
         raise TypeError(f"rng must be a numpy.random.Generator, for simulation, got rng={rng!r}.")
     valid = codes(values, channel.n_values)
-    return channel.report(valid, rng.random(len(valid) * channel.words))
+    step = max(1, WORDS // channel.words)
+    # The empty first part gives the reports their type and shape when there are no values.
+    parts = [channel.report(valid[:0], rng.random(0))]
+    for start in range(0, len(valid), step):
+        chunk = valid[start : start + step]
+        parts.append(channel.report(chunk, rng.random(len(chunk) * channel.words)))
+    return np.concatenate(parts)
 
 
 def count_reports(reports: Reports, channel: Channel) -> IntArray:

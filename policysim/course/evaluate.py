@@ -24,6 +24,8 @@ from policies.fitted import FittedPolicy
 from policies.outcomes import whole_table
 from policies.policy import Policy
 from policysim.course.simulation import BATCH
+from policysim.files.terminal import progress_bar
+from policysim.question.protocol import Progress
 from policysim.study.checks import Agreement
 from policysim.study.registration import ENVIRONMENTS
 from policysim.study.study_problem import outcome_grids
@@ -99,10 +101,12 @@ def evaluate(
     choosing, arriving = np.random.SeedSequence(seed).spawn(2)
     choose = _chooser(policy, np.random.default_rng(choosing), deterministic)
     made, env_seed = _environment(env, policy, int(episodes)), int(arriving.generate_state(1)[0])
-    if isinstance(made, VectorEnv):
-        counts = _many(made, choose, int(episodes), env_seed)
-    else:
-        counts = _one_by_one(made, choose, int(episodes), env_seed)
+    with progress_bar() as progress:
+        progress.expect(int(episodes))
+        if isinstance(made, VectorEnv):
+            counts = _many(made, choose, int(episodes), env_seed, progress)
+        else:
+            counts = _one_by_one(made, choose, int(episodes), env_seed, progress)
     exact, rows = _exact(made, policy), []
     if made is not env:
         made.close()
@@ -147,7 +151,9 @@ def _environment(env: Any, policy: Any, episodes: int) -> gymnasium.Env[Any, Any
     return gymnasium.make(env)
 
 
-def _one_by_one(env: gymnasium.Env[Any, Any], choose: Chooser, episodes: int, seed: int) -> dict[str, FloatArray]:
+def _one_by_one(
+    env: gymnasium.Env[Any, Any], choose: Chooser, episodes: int, seed: int, progress: Progress
+) -> dict[str, FloatArray]:
     """The return and outcomes of each episode, (episodes,) each."""
     counts: dict[str, FloatArray] = {}
     for episode in range(episodes):
@@ -162,10 +168,13 @@ def _one_by_one(env: gymnasium.Env[Any, Any], choose: Chooser, episodes: int, se
             for name, totals in counts.items():
                 totals[episode] += came.get(name, 0.0)
             over = terminated or truncated
+        progress.advance()
     return counts
 
 
-def _many(env: VectorEnv[Any, Any, Any], choose: Chooser, episodes: int, seed: int) -> dict[str, FloatArray]:
+def _many(
+    env: VectorEnv[Any, Any, Any], choose: Chooser, episodes: int, seed: int, progress: Progress
+) -> dict[str, FloatArray]:
     """The same of a vector environment, whatever its autoreset mode; each place has an equal part of the episodes."""
     mode = env.metadata.get("autoreset_mode", AutoresetMode.NEXT_STEP)
     due = episodes // env.num_envs + (np.arange(env.num_envs) < episodes % env.num_envs)
@@ -185,6 +194,7 @@ def _many(env: VectorEnv[Any, Any, Any], choose: Chooser, episodes: int, seed: i
             finished[name].append(sums[counted])
             sums[ended] = 0.0
         due = due - counted
+        progress.advance(int(counted.sum()))
         if mode is AutoresetMode.NEXT_STEP:
             resets = ended  # the next step only brings the next episode
         elif mode is AutoresetMode.DISABLED and over.any():

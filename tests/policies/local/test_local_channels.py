@@ -1,13 +1,14 @@
 """What local mechanisms reveal, from their channel matrices."""
 
 import itertools
+import json
 import math
 
 import numpy as np
 import pytest
 
 from policies import AnyRecord, privacy_loss
-from policies.local import KAry, TwoCoin, Unary
+from policies.local import KAry, TwoCoin, Unary, channel_from
 
 CHANNELS = [
     TwoCoin(),
@@ -40,6 +41,11 @@ def test_lie_and_gap_are_what_the_matrix_says(channel):
     assert support == pytest.approx(expected, rel=1e-12, abs=1e-15)
 
 
+@pytest.mark.parametrize("channel", CHANNELS, ids=repr)
+def test_a_channel_can_be_made_again_from_what_a_file_says(channel):
+    assert channel_from(channel.name, json.loads(json.dumps(channel.parameters))) == channel
+
+
 @pytest.mark.parametrize(("first", "second"), [(0.5, 0.5), (0.3, 0.5), (0.25, 0.75), (0.0, 1.0), (0.5, 0.0)])
 def test_truth_or_opposite_is_two_coins_with_a_fair_second_one(first, second):
     """Enumerate both coins: heads truth; tails, heads truth; tails, tails the opposite."""
@@ -51,6 +57,12 @@ def test_truth_or_opposite_is_two_coins_with_a_fair_second_one(first, second):
             report = value if heads_1 or heads_2 else 1 - value
             matrix[value, report] += p_1 * p_2
     assert TwoCoin.truth_or_opposite(first, second).matrix == pytest.approx(matrix, abs=1e-15)
+
+
+@pytest.mark.parametrize(("n_values", "share"), [(2, 0.5), (4, 0.1), (100, 0.99)])
+def test_a_truth_share_beside_uniform_costs_its_closed_form(n_values, share):
+    mixture = share * np.eye(n_values) + (1 - share) / n_values
+    assert KAry(n_values, math.log(1 + n_values * share / (1 - share))).matrix == pytest.approx(mixture, rel=1e-12)
 
 
 @pytest.mark.parametrize("optimized", [True, False])
@@ -94,6 +106,9 @@ def test_extreme_epsilons_stay_finite():
         (lambda: KAry.joint((2, 1), 1.0), r"sizes\[1\] must be a whole number >= 2, got sizes\[1\]=1"),
         (lambda: KAry.joint((), 1.0), "at least one column"),
         (lambda: Unary(17, 1.0).matrix, "n_values must be <= 16, got n_values=17"),
+        (lambda: channel_from("laplace", {}), "one of two-coin, k-ary, unary, got 'laplace'"),
+        (lambda: channel_from("k-ary", {"epsilon": 1.0}), "needs the parameters epsilon, n_values, got epsilon"),
+        (lambda: channel_from("two-coin", {"first": 2, "second": 0.5}), "first must be in"),
     ],
 )
 def test_parameters_outside_their_range_are_named(make, message):

@@ -4,10 +4,8 @@ import itertools
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from policies.local import KAry, TwoCoin, Unary, error_bands, estimate, expected_errors
+from policies.local import KAry, TwoCoin, Unary, error_bands, estimate, estimate_bits, expected_errors
 from policies.local.estimation import shares_of, spread, variances
 
 CASES = [
@@ -115,29 +113,6 @@ def test_other_methods_have_the_same_interval_within_0_and_1():
     assert estimate(counts, channel, method="projected").shares.sum() == pytest.approx(1)
 
 
-@st.composite
-def channels(draw):
-    if draw(st.booleans()):
-        return TwoCoin(draw(st.floats(0.1, 0.9)), draw(st.floats(0.1, 0.9)))
-    return KAry(draw(st.integers(2, 8)), draw(st.floats(0.05, 6)))
-
-
-@given(channels(), st.data())
-def test_no_direction_leads_up_from_maximum_likelihood(channel, data):
-    """The logarithm of the likelihood is concave: the shares are a maximum if no slope is above the number of reports.
-
-    They are the unbiased ones where these are proportions.
-    """
-    counts = np.array(data.draw(st.lists(st.integers(1, 500), min_size=channel.n_values, max_size=channel.n_values)))
-    likely = estimate(counts, channel, method="maximum-likelihood").shares
-    assert (likely >= 0).all() and likely.sum() == pytest.approx(1, abs=1e-12)
-    slopes = channel.matrix @ (counts / (channel.matrix.T @ likely))
-    assert slopes.max() <= counts.sum() * (1 + 1e-9)
-    unbiased = estimate(counts, channel).shares
-    if (unbiased >= 0).all():
-        assert likely == pytest.approx(unbiased, abs=1e-11 / channel.gap.min())
-
-
 @pytest.mark.parametrize(("channel", "counts"), CASES, ids=repr)
 def test_expected_errors_are_those_of_many_runs(channel, counts):
     """L2 in mean square within 4.5 standard errors of 100,000 runs; L1 too, with 0.5 % for the normal approximation."""
@@ -183,16 +158,20 @@ def test_bands_do_not_build_all_runs_of_many_categories_at_once(monkeypatch):
     [
         (lambda: estimate([1, 2], KAry(3, 1.0)), r"shape \(3,\), got \(2,\)"),
         (lambda: estimate([1, 2, -3], KAry(3, 1.0)), r"whole numbers >= 0, got counts\[2\]=-3"),
+        (lambda: estimate([1, 2.5, 3], KAry(3, 1.0)), r"got counts\[1\]=2.5"),
+        (lambda: estimate([1, np.nan, 3], KAry(3, 1.0)), r"got counts\[1\]=nan"),
         (lambda: estimate(["a", "b"], TwoCoin()), "got an array of"),
         (lambda: estimate([0, 0], TwoCoin()), "at least one report, got none"),
         (lambda: estimate([1, 2], TwoCoin(), n=4), "sum to n, got a sum of 3 and n=4"),
         (lambda: estimate([1, 2], Unary(2, 1.0)), "n, the number of reports, is needed for a unary channel"),
         (lambda: estimate([1, 5], Unary(2, 1.0), n=4), r"got counts\[1\]=5 and n=4"),
-        (lambda: estimate([1, 2], Unary(2, 1.0), n=4, method="maximum-likelihood"), "unary channel do not determine"),
+        (lambda: estimate([1, 2], Unary(2, 1.0), n=4, method="maximum-likelihood"), "use estimate_bits"),
         (lambda: estimate([1, 2], TwoCoin(), method="best"), "method must be one of unbiased, .* got method='best'"),
         (lambda: estimate([1, 2], TwoCoin(), confidence=95), "confidence must be > 0 and < 1, got confidence=95"),
         (lambda: estimate([1, 2], TwoCoin(0.0)), "say nothing about the values"),
+        (lambda: estimate_bits(np.zeros((0, 3), int), Unary(3, 1.0)), "at least one report"),
         (lambda: expected_errors([0, 0], TwoCoin()), "at least one person"),
+        (lambda: expected_errors([1, 2], TwoCoin(0.0)), "say nothing about the values"),
         (lambda: error_bands([1, 2], TwoCoin(), runs=0, rng=np.random.default_rng(0)), "runs must be .* >= 1"),
     ],
 )

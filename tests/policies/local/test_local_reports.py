@@ -7,6 +7,23 @@ from scipy.special import chdtrc
 from policies.local import KAry, TwoCoin, Unary, count_reports, privatize
 
 
+def test_numbers_at_the_ends_of_each_part_give_its_report():
+    channel = KAry(4, 1.0)
+    lie = channel.lie[0]
+    ends = np.array([0, 0.99, 1.01, 1.99, 2.01, 2.99, 3.01, 0.999 / lie]) * lie
+    for value, others in enumerate(([1, 2, 3], [0, 2, 3], [0, 1, 3], [0, 1, 2])):
+        expected = [*np.repeat(others, 2), value, value]
+        assert channel.report(np.full(8, value), ends).tolist() == expected
+
+    values = np.array([0, 0, 1, 1])
+    assert TwoCoin(0.5, 0.5).report(values, np.array([0.2, 0.25, 0.7, 0.75])).tolist() == [1, 0, 1, 0]
+
+    bits = Unary(2, 1.0)
+    other = bits.lie[0]
+    reports = bits.report(np.array([0, 0, 1]), np.array([0.499, other, 0.5, other - 1e-9, other, 0.499]))
+    assert reports.tolist() == [[1, 0], [0, 1], [0, 1]]
+
+
 @pytest.mark.parametrize("channel", [KAry(4, 800.0), KAry(10_000, 60.0), Unary(4, 800.0), TwoCoin(1.0, 0.5)], ids=repr)
 def test_lies_that_are_rarer_than_random_numbers_can_show_do_not_come(channel):
     values = np.arange(100) % channel.n_values
@@ -54,13 +71,15 @@ def test_the_chi_square_would_notice_an_epsilon_that_is_a_tenth_too_large(channe
     assert p_value(reports, values, channel, channel.matrix) < 1e-9
 
 
-def test_reports_do_not_depend_on_how_values_are_cut_into_chunks():
+def test_reports_do_not_depend_on_how_values_are_cut_into_chunks(monkeypatch):
     values = np.random.default_rng(0).integers(5, size=1000)
     for channel in (KAry(5, 1.0), Unary(5, 1.0)):
         whole = privatize(values, channel, rng=np.random.default_rng(1))
         rng = np.random.default_rng(1)
         parts = [privatize(chunk, channel, rng=rng) for chunk in np.array_split(values, 7)]
         assert (np.concatenate(parts) == whole).all()
+        monkeypatch.setattr("policies.local.channel.WORDS", 64)
+        assert (privatize(values, channel, rng=np.random.default_rng(1)) == whole).all()
         counts = sum(count_reports(part, channel) for part in parts)
         assert counts.tolist() == count_reports(whole, channel).tolist()
 
@@ -80,8 +99,10 @@ def test_no_values_give_no_reports():
     ("values", "message"),
     [
         ([0, 3, 1, -1], r"from 0 to 2, got values\[1\]=3 \(2 outside, in rows 1, 3\)"),
+        ([2, -1], r"from 0 to 2, got values\[1\]=-1 \(1 outside, in rows 1\)"),
         ([9] * 8, r"got values\[0\]=9 \(8 outside, in rows 0, 1, 2, 3, 4, \.\.\.\)"),
         ([0.0, 1.0], "whole numbers, got shape .* of float64"),
+        (["0"], "whole numbers"),
         ([[0, 1]], r"got shape \(1, 2\)"),
     ],
 )

@@ -24,6 +24,12 @@ def test_the_projection_meets_the_conditions_for_the_nearest_point(point):
     assert (x[y == 0] <= shift.max() + 1e-13 + 4 * rounding).all()
 
 
+@given(st.lists(st.floats(0.01, 1), min_size=2, max_size=10))
+def test_proportions_stay(weights):
+    shares = np.array(weights) / np.sum(weights)
+    assert project_onto_simplex(shares) == pytest.approx(shares, abs=1e-14)
+
+
 def test_each_row_is_projected_on_its_own():
     rows = np.random.default_rng(0).normal(size=(3, 4, 5))
     expected = [[project_onto_simplex(row) for row in block] for block in rows]
