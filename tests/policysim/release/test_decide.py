@@ -27,7 +27,7 @@ from policies.policy import ClaimError, Policy
 from policysim.cli.main import main
 from policysim.files.bad_rows import DataError
 from policysim.release import decide as module
-from policysim.release.ledger import ADD_OR_REMOVE, BudgetError, Ledger, LedgerError, Release
+from policysim.release.ledger import ADD_OR_REMOVE, BudgetError, Ledger, Release
 
 # Sex is public, and only it says who may get what; of age three levels are hidden, one of them for missing values.
 AGES, TREATMENTS = ("young", "old", "NA"), ("wait", "drug", "surgery")
@@ -76,13 +76,8 @@ def statuses(ledger, *rows, **options):
 
 @pytest.mark.parametrize(
     "policy",
-    [
-        "exponential-fitted",
-        "optimal",
-        make_policy("randomized-response"),
-        ps.privatize_policy(lambda codes: UTILITIES[3 * codes[:, 0] + codes[:, 1]], epsilon=2),
-    ],
-    ids=["name", "optimum", "policy", "model"],
+    ["optimal", ps.privatize_policy(lambda codes: UTILITIES[3 * codes[:, 0] + codes[:, 1]], epsilon=2)],
+    ids=["name", "model"],
 )
 def test_draws_follow_the_table_of_the_policy(ledger, policy):
     problem = problem_of()
@@ -178,61 +173,30 @@ def test_beyond_the_budget_a_last_treatment_that_is_contraindicated_is_not_repea
     assert ask(ledger, patients.assign(day=3))["treatment"].tolist() == before.tolist()
 
 
-class Expected:
-    """What a ledger must do, by plain dictionaries."""
-
-    def __init__(self, budget):
-        self.budget, self.spent, self.given, self.last = budget, Counter(), {}, {}
-
-    def ask(self, patient, event, record, cost):
-        """The status, and the treatment if it is not new."""
-        if (patient, event) in self.given:
-            treatment, before = self.given[patient, event]
-            if before is None:
-                return "refused: budget", treatment
-            return ("as before" if before == record else "as before: record changed"), treatment
-        if self.spent[patient] + cost > self.budget:
-            return "refused: budget", self.last.get(patient)
-        self.spent[patient] += cost
-        return "drawn", None
-
-    def see(self, patient, event, record, status, treatment):
-        if status == "drawn":
-            self.last[patient] = treatment
-        self.given.setdefault((patient, event), (treatment, record if status == "drawn" else None))
-
-
 visits = st.tuples(st.sampled_from("PQR"), st.integers(1, 3), st.integers(0, 5))
 lists = st.lists(visits, min_size=1, max_size=6, unique_by=lambda visit: visit[:2])
 
 
-@settings(max_examples=20)
+@settings(max_examples=15)
 @given(st.lists(st.tuples(lists, st.sampled_from(["0", "0.1", "0.7", "1"])), min_size=1, max_size=6))
 def test_any_days_are_as_dictionaries_would_have_them(tmp_path_factory, days):
-    ledger, expected = Ledger(tmp_path_factory.mktemp("ledger") / "l.sqlite", "1.2"), Expected(Decimal("1.2"))
+    ledger = Ledger(tmp_path_factory.mktemp("ledger") / "l.sqlite", "1.2")
+    spent, decisions, last = Counter(), {}, {}
     for rows, epsilon in days:
-        wanted = [status for status, _ in _asked(expected, rows, Decimal(epsilon), dry=True)]
         drawn = ask(ledger, people(*rows), epsilon=epsilon)
-        assert drawn["status"].tolist() == wanted
-        for row, (_, treatment), found in zip(
-            rows, _asked(expected, rows, Decimal(epsilon), found=drawn), drawn["treatment"], strict=True
-        ):
-            assert treatment in (None, found), row
-    assert all(ledger.spent(patient) == expected.spent[patient] for patient in "PQR")
-
-
-def _asked(expected, rows, cost, *, dry=False, found=None):
-    """What is expected of each row, in their order; a dry run changes nothing."""
-    here = Expected(expected.budget) if dry else expected
-    if dry:
-        here.spent, here.given, here.last = expected.spent.copy(), dict(expected.given), dict(expected.last)
-    answers = []
-    for place, (patient, event, record) in enumerate(rows):
-        answer = here.ask(patient, event, record, cost)
-        answers.append(answer)
-        treatment = answer[1] if found is None else found["treatment"][place]
-        here.see(patient, event, record, answer[0], treatment)
-    return answers
+        for (patient, event, record), treatment, status in zip(rows, drawn["treatment"], drawn["status"], strict=True):
+            if (patient, event) in decisions:
+                before, record_before = decisions[patient, event]
+                same = "as before" if record_before == record else "as before: record changed"
+                assert (treatment, status) == (before, "refused: budget" if record_before is None else same)
+            elif spent[patient] + Decimal(epsilon) > Decimal("1.2"):
+                assert (last.get(patient, treatment), status) == (treatment, "refused: budget")
+                decisions[patient, event] = treatment, None
+            else:
+                assert status == "drawn"
+                spent[patient] += Decimal(epsilon)
+                decisions[patient, event], last[patient] = (treatment, record), treatment
+    assert all(ledger.spent(patient) == spent[patient] for patient in "PQR")
 
 
 # What is charged.
@@ -267,23 +231,14 @@ def test_what_one_release_publishes_no_later_one_hides(ledger, tmp_path):
     ask(free, people(("P", 1, 0)))
     ask(free, people(("Q", 1, 0)), problem_of(AnyRecord()))
     assert free.spent() == Decimal("Infinity")
-
-
-def test_who_is_there_shows_and_no_other_release_hides_it(ledger):
-    with ledger.transaction():
-        ledger.charge(Release("table", "counts", Decimal("0.1"), ("ward",), adjacency=ADD_OR_REMOVE))
+    counted = Ledger(tmp_path / "counted.sqlite", budget=2)
+    with counted.transaction():
+        counted.charge(Release("table", "counts", Decimal("0.1"), ("ward",), adjacency=ADD_OR_REMOVE))
     with pytest.raises(BudgetError, match="which rows there are"):
-        ask(ledger, people(("P", 1, 0)))
+        ask(counted, people(("P", 1, 0)))
 
 
-def test_nothing_new_is_no_entry(ledger):
-    for _ in range(2):
-        ask(ledger, people(("P", 1, 0)))
-    assert (ledger.head, ledger.spent("P")) == (1, 1)
-
-
-@pytest.mark.parametrize("name", ["greedy", "too-sharp"])
-def test_a_policy_that_reveals_more_than_epsilon_draws_nothing(ledger, name):
+def test_a_policy_that_reveals_more_than_epsilon_draws_nothing(ledger):
     class TooSharp(Policy):
         name = "too-sharp"
 
@@ -291,7 +246,7 @@ def test_a_policy_that_reveals_more_than_epsilon_draws_nothing(ledger, name):
             return np.log(make_policy("randomized-response", epsilon=self.epsilon * 1.0001).probabilities(problem))
 
     with pytest.raises(ClaimError):
-        ask(ledger, people(("P", 1, 0)), policy=name if name == "greedy" else TooSharp())
+        ask(ledger, people(("P", 1, 0)), policy=TooSharp())
     assert (ledger.head, ledger.spent("P")) == (0, 0)
 
 
@@ -299,11 +254,9 @@ def test_a_policy_that_reveals_more_than_epsilon_draws_nothing(ledger, name):
     ("options", "said"),
     [
         ({"epsilon": "inf"}, "epsilon must be finite"),
-        ({"epsilon": -1}, "epsilon must be a number >= 0"),
         ({"id": "age"}, "id must be a column of its own"),
         ({"event": "patient"}, "event must be a column of its own"),
-        ({"missing": "unheard of"}, "missing must be LEVEL or FEATURE=LEVEL"),
-        ({"missing": "sex=old"}, "a level that sex has"),
+        ({"missing": "sex=old"}, "missing must be LEVEL or FEATURE=LEVEL, of a level that there is, got 'sex=old'"),
         ({"seen": "nobody"}, "seen must be one of treatment, publication"),
         ({"seen": "publication", "policy": "exponential"}, "by randomized-response, got exponential"),
     ],
@@ -312,13 +265,6 @@ def test_parameters_that_do_not_fit_are_refused(ledger, options, said):
     with pytest.raises(ValueError, match=said):
         ask(ledger, people(("P", 1, 0)), **options)
     assert ledger.head == 0
-
-
-@pytest.mark.usefixtures("ledger")
-def test_a_ledger_that_is_not_there_is_not_made_beside_another_one(tmp_path):
-    with pytest.raises(LedgerError, match=r"there is no such ledger, but ledger\.sqlite is beside it"):
-        ask(tmp_path / "typo.sqlite", people(("P", 1, 0)))
-    assert not (tmp_path / "typo.sqlite").exists()
 
 
 def test_the_log_of_a_study_is_not_treated_by_it(tmp_path, ledger):
@@ -533,7 +479,7 @@ def test_where_a_publication_is_seen_each_gets_the_best_and_the_randomised_entry
         (("--out", "x.csv", "--policy", "unheard"), 2, "unheard"),
         (("--out", "x.csv", "--policy", "greedy"), 4, "reveals more than it claims"),
         (("--out", "x.csv", "--epsilon", "inf"), 2, "must be a finite number"),
-        (("--out", "x.csv", "--id", "age"), 2, "--id must be a column of its own"),
+        (("--out", "x.csv", "--id", "age"), 2, "id must be a column of its own"),
         (("--out", "x.csv", "--event", "night"), 3, "unknown column 'night'"),
         (("--out", "x.csv", "--ledger", "typo.sqlite"), 3, "there is no such ledger"),
         (("--out", "today.csv"), 2, "is the patients"),
@@ -593,17 +539,17 @@ def test_killed_before_every_step_a_run_leaves_all_or_nothing_and_the_rerun_give
     found = killed("steps", 2)
     assert found["wrong"] == []
     assert set(found["states"]) == {"nothing", "counted", "written"}
-    assert sum(found["states"].values()) > 40
+    assert sum(found["states"].values()) > 20
 
 
 def test_killed_at_random_moments_the_same():
-    found = killed("random", 10)
+    found = killed("random", 6)
     assert found["wrong"] == []
-    assert sum(found["states"].values()) == 10
+    assert sum(found["states"].values()) == 6
 
 
 def test_eight_processes_on_one_ledger_charge_each_patient_to_the_last_digit():
-    found = killed("together", 150)
+    found = killed("together", 100)
     assert found["codes"] == [0] * 8
     assert found["over budget"] > 0
 

@@ -17,7 +17,7 @@ from random_problems import adjacencies, masked_problems, tables, with_all
 import policysim as ps
 from policies import CATALOGUE, AnyRecord, DecisionProblem, OneFeature, Sensitive, make_policy
 from policies.adjacency import Listed
-from policies.boxes import log_rows, published_boxes, regrets_of, response_boxes
+from policies.boxes import log_rows, published_boxes, regrets_of
 from policies.local import KAry
 from policies.policy import ClaimError
 from policysim.release import exact
@@ -25,7 +25,6 @@ from policysim.release.exact import (
     TOTAL,
     ExactPolicy,
     Ratio,
-    box_weights,
     chosen,
     declared_epsilon,
     exact_policy,
@@ -446,41 +445,6 @@ def test_rows_of_a_list_are_private_among_those_that_are_listed():
     assert weights[3].tolist() == [TOTAL, 0]  # nobody is its neighbour
     for one, other in ((0, 1), (1, 0), (1, 2), (2, 1)):
         assert all(a <= ratio * b for a, b in zip(weights[one].tolist(), weights[other].tolist(), strict=True))
-
-
-# Rows of a model, in a public box.
-
-
-@settings(max_examples=60)
-@given(seed=st.integers(0, 2**32 - 1), epsilon=st.sampled_from(["1e-6", "0.1", "1", "20", "700"]), k=st.integers(2, 6))
-def test_rows_of_any_scores_in_a_public_box_are_private(seed, epsilon, k):
-    rng = np.random.default_rng(seed)
-    scores = rng.normal(size=(k, 30)) * 10.0 ** rng.integers(-3, 4)
-    scores[rng.random(scores.shape) < 0.1] = rng.choice([np.inf, -np.inf, np.nan])
-    floors = np.log(rng.dirichlet(np.ones(k)) * rng.uniform(math.exp(-min(float(epsilon), 700)), 1))[:, None]
-    boxes = response_boxes(k, 2.0, float(epsilon)) if seed % 2 else published_boxes(floors, np.ones(1), float(epsilon))
-    rows = np.exp(log_rows(regrets_of(scores)[:, None, :], boxes)[:, 0].T)
-    weights = box_weights(rows / rows.sum(axis=1, keepdims=True), boxes, epsilon)
-    assert fault(weights, AnyRecord(), epsilon) is None
-    assert moved(weights, rows) <= 2e-12
-
-
-def test_each_row_of_a_model_lies_in_the_box_of_its_class():
-    boxes = published_boxes(np.log([[0.2, 0.5], [0.5, 0.2]]), np.ones(2), 1.0)
-    rows = [[0.25, 0.75], [0.75, 0.25]]
-    assert moved(box_weights(rows, boxes, 1, [0, 1]), np.array(rows)) <= 1e-12
-    with pytest.raises(ClaimError):
-        box_weights(rows, boxes, 1, [0, 0])
-
-
-def test_a_model_outside_of_its_box_is_refused_and_so_is_a_box_that_is_too_wide():
-    boxes = response_boxes(2, 1.0, 1.0)
-    inside = two_rows(1.0, 1 / (1 + math.exp(-1)))
-    assert box_weights(inside, boxes, 1.0).shape == (2, 2)
-    with pytest.raises(ClaimError):
-        box_weights([[0.75, 0.25]], boxes, 1.0)
-    with pytest.raises(ClaimError):
-        box_weights(inside, boxes, 0.9)
 
 
 # Randomised response (lemma 7).
