@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -31,9 +30,7 @@ def add(commands: Commands) -> None:
     )
     parser.add_argument("--study", required=True, metavar="STUDY", help="a built-in study or a study.toml")
     parser.add_argument("--policy", metavar="NAME", help="how treatments are chosen (default: exponential-fitted)")
-    parser.add_argument(
-        "--epsilon", type=declared, required=True, metavar="1", help="what a patient is charged for an event"
-    )
+    parser.add_argument("--epsilon", required=True, metavar="1", help="what a patient is charged for an event")
     parser.add_argument("--id", required=True, metavar="NAME", help="the column of the patient's id")
     parser.add_argument("--event", required=True, metavar="NAME", help="the column of what is decided, as an admission")
     parser.add_argument("--ledger", type=Path, required=True, metavar="FILE", help="where these people's ε is counted")
@@ -53,19 +50,6 @@ def add(commands: Commands) -> None:
     parser.add_argument("--dry-run", action="store_true", help="draw nothing: say what it would cost")
     add_seed(parser, "refused: a release takes no seed")
     add_json(parser)
-
-
-def declared(text: str) -> Decimal:
-    """A finite number >= 0, as it is written."""
-    from policysim.release.ledger import amount
-
-    try:
-        number = amount(text)
-    except ValueError:
-        number = Decimal("inf")
-    if number.is_infinite():
-        raise argparse.ArgumentTypeError(f"must be a finite number >= 0, got {text!r}")
-    return number
 
 
 def run(chosen: argparse.Namespace) -> int:

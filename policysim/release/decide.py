@@ -134,14 +134,11 @@ def make_method(
         raise ValueError(f"seen must be one of {', '.join(SEEN)}, got {seen!r}.")
     problem = study if isinstance(study, DecisionProblem) else build_problem(study)
     columns = Columns.of(problem, id=id, event=event, missing=missing)
-    chosen = DEFAULT_POLICY[seen] if policy is None else policy
-    named = chosen if isinstance(chosen, str) else chosen.name
-    if seen == PUBLICATION and named != RandomizedResponse.name:
-        raise ValueError(
-            f"where only a publication is seen, it is the best treatment by {RandomizedResponse.name}, got {named}."
-        )
     of_name = study.policy if isinstance(study, Study) else make_policy
-    template = chosen if isinstance(chosen, Policy) else of_name(chosen)
+    chosen = policy or DEFAULT_POLICY[seen]
+    template = of_name(chosen) if isinstance(chosen, str) else chosen
+    if seen == PUBLICATION and template.name != RandomizedResponse.name:
+        raise ValueError(f"a publication is drawn by {RandomizedResponse.name}, got policy={template.name}.")
     fitted = at(template, float(declared)).fit(problem)
     exact = exact_policy(fitted, declared)
     # All rows, so that a policy is refused whoever is among the patients.
@@ -160,7 +157,7 @@ def make_method(
         details={
             **({"study": study.name} if isinstance(study, Study) else {}),
             "study_sha256": problem.digest,
-            "policy": named,
+            "policy": template.name,
             "policy_sha256": _table_digest(fitted.probabilities),
             "seen": seen,
         },
@@ -268,10 +265,7 @@ def _refuse_fitted_patients(study: Study | DecisionProblem, source: Path | pd.Da
         return
     size = source.stat().st_size
     for part in {*study.log.files.values(), *study.log.parts}:
-        same = is_file(part) and (
-            part.samefile(source) or (part.stat().st_size == size and file_digest(part) == file_digest(source))
-        )
-        if same:
+        if is_file(part) and part.stat().st_size == size and file_digest(part) == file_digest(source):
             raise DataError(
                 f"{source.as_posix()}: is the log of the study {study.name}, whose numbers were fitted to these "
                 "patients: ε would not cover what the numbers say of them. Treat other patients by it"

@@ -258,7 +258,7 @@ def test_a_policy_that_reveals_more_than_epsilon_draws_nothing(ledger):
         ({"event": "patient"}, "event must be a column of its own"),
         ({"missing": "sex=old"}, "missing must be LEVEL or FEATURE=LEVEL, of a level that there is, got 'sex=old'"),
         ({"seen": "nobody"}, "seen must be one of treatment, publication"),
-        ({"seen": "publication", "policy": "exponential"}, "by randomized-response, got exponential"),
+        ({"seen": "publication", "policy": "exponential"}, "by randomized-response, got policy=exponential"),
     ],
 )
 def test_parameters_that_do_not_fit_are_refused(ledger, options, said):
@@ -478,7 +478,7 @@ def test_where_a_publication_is_seen_each_gets_the_best_and_the_randomised_entry
         ((), 2, "decide needs --out"),
         (("--out", "x.csv", "--policy", "unheard"), 2, "unheard"),
         (("--out", "x.csv", "--policy", "greedy"), 4, "reveals more than it claims"),
-        (("--out", "x.csv", "--epsilon", "inf"), 2, "must be a finite number"),
+        (("--out", "x.csv", "--epsilon", "inf"), 2, "epsilon must be finite"),
         (("--out", "x.csv", "--id", "age"), 2, "id must be a column of its own"),
         (("--out", "x.csv", "--event", "night"), 3, "unknown column 'night'"),
         (("--out", "x.csv", "--ledger", "typo.sqlite"), 3, "there is no such ledger"),
