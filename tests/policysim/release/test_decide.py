@@ -89,17 +89,6 @@ def test_draws_follow_the_table_of_the_policy(ledger, policy):
     assert (drawn["status"] == "drawn").all()
 
 
-def test_the_policy_of_a_study_is_the_default_and_a_name_or_a_file_stands_for_it(tmp_path, ledger):
-    study = write_small_study(tmp_path)
-    patients = ps.load_study(study).space.decode([0, 1, 2]).assign(patient=[1, 2, 3], day=1)
-    drawn = ask(ledger, patients, study)
-    assert drawn["status"].tolist() == ["drawn"] * 3
-    assert ledger.releases()["details"][0]["policy"] == "exponential-fitted"
-    patients.to_parquet(tmp_path / "patients.parquet")
-    again = ask(ledger, tmp_path / "patients.parquet", study)
-    assert again["treatment"].tolist() == drawn["treatment"].tolist()
-
-
 def test_tuesdays_list_with_18_of_mondays_20_patients_has_18_as_before_and_none_differs(ledger):
     monday = people(*((number, "stay", number % 6) for number in range(20)))
     tuesday = people(*((number, "stay", number % 6) for number in (*range(21, 1, -1),)))
@@ -138,13 +127,6 @@ def test_who_was_never_drawn_for_gets_beyond_the_budget_what_is_best_for_all_tha
     assert set(drawn["status"]) == {"refused: budget"}
     assert drawn["treatment"].tolist() == [best[0]] * 3 + [best[1]] * 3
     assert ledger.spent("P") == 0
-
-
-def test_a_changed_record_gets_what_it_had_and_the_change_is_said(ledger):
-    before = ask(ledger, people(("P", 1, 3)))["treatment"].item()
-    after = ask(ledger, people(("P", 1, 4)))
-    assert after[["treatment", "status"]].values.tolist() == [[before, "as before: record changed"]]
-    assert statuses(ledger, ("P", 1, 3)) == ["as before"]
 
 
 def test_what_is_contraindicated_now_is_not_given_again_and_a_new_event_is_drawn(ledger):

@@ -1,8 +1,6 @@
 """The ledger: what is charged to whom, in exact decimals; what is damaged, locked or over budget is refused."""
 
 import json
-import multiprocessing
-import os
 import resource
 import signal
 import sqlite3
@@ -161,27 +159,6 @@ def test_an_answer_is_held_until_it_is_delivered(place):
     ledger.delivered(number)
     assert Ledger(place).held("what was asked") is None
     assert ledger.spent() == 1
-
-
-def add_up(path, times):
-    ledger = Ledger(path)
-    for visit in range(times):
-        treat(ledger, f"{os.getpid()}", f"{visit}", "0.1")
-        charge(ledger, release("0.01"))
-
-
-def test_processes_that_write_at_the_same_time_lose_nothing(place):
-    Ledger(place)
-    context = multiprocessing.get_context("spawn")
-    processes = [context.Process(target=add_up, args=(place, 5)) for _ in range(3)]
-    for process in processes:
-        process.start()
-    for process in processes:
-        process.join()
-    ledger = Ledger(place)
-    assert ledger.spent() == Decimal("0.15")
-    assert [ledger.spent(str(process.pid)) for process in processes] == [Decimal("0.65")] * 3
-    assert len(ledger.releases()) == 30
 
 
 def test_a_second_handle_in_the_process_does_not_unlock_the_ledger(place):
