@@ -118,11 +118,10 @@ def _document(method: Method, ledger: Ledger, paths: dict[str, Path], entry: int
     release, conflict = method.release, ledger.conflict(method.release)
     keys = {"given": "out", "private": "private_file", "published": "published_file"}
     return {
-        "policy": release.details["policy"],
+        **release.details,
         "epsilon": str(release.epsilon),
         "cost": "inf" if conflict else str(release.cost),
         "warnings": [f"ε is infinite for everybody: {conflict}"] if conflict else [],
-        "seen": method.seen,
         "hides": list(release.hides),
         "publishes": list(release.publishes),
         "ledger": ledger.path.name,

@@ -236,7 +236,6 @@ def test_a_policy_that_reveals_more_than_epsilon_draws_nothing(ledger):
     ("options", "said"),
     [
         ({"epsilon": "inf"}, "epsilon must be finite"),
-        ({"id": "age"}, "id must be a column of its own"),
         ({"event": "patient"}, "event must be a column of its own"),
         ({"missing": "sex=old"}, "missing must be LEVEL or FEATURE=LEVEL, of a level that there is, got 'sex=old'"),
         ({"seen": "nobody"}, "seen must be one of treatment, publication"),
@@ -458,14 +457,11 @@ def test_where_a_publication_is_seen_each_gets_the_best_and_the_randomised_entry
     [
         (("--out", "x.csv", "--seed", 1), 2, "--seed does not go with decide"),
         ((), 2, "decide needs --out"),
-        (("--out", "x.csv", "--policy", "unheard"), 2, "unheard"),
         (("--out", "x.csv", "--policy", "greedy"), 4, "reveals more than it claims"),
-        (("--out", "x.csv", "--epsilon", "inf"), 2, "epsilon must be finite"),
         (("--out", "x.csv", "--id", "age"), 2, "id must be a column of its own"),
         (("--out", "x.csv", "--event", "night"), 3, "unknown column 'night'"),
         (("--out", "x.csv", "--ledger", "typo.sqlite"), 3, "there is no such ledger"),
         (("--out", "today.csv"), 2, "is the patients"),
-        (("--out", "gone/x.txt"), 2, "must end in .csv or .parquet"),
     ],
 )
 def test_what_does_not_fit_is_one_line_and_nothing_is_drawn(here, capsys, arguments, code, said):

@@ -151,16 +151,6 @@ def test_what_fails_on_the_way_is_not_charged(place):
     assert (ledger.spent(), ledger.head, len(ledger.releases())) == (0, 0, 0)
 
 
-def test_an_answer_is_held_until_it_is_delivered(place):
-    ledger = Ledger(place)
-    (number,) = charge(ledger, release(), answer="the answer", request="what was asked")
-    assert Ledger(place).held("what was asked") == (number, "the answer")
-    assert ledger.held("something else") is None
-    ledger.delivered(number)
-    assert Ledger(place).held("what was asked") is None
-    assert ledger.spent() == 1
-
-
 def test_a_second_handle_in_the_process_does_not_unlock_the_ledger(place):
     """The locks of a process go when it closes any handle of a file: only SQLite may open it."""
     ledger = Ledger(place, budget=1)
