@@ -86,7 +86,8 @@ def run(chosen: argparse.Namespace) -> int:
     if chosen.json:
         print_json(document)
     else:
-        say(_lines(_screen(document, method, paths) if paths else _forecast(document)))
+        lines = _screen(document, method, paths) if paths else _forecast(document)
+        say("\n".join(lines) + "\n")
     return 0
 
 
@@ -156,28 +157,18 @@ def _screen(document: dict[str, Any], method: Method, paths: dict[str, Path]) ->
     names = {kind: path.name for kind, path in paths.items()}
     public = f"; {', '.join(document['publishes'])} are public" if document["publishes"] else ""
     drawn = f"the treatments of {method.release.data}, by {document['policy']}"
+    drawn_file, best = names["given"], []
     if "published" in names:
-        files = [
-            f"{names['given']}: the best treatment for each patient. NOT for publication: it shows {hidden}.",
-            f"{names['published']}: {drawn}, for publication. They hide {hidden}{public}.",
-        ]
-    else:
-        files = [f"{names['given']}: {drawn}. They hide {hidden}{public}."]
+        drawn_file = names["published"]
+        best = [f"{names['given']}: the best treatment for each patient. NOT for publication: it shows {hidden}."]
     entry = f"entry {document['entry']} of {ledger}"
     if document["entry"] is None:
         entry = f"all was drawn before, and {ledger} has no new entry; its last is {document['head']}"
     return [
-        *files,
+        *best,
+        f"{drawn_file}: {drawn}.",
+        f"  They hide {hidden}{public}.",
         f"{names['private']}: what became of each row. Only for the hospital.",
         f"Counted: {entry}; {_costs(document)}.",
         f"Keep private: {method.release.data}, {ledger} and {ledger}.key.",
     ]
-
-
-def _lines(lines: list[str]) -> str:
-    """Lines of text as wide as the screen."""
-    import textwrap
-
-    from policysim.question.words import line_width
-
-    return "".join(f"{textwrap.fill(line, line_width(), subsequent_indent='  ')}\n" for line in lines)

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from policies.adjacency import OneFeature, public_classes
-from policies.arrays import FloatArray, Frozen, IntArray, blocks
+from policies.arrays import IntArray, blocks
 from policies.catalogue import make_policy
 from policies.policy import Policy
 from policies.problem import DecisionProblem
@@ -66,7 +66,7 @@ BETWEEN = "\x1f"
 
 
 @dataclass(frozen=True, eq=False)
-class Method(Frozen):
+class Method:
     """How treatments are drawn, and what that costs a patient.
 
     Attributes
@@ -95,13 +95,11 @@ class Method(Frozen):
         """
         problem = self.problem
         classes = public_classes(problem.adjacency, problem.n_records)
-        allowed = np.ones(problem.utilities.shape, dtype=np.bool_) if problem.admissible is None else problem.admissible
-        columns = [
-            np.where(allows, np.bincount(classes, problem.prior * utility)[classes], -np.inf)
-            for utility, allows in zip(problem.utilities.T, allowed.T, strict=True)
-        ]
+        means = np.stack([np.bincount(classes, problem.prior * utility)[classes] for utility in problem.utilities.T])
+        if problem.admissible is not None:
+            means[~problem.admissible.T] = -np.inf
         nobody = np.bincount(classes, problem.prior)[classes] == 0
-        return np.where(nobody, problem.best_fixed_actions, np.argmax(columns, axis=0))
+        return np.where(nobody, problem.best_fixed_actions, means.argmax(axis=0))
 
     def allows(self, record: int, treatment: str) -> bool:
         """Whether a record allows a treatment, by public features, if there is such a treatment."""
@@ -158,16 +156,11 @@ def make_method(
             **({"study": study.name} if isinstance(study, Study) else {}),
             "study_sha256": problem.digest,
             "policy": template.name,
-            "policy_sha256": _table_digest(fitted.probabilities),
+            "policy_sha256": sha256(fitted.probabilities.T.tobytes()).hexdigest(),
             "seen": seen,
         },
     )
     return Method(problem, exact, seen, columns, release)
-
-
-def _table_digest(probabilities: FloatArray) -> str:
-    """SHA-256 of p(a|x), action by action, as float64, little endian."""
-    return sha256(np.ascontiguousarray(probabilities.T, dtype="<f8").data).hexdigest()
 
 
 def decide(
