@@ -193,13 +193,13 @@ class Ledger:
     def __init__(self, path: str | Path, budget: Decimal | float | str | None = None) -> None:
         """Open it, or make it."""
         self.path = Path(os.path.realpath(path))  # a link to a ledger stays one
-        self._key_path = self.path.with_name(f"{self.path.name}.key")
         self._name = one_line(self.path.as_posix())
         wanted = None if budget is None else amount(budget, "budget")
         if wanted == INFINITE:
             raise ValueError("budget must be finite: leave it out for none.")
         if self.path.exists() and not self.path.is_file():
             raise LedgerError(f"{self._name}: is not a file, and a ledger is one")
+        self._key_path = self.path.with_name(f"{self.path.name}.key")
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             # For its owner only; SQLite's journal is like the file.
