@@ -73,8 +73,9 @@ def run(chosen: argparse.Namespace) -> int:
         check_outputs(paths, chosen.patients, ledger.path)
     with progress_bar("B" if chosen.patients.suffix.lower() == ".csv" else "row") as progress:
         patients = Patients(chosen.patients, method.problem, method.columns, ledger, progress)
+    taken = next((path.as_posix() for path in reversed(paths.values()) if path.exists()), "")
     with progress_bar("patient") as progress:
-        entry = decide_all(patients, ledger, method, paths.get("given"), dry_run=chosen.dry_run, progress=progress)
+        entry = decide_all(patients, ledger, method, taken=taken, dry_run=chosen.dry_run, progress=progress)
     if paths:
         write_outputs(paths, patients, method.columns, keep_order=chosen.keep_order)
         if chosen.keep_order:

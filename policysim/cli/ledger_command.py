@@ -28,7 +28,12 @@ def add(commands: Commands) -> None:
     parser.add_argument(
         "--budget", metavar="3", help="new: the most that each person may lose in all (default: nothing is refused)"
     )
-    parser.add_argument("--ledger", type=Path, metavar="LEDGER", help="import: the ledger that takes the entries over")
+    parser.add_argument(
+        "--ledger",
+        type=Path,
+        metavar="LEDGER",
+        help="import: the ledger that takes the entries over (default: ledger.sqlite beside the older file)",
+    )
     add_json(parser)
 
 
@@ -42,9 +47,7 @@ def run(chosen: argparse.Namespace) -> int:
     if chosen.action == "new":
         return _new(chosen.path, chosen.budget)
     if chosen.action == "import":
-        if chosen.ledger is None:
-            raise UsageError("import needs the ledger that takes the entries over: --ledger ledger.sqlite")
-        return _import(chosen.path, chosen.ledger)
+        return _import(chosen.path, chosen.ledger or chosen.path.with_name("ledger.sqlite"))
     return _show(chosen.path, as_json=chosen.json)
 
 

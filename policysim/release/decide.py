@@ -269,17 +269,18 @@ def decide_all(
     patients: Patients,
     ledger: Ledger,
     method: Method,
-    out: Path | None = None,
     *,
+    taken: str = "",
     dry_run: bool = False,
     progress: Progress = SILENT,
 ) -> int | None:
     """Charge and draw what is new, in one transaction, and keep what came of each row.
 
-    Returns the number of the entry; None if nothing is new. OutputError, and nothing is drawn, if anything is new and
-    OUT is there. A dry run draws nothing, and leaves the ledger as it was.
+    Returns the number of the entry; None if nothing is new, also of what is hidden and public. `taken` names an output
+    that is there: OutputError, and nothing is drawn, if anything is new. A dry run draws nothing, and leaves the ledger
+    as it was.
     """
-    problem, news, taken = method.problem, False, out is not None and out.exists()
+    problem, news = method.problem, False
     progress.expect(patients.n_rows)
     with ledger.transaction(keep=not dry_run):
         for rows in patients.by_patient():
@@ -293,7 +294,7 @@ def decide_all(
                 if decision is not None:
                     treatment, status = _again(method, row, decision, record)
                 elif taken:
-                    raise OutputError(f"{out}: is there, and other decisions are asked for; name another file")
+                    raise OutputError(f"{taken}: is there, and new decisions are asked for; name another file")
                 else:
                     news = True
                     treatment, status = _first(method, row, problem.actions[action], record, ledger)
@@ -301,12 +302,18 @@ def decide_all(
                 outcomes.append((row.row, given, treatment, status))
             patients.store(outcomes)
             progress.advance(len(rows))
-        return ledger.charge(method.release) if news else None
+        # Other public features decide what is contraindicated now: that shows them, though nothing is drawn.
+        return ledger.charge(method.release) if news or not ledger.covers(method.release) else None
 
 
-def _again(method: Method, row: Row, decision: tuple[str, bytes], record: bytes) -> tuple[str, str]:
-    """What was given before, and its status."""
-    treatment, record_before = decision
+def _again(method: Method, row: Row, decision: tuple[str, bytes, str], record: bytes) -> tuple[str, str]:
+    """What was given before, and its status; DataError if others were to see it than now."""
+    treatment, record_before, seen = decision
+    if seen != method.seen:
+        raise DataError(
+            f"row {row.row + 1}: was decided where others see the {seen}, and now they see the {method.seen}: both "
+            "together reveal more than ε allows; a new decision needs a new event"
+        )
     if not method.allows(row.record, treatment):
         return "", CONTRAINDICATED
     if not record_before:
@@ -320,12 +327,12 @@ def _first(method: Method, row: Row, drawn: str, record: bytes, ledger: Ledger) 
     That is the treatment drawn last, if it is still allowed; else the best single one for the public features.
     """
     if ledger.charge_patient(row.patient, method.release.cost):
-        ledger.decide(row.patient, row.event, drawn, record)
+        ledger.decide(row.patient, row.event, drawn, record, method.seen)
         return drawn, DRAWN
     _, last = ledger.account(row.patient)
     best = method.problem.actions[int(method.instead[row.record])]
     treatment = last if last is not None and method.allows(row.record, last) else best
-    ledger.decide(row.patient, row.event, treatment, b"")
+    ledger.decide(row.patient, row.event, treatment, b"", method.seen)
     return treatment, OVER_BUDGET
 
 
@@ -357,8 +364,10 @@ def write_outputs(paths: Mapping[str, Path], patients: Patients, columns: Column
         with folder_beside(out) as stage:
             staged = {kind: stage / path.name for kind, path in paths.items()}
             _fill(staged, patients.outcomes(keep_order=keep_order), columns)
-            if out.exists() and file_digest(out) != file_digest(staged["given"]):
-                raise OutputError(f"{out}: holds other decisions; name another file. {COUNTED.capitalize()}")
+            for kind, path in paths.items():
+                # Statuses change when a run is repeated; what is handed out does not.
+                if kind != "private" and path.exists() and file_digest(path) != file_digest(staged[kind]):
+                    raise OutputError(f"{path}: holds other decisions; name another OUT. {COUNTED.capitalize()}")
             for kind, path in paths.items():
                 staged[kind].replace(path)
             sync(out.parent)

@@ -25,8 +25,11 @@ from __future__ import annotations
 import hmac
 import json
 import os
+import re
 import secrets
 import sqlite3
+import time
+import unicodedata
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
@@ -37,6 +40,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from envs.toml_reader import one_line
+from policies.levels import MISSING_WORDS
 from policysim.files.terminal import complain
 from policysim.question import EXIT_CHECK, EXIT_DATA, OutputError
 from policysim.release.durable_files import sync
@@ -55,8 +59,8 @@ INFINITE = Decimal("Infinity")
 # Sums are exact up to so many digits. What is spent is never rounded down, what is left never up.
 EXACT, LEFT = Context(prec=400, rounding=ROUND_CEILING), Context(prec=400, rounding=ROUND_FLOOR)
 LARGEST_AMOUNT = Decimal("1e309")
-# For so long another run is waited for.
-MOST_SECONDS = 20.0
+# For so long another run is waited for, and so often it is tried.
+MOST_SECONDS, PAUSE_SECONDS = 20.0, 0.005
 TABLES = f"""
 PRAGMA application_id = {APPLICATION};
 PRAGMA user_version = {FORMAT};
@@ -64,11 +68,13 @@ CREATE TABLE ledger (budget TEXT, key TEXT);
 CREATE TABLE entry (number INTEGER PRIMARY KEY, content TEXT, digest TEXT);
 CREATE TABLE held (number INTEGER PRIMARY KEY, request TEXT UNIQUE, answer TEXT);
 CREATE TABLE patient (patient BLOB PRIMARY KEY, spent TEXT, treatment TEXT) WITHOUT ROWID;
-CREATE TABLE decision (patient BLOB, event BLOB, treatment TEXT, record BLOB, PRIMARY KEY (patient, event))
+CREATE TABLE decision (patient BLOB, event BLOB, treatment TEXT, record BLOB, seen TEXT, PRIMARY KEY (patient, event))
     WITHOUT ROWID;
 """
 # What a release may hide or publish beside features.
 ROWS = "(which rows there are, and how many)"
+# A day, or a whole number, with what follows it in one format of files and not in another.
+DAY_OR_NUMBER = re.compile(r"(\d{4}-\d\d-\d\d)[ T]00:00:00(?:\.0+)?|(-?\d+)\.0+")
 DAMAGED = "the ledger is damaged, and earlier releases cannot be counted: put back its last backup"
 # What SQLite's errors mean here; others speak for themselves.
 SAID = {
@@ -142,16 +148,16 @@ class Release:
     @property
     def all_hidden(self) -> set[str]:
         """The features that it hides, and the presence of rows if it hides that."""
-        return {*map(str.strip, self.hides)} | ({ROWS} if self.adjacency == ADD_OR_REMOVE else set())
+        return {*map(_column, self.hides)} | ({ROWS} if self.adjacency == ADD_OR_REMOVE else set())
 
     @property
     def all_published(self) -> set[str]:
         """The features that it publishes, and the presence of rows if it shows that."""
-        return {*map(str.strip, self.publishes)} | ({ROWS} if self.shows_rows else set())
+        return {*map(_column, self.publishes)} | ({ROWS} if self.shows_rows else set())
 
 
 class Ledger:
-    """A ledger of one group of people; it is made if it is not there. `open_ledger` opens one that should be there.
+    """A ledger of one group of people; it is made if it is not there. Commands open only one that is there.
 
     Parameters
     ----------
@@ -205,7 +211,7 @@ class Ledger:
             # For its owner only; SQLite's journal is like the file.
             with suppress(FileExistsError):
                 self.path.touch(0o600, exist_ok=False)
-            self._sql = sqlite3.connect(self.path, timeout=MOST_SECONDS, isolation_level=None)
+            self._sql = sqlite3.connect(self.path, timeout=0, isolation_level=None)
         except (OSError, sqlite3.Error) as error:
             reason = getattr(error, "strerror", None) or one_line(str(error))
             raise LedgerError(f"{self._name}: cannot be opened as a ledger: {reason}") from None
@@ -268,7 +274,7 @@ class Ledger:
         everybody, _, _ = self._sums()
         if patient is None:
             return everybody
-        return EXACT.add(everybody, self.account(self.digest("patient", patient))[0])
+        return EXACT.add(everybody, self.account(self.digest("patient", id_text(patient)))[0])
 
     def remaining(self, patient: str | None = None) -> Decimal:
         """What of the budget is left, of a patient or of who never came; inf without a budget."""
@@ -308,6 +314,7 @@ class Ledger:
         nothing is held. Ask `held` before, within the same transaction. BudgetError, and no entry, for a release beyond
         the budget, unless it has `happened` already.
         """
+        self._require_transaction()
         conflict, (spent, hidden, published) = self.conflict(release), self._sums()
         cost = INFINITE if conflict else release.cost
         charged = Decimal(0) if release.each and not conflict else cost
@@ -348,6 +355,11 @@ class Ledger:
         names = ", ".join(map(one_line, sorted(both)))
         return f"one release publishes {names}, and another one hides it" if both else ""
 
+    def covers(self, release: Release) -> bool:
+        """Whether earlier entries already say what a release hides and publishes."""
+        _, hidden, published = self._sums()
+        return not self.conflict(release) and release.all_hidden <= hidden and release.all_published <= published
+
     # Answers that were counted and have not appeared.
 
     def held(self, request: str) -> tuple[int, str] | None:
@@ -367,13 +379,13 @@ class Ledger:
         """The HMAC of an id, an event or a record under the key, (16 bytes); `what` keeps their digests apart."""
         return hmac.digest(self._key, f"{what}\0{text}".encode(errors="surrogatepass"), "sha256")[:16]
 
-    def decision(self, patient: bytes, event: bytes) -> tuple[str, bytes] | None:
-        """The treatment of a patient for an event, and the digest of the record it was drawn for; None for a new event.
+    def decision(self, patient: bytes, event: bytes) -> tuple[str, bytes, str] | None:
+        """The treatment of a patient for an event, the digest of its record, and who sees it; None for a new event.
 
         The digest is empty if nothing was drawn, as beyond the budget.
         """
-        query = "SELECT treatment, record FROM decision WHERE patient = ? AND event = ?"
-        row: tuple[str, bytes] | None = self._row(query, patient, event)
+        query = "SELECT treatment, record, seen FROM decision WHERE patient = ? AND event = ?"
+        row: tuple[str, bytes, str] | None = self._row(query, patient, event)
         return row
 
     def account(self, patient: bytes) -> tuple[Decimal, str | None]:
@@ -383,6 +395,7 @@ class Ledger:
 
     def charge_patient(self, patient: bytes, cost: Decimal) -> bool:
         """Charge one patient, unless that is beyond the budget: whether it was done. What costs nothing always is."""
+        self._require_transaction()
         own, treatment = self.account(patient)
         reached = EXACT.add(own, amount(cost))
         if cost and self.budget is not None and EXACT.add(self.spent(), reached) > self.budget:
@@ -390,9 +403,10 @@ class Ledger:
         self._execute("INSERT OR REPLACE INTO patient VALUES (?, ?, ?)", patient, str(reached), treatment)
         return True
 
-    def decide(self, patient: bytes, event: bytes, treatment: str, record: bytes) -> None:
-        """Write what a patient gets for an event; if it was drawn (`decision`), it is the patient's last."""
-        self._execute("INSERT INTO decision VALUES (?, ?, ?, ?)", patient, event, treatment, record)
+    def decide(self, patient: bytes, event: bytes, treatment: str, record: bytes, seen: str) -> None:
+        """Write what a patient gets for an event (`decision`); if it was drawn, it is the patient's last."""
+        self._require_transaction()
+        self._execute("INSERT INTO decision VALUES (?, ?, ?, ?, ?)", patient, event, treatment, record, seen)
         if record:
             self._execute("UPDATE patient SET treatment = ? WHERE patient = ?", treatment, patient)
 
@@ -404,8 +418,10 @@ class Ledger:
 
         LedgerError if another run does not end its own for 20 s.
         """
-        self._execute("BEGIN IMMEDIATE")
+        if self._sql.in_transaction:
+            raise RuntimeError("a transaction of this ledger is under way")
         try:
+            self._execute("BEGIN IMMEDIATE")
             yield
             self._execute("COMMIT" if keep else "ROLLBACK")
         except BaseException:
@@ -413,15 +429,23 @@ class Ledger:
                 self._sql.execute("ROLLBACK")
             raise
 
+    def _require_transaction(self) -> None:
+        if not self._sql.in_transaction:
+            raise RuntimeError("this is done within a transaction: with ledger.transaction(): ...")
+
     def _execute(self, query: str, *values: object) -> sqlite3.Cursor:
-        """Run a statement; LedgerError, in one line, if it cannot be done."""
-        try:
-            return self._sql.execute(query, values)
-        except sqlite3.Error as error:
-            code = getattr(error, "sqlite_errorcode", 0) & 0xFF
-            if code in (0, sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CONSTRAINT):
-                raise  # a mistake of ours
-            raise LedgerError(f"{self._name}: {SAID.get(code, str(error))}") from None
+        """Run a statement, as soon as no other run is in the way; LedgerError, in one line, if it cannot be done."""
+        start = time.monotonic()
+        while True:
+            try:
+                return self._sql.execute(query, values)
+            except sqlite3.Error as error:
+                code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+                if code in (0, sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CONSTRAINT):
+                    raise  # a mistake of ours
+                if code != sqlite3.SQLITE_BUSY or time.monotonic() - start > MOST_SECONDS:
+                    raise LedgerError(f"{self._name}: {SAID.get(code, str(error))}") from None
+            time.sleep(PAUSE_SECONDS)  # SQLite itself would look ever more rarely, and some runs never have their turn
 
     def _row(self, query: str, *values: object) -> Any:
         return self._execute(query, *values).fetchone()
@@ -435,18 +459,30 @@ class Ledger:
 
 
 def open_ledger(path: str | Path) -> Ledger:
-    """A ledger that should be there; where there is none, a new one without a budget.
-
-    LedgerError if another ledger stands in its folder: from a mistyped name, everything would be drawn a second time.
-    """
+    """A ledger that is there; LedgerError if it is not: from a mistyped name, all would be drawn a second time."""
     place = Path(os.path.realpath(path))
-    others = sorted(key.stem for key in place.parent.glob("*.key") if key.with_suffix("").exists())
-    if others and not place.exists():
-        raise LedgerError(
-            f"{one_line(place.as_posix())}: there is no such ledger, but {one_line(others[0])} is beside it; if you "
-            f"want another one: policysim ledger new {one_line(place.name)}"
-        )
+    if not place.exists():
+        name = one_line(place.as_posix())
+        raise LedgerError(f"{name}: there is no such ledger; policysim ledger new {name} --budget 3 makes one")
     return Ledger(place)
+
+
+def id_text(value: object) -> str:
+    """An id as the text by which a person is known again; "" for what is missing, also by a word such as NA.
+
+    Without margins; a whole number has no point, and a day no midnight.
+
+    Examples
+    --------
+    >>> [id_text(value) for value in (7.0, "7.0", " 007", "2026-11-29 00:00:00", None, "n/a")]
+    ['7', '7', '007', '2026-11-29', '', '']
+    """
+    text = "" if value is None else str(value).strip()
+    ended = DAY_OR_NUMBER.fullmatch(text)
+    text = (ended[1] or ended[2]) if ended else text
+    if text.lower() in MISSING_WORDS or text == "NaT":
+        return ""
+    return text if text.isascii() else unicodedata.normalize("NFC", text)
 
 
 def amount(value: Decimal | float | str, name: str = "epsilon") -> Decimal:
@@ -469,6 +505,11 @@ def amount(value: Decimal | float | str, name: str = "epsilon") -> Decimal:
 def shown(number: Decimal) -> str:
     """An amount as people read it: all its digits, without zeros behind them."""
     return "∞" if number == INFINITE else f"{number.normalize(EXACT):f}"
+
+
+def _column(name: str) -> str:
+    """A column's name as releases are compared by it: without margins, whatever its case."""
+    return name.strip().casefold()
 
 
 def _chained(before: str, content: str) -> str:

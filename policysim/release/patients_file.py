@@ -34,7 +34,7 @@ from policies.records import RECORD, has_features
 from policysim.files.bad_rows import BadRows, DataError, PlacedRows, got
 from policysim.files.columns_file import check_distinct, open_columns
 from policysim.question.protocol import SILENT, Progress
-from policysim.release.people import id_text
+from policysim.release.ledger import id_text
 
 if TYPE_CHECKING:
     import pandas as pd

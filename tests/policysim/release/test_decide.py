@@ -220,6 +220,33 @@ def test_what_one_release_publishes_no_later_one_hides(ledger, tmp_path):
         ask(counted, people(("P", 1, 0)))
 
 
+def test_a_rerun_by_other_public_features_is_an_entry_of_its_own(tmp_path):
+    """Which patients are now contraindicated shows what decides that, though nothing is drawn."""
+    everybody = people(*((number, 1, number % 6) for number in range(12)))
+    by_age = np.ones((6, 3), dtype=bool)
+    by_age[[1, 4], 1] = False  # the old get no drug: age is public here
+    other = problem_of(Sensitive((2, 3), (0,)), admissible=by_age)
+    with_budget, without = Ledger(tmp_path / "a.sqlite", budget=5), Ledger(tmp_path / "b.sqlite")
+    for ledger in (with_budget, without):
+        ask(ledger, everybody)
+    with pytest.raises(BudgetError, match="one release publishes age, sex, and another one hides it"):
+        ask(with_budget, everybody, other)
+    assert (with_budget.head, with_budget.spent()) == (1, 0)
+    assert set(ask(without, everybody, other)["status"]) <= {"as before", "refused: contraindicated"}
+    assert (without.head, without.spent()) == (2, Decimal("Infinity"))
+    # The same study again adds nothing.
+    ask(with_budget, everybody)
+    assert with_budget.head == 1
+
+
+def test_a_treatment_that_was_seen_is_not_published_beside_the_best(ledger):
+    ask(ledger, people(("P", 1, 0)))
+    with pytest.raises(DataError, match="row 1: was decided where others see the treatment, and now"):
+        ask(ledger, people(("P", 1, 0)), seen="publication")
+    assert ask(ledger, people(("P", 2, 0)), seen="publication")["status"].tolist() == ["drawn"]
+    assert ledger.spent("P") == 2
+
+
 def test_a_policy_that_reveals_more_than_epsilon_draws_nothing(ledger):
     class TooSharp(Policy):
         name = "too-sharp"
@@ -396,11 +423,20 @@ def test_a_rerun_leaves_the_treatments_as_they_are_and_other_patients_need_anoth
     assert Path("drawn.csv").read_bytes() == before
     killed_decisions.write_patients(Path("more.csv"), [("P1", 1, 1), ("new", 1, 1)])
     assert decide("--out", "drawn.csv", patients="more.csv") == 2
-    assert "is there, and other decisions are asked for" in capsys.readouterr().err
+    assert "is there, and new decisions are asked for" in capsys.readouterr().err
     killed_decisions.write_patients(Path("fewer.csv"), [("P1", 1, 1)])
     assert decide("--out", "drawn.csv", patients="fewer.csv") == 2
     assert Path("drawn.csv").read_bytes() == before
     assert (Ledger("ledger.sqlite").head, Ledger("ledger.sqlite").spent("new")) == (1, 0)
+
+
+def test_no_file_beside_out_is_overwritten_by_new_decisions(here, capsys):
+    private = here / "drawn.private.csv"
+    private.write_text("precious")
+    assert decide("--out", "drawn.csv") == 2
+    assert "drawn.private.csv: is there, and new decisions are asked for" in capsys.readouterr().err
+    assert private.read_text() == "precious"
+    assert Ledger("ledger.sqlite").head == 0
 
 
 @pytest.mark.usefixtures("here")

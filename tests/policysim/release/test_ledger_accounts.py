@@ -107,7 +107,7 @@ def treat(ledger, patient, event, epsilon="1", treatment="a1"):
         ledger.charge(release(epsilon, each=True))
         if not ledger.charge_patient(person, Decimal(epsilon)):
             return False
-        ledger.decide(person, visit, treatment, ledger.digest("record", "x"))
+        ledger.decide(person, visit, treatment, ledger.digest("record", "x"), "treatment")
     return True
 
 
@@ -124,7 +124,7 @@ def test_each_patient_is_charged_for_his_own_and_for_what_is_charged_to_everybod
     with pytest.raises(BudgetError, match=r"costs ε = 0\.6; 2\.5 of the budget 3 is spent"):
         charge(ledger, release("0.6"))
     ann, monday = ledger.digest("patient", "Ann"), ledger.digest("event", "monday")
-    assert ledger.decision(ann, monday) == ("a1", ledger.digest("record", "x"))
+    assert ledger.decision(ann, monday) == ("a1", ledger.digest("record", "x"), "treatment")
     assert ledger.account(ann) == (Decimal(2), "a2")
     assert ledger.decision(ann, ledger.digest("event", "wednesday")) is None
 
@@ -175,6 +175,27 @@ def test_no_amount_takes_anything_back(place, wrong):
         Ledger(place.with_name("other"), budget=wrong)
     with pytest.raises(ValueError, match="budget must be finite"):
         Ledger(place.with_name("other"), budget="inf")
+
+
+def test_nothing_is_charged_outside_a_transaction_or_within_a_second_one(place):
+    ledger, person = Ledger(place, budget=1), b"0" * 16
+    for write in (
+        lambda: ledger.charge(release()),
+        lambda: ledger.charge_patient(person, Decimal(1)),
+        lambda: ledger.decide(person, person, "a1", person, "treatment"),
+    ):
+        with pytest.raises(RuntimeError, match="within a transaction"):
+            write()
+    with ledger.transaction(), pytest.raises(RuntimeError, match="under way"), ledger.transaction():
+        pass
+    assert Ledger(place).head == 0
+
+
+def test_an_id_is_the_same_in_every_spelling_of_a_file(place):
+    ledger = Ledger(place)
+    treat(ledger, "7", "monday")
+    assert {str(ledger.spent(patient)) for patient in ("7", " 7 ", "7.0")} == {"1"}
+    assert ledger.spent("007") == 0
 
 
 # Ledgers that cannot be used.
@@ -326,18 +347,19 @@ def test_what_is_no_older_ledger_is_refused_and_nothing_is_charged(tmp_path, pla
     assert not place.exists()
 
 
-def test_a_mistyped_name_is_not_a_new_ledger(place, capsys):
-    assert open_ledger(place).budget is None
-    assert "made the ledger" in capsys.readouterr().err
-    with pytest.raises(LedgerError, match=r"ledgre.sqlite: there is no such ledger, but ledger.sqlite is beside it"):
-        open_ledger(place.with_name("ledgre.sqlite"))
+def test_a_mistyped_name_is_not_a_new_ledger(place):
+    with pytest.raises(LedgerError, match="there is no such ledger; policysim ledger new"):
+        open_ledger(place)
+    assert not place.exists()
+    Ledger(place)
     assert open_ledger(place).head == 0
 
 
 def test_options_that_do_not_fit_are_refused(place, capsys):
     assert command(capsys, "show", place)[0] == 3
     assert command(capsys, "show", place, "--budget", "3")[0] == 2
-    assert command(capsys, "import", place)[0] == 2
+    assert command(capsys, "import", place)[0] == 3
+    assert command(capsys, "new", place, "--ledger", place)[0] == 2
     assert command(capsys, "new", place, "--budget", "-1")[0] == 2
     assert not place.exists()
     assert command(capsys, "new", place)[0] == 0
