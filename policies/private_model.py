@@ -132,6 +132,8 @@ class PrivateModel(Policy):
     def predict_proba(self, rows: Any, *, admissible: ArrayLike | None = None) -> FloatArray:
         """p(a|observation), (m, A), for rows that the model is asked about as they are.
 
+        Nothing is private if the model scores a row by the others of its batch, too. `fit` notices that, this does not.
+
         Parameters
         ----------
         rows : batch of m rows

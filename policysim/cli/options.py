@@ -265,13 +265,6 @@ def rows_file(text: str) -> Path:
     return Path(text)
 
 
-def rows_folder(text: str) -> Path:
-    """A folder for files of rows, whose name is not taken for a file's."""
-    if Path(text).name in ("", "..") or Path(text).suffix.lower() in ROWS:
-        raise ArgumentTypeError(f"must be a folder, as DATA is, got {text!r}")
-    return Path(text)
-
-
 def _float(text: str) -> float:
     """The number; NaN for anything else."""
     try:
@@ -365,9 +358,9 @@ def chosen_people(
 ) -> People:
     """Whose rows they are; where nobody says so, no column whose name is that of an id may repeat."""
     from policysim.logs.column_summary import is_id, says
-    from policysim.release.people import People, short_digest
+    from policysim.release.people import People
 
-    digest = short_digest if ledger is None else partial(ledger.digest, "patient")
+    digest = str.encode if ledger is None else partial(ledger.digest, "patient")
     if chosen.id is None:
         suspects = {name: says(name, "patient") for name in columns if is_id(name) and name not in used}
         return People(suspects=suspects, digest=digest)

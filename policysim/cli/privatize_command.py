@@ -20,15 +20,12 @@ from policysim.cli.options import (
     chosen_people,
     names,
     number,
-    rows_file,
-    rows_folder,
     study_levels,
 )
 
 if TYPE_CHECKING:
     from policies.levels import FeatureLevels
     from policysim.release.privatize import Table
-    from policysim.release.privatize_note import Note
 
 VALUES, TABLE = FORMS = ("values", "table")
 OF_VALUES, OF_TABLE = ("separately", "true"), ("by", "adjacency", "no-negative")
@@ -97,7 +94,6 @@ def add(commands: Commands) -> None:
 def run(chosen: argparse.Namespace) -> int:
     """Make a private file, or with --estimate, read one."""
     from policysim.files.terminal import complain, print_json, progress_bar, say
-    from policysim.output.screen import printed
     from policysim.release.delivery import note_path
     from policysim.release.noisy_table import table_screen
     from policysim.release.privatize import private_document, private_screen, read_private
@@ -123,7 +119,7 @@ def run(chosen: argparse.Namespace) -> int:
     if chosen.json:
         print_json(document)
     else:
-        say(printed(screen(document)))
+        say(screen(document))
     return 0
 
 
@@ -203,7 +199,7 @@ def _counted(chosen: argparse.Namespace) -> dict[str, Any]:
         )
 
 
-def _privatized(chosen: argparse.Namespace) -> tuple[Path, Note, list[Table]]:
+def _privatized(chosen: argparse.Namespace) -> tuple[Path, dict[str, Any], list[Table]]:
     """Make the private file, or folder: its path, its note and its tables."""
     from policysim.files.terminal import progress_bar
     from policysim.question.protocol import UsageError
@@ -214,10 +210,7 @@ def _privatized(chosen: argparse.Namespace) -> tuple[Path, Note, list[Table]]:
     (levels, cuts), columns = _texts_and_cuts(_asked(chosen)), chosen.column
     if chosen.out is None:
         raise UsageError("privatize needs --out FILE, or --out FOLDER for a folder")
-    try:
-        out: Path = (rows_folder if chosen.data.is_dir() else rows_file)(chosen.out)
-    except argparse.ArgumentTypeError as error:
-        raise UsageError(f"--out {error}") from None
+    out = Path(chosen.out)
     undeclared = [column for column in columns if column not in levels]
     plan = partial(
         make_plan,
@@ -238,7 +231,13 @@ def _privatized(chosen: argparse.Namespace) -> tuple[Path, Note, list[Table]]:
         # What is wrong now is wrong with the data, not with the options: ValueError stays ValueError.
         randomization = plan({column: levels[column] for column in columns})
         note, tables = privatize_files(
-            source, out, randomization, seed=chosen.simulate, ledger=ledger, people=people, progress=progress
+            source,
+            Path(chosen.out),
+            randomization,
+            seed=chosen.simulate,
+            ledger=ledger,
+            people=people,
+            progress=progress,
         )
     return out, note, tables
 

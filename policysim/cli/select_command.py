@@ -146,7 +146,6 @@ def run(chosen: argparse.Namespace) -> int:
 def _show(chosen: argparse.Namespace, drawn: dict[str, Any], found: list[GroupChoice]) -> None:
     """Print the choices, and what must not be published if that was asked for."""
     from policysim.files.terminal import complain, print_json, say
-    from policysim.output.screen import printed
     from policysim.release.select_private import analysis_document, select_screen
 
     for warning in drawn["warnings"]:
@@ -158,7 +157,7 @@ def _show(chosen: argparse.Namespace, drawn: dict[str, Any], found: list[GroupCh
         document = {"release": released, "simulation": simulated}
         print_json(document | ({"analysis_not_private": analysis} if analysis else {}))
     else:
-        say(printed(select_screen(drawn, chosen.simulate, analysis)))
+        say(select_screen(drawn, chosen.simulate, analysis))
 
 
 def _asked(chosen: argparse.Namespace) -> list[Any]:

@@ -7,6 +7,7 @@ report without its last file. The next run that writes the same files completes 
 
 from __future__ import annotations
 
+import errno
 import glob
 import os
 import shutil
@@ -98,8 +99,7 @@ def take_names(temporary: Path, names: Sequence[str]) -> None:
     """
     folder = temporary.parent
     for name in names:
-        with (temporary / name).open("rb+") as stream:
-            os.fsync(stream.fileno())
+        sync(temporary / name)
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
     try:
         if len(names) > 1:
@@ -108,6 +108,22 @@ def take_names(temporary: Path, names: Sequence[str]) -> None:
             (temporary / name).replace(folder / name)
     except KeyboardInterrupt:
         raise KeyboardInterrupt(f"{folder.as_posix()} may be unfinished: run the same command again") from None
+
+
+def sync(path: Path) -> None:
+    """Wait until a file's bytes, or the names in a folder, are on the disk: OSError if they cannot be."""
+    folder = path.is_dir()
+    if folder and os.name == "nt":
+        return  # a system that opens no folders
+    handle = os.open(path, os.O_RDONLY if folder else os.O_RDWR)
+    try:
+        os.fsync(handle)
+    except OSError as error:
+        # Some file systems, mounted from elsewhere, keep folders safe by themselves and refuse to be asked.
+        if error.errno != errno.EINVAL or not folder:
+            raise
+    finally:
+        os.close(handle)
 
 
 def is_unfinished(last: Path) -> bool:

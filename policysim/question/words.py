@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import shutil
+import textwrap
 from collections.abc import Collection, Iterable, Sequence
 
 # In tables: all patients; and in the place of a policy's name, the schedule for all, one private choice of a schedule,
@@ -79,6 +80,12 @@ NARROWEST, WIDEST = 40, 100
 def line_width() -> int:
     """Characters that a line has room for; the environment's COLUMNS says how wide a terminal is, if it is set."""
     return max(NARROWEST, min(WIDEST, shutil.get_terminal_size((WIDEST, 24)).columns))
+
+
+def wrapped(*paragraphs: str) -> list[str]:
+    """Lines that the screen has room for."""
+    width = line_width()
+    return [line for text in paragraphs for line in textwrap.wrap(text, width, break_on_hyphens=False)]
 
 
 def cells(values: list[str], widths: tuple[int, ...]) -> str:

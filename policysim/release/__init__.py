@@ -1,6 +1,5 @@
 """What leaves the house: columns of a file randomised row by row, noisy counts, and one private choice from counts.
 
-durable_files    what a release asks of files: on the disk, out of sight, and no leftovers
 ledger           what was released about one group of people, what it costs each of them, and what is not yet delivered
 delivery         drawn out of sight, counted, and then in its place with its note, once, whatever ends the run
 people           whose rows there are: how many of a person count, and who is charged

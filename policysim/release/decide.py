@@ -30,11 +30,10 @@ from policies.randomized_response import RandomizedResponse
 from policysim.files.bad_rows import DataError
 from policysim.files.columns_file import check_ending, open_writer
 from policysim.files.many_files import file_digest, is_file
-from policysim.files.whole_files import check_writable
+from policysim.files.whole_files import check_writable, sync, temporary_folder
 from policysim.question import OutputError
 from policysim.question.extras import optional
 from policysim.question.protocol import SILENT, Progress
-from policysim.release.durable_files import folder_beside, sync
 from policysim.release.exact import ExactPolicy, exact_policy
 from policysim.release.ledger import ONE_FEATURE, REPLACE, Ledger, Release, amount, open_ledger
 from policysim.release.patients_file import Columns, Outcome, Patients, Row
@@ -361,7 +360,7 @@ def write_outputs(paths: Mapping[str, Path], patients: Patients, columns: Column
     """
     out = paths["given"]
     try:
-        with folder_beside(out) as stage:
+        with temporary_folder(out) as stage:
             staged = {kind: stage / path.name for kind, path in paths.items()}
             _fill(staged, patients.outcomes(keep_order=keep_order), columns)
             for kind, path in paths.items():

@@ -12,15 +12,18 @@ import json
 import os
 import shutil
 from collections.abc import Callable, Collection, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from policysim.files.many_files import ENDINGS
 from policysim.files.terminal import complain, json_text
+from policysim.files.whole_files import check_writable, sync, temporary_folder
 from policysim.question import EXIT_CHECK, OutputError
-from policysim.release.durable_files import folder_beside, sync
 from policysim.release.ledger import EXACT, INFINITE, BudgetError, Ledger, Release, shown
+from policysim.release.privatize_source import Source
 
 # The name of a simulation says what it is, so that it is never taken for a release, and no release for it.
 SIMULATED = ".simulated"
@@ -116,9 +119,6 @@ def count_and_deliver(
         if held and ledger.held(request):
             complain(f"entry {held[0]} is counted and kept: the same command delivers it")
         raise
-    finally:
-        with suppress(OSError):  # another run's is in it
-            place.parent.rmdir()
     complain(f"{ledger.path.as_posix()}: {_spent(answer['ledger'])}")
     return answer
 
@@ -127,7 +127,9 @@ def _count(
     ledger: Ledger, request: str, place: Path, check: Callable[[], None], draw: Callable[[Path], Draw]
 ) -> tuple[int, str]:
     """Draw, and count it: the number of the entry, and what is held."""
-    with _writing(place.parent), folder_beside(place.with_name("draw")) as stage:
+    with _writing(place.parent):
+        place.parent.mkdir(mode=0o700, exist_ok=True)
+    with _writing(place.parent), temporary_folder(place) as stage:
         drawn = draw(stage)
         with ledger.transaction():
             held = ledger.held(request)  # another run may have asked the same
@@ -137,7 +139,8 @@ def _count(
             facts = _facts(ledger, drawn.release)
             text = json.dumps({**drawn.answer, "ledger": facts})
             number = ledger.charge(drawn.release, text, request=request)
-            over = sum(not ledger.charge_patient(patient, drawn.release.cost) for patient in drawn.patients)
+            charged = drawn.patients if drawn.release.each else ()
+            over = sum(not ledger.charge_patient(patient, drawn.release.cost) for patient in charged)
             if over:
                 raise BudgetError(
                     f"{ledger.path.as_posix()}: {over:,} of {len(drawn.patients):,} patients in {drawn.release.data} "
@@ -167,58 +170,88 @@ def _spent(facts: Facts) -> str:
 
 
 def release_files(
+    source: Source,
     out: Path,
+    ending: str,
     *,
     seed: int | None,
     ledger: Ledger | None,
-    request: str,
-    check: Callable[[], None],
+    asked: tuple[Any, ...],
     draw: Callable[[Path], Draw],
-    note: Callable[[dict[str, Any], Facts | None], dict[str, Any]],
 ) -> dict[str, Any]:
     """Let a file, or a folder, come out with the note beside it, and return the answer of the draw.
 
     Parameters
     ----------
+    source : Source
+        What it is drawn from.
     out : Path
+    ending : str
+        Of a file's name, "" of a folder's.
     seed : int or None
         Of a simulation, which may replace what is there.
     ledger : Ledger or None
         None for a simulation, and for a release that nobody counts.
-    request, check
-        As for `count_and_deliver`.
+    asked : tuple
+        All that makes one request another, beside the bytes of the source and where it comes out.
     draw : callable
-        Writes the data to a path.
-    note : callable
-        From the answer, and what the ledger says, to the note.
+        Writes the data to a path. The "note" in its answer is written beside them, with what the ledger says.
     """
-    beside = note_path(out)
+    beside, check = note_path(out), partial(_check_out, source, out, ending, simulated=seed is not None)
 
     def deliver(place: Path, answer: dict[str, Any]) -> None:
-        text = json_text(note(answer, answer["ledger"]))
+        answer["note"]["ledger"] = answer["ledger"]
+        text = json_text(answer["note"])
         begun = beside.is_file() and beside.read_text(encoding="utf-8", errors="replace") == text
         if not begun:
             check_new(out)
-        with _writing(out), folder_beside(out) as stage:
+        with _writing(out), temporary_folder(out) as stage:
             if begun and out.exists():
                 return  # all is there: the data come last
-            shutil.copytree(place, stage, copy_function=_link_or_copy, dirs_exist_ok=True)
-            (stage / beside.name).write_text(text, encoding="utf-8")
-            _appear(stage, out)
+            shutil.copytree(place, stage, dirs_exist_ok=True)
+            _appear(stage, out, text)
 
     if ledger:
+        request = repr((*asked, out.absolute(), source.digests()))
         return count_and_deliver(
             ledger, request, check=check, draw=lambda stage: draw(stage / out.name), deliver=deliver
         )
     check()
-    with _writing(out), folder_beside(out) as stage:
+    with _writing(out), temporary_folder(out) as stage:
         answer = draw(stage / out.name).answer
-        (stage / beside.name).write_text(json_text(note(answer, None)), encoding="utf-8")
         check()  # once more: another run may have ended since
-        _appear(stage, out)
+        _appear(stage, out, json_text(answer["note"]))
     if seed is None:
         complain_uncounted(out.name)
     return answer
+
+
+def _check_out(source: Source, out: Path, ending: str, *, simulated: bool) -> None:
+    """Refuse an output that cannot be written, or stands where the true values or a release do: OutputError.
+
+    `ending` is that of a file's name, "" of a folder's.
+    """
+    name = out.as_posix()
+    if ending and out.suffix.lower() != ending:
+        raise OutputError(f"{name}: must end in {ending}")
+    if not ending and (out.name in ("", "..") or out.suffix.lower() in ENDINGS):
+        raise OutputError(f"{name}: must be a new folder, as the data are in a folder")
+    if out.name.removesuffix(out.suffix if ending else "").endswith(SIMULATED) != simulated:
+        must = "must end" if simulated else "is a release's, and must not end"
+        raise OutputError(f"{name}: {must} in {SIMULATED}{ending}, as the names of simulations do")
+    if out.exists() and any(out.samefile(path) for path in (source.path, *(file.path for file in source.files))):
+        raise OutputError(f"{name}: holds the true values, which would be lost")
+    if os.path.realpath(out.parent) == os.path.realpath(source.path):
+        raise OutputError(f"{name}: is in the folder of the true values, and would be taken for some of them")
+    check_writable(out.parent)
+    if not simulated:
+        return check_new(out)
+    if out.exists() and out.is_dir() == bool(ending):
+        raise OutputError(f"{name}: is a {'folder' if ending else 'file'}")
+    for path in sorted(out.iterdir()) if out.is_dir() else ():
+        if not note_path(out).exists() or path.is_dir() or path.suffix.lower() not in ENDINGS:
+            raise OutputError(f"{name}: holds {path.name}, which privatize did not write there; name a new folder")
+    return None
 
 
 def complain_uncounted(what: str) -> None:
@@ -243,19 +276,14 @@ def _writing(path: Path) -> Iterator[None]:
     except OutputError:
         raise
     except OSError as error:
-        raise OutputError(f"cannot write {path.as_posix()}: {error.strerror or error}") from None
+        # Who begins the same release removes what looks like the rest of a run that was killed.
+        reason = "another run writes it, too" if isinstance(error, FileNotFoundError) else error.strerror or error
+        raise OutputError(f"cannot write {path.as_posix()}: {reason}") from None
 
 
-def _link_or_copy(source: str, target: str) -> None:
-    """The same bytes on a file system that may be another one; on this one by a link."""
-    try:
-        os.link(source, target)
-    except OSError:
-        shutil.copyfile(source, target)
-
-
-def _appear(stage: Path, out: Path) -> None:
+def _appear(stage: Path, out: Path, note: str) -> None:
     """Let a note, and then what it stands beside, take their names; an older folder leaves first."""
+    (stage / note_path(out).name).write_text(note, encoding="utf-8")
     for path in sorted(stage.rglob("*"), reverse=True):
         sync(path)
     if out.is_dir():

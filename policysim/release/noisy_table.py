@@ -26,16 +26,14 @@ from policies.arrays import IntArray
 from policies.discrete_laplace import Below, discrete_laplace, standard_deviation
 from policies.levels import Levels
 from policysim.files.bad_rows import BadRows, DataError
-from policysim.question.answer import Page
+from policysim.files.whole_files import sync
 from policysim.question.formats import enough
 from policysim.question.protocol import SILENT, Progress
-from policysim.question.words import cells
-from policysim.release.delivery import Draw, Facts, note_path, release_files
-from policysim.release.durable_files import sync
-from policysim.release.ledger import ADJACENCIES, REPLACE, Ledger, Release, amount
+from policysim.question.words import cells, wrapped
+from policysim.release.delivery import Draw, note_path, release_files
+from policysim.release.ledger import REPLACE, Ledger, Release, amount
 from policysim.release.people import People
-from policysim.release.privatize import check_out
-from policysim.release.privatize_note import DECLARED, FORMAT, RELEASE, SIMULATION, UNDONE, checked_levels, require
+from policysim.release.privatize_note import DECLARED, FORMAT, RELEASE, SIMULATION, UNDONE, checked_levels
 from policysim.release.privatize_source import Codes, Source
 
 COUNT = "noised_count"
@@ -77,7 +75,7 @@ class TablePlan:
     Raises
     ------
     ValueError
-        For something else; as DataError, for levels.
+        For a column that is named twice, or as the counts are; as DataError, for levels.
     """
 
     columns: Mapping[str, Sequence[str]]
@@ -89,14 +87,12 @@ class TablePlan:
     rows_each: int = 1
 
     def __post_init__(self) -> None:
-        """Check all of it."""
-        if not (math.isfinite(self.epsilon) and self.epsilon > 0):
-            raise ValueError(f"epsilon must be > 0 and finite, got epsilon={self.epsilon!r}.")
-        require(self.adjacency in ADJACENCIES, "adjacency", f"one of {', '.join(ADJACENCIES)}", self.adjacency)
+        """Check the columns and their levels."""
         both = [name for name in self.by if name in self.columns]
         if both:
             raise ValueError(f"{both[0]} cannot both be counted and make the groups.")
-        require(COUNT not in self.levels, "a column", f"another than {COUNT}, which the counts have", COUNT)
+        if COUNT in self.levels:
+            raise ValueError(f"a column must be another than {COUNT}, which the counts have.")
         size = math.prod(map(len, checked_levels(self.levels).values()))
         if size > MOST_CELLS:
             raise DataError(
@@ -161,24 +157,19 @@ def release_table(
         If nothing can be written, or something is there; as BudgetError, for a release beyond the budget.
     """
     people = people or People()
-    below = secrets.randbelow if seed is None else random.Random(seed).randrange
-
-    def note(_answer: dict[str, Any], facts: Facts | None) -> dict[str, Any]:
-        return _note(plan, seed, facts)
-
     answer = release_files(
+        source,
         out,
+        ".csv",
         seed=seed,
         ledger=ledger,
-        request=repr(("table", plan, out.absolute(), people.id, source.digests())) if ledger else "",
-        check=partial(check_out, source, out, ".csv", simulated=seed is not None),
-        draw=partial(_draw, source, plan=plan, people=people, below=below, progress=progress),
-        note=note,
+        asked=("table", plan, people.id),
+        draw=partial(_draw, source, plan=plan, people=people, seed=seed, progress=progress),
     )
     return {
         "file": out.as_posix(),
         "note_file": note_path(out).as_posix(),
-        "note": note(answer, answer.get("ledger")),
+        "note": answer["note"],
         "warnings": [] if seed is None else [UNDONE],
         "counts": [dict(zip([*plan.levels, COUNT], row, strict=True)) for row in answer["counts"]],
     }
@@ -190,7 +181,7 @@ def noisy_counts(counts: Sequence[int] | IntArray, plan: TablePlan, below: Below
     return [max(0, count) for count in noised] if plan.no_negative else noised
 
 
-def _draw(source: Source, out: Path, *, plan: TablePlan, people: People, below: Below, progress: Progress) -> Draw:
+def _draw(source: Source, out: Path, *, plan: TablePlan, people: People, seed: int | None, progress: Progress) -> Draw:
     """Count, add noise, and write the table; what is drawn are the levels of each cell, and its count."""
     sizes = tuple(map(len, plan.levels.values()))
     counts, bad, n_rows = np.zeros(math.prod(sizes), dtype=np.intp), BadRows(), 0
@@ -202,12 +193,10 @@ def _draw(source: Source, out: Path, *, plan: TablePlan, people: People, below: 
                 places = np.ravel_multi_index([read[1][name] for name in plan.levels], sizes)
                 counts += np.bincount(places, minlength=len(counts))
         n_rows += codes.n_rows
-    bad.raise_if_any()
-    people.check(source.path.as_posix())
+    source.check_read(bad, people)
     if not n_rows and plan.adjacency == REPLACE:
         raise DataError(f"{source.path.as_posix()}: has no rows")
-    source.check_unchanged()
-    noised = noisy_counts(counts, plan, below)
+    noised = noisy_counts(counts, plan, secrets.randbelow if seed is None else random.Random(seed).randrange)
     table = [[*levels, count] for levels, count in zip(product(*plan.levels.values()), noised, strict=True)]
     with out.open("w", newline="", encoding="utf-8") as stream:
         csv.writer(stream, lineterminator="\n").writerows([[*plan.levels, COUNT], *table])
@@ -218,18 +207,19 @@ def _draw(source: Source, out: Path, *, plan: TablePlan, people: People, below: 
         amount(plan.epsilon),
         tuple(plan.levels),
         adjacency=plan.adjacency,
-        each=bool(people.id),
+        # Who is absent is protected, too, where presence is hidden: then everybody is charged.
+        each=bool(people.id) and plan.adjacency == REPLACE,
         details={"released": out.name},
     )
-    return Draw({"counts": table}, release, people.digests)
+    return Draw({"note": _note(plan, release=seed is None), "counts": table}, release, people.digests)
 
 
-def _note(plan: TablePlan, seed: int | None, facts: Facts | None) -> dict[str, Any]:
+def _note(plan: TablePlan, *, release: bool) -> dict[str, Any]:
     """The note beside the table: nothing of the rows, neither their number nor seed nor digest."""
     return {
         "format": FORMAT,
         "what": "noisy table",
-        "drawn": RELEASE if seed is None else SIMULATION,
+        "drawn": RELEASE if release else SIMULATION,
         "epsilon": plan.epsilon,
         "adjacency": plan.adjacency,
         "rows_per_person": plan.rows_each,
@@ -243,28 +233,26 @@ def _note(plan: TablePlan, seed: int | None, facts: Facts | None) -> dict[str, A
         },
         "negative_counts": "published as 0" if plan.no_negative else "published as they are",
         "guarantee": GUARANTEE.format(neighbours=neighbours(plan.adjacency, plan.rows_each)),
-        **({"ledger": facts} if facts else {}),
     }
 
 
-def table_screen(document: Mapping[str, Any]) -> Page:
+def table_screen(document: Mapping[str, Any]) -> str:
     """The same as a screen; epsilon is never rounded down."""
     note, counts = document["note"], document["counts"]
     counted, groups = ([each["name"] for each in note[key]] for key in ("columns", "by"))
-    rows = [cells([", ".join([*groups, *counted]), "noised count"], WIDTHS)]
+    what = " and ".join(counted) + (f" by {' and '.join(groups)}" if groups else "")
+    deviation, epsilon = enough(note["noise"]["standard_deviation"], 3), enough(note["epsilon"], 6)
+    lines = wrapped(
+        f"{document['file']}: counts of {what}, each with discrete Laplace noise of standard deviation {deviation:g}. "
+        f"ε = {epsilon:g} in all, between files in which {neighbours(note['adjacency'], note['rows_per_person'])}.",
+        *(f"! {warning}" for warning in document["warnings"]),
+    )
+    lines += ["", cells([", ".join([*groups, *counted]), "noised count"], WIDTHS)]
     for row in counts[:ROWS_SHOWN]:
         *levels, count = row.values()
-        rows.append(cells([", ".join(levels), f"{count:,}".replace("-", "−")], WIDTHS))
-    texts = {
-        "file": document["file"],
-        "counted": " and ".join(counted) + (f" by {' and '.join(groups)}" if groups else ""),
-        "deviation": f"{enough(note['noise']['standard_deviation'], 3):g}",
-        "epsilon": f"{enough(note['epsilon'], 6):g}",
-        "neighbours": neighbours(note["adjacency"], note["rows_per_person"]),
-        "warnings": document["warnings"],
-        "rows": rows,
-        "more": [f"{len(counts) - ROWS_SHOWN:,}"] if len(counts) > ROWS_SHOWN else [],
-        "below_zero": "is published as 0" if note["negative_counts"] == "published as 0" else "means few or none",
-        "note": document["note_file"],
-    }
-    return Page("noisy-table-screen.txt", texts)
+        lines.append(cells([", ".join(levels), f"{count:,}".replace("-", "−")], WIDTHS))
+    if len(counts) > ROWS_SHOWN:
+        lines.append(f"... and {len(counts) - ROWS_SHOWN:,} more, in the file")
+    negative = "is published as 0" if note["negative_counts"] == "published as 0" else "means few or none"
+    lines += wrapped(f"A count below zero {negative}. Whoever adds up counts adds up their noise, too.")
+    return "\n".join([*lines, f"Note: {document['note_file']}", ""])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from functools import cached_property, partial
 from itertools import product
@@ -15,24 +14,25 @@ from policies.arrays import IntArray
 from policies.local import Estimate, estimate
 from policysim.files.bad_rows import BadRows, DataError
 from policysim.files.columns_file import check_ending, open_writer
-from policysim.files.many_files import ENDINGS
-from policysim.files.whole_files import check_writable
-from policysim.question import OutputError
-from policysim.question.answer import Page
+from policysim.files.whole_files import sync
 from policysim.question.formats import enough
 from policysim.question.protocol import SILENT, Progress
-from policysim.question.words import cells
-from policysim.release.delivery import SIMULATED, Draw, Facts, check_new, note_path, release_files
-from policysim.release.durable_files import sync
+from policysim.question.words import cells, wrapped
+from policysim.release.delivery import Draw, note_path, release_files
 from policysim.release.exact import TOTAL, WordSource, response_draw, system_words
 from policysim.release.ledger import Ledger, Release, amount
 from policysim.release.people import People
-from policysim.release.privatize_note import UNDONE, Note, Part, Randomization, note_document, read_note
+from policysim.release.privatize_note import DATA, RELEASE, UNDONE, Part, Randomization, note_document, read_note
 from policysim.release.privatize_source import Codes, Source, open_source
 
 COLUMNS = (44, 12, 12, 26)
 ROWS_SHOWN = 40
 PERSON = "A person has at most {rows_per_person} rows, and ε = {epsilon_of_person:g} hides all of them."
+ESTIMATES = (
+    "Estimates are unbiased: one below zero means few or none. ε covers one row of these columns once: every other "
+    "release about the same people adds its ε. Rows keep their order, which is public: do not sort by a column that is "
+    "to be hidden."
+)
 NOT_PRIVATE = "NOT PRIVATE: these come from the true rows and no ε covers them; guard them like the data itself."
 
 
@@ -50,20 +50,12 @@ class Table:
         Rows with true values: private. 0 where only the private file was read.
     """
 
-    def __init__(self, part: Part) -> None:
-        """Begin at 0."""
+    def __init__(self, part: Part, counts: Sequence[Sequence[int]] | int = 0) -> None:
+        """Begin with these reports and true counts, (2, k); by default at 0."""
         self.part = part
         self.labels = list(product(*part.levels.values()))
-        self.reports: IntArray = np.zeros(len(self.labels), dtype=np.intp)
-        self.truth = self.reports.copy()
+        self.reports, self.truth = np.zeros((2, len(self.labels)), dtype=np.intp) + np.asarray(counts)
         self._sizes = tuple(map(len, part.levels.values()))
-
-    @classmethod
-    def of(cls, part: Part, counts: Sequence[Sequence[int]]) -> Table:
-        """The table of these reports and true counts."""
-        table = cls(part)
-        table.reports, table.truth = np.array(counts, dtype=np.intp)
-        return table
 
     def draw(self, codes: dict[str, IntArray], words: WordSource) -> dict[str, IntArray]:
         """Private codes in place of the true ones, counted."""
@@ -97,7 +89,7 @@ def privatize_files(
     ledger: Ledger | None = None,
     people: People | None = None,
     progress: Progress = SILENT,
-) -> tuple[Note, list[Table]]:
+) -> tuple[dict[str, Any], list[Table]]:
     """Write a copy of a file, or of a folder, whose private columns hold reports, and a note beside it.
 
     All files are one release: one note, one entry in the ledger, one epsilon for a row. Until the end, what is drawn
@@ -117,8 +109,8 @@ def privatize_files(
 
     Returns
     -------
-    Note, list of Table
-        A table for each part of the plan, of all files together; also with the true counts, which are private.
+    dict, list of Table
+        The note, and a table for each part of the plan, of all files together. True counts in them are private.
 
     Raises
     ------
@@ -127,23 +119,18 @@ def privatize_files(
     OutputError
         If nothing can be written, or something is there; as BudgetError, for a release beyond the budget.
     """
-    people, unchanged = people or People(), source.unchanged(plan.levels)
-    ending = "" if source.several else check_ending(source.path)
-
-    def note(answer: dict[str, Any], facts: Facts | None) -> Note:
-        return Note(plan, unchanged, answer["rows"], seed is None, facts)
-
+    people = people or People()
     answer = release_files(
+        source,
         out,
+        "" if source.several else check_ending(source.path),
         seed=seed,
         ledger=ledger,
-        request=repr(("values", plan, out.absolute(), people.id, source.digests())) if ledger else "",
-        check=partial(check_out, source, out, ending, simulated=seed is not None),
-        draw=partial(_draw, source, plan=plan, people=people, words=words_of(seed), progress=progress),
-        note=lambda answer, facts: note_document(note(answer, facts)),
+        asked=("values", plan, people.id),
+        draw=partial(_draw, source, plan=plan, people=people, seed=seed, progress=progress),
     )
-    tables = [Table.of(part, counts) for part, counts in zip(plan.parts, answer["counts"], strict=True)]
-    return note(answer, answer.get("ledger")), tables
+    tables = list(map(Table, plan.parts, answer["counts"]))
+    return answer["note"], tables
 
 
 def words_of(seed: int | None) -> WordSource:
@@ -154,37 +141,11 @@ def words_of(seed: int | None) -> WordSource:
     return lambda size: rng.integers(TOTAL, size=size, dtype=np.uint64)
 
 
-def check_out(source: Source, out: Path, ending: str, *, simulated: bool) -> None:
-    """Refuse an output that cannot be written, or stands where the true values or a release do: OutputError.
-
-    `ending` is that of a file's name, "" of a folder's.
-    """
-    name = out.as_posix()
-    if ending and out.suffix.lower() != ending:
-        raise OutputError(f"{name}: must end in {ending}")
-    if out.name.removesuffix(out.suffix if ending else "").endswith(SIMULATED) != simulated:
-        must = "must end" if simulated else "is a release's, and must not end"
-        raise OutputError(f"{name}: {must} in {SIMULATED}{ending}, as the names of simulations do")
-    if out.exists() and any(out.samefile(path) for path in (source.path, *(file.path for file in source.files))):
-        raise OutputError(f"{name}: holds the true values, which would be lost")
-    if os.path.realpath(out.parent) == os.path.realpath(source.path):
-        raise OutputError(f"{name}: is in the folder of the true values, and would be taken for some of them")
-    check_writable(out.parent)
-    if not simulated:
-        return check_new(out)
-    if out.exists() and out.is_dir() == bool(ending):
-        raise OutputError(f"{name}: is a {'folder' if ending else 'file'}")
-    for path in sorted(out.iterdir()) if out.is_dir() else ():
-        if not note_path(out).exists() or path.is_dir() or path.suffix.lower() not in ENDINGS:
-            raise OutputError(f"{name}: holds {path.name}, which privatize did not write there; name a new folder")
-    return None
-
-
 def _draw(
-    source: Source, out: Path, *, plan: Randomization, people: People, words: WordSource, progress: Progress
+    source: Source, out: Path, *, plan: Randomization, people: People, seed: int | None, progress: Progress
 ) -> Draw:
     """Draw all files into one, or into a folder, and wait until they are on the disk."""
-    tables, bad, n_rows = list(map(Table, plan.parts)), BadRows(), 0
+    tables, bad, n_rows, words = list(map(Table, plan.parts)), BadRows(), 0, words_of(seed)
     if source.several:
         out.mkdir()
     for file, steps in source.in_turn(progress):
@@ -201,30 +162,30 @@ def _draw(
                 writer.write(codes.replace(read[0], private))
         sync(target)
         n_rows += codes.n_kept
-    bad.raise_if_any()
-    people.check(source.path.as_posix())
+    source.check_read(bad, people)
     if not n_rows:
         raise DataError(f"{source.path.as_posix()}: has no rows")
-    source.check_unchanged()
     if source.several:
         sync(out)
+    unchanged = source.unchanged(plan.levels)
+    note = note_document(plan, unchanged, n_rows, release=seed is None)
     return Draw(
-        {"rows": n_rows, "counts": [[table.reports.tolist(), table.truth.tolist()] for table in tables]},
+        {"note": note, "counts": [[table.reports.tolist(), table.truth.tolist()] for table in tables]},
         Release(
             "privatize",
             source.path.resolve().name,
             amount(plan.epsilon_of_person),
             tuple(plan.levels),
-            source.unchanged(plan.levels),
+            unchanged,
             shows_rows=True,
             each=bool(people.id),
-            details={"released": out.name},
+            details={"released": out.name, **({"not covered": "which values occur"} if plan.from_data else {})},
         ),
         people.digests,
     )
 
 
-def read_private(path: Path, progress: Progress = SILENT) -> tuple[Note, list[Table]]:
+def read_private(path: Path, progress: Progress = SILENT) -> tuple[dict[str, Any], list[Table]]:
     """Estimate the true counts from a private file, or a folder of them, and the note beside it.
 
     Raises
@@ -232,43 +193,45 @@ def read_private(path: Path, progress: Progress = SILENT) -> tuple[Note, list[Ta
     DataError
         If the note is missing or does not fit: a column that is not in the file, other levels, another number of rows.
     """
-    note = read_note(path)
-    levels, tables, bad, n_rows = note.plan.levels, list(map(Table, note.plan.parts)), BadRows(), 0
+    plan, note = read_note(path)
+    tables, bad, n_rows = list(map(Table, plan.parts)), BadRows(), 0
     for file, steps in open_source(path).in_turn(progress):
-        for column in levels:
+        for column in plan.levels:
             if column not in file.schema.names:
                 raise DataError(f"{file.path.as_posix()}: does not fit its note, which names a column {column!r}")
-        codes = Codes(file, note.plan.features, bad)
-        for batch in file.batches(list(levels), steps):
+        codes = Codes(file, plan.features, bad)
+        for batch in file.batches(list(plan.levels), steps):
             read = codes.read(batch)
             if read is not None:
                 for table in tables:
                     table.count(read[1])
         n_rows += codes.n_rows
     bad.raise_if_any()
-    if n_rows != note.n_rows:
-        raise DataError(
-            f"{path.as_posix()}: does not fit its note: it has {n_rows:,} rows, the note says {note.n_rows:,}"
-        )
+    if n_rows != note["rows"]:
+        said = f"it has {n_rows:,} rows, the note says {note['rows']:,}"
+        raise DataError(f"{path.as_posix()}: does not fit its note: {said}")
     return note, tables
 
 
-def private_document(path: Path, note: Note, tables: Sequence[Table], *, true: bool = False) -> dict[str, Any]:
+def private_document(
+    path: Path, note: dict[str, Any], tables: Sequence[Table], *, true: bool = False
+) -> dict[str, Any]:
     """What is published, what to beware of, and the estimates in rows of the file.
 
     With `true`, also the true counts: what is not private stands below the key "not_private".
     """
     warnings, estimates = [], []
-    if not note.release:
+    if note["drawn"] != RELEASE:
         warnings.append(UNDONE)
-    if note.plan.from_data:
+    from_data = [column["name"] for column in note["columns"] if column["levels_from"] == DATA]
+    if from_data:
         warnings.append(
-            f"The levels of {', '.join(note.plan.from_data)} were taken from the private rows: that reveals which "
+            f"The levels of {', '.join(from_data)} were taken from the private rows: that reveals which "
             "values occur, and ε does not cover it. Declare them: --levels COLUMN=A,B."
         )
-    if note.unchanged:
+    if note["unchanged"]:
         warnings.append(
-            f"NOT privatised, unchanged: {', '.join(note.unchanged)}. They may also reveal the privatised ones."
+            f"NOT privatised, unchanged: {', '.join(note['unchanged'])}. They may also reveal the privatised ones."
         )
     for table in tables:
         found, n = table.estimate, table.estimate.n
@@ -282,7 +245,7 @@ def private_document(path: Path, note: Note, tables: Sequence[Table], *, true: b
     document: dict[str, Any] = {
         "file": path.as_posix(),
         "note_file": note_path(path).as_posix(),
-        "note": note_document(note),
+        "note": note,
         "warnings": warnings,
         "estimates": estimates,
     }
@@ -292,7 +255,7 @@ def private_document(path: Path, note: Note, tables: Sequence[Table], *, true: b
     return document
 
 
-def private_screen(document: dict[str, Any]) -> Page:
+def private_screen(document: dict[str, Any]) -> str:
     """The same as a screen."""
     note, private = document["note"], document.get("not_private")
     channels = "; ".join(
@@ -300,33 +263,29 @@ def private_screen(document: dict[str, Any]) -> Page:
         f"{channel['parameters']['n_values']:,} values (ε = {enough(channel['epsilon'], 6):g})"
         for channel in note["channels"]
     )
-    estimates, true = [], []
+    epsilon = f"{enough(note['epsilon'], 6):g}"
+    lines = wrapped(
+        f"{document['file']}: {note['rows']:,} rows, each privatised at ε = {epsilon}: {channels}.",
+        *([PERSON.format(**note)] if "rows_per_person" in note else []),
+        *(f"! {warning}" for warning in document["warnings"]),
+    )
     for table in document["estimates"]:
         shown = [
             [_count(row["reports"]), _count(row["estimate"]), " to ".join(map(_count, row["interval"]))]
             for row in table["rows"]
         ]
         heading = ["Estimated from the private file", "reports", "estimate", "95 % interval"]
-        estimates.append(_lines(heading, table, shown))
-    for table, counted in zip(document["estimates"], private["tables"] if private else (), strict=False):
-        shown = [
-            [_count(count), _count(row["estimate"]), _count(row["estimate"] - count)]
-            for row, count in zip(table["rows"], counted["true"], strict=True)
-        ]
-        true.append(_lines(["", "true", "estimate", "error"], table, shown))
-    texts = {
-        "file": document["file"],
-        "n_rows": f"{note['rows']:,}",
-        "epsilon": f"{enough(note['epsilon'], 6):g}",
-        "channels": channels,
-        "persons": [PERSON.format(**note)] if "rows_per_person" in note else [],
-        "warnings": document["warnings"],
-        "estimates": estimates,
-        "not_private": [private["warning"]] if private else [],
-        "true_counts": true,
-        "note": document["note_file"],
-    }
-    return Page("privatize-screen.txt", texts)
+        lines += ["", *_lines(heading, table, shown)]
+    lines += wrapped(ESTIMATES)
+    if private:
+        lines += ["", *wrapped(private["warning"])]
+        for table, counted in zip(document["estimates"], private["tables"], strict=True):
+            shown = [
+                [_count(count), _count(row["estimate"]), _count(row["estimate"] - count)]
+                for row, count in zip(table["rows"], counted["true"], strict=True)
+            ]
+            lines += _lines(["", "true", "estimate", "error"], table, shown)
+    return "\n".join([*lines, f"Note: {document['note_file']}", ""])
 
 
 def _lines(heading: list[str], table: dict[str, Any], shown: list[list[str]]) -> list[str]:

@@ -5,17 +5,18 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from fractions import Fraction
+from operator import index
 from pathlib import Path
 from typing import Any
 
-from envs.toml_reader import is_number, shown, text_of
+from envs.toml_reader import one_line, text_of
 from policies.levels import LevelKey, Levels, level_key
 from policies.local import Channel, KAry
 from policysim.files.bad_rows import DataError
 from policysim.files.terminal import json_text
-from policysim.release.delivery import Facts, note_path
+from policysim.release.delivery import note_path
 from policysim.release.exact import response_weights
 from policysim.release.ledger import amount
 
@@ -83,17 +84,6 @@ class Randomization:
     def features(self) -> list[Levels]:
         """The same, with the cuts between bins."""
         return [Levels(column, names, self.cuts.get(column, ())) for column, names in self.levels.items()]
-
-
-@dataclass(frozen=True)
-class Note:
-    """What is known of a private file: the plan, other columns, number of rows, how it was drawn, what counted it."""
-
-    plan: Randomization
-    unchanged: tuple[str, ...]
-    n_rows: int
-    release: bool
-    ledger: Facts | None = None
 
 
 def make_plan(
@@ -177,14 +167,23 @@ def _even_share(epsilon: float, parts: int) -> float:
     return share
 
 
-def note_document(note: Note) -> dict[str, Any]:
-    """The note as it is written; it holds nothing of the rows but their number, and neither seed nor digest."""
-    plan = note.plan
+def note_document(plan: Randomization, unchanged: Sequence[str], n_rows: int, *, release: bool) -> dict[str, Any]:
+    """The note as it is written; it holds nothing of the rows but their number, and neither seed nor digest.
+
+    Parameters
+    ----------
+    plan : Randomization
+    unchanged : sequence of str
+        The columns that are as they were.
+    n_rows : int
+    release : bool
+        Whether it was drawn from the operating system's randomness.
+    """
     document: dict[str, Any] = {
         "format": FORMAT,
-        "drawn": RELEASE if note.release else SIMULATION,
+        "drawn": RELEASE if release else SIMULATION,
         "epsilon": plan.epsilon,
-        "rows": note.n_rows,
+        "rows": n_rows,
         "columns": [
             {"name": column, "levels": list(levels), "levels_from": DATA if column in plan.from_data else DECLARED}
             for column, levels in plan.levels.items()
@@ -198,73 +197,49 @@ def note_document(note: Note) -> dict[str, Any]:
             }
             for part in plan.parts
         ],
-        "unchanged": list(note.unchanged),
+        "unchanged": list(unchanged),
         "guarantee": GUARANTEE,
     }
     if plan.rows_each > 1:
         document |= {"rows_per_person": plan.rows_each, "epsilon_of_person": plan.epsilon_of_person}
-    if note.ledger is not None:
-        document["ledger"] = note.ledger
     return document
 
 
-def require(holds: bool, what: str, must: str, value: object) -> None:
-    """ValueError that says what a value must be, unless it is."""
-    if not holds:
-        raise ValueError(f"{what} must be {must}, got {shown(value)}")
+def read_note(private: Path) -> tuple[Randomization, dict[str, Any]]:
+    """What was done to a private file, and the note beside it.
 
-
-def is_list(value: object, kind: type) -> bool:
-    """Whether a value of JSON is a list of values of one kind."""
-    return isinstance(value, list) and all(isinstance(entry, kind) for entry in value)
-
-
-def read_note(private: Path) -> Note:
-    """The note beside a private file; DataError if it is missing, or cannot be what this program wrote of a copy."""
+    DataError if it is missing, or cannot be what this program wrote of a copy.
+    """
     path = note_path(private)
-    name = path.as_posix()
     try:
-        return _note(json.loads(text_of(path)))
+        document = json.loads(text_of(path))
+        plan, written = _written(document)
     except FileNotFoundError:
         raise DataError(f"{private.as_posix()}: its mechanism note {path.name} is missing beside it") from None
     except OSError as error:
-        raise DataError(f"{name}: cannot be read: {error.strerror}") from None
-    except KeyError as error:
-        raise DataError(f"{name}: not a mechanism note: {error} is missing") from None
-    except (ValueError, RecursionError) as error:
-        raise DataError(f"{name}: not a mechanism note: {error}") from None
+        raise DataError(f"{path.as_posix()}: cannot be read: {error.strerror}") from None
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, RecursionError) as error:
+        raise DataError(f"{path.as_posix()}: not a mechanism note: {one_line(str(error))}") from None
+    # All that is in the document must follow from what was read of it.
+    changed = [key for key in written if key != "guarantee" and document.get(key) != written[key]]
+    if changed:
+        raise DataError(f"{path.as_posix()}: not a mechanism note: {changed[0]} does not follow from the rest")
+    return plan, {key: document[key] for key in (*written, "ledger") if key in document}
 
 
-def _note(document: Any) -> Note:
-    """The note that is written as this document; ValueError or KeyError if there is none."""
-    require(isinstance(document, dict), "it", "an object", document)
+def _written(document: Any) -> tuple[Randomization, dict[str, Any]]:
+    """The plan of a document and the note that is written of it; for what is no note another one, or any error."""
     if "what" in document:
         raise ValueError(f"it is that of a {document['what']}, whose counts are estimates already")
-    require(document["format"] == FORMAT, "format", f"{FORMAT}", document["format"])
-    epsilon, rows, unchanged = document["epsilon"], document["rows"], document["unchanged"]
-    require(is_number(epsilon), "epsilon", "a number", epsilon)
-    require(type(rows) is int and rows > 0, "rows", "a whole number > 0", rows)
-    require(is_list(unchanged, str), "unchanged", "a list of names", unchanged)
-    columns, channels = document["columns"], document["channels"]
-    require(is_list(columns, dict), "columns", "a list of objects", columns)
-    require(is_list(channels, dict), "channels", "a list of objects", channels)
-    for column in columns:
-        require(isinstance(column["name"], str), "the name of a column", "text", column["name"])
-        require(is_list(column["levels"], str), "the levels of a column", "a list of texts", column["levels"])
-    rows_each, of_person = document.get("rows_per_person", 1), document.get("epsilon_of_person", epsilon)
-    require(type(rows_each) is int and rows_each > 0, "rows_per_person", "a whole number > 0", rows_each)
+    if document["format"] != FORMAT:
+        raise ValueError(f"format must be {FORMAT}, got {document['format']!r}")
+    columns, epsilon = document["columns"], float(document["epsilon"])
     plan = make_plan(
-        {column["name"]: column["levels"] for column in columns},
-        float(epsilon),
-        separately=len(channels) > 1,
+        {str(column["name"]): list(map(str, column["levels"])) for column in columns},
+        document.get("epsilon_of_person", epsilon),
+        rows_each=index(document.get("rows_per_person", 1)),
+        separately=len(document["channels"]) > 1,
         from_data=[column["name"] for column in columns if column["levels_from"] == DATA],
     )
-    require(is_number(of_person, 0), "epsilon_of_person", "a number >= 0", of_person)
-    plan = replace(plan, rows_each=rows_each, epsilon_of_person=float(of_person))
-    facts = document.get("ledger")
-    require(facts is None or isinstance(facts, dict), "ledger", "an object", facts)
-    note = Note(plan, tuple(unchanged), rows, release=document["drawn"] == RELEASE, ledger=facts)
-    # Whatever else is in the document must follow from that.
-    for key, value in json.loads(json_text(note_document(note))).items():
-        require(key == "guarantee" or document[key] == value, key, shown(value), document[key])
-    return note
+    unchanged, release = list(map(str, document["unchanged"])), document["drawn"] == RELEASE
+    return plan, json.loads(json_text(note_document(plan, unchanged, index(document["rows"]), release=release)))

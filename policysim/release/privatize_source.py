@@ -70,8 +70,10 @@ class Source:
             if self.several:
                 progress.advance()
 
-    def check_unchanged(self) -> None:
-        """DataError if a file was changed since it was opened."""
+    def check_read(self, bad: BadRows, people: People) -> None:
+        """DataError if rows are bad, or an id repeats, or a file was changed since it was opened."""
+        bad.raise_if_any()
+        people.check(self.path.as_posix())
         for file, mark in zip(self.files, self.stamps, strict=True):
             if stamp(file.path) != mark:
                 raise DataError(f"{file.path.as_posix()}: was changed while it was read")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from decimal import ROUND_CEILING, Context
+from decimal import ROUND_CEILING, Context, Decimal
 from functools import cached_property
 from typing import Any
 
@@ -19,13 +19,14 @@ from policies.exponential import Exponential
 from policies.noisy_max import PermuteAndFlip
 from policies.selection import EXPONENTIAL_MONOTONE, MECHANISMS, MOST_CANDIDATES, Selection, select
 from policysim.files.bad_rows import DataError
-from policysim.question.answer import Page
-from policysim.question.words import cells, line_width
+from policysim.question.words import cells, line_width, wrapped
 from policysim.release.counts_file import Counts
 from policysim.release.ledger import ADD_OR_REMOVE, ADJACENCIES, REPLACE, Release, amount
 
 # Rounding that a privacy loss may show above what is claimed.
 TOLERANCE = 1e-9
+# What summing floats leaves, relative.
+ROUNDING = 1e-12
 COLUMNS = (40, 14, 8, 16)
 MOST_ROWS = 20
 NOT_A_RELEASE = " Analysis of the private data, not a release: publish nothing below this line "
@@ -251,19 +252,31 @@ def release_document(
 
 
 def release_of(counts: Counts, by: str | None, terms: Terms, found: list[GroupChoice], *, each: bool) -> Release:
-    """What the choices cost a person, who is in one group: epsilon, or where the claim does not hold the true loss."""
-    up = Context(prec=12, rounding=ROUND_CEILING)
-    grouped = () if by is None else (by,)
-    everybodys_group = terms.adjacency == REPLACE
+    """What the choices cost a person, who is in one group: epsilon, or the true loss where that is larger.
+
+    Who is absent is protected, too, where presence is hidden: then everybody is charged.
+    """
+    grouped, replaces = () if by is None else (by,), terms.adjacency == REPLACE
+    not_covered = {"not covered": "which values occur"} if counts.from_private_rows else {}
     return Release(
         "select",
         counts.source,
-        max(amount(one.epsilon) if one.holds else up.create_decimal_from_float(one.loss) for one in found),
-        (counts.column, *(() if everybodys_group else grouped)),
-        grouped if everybodys_group else (),
+        max(map(_charged, found)),
+        (counts.column, *(() if replaces else grouped)),
+        grouped if replaces else (),
         adjacency=terms.adjacency,
-        each=each,
+        # Shares of people, and of groups, show how many there are.
+        shows_rows=replaces and (terms.proportions or terms.split_by_share),
+        each=each and replaces,
+        details=not_covered,
     )
+
+
+def _charged(choice: GroupChoice) -> Decimal:
+    """The epsilon of a choice, or its loss, rounded up, where that is more than the last digits of a float."""
+    if choice.loss <= choice.epsilon * (1 + ROUNDING):
+        return amount(choice.epsilon)
+    return Context(prec=12, rounding=ROUND_CEILING).create_decimal_from_float(choice.loss)
 
 
 def _warnings(counts: Counts, terms: Terms, found: list[GroupChoice]) -> list[str]:
@@ -321,7 +334,7 @@ def analysis_document(found: Sequence[GroupChoice]) -> dict[str, Any]:
     return {"note": "computed from the private data; not a release", "groups": groups}
 
 
-def select_screen(drawn: dict[str, Any], seed: int | None, analysis: dict[str, Any] | None = None) -> Page:
+def select_screen(drawn: dict[str, Any], seed: int | None, analysis: dict[str, Any] | None = None) -> str:
     """The choices as a screen.
 
     Parameters
@@ -333,57 +346,57 @@ def select_screen(drawn: dict[str, Any], seed: int | None, analysis: dict[str, A
     analysis : dict, optional
         From `analysis_document`, to be shown below a line.
     """
-    numbers = ("epsilon", "privacy_loss", "sensitivity", "true_sensitivity")
-    choices = [
-        {
-            "group": "" if choice["group"] is None else f"{choice['group']}: ",
-            "where": "" if choice["group"] is None else f" in {choice['group']}",
-            "candidate": str(choice["candidate"]),
-            **{name: f"{choice[name]:.6g}" for name in numbers},
-            "held": ["held"] if choice["claim_holds"] else [],
-            "broken": [] if choice["claim_holds"] else ["broken"],
-        }
-        for choice in drawn["choices"]
+    kind = "Release" if seed is None else f"Simulation with seed {seed}, not a release"
+    assumed, choices = drawn["assumptions"], drawn["choices"]
+    lines, costs = [], []
+    for choice in choices:
+        where, title = ("", "") if choice["group"] is None else (f" in {choice['group']}", f"{choice['group']}: ")
+        epsilon, loss = f"ε = {choice['epsilon']:.6g}", f"{choice['privacy_loss']:.6g}"
+        claim = epsilon if choice["claim_holds"] else f"claimed {epsilon} does NOT hold: loss up to {loss}"
+        lines.append(f"{kind} ({claim}, {drawn['mechanism']}): {drawn['column']}{where} = {choice['candidate']}")
+        cost = (
+            f"Sensitivity of a {drawn['score']}: {choice['true_sensitivity']:.6g}, in use: "
+            f"{choice['sensitivity']:.6g}. Privacy loss: {loss} at {epsilon}."
+        )
+        costs.append((title, cost))
+    alike = len({cost for _, cost in costs}) == 1
+    about = [
+        f"Hidden: {assumed['hidden']} ({drawn['adjacency']}). Assumed public: {', '.join(assumed['public'])}.",
+        *([costs[0][1]] if alike else [title + cost for title, cost in costs]),
     ]
-    alike = len({tuple(choice[name] for name in numbers) for choice in choices}) == 1
-    whole = all(choice["epsilon"] == drawn["epsilon"] for choice in drawn["choices"])
-    most = f"{2 * max(drawn['epsilon'], drawn['privacy_loss']):.6g}"
-    texts = {
-        "kind": "Release" if seed is None else f"Simulation with seed {seed}, not a release",
-        **{name: drawn[name] for name in ("mechanism", "column", "score", "adjacency")},
-        "hidden": drawn["assumptions"]["hidden"],
-        "public": ", ".join(drawn["assumptions"]["public"]),
-        "choices": choices,
-        "costs": [{**choices[0], "group": ""}] if alike else choices,
-        "of_two": [most] if len(choices) > 1 and whole and drawn["adjacency"] == REPLACE else [],
-        "analysis": [NOT_A_RELEASE.center(line_width(), "─")] if analysis else [],
-        "groups": [_analysis(group, drawn["score"]) for group in analysis["groups"]] if analysis else [],
-    }
-    return Page("select-screen.txt", texts)
+    whole = all(choice["epsilon"] == drawn["epsilon"] for choice in choices)
+    if len(choices) > 1 and whole and drawn["adjacency"] == REPLACE:
+        most = f"{2 * max(drawn['epsilon'], drawn['privacy_loss']):.6g}"
+        about.append(f"If a person's group can change too, two choices change: a privacy loss of up to {most}.")
+    lines += wrapped(*about)
+    if analysis:
+        lines += ["", NOT_A_RELEASE.center(line_width(), "─")]
+        for group in analysis["groups"]:
+            lines += ["", *_analysis(group, drawn["score"])]
+    return "\n".join([*lines, ""])
 
 
-def _analysis(group: dict[str, Any], score: str) -> dict[str, Any]:
+def _analysis(group: dict[str, Any], score: str) -> list[str]:
     """What is known of a group: its best candidates, and how probably the right one is chosen."""
     title = "" if group["group"] is None else f"{group['group']}: "
-    rows = [cells([f"{title}candidate", score, "rank", "probability"], COLUMNS)]
+    lines = [cells([f"{title}candidate", score, "rank", "probability"], COLUMNS)]
     best_first = sorted(group["candidates"], key=lambda row: row["rank"])
     for row in best_first[:MOST_ROWS]:
         name, value = str(row["candidate"]), f"{row['score']:.6f}" if score == "proportion" else f"{row['count']:,}"
         short = name if len(name) < COLUMNS[0] else name[: COLUMNS[0] - 2] + "…"
         chance = "-" if row["probability"] is None else _chance(row["probability"])
-        rows.append(cells([short, value, str(row["rank"]), chance], COLUMNS))
-    known = not group["not_available"]
+        lines.append(cells([short, value, str(row["rank"]), chance], COLUMNS))
+    if len(best_first) > MOST_ROWS:
+        lines.append(f"and {len(best_first) - MOST_ROWS:,} more, all of them with --json")
+    if group["not_available"]:
+        return lines + wrapped(group["not_available"])
     best = [str(row["candidate"]) for row in best_first if row["rank"] == 1]
-    return {
-        "rows": rows,
-        "more": [f"{len(best_first) - MOST_ROWS:,}"] if len(best_first) > MOST_ROWS else [],
-        "not_available": group["not_available"] or "",
-        "known": [_chance(group["probability_right"])] if known else [],
-        "right": best if len(best) == 1 else [],
-        "several": [str(len(best))] if len(best) > 1 else [],
-        "expected_rank": f"{group['expected_rank']:.4g}" if known else "",
-        "candidates": str(len(best_first)),
-    }
+    right = best[0] if len(best) == 1 else f"one of {len(best)} with the highest score"
+    return lines + wrapped(
+        f"The right one ({right}) is chosen with probability {_chance(group['probability_right'])}. Expected "
+        f"rank: {group['expected_rank']:.4g} of {len(best_first)} (the first is the best; equal scores share the "
+        "better rank)."
+    )
 
 
 def _chance(chance: float) -> str:

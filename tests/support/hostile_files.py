@@ -29,7 +29,7 @@ from small_studies import DEPENDENT, SCENARIO, STUDY
 from policysim.cli.main import said_on_purpose
 from policysim.question import OutputError
 from policysim.question.protocol import UsageError
-from policysim.release.privatize_note import Note, make_plan, note_document
+from policysim.release.privatize_note import make_plan, note_document
 
 ROOT = Path(__file__).parents[2]
 MOST_SECONDS, MOST_BYTES = 20, 6 << 30
@@ -138,7 +138,7 @@ RELEASE = {
 }  # fmt: skip
 SELECTION = RELEASE | {"what": "select", "sha256": ["a" * 64], "adjacency": "add-or-remove-one"}
 BESIDE = {"made_by": "policysim simulate", "study": "study.toml", "sha256": hashlib.sha256(STUDY.encode()).hexdigest()}
-NOTE = Note(make_plan({"sex": ("m", "f")}, 1.0), ("patient", "arm", "age", "cured", "days"), 40, True)
+NOTE = note_document(make_plan({"sex": ("m", "f")}, 1.0), ["patient", "arm", "age", "cured", "days"], 40, release=True)
 MANIFEST = json.loads((ROOT / "reports/warfarin/manifest.json").read_text(encoding="utf-8"))
 
 
@@ -152,7 +152,7 @@ SCENARIOS = [{"scenario.toml": text, "redraws.csv": REDRAWN_NUMBERS} for text in
 STUDIES = [WARD, *({"study.toml": STUDY, "scenario.toml": text} for text in (SCENARIO, DEPENDENT))]
 TRIALS = [{"study.toml": text, "data.csv": PATIENTS} for text in (TRIAL, FOLLOW_UP)]
 COHORTS = [{"study.toml": COHORT, "data.csv": DOSES, "redraws.csv": REDRAWN_DOSES}]
-NOTES = [{"data.csv": PATIENTS} | json_file("data.csv.privacy.json", note_document(NOTE))]
+NOTES = [{"data.csv": PATIENTS} | json_file("data.csv.privacy.json", NOTE)]
 LEDGERS = [json_file("policysim-releases.json", {"private": "P", "format": 2, "releases": [RELEASE, SELECTION]})]
 MANIFESTS = [json_file("manifest.json", MANIFEST)]
 BESIDES = [{"study.toml": STUDY, "scenario.toml": SCENARIO} | json_file("data.csv.study.json", BESIDE)]

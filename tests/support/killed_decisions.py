@@ -30,7 +30,7 @@ EPSILON = "0.1"
 ASKED = f"--study small.toml --epsilon {EPSILON} --id patient --event day --ledger ledger.sqlite".split()
 # Whatever changes the ledger, a file or a folder.
 STEPS = {"execute", "executemany", "mkdir", "chmod", "replace", "rename", "unlink", "rmdir", "fsync", "link"}
-WATCHED = ("release/decide.py", "release/ledger.py", "release/durable_files.py", "pathlib.py", "shutil.py")
+WATCHED = ("release/decide.py", "release/ledger.py", "files/whole_files.py", "pathlib.py", "shutil.py")
 
 
 def write_patients(path, rows):

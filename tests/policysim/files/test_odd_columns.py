@@ -69,7 +69,7 @@ def test_a_column_without_single_values_is_named_in_one_line(write, capsys, tmp_
         ["compare", study, "--out", str(tmp_path / "out")],
         ["init", data, "--treatment", "odd", "--outcome", "well", "--out", str(tmp_path / "new.toml")],
         ["init", data, "--treatment", "arm", "--outcome", "well", "--out", str(tmp_path / "new.toml")],
-        ["select", data, "--column", "odd", "--epsilon", "1", "--candidates", "u,v"],
+        ["select", data, "--column", "odd", "--epsilon", "1", "--candidates", "u,v", "--uncounted"],
     ):
         assert main(arguments) == 3
         (line,) = capsys.readouterr().err.splitlines()

@@ -15,11 +15,9 @@ from policysim.release.ledger import Ledger
 
 LEDGER = "data/ledger.sqlite"
 HIDDEN = (*COLUMNS, *DECLARED, "--epsilon", "1", "--ledger", LEDGER)
-SELECT = ["select", "data/data.csv", "--column", "sex", "--candidates", "0,1", "--epsilon", "1", "--ledger", LEDGER]
 ASKED = {
     "compare": ["compare", "small.toml", "--out", "out"],
     "privatize": ["privatize", "data/data.csv", *HIDDEN, "--out", "out/out.csv"],
-    "select": SELECT,
     "simulate": ["simulate", "small.toml", "--patients", "20", "--log", "out/log.csv"],
 }
 
@@ -42,15 +40,12 @@ def files(folder):
     return {name: path.read_bytes() for name, path in found.items() if not name.startswith(LEDGER)}
 
 
-@pytest.mark.parametrize(("command", "error"), [("privatize", errno.EDQUOT), ("select", errno.EROFS)])
-def test_whatever_step_the_system_refuses_all_is_as_before_or_done_and_one_line_says_so(here, tmp_path, command, error):
-    asked = ASKED[command]
-    before = files(here)
-    statuses = ends(here, tmp_path, -error, asked)
-    after = files(tmp_path / str(len(statuses)))
-    assert statuses[-1][0] == 0
+def test_whatever_step_the_system_refuses_all_is_as_before_or_done_and_one_line_says_so(here, tmp_path):
+    before, error = files(here), errno.EDQUOT
+    statuses = ends(here, tmp_path, -error, ASKED["privatize"])
+    after = files(tmp_path / "whole")
     refused = 0
-    for step, (status, _) in enumerate(statuses, start=1):
+    for step, (status, _) in statuses.items():
         said, found = (tmp_path / f"said {step}").read_text(), files(tmp_path / str(step))
         # What cannot even be removed stays, and the next run removes it.
         left = {name for name in found if name.startswith(".") or "/." in name}

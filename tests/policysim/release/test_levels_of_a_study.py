@@ -97,18 +97,6 @@ def test_select_reads_candidates_and_bins_as_the_study_does(capsys, people):
         assert "taken from the private rows" not in err
 
 
-def test_a_value_that_is_no_level_is_refused_without_being_shown(capsys, people):
-    people.write_text(people.read_text() + "A,secret,7,1.0\n")
-    last = f"policysim: {people}:{len(ROWS) + 2}: row {len(ROWS) + 1}"
-    for column, must in (("sex", "must be one of 0, 1"), ("age", "must be a finite number")):
-        code, _, err = run(capsys, people, "--column", column, *options(people, "out"))
-        assert (code, err) == (3, f"{last}: {column}: {must}\n")
-        chosen = ["select", people, "--column", column, "--epsilon", 1, "--study", people.with_suffix(".toml")]
-        chosen.append("--uncounted")
-        assert main(list(map(str, chosen))) == 3
-        assert capsys.readouterr().err == f"{last}: {column}: {must}\n"
-
-
 def test_a_copy_of_parquet_holds_bins_as_text_and_levels_in_their_type(tmp_path):
     data = tmp_path / "data.parquet"
     ages, groups = pa.array([39, 40, 75], pa.int8()), pa.array([1.0, None, 0.0])

@@ -11,9 +11,8 @@ import pytest
 from private_files import people, run, write_part, write_parts, write_people
 from scipy.stats import chisquare
 
-from policysim.files.bad_rows import DataError
 from policysim.release.ledger import ADD_OR_REMOVE, REPLACE, Ledger
-from policysim.release.noisy_table import MOST_CELLS, TablePlan, noisy_counts
+from policysim.release.noisy_table import TablePlan, noisy_counts
 
 SEX = ("--column", "sex", "--levels", "sex=0,1")
 BY_AGE = (*SEX, "--by", "age_band", "--levels", "age_band=young,old")
@@ -64,14 +63,6 @@ def test_counts_with_noise_are_written_with_a_note_and_counted(capsys, data):
     assert (entry["hides"], entry["publishes"], entry["cost"]) == (["age_band", "sex"], [], "1.0")
 
 
-def test_json_says_the_same(capsys, one):
-    _, printed, _ = table(capsys, one, *BY_AGE, "--json")
-    document = json.loads(printed)
-    assert [[str(cell) for cell in row.values()] for row in document["counts"]] == read(one.parent / "table.csv")[1]
-    assert list(document["counts"][0])[-1] == "noised_count"
-    assert document["note"] == json.loads((one.parent / "table.csv.privacy.json").read_text())
-
-
 def test_what_one_patient_is_decides_the_noise(capsys, one):
     ledger = one.with_name("ledger.sqlite")
     Ledger(ledger)
@@ -91,12 +82,6 @@ def test_a_folder_is_one_table(capsys, tmp_path):
     true = Counter(row[2] for row in people(140))
     noise = [row["noised_count"] - true[row["sex"]] for row in json.loads(printed)["counts"]]
     assert noise == noisy_counts([0, 0], TablePlan({"sex": ("0", "1")}, 1.0), random.Random(5).randrange)
-
-
-def test_a_simulation_is_repeatable_and_says_what_it_is(capsys, one):
-    first = table(capsys, one, *BY_AGE, "--simulate", 3)
-    assert first == table(capsys, one, *BY_AGE, "--simulate", 3)
-    assert "! SIMULATION, not a release" in first[1]
 
 
 def test_negative_counts_are_cut_on_request_alone(capsys, tmp_path):
@@ -124,12 +109,8 @@ def test_whether_there_are_rows_is_public_only_where_their_number_is(capsys, tmp
     ("options", "words"),
     [
         (("--column", "sex"), "a table needs the levels of sex, which are public, declared: --levels sex=A,B"),
-        ((*SEX, "--by", "age_band"), "a table needs the levels of age_band"),
         ((*SEX, "--by", "sex"), "sex cannot both be counted and make the groups"),
         ((*SEX, "--separately"), "--separately does not go with --as table"),
-        ((*SEX, "--true"), "--true does not go with --as table"),
-        ((*SEX, "--adjacency", "any-record"), "--adjacency must be one of replace-one, add-or-remove-one"),
-        (("--column", "sex", "--levels", "sex=0"), "sex: needs at least two levels, got 0"),
         (("--column", "noised_count", "--levels", "noised_count=0,1"), "must be another than noised_count"),
     ],
 )
@@ -140,48 +121,11 @@ def test_wrong_questions_end_with_2_and_write_nothing(capsys, one, options, word
     assert [path.name for path in one.parent.iterdir()] == ["data.csv"]
 
 
-def test_options_of_a_table_go_with_no_copy(capsys, one):
-    for options in (("--by", "age_band"), ("--adjacency", "replace-one"), ("--no-negative",)):
-        code, _, err = run(capsys, one, *SEX, *options, "--epsilon", 1, "--out", one.with_name("x.csv"))
-        assert code == 2
-        assert f"{options[0]} does not go with a copy of the rows, only with --as table" in err
-
-
-def test_outputs_that_would_harm_the_data_are_refused(capsys, tmp_path):
-    folder = write_parts(tmp_path / "logs", 2)
-    data = folder / "0000.csv"
-    before = data.read_bytes()
-    for source, out, words in (
-        (data, data, "holds the true values, which would be lost"),
-        (folder, folder / "table.csv", "is in the folder of the true values"),
-        (folder, tmp_path / "table.parquet", "must end in .csv"),
-        (folder, tmp_path, "must end in .csv"),
-    ):
-        code, _, err = table(capsys, source, *SEX, out=out)
-        assert code != 0
-        assert words in err
-    assert data.read_bytes() == before
-
-
-def test_values_outside_of_the_levels_are_bad_rows(capsys, one):
-    code, _, err = table(capsys, one, "--column", "sex", "--levels", "sex=1,2")
-    assert code == 3
-    assert "row 1: sex: must be one of 1, 2\n" in err
-    assert "got" not in err
-
-
 def test_a_table_needs_no_estimate(capsys, one):
     table(capsys, one, *SEX)
     code, _, err = run(capsys, "--estimate", one.with_name("table.csv"))
     assert code == 3
     assert "it is that of a noisy table, whose counts are estimates already" in err
-
-
-def test_data_that_are_private_already_are_warned_about(capsys, one):
-    run(capsys, one, *SEX, "--epsilon", 1, "--out", one.with_name("private.csv"))
-    code, _, err = table(capsys, one.with_name("private.csv"), *SEX)
-    assert code == 0
-    assert "warning: private.csv.privacy.json stands beside private.csv" in err
 
 
 def test_a_study_declares_its_treatments_and_features(capsys, tmp_path):
@@ -193,16 +137,6 @@ def test_a_study_declares_its_treatments_and_features(capsys, tmp_path):
     assert header == ["sex", "treatment", "noised_count"]
     assert [row[:2] for row in rows] == [[sex, f"a{i}"] for sex in "01" for i in range(4)]
     assert "discrete Laplace" in printed
-
-
-def test_too_many_cells_are_refused():
-    levels = {name: tuple(map(str, range(400))) for name in "ab"}
-    with pytest.raises(
-        DataError, match=f"160,000 combinations of levels are too many to count, at most {MOST_CELLS:,}"
-    ):
-        TablePlan(levels, 1.0)
-    with pytest.raises(ValueError, match="epsilon must be > 0 and finite"):
-        TablePlan({"a": ("0", "1")}, 0.0)
 
 
 def outputs(counts, plan, runs, seed):

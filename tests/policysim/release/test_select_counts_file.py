@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 
 from policies.levels import Levels
 from policysim.files.bad_rows import DataError
-from policysim.question.protocol import Progress
 from policysim.release.counts_file import MOST_PEOPLE, read_counts
 
 
@@ -38,13 +37,6 @@ def test_declared_candidates_keep_their_order_and_may_be_absent(tmp_path):
     assert not found.from_private_rows
 
 
-def test_candidates_of_counts_are_sorted_too(tmp_path):
-    # A table of counts is often written with the largest first.
-    found = read_counts(written(tmp_path, "\ufeffpeople,disease\n8,b\n5.0,a\n 0 ,c\n"), score="people")
-    assert (found.candidates, found.people) == (("a", "b", "c"), {"": (5, 8, 0)})
-    assert not found.from_private_rows
-
-
 def test_equal_numbers_are_one_candidate_and_numbers_are_cut_into_bins(tmp_path):
     path = written(tmp_path, "sex,age\n1.0,41\n0,7\nTRUE,40\n0.0,39.5\n 1 ,≥ 40\n")
     assert read_counts(path, column="sex").people == {"": (2, 3)}
@@ -64,14 +56,6 @@ def test_groups_are_counted_on_their_own_and_share_the_candidates(tmp_path):
     assert (people.groups_from_private_rows, named.groups_from_private_rows) == (True, False)
 
 
-def test_progress_adds_up_to_the_size_of_the_file(tmp_path):
-    path = written(tmp_path, "disease\n" + "héa\nb\n" * 3_000)
-    expected, steps = [], []
-    read_counts(path, progress=Progress(steps.append, expected.append))
-    assert sum(steps) == sum(expected) == path.stat().st_size
-    assert min(steps) >= 0
-
-
 @given(rows=st.lists(st.tuples(st.sampled_from("xy"), st.sampled_from("abc")), min_size=1, max_size=30))
 def test_people_and_their_counts_are_read_alike(tmp_path_factory, rows):
     folder = tmp_path_factory.mktemp("alike")
@@ -83,14 +67,6 @@ def test_people_and_their_counts_are_read_alike(tmp_path_factory, rows):
     # Who counted them is the only difference.
     assert (one.groups_from_private_rows, two.groups_from_private_rows) == (True, False)
     assert replace(one, groups_from_private_rows=False) == two
-
-
-def test_values_outside_of_the_candidates_are_refused_with_their_rows(tmp_path):
-    text = "id,disease\n1,flu\n2,HIV\n3,fluu\n4,x\n"
-    assert mistakes(tmp_path, text, column="disease", candidates=Levels("disease", ("flu", "HIV"))) == [
-        "data.csv:4: row 3: disease: must be one of flu, HIV",
-        "data.csv:5: row 4: disease: must be one of flu, HIV",
-    ]
 
 
 @pytest.mark.parametrize("count", ["-1", "", "²", "9" * 17, str(MOST_PEOPLE + 1), str(MOST_PEOPLE + 2)])
@@ -113,18 +89,3 @@ def test_what_is_no_whole_number_of_people_is_refused(tmp_path, count):
 )
 def test_a_file_that_cannot_be_used_is_refused_in_one_line(tmp_path, text, options, message):
     assert mistakes(tmp_path, text, **options) == [message]
-
-
-def test_no_more_than_twenty_bad_rows_are_listed(tmp_path):
-    found = mistakes(tmp_path, "d,n\n" + "a,x\n" * 50, score="n")
-    # None is a number, and all but the first are there already.
-    assert len(found) == 21
-    assert found[-1] == "... and 79 more"
-
-
-def test_a_missing_file_and_a_folder_are_refused_in_one_line(tmp_path):
-    folder = tmp_path / "folder.csv"
-    folder.mkdir()
-    for path, reason in ((tmp_path / "none.csv", "No such file or directory"), (folder, "Is a directory")):
-        with pytest.raises(DataError, match=f"cannot be read: {reason}"):
-            read_counts(path)
