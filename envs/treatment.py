@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from envs.inpatients import Patients
 from envs.records import IntArray
 from envs.scenario import Scenario
-from envs.ward import BoolArray, CodeArray, Ward, ward_of
+from envs.ward import BoolArray, CodeArray, ward_of
 
 RENDER_MODES, INADMISSIBLE = ("ansi",), ("raise", "first-allowed")
 T = TypeVar("T")
@@ -116,14 +116,14 @@ class TreatmentEnv(gymnasium.Env[CodeArray, int]):
         inadmissible: str = "raise",
         compiled: bool | None = None,
     ) -> None:
-        self._ward = ward_of(scenario, horizon, utility)
-        self._patients = Patients(self._ward, 1, compiled)
+        self.ward = ward_of(scenario, horizon, utility)
+        self._patients = Patients(self.ward, 1, compiled)
         self.render_mode = check_option("render_mode", render_mode, (None, *RENDER_MODES))
         self._inadmissible = check_option("inadmissible", inadmissible, INADMISSIBLE)
-        self.action_space = self._ward.action_space()
-        self.observation_space = self._ward.observation_space()
-        self._charts = Charts(self._ward.scenario, horizon, 1) if render_mode else None
-        self._nothing, self._n_actions = dict.fromkeys(self._ward.scenario.outcomes, False), self.action_space.n
+        self.action_space = self.ward.action_space()
+        self.observation_space = self.ward.observation_space()
+        self._charts = Charts(self.ward.scenario, horizon, 1) if render_mode else None
+        self._nothing, self._n_actions = dict.fromkeys(self.ward.scenario.outcomes, False), self.action_space.n
         self._action, (self._reward, self._outcomes) = np.zeros(1, dtype=np.intp), self._patients.room()
         self._days, self._begun = 0, False
 
@@ -132,7 +132,7 @@ class TreatmentEnv(gymnasium.Env[CodeArray, int]):
     ) -> tuple[CodeArray, dict[str, Any]]:
         """Admit a patient; see Starting State. ValueError for options and records that do not exist."""
         super().reset(seed=seed)
-        sampler, parts = self._ward.arrivals(options)
+        sampler, parts = self.ward.arrivals(options)
         self._days, self._begun = 0, True
         if parts is None:  # one call, as of a vector environment that admits somebody in the next step
             self._patients.places.over[0] = True
@@ -174,11 +174,6 @@ class TreatmentEnv(gymnasium.Env[CodeArray, int]):
             raise ResetNeeded("there is no patient yet: call reset() before render().")
         return self._charts.text(0)
 
-    @property
-    def ward(self) -> Ward:
-        """Its scenario, with the weights and costs that pay, and its horizon."""
-        return self._ward
-
     def action_masks(self) -> NDArray[np.bool_]:
         """Which treatments the patient may get, (n_actions,), as sb3-contrib asks for it."""
         return np.asarray(self._patients.allowed()[0], dtype=np.bool_)
@@ -189,11 +184,11 @@ class TreatmentEnv(gymnasium.Env[CodeArray, int]):
         for name in compress(self._nothing, came):
             outcomes[name] = True
         told: dict[str, Any] = {"day": self._days, "outcome": outcomes}
-        return told | {"action_mask": self._patients.allowed()[0]} if self._ward.forbids else told
+        return told | {"action_mask": self._patients.allowed()[0]} if self.ward.forbids else told
 
     def _record(self) -> CodeArray:
         """Level codes of the patient, (1, n_features)."""
-        return self._patients.observe()[:, : len(self._ward.scenario.space.shape)]
+        return self._patients.observe()[:, : len(self.ward.scenario.space.shape)]
 
     def _treatment(self, action: Any) -> int:
         """The position of a treatment, if it is one that is allowed, or the one given in its place."""
@@ -202,13 +197,13 @@ class TreatmentEnv(gymnasium.Env[CodeArray, int]):
         except TypeError:
             position = -1
         if not 0 <= position < self._n_actions:
-            allowed = f"a whole number from 0 to {self._n_actions - 1} ({', '.join(self._ward.scenario.actions)})"
+            allowed = f"a whole number from 0 to {self._n_actions - 1} ({', '.join(self.ward.scenario.actions)})"
             raise ValueError(f"action must be {allowed}, got action={action!r}.")
-        if self._ward.forbids:
+        if self.ward.forbids:
             mask = self._patients.allowed()[0]
             if not mask[position]:
                 if self._inadmissible == "raise":
-                    raise self._ward.refusal("action", position, self._record()[0], mask)
+                    raise self.ward.refusal("action", position, self._record()[0], mask)
                 position = int(mask.argmax())
         return position
 

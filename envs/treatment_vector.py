@@ -20,7 +20,7 @@ from envs.scenario import Scenario
 from envs.toml_reader import shown
 from envs.treatment import INADMISSIBLE, RENDER_MODES, Charts, check_option
 from envs.treatment_response import is_whole
-from envs.ward import BoolArray, CodeArray, Ward, ward_of
+from envs.ward import BoolArray, CodeArray, ward_of
 
 
 class TreatmentVectorEnv(VectorEnv[CodeArray, IntArray, NDArray[Any]]):
@@ -75,18 +75,18 @@ class TreatmentVectorEnv(VectorEnv[CodeArray, IntArray, NDArray[Any]]):
     ) -> None:
         if not is_whole(num_envs) or num_envs < 1:
             raise ValueError(f"num_envs must be a whole number >= 1, got num_envs={num_envs!r}.")
-        self._ward, self.num_envs = ward_of(scenario, horizon, utility), int(num_envs)
-        self._patients = Patients(self._ward, self.num_envs, compiled)
+        self.ward, self.num_envs = ward_of(scenario, horizon, utility), int(num_envs)
+        self._patients = Patients(self.ward, self.num_envs, compiled)
         self.render_mode = check_option("render_mode", render_mode, (None, *RENDER_MODES))
         self._inadmissible = check_option("inadmissible", inadmissible, INADMISSIBLE)
         mode = autoreset_mode.value if isinstance(autoreset_mode, AutoresetMode) else autoreset_mode
         self._mode = AutoresetMode(check_option("autoreset_mode", mode, tuple(known.value for known in AutoresetMode)))
         self.metadata = {**self.metadata, "autoreset_mode": self._mode}  # type: ignore[misc]
-        self.single_action_space = self._ward.action_space()
+        self.single_action_space = self.ward.action_space()
         self.action_space = batch_space(self.single_action_space, self.num_envs)
-        self.single_observation_space = self._ward.observation_space()
+        self.single_observation_space = self.ward.observation_space()
         self.observation_space = batch_space(self.single_observation_space, self.num_envs)
-        self._charts = Charts(self._ward.scenario, horizon, self.num_envs) if render_mode else None
+        self._charts = Charts(self.ward.scenario, horizon, self.num_envs) if render_mode else None
         self._admitted = np.zeros(self.num_envs, dtype=np.bool_)
 
     def reset(
@@ -101,14 +101,14 @@ class TreatmentVectorEnv(VectorEnv[CodeArray, IntArray, NDArray[Any]]):
         """
         super().reset(seed=seed)
         others = {name: value for name, value in (options or {}).items() if name != "reset_mask"}
-        arrivals, who = self._ward.arrivals(others), np.ones(self.num_envs, dtype=np.bool_)
+        arrivals, who = self.ward.arrivals(others), np.ones(self.num_envs, dtype=np.bool_)
         if options and "reset_mask" in options:
             who = self._mask(options["reset_mask"])
         self._patients.admit(np.flatnonzero(who), self.np_random, *arrivals)
         self._admitted |= who
         seen = self._patients.observe()
         self._note_admissions(who, seen)
-        nothing = np.zeros((len(self._ward.scenario.outcomes), self.num_envs), dtype=np.bool_)
+        nothing = np.zeros((len(self.ward.scenario.outcomes), self.num_envs), dtype=np.bool_)
         return seen, self._information(who.copy(), seen, nothing)
 
     def step(self, actions: ArrayLike) -> tuple[CodeArray, FloatArray, BoolArray, BoolArray, dict[str, Any]]:
@@ -131,14 +131,14 @@ class TreatmentVectorEnv(VectorEnv[CodeArray, IntArray, NDArray[Any]]):
         terminations = self._patients.places.over.copy()
         if self._charts:
             who = np.flatnonzero(~idle)
-            codes = seen[who, : len(self._ward.scenario.space.shape)]
+            codes = seen[who, : len(self.ward.scenario.space.shape)]
             self._charts.note(who, treatments[who], outcomes.T[who], codes, terminations[who])
             if readmit:
                 self._note_admissions(idle, seen)
         infos: dict[str, Any] = {}
         if self._mode is AutoresetMode.SAME_STEP and terminations.any():
             infos = self._farewell(terminations, seen, outcomes)
-            self._patients.admit(np.flatnonzero(terminations), self.np_random, self._ward.sampler, None)
+            self._patients.admit(np.flatnonzero(terminations), self.np_random, self.ward.sampler, None)
             seen, outcomes = self._patients.observe(), outcomes & ~terminations
             self._note_admissions(terminations, seen)
         infos |= self._information(np.ones(self.num_envs, dtype=np.bool_), seen, outcomes)
@@ -153,11 +153,6 @@ class TreatmentVectorEnv(VectorEnv[CodeArray, IntArray, NDArray[Any]]):
             raise ResetNeeded("there are no patients yet: call reset() before render().")
         return tuple(self._charts.text(patient) for patient in range(self.num_envs))
 
-    @property
-    def ward(self) -> Ward:
-        """Its scenario, with the weights and costs that pay, and its horizon."""
-        return self._ward
-
     def action_masks(self) -> BoolArray:
         """Which treatments the patients may get, (num_envs, n_actions)."""
         return self._patients.allowed().astype(np.bool_)
@@ -165,7 +160,7 @@ class TreatmentVectorEnv(VectorEnv[CodeArray, IntArray, NDArray[Any]]):
     def _note_admissions(self, who: BoolArray, seen: CodeArray) -> None:
         """Begin the charts of some patients."""
         if self._charts:
-            self._charts.admit(np.flatnonzero(who), seen[who, : len(self._ward.scenario.space.shape)])
+            self._charts.admit(np.flatnonzero(who), seen[who, : len(self.ward.scenario.space.shape)])
 
     def _farewell(self, left: BoolArray, seen: CodeArray, outcomes: BoolArray) -> dict[str, Any]:
         """The last observation and information of those whose stay has just ended."""
@@ -178,18 +173,18 @@ class TreatmentVectorEnv(VectorEnv[CodeArray, IntArray, NDArray[Any]]):
         """The day, outcomes and allowed treatments, for those who are told them, and who that is."""
         days, everyone = self._patients.places.days, told.all()
         rows = outcomes if everyone else outcomes & told
-        outcome = dict(zip(self._ward.scenario.outcomes, rows, strict=True))
+        outcome = dict(zip(self.ward.scenario.outcomes, rows, strict=True))
         infos: dict[str, Any] = {"day": days.copy() if everyone else days * told, "_day": told}
         infos["outcome"] = outcome | {f"_{name}": told for name in outcome}
         infos["_outcome"] = told
-        if self._ward.forbids:
+        if self.ward.forbids:
             allowed = self._patients.allowed()
             infos |= {"action_mask": allowed if everyone else allowed * told[:, np.newaxis], "_action_mask": told}
         return infos
 
     def _treatments(self, actions: ArrayLike) -> IntArray:
         """The positions of the treatments, if all are allowed, or those given in their place."""
-        given, names = np.asarray(actions), self._ward.scenario.actions
+        given, names = np.asarray(actions), self.ward.scenario.actions
         if given.dtype.kind not in "iu" or given.shape != (self.num_envs,):
             wanted = f"whole numbers of shape ({self.num_envs},)"
             raise ValueError(f"actions must be {wanted}, got {given.dtype} of shape {given.shape}.")
@@ -200,13 +195,13 @@ class TreatmentVectorEnv(VectorEnv[CodeArray, IntArray, NDArray[Any]]):
             bad = int(np.flatnonzero((given < 0) | (given >= len(names)))[0])
             allowed = f"whole numbers from 0 to {len(names) - 1} ({', '.join(names)})"
             raise ValueError(f"actions must be {allowed}, got actions[{bad}]={given[bad]}.")
-        if self._ward.forbids:
+        if self.ward.forbids:
             mask = self._patients.allowed()
             wrong = (mask[np.arange(self.num_envs), treatments] == 0) & ~self._patients.places.over
             if wrong.any() and self._inadmissible == "raise":
                 first = int(wrong.argmax())
-                codes = self._patients.observe()[first, : len(self._ward.scenario.space.shape)]
-                raise self._ward.refusal(f"actions[{first}]", int(treatments[first]), codes, mask[first])
+                codes = self._patients.observe()[first, : len(self.ward.scenario.space.shape)]
+                raise self.ward.refusal(f"actions[{first}]", int(treatments[first]), codes, mask[first])
             treatments = np.where(wrong, mask.argmax(axis=1), treatments)
         return treatments
 

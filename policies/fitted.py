@@ -12,10 +12,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from policies.adjacency import AnyRecord, OneFeature, Sensitive
-from policies.arrays import SUM_TOLERANCE, FloatArray, Frozen, IntArray, probability_table, read_only
+from policies.arrays import SUM_TOLERANCE, FloatArray, Frozen, IntArray, probability_table
 from policies.html_table import html_table
 from policies.problem import DecisionProblem
-from policies.records import has_features, observed_records
+from policies.records import checked_numbers, has_features, observed_records
 from policies.sampler import draw_actions
 from policies.sensitivity import largest_of_choices
 
@@ -30,10 +30,6 @@ class Tabled(Protocol):
     @property
     def epsilon(self) -> float:
         """The privacy parameter."""
-
-    @property
-    def guarantee(self) -> float:
-        """The privacy loss that it claims never to exceed."""
 
     def tables(self, problem: DecisionProblem, /) -> tuple[FloatArray, FloatArray]:
         """log p(a|x) and p(a|x), (n_records, n_actions)."""
@@ -161,13 +157,16 @@ class FittedPolicy(Frozen):
         records = self.problem.records
         if not has_features(records):
             return None
-        return read_only(np.array([len(feature.levels) for feature in records.features]))
+        return np.array([len(feature.levels) for feature in records.features])
 
     def _records(self, patients: Any) -> IntArray:
         """The record number of each patient, (m,)."""
         if hasattr(patients, "columns"):
             return self.problem.encode(patients)
-        return observed_records(self.problem.records, patients, self._n_levels, self.problem.n_records)
+        if self._n_levels is None:
+            return checked_numbers(patients, self.problem.n_records)
+        records: Any = self.problem.records
+        return observed_records(records, patients, self._n_levels)
 
     @property
     def _protection(self) -> dict[str, str]:

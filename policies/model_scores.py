@@ -7,13 +7,12 @@ batch is refused where it can be seen.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, TypeAlias
+from typing import Any, ClassVar
 
 import numpy as np
 
-from policies.arrays import BLOCK, FloatArray, IntArray, as_floats, read_only
+from policies.arrays import BLOCK, FloatArray, Frozen, IntArray, as_floats, read_only
 from policies.problem import DecisionProblem, once_per_problem
 from policies.records import has_features
 
@@ -27,7 +26,7 @@ EVAL_FIRST = (
 
 # Two models are the same if they are one object: policies that are compared are told apart by them.
 @dataclass(frozen=True, eq=False)
-class Function:
+class Function(Frozen):
     """A function from a batch of m observations to scores, (m, A): an array or a tensor.
 
     About a problem it is asked by observations as an environment gives them: the position of the level of each feature,
@@ -38,13 +37,6 @@ class Function:
     model: Any
     # The scores of a function of one action only are more likely those of the second of two.
     fewest_actions: ClassVar[int] = 2
-    row_axes: ClassVar[int] = 1
-
-    def __post_init__(self) -> None:
-        """Check a module's mode and parameters."""
-        for weights in self.model.parameters() if _is_module(self.model) else ():
-            if not np.isfinite(_as_numpy(weights)).all():
-                raise ValueError("model must be finite, got a module with parameters that are infinite or NaN.")
 
     def ask(self, rows: Any) -> Any:
         """What the model says of a batch."""
@@ -73,9 +65,6 @@ class Function:
         """The action that each column of the scores is about, by its number: their order."""
         return np.arange(problem.n_actions)
 
-    def require_numbers(self) -> None:
-        """ValueError unless the columns of the scores are the actions by their numbers."""
-
 
 @dataclass(frozen=True, eq=False)
 class Agent(Function):
@@ -89,9 +78,6 @@ class Agent(Function):
     def network(self) -> Any:
         """The policy of an agent."""
         return getattr(self.model, "policy", self.model)
-
-    def __post_init__(self) -> None:
-        """An agent is asked in evaluation mode."""
 
     def ask(self, rows: Any) -> Any:
         """The probabilities of its actions, or its Q-values."""
@@ -120,13 +106,6 @@ class Classifier(Function):
     """
 
     fewest_actions: ClassVar[int] = 1
-
-    def __post_init__(self) -> None:
-        """Check that it was fitted."""
-        if not hasattr(self.model, "classes_"):
-            raise ValueError(
-                f"model must be fitted: {type(self.model).__name__} has no classes_, call fit(X, y) first."
-            )
 
     def ask(self, rows: Any) -> Any:
         """The probabilities of its classes."""
@@ -161,21 +140,10 @@ class Classifier(Function):
             )
         return np.array(places, dtype=np.intp)
 
-    def require_numbers(self) -> None:
-        """ValueError unless the classes are 0, 1, ...: names may come in another order than the treatments."""
-        classes: list[Any] = np.asarray(self.model.classes_).tolist()
-        if classes != list(range(len(classes))):
-            raise ValueError(
-                f"the classes of the model are {', '.join(map(str, classes))}, and not the numbers of actions: "
-                "fit(problem).act(...) draws these."
-            )
-
 
 @dataclass(frozen=True, eq=False)
 class Table(Function):
     """Scores of each state, (S, A), by its number: a row for each record of a problem, in its order."""
-
-    row_axes: ClassVar[int] = 0
 
     def __post_init__(self) -> None:
         """Keep a copy."""
@@ -186,11 +154,6 @@ class Table(Function):
                 f"array of shape {table.shape}. Of days give one after the other: [... for day in q_values]."
             )
         object.__setattr__(self, "model", read_only(table))
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        """A copy is read-only, too."""
-        vars(self).update(state)
-        read_only(self.model)
 
     def ask(self, rows: Any) -> Any:
         """The rows of these states; ValueError for what is no state."""
@@ -209,10 +172,7 @@ class Table(Function):
         return records
 
 
-Scorer: TypeAlias = Function
-
-
-def scorer_of(model: Any) -> Scorer:
+def scorer_of(model: Any) -> Function:
     """How a model is asked, by what it has.
 
     Raises
@@ -225,8 +185,10 @@ def scorer_of(model: Any) -> Scorer:
         return model
     owner = getattr(model, "__self__", None)
     if hasattr(owner, "predict_proba") and getattr(model, "__name__", "") == "predict_proba":
-        return Classifier(owner)
+        model = owner
     if hasattr(model, "predict_proba"):
+        if not hasattr(model, "classes_"):
+            raise ValueError(f"model must be fitted: {type(model).__name__} has no classes_, call fit(X, y) first.")
         return Classifier(model)
     network = getattr(model, "policy", model)
     if hasattr(network, "obs_to_tensor"):
@@ -237,6 +199,9 @@ def scorer_of(model: Any) -> Scorer:
             )
         return Agent(model)
     if callable(model):
+        for weights in model.parameters() if _is_module(model) else ():
+            if not np.isfinite(_as_numpy(weights)).all():
+                raise ValueError("model must be finite, got a module with parameters that are infinite or NaN.")
         return Function(model)
     if hasattr(model, "predict"):
         raise ValueError(
@@ -247,7 +212,7 @@ def scorer_of(model: Any) -> Scorer:
 
 
 @once_per_problem
-def scores_of(problem: DecisionProblem, scorer: Scorer) -> FloatArray:
+def scores_of(problem: DecisionProblem, scorer: Function) -> FloatArray:
     """The scores of all records of a problem, (n_records, n_actions); -inf for a treatment that the model never saw.
 
     ValueError for scores of another shape, and where the last record is scored otherwise beside others than alone.
@@ -272,14 +237,6 @@ def scores_of(problem: DecisionProblem, scorer: Scorer) -> FloatArray:
             f"{alone[0].tolist()} alone and {beside[0].tolist()} beside others: nothing is private then."
         )
     return read_only(table)
-
-
-def in_order(values: Sequence[float] | FloatArray, columns: IntArray, n_actions: int, absent: Any) -> FloatArray:
-    """Numbers of the columns of a model, (..., A), put in the order of a problem's actions, (..., n_actions)."""
-    given = np.asarray(values, dtype=np.float64)
-    placed = np.broadcast_to(np.asarray(absent, dtype=np.float64), (*given.shape[:-1], n_actions)).copy()
-    placed[..., columns] = given
-    return placed
 
 
 def _is_number(label: Any) -> bool:

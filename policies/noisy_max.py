@@ -13,7 +13,7 @@ from typing import Literal, get_args
 
 import numpy as np
 
-from policies.arrays import FloatArray, IntArray, blocks
+from policies.arrays import FloatArray, blocks
 from policies.policy import Policy, drop_unreachable, one_hot_logs
 from policies.problem import DecisionProblem
 
@@ -74,24 +74,9 @@ class NoisyScores(Policy):
         drop_unreachable(logs, problem.adjacency)
         return logs
 
-    def _sample(self, problem: DecisionProblem, records: IntArray, rng: np.random.Generator) -> IntArray:
-        """Run the mechanism once for each record index, (m,). Floating point: for simulation, not for release."""
-        scale = self.scale(problem)
-        if scale == 0:
-            best: IntArray = problem.best_actions[records]
-            return best
-        actions = np.empty(len(records), dtype=np.intp)
-        for rows in blocks(len(records)):
-            actions[rows] = self._draw(scaled_scores(problem.utilities[records[rows]], scale), rng)
-        return actions
-
     @abstractmethod
     def logs_of_scores(self, utilities: FloatArray, scale: float) -> FloatArray:
         """log p(a|x) of a block of rows, (m, n_actions), for a finite scale > 0."""
-
-    @abstractmethod
-    def _draw(self, scores: FloatArray, rng: np.random.Generator) -> IntArray:
-        """One action for each row of scaled scores, (m, n_actions), whose largest entry is 0."""
 
 
 def scaled_scores(utilities: FloatArray, scale: float) -> FloatArray:
@@ -125,13 +110,6 @@ class PermuteAndFlip(NoisyScores):
         logs = scaled_scores(utilities, scale)
         logs += np.log(win_integrals(np.exp(logs)))
         return logs
-
-    def _draw(self, scores: FloatArray, rng: np.random.Generator) -> IntArray:
-        # The random order is that of independent uniform keys; a key of inf stands for tails.
-        keys = rng.random(scores.shape)
-        keys[rng.random(scores.shape) >= np.exp(scores)] = np.inf
-        first: IntArray = keys.argmin(axis=1)
-        return first
 
 
 def win_integrals(p: FloatArray) -> FloatArray:
@@ -186,10 +164,6 @@ class ReportNoisyMax(NoisyScores):
         logs = np.empty(utilities.shape)
         np.put_along_axis(logs, order, log_win_probabilities(ranked, scale).T, axis=1)
         return logs
-
-    def _draw(self, scores: FloatArray, rng: np.random.Generator) -> IntArray:
-        winners: IntArray = (scores + rng.laplace(size=scores.shape)).argmax(axis=1)
-        return winners
 
 
 def log_win_probabilities(ranked: FloatArray, scale: float) -> FloatArray:

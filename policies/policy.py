@@ -1,4 +1,4 @@
-"""Policy: a way to choose actions, with what it guarantees and a sampler.
+"""Policy: a way to choose actions, with what it guarantees.
 
 Where records do not allow every action, each set of records that allow the same is a problem of its own. The public
 methods of a policy stand in this class alone. They ask a mechanism about each of `DecisionProblem.classes`, which have
@@ -18,7 +18,7 @@ from policies.adjacency import Adjacency
 from policies.arrays import FloatArray, Frozen, IntArray, non_negative
 from policies.fitted import FittedPolicy
 from policies.problem import DecisionProblem, MaskClass
-from policies.sampler import Sampler
+from policies.sampler import draw_actions
 
 # Below exp(-745) a float64 is 0.
 LOG_SMALLEST = -745.0
@@ -44,8 +44,8 @@ class Policy(Frozen):
     """A way to choose actions.
 
     A mechanism has a `name` and a docstring, and implements `_log_probabilities`. It may also implement `_tables` or
-    `_probabilities`, where these take less work, `_check`, `_loss_bound` and `_sample`. Each of these methods gets
-    problems without a mask.
+    `_probabilities`, where these take less work, `_check` and `_loss_bound`. Each of them gets problems without a
+    mask.
 
     The public methods of the same names stand in this class alone. They split a problem by what its records allow, so
     that no mechanism can give a record an action that it does not allow. A class that replaces a public method could;
@@ -174,18 +174,8 @@ class Policy(Frozen):
 
     @final
     def sample(self, problem: DecisionProblem, records: IntArray, rng: np.random.Generator) -> IntArray:
-        """Draw one action for each record index, (m,). For simulation, not for release.
-
-        The actions are drawn from the exact table (`policies.sampler`), or by running the mechanism.
-        """
-        if self._splits(problem):
-            return self._sample_by_class(problem, records, rng)
-        actions = self._sample(problem, records, rng)
-        if problem.admissible is not None:
-            wrong = np.flatnonzero(~problem.admissible[records, actions])
-            if wrong.size:
-                raise self._inadmissible(problem, int(records[wrong[0]]), int(actions[wrong[0]]))
-        return actions
+        """Draw an action for each record number, (m,), from the exact table. For simulation, not for a release."""
+        return draw_actions(self.probabilities(problem)[records], rng)
 
     def _check(self, problem: DecisionProblem) -> None:
         """As `check`."""
@@ -208,24 +198,9 @@ class Policy(Frozen):
         """As `loss_bound`."""
         return np.nan
 
-    def _sample(self, problem: DecisionProblem, records: IntArray, rng: np.random.Generator) -> IntArray:
-        """As `sample`."""
-        return Sampler(self.probabilities(problem)).draw(records, rng).astype(np.intp)
-
     def _splits(self, problem: DecisionProblem) -> bool:
         """Whether each set of records that allow the same actions is decided as a problem of its own."""
         return problem.admissible is not None and not self.across_masks
-
-    def _sample_by_class(self, problem: DecisionProblem, records: IntArray, rng: np.random.Generator) -> IntArray:
-        """`sample` of each set of records that allow the same."""
-        actions = problem.best_fixed_actions[records]  # the only one of records without a choice
-        row_in_class = np.empty(problem.n_records, dtype=np.intp)
-        for part, policy, own in decisions_of(self, problem.classes, problem.n_actions):
-            row_in_class[:] = -1
-            row_in_class[part.rows] = np.arange(len(part.rows))
-            rows = row_in_class[records]
-            actions[rows >= 0] = part.columns[policy.sample(own, rows[rows >= 0], rng)]
-        return actions
 
     def _admissible(self, problem: DecisionProblem, table: FloatArray, never: float) -> FloatArray:
         """A table, which has `never` at every action that a record does not allow; InadmissibleError otherwise."""

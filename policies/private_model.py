@@ -16,7 +16,7 @@ from policies.boxes import LARGEST_EPSILON, Boxes, log_rows, published_boxes, re
 from policies.catalogue import CATALOGUE, NAME, RESERVED, make_policy
 from policies.exponential import Exponential, ExponentialFitted
 from policies.mask import admissible_mask, mask_classes
-from policies.model_scores import Agent, Table, in_order, scorer_of, scores_of
+from policies.model_scores import Agent, Classifier, Table, scorer_of, scores_of
 from policies.policy import Policy
 from policies.problem import DecisionProblem
 from policies.randomized_response import RandomizedResponse
@@ -45,7 +45,7 @@ class PrivateModel(Policy):
         The privacy parameter of one decision, >= 0.
     name : str
         In tables and figures.
-    model : Scorer, or what `policies.model_scores.scorer_of` takes
+    model : what `policies.model_scores.scorer_of` takes
         Public: it must not depend on the patients who are treated. Those whom it was fitted to are not protected.
     mechanism : Policy
         One of `FOR_MODELS`, with its floors and sharpness in the order of the model's columns; its epsilon is replaced.
@@ -132,6 +132,8 @@ class PrivateModel(Policy):
     def predict_proba(self, rows: Any, *, admissible: ArrayLike | None = None) -> FloatArray:
         """p(a|observation), (m, A), for rows that the model is asked about as they are.
 
+        Nothing is private if the model scores a row by the others of its batch, too. `fit` notices that, this does not.
+
         Parameters
         ----------
         rows : batch of m rows
@@ -169,8 +171,9 @@ class PrivateModel(Policy):
         for simulation, not for a release. A generator with the seed of the environment would draw actions that go with
         what is about to happen.
         """
-        self.model.require_numbers()
-        single = np.ndim(observation) == self.model.row_axes
+        if isinstance(self.model, Classifier):
+            raise ValueError("a classifier names treatments: fit(problem).act(...) draws their numbers.")
+        single = np.ndim(observation) == (0 if isinstance(self.model, Table) else 1)
         rows = np.asarray(observation)[np.newaxis] if single else observation
         actions = draw_actions(self.predict_proba(rows, admissible=admissible), rng)
         return int(actions[0]) if single else actions
@@ -228,17 +231,15 @@ class PrivateModel(Policy):
         return self._with_columns(columns, problem.n_actions)._log_table(scores, problem.admissible)
 
     def _with_columns(self, columns: IntArray, n_actions: int) -> PrivateModel:
-        """The same with floors and sample in the order of a problem's actions; those that the model never saw last."""
+        """The same with floors and sample in the order of a problem's actions, in place of that of the columns."""
         if columns.tolist() == list(range(n_actions)):
             return self
-        own, mechanism = replace(self, model=np.asarray), self.mechanism
+        order, own, mechanism = np.argsort(columns), replace(self, model=np.asarray), self.mechanism
         if isinstance(mechanism, ExponentialFitted) and mechanism.floors is not None:
-            floors = in_order(mechanism.floors, columns, n_actions, 0.0)
-            own = replace(own, mechanism=replace(mechanism, floors=tuple(floors.tolist())))
+            floors = tuple(np.array(mechanism.floors)[order].tolist())
+            own = replace(own, mechanism=replace(mechanism, floors=floors))
         if self.public_scores is not None:
-            sample = np.array(self.public_scores)
-            worst = sample.min(axis=1, keepdims=True)
-            own = replace(own, public_scores=in_order(sample, columns, n_actions, worst))
+            own = replace(own, public_scores=np.array(self.public_scores)[:, order])
         return own
 
     def _log_table(self, scores: FloatArray, mask: BoolArray | None) -> FloatArray:

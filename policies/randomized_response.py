@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from policies.adjacency import AnyRecord
-from policies.arrays import FloatArray, IntArray, logs_of
+from policies.arrays import FloatArray, logs_of
 from policies.policy import Policy, one_hot_logs, two_values
 from policies.problem import DecisionProblem
 
@@ -104,15 +104,6 @@ class RandomizedFeatures(Policy):
                 # Rounding may leave a sum of probabilities a little above 1.
                 np.minimum(channel.apply(leads.astype(np.float64)), 1.0, out=column)
         return chances, False
-
-    def _sample(self, problem: DecisionProblem, records: IntArray, rng: np.random.Generator) -> IntArray:
-        """Randomise the features of each record index, (m,), and decide. For simulation, not for release."""
-        if self.epsilon == np.inf:
-            best: IntArray = problem.best_actions[records]
-            return best
-        channel = channel_for(problem, self.epsilon)
-        actions: IntArray = bayes_decisions(problem, channel)[channel.sample(records, rng)].astype(np.intp)
-        return actions
 
 
 def channel_for(problem: DecisionProblem, epsilon: float) -> FeatureChannel:
@@ -224,17 +215,6 @@ class FeatureChannel:
                 grid = np.logaddexp(grid + log_stay, np.logaddexp.reduce(grid, axis=0) + log_lie)
             column = np.ascontiguousarray(grid.T).reshape(-1)
         return column
-
-    def sample(self, records: IntArray, rng: np.random.Generator) -> IntArray:
-        """One report for each record index, (m,): with probability m q a level is drawn anew, else it stays."""
-        reported = []
-        for place, levels, stay in zip(
-            np.unravel_index(records, self.shape), self.shape, np.exp(self.logs[1]), strict=True
-        ):
-            redrawn = rng.random(len(records)) >= stay
-            reported.append(np.where(redrawn, rng.integers(levels, size=len(records)), place))
-        reports: IntArray = np.ravel_multi_index(tuple(reported), self.shape)
-        return reports
 
     @cached_property
     def _groups(self) -> list[tuple[int, FloatArray | None, float, float]]:

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
+from functools import cached_property
 from typing import Any, Protocol, TypeGuard, runtime_checkable
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from policies.adjacency import LARGEST_KEY
 from policies.arrays import Frozen, IntArray
 from policies.levels import MISSING, FeatureLevels, LevelKey, Levels, coded, level_codes, level_key, level_wanted
 
@@ -93,9 +92,6 @@ class IndexedRecords:
     labels: tuple[tuple[str, ...], ...] = field(init=False)
     features: tuple[Levels, ...] = field(init=False)
     codes: IntArray = field(init=False)
-    _strides: NDArray[Any] = field(init=False, repr=False)
-    _keys: NDArray[Any] = field(init=False, repr=False)
-    _order: IntArray = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         """Number the levels."""
@@ -115,12 +111,6 @@ class IndexedRecords:
             codes[:, axis] = level_codes(features[-1], self.index.get_level_values(axis).to_series())
         labels = tuple(tuple(map(str, row)) for row in rows)
         vars(self).update(labels=labels, features=tuple(features), codes=codes)
-        # A row's number among all combinations of levels: of any size where these are too many for 64 bits.
-        lengths = [len(feature.levels) for feature in features]
-        strides = [math.prod(lengths[axis + 1 :]) for axis in range(len(lengths))]
-        kept = np.array(strides, dtype=np.intp if math.prod(lengths) < LARGEST_KEY else object)
-        order = np.argsort(codes @ kept)
-        vars(self).update(_strides=kept, _keys=(codes @ kept)[order], _order=order)
 
     def describe(self, record: int) -> str:
         """The label of the row, with the names of its levels."""
@@ -137,9 +127,13 @@ class IndexedRecords:
 
     def indices(self, codes: ArrayLike) -> IntArray:
         """The rows with these level codes: (m, n_features) -> (m,); -1 where there is none."""
-        wanted = np.asarray(codes, dtype=np.intp) @ self._strides
-        places = np.minimum(np.searchsorted(self._keys, wanted), len(self._keys) - 1)
-        return np.where(self._keys[places] == wanted, self._order[places], -1)
+        wanted = zip(*np.asarray(codes, dtype=np.intp).T.tolist(), strict=True)
+        return np.array([self._rows.get(levels, -1) for levels in wanted], dtype=np.intp)
+
+    @cached_property
+    def _rows(self) -> dict[tuple[int, ...], int]:
+        """The row of each combination of levels that there is."""
+        return {tuple(levels): row for row, levels in enumerate(self.codes.tolist())}
 
     def decode(self, records: ArrayLike) -> Any:
         """A DataFrame with the levels of the index as columns."""
@@ -214,57 +208,38 @@ def record_numbers(frame: Any, n_records: int) -> IntArray:
     return numbers
 
 
-def observed_records(records: Records, observations: ArrayLike, n_levels: IntArray | None, n_records: int) -> IntArray:
+def observed_records(records: FeatureRecords, observations: ArrayLike, n_levels: IntArray) -> IntArray:
     """The record number of each observation of an environment, (m,).
 
     Parameters
     ----------
-    records : Records
+    records : FeatureRecords
         Those of a problem.
     observations : array of int, (m, n_features)
-        The position of the level of each feature; a further column, as of the day, is ignored. Of records without
-        features, record numbers, (m,).
-    n_levels : array of int, (n_features,), or None
-        The number of levels of each feature; None of records without features.
-    n_records : int
-        How many there are.
+        The position of the level of each feature; a further column, as of the day, is ignored.
+    n_levels : array of int, (n_features,)
+        The number of levels of each feature.
 
     Raises
     ------
     ValueError
-        For another shape or type; or a line for each of the first 20 numbers that are no level, and for rows that are
-        no record.
+        For another shape or type; or a line for each of the first 20 rows that are no record.
     """
     codes = np.asarray(observations)
-    if n_levels is None or not has_features(records):
-        if codes.ndim != 1 or codes.dtype.kind not in "iu":
-            raise ValueError(f"observations must be record numbers, (m,), got {codes.dtype} of shape {codes.shape}.")
-        outside = np.argwhere((codes < 0) | (codes >= n_records))
-        _refuse(
-            range(len(codes)), outside, lambda row: f"{RECORD}: must be from 0 to {n_records - 1}, got {codes[row]}"
-        )
-        return codes.astype(np.intp)
     width = len(n_levels)
     if codes.ndim != 2 or codes.shape[1] not in (width, width + 1) or codes.dtype.kind not in "iub":
-        names = ", ".join(feature.name for feature in records.features)
         raise ValueError(
-            f"observations must be whole numbers, (m, {width}): the position of the level of each feature ({names}), "
-            f"got {codes.dtype} of shape {codes.shape}."
+            f"observations must be whole numbers, (m, {width}): the position of the level of each feature "
+            f"({', '.join(feature.name for feature in records.features)}), got {codes.dtype} of shape {codes.shape}."
         )
     codes = codes[:, :width].astype(np.intp)
-
-    def say_level(row: int, axis: int) -> str:
-        return f"{records.features[axis].name}: must be from 0 to {n_levels[axis] - 1}, got {codes[row, axis]}"
 
     def say_record(row: int) -> str:
         return f"the problem has no record with the levels {', '.join(map(str, codes[row]))}"
 
-    wrong = (codes < 0) | (codes >= n_levels)
-    if wrong.any():
-        _refuse(range(len(codes)), np.argwhere(wrong), say_level)
+    _refuse(range(len(codes)), np.argwhere(((codes < 0) | (codes >= n_levels)).any(axis=1)), say_record)
     numbers = records.indices(codes)
-    if (numbers < 0).any():
-        _refuse(range(len(codes)), np.argwhere(numbers < 0), say_record)
+    _refuse(range(len(codes)), np.argwhere(numbers < 0), say_record)
     return numbers
 
 

@@ -183,7 +183,7 @@ def __dir__() -> list[str]:
 def compare(
     problem: DecisionProblem | Process,
     *,
-    policies: Sequence[str | Policy] | None = None,
+    policies: Sequence[str | Policy | FittedPolicy] | None = None,
     epsilons: Sequence[float] | float | None = None,
     by: Sequence[str] = (),
     total_epsilons: Sequence[float] | float | None = None,
@@ -198,9 +198,10 @@ def compare(
     problem : DecisionProblem or Process
         What is to be decided, once or day by day: a process is a `TabularMDP`, treatment over days (`build_course`), or
         whatever has the same attributes (`policysim.course.process.Process`).
-    policies : sequence of str or Policy, optional
-        Names from the catalogue, or policies whose epsilon is replaced; one-for-all, exponential, exponential-fitted,
-        randomized-response, the optimum and, where an outcome leads, optimal-safe by default.
+    policies : sequence of str, Policy or FittedPolicy, optional
+        Names from the catalogue, or policies whose epsilon is replaced, also those of fitted ones; one-for-all,
+        exponential, exponential-fitted, randomized-response, the optimum and, where an outcome leads, optimal-safe by
+        default.
     epsilons : sequence of float, optional
         Values >= 0, of one decision; 24 from 0.05 to 20 by default.
     by : sequence of str, optional
@@ -304,7 +305,7 @@ def report(
     of: DecisionProblem | Study | str | Path,
     *,
     epsilons: Sequence[float] | float | None = None,
-    policies: Sequence[str | Policy] | None = None,
+    policies: Sequence[str | Policy | FittedPolicy] | None = None,
 ) -> Report:
     """Compare policies, and find out what else a report says: beliefs of an observer, who loses, utility against harm.
 
@@ -316,7 +317,7 @@ def report(
     epsilons : sequence of float or float, optional
         Values >= 0; the study's, or 24 from 0.05 to 20, by default. What is looked at more closely is at the study's
         epsilon, or at 1, or at what is nearest to it.
-    policies : sequence of str or Policy, optional
+    policies : sequence of str, Policy or FittedPolicy, optional
         Names from the catalogue, or for a problem policies whose epsilon is replaced; the study's, or those of
         `compare`, by default.
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from policies.arrays import FloatArray
-from policies.exponential import Exponential, ExponentialFitted
 from policies.private_model import PrivateModel, privatize_policy
 from policies.sampler import draw_actions
 from policysim.question.extras import optional
@@ -22,6 +21,7 @@ with optional():
 class PrivateClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]  # no types
     """A classifier that draws its predictions: who sees one learns little of the row that it is about.
 
+    For k classes the estimator's favourite is drawn with e^epsilon / (e^epsilon + k - 1); equally likely ones share.
     Between any two rows, each prediction differs in probability by a factor of at most e^epsilon
     (`policies.private_model.PrivateModel`). **The rows that the estimator is fitted to are not protected**: predictions
     may reveal them, and so may `estimator_`.
@@ -32,14 +32,6 @@ class PrivateClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # 
         With `predict_proba`. It is cloned and fitted by `fit`.
     epsilon : float, optional
         The privacy parameter of one prediction, >= 0.
-    floors : sequence of float, optional
-        The least probability of each class, in the order of `classes_`; declared without looking at anybody's row. By
-        default 1 / (e^epsilon + k - 1), with which it is randomised response.
-    sharpness : float, optional
-        How much a difference of two probabilities counts; by default only their order does.
-    bounds : "simplex", optional
-        p(a) proportional to e^(epsilon u_a), u the estimator's probabilities: the exponential mechanism, in place of
-        floors and sharpness.
     random_state : int, RandomState instance or None, optional
         What `predict` draws by. Pseudo-random: for simulation. A fixed number draws the same for the same rows each
         time; a treatment of a real patient is drawn by `policysim decide`.
@@ -68,16 +60,10 @@ class PrivateClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # 
         estimator: Any,
         epsilon: float = 1.0,
         *,
-        floors: ArrayLike | None = None,
-        sharpness: float | None = None,
-        bounds: str | None = None,
         random_state: Any = None,
     ) -> None:
         self.estimator = estimator
         self.epsilon = epsilon
-        self.floors = floors
-        self.sharpness = sharpness
-        self.bounds = bounds
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any, **fit_params: Any) -> Self:  # noqa: N803 - as scikit-learn calls it
@@ -101,14 +87,7 @@ class PrivateClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # 
     def policy_(self) -> PrivateModel:
         """The fitted estimator as a policy, for `compare`, `report` and `evaluate`; it has the epsilon of now."""
         check_is_fitted(self, "estimator_")
-        return privatize_policy(
-            self.estimator_,
-            self.epsilon,
-            policy=ExponentialFitted.name if self.bounds is None else Exponential.name,
-            floors=self.floors,
-            sharpness=self.sharpness,
-            bounds=self.bounds,
-        )
+        return privatize_policy(self.estimator_, self.epsilon)
 
     def predict_proba(self, X: Any) -> FloatArray:  # noqa: N803
         """The exact probabilities by which `predict` draws, (m, k), in the order of `classes_`."""

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import argparse
-from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from policysim.cli.options import Commands, add_json, add_seed, chosen_ledger, rows_file
+from policysim.cli.options import Commands, add_json, add_seed, rows_file
 
 if TYPE_CHECKING:
-    from policysim.release.decide import Method, Output
+    from policysim.release.decide import Method
     from policysim.release.ledger import Ledger
 
 PRIVATE = "Only for the hospital: how many patients were refused, or came before, is not covered by ε."
@@ -31,9 +30,7 @@ def add(commands: Commands) -> None:
     )
     parser.add_argument("--study", required=True, metavar="STUDY", help="a built-in study or a study.toml")
     parser.add_argument("--policy", metavar="NAME", help="how treatments are chosen (default: exponential-fitted)")
-    parser.add_argument(
-        "--epsilon", type=declared, required=True, metavar="1", help="what a patient is charged for an event"
-    )
+    parser.add_argument("--epsilon", required=True, metavar="1", help="what a patient is charged for an event")
     parser.add_argument("--id", required=True, metavar="NAME", help="the column of the patient's id")
     parser.add_argument("--event", required=True, metavar="NAME", help="the column of what is decided, as an admission")
     parser.add_argument("--ledger", type=Path, required=True, metavar="FILE", help="where these people's ε is counted")
@@ -55,24 +52,12 @@ def add(commands: Commands) -> None:
     add_json(parser)
 
 
-def declared(text: str) -> Decimal:
-    """A finite number >= 0, as it is written."""
-    from policysim.release.ledger import amount
-
-    try:
-        number = amount(text)
-    except ValueError:
-        number = Decimal("inf")
-    if number.is_infinite():
-        raise argparse.ArgumentTypeError(f"must be a finite number >= 0, got {text!r}")
-    return number
-
-
 def run(chosen: argparse.Namespace) -> int:
     """Draw, count and write; or with --dry-run, say what it would cost."""
     from policysim.files.terminal import complain, print_json, progress_bar, say
     from policysim.question.protocol import UsageError
-    from policysim.release.decide import Output, decide_all, forecast
+    from policysim.release.decide import check_outputs, decide_all, output_paths, write_outputs
+    from policysim.release.ledger import open_ledger
     from policysim.release.patients_file import Patients
 
     if chosen.seed is not None:
@@ -82,32 +67,28 @@ def run(chosen: argparse.Namespace) -> int:
         )
     if chosen.out is None and not chosen.dry_run:
         raise UsageError("decide needs --out FILE.csv, or --dry-run")
-    method = _method(chosen)
-    ledger = chosen_ledger(chosen)
-    assert ledger is not None  # --ledger is required
-    output = None if chosen.dry_run else Output.of(chosen.out, method.seen)
-    if output is not None:
-        output.check(chosen.patients, ledger.path)
+    method, ledger = _method(chosen), open_ledger(chosen.ledger)
+    paths = {} if chosen.dry_run else output_paths(chosen.out, method.seen)
+    if paths:
+        check_outputs(paths, chosen.patients, ledger.path)
     with progress_bar("B" if chosen.patients.suffix.lower() == ".csv" else "row") as progress:
-        patients = Patients(chosen.patients, method.problem, method.columns, progress)
-    if output is None:
-        document = _document(method, ledger, None) | _counts(forecast(patients, ledger, method))
-        print_json(document) if chosen.json else say(_forecast_screen(document))
-        return 0
+        patients = Patients(chosen.patients, method.problem, method.columns, ledger, progress)
+    taken = next((path.as_posix() for path in reversed(paths.values()) if path.exists()), "")
     with progress_bar("patient") as progress:
-        entry = decide_all(patients, ledger, method, output.given, progress)
-    output.write(patients, ledger, method, keep_order=chosen.keep_order)
-    if chosen.keep_order:
-        complain(f"the order of {chosen.patients.name} is published: {output.paths[-1].name} keeps it")
-    document = _document(method, ledger, entry) | {
-        "out": output.given.as_posix(),
-        "private_file": output.private.as_posix(),
-        "published_file": None if output.published is None else output.published.as_posix(),
-        **_counts(patients.statuses()),
-    }
+        entry = decide_all(patients, ledger, method, taken=taken, dry_run=chosen.dry_run, progress=progress)
+    if paths:
+        write_outputs(paths, patients, method.columns, keep_order=chosen.keep_order)
+        if chosen.keep_order:
+            complain(f"the order of {chosen.patients.name} is published: {paths['given'].name} keeps it")
+    document = _document(method, ledger, paths, None if chosen.dry_run else entry)
+    document["not_private"] = {"warning": PRIVATE, "statuses": patients.statuses()}
     for warning in document["warnings"]:
         complain(f"warning: {warning}")
-    print_json(document) if chosen.json else say(_screen(document, output, method, ledger))
+    if chosen.json:
+        print_json(document)
+    else:
+        lines = _screen(document, method, paths) if paths else _forecast(document)
+        say("\n".join(lines) + "\n")
     return 0
 
 
@@ -115,48 +96,42 @@ def _method(chosen: argparse.Namespace) -> Method:
     """How to draw; UsageError for options that do not fit the study."""
     from policysim.files.bad_rows import DataError
     from policysim.question.protocol import UsageError
-    from policysim.release.decide import make_method, refuse_fitted_patients
-    from policysim.study.study_reader import load_study
+    from policysim.release.decide import make_method
 
-    study = load_study(chosen.study)
-    refuse_fitted_patients(study, chosen.patients)
     try:
         return make_method(
-            study,
+            chosen.study,
+            chosen.patients,
             policy=chosen.policy,
             epsilon=chosen.epsilon,
             id=chosen.id,
             event=chosen.event,
             missing=chosen.missing,
             seen=chosen.seen,
-            data=chosen.patients.name,
         )
     except DataError:
         raise
     except ValueError as error:
-        raise UsageError(f"--{error}" if str(error).startswith(("id ", "event ", "missing ")) else str(error)) from None
+        raise UsageError(str(error)) from None
 
 
-def _document(method: Method, ledger: Ledger, entry: int | None) -> dict[str, Any]:
+def _document(method: Method, ledger: Ledger, paths: dict[str, Path], entry: int | None) -> dict[str, Any]:
     """What an auditor may see: nothing of it depends on a record."""
     release, conflict = method.release, ledger.conflict(method.release)
+    keys = {"given": "out", "private": "private_file", "published": "published_file"}
     return {
-        "policy": method.policy,
+        **release.details,
         "epsilon": str(release.epsilon),
         "cost": "inf" if conflict else str(release.cost),
         "warnings": [f"ε is infinite for everybody: {conflict}"] if conflict else [],
-        "seen": method.seen,
         "hides": list(release.hides),
         "publishes": list(release.publishes),
         "ledger": ledger.path.name,
         "budget": None if ledger.budget is None else str(ledger.budget),
         "entry": entry,
         "head": ledger.head,
+        **{key: paths[kind].as_posix() if kind in paths else None for kind, key in keys.items()},
     }
-
-
-def _counts(statuses: dict[str, int]) -> dict[str, Any]:
-    return {"not_private": {"warning": PRIVATE, "statuses": statuses}}
 
 
 def _costs(document: dict[str, Any]) -> str:
@@ -168,38 +143,33 @@ def _costs(document: dict[str, Any]) -> str:
     return f"each new decision costs its patient ε = {shown(amount(document['cost']))} ({limit})"
 
 
-def _forecast_screen(document: dict[str, Any]) -> str:
+def _forecast(document: dict[str, Any]) -> list[str]:
+    """What would come of the rows, line by line."""
     from policysim.release.decide import DRAWN
 
     statuses = document["not_private"]["statuses"]
     counts = [f"{count:8,}  {'to be drawn' if name == DRAWN else name}" for name, count in statuses.items()]
-    return _lines(f"Nothing is drawn: {_costs(document)}.", *counts, PRIVATE)
+    return [f"Nothing is drawn: {_costs(document)}.", *counts, PRIVATE]
 
 
-def _screen(document: dict[str, Any], output: Output, method: Method, ledger: Ledger) -> str:
-    hidden, name, number = ", ".join(document["hides"]), output.given.name, document["entry"]
+def _screen(document: dict[str, Any], method: Method, paths: dict[str, Path]) -> list[str]:
+    """What is in which file, and what it cost, line by line."""
+    hidden, ledger = ", ".join(document["hides"]), document["ledger"]
+    names = {kind: path.name for kind, path in paths.items()}
     public = f"; {', '.join(document['publishes'])} are public" if document["publishes"] else ""
     drawn = f"the treatments of {method.release.data}, by {document['policy']}"
-    if output.published is None:
-        files = [f"{name}: {drawn}. They hide {hidden}{public}."]
-    else:
-        files = [
-            f"{name}: the best treatment for each patient. NOT for publication: it shows {hidden}.",
-            f"{output.published.name}: {drawn}, for publication. They hide {hidden}{public}.",
-        ]
-    none = f"all was drawn before, and {ledger.path.name} has no new entry; its last is {document['head']}"
-    return _lines(
-        *files,
-        f"{output.private.name}: what became of each row. Only for the hospital.",
-        f"Counted: {f'entry {number} of {ledger.path.name}' if number else none}; {_costs(document)}.",
-        f"Keep private: {method.release.data}, {ledger.path.name} and {ledger.path.name}.key.",
-    )
-
-
-def _lines(*lines: str) -> str:
-    """Lines of text as wide as the screen."""
-    import textwrap
-
-    from policysim.question.words import line_width
-
-    return "".join(f"{textwrap.fill(line, line_width(), subsequent_indent='  ')}\n" for line in lines)
+    drawn_file, best = names["given"], []
+    if "published" in names:
+        drawn_file = names["published"]
+        best = [f"{names['given']}: the best treatment for each patient. NOT for publication: it shows {hidden}."]
+    entry = f"entry {document['entry']} of {ledger}"
+    if document["entry"] is None:
+        entry = f"all was drawn before, and {ledger} has no new entry; its last is {document['head']}"
+    return [
+        *best,
+        f"{drawn_file}: {drawn}.",
+        f"  They hide {hidden}{public}.",
+        f"{names['private']}: what became of each row. Only for the hospital.",
+        f"Counted: {entry}; {_costs(document)}.",
+        f"Keep private: {method.release.data}, {ledger} and {ledger}.key.",
+    ]

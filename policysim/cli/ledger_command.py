@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,7 +28,12 @@ def add(commands: Commands) -> None:
     parser.add_argument(
         "--budget", metavar="3", help="new: the most that each person may lose in all (default: nothing is refused)"
     )
-    parser.add_argument("--ledger", type=Path, metavar="LEDGER", help="import: the ledger that takes the entries over")
+    parser.add_argument(
+        "--ledger",
+        type=Path,
+        metavar="LEDGER",
+        help="import: the ledger that takes the entries over (default: ledger.sqlite beside the older file)",
+    )
     add_json(parser)
 
 
@@ -43,9 +47,7 @@ def run(chosen: argparse.Namespace) -> int:
     if chosen.action == "new":
         return _new(chosen.path, chosen.budget)
     if chosen.action == "import":
-        if chosen.ledger is None:
-            raise UsageError("import needs the ledger that takes the entries over: --ledger ledger.sqlite")
-        return _import(chosen.path, chosen.ledger)
+        return _import(chosen.path, chosen.ledger or chosen.path.with_name("ledger.sqlite"))
     return _show(chosen.path, as_json=chosen.json)
 
 
@@ -53,13 +55,12 @@ def _new(path: Path, budget: str | None) -> int:
     """Make a ledger where there is none."""
     from policysim.cli.options import as_usage
     from policysim.question import OutputError
-    from policysim.release.ledger import Ledger, amount
+    from policysim.release.ledger import Ledger
 
-    with as_usage():
-        limit = None if budget is None else amount(budget, "--budget")
     if path.exists():
         raise OutputError(f"{path.as_posix()}: is there already, and a budget is set once and for all")
-    Ledger(path, limit)
+    with as_usage():
+        Ledger(path, budget)
     return 0
 
 
@@ -98,15 +99,13 @@ def _show(path: Path, *, as_json: bool) -> int:
 def _import(old: Path, path: Path) -> int:
     """Charge everybody for what an older ledger lists: it has happened, and no budget refuses it."""
     from policysim.files.bad_rows import DataError
-    from policysim.files.many_files import file_digest
     from policysim.files.terminal import say
     from policysim.release.ledger import Ledger, shown
 
-    releases = _old_releases(old)
-    ledger, digest = Ledger(path), file_digest(old)
+    digest, releases = _old_releases(old)
+    ledger = Ledger(path)
     if any(details.get(IMPORTED) == digest for details in ledger.releases()["details"]):
         raise DataError(f"{old.as_posix()}: {path.name} has its entries already")
-    releases = [replace(release, details={**release.details, IMPORTED: digest}) for release in releases]
     with ledger.transaction():
         for release in releases:
             ledger.charge(release, happened=True)
@@ -114,19 +113,23 @@ def _import(old: Path, path: Path) -> int:
     return 0
 
 
-def _old_releases(old: Path) -> list[Release]:
-    """The entries of a policysim-releases.json; DataError if it is none."""
+def _old_releases(old: Path) -> tuple[str, list[Release]]:
+    """The digest and the entries of a policysim-releases.json; DataError if it is none."""
     import json
 
     from envs.toml_reader import text_of
     from policysim.files.bad_rows import DataError
+    from policysim.files.many_files import file_digest
 
     name = old.as_posix()
     try:
         document = json.loads(text_of(old))
         if document["format"] != OLD_FORMAT:
             raise DataError(f"{name}: has format {document['format']!r}, and only {OLD_FORMAT} can be imported")
-        return [_release(entry, old.name) for entry in document["releases"]]
+        digest = file_digest(old)
+        return digest, [
+            _release(entry, {"imported from": old.name, IMPORTED: digest}) for entry in document["releases"]
+        ]
     except OSError as error:
         raise DataError(f"{name}: cannot be read: {error.strerror}") from None
     except DataError:
@@ -135,15 +138,12 @@ def _old_releases(old: Path) -> list[Release]:
         raise DataError(f"{name}: is not a ledger of policysim 0.1: {type(error).__name__}: {error}") from None
 
 
-def _release(entry: dict[str, Any], name: str) -> Release:
+def _release(entry: dict[str, Any], details: dict[str, str]) -> Release:
     """One entry of an older ledger; ValueError, KeyError or TypeError for what is none."""
-    from policysim.release.ledger import ADD_OR_REMOVE, REPLACE, Release, amount
+    from policysim.release.ledger import ADJACENCIES, REPLACE, Release, amount
 
-    if entry["adjacency"] not in (REPLACE, ADD_OR_REMOVE):
-        raise ValueError(f"adjacency must be {REPLACE} or {ADD_OR_REMOVE}, got {entry['adjacency']!r}")
-    for key in ("columns", "unchanged"):
-        if not (isinstance(entry[key], list) and all(isinstance(name, str) for name in entry[key])):
-            raise ValueError(f"{key} must be a list of names, got {entry[key]!r}")
+    if entry["adjacency"] not in ADJACENCIES:
+        raise ValueError(f"adjacency must be {' or '.join(ADJACENCIES)}, got {entry['adjacency']!r}")
     table = entry["question"].get("as") == "table"
     return Release(
         str(entry["what"]),
@@ -154,6 +154,6 @@ def _release(entry: dict[str, Any], name: str) -> Release:
         entry["adjacency"],
         # A choice among counts of replaced people takes their number for public.
         shows_rows=not table and entry["adjacency"] == REPLACE,
-        details={"imported from": name, "released": str(entry["released"])},
+        details={**details, "released": str(entry["released"])},
         date=str(entry["date"]),
     )

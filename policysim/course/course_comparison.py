@@ -16,6 +16,7 @@ import pandas as pd
 
 from policies.arrays import FloatArray, IntArray, non_negative
 from policies.catalogue import make_policy
+from policies.fitted import FittedPolicy
 from policies.optimal.optimum import OPTIMAL_DAILY, Optimal, catalogue_name, daily_name
 from policies.policy import Policy, one_hot_logs, two_values
 from policies.reference import BestFixed, Greedy, Uniform
@@ -42,7 +43,7 @@ PLAIN = (Greedy(), Uniform(), BestFixed())
 def compare_process(
     process: Process,
     *,
-    policies: Sequence[str | Policy] | None = None,
+    policies: Sequence[str | Policy | FittedPolicy] | None = None,
     epsilons: Sequence[float] | float | None = None,
     by: Sequence[str] = (),
     continuation: str = "private",
@@ -134,7 +135,7 @@ def compare_totals(
     *,
     total_epsilons: Sequence[float] | float,
     delta: float = 0.0,
-    policies: Sequence[str | Policy] | None = None,
+    policies: Sequence[str | Policy | FittedPolicy] | None = None,
     by: Sequence[str] = (),
     advance: Callable[[], object] | Progress = SILENT,
 ) -> pd.DataFrame:
@@ -213,7 +214,7 @@ def compare_totals(
 
 def asked_for_on(
     process: Process,
-    policies: Sequence[str | Policy] | None,
+    policies: Sequence[str | Policy | FittedPolicy] | None,
     epsilons: Sequence[float] | float | None,
     by: Sequence[str],
 ) -> tuple[list[Policy], tuple[float, ...]]:

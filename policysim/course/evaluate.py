@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 import math
-import warnings
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -20,13 +19,13 @@ from envs.scenario import Scenario
 from envs.treatment import TreatmentEnv
 from envs.treatment_response import Course, ResponseModel, is_whole, treatment_costs
 from envs.treatment_vector import TreatmentVectorEnv
-from envs.ward import Ward
 from policies.arrays import BoolArray, FloatArray
 from policies.fitted import FittedPolicy
+from policies.outcomes import whole_table
 from policies.policy import Policy
 from policysim.course.simulation import BATCH
 from policysim.files.terminal import progress_bar
-from policysim.question.protocol import SILENT, Progress
+from policysim.question.protocol import Progress
 from policysim.study.checks import Agreement
 from policysim.study.registration import ENVIRONMENTS
 from policysim.study.study_problem import outcome_grids
@@ -89,11 +88,6 @@ def evaluate(
         For what is no environment or policy, fewer than two episodes, and an action that an environment of this package
         does not allow.
 
-    Warns
-    -----
-    UserWarning
-        If the policy has chosen actions that `info["action_mask"]` does not allow, and the environment took them.
-
     Examples
     --------
     >>> found = evaluate("CartPole-v1", lambda observation: int(observation[2] > 0), episodes=50)
@@ -110,16 +104,10 @@ def evaluate(
     with progress_bar() as progress:
         progress.expect(int(episodes))
         if isinstance(made, VectorEnv):
-            counts, refused = _many(made, choose, int(episodes), env_seed, progress)
+            counts = _many(made, choose, int(episodes), env_seed, progress)
         else:
-            counts, refused = _one_by_one(made, choose, int(episodes), env_seed, progress)
-        exact, rows = _exact(made, policy, progress), []
-    if refused:
-        warnings.warn(
-            f'the policy chose actions that info["{MASK}"] does not allow on {refused:,} steps, and the environment '
-            "put others in their place, or took them.",
-            stacklevel=2,
-        )
+            counts = _one_by_one(made, choose, int(episodes), env_seed, progress)
+    exact, rows = _exact(made, policy), []
     if made is not env:
         made.close()
     for name, totals in counts.items():
@@ -165,44 +153,38 @@ def _environment(env: Any, policy: Any, episodes: int) -> gymnasium.Env[Any, Any
 
 def _one_by_one(
     env: gymnasium.Env[Any, Any], choose: Chooser, episodes: int, seed: int, progress: Progress
-) -> tuple[dict[str, FloatArray], int]:
-    """The return and outcomes of each episode, (episodes,) each, and how many actions were not allowed."""
+) -> dict[str, FloatArray]:
+    """The return and outcomes of each episode, (episodes,) each."""
     counts: dict[str, FloatArray] = {}
-    refused = 0
     for episode in range(episodes):
         observation, info = env.reset(seed=None if episode else seed)
         if not counts:
             counts = {name: np.zeros(episodes) for name in (RETURN, *_outcomes(info))}
         over = False
         while not over:
-            mask = info.get(MASK)
-            action = choose(observation, mask)
-            refused += 0 if mask is None else int(not mask[action])
+            action = choose(observation, info.get(MASK))
             observation, reward, terminated, truncated, info = env.step(action)
             came = {RETURN: reward, **_outcomes(info)}
             for name, totals in counts.items():
                 totals[episode] += came.get(name, 0.0)
             over = terminated or truncated
         progress.advance()
-    return counts, refused
+    return counts
 
 
 def _many(
     env: VectorEnv[Any, Any, Any], choose: Chooser, episodes: int, seed: int, progress: Progress
-) -> tuple[dict[str, FloatArray], int]:
+) -> dict[str, FloatArray]:
     """The same of a vector environment, whatever its autoreset mode; each place has an equal part of the episodes."""
-    places, mode = np.arange(env.num_envs), env.metadata.get("autoreset_mode", AutoresetMode.NEXT_STEP)
-    due = episodes // env.num_envs + (places < episodes % env.num_envs)
+    mode = env.metadata.get("autoreset_mode", AutoresetMode.NEXT_STEP)
+    due = episodes // env.num_envs + (np.arange(env.num_envs) < episodes % env.num_envs)
     observations, infos = env.reset(seed=seed)
     mask = infos.get(MASK)
     running = {name: np.zeros(env.num_envs) for name in (RETURN, *_outcomes(infos))}
     finished: dict[str, list[FloatArray]] = {name: [] for name in running}
-    refused, resets = 0, np.zeros(env.num_envs, dtype=np.bool_)
+    resets = np.zeros(env.num_envs, dtype=np.bool_)
     while due.any():
-        actions = choose(observations, mask)
-        if mask is not None:
-            refused += int(np.count_nonzero((mask[places, actions] == 0) & ~resets & (due > 0)))
-        observations, rewards, terminated, truncated, infos = env.step(actions)
+        observations, rewards, terminated, truncated, infos = env.step(choose(observations, mask))
         mask, over = infos.get(MASK), np.asarray(terminated | truncated)
         ended = over & ~resets
         counted = ended & (due > 0)
@@ -218,7 +200,7 @@ def _many(
         elif mode is AutoresetMode.DISABLED and over.any():
             observations, infos = env.reset(options={"reset_mask": over})
             mask = None if mask is None else np.where(over[:, np.newaxis], infos[MASK], mask)
-    return {name: np.concatenate(parts) for name, parts in finished.items()}, refused
+    return {name: np.concatenate(parts) for name, parts in finished.items()}
 
 
 def _outcomes(info: Mapping[str, Any]) -> dict[str, Any]:
@@ -235,30 +217,22 @@ def _of_this_step(infos: Mapping[str, Any], over: BoolArray) -> dict[str, NDArra
     return {name: np.where(over, last.get(name, came), came) for name, came in _outcomes(infos).items()}
 
 
-def _exact(env: Any, policy: Any, progress: Progress) -> dict[str, float]:
+def _exact(env: Any, policy: Any) -> dict[str, float]:
     """What is expected of the return and of each outcome, where it is known; else nothing."""
-    ward = _ward(env)
-    if ward is None or not isinstance(policy, FittedPolicy):
+    while isinstance(env, PassiveEnvChecker | OrderEnforcing):  # other wrappers may change what is paid
+        env = env.env
+    if not isinstance(env, TreatmentEnv | TreatmentVectorEnv) or not isinstance(policy, FittedPolicy):
         return {}
-    scenario, problem = ward.scenario, policy.problem
+    scenario, problem = env.ward.scenario, policy.problem
     if problem.records != scenario.space or tuple(problem.actions) != scenario.actions:
         return {}
-    allowed = ResponseModel(scenario).admissible if ward.forbids else None
+    allowed = ResponseModel(scenario).admissible
     if allowed is not None and policy.probabilities[~allowed].any():
         return {}
-    return expected_over_days(scenario, ward.horizon, policy.probabilities, progress)
+    return expected_over_days(scenario, env.ward.horizon, policy.probabilities)
 
 
-def _ward(env: Any) -> Ward | None:
-    """Of an environment of ours that no wrapper changes; None of others."""
-    while isinstance(env, PassiveEnvChecker | OrderEnforcing):
-        env = env.env
-    return env.ward if isinstance(env, TreatmentEnv | TreatmentVectorEnv) else None
-
-
-def expected_over_days(
-    scenario: Scenario, horizon: int, probabilities: FloatArray, progress: Progress = SILENT
-) -> dict[str, float]:
+def expected_over_days(scenario: Scenario, horizon: int, probabilities: FloatArray) -> dict[str, float]:
     """The expected return of a stay, and the number of days with each outcome, exactly.
 
     Parameters
@@ -269,22 +243,15 @@ def expected_over_days(
         Days.
     probabilities : array, (n_records, n_actions)
         p(a|x) by the record of each morning.
-    progress : Progress, optional
-        Advances by a step a day.
     """
-    progress.expect(horizon)
-    course, shape = Course(ResponseModel(scenario), horizon), scenario.space.shape
+    course = Course(ResponseModel(scenario), horizon)
+    morning, backup = prior(scenario), Backup(course)
+    days_with_record = morning.copy()
+    for _ in range(horizon - 1):
+        morning = backup.push(morning, probabilities)
+        days_with_record += morning
+    treated = days_with_record[:, np.newaxis] * probabilities
     grids = {**outcome_grids(course.response), COSTS: treatment_costs(scenario)}
-    expected, distribution, backup = dict.fromkeys(grids, 0.0), prior(scenario), Backup(course)
-    for day in range(horizon):
-        for action, column in enumerate(probabilities.T):
-            treated = (distribution * column).reshape(shape)
-            for name, of_action in grids.items():
-                # Summed over the features that do not matter before it is multiplied.
-                alike = tuple(axis for axis, length in enumerate(of_action[action].shape) if length == 1)
-                expected[name] += float((treated.sum(axis=alike, keepdims=True) * of_action[action]).sum())
-        if day + 1 < horizon:
-            distribution = backup.push(distribution, probabilities)
-        progress.advance()
+    expected = {name: float((treated * whole_table(grid, scenario.space.shape)).sum()) for name, grid in grids.items()}
     costs = expected.pop(COSTS)
     return {RETURN: -math.fsum(scenario.weights[name] * mean for name, mean in expected.items()) - costs, **expected}

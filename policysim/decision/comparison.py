@@ -14,6 +14,7 @@ from scipy import sparse
 
 from policies.arrays import FloatArray, blocks
 from policies.catalogue import DEFAULT_POLICIES, make_policy
+from policies.fitted import FittedPolicy
 from policies.optimal.optimum import Optimal
 from policies.optimal.value_limit import achievable_value
 from policies.policy import Policy
@@ -45,7 +46,7 @@ from policysim.study.sweep import (
 def compare_problem(
     problem: DecisionProblem,
     *,
-    policies: Sequence[str | Policy] | None = None,
+    policies: Sequence[str | Policy | FittedPolicy] | None = None,
     epsilons: Sequence[float] | float | None = None,
     by: Sequence[str] = (),
     advance: Callable[[], object] | Progress = SILENT,
@@ -57,9 +58,10 @@ def compare_problem(
     ----------
     problem : DecisionProblem
         What is to be decided.
-    policies : sequence of str or Policy, optional
-        Names from the catalogue, or policies whose epsilon is replaced; one-for-all, exponential,
-        exponential-fitted, randomized-response, the optimum and, where an outcome leads, optimal-safe by default.
+    policies : sequence of str, Policy or FittedPolicy, optional
+        Names from the catalogue, or policies whose epsilon is replaced, also those of fitted ones; one-for-all,
+        exponential, exponential-fitted, randomized-response, the optimum and, where an outcome leads, optimal-safe by
+        default.
         Where the optimum can only be bounded, "optimal" becomes two policies: "optimal-achievable", a value that some
         policy reaches, and "optimal-unbeatable", one that is proven to be exceeded by none (at each epsilon where
         there is a proof); the other columns of these rows are empty.

@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Self
 import pandas as pd
 
 from policies.catalogue import CATALOGUE, DEFAULT_POLICIES
+from policies.fitted import FittedPolicy
 from policies.policy import Policy
 from policies.problem import DecisionProblem
 from policysim.decision.decision_answer import answer_tables
@@ -122,7 +123,7 @@ def answer_of_problem(
     problem: DecisionProblem,
     *,
     epsilons: Sequence[float] | float | None = None,
-    policies: Sequence[str | Policy] | None = None,
+    policies: Sequence[str | Policy | FittedPolicy] | None = None,
 ) -> Answer:
     """What a comparison on a problem of one's own finds: its tables and drawings.
 

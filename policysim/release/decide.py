@@ -10,8 +10,7 @@ features. It never depends on what is hidden: of that a missing value is a value
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from decimal import Decimal
@@ -23,7 +22,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from policies.adjacency import OneFeature, public_classes
-from policies.arrays import FloatArray, Frozen, IntArray, blocks
+from policies.arrays import IntArray, blocks
 from policies.catalogue import make_policy
 from policies.policy import Policy
 from policies.problem import DecisionProblem
@@ -36,7 +35,7 @@ from policysim.question import OutputError
 from policysim.question.extras import optional
 from policysim.question.protocol import SILENT, Progress
 from policysim.release.exact import ExactPolicy, exact_policy
-from policysim.release.ledger import EXACT, ONE_FEATURE, REPLACE, Decision, Ledger, Release, amount, open_ledger
+from policysim.release.ledger import ONE_FEATURE, REPLACE, Ledger, Release, amount, open_ledger
 from policysim.release.patients_file import Columns, Outcome, Patients, Row
 from policysim.study.declared import SEEN, LoggedStudy, Study
 from policysim.study.study_problem import build_problem
@@ -54,40 +53,38 @@ OVER_BUDGET, CONTRAINDICATED = "refused: budget", "refused: contraindicated"
 TREATMENT, PUBLICATION = SEEN
 # How treatments are chosen unless it is said: those that are seen, and those that are published beside the best.
 DEFAULT_POLICY = {TREATMENT: "exponential-fitted", PUBLICATION: RandomizedResponse.name}
+# What is in each file: of the publication only what is published, under the title of a treatment.
+FIELDS = {
+    "private": ("id", "event", "treatment", "status"),
+    "published": ("id", "published"),
+    "given": ("id", "treatment"),
+}
 COUNTED = "what was drawn is counted: run the same command again, and it gives the same treatments"
 # What is between the levels of a record whose digest is kept.
 BETWEEN = "\x1f"
 
 
 @dataclass(frozen=True, eq=False)
-class Method(Frozen):
+class Method:
     """How treatments are drawn, and what that costs a patient.
 
     Attributes
     ----------
     problem : DecisionProblem
-    policy : str
-        The name of the mechanism.
     exact : ExactPolicy
-        Its table, in whole numbers.
+        The table of the policy, in whole numbers.
     seen : str
         Whether the drawn treatment is given ("treatment"), or only published beside the best ("publication").
     columns : Columns
     release : Release
-        The entry of the ledger.
+        The entry of the ledger, and what a new decision costs its patient.
     """
 
     problem: DecisionProblem
-    policy: str
     exact: ExactPolicy
     seen: str
     columns: Columns
     release: Release
-
-    @cached_property
-    def cost(self) -> Decimal:
-        """What a new decision costs its patient."""
-        return self.release.cost
 
     @cached_property
     def instead(self) -> IntArray:
@@ -97,30 +94,21 @@ class Method(Frozen):
         """
         problem = self.problem
         classes = public_classes(problem.adjacency, problem.n_records)
-        allowed = np.ones(problem.utilities.shape, dtype=np.bool_) if problem.admissible is None else problem.admissible
-        columns = [
-            np.where(allows, np.bincount(classes, problem.prior * utility)[classes], -np.inf)
-            for utility, allows in zip(problem.utilities.T, allowed.T, strict=True)
-        ]
+        means = np.stack([np.bincount(classes, problem.prior * utility)[classes] for utility in problem.utilities.T])
+        if problem.admissible is not None:
+            means[~problem.admissible.T] = -np.inf
         nobody = np.bincount(classes, problem.prior)[classes] == 0
-        return np.where(nobody, problem.best_fixed_actions, np.argmax(columns, axis=0))
+        return np.where(nobody, problem.best_fixed_actions, means.argmax(axis=0))
 
     def allows(self, record: int, treatment: str) -> bool:
         """Whether a record allows a treatment, by public features, if there is such a treatment."""
         actions, mask = self.problem.actions, self.problem.admissible
         return treatment in actions and (mask is None or bool(mask[record, actions.index(treatment)]))
 
-    def texts(self, records: IntArray) -> list[str]:
-        """The records as text by which a change is noticed, (m,)."""
-        distinct, place = np.unique(records, return_inverse=True)
-        frame = self.problem.decode(distinct)
-        levels = [frame[name].astype(str).tolist() for name in frame.columns]
-        made = [BETWEEN.join(row) for row in zip(*levels, strict=True)]
-        return [made[each] for each in place.tolist()]
-
 
 def make_method(
     of: Study | DecisionProblem | str | Path,
+    source: Path | pd.DataFrame,
     *,
     policy: str | Policy | None,
     epsilon: Decimal | float | str,
@@ -128,29 +116,26 @@ def make_method(
     event: str,
     missing: Sequence[str] = (),
     seen: str | None = None,
-    data: str = "patients",
 ) -> Method:
     """Make the problem and its table, and check all of it: what `decide` says of its parameters.
 
-    `data` is the name of the patients in the ledger. ClaimError if the policy reveals more than epsilon.
+    ClaimError if the policy reveals more than epsilon; DataError for the log that a study was fitted to.
     """
     declared = amount(epsilon)
     if declared.is_infinite():
         raise ValueError("epsilon must be finite: where nothing is hidden, nothing needs to be drawn or counted.")
     study = of if isinstance(of, Study | DecisionProblem) else load_study(str(of))
+    _refuse_fitted_patients(study, source)
     seen = seen or (study.seen if isinstance(study, Study) else TREATMENT)
     if seen not in SEEN:
         raise ValueError(f"seen must be one of {', '.join(SEEN)}, got {seen!r}.")
     problem = study if isinstance(study, DecisionProblem) else build_problem(study)
     columns = Columns.of(problem, id=id, event=event, missing=missing)
-    chosen = DEFAULT_POLICY[seen] if policy is None else policy
-    named = chosen if isinstance(chosen, str) else chosen.name
-    if seen == PUBLICATION and named != RandomizedResponse.name:
-        raise ValueError(
-            f"where only a publication is seen, it is the best treatment by {RandomizedResponse.name}, got {named}."
-        )
     of_name = study.policy if isinstance(study, Study) else make_policy
-    template = chosen if isinstance(chosen, Policy) else of_name(chosen)
+    chosen = policy or DEFAULT_POLICY[seen]
+    template = of_name(chosen) if isinstance(chosen, str) else chosen
+    if seen == PUBLICATION and template.name != RandomizedResponse.name:
+        raise ValueError(f"a publication is drawn by {RandomizedResponse.name}, got policy={template.name}.")
     fitted = at(template, float(declared)).fit(problem)
     exact = exact_policy(fitted, declared)
     # All rows, so that a policy is refused whoever is among the patients.
@@ -159,7 +144,7 @@ def make_method(
     names = [feature.name for feature in columns.features]
     release = Release(
         "decide",
-        data,
+        source.name if isinstance(source, Path) else "patients",
         declared,
         hides=columns.hidden,
         publishes=tuple(name for name in names if name not in columns.hidden),
@@ -169,17 +154,12 @@ def make_method(
         details={
             **({"study": study.name} if isinstance(study, Study) else {}),
             "study_sha256": problem.digest,
-            "policy": named,
-            "policy_sha256": _table_digest(fitted.probabilities),
+            "policy": template.name,
+            "policy_sha256": sha256(fitted.probabilities.T.tobytes()).hexdigest(),
             "seen": seen,
         },
     )
-    return Method(problem, named, exact, seen, columns, release)
-
-
-def _table_digest(probabilities: FloatArray) -> str:
-    """SHA-256 of p(a|x), action by action, as float64, little endian."""
-    return sha256(np.ascontiguousarray(probabilities.T, dtype="<f8").data).hexdigest()
+    return Method(problem, exact, seen, columns, release)
 
 
 def decide(
@@ -260,34 +240,24 @@ def decide(
     import pandas as pd  # noqa: PLC0415 - half a second that most uses of this module do not need
 
     source = Path(patients) if isinstance(patients, str | Path) else patients
-    name = source.name if isinstance(source, Path) else "patients"
     rules = [missing] if isinstance(missing, str) else missing
-    study = of if isinstance(of, Study | DecisionProblem) else load_study(str(of))
-    refuse_fitted_patients(study, source)
-    method = make_method(study, policy=policy, epsilon=epsilon, id=id, event=event, missing=rules, seen=seen, data=name)
-    read = Patients(source, method.problem, method.columns)
+    method = make_method(of, source, policy=policy, epsilon=epsilon, id=id, event=event, missing=rules, seen=seen)
     counted = ledger if isinstance(ledger, Ledger) else open_ledger(ledger)
-    decide_all(read, counted, method)
-    outcomes = [outcome for batch in read.outcomes(counted, keep_order=True) for outcome in batch]
-    table = pd.DataFrame(outcomes)
-    if method.seen == PUBLICATION:
-        best = method.problem.best_actions[table["record"].to_numpy()]
-        table = table.assign(published=table["treatment"], treatment=np.asarray(method.problem.actions)[best])
+    rows = Patients(source, method.problem, method.columns, counted)
+    decide_all(rows, counted, method)
+    table = pd.DataFrame([outcome for batch in rows.outcomes(keep_order=True) for outcome in batch])
     columns = ["id", "treatment", *(["published"] if method.seen == PUBLICATION else []), "status"]
     made = table[columns].rename(columns={"id": id})
     return made if isinstance(source, Path) else made.set_axis(source.index, axis="index")
 
 
-def refuse_fitted_patients(study: Study | DecisionProblem, source: Path | pd.DataFrame) -> None:
+def _refuse_fitted_patients(study: Study | DecisionProblem, source: Path | pd.DataFrame) -> None:
     """DataError for the log that a study's numbers were fitted to: their privacy does not cover these patients."""
     if not isinstance(study, LoggedStudy) or not isinstance(source, Path) or not is_file(source):
         return
     size = source.stat().st_size
     for part in {*study.log.files.values(), *study.log.parts}:
-        same = is_file(part) and (
-            part.samefile(source) or (part.stat().st_size == size and file_digest(part) == file_digest(source))
-        )
-        if same:
+        if is_file(part) and part.stat().st_size == size and file_digest(part) == file_digest(source):
             raise DataError(
                 f"{source.as_posix()}: is the log of the study {study.name}, whose numbers were fitted to these "
                 "patients: ε would not cover what the numbers say of them. Treat other patients by it"
@@ -295,168 +265,133 @@ def refuse_fitted_patients(study: Study | DecisionProblem, source: Path | pd.Dat
 
 
 def decide_all(
-    patients: Patients, ledger: Ledger, method: Method, out: Path | None = None, progress: Progress = SILENT
+    patients: Patients,
+    ledger: Ledger,
+    method: Method,
+    *,
+    taken: str = "",
+    dry_run: bool = False,
+    progress: Progress = SILENT,
 ) -> int | None:
     """Charge and draw what is new, in one transaction, and keep what came of each row.
 
-    Returns the number of the entry; None if nothing is new. OutputError, and nothing is drawn, if anything is new and
-    OUT is there.
+    Returns the number of the entry; None if nothing is new, also of what is hidden and public. `taken` names an output
+    that is there: OutputError, and nothing is drawn, if anything is new. A dry run draws nothing, and leaves the ledger
+    as it was.
     """
-    rows_digest, news, taken = sha256(), False, out is not None and out.exists()
+    problem, news = method.problem, False
     progress.expect(patients.n_rows)
-    with ledger.transaction():
-        number = ledger.head + 1
-        for rows in patients.by_patient(ledger):
+    with ledger.transaction(keep=not dry_run):
+        for rows in patients.by_patient():
             records = np.array([row.record for row in rows], dtype=np.intp)
-            drawn, texts, outcomes = method.exact.draw(records).tolist(), method.texts(records), []
-            for row, action, text in zip(rows, drawn, texts, strict=True):
-                record = ledger.digest("record", text)
+            drawn = method.instead[records] if dry_run else method.exact.draw(records)
+            levels = problem.decode(records).itertuples(index=False, name=None)
+            outcomes = []
+            for row, action, values in zip(rows, drawn.tolist(), levels, strict=True):
+                record = ledger.digest("record", BETWEEN.join(map(str, values)))
                 decision = ledger.decision(row.patient, row.event)
                 if decision is not None:
                     treatment, status = _again(method, row, decision, record)
                 elif taken:
-                    raise OutputError(f"{out}: is there, and other decisions are asked for; name another file")
+                    raise OutputError(f"{taken}: is there, and new decisions are asked for; name another file")
                 else:
-                    news, new = True, Decision(method.problem.actions[action], number, record)
-                    treatment, status = _first(method, row, new, ledger)
-                rows_digest.update(row.patient + row.event + f"{treatment}\n".encode())
-                outcomes.append((row.row, treatment, status))
+                    news = True
+                    treatment, status = _first(method, row, problem.actions[action], record, ledger)
+                given = treatment if method.seen == TREATMENT else problem.actions[problem.best_actions[row.record]]
+                outcomes.append((row.row, given, treatment, status))
             patients.store(outcomes)
             progress.advance(len(rows))
-        return ledger.charge(method.release, rows_digest.hexdigest()) if news else None
+        # Other public features decide what is contraindicated now: that shows them, though nothing is drawn.
+        return ledger.charge(method.release) if news or not ledger.covers(method.release) else None
 
 
-def _again(method: Method, row: Row, decision: Decision, record: bytes) -> tuple[str, str]:
-    """What was given before, and its status."""
-    if not method.allows(row.record, decision.treatment):
+def _again(method: Method, row: Row, decision: tuple[str, bytes, str], record: bytes) -> tuple[str, str]:
+    """What was given before, and its status; DataError if others were to see it than now."""
+    treatment, record_before, seen = decision
+    if seen != method.seen:
+        raise DataError(
+            f"row {row.row + 1}: was decided where others see the {seen}, and now they see the {method.seen}: both "
+            "together reveal more than ε allows; a new decision needs a new event"
+        )
+    if not method.allows(row.record, treatment):
         return "", CONTRAINDICATED
-    if not decision.record:
-        return decision.treatment, OVER_BUDGET
-    return decision.treatment, AS_BEFORE if decision.record == record else RECORD_CHANGED
+    if not record_before:
+        return treatment, OVER_BUDGET
+    return treatment, AS_BEFORE if record_before == record else RECORD_CHANGED
 
 
-def _first(method: Method, row: Row, drawn: Decision, ledger: Ledger) -> tuple[str, str]:
-    """Charge the patient and write what was drawn; beyond the budget, what reveals nothing new. And its status."""
-    if ledger.charge_patient(row.patient, method.cost):
-        ledger.decide(row.patient, row.event, drawn)
-        return drawn.treatment, DRAWN
-    instead = Decision(_over_budget(method, row, ledger), drawn.number, b"")
-    ledger.decide(row.patient, row.event, instead)
-    return instead.treatment, OVER_BUDGET
+def _first(method: Method, row: Row, drawn: str, record: bytes, ledger: Ledger) -> tuple[str, str]:
+    """Charge the patient and write what was drawn; beyond the budget, what reveals nothing new. And its status.
 
-
-def _over_budget(method: Method, row: Row, ledger: Ledger) -> str:
-    """What was drawn last, if it is still allowed; else the best single treatment for the public features."""
-    last = ledger.account(row.patient)[1]
-    if last is not None and method.allows(row.record, last):
-        return last
-    return method.problem.actions[int(method.instead[row.record])]
-
-
-def forecast(patients: Patients, ledger: Ledger, method: Method) -> dict[str, int]:
-    """How many rows would have each status: nothing is drawn, and nothing is written into the ledger."""
-    counts: Counter[str] = Counter()
-    patient, spent = b"", Decimal(0)
-    for rows in patients.by_patient(ledger):
-        texts = method.texts(np.array([row.record for row in rows], dtype=np.intp))
-        for row, text in zip(rows, texts, strict=True):
-            if row.patient != patient:
-                patient, spent = row.patient, ledger.account(row.patient)[0]
-            decision, reached = ledger.decision(row.patient, row.event), EXACT.add(spent, method.cost)
-            if decision is not None:
-                counts[_again(method, row, decision, ledger.digest("record", text))[1]] += 1
-            elif not method.cost or ledger.affords(reached):
-                counts[DRAWN] += 1
-                spent = reached
-            else:
-                counts[OVER_BUDGET] += 1
-    return dict(sorted(counts.items()))
-
-
-@dataclass(frozen=True)
-class Output:
-    """The files that decisions are written to.
-
-    Attributes
-    ----------
-    given : Path
-        Ids and the treatments that are given.
-    private : Path
-        Ids, events, treatments and statuses: for the hospital alone.
-    published : Path or None
-        Ids and what is published, where only that is seen.
+    That is the treatment drawn last, if it is still allowed; else the best single one for the public features.
     """
-
-    given: Path
-    private: Path
-    published: Path | None
-
-    @classmethod
-    def of(cls, out: Path, seen: str) -> Output:
-        """Those beside OUT."""
-        private, published = (out.with_name(f"{out.stem}.{word}{out.suffix}") for word in ("private", "published"))
-        return cls(out, private, published if seen == PUBLICATION else None)
-
-    @property
-    def paths(self) -> list[Path]:
-        """In the order in which they appear."""
-        return [self.private, *([self.published] if self.published else []), self.given]
-
-    def check(self, source: Path, ledger: Path) -> None:
-        """OutputError for a place that cannot be written, or holds the patients or the ledger."""
-        check_ending(self.given)
-        for path in self.paths:
-            for other, what in ((source, "the patients"), (ledger, "the ledger")):
-                if path.exists() and other.exists() and path.samefile(other):
-                    raise OutputError(f"{path.as_posix()}: is {what}; name another file")
-        check_writable(self.given.parent)
-
-    def write(self, patients: Patients, ledger: Ledger, method: Method, *, keep_order: bool) -> None:
-        """Write all of them, after what is in them was counted: OUT appears last, and only as a whole.
-
-        OutputError if that cannot be done, or if OUT has other content.
-        """
-        name = self.given.as_posix()
-        outcomes = patients.outcomes(ledger, keep_order=keep_order)
-        try:
-            with temporary_folder(self.given) as stage:
-                _fill([stage / path.name for path in self.paths], outcomes, method)
-                if self.given.exists() and file_digest(self.given) != file_digest(stage / self.given.name):
-                    raise OutputError(f"{name}: holds other decisions; name another file. {COUNTED.capitalize()}")
-                for path in self.paths:
-                    (stage / path.name).replace(path)
-                sync(self.given.parent)
-        except KeyboardInterrupt:
-            raise KeyboardInterrupt(COUNTED) from None
-        except OutputError:
-            raise
-        except OSError as error:
-            raise OutputError(f"cannot write {name}: {error.strerror or error}; {COUNTED}") from None
+    if ledger.charge_patient(row.patient, method.release.cost):
+        ledger.decide(row.patient, row.event, drawn, record, method.seen)
+        return drawn, DRAWN
+    _, last = ledger.account(row.patient)
+    best = method.problem.actions[int(method.instead[row.record])]
+    treatment = last if last is not None and method.allows(row.record, last) else best
+    ledger.decide(row.patient, row.event, treatment, b"", method.seen)
+    return treatment, OVER_BUDGET
 
 
-def _fill(paths: Sequence[Path], outcomes: Iterator[list[Outcome]], method: Method) -> None:
-    """Write batches of outcomes to the files of an `Output`, in its order, and wait until they are on the disk."""
-    private, *published, given = paths
-    patient, event = method.columns.id, method.columns.event
-    best = np.asarray(method.problem.actions)[method.problem.best_actions] if published else None
-    schemas = {path: _schema(patient, "treatment") for path in (*published, given)}
-    schemas[private] = _schema(patient, event, "treatment", "status")
+def output_paths(out: Path, seen: str) -> dict[str, Path]:
+    """The files of decisions by what is in them (`FIELDS`), in the order in which they appear: OUT last."""
+    beside = {kind: out.with_name(f"{out.stem}.{kind}{out.suffix}") for kind in ("private", "published")}
+    if seen == TREATMENT:
+        del beside["published"]
+    return {**beside, "given": out}
+
+
+def check_outputs(paths: Mapping[str, Path], source: Path, ledger: Path) -> None:
+    """OutputError for a place that cannot be written, or holds the patients or the ledger."""
+    check_ending(paths["given"])
+    for path in paths.values():
+        for other, what in ((source, "the patients"), (ledger, "the ledger")):
+            if path.exists() and other.exists() and path.samefile(other):
+                raise OutputError(f"{path.as_posix()}: is {what}; name another file")
+    check_writable(paths["given"].parent)
+
+
+def write_outputs(paths: Mapping[str, Path], patients: Patients, columns: Columns, *, keep_order: bool) -> None:
+    """Write all files, after what is in them was counted: OUT appears last, and only as a whole.
+
+    OutputError if that cannot be done, or if OUT has other content.
+    """
+    out = paths["given"]
+    try:
+        with temporary_folder(out) as stage:
+            staged = {kind: stage / path.name for kind, path in paths.items()}
+            _fill(staged, patients.outcomes(keep_order=keep_order), columns)
+            for kind, path in paths.items():
+                # Statuses change when a run is repeated; what is handed out does not.
+                if kind != "private" and path.exists() and file_digest(path) != file_digest(staged[kind]):
+                    raise OutputError(f"{path}: holds other decisions; name another OUT. {COUNTED.capitalize()}")
+            for kind, path in paths.items():
+                staged[kind].replace(path)
+            sync(out.parent)
+    except KeyboardInterrupt:
+        raise KeyboardInterrupt(COUNTED) from None
+    except OutputError:
+        raise
+    except OSError as error:
+        raise OutputError(f"cannot write {out}: {error.strerror or error}; {COUNTED}") from None
+
+
+def _fill(paths: Mapping[str, Path], batches: Iterator[list[Outcome]], columns: Columns) -> None:
+    """Write batches of outcomes to files of their own, and wait until they are on the disk."""
+    titles = {"id": columns.id, "event": columns.event, "published": "treatment"}
+    schemas = {kind: pa.schema([(titles.get(name, name), pa.string()) for name in FIELDS[kind]]) for kind in paths}
     with ExitStack() as stack:
         writers = {
-            path: stack.enter_context(open_writer(path, schema, check_ending(path))) for path, schema in schemas.items()
+            kind: stack.enter_context(open_writer(path, schemas[kind], check_ending(path)))
+            for kind, path in paths.items()
         }
-        for batch in outcomes:
-            ids, events, records, drawn, statuses = map(list, zip(*batch, strict=True))
-            handed = drawn if best is None else best[records].tolist()
-            columns = {private: [ids, events, handed, statuses], given: [ids, handed]}
-            columns |= {path: [ids, drawn] for path in published}
-            for path, values in columns.items():
-                writers[path].write(pa.record_batch([pa.array(v, pa.string()) for v in values], schema=schemas[path]))
-    for path in (private, given) if published else (private,):
-        path.chmod(0o600)
-    for path in paths:
+        for batch in batches:
+            values = dict(zip(Outcome._fields, map(list, zip(*batch, strict=True)), strict=True))
+            for kind, writer in writers.items():
+                writer.write(pa.record_batch([values[name] for name in FIELDS[kind]], schema=schemas[kind]))
+    for kind, path in paths.items():
+        if kind == "private" or (kind == "given" and "published" in paths):
+            path.chmod(0o600)
         sync(path)
-
-
-def _schema(*names: str) -> pa.Schema:
-    return pa.schema([(name, pa.string()) for name in names])

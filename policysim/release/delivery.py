@@ -139,7 +139,8 @@ def _count(
             facts = _facts(ledger, drawn.release)
             text = json.dumps({**drawn.answer, "ledger": facts})
             number = ledger.charge(drawn.release, text, request=request)
-            over = sum(not ledger.charge_patient(patient, drawn.release.cost) for patient in drawn.patients)
+            charged = drawn.patients if drawn.release.each else ()
+            over = sum(not ledger.charge_patient(patient, drawn.release.cost) for patient in charged)
             if over:
                 raise BudgetError(
                     f"{ledger.path.as_posix()}: {over:,} of {len(drawn.patients):,} patients in {drawn.release.data} "

@@ -23,7 +23,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from policies.adjacency import public_classes
 from policies.arrays import FloatArray, Frozen, IntArray, Words, blocks
-from policies.boxes import Boxes
 from policies.fitted import FittedPolicy
 from policies.local.channel import codes
 from policies.policy import ClaimError
@@ -200,18 +199,6 @@ class ExactPolicy(Frozen):
 def exact_policy(fitted: FittedPolicy, epsilon: Epsilon) -> ExactPolicy:
     """The exact draws of a fitted policy at the epsilon that is charged; ValueError unless it is >= 0."""
     return ExactPolicy(fitted.problem, fitted.probabilities, declared_epsilon(epsilon))
-
-
-def box_weights(rows: ArrayLike, boxes: Boxes, epsilon: Epsilon, classes: ArrayLike = 0) -> Words:
-    """Weights of a model's rows p(a|x), (m, k), each in the box of its class, (m,): (m, k) of uint64.
-
-    `chosen(weights.T, system_words(m))` draws. ClaimError for a box that is wider than epsilon, or a row outside of it.
-    """
-    probabilities = np.asarray(rows, dtype=np.float64).T
-    place = np.broadcast_to(np.asarray(classes), probabilities.shape[1:])
-    most = np.exp(np.minimum(boxes.log_floors + boxes.epsilon, 0.0))
-    floors, ceilings = whole_box(np.exp(boxes.log_floors), most, Ratio.of(declared_epsilon(epsilon)))
-    return rows_in_box(probabilities, floors[:, place], ceilings[:, place]).T.astype(np.uint64)
 
 
 def response_weights(n_values: int, epsilon: Decimal) -> tuple[int, int]:

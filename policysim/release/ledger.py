@@ -25,9 +25,11 @@ from __future__ import annotations
 import hmac
 import json
 import os
+import re
 import secrets
 import sqlite3
 import time
+import unicodedata
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
@@ -38,13 +40,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from envs.toml_reader import one_line
+from policies.levels import MISSING_WORDS
 from policysim.files.terminal import complain
+from policysim.files.whole_files import sync
 from policysim.question import EXIT_CHECK, EXIT_DATA, OutputError
 
 if TYPE_CHECKING:
     import pandas as pd
 
 FORMAT = 1
+# By what SQLite's file says that it is a ledger.
+APPLICATION = int.from_bytes(b"poli")
 # What is hidden: any value of a row; whether the row is there; or one feature of it at a time.
 REPLACE, ADD_OR_REMOVE, ONE_FEATURE = "replace-one", "add-or-remove-one", "one-feature"
 # Of counts.
@@ -53,27 +59,28 @@ INFINITE = Decimal("Infinity")
 # Sums are exact up to so many digits. What is spent is never rounded down, what is left never up.
 EXACT, LEFT = Context(prec=400, rounding=ROUND_CEILING), Context(prec=400, rounding=ROUND_FLOOR)
 LARGEST_AMOUNT = Decimal("1e309")
-# For so long another run is waited for; after so long that is said; and so often it is tried.
-MOST_SECONDS, SILENT_SECONDS, PAUSE_SECONDS = 20.0, 1.0, 0.005
-KEY_DIGITS = 64
-# The key of a ledger that was made ends so: if the tables are missing then, they were lost.
-MADE = b"\n"
-TABLES = """
-CREATE TABLE ledger (format INTEGER, budget TEXT, key TEXT, spent TEXT, most TEXT, hides TEXT, publishes TEXT);
+# For so long another run is waited for, and so often it is tried.
+MOST_SECONDS, PAUSE_SECONDS = 20.0, 0.005
+TABLES = f"""
+PRAGMA application_id = {APPLICATION};
+PRAGMA user_version = {FORMAT};
+CREATE TABLE ledger (budget TEXT, key TEXT);
 CREATE TABLE entry (number INTEGER PRIMARY KEY, content TEXT, digest TEXT);
 CREATE TABLE held (number INTEGER PRIMARY KEY, request TEXT UNIQUE, answer TEXT);
 CREATE TABLE patient (patient BLOB PRIMARY KEY, spent TEXT, treatment TEXT) WITHOUT ROWID;
-CREATE TABLE decision (patient BLOB, event BLOB, number INTEGER, treatment TEXT, record BLOB,
-                       PRIMARY KEY (patient, event)) WITHOUT ROWID;
+CREATE TABLE decision (patient BLOB, event BLOB, treatment TEXT, record BLOB, seen TEXT, PRIMARY KEY (patient, event))
+    WITHOUT ROWID;
 """
-NAMES = {"ledger", "entry", "held", "patient", "decision"}
 # What a release may hide or publish beside features.
 ROWS = "(which rows there are, and how many)"
+# A day, or a whole number, with what follows it in one format of files and not in another.
+DAY_OR_NUMBER = re.compile(r"(\d{4}-\d\d-\d\d)[ T]00:00:00(?:\.0+)?|(-?\d+)\.0+")
 DAMAGED = "the ledger is damaged, and earlier releases cannot be counted: put back its last backup"
 # What SQLite's errors mean here; others speak for themselves.
 SAID = {
     sqlite3.SQLITE_CORRUPT: DAMAGED,
     sqlite3.SQLITE_NOTADB: "is not a ledger",
+    sqlite3.SQLITE_BUSY: "another run holds its lock: let it end first",
     sqlite3.SQLITE_READONLY: "cannot be written: it is read-only",
     sqlite3.SQLITE_FULL: "cannot be written: the disk is full; nothing was released",
 }
@@ -141,28 +148,16 @@ class Release:
     @property
     def all_hidden(self) -> set[str]:
         """The features that it hides, and the presence of rows if it hides that."""
-        return {*map(str.strip, self.hides)} | ({ROWS} if self.adjacency == ADD_OR_REMOVE else set())
+        return {*map(_column, self.hides)} | ({ROWS} if self.adjacency == ADD_OR_REMOVE else set())
 
     @property
     def all_published(self) -> set[str]:
         """The features that it publishes, and the presence of rows if it shows that."""
-        return {*map(str.strip, self.publishes)} | ({ROWS} if self.shows_rows else set())
-
-
-@dataclass(frozen=True)
-class Decision:
-    """What a patient was given for an event: the treatment, its entry, and the digest of the record it was drawn for.
-
-    The digest is empty if nothing was drawn, as beyond the budget.
-    """
-
-    treatment: str
-    number: int
-    record: bytes
+        return {*map(_column, self.publishes)} | ({ROWS} if self.shows_rows else set())
 
 
 class Ledger:
-    """A ledger of one group of people; it is made if it is not there. `open_ledger` opens one that should be there.
+    """A ledger of one group of people; it is made if it is not there. Commands open only one that is there.
 
     Parameters
     ----------
@@ -184,12 +179,11 @@ class Ledger:
         or if the disk is full.
     BudgetError
         For a release beyond the budget.
-    RuntimeError
-        From what writes, outside a transaction; from a transaction within another one.
 
     Notes
     -----
-    Only SQLite opens the file: the locks of a process go when it closes any handle of a file.
+    What writes is called within a `transaction`. Only SQLite opens the file: the locks of a process go when it closes
+    any handle of a file.
 
     Examples
     --------
@@ -211,73 +205,76 @@ class Ledger:
             raise ValueError("budget must be finite: leave it out for none.")
         if self.path.exists() and not self.path.is_file():
             raise LedgerError(f"{self._name}: is not a file, and a ledger is one")
+        self._key_path = self.path.with_name(f"{self.path.name}.key")
         try:
-            self._key = _key(self.path)
+            self.path.parent.mkdir(parents=True, exist_ok=True)
             # For its owner only; SQLite's journal is like the file.
             with suppress(FileExistsError):
-                os.close(os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
-            if not self.path.stat().st_mode & 0o222:  # also for an administrator, who may write it all the same
-                raise LedgerError(f"{self._name}: {SAID[sqlite3.SQLITE_READONLY]}")
+                self.path.touch(0o600, exist_ok=False)
             self._sql = sqlite3.connect(self.path, timeout=0, isolation_level=None)
         except (OSError, sqlite3.Error) as error:
-            if isinstance(error, OutputError):
-                raise
-            said = getattr(error, "strerror", None) or one_line(str(error))
-            raise LedgerError(f"{self._name}: cannot be opened as a ledger: {said}") from None
+            reason = getattr(error, "strerror", None) or one_line(str(error))
+            raise LedgerError(f"{self._name}: cannot be opened as a ledger: {reason}") from None
+        if not self.path.stat().st_mode & 0o222:  # also for an administrator, who may write it all the same
+            raise LedgerError(f"{self._name}: {SAID[sqlite3.SQLITE_READONLY]}")
         self._execute("PRAGMA synchronous = EXTRA")
         self._execute("PRAGMA secure_delete = ON")
         with self.transaction():
-            made = self._row("SELECT count(*) FROM sqlite_master") == (0,)
-            if made:
+            if self._row("SELECT count(*) FROM sqlite_master") == (0,):
                 self._make(wanted)
-            self._check_opened()
-        if made:
-            _mark(_key_path(self.path))
-        (known,) = self._row("SELECT budget FROM ledger")
-        self.budget = None if known is None else Decimal(known)
+            self.budget = self._check_opened()
         if wanted is not None and wanted != self.budget:
             has = "no budget" if self.budget is None else f"the budget {shown(self.budget)}"
             raise LedgerError(f"{self._name}: has {has}, and not {shown(wanted)}; a budget is set once and for all")
 
     def _make(self, budget: Decimal | None) -> None:
-        """Make the tables of a new ledger."""
-        if _key_path(self.path).read_bytes().endswith(MADE):
-            raise LedgerError(f"{self._name}: {DAMAGED}")
+        """Make the key and the tables of a new ledger; LedgerError if a key says that it is not new."""
+        self._key = secrets.token_hex(32).encode()
         for statement in TABLES.split(";"):
             self._execute(statement)
-        proof, given = self.digest("key", "").hex(), None if budget is None else str(budget)
-        self._execute("INSERT INTO ledger VALUES (?, ?, ?, '0', '0', '[]', '[]')", FORMAT, given, proof)
+        text = None if budget is None else str(budget)
+        self._execute("INSERT INTO ledger VALUES (?, ?)", text, self.digest("key", "").hex())
+        key_name = one_line(self._key_path.as_posix())
+        try:
+            self._key_path.touch(0o600, exist_ok=False)
+            self._key_path.write_bytes(self._key)
+            sync(self._key_path)
+        except FileExistsError:
+            raise LedgerError(f"{self._name}: {DAMAGED}; if nothing was released, remove {key_name}") from None
+        except OSError as error:
+            raise LedgerError(f"{key_name}: cannot be written: {error.strerror}") from None
         limit = "without a budget: nothing will be refused" if budget is None else f"with the budget {shown(budget)}"
         complain(f"made the ledger {self._name}, {limit}; it and its key are as private as the patients")
 
-    def _check_opened(self) -> None:
-        """Check format, key, size and last entry."""
-        tables = {name for (name,) in self._all("SELECT name FROM sqlite_master WHERE type = 'table'")}
-        row = self._row("SELECT format, key FROM ledger") if tables == NAMES else None
-        if row is None:
+    def _check_opened(self) -> Decimal | None:
+        """Check format, key, size and entries; the budget."""
+        if self._row("PRAGMA application_id") != (APPLICATION,):
             raise LedgerError(f"{self._name}: {SAID[sqlite3.SQLITE_NOTADB]}")
-        if row[0] != FORMAT:
-            raise LedgerError(f"{self._name}: has format {row[0]}, and this policysim knows {FORMAT}: update it")
-        if row[1] != self.digest("key", "").hex():
-            raise LedgerError(f"{one_line(_key_path(self.path).as_posix())}: is not the key of {self.path.name}")
+        (version,) = self._row("PRAGMA user_version")
+        if version != FORMAT:
+            raise LedgerError(f"{self._name}: has format {version}, and this policysim knows {FORMAT}: update it")
+        key_name, (budget, proof) = one_line(self._key_path.as_posix()), self._row("SELECT budget, key FROM ledger")
+        try:
+            self._key = self._key_path.read_bytes()
+        except OSError as error:
+            raise LedgerError(f"{key_name}: {error.strerror}: put back the key of {one_line(self.path.name)}") from None
+        if proof != self.digest("key", "").hex():
+            raise LedgerError(f"{key_name}: is not the key of {one_line(self.path.name)}")
         (pages,), (size,) = self._row("PRAGMA page_count"), self._row("PRAGMA page_size")
         # A file that was cut short; one that is just being made has not reached the disk.
         if 0 < self.path.stat().st_size < pages * size:
             raise LedgerError(f"{self._name}: {DAMAGED}")
-        number, content, digest = self._last()
-        before = self._row("SELECT digest FROM entry WHERE number = ?", number - 1) or ("",)
-        count = self._row("SELECT count(*) FROM entry")[0]
-        if number and (count != number or digest != _chained(before[0], content)):
-            raise LedgerError(f"{self._name}: entry {number} does not follow the one before it: {DAMAGED}")
+        self._entries()
+        return None if budget is None else Decimal(budget)
 
     # What is charged.
 
     def spent(self, patient: str | None = None) -> Decimal:
         """What a patient has lost, in units of epsilon; without a patient, what everybody has, also who never came."""
-        everybody = Decimal(self._row("SELECT spent FROM ledger")[0])
+        everybody, _, _ = self._sums()
         if patient is None:
             return everybody
-        return EXACT.add(everybody, self.account(self.digest("patient", patient))[0])
+        return EXACT.add(everybody, self.account(self.digest("patient", id_text(patient)))[0])
 
     def remaining(self, patient: str | None = None) -> Decimal:
         """What of the budget is left, of a patient or of who never came; inf without a budget."""
@@ -286,28 +283,24 @@ class Ledger:
     def releases(self) -> pd.DataFrame:
         """A row for each entry, as an auditor needs it: `number`, the fields of `Release`, `cost` and `digest`.
 
-        LedgerError if the file is damaged, an entry is missing or was changed, or sums do not follow from the entries.
+        LedgerError if the file is damaged, or an entry is missing or was changed.
         """
         import pandas as pd  # noqa: PLC0415 - half a second that most uses do not need
 
-        rows, before, spent, hides, publishes = [], "", Decimal(0), set[str](), set[str]()
+        entries = self._entries()
+        if self._row("PRAGMA quick_check") != ("ok",):
+            raise LedgerError(f"{self._name}: {DAMAGED}")
+        return pd.DataFrame(entries, columns=["number", *Release.__dataclass_fields__, "cost", "digest"])
+
+    def _entries(self) -> list[dict[str, Any]]:
+        """All entries; LedgerError if one does not follow the one before it."""
+        entries, before = [], ""
         for place, (number, content, digest) in enumerate(self._all("SELECT * FROM entry ORDER BY number"), start=1):
             if number != place or digest != _chained(before, content):
-                raise LedgerError(
-                    f"{self._name}: entry {place} is missing, or was changed, or does not follow the one before it: "
-                    f"{DAMAGED}"
-                )
-            entry, before = json.loads(content), digest
-            spent = EXACT.add(spent, Decimal(entry.pop("charged")))
-            hides |= {*entry.pop("all_hidden")}
-            publishes |= {*entry.pop("all_published")}
-            rows.append({"number": number, **entry, "digest": digest})
-        sums = (str(spent), json.dumps(sorted(hides)), json.dumps(sorted(publishes)))
-        most = max((Decimal(own) for (own,) in self._sql.execute("SELECT spent FROM patient")), default=Decimal(0))
-        known = self._row("SELECT spent, hides, publishes, most FROM ledger")
-        if known[:3] != sums or Decimal(known[3]) != most or self._row("PRAGMA quick_check") != ("ok",):
-            raise LedgerError(f"{self._name}: its sums do not follow from its entries: {DAMAGED}")
-        return pd.DataFrame(rows, columns=["number", *Release.__dataclass_fields__, "cost", "digest"])
+                raise LedgerError(f"{self._name}: entry {place} is missing, or was changed: {DAMAGED}")
+            entries.append({"number": number, **json.loads(content), "digest": digest})
+            before = digest
+        return entries
 
     @property
     def head(self) -> int:
@@ -322,32 +315,33 @@ class Ledger:
         the budget, unless it has `happened` already.
         """
         self._require_transaction()
-        spent, hides, publishes = self._row("SELECT spent, hides, publishes FROM ledger")
-        conflict = self.conflict(release)
+        conflict, (spent, hidden, published) = self.conflict(release), self._sums()
         cost = INFINITE if conflict else release.cost
         charged = Decimal(0) if release.each and not conflict else cost
         if charged and not happened:
             self._require_budget(release, charged, conflict)
-        hidden, published = {*json.loads(hides), *release.all_hidden}, {*json.loads(publishes), *release.all_published}
-        self._execute(
-            "UPDATE ledger SET spent = ?, hides = ?, publishes = ?",
-            *(str(EXACT.add(Decimal(spent), charged)), json.dumps(sorted(hidden)), json.dumps(sorted(published))),
-        )
-        content = {**asdict(release), "epsilon": str(release.epsilon), "cost": str(cost), "charged": str(charged)}
-        content |= {"all_hidden": sorted(release.all_hidden), "all_published": sorted(release.all_published)}
-        content |= {"answer": self.digest("answer", answer).hex()}
-        (number, _, before), text = self._last(), json.dumps(content, sort_keys=True)
-        self._execute("INSERT INTO entry VALUES (?, ?, ?)", number + 1, text, _chained(before, text))
+        content = asdict(release) | {
+            "cost": cost,
+            "spent": EXACT.add(spent, charged),
+            "hidden": sorted(hidden | release.all_hidden),
+            "published": sorted(published | release.all_published),
+        }
+        (last, _, before), text = self._last(), json.dumps(content, sort_keys=True, default=str)
+        self._execute("INSERT INTO entry VALUES (?, ?, ?)", last + 1, text, _chained(before, text))
         if request:
-            self._execute(
-                "INSERT INTO held VALUES (?, ?, ?)", number + 1, self.digest("request", request).hex(), answer
-            )
-        return number + 1
+            digest = self.digest("request", request).hex()
+            self._execute("INSERT INTO held VALUES (?, ?, ?)", last + 1, digest, answer)
+        return last + 1
+
+    def _sums(self) -> tuple[Decimal, set[str], set[str]]:
+        """What everybody has spent, and what was ever hidden and published, as the last entry has it."""
+        content = json.loads(self._last()[1])
+        return Decimal(content.get("spent", 0)), {*content.get("hidden", ())}, {*content.get("published", ())}
 
     def _require_budget(self, release: Release, cost: Decimal, conflict: str) -> None:
         """BudgetError if somebody would lose more than the budget."""
-        spent, most = map(Decimal, self._row("SELECT spent, most FROM ledger"))
-        before = EXACT.add(spent, most)
+        most = max((Decimal(own) for (own,) in self._all("SELECT spent FROM patient")), default=Decimal(0))
+        before = EXACT.add(self.spent(), most)
         if self.budget is not None and EXACT.add(before, cost) > self.budget:
             raise BudgetError(
                 f"{self._name}: {release.command} of {one_line(release.data)} costs ε = {shown(cost)}"
@@ -356,19 +350,23 @@ class Ledger:
 
     def conflict(self, release: Release) -> str:
         """Which features are hidden in one release and public in another, in words; "" for none."""
-        hides, publishes = map(json.loads, self._row("SELECT hides, publishes FROM ledger"))
-        both = (release.all_hidden & {*publishes, *release.all_published}) | (release.all_published & {*hides})
-        told = ", ".join(map(one_line, sorted(both)))
-        return f"one release publishes {told}, and another one hides it" if both else ""
+        _, hidden, published = self._sums()
+        both = release.all_hidden & (published | release.all_published) | release.all_published & hidden
+        names = ", ".join(map(one_line, sorted(both)))
+        return f"one release publishes {names}, and another one hides it" if both else ""
+
+    def covers(self, release: Release) -> bool:
+        """Whether earlier entries already say what a release hides and publishes."""
+        _, hidden, published = self._sums()
+        return not self.conflict(release) and release.all_hidden <= hidden and release.all_published <= published
 
     # Answers that were counted and have not appeared.
 
     def held(self, request: str) -> tuple[int, str] | None:
         """The entry and the answer of a request that was counted and not delivered; None if there is none."""
-        found: tuple[int, str] | None = self._row(
-            "SELECT number, answer FROM held WHERE request = ?", self.digest("request", request).hex()
-        )
-        return found
+        query = "SELECT number, answer FROM held WHERE request = ?"
+        row: tuple[int, str] | None = self._row(query, self.digest("request", request).hex())
+        return row
 
     def delivered(self, number: int) -> None:
         """Forget the answer of an entry: it is where it belongs. A transaction of its own."""
@@ -381,54 +379,51 @@ class Ledger:
         """The HMAC of an id, an event or a record under the key, (16 bytes); `what` keeps their digests apart."""
         return hmac.digest(self._key, f"{what}\0{text}".encode(errors="surrogatepass"), "sha256")[:16]
 
-    def decision(self, patient: bytes, event: bytes) -> Decision | None:
-        """What a patient was given for an event; None for a new event."""
-        query = "SELECT treatment, number, record FROM decision WHERE patient = ? AND event = ?"
-        row = self._row(query, patient, event)
-        return None if row is None else Decision(*row)
+    def decision(self, patient: bytes, event: bytes) -> tuple[str, bytes, str] | None:
+        """The treatment of a patient for an event, the digest of its record, and who sees it; None for a new event.
+
+        The digest is empty if nothing was drawn, as beyond the budget.
+        """
+        query = "SELECT treatment, record, seen FROM decision WHERE patient = ? AND event = ?"
+        row: tuple[str, bytes, str] | None = self._row(query, patient, event)
+        return row
 
     def account(self, patient: bytes) -> tuple[Decimal, str | None]:
         """What the patient's own decisions have cost, and the treatment drawn last; 0 and None for who never came."""
         spent, treatment = self._row("SELECT spent, treatment FROM patient WHERE patient = ?", patient) or ("0", None)
         return Decimal(spent), treatment
 
-    def affords(self, own: Decimal) -> bool:
-        """Whether a patient's own decisions may have cost so much in all."""
-        return self.budget is None or EXACT.add(self.spent(), own) <= self.budget
-
     def charge_patient(self, patient: bytes, cost: Decimal) -> bool:
         """Charge one patient, unless that is beyond the budget: whether it was done. What costs nothing always is."""
         self._require_transaction()
         own, treatment = self.account(patient)
         reached = EXACT.add(own, amount(cost))
-        if cost and not self.affords(reached):
+        if cost and self.budget is not None and EXACT.add(self.spent(), reached) > self.budget:
             return False
-        self._execute("INSERT OR REPLACE INTO patient VALUES (?, ?, ?)", bytes(patient), str(reached), treatment)
-        if reached > Decimal(self._row("SELECT most FROM ledger")[0]):
-            self._execute("UPDATE ledger SET most = ?", str(reached))
+        self._execute("INSERT OR REPLACE INTO patient VALUES (?, ?, ?)", patient, str(reached), treatment)
         return True
 
-    def decide(self, patient: bytes, event: bytes, decision: Decision) -> None:
-        """Write what a patient gets for an event; if it was drawn, it was charged, and is the patient's last."""
+    def decide(self, patient: bytes, event: bytes, treatment: str, record: bytes, seen: str) -> None:
+        """Write what a patient gets for an event (`decision`); if it was drawn, it is the patient's last."""
         self._require_transaction()
-        row = (bytes(patient), bytes(event), decision.number, decision.treatment, decision.record)
-        self._execute("INSERT INTO decision VALUES (?, ?, ?, ?, ?)", *row)
-        if decision.record:
-            query = "UPDATE patient SET treatment = ? WHERE patient = ?"
-            if not self._execute(query, decision.treatment, patient).rowcount:
-                raise RuntimeError("a treatment that is drawn must be charged before")
+        self._execute("INSERT INTO decision VALUES (?, ?, ?, ?, ?)", patient, event, treatment, record, seen)
+        if record:
+            self._execute("UPDATE patient SET treatment = ? WHERE patient = ?", treatment, patient)
 
     # SQLite.
 
     @contextmanager
-    def transaction(self) -> Iterator[None]:
-        """All of it is written, or nothing: begun when no other run writes, and on the disk at its end."""
+    def transaction(self, *, keep: bool = True) -> Iterator[None]:
+        """All of it is written, or nothing: begun when no other run writes, and on the disk at its end, if it is kept.
+
+        LedgerError if another run does not end its own for 20 s.
+        """
         if self._sql.in_transaction:
             raise RuntimeError("a transaction of this ledger is under way")
         try:
             self._execute("BEGIN IMMEDIATE")
             yield
-            self._execute("COMMIT")
+            self._execute("COMMIT" if keep else "ROLLBACK")
         except BaseException:
             with suppress(sqlite3.Error):
                 self._sql.execute("ROLLBACK")
@@ -440,7 +435,7 @@ class Ledger:
 
     def _execute(self, query: str, *values: object) -> sqlite3.Cursor:
         """Run a statement, as soon as no other run is in the way; LedgerError, in one line, if it cannot be done."""
-        start, silent = time.monotonic(), True
+        start = time.monotonic()
         while True:
             try:
                 return self._sql.execute(query, values)
@@ -448,15 +443,9 @@ class Ledger:
                 code = getattr(error, "sqlite_errorcode", 0) & 0xFF
                 if code in (0, sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CONSTRAINT):
                     raise  # a mistake of ours
-                if code != sqlite3.SQLITE_BUSY:
+                if code != sqlite3.SQLITE_BUSY or time.monotonic() - start > MOST_SECONDS:
                     raise LedgerError(f"{self._name}: {SAID.get(code, str(error))}") from None
-            waited = time.monotonic() - start
-            if waited > MOST_SECONDS:
-                raise LedgerError(f"another run holds the lock of {self._name}: let it end first")
-            if waited > SILENT_SECONDS and silent:
-                complain(f"another run holds the lock of {self._name}; waiting")
-                silent = False
-            time.sleep(PAUSE_SECONDS)
+            time.sleep(PAUSE_SECONDS)  # SQLite itself would look ever more rarely, and some runs never have their turn
 
     def _row(self, query: str, *values: object) -> Any:
         return self._execute(query, *values).fetchone()
@@ -465,23 +454,35 @@ class Ledger:
         return self._execute(query).fetchall()
 
     def _last(self) -> tuple[int, str, str]:
-        row: tuple[int, str, str] = self._row("SELECT * FROM entry ORDER BY number DESC LIMIT 1") or (0, "", "")
+        row: tuple[int, str, str] = self._row("SELECT * FROM entry ORDER BY number DESC LIMIT 1") or (0, "{}", "")
         return row
 
 
 def open_ledger(path: str | Path) -> Ledger:
-    """A ledger that should be there; where there is none, a new one without a budget.
-
-    LedgerError if another ledger stands in its folder: from a mistyped name, everything would be drawn a second time.
-    """
+    """A ledger that is there; LedgerError if it is not: from a mistyped name, all would be drawn a second time."""
     place = Path(os.path.realpath(path))
-    others = sorted(key.stem for key in place.parent.glob("*.key") if key.with_suffix("").exists())
-    if others and not place.exists():
-        raise LedgerError(
-            f"{one_line(place.as_posix())}: there is no such ledger, but {one_line(others[0])} is beside it; if you "
-            f"want another one: policysim ledger new {one_line(place.name)}"
-        )
+    if not place.exists():
+        name = one_line(place.as_posix())
+        raise LedgerError(f"{name}: there is no such ledger; policysim ledger new {name} --budget 3 makes one")
     return Ledger(place)
+
+
+def id_text(value: object) -> str:
+    """An id as the text by which a person is known again; "" for what is missing, also by a word such as NA.
+
+    Without margins; a whole number has no point, and a day no midnight.
+
+    Examples
+    --------
+    >>> [id_text(value) for value in (7.0, "7.0", " 007", "2026-11-29 00:00:00", None, "n/a")]
+    ['7', '7', '007', '2026-11-29', '', '']
+    """
+    text = "" if value is None else str(value).strip()
+    ended = DAY_OR_NUMBER.fullmatch(text)
+    text = (ended[1] or ended[2]) if ended else text
+    if text.lower() in MISSING_WORDS or text == "NaT":
+        return ""
+    return text if text.isascii() else unicodedata.normalize("NFC", text)
 
 
 def amount(value: Decimal | float | str, name: str = "epsilon") -> Decimal:
@@ -506,46 +507,11 @@ def shown(number: Decimal) -> str:
     return "∞" if number == INFINITE else f"{number.normalize(EXACT):f}"
 
 
+def _column(name: str) -> str:
+    """A column's name as releases are compared by it: without margins, whatever its case."""
+    return name.strip().casefold()
+
+
 def _chained(before: str, content: str) -> str:
     """The digest of an entry: of the one before it, and of what it says."""
     return sha256(f"{before}\n{content}".encode()).hexdigest()
-
-
-def _key_path(ledger: Path) -> Path:
-    return ledger.with_name(f"{ledger.name}.key")
-
-
-def _key(ledger: Path) -> bytes:
-    """The key beside a ledger; a new one beside a new ledger. LedgerError if an old ledger has none."""
-    place = _key_path(ledger)
-    # Looked at first: another run may be making both, the key first.
-    old = ledger.exists() and ledger.stat().st_size > 0
-    if not place.exists():
-        if old:
-            raise LedgerError(f"{one_line(place.as_posix())}: is missing: put back the key of {one_line(ledger.name)}")
-        ledger.parent.mkdir(parents=True, exist_ok=True)
-        part = place.with_name(f"{place.name}.{secrets.token_hex(8)}")
-        handle = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        try:
-            os.write(handle, secrets.token_hex(KEY_DIGITS // 2).encode())
-            os.fsync(handle)
-            os.link(part, place)  # which, unlike a move, replaces no key that another first run has just made
-        except FileExistsError:
-            pass
-        except OSError:
-            part.replace(place)  # a file system that knows no links
-        finally:
-            os.close(handle)
-            part.unlink(missing_ok=True)
-    key = place.read_bytes().strip()
-    if len(key) != KEY_DIGITS:
-        raise LedgerError(f"{one_line(place.as_posix())}: is not a key of {KEY_DIGITS} digits: put it back")
-    return key
-
-
-def _mark(key: Path) -> None:
-    """Note in the key's file that its ledger was made."""
-    with key.open("ab") as stream:
-        stream.write(MADE)
-        stream.flush()
-        os.fsync(stream.fileno())

@@ -207,7 +207,8 @@ def _draw(source: Source, out: Path, *, plan: TablePlan, people: People, seed: i
         amount(plan.epsilon),
         tuple(plan.levels),
         adjacency=plan.adjacency,
-        each=bool(people.id),
+        # Who is absent is protected, too, where presence is hidden: then everybody is charged.
+        each=bool(people.id) and plan.adjacency == REPLACE,
         details={"released": out.name},
     )
     return Draw({"note": _note(plan, release=seed is None), "counts": table}, release, people.digests)

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -31,10 +32,9 @@ from policies.levels import (
 from policies.problem import DecisionProblem
 from policies.records import RECORD, has_features
 from policysim.files.bad_rows import BadRows, DataError, PlacedRows, got
-from policysim.files.columns_file import open_columns
-from policysim.files.many_files import stamp
+from policysim.files.columns_file import check_distinct, open_columns
 from policysim.question.protocol import SILENT, Progress
-from policysim.release.people import id_text
+from policysim.release.ledger import id_text
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -43,10 +43,11 @@ if TYPE_CHECKING:
 
 # Rows that are in memory at a time.
 BATCH = 1 << 14
+# Patients and visits are digests of ids and events; rows come out in the order of `place`, a digest of both.
 TABLES = """
 PRAGMA journal_mode = OFF;
-CREATE TABLE patient (row INTEGER PRIMARY KEY, id TEXT, event TEXT, record INTEGER);
-CREATE TABLE outcome (row INTEGER PRIMARY KEY, treatment TEXT, status TEXT);
+CREATE TABLE asked (row INTEGER PRIMARY KEY, id TEXT, event TEXT, record INTEGER, patient BLOB, visit BLOB, place BLOB);
+CREATE TABLE outcome (row INTEGER PRIMARY KEY, treatment TEXT, published TEXT, status TEXT);
 BEGIN
 """
 
@@ -61,12 +62,12 @@ class Row(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """What came of a row: the names of treatments; "" where none is given."""
+    """What came of a row: the treatments that are given and published, by name; "" where none is."""
 
     id: str
     event: str
-    record: int
     treatment: str
+    published: str
     status: str
 
 
@@ -123,19 +124,13 @@ class Columns:
                 raise ValueError(f"{option} must be a column of its own, got {column!r}: rename it.")
         rules = {feature.name: int(codes_of_keys(feature, [MISSING])[0]) for feature in features}
         for text in missing:
-            name = max((name for name in names if text.startswith(f"{name}=")), key=len, default=None)
-            level = text if name is None else text.removeprefix(f"{name}=")
-            codes = {
-                feature.name: int(codes_of_keys(feature, [level_key(level)])[0])
-                for feature in features
-                if name in (None, feature.name)
-            }
-            known = {name: code for name, code in codes.items() if code >= 0}
-            if not known:
-                raise ValueError(
-                    f"missing must be LEVEL or FEATURE=LEVEL, a level that {name or 'a feature'} has, got {text!r}."
-                )
-            rules |= known
+            known = {}
+            for feature in features:
+                key = level_key(text.removeprefix(f"{feature.name}="))
+                known[feature.name] = int(codes_of_keys(feature, [key])[0])
+            if max(known.values()) < 0:
+                raise ValueError(f"missing must be LEVEL or FEATURE=LEVEL, of a level that there is, got {text!r}.")
+            rules |= {name: code for name, code in known.items() if code >= 0}
         return cls(id, event, features, hidden_features(problem), rules)
 
     @property
@@ -166,7 +161,6 @@ class Columns:
         return f"{level_wanted(feature)}, {value}{rule if value == 'is missing' else ''}"
 
 
-@dataclass(frozen=True)
 class FrameRows:
     """The rows of a DataFrame as messages name them."""
 
@@ -184,6 +178,8 @@ class Patients:
         A .csv or .parquet file, which is read a batch at a time; or a table.
     problem : DecisionProblem
     columns : Columns
+    ledger : Ledger
+        By whose digests patients are known.
 
     Attributes
     ----------
@@ -192,9 +188,9 @@ class Patients:
     Raises
     ------
     DataError
-        For a column that is missing, a file that cannot be read or changes meanwhile, or no rows; or with a line for
-        each of the first 20 rows without an id or event, with the id and event of an earlier row, or with a record that
-        the problem does not have. No line shows the value of a hidden feature.
+        For a column that is missing, a file that cannot be read, or no rows; or with a line for each of the first 20
+        rows without an id or event, with the id and event of an earlier row, or with a record that the problem does not
+        have. No line shows the value of a hidden feature.
     """
 
     def __init__(
@@ -202,87 +198,82 @@ class Patients:
         source: Path | pd.DataFrame,
         problem: DecisionProblem,
         columns: Columns,
+        ledger: Ledger,
         progress: Progress = SILENT,
     ) -> None:
         """Read and check them all."""
         self.n_rows = 0
+        self._problem, self._columns, self._ledger = problem, columns, ledger
         self._sql = sqlite3.connect("", isolation_level=None)
-        with self._room():
-            self._sql.executescript(TABLES)
+        self._sql.executescript(TABLES)
         table, batches = _opened(source, columns.names, progress)
         bad = BadRows()
         for frame in batches:
-            self._read(frame, problem, columns, table, bad)
+            self._read(frame, table, bad)
         bad.raise_if_any()
         if not self.n_rows:
             raise DataError("there are no patients: the table has no rows")
-        self._refuse_repetition(columns, table, bad)
-
-    def _read(self, frame: Any, problem: DecisionProblem, columns: Columns, table: PlacedRows, bad: BadRows) -> None:
-        """Check a batch, and keep it unless a row was bad."""
-        ids, events = (list(map(id_text, frame[name].astype(object))) for name in (columns.id, columns.event))
-        for name, values in ((columns.id, ids), (columns.event, events)):
-            bad.add(table, np.array([not value for value in values]), name, lambda _: "is missing", before=self.n_rows)
-        codes = columns.codes(frame, table, bad, self.n_rows)
-        if not bad.count:
-            records = problem.records.indices(codes) if has_features(problem.records) else codes[:, 0]
-            none = "the study has no record with these levels"
-            bad.add(table, records < 0, "", lambda _: none, before=self.n_rows)
-            rows = range(self.n_rows, self.n_rows + len(frame))
-            with self._room():
-                patients = zip(rows, ids, events, records.tolist(), strict=True)
-                self._sql.executemany("INSERT INTO patient VALUES (?, ?, ?, ?)", patients)
-        self.n_rows += len(frame)
-
-    def _refuse_repetition(self, columns: Columns, table: PlacedRows, bad: BadRows) -> None:
         repeated = np.zeros(self.n_rows, dtype=np.bool_)
-        query = "SELECT row, row_number() OVER (PARTITION BY id, event ORDER BY row) AS place FROM patient"
-        with self._room():
-            for (row,) in self._sql.execute(f"SELECT row FROM ({query}) WHERE place > 1"):
-                repeated[row] = True
-        say = "an earlier row has the same patient and event: one decision is made for an event"
-        bad.add(table, repeated, f"{columns.id}, {columns.event}", lambda _: say)
+        with _room():
+            query = "SELECT row FROM asked WHERE row NOT IN (SELECT min(row) FROM asked GROUP BY id, event)"
+            repeated[[row for (row,) in self._sql.execute(query)]] = True
+        again = "an earlier row has the same patient and event: one decision is made for an event"
+        bad.add(table, repeated, f"{columns.id}, {columns.event}", lambda _: again)
         bad.raise_if_any()
 
-    def by_patient(self, ledger: Ledger) -> Iterator[list[Row]]:
+    def _read(self, frame: Any, table: PlacedRows, bad: BadRows) -> None:
+        """Check a batch, and keep it unless a row was bad."""
+        before, columns, records = self.n_rows, self._columns, self._problem.records
+        self.n_rows += len(frame)
+        ids, events = (list(map(id_text, frame[name].astype(object))) for name in (columns.id, columns.event))
+        for name, values in ((columns.id, ids), (columns.event, events)):
+            bad.add(table, np.array([not value for value in values]), name, lambda _: "is missing", before=before)
+        codes = columns.codes(frame, table, bad, before)
+        if bad.count:
+            return
+        numbers = records.indices(codes) if has_features(records) else codes[:, 0]
+        none = "the study has no record with these levels"
+        bad.add(table, numbers < 0, "", lambda _: none, before=before)
+        digest = self._ledger.digest
+        rows = [
+            (row, id, event, number, digest("patient", id), digest("event", event), digest("order", f"{id}\0{event}"))
+            for row, id, event, number in zip(count(before), ids, events, numbers.tolist(), strict=False)  # noqa: A001
+        ]
+        with _room():
+            self._sql.executemany("INSERT INTO asked VALUES (?, ?, ?, ?, ?, ?, ?)", rows)
+
+    def by_patient(self) -> Iterator[list[Row]]:
         """The rows in batches: those of a patient together, in their order, as the ledger stores patients."""
-        query = "SELECT row, digest('patient', id) AS known, digest('event', event), record FROM patient"
-        yield from self._batches(ledger, f"{query} ORDER BY known, row", Row)
+        yield from self._batches("SELECT row, patient, visit, record FROM asked ORDER BY patient, row", Row)
 
-    def store(self, outcomes: Sequence[tuple[int, str, str]]) -> None:
-        """Keep treatments and statuses of rows, by their numbers."""
-        with self._room():
-            self._sql.executemany("INSERT INTO outcome VALUES (?, ?, ?)", outcomes)
+    def store(self, outcomes: Sequence[tuple[int, str, str, str]]) -> None:
+        """Keep what came of rows, by their numbers: the last three of `Outcome`."""
+        with _room():
+            self._sql.executemany("INSERT INTO outcome VALUES (?, ?, ?, ?)", outcomes)
 
-    def outcomes(self, ledger: Ledger, *, keep_order: bool) -> Iterator[list[Outcome]]:
+    def outcomes(self, *, keep_order: bool) -> Iterator[list[Outcome]]:
         """What came of the rows in batches: in their order, or in that of keyed digests of ids and events."""
-        order = "row" if keep_order else "digest('order', id), digest('order', event)"
-        query = "SELECT id, event, record, treatment, status FROM patient JOIN outcome USING (row)"
-        yield from self._batches(ledger, f"{query} ORDER BY {order}", Outcome)
+        query = "SELECT id, event, treatment, published, status FROM asked JOIN outcome USING (row) ORDER BY "
+        yield from self._batches(query + ("row" if keep_order else "place"), Outcome)
 
     def statuses(self) -> dict[str, int]:
         """How many rows have each status."""
-        with self._room():
-            return dict(self._sql.execute("SELECT status, count(*) FROM outcome GROUP BY status ORDER BY status"))
+        return dict(self._sql.execute("SELECT status, count(*) FROM outcome GROUP BY status ORDER BY status"))
 
-    def _batches(self, ledger: Ledger, query: str, kind: Any) -> Iterator[list[Any]]:
-        self._sql.create_function("digest", 2, ledger.digest, deterministic=True)
-        with self._room():
+    def _batches(self, query: str, kind: Any) -> Iterator[list[Any]]:
+        with _room():
             cursor = self._sql.execute(query)
-        while True:
-            with self._room():
-                rows = cursor.fetchmany(BATCH)
-            if not rows:
-                return
-            yield list(map(kind._make, rows))
+            while rows := cursor.fetchmany(BATCH):
+                yield list(map(kind._make, rows))
 
-    @contextmanager
-    def _room(self) -> Iterator[None]:
-        """A temporary folder that is full, as one line."""
-        try:
-            yield
-        except sqlite3.OperationalError as error:
-            raise DataError(f"the folder of temporary files (TMPDIR) cannot hold the patients: {error}") from None
+
+@contextmanager
+def _room() -> Iterator[None]:
+    """A temporary folder that is full, as one line."""
+    try:
+        yield
+    except sqlite3.OperationalError as error:
+        raise DataError(f"the folder of temporary files (TMPDIR) cannot hold the patients: {error}") from None
 
 
 def _opened(
@@ -290,26 +281,19 @@ def _opened(
 ) -> tuple[PlacedRows, Iterator[pd.DataFrame]]:
     """What names the rows of a source, and some of its columns in batches; DataError for a column that is not there."""
     if isinstance(source, Path):
-        mark, file = stamp(source), open_columns(source)
-        _require_columns(f"{source.as_posix()}: ", file.schema.names, names)
-        return file, _frames(file, names, mark, progress)
-    columns = list(map(str, source.columns))
-    _require_columns("patients: ", columns, names)
-    frame = source.iloc[:, [columns.index(name) for name in names]].set_axis(list(names), axis="columns")
+        title, file = source.as_posix(), open_columns(source)
+        columns = file.schema.names
+    else:
+        title, columns = "patients", list(map(str, source.columns))
+        check_distinct(title, columns)
+    for name in names:
+        if name not in columns:
+            raise DataError(f"{title}: {unknown('column', name, columns)}")
+    if isinstance(source, Path):
+        return file, (
+            batch.slice(start, BATCH).to_pandas()
+            for batch in file.batches(list(names), progress)
+            for start in range(0, batch.num_rows, BATCH)
+        )
+    frame = source.set_axis(columns, axis="columns")[list(names)]
     return FrameRows(), (frame.iloc[start : start + BATCH] for start in range(0, len(frame), BATCH))
-
-
-def _frames(file: Any, names: Sequence[str], mark: object, progress: Progress) -> Iterator[pd.DataFrame]:
-    for batch in file.batches(list(names), progress):
-        for start in range(0, batch.num_rows, BATCH):
-            yield batch.slice(start, BATCH).to_pandas()
-    if stamp(file.path) != mark:
-        raise DataError(f"{file.path.as_posix()}: was changed while it was read")
-
-
-def _require_columns(table: str, there: Sequence[str], wanted: Sequence[str]) -> None:
-    for name in wanted:
-        if name not in there:
-            raise DataError(f"{table}{unknown('column', name, there)}")
-        if there.count(name) > 1:
-            raise DataError(f"{table}two columns are named {name!r}")

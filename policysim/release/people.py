@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import unicodedata
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
@@ -10,34 +9,14 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from policies.arrays import BoolArray, Words
-from policies.levels import MISSING_WORDS
 from policysim.files.bad_rows import BadRows, DataError, PlacedRows
 from policysim.question.extras import optional
+from policysim.release.ledger import id_text
 
 with optional():
     import pandas as pd
     import pyarrow as pa
     from pandas.util import hash_array
-
-
-def id_text(value: object) -> str:
-    """An id as the text by which a person is known again: without margins, a whole number without a point.
-
-    "" for what is missing, also by a word such as NA.
-
-    Examples
-    --------
-    >>> [id_text(value) for value in (7.0, " 007", None, "n/a")]
-    ['7', '007', '', '']
-    """
-    if value is None:
-        return ""
-    if isinstance(value, float | np.floating) and value.is_integer():
-        value = int(value)
-    text = str(value).strip()
-    if text.lower() in MISSING_WORDS or text == "NaT":
-        return ""
-    return text if text.isascii() else unicodedata.normalize("NFC", text)
 
 
 @dataclass

@@ -179,7 +179,7 @@ def _draw(
             unchanged,
             shows_rows=True,
             each=bool(people.id),
-            details={"released": out.name},
+            details={"released": out.name, **({"not covered": "which values occur"} if plan.from_data else {})},
         ),
         people.digests,
     )

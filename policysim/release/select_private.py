@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from decimal import ROUND_CEILING, Context
+from decimal import ROUND_CEILING, Context, Decimal
 from functools import cached_property
 from typing import Any
 
@@ -25,6 +25,8 @@ from policysim.release.ledger import ADD_OR_REMOVE, ADJACENCIES, REPLACE, Releas
 
 # Rounding that a privacy loss may show above what is claimed.
 TOLERANCE = 1e-9
+# What summing floats leaves, relative.
+ROUNDING = 1e-12
 COLUMNS = (40, 14, 8, 16)
 MOST_ROWS = 20
 NOT_A_RELEASE = " Analysis of the private data, not a release: publish nothing below this line "
@@ -250,19 +252,31 @@ def release_document(
 
 
 def release_of(counts: Counts, by: str | None, terms: Terms, found: list[GroupChoice], *, each: bool) -> Release:
-    """What the choices cost a person, who is in one group: epsilon, or where the claim does not hold the true loss."""
-    up = Context(prec=12, rounding=ROUND_CEILING)
-    grouped = () if by is None else (by,)
-    everybodys_group = terms.adjacency == REPLACE
+    """What the choices cost a person, who is in one group: epsilon, or the true loss where that is larger.
+
+    Who is absent is protected, too, where presence is hidden: then everybody is charged.
+    """
+    grouped, replaces = () if by is None else (by,), terms.adjacency == REPLACE
+    not_covered = {"not covered": "which values occur"} if counts.from_private_rows else {}
     return Release(
         "select",
         counts.source,
-        max(amount(one.epsilon) if one.holds else up.create_decimal_from_float(one.loss) for one in found),
-        (counts.column, *(() if everybodys_group else grouped)),
-        grouped if everybodys_group else (),
+        max(map(_charged, found)),
+        (counts.column, *(() if replaces else grouped)),
+        grouped if replaces else (),
         adjacency=terms.adjacency,
-        each=each,
+        # Shares of people, and of groups, show how many there are.
+        shows_rows=replaces and (terms.proportions or terms.split_by_share),
+        each=each and replaces,
+        details=not_covered,
     )
+
+
+def _charged(choice: GroupChoice) -> Decimal:
+    """The epsilon of a choice, or its loss, rounded up, where that is more than the last digits of a float."""
+    if choice.loss <= choice.epsilon * (1 + ROUNDING):
+        return amount(choice.epsilon)
+    return Context(prec=12, rounding=ROUND_CEILING).create_decimal_from_float(choice.loss)
 
 
 def _warnings(counts: Counts, terms: Terms, found: list[GroupChoice]) -> list[str]:

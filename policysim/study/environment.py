@@ -37,7 +37,7 @@ def without_study(
     utility: Mapping[str, Any] | None = None,
     **others: Any,
 ) -> dict[str, Any]:
-    """The arguments of an environment, with the scenario of a study, and the weights and costs that pay in place of it.
+    """The arguments of an environment, with the scenario of a study, which pays by the study's utility, in place of it.
 
     Parameters
     ----------
@@ -74,19 +74,9 @@ def without_study(
         raise ValueError(f"{kind} must be a {kind.title()}, a built-in name or a path, got {_shown(given)}.")
     loaded = given if isinstance(given, Study) else load_study(given)
     if not isinstance(loaded, ScenarioStudy):
-        table = isinstance(loaded, CohortStudy)
-        what = (
-            "a table, which is evaluated exactly"
-            if table
-            else "a log, which does not show what another treatment would do"
-        )
-        instead = "policysim.compare(policysim.build_problem(study))" if table else "policysim.evaluate_log"
-        raise ValueError(
-            f"{loaded.name} is a study of {what}: it has no environment. Use {instead}, or write a scenario."
-        )
-    worth = with_utility(with_utility(loaded.scenario, vars(loaded.utility)), utility)
-    costs = {name: treatment.cost for name, treatment in worth.treatments.items()}
-    return {"scenario": loaded.scenario, "utility": {"weights": dict(worth.weights), "costs": costs}, **others}
+        kind = "table: use policysim.compare" if isinstance(loaded, CohortStudy) else "log: use policysim.evaluate_log"
+        raise ValueError(f"{loaded.name} has no environment, as the study of a {kind}, or write a scenario.")
+    return {"scenario": with_utility(with_utility(loaded.scenario, vars(loaded.utility)), utility), **others}
 
 
 def _is_study(named: str | Path) -> bool:

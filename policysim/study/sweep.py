@@ -22,6 +22,7 @@ from threadpoolctl import threadpool_limits
 from policies.arrays import FloatArray, IntArray
 from policies.catalogue import CATALOGUE, WITHOUT_LEAD, make_policy
 from policies.distinct import distinct_rows, once_each
+from policies.fitted import FittedPolicy
 from policies.optimal.bounds import InfeasibleError
 from policies.optimal.optimum import Optimal, OptimalSafe
 from policies.policy import NotApplicableError, Policy
@@ -47,7 +48,7 @@ REFERENCES = (Greedy(), BestFixed(), Uniform())
 
 
 def asked_for(
-    policies: Sequence[str | Policy] | None, epsilons: Sequence[float] | float | None, by: Sequence[str]
+    policies: Sequence[str | Policy | FittedPolicy] | None, epsilons: Sequence[float] | float | None, by: Sequence[str]
 ) -> tuple[list[Policy], tuple[float, ...]]:
     """The policies, each once, and the epsilons, rising; ValueError for something else than lists, or an empty one."""
     if isinstance(policies, str) or isinstance(by, str):
@@ -55,7 +56,8 @@ def asked_for(
     asked = WITHOUT_LEAD if policies is None else list(policies)
     if not asked:
         raise ValueError("policies must not be empty.")
-    templates = list(dict.fromkeys(make_policy(item) if isinstance(item, str) else item for item in asked))
+    named: list[Any] = [item.policy if isinstance(item, FittedPolicy) else item for item in asked]
+    templates = list(dict.fromkeys(make_policy(item) if isinstance(item, str) else item for item in named))
     return templates, checked_epsilons(EPSILONS if epsilons is None else epsilons)
 
 

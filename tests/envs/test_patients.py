@@ -92,7 +92,7 @@ def test_they_do_in_any_scenario(text, tmp_path_factory):
         env = TreatmentVectorEnv(2, str(path))
     except envs.InputFileError:
         assume(False)
-    assume(env._ward._allowed.any(axis=1).all())
+    assume(env.ward._allowed.any(axis=1).all())
     assert_same_stays(*pair(str(path), "NextStep", 3, 60), steps=6)
 
 
@@ -146,9 +146,9 @@ def planted(**changes):
     """The compiled environment with other tables, and NumPy's with those that it should have."""
     one, two = pair("covid", "NextStep", 4, 2_000)
     one.reset(seed=1)
-    tables = one._ward.tables
+    tables = one.ward.tables
     other = object.__new__(Ward)
-    vars(other).update(vars(one._ward))
+    vars(other).update(vars(one.ward))
     one._patients.ward = other
     other.tables = tables._replace(**{name: change(tables) for name, change in changes.items()})
     return one, two

@@ -98,7 +98,7 @@ def test_seeds_and_options_hold_for_the_next_reset(vec_env):
     env._options = [{"where": {"fever": 1}}] * 200
     env.seed(5)
     ill = env.reset()
-    fever = env._patients._ward.scenario.space.axis("fever")
+    fever = env._patients.ward.scenario.space.axis("fever")
     assert (ill[:, fever] == 1).all()
     assert [told["day"] for told in env.reset_infos] == [0] * 200
     assert (env.reset()[:, fever] == 0).any()

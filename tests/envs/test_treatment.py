@@ -101,7 +101,7 @@ def test_the_docstring_names_what_info_holds_and_every_argument(covid):
     for env in (TreatmentEnv(), TreatmentEnv(str(LANGUAGE))):
         keys = re.findall(r"^- `(\w+)`", sections["Information"], re.MULTILINE)
         for result in stay(env, seed=0, policy=0):
-            assert list(result[-1]) == keys[: 3 if env._ward.forbids else 2]
+            assert list(result[-1]) == keys[: 3 if env.ward.forbids else 2]
     # A study is for `gymnasium.make`.
     arguments = list(inspect.signature(TreatmentEnv).parameters)
     assert list(inspect.signature(without_study).parameters)[:2] == [arguments[0], "study"]
@@ -221,7 +221,7 @@ def test_a_copy_goes_on_as_the_original_and_shares_what_never_changes(copied):
     env.reset(seed=3, options={"record": SICK})
     env.step(0)
     other = copied(env)
-    assert other._ward is env._ward
+    assert other.ward is env.ward
     results = [env.step(0)]
     while not results[-1][2]:
         results.append(env.step(0))
@@ -231,7 +231,7 @@ def test_a_copy_goes_on_as_the_original_and_shares_what_never_changes(copied):
 
 
 def test_a_thousand_environments_share_the_tables():
-    assert len({id(TreatmentEnv(horizon=14)._ward) for _ in range(1_000)}) == 1
+    assert len({id(TreatmentEnv(horizon=14).ward) for _ in range(1_000)}) == 1
     assert ward_of("covid", 14).sampler is ward_of("covid", 3).sampler
     assert ward_of("covid", 14, {"weights": {"fever": 3}}) is not ward_of("covid", 14)
 

@@ -6,12 +6,11 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from chi_square import draws_fit
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from random_problems import problems, with_all
 
-from policies import CATALOGUE, AnyRecord, DecisionProblem, Policy, Sampler, make_policy
+from policies import CATALOGUE, AnyRecord, DecisionProblem, Policy, make_policy
 from policies.privacy_loss import guess_rate_within, privacy_loss_of_logs
 
 EPSILONS = (0, 0.01, 0.1, 1, 5, 20, 100)
@@ -100,29 +99,6 @@ def test_a_shift_of_each_record_changes_nothing(name):
     plain, shifted = (with_all(scores, prior, AnyRecord(), deaths) for scores in (table, table + 1024))
     policy = make_policy(name, epsilon=2.0)
     np.testing.assert_allclose(policy.probabilities(shifted), policy.probabilities(plain), rtol=1e-12)
-
-
-# The others run their mechanism.
-DRAWN_BY_TABLE = [name for name, policy in CATALOGUE.items() if policy._sample is Policy._sample]
-
-
-@pytest.mark.parametrize("name", DRAWN_BY_TABLE)
-def test_a_policy_draws_through_the_thresholds_of_its_table(name):
-    problem = with_all([[0.0, 0.5, 0.2], [1.0, 0.7, 0.3], [2.0, 0.9, 2.5]], [0.2, 0.3, 0.5], AnyRecord())
-    policy, records = make_policy(name, epsilon=1.5), np.arange(1000) % 3
-    drawn = policy.sample(problem, records, np.random.default_rng(3))
-    table = Sampler(policy.probabilities(problem))
-    np.testing.assert_array_equal(drawn, table.draw(records, np.random.default_rng(3), compiled=True))
-    assert drawn.dtype == np.intp
-
-
-@pytest.mark.parametrize("epsilon", [0.0, 3.0, math.inf])
-@pytest.mark.parametrize("name", sorted(set(CATALOGUE) - set(DRAWN_BY_TABLE)))
-def test_a_mechanism_that_is_run_draws_from_its_exact_table(name, epsilon):
-    problem = DecisionProblem([[0.0, 0.3, 1.0, 1.0], [2.0, 1.9, 0.0, 1.0]], [0.5, 0.5], AnyRecord())
-    policy, records = make_policy(name, epsilon=epsilon), np.repeat([0, 1], 500_000)
-    actions = policy.sample(problem, records, np.random.default_rng(11))
-    assert draws_fit(policy.probabilities(problem), records, actions)
 
 
 @pytest.mark.parametrize(

@@ -2,18 +2,16 @@
 
 import math
 from copy import copy
-from functools import partial
 
 import numpy as np
 import pytest
-from chi_square import draws_fit
 from full_programme import full_value
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from random_problems import LOOK_FURTHER, masked_problems, neighbour_pairs, problems, with_mask
 
 import policysim as ps
-from policies import CATALOGUE, AnyRecord, DecisionProblem, OneFeature, Sampler, Sensitive, make_policy
+from policies import CATALOGUE, AnyRecord, DecisionProblem, OneFeature, Sensitive, make_policy
 from policies.accounting import policy_use
 from policies.adjacency import Listed
 from policies.exponential import Exponential
@@ -178,7 +176,6 @@ EVERYONE_THE_LAST = {
     "tables": lambda _, problem: (the_last_action(problem), np.exp(the_last_action(problem))),
     "check": lambda _, __: None,
     "loss_bound": lambda _, __: 0.0,
-    "sample": lambda _, problem, records, __: np.full(len(records), problem.n_actions - 1),
 }
 # No patient of this problem allows the last action. How much of it they get, by each way to use a policy.
 NOBODY_ALLOWS = example(prior=np.repeat([1 / 4, 0, 0], 4))
@@ -187,13 +184,7 @@ GIVEN = {
     "table": lambda policy: NOBODY_ALLOWS.prior @ policy.probabilities(NOBODY_ALLOWS)[:, 2],
     "logarithms": lambda policy: NOBODY_ALLOWS.prior @ np.exp(policy.log_probabilities(NOBODY_ALLOWS)[:, 2]),
     "both": lambda policy: NOBODY_ALLOWS.prior @ policy.tables(NOBODY_ALLOWS)[1][:, 2],
-    "sampler": lambda policy: share_of_draws(Sampler(policy.probabilities(NOBODY_ALLOWS)).draw),
-    "sample": lambda policy: share_of_draws(partial(policy.sample, NOBODY_ALLOWS)),
 }
-
-
-def share_of_draws(draw):
-    return (draw(np.repeat(np.arange(4), 50), np.random.default_rng(1)) == 2).mean()
 
 
 @pytest.mark.parametrize("parent", [Uniform, BestFixed])
@@ -238,16 +229,6 @@ def test_no_record_gets_what_it_does_not_allow_whatever_a_mechanism_answers(meth
         assert GIVEN[user](looks) == 0
     except InadmissibleError as error:
         assert str(error).startswith("looks gives a2 to [record 0], who must not get it")
-
-
-@pytest.mark.parametrize("name", ["uniform", "permute-and-flip", "report-noisy-max", "randomized-features", "optimal"])
-def test_no_draw_is_forbidden_and_draws_follow_the_table(name):
-    problem, rng = example(3), np.random.default_rng(5)
-    policy = make_policy(name, epsilon=1.0)
-    records = np.repeat(np.arange(12), 20_000)
-    drawn = policy.sample(problem, records, rng)
-    assert MASK[records, drawn].all()
-    assert draws_fit(policy.probabilities(problem), records, drawn)
 
 
 def pairs_of(adjacency, n_records):

@@ -15,7 +15,6 @@ from unittest.mock import Mock
 
 import numpy as np
 import pytest
-from chi_square import draws_fit
 from exact_optimum import least_loss
 from full_programme import full_value
 from random_problems import neighbour_pairs
@@ -33,7 +32,7 @@ from policies.exponential import Exponential, ExponentialFitted
 from policies.mask import mask_classes
 from policies.masked import masked_problem
 from policies.optimal.certificate import optimal_certificate
-from policies.policy import LOG_SMALLEST, ClaimError, NotApplicableError, one_hot_logs
+from policies.policy import LOG_SMALLEST, ClaimError, NotApplicableError
 from policies.privacy_loss import guess_rate, privacy_loss_of_logs
 from policies.proof import LOST, Certificate, float_below, floor_of, grouped
 from policies.randomized_response import RandomizedResponse
@@ -410,37 +409,6 @@ def choice_is_private(weights, monotone):
     return exact.divide(*chances) <= exact.exp(Decimal(2.0**-17))
 
 
-# Samplers.
-
-
-class AnotherSampler(RandomizedResponse):
-    """Draws as if it had 10 % more epsilon than its table says."""
-
-    def _sample(self, problem, records, rng):
-        return RandomizedResponse(1.1 * self.epsilon).sample(problem, records, rng)
-
-
-class ImpossibleSampler(Policy):
-    """Its table says greedy, and one draw in a thousand is something else."""
-
-    name = "impossible-sampler"
-
-    def _log_probabilities(self, problem):
-        return one_hot_logs(problem.best_actions, problem.n_actions)
-
-    def _sample(self, problem, records, rng):
-        actions = problem.best_actions[records].copy()
-        actions[::1000] = (actions[::1000] + 1) % problem.n_actions
-        return actions
-
-
-def sampler_follows_its_table(policy, problem):
-    """One chi-square test over all records, at a level of one in a million; nothing impossible may ever be drawn."""
-    records = np.repeat(np.arange(problem.n_records), 100_000)
-    actions = policy.sample(problem, records, np.random.default_rng(6))
-    return draws_fit(policy.probabilities(problem), records, actions)
-
-
 # Proofs.
 
 
@@ -716,16 +684,9 @@ def planted(check, *replaced):
     return Checked(holds, [()], replaced)
 
 
-THREE = problem_of([[0.0, 0.5, 0.2], [1.0, 0.7, 0.3], [2.0, 0.9, 2.5]])
-FOLLOWS = partial(sampler_follows_its_table, problem=THREE)
 CHECKED = {
     # It is just as private, so that no audit can see it.
     "max and min swapped in the utilities": Checked(improves_to_the_best, [Exponential], WorstPreferred),
-    # At epsilon 1 the truth has probability 0.576 by the table and 0.600 by the sampler. In each of three records
-    # that adds 100,000 (0.0242^2 / 0.576 + 2 * 0.0121^2 / 0.212) = 240 to the statistic, which by chance exceeds 38
-    # once in a million times (6 degrees of freedom).
-    "a sampler that does not follow its table": Checked(FOLLOWS, [RandomizedResponse(1.0)], AnotherSampler(1.0)),
-    "a sampler that draws the impossible": Checked(FOLLOWS, [make_policy("greedy")], ImpossibleSampler()),
     "splits of the actions that are left out too soon": planted(guess_rate_is_exact, (math, "tanh", tanh_of_less)),
     "a table that is no distribution where the solver finds nothing": planted(
         table_is_one_without_a_solver, (policies.optimal.whole_programme, "_solve", twice_the_solution)

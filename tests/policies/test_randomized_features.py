@@ -5,7 +5,6 @@ from itertools import product
 
 import numpy as np
 import pytest
-from chi_square import draws_fit
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -138,14 +137,3 @@ def test_records_of_another_shape_are_refused():
     problem = DecisionProblem(np.eye(4), np.full(4, 0.25), AnyRecord(), records=Shaped((2, 3)))
     with pytest.raises(ValueError, match=r"records.shape must have 4 records, got shape=\(2, 3\) with 6"):
         RandomizedFeatures(1.0).log_probabilities(problem)
-
-
-@pytest.mark.parametrize("case", CASES)
-def test_the_sampler_draws_from_the_exact_probabilities(case):
-    adjacency, _ = CASES[case]
-    rng = np.random.default_rng(23)
-    problem = DecisionProblem(rng.normal(size=(24, 3)), np.full(24, 1 / 24), adjacency, records=Shaped((2, 3, 4)))
-    policy = RandomizedFeatures(3.0)
-    records = np.arange(10**6) % 24
-    actions = policy.sample(problem, records, np.random.default_rng(24))
-    assert draws_fit(policy.probabilities(problem), records, actions)

@@ -25,7 +25,6 @@ X, Y = load_iris(return_X_y=True, as_frame=True)
 NAMES = np.array(["setosa", "versicolor", "virginica"])[Y]
 CHECKED = [
     PrivateClassifier(LogisticRegression(), 1.0),
-    PrivateClassifier(LogisticRegression(), 1.0, bounds="simplex"),
     PrivateClassifier(DecisionTreeClassifier(random_state=0), np.inf),
 ]
 OF_DRAWS = {
@@ -45,17 +44,13 @@ def test_scikit_learns_own_checks(estimator, check):
     check(estimator)
 
 
-@pytest.mark.parametrize("bounds", [None, "simplex"])
 @pytest.mark.parametrize("epsilon", [0.0, 1.0, 3.0])
-def test_predictions_are_drawn_by_exact_odds_that_no_row_moves_beyond_epsilon(epsilon, bounds):
-    private = PrivateClassifier(LogisticRegression(max_iter=500), epsilon, bounds=bounds, random_state=0).fit(X, NAMES)
+def test_predictions_are_drawn_by_exact_odds_that_no_row_moves_beyond_epsilon(epsilon):
+    private = PrivateClassifier(LogisticRegression(max_iter=500), epsilon, random_state=0).fit(X, NAMES)
     odds = private.predict_proba(X)
     assert loss_of(odds) <= epsilon + 1e-12
     learnt = private.estimator_.predict_proba(X)
-    if bounds:
-        weights = np.exp(epsilon * learnt)
-    else:
-        weights = np.where(learnt == learnt.max(axis=1, keepdims=True), np.exp(epsilon), 1.0)
+    weights = np.where(learnt == learnt.max(axis=1, keepdims=True), np.exp(epsilon), 1.0)
     assert odds == pytest.approx(weights / weights.sum(axis=1, keepdims=True), abs=1e-9)
     drawn = private.predict(X.iloc[np.zeros(20_000, dtype=int)])
     shares = (drawn[:, None] == private.classes_).mean(axis=0)
@@ -89,15 +84,6 @@ def test_a_validation_curve_is_the_epsilon_curve():
     assert nested.estimator[-1].C == 0.1
 
 
-def test_floors_are_those_of_the_classes_in_their_order():
-    floors = np.array([0.1, 0.2, 0.05])
-    private = PrivateClassifier(LogisticRegression(max_iter=500), 2.0, floors=floors).fit(X, NAMES)
-    odds, likeliest = private.predict_proba(X), private.estimator_.predict_proba(X).argmax(axis=1)
-    highest = np.minimum(floors * np.exp(2.0), 1 - floors.sum() + floors)
-    assert odds[np.arange(len(X)), likeliest] == pytest.approx(highest[likeliest], abs=1e-5)
-    assert (odds >= floors - 1e-6).all()
-
-
 def test_it_is_a_policy_for_a_problem():
     index = pd.Index(["young", "old"], name="age")
     problem = ps.DecisionProblem(
@@ -122,8 +108,6 @@ def test_it_is_a_policy_for_a_problem():
     [
         (PrivateClassifier(LogisticRegression(), -1.0), r"epsilon must be >= 0, got epsilon=-1.0"),
         (PrivateClassifier(SVC()), "model must give probabilities or scores, and SVC has no predict_proba"),
-        (PrivateClassifier(LogisticRegression(), bounds="box"), "bounds must be \"simplex\", .*, got bounds='box'"),
-        (PrivateClassifier(LogisticRegression(), floors=[0.9, 0.9]), "at most 1, got a sum of 1.8"),
     ],
 )
 def test_bad_input_is_refused_by_fit(private, message):

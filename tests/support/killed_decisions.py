@@ -27,18 +27,7 @@ from policysim.release.ledger import Ledger
 from policysim.study.study_reader import load_study
 
 EPSILON = "0.1"
-ASKED = [
-    "--study",
-    "small.toml",
-    "--epsilon",
-    EPSILON,
-    "--id",
-    "patient",
-    "--event",
-    "day",
-    "--ledger",
-    "ledger.sqlite",
-]
+ASKED = f"--study small.toml --epsilon {EPSILON} --id patient --event day --ledger ledger.sqlite".split()
 # Whatever changes the ledger, a file or a folder.
 STEPS = {"execute", "executemany", "mkdir", "chmod", "replace", "rename", "unlink", "rmdir", "fsync", "link"}
 WATCHED = ("release/decide.py", "release/ledger.py", "files/whole_files.py", "pathlib.py", "shutil.py")
@@ -77,7 +66,8 @@ def start(folder, step=None, patients="today.csv", out="drawn.csv"):
     def count(frame, event, function):
         nonlocal reached
         if event == "c_call" and function.__name__ in STEPS and frame.f_code.co_filename.endswith(WATCHED):
-            reached += 1
+            # What only reads the ledger is no step.
+            reached += not str(frame.f_locals.get("query")).startswith(("SELECT", "PRAGMA"))
             if reached == step:
                 os.kill(os.getpid(), signal.SIGKILL)
 
@@ -131,50 +121,28 @@ def left(folder, n_patients):
     return "written" if text is not None else "counted" if before else "nothing"
 
 
-def kill(folder, n_patients, child_of, tries):
-    """Kill each run that `child_of` starts in a copy of a folder of its own; states, and what was wrong."""
-    states, wrong, template = Counter(), [], folder / "template"
-    if not template.exists():
-        template.mkdir()
-        make(template, n_patients)
-    for number in tries:
+def kill(folder, n_patients, times=0):
+    """Kill runs, each in a folder of its own: before every step, or so many times at moments uniform over a run."""
+    template = folder / "template"
+    template.mkdir()
+    make(template, n_patients)
+    begun = time.perf_counter()
+    assert ended(start(shutil.copytree(template, folder / "0"))) == 0
+    seconds, moments = time.perf_counter() - begun, random.Random(1)
+    states, wrong = Counter(), []
+    for number in range(1, (times or 10_000) + 1):
         place = shutil.copytree(template, folder / str(number))
-        if ended(child_of(place, number)) != -signal.SIGKILL:
-            break
+        child = start(place, step=None if times else number)
+        if times:
+            time.sleep(moments.uniform(0, 1) * seconds)
+            os.kill(child, signal.SIGKILL)
+        if ended(child) == 0 and not times:
+            break  # there are no more steps
         try:
             states[left(place, n_patients)] += 1
         except AssertionError as error:
             wrong.append(f"{number}: {error}")
     return {"states": states, "wrong": wrong}
-
-
-def kill_at_every_step(folder, n_patients=3):
-    return kill(folder, n_patients, start, range(1, 10_000))
-
-
-def kill_at_random(folder, times, n_patients=300):
-    """Kill at moments that are uniform over a run."""
-    first = folder / "first"
-    first.mkdir()
-    make(first, n_patients)
-    begun = time.perf_counter()
-    assert ended(start(first)) == 0
-    seconds, moments = time.perf_counter() - begun, random.Random(1)
-
-    def child_of(place, _):
-        child = start(place)
-        time.sleep(moments.uniform(0, 1) * seconds)
-        os.kill(child, signal.SIGKILL)
-        return child
-
-    found = {"states": Counter(), "wrong": []}
-    number = 0
-    while sum(found["states"].values()) + len(found["wrong"]) < times:
-        number += 1
-        one = kill(folder, n_patients, child_of, [number])  # one that has ended before is not counted
-        found["states"].update(one["states"])
-        found["wrong"] += one["wrong"]
-    return found
 
 
 def share(folder, n_patients, processes=8):
@@ -204,5 +172,8 @@ if __name__ == "__main__":
         with quiet():
             main(["decide", "today.csv", *ASKED, "--out", "drawn.csv"])
         gc.freeze()
-        kinds = {"steps": kill_at_every_step, "random": kill_at_random, "together": share}
-        sys.stdout.write(json.dumps(kinds[what](Path(name), number)) + "\n")
+        if what == "together":
+            result = share(Path(name), number)
+        else:
+            result = kill(Path(name), 300, number) if what == "random" else kill(Path(name), number)
+        sys.stdout.write(json.dumps(result) + "\n")

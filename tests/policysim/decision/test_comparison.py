@@ -160,7 +160,7 @@ def test_simulated_patients_agree_with_the_exact_value(simulated, name):
     problem, n_patients = ps.build_problem(simulated), 10**5
     records = sample_patients(problem.prior, n_patients, np.random.default_rng(11))
     policy = ps.make_policy(name, epsilon=3.0)
-    actions = policy.sample(problem, records, np.random.default_rng(12))
+    actions = ps.Sampler(policy.probabilities(problem)).draw(records, np.random.default_rng(12)).astype(np.intp)
     outcomes = ResponseModel(simulated.scenario).sample(records, actions, np.random.default_rng(13))
     rewards = simulated.utility.realized(simulated.scenario, outcomes, actions, records)
     exact = problem.value(policy.probabilities(problem))

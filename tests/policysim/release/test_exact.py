@@ -16,8 +16,6 @@ from random_problems import adjacencies, masked_problems, tables, with_all
 
 import policysim as ps
 from policies import CATALOGUE, AnyRecord, DecisionProblem, OneFeature, Sensitive, make_policy
-from policies.adjacency import Listed
-from policies.boxes import log_rows, published_boxes, regrets_of, response_boxes
 from policies.local import KAry
 from policies.policy import ClaimError
 from policysim.release import exact
@@ -25,7 +23,6 @@ from policysim.release.exact import (
     TOTAL,
     ExactPolicy,
     Ratio,
-    box_weights,
     chosen,
     declared_epsilon,
     exact_policy,
@@ -109,16 +106,11 @@ def random_problem(draw):
     return with_all(table, np.full(n_records, 1 / n_records), adjacency)
 
 
-@settings(max_examples=300)
+@settings(max_examples=100)
 @given(problem=random_problem() | masked_problems(), epsilon=st.sampled_from(EPSILONS))
 def test_every_row_of_every_mechanism_is_private_in_whole_numbers(problem, epsilon):
     for name in CATALOGUE:
         assert_private(problem, name, epsilon)
-
-
-@pytest.fixture(scope="module")
-def covid():
-    return ps.build_problem(ps.load_study("covid"))
 
 
 def extremes_are_private(least, most, epsilon):
@@ -127,30 +119,14 @@ def extremes_are_private(least, most, epsilon):
     return all(high * ratio.denominator <= low * ratio.numerator for low, high in pairs)
 
 
-def test_all_records_of_covid_are_private_in_whole_numbers(covid):
+def test_all_records_of_covid_are_private_in_whole_numbers():
+    covid = ps.build_problem(ps.load_study("covid"))
     fitted = make_policy("exponential-fitted", epsilon=1).fit(covid)
     assert covid.n_records == 1_310_720
     weights = exact_policy(fitted, 1).weights(np.arange(covid.n_records))
     assert (weights.sum(axis=1) == TOTAL).all()
     assert extremes_are_private(weights.min(axis=0), weights.max(axis=0), 1)
     assert moved(weights, fitted.probabilities) <= 1e-12
-
-
-def test_all_lines_of_covid_are_private_where_no_box_holds_them_all(covid):
-    """Under one-feature the textbook's mechanism loses less, .1350304, than between any two records, .1556943."""
-    shape = covid.records.shape
-    fitted = make_policy("exponential", epsilon=1).fit(covid.with_adjacency(OneFeature(shape)))
-    policy = exact_policy(fitted, "0.13503036")
-    weights = policy.weights(np.arange(covid.n_records))
-    assert (weights.sum(axis=1) == TOTAL).all()
-    assert not extremes_are_private(weights.min(axis=0), weights.max(axis=0), Fraction("0.13503036"))
-    # Exactly for the lines along two features; the code has compared all eighteen.
-    for axis in (3, 15):
-        lines = np.moveaxis(weights.reshape(*shape, 4), axis, 0).reshape(shape[axis], -1)
-        tight = np.argsort(lines.max(axis=0) / lines.min(axis=0))[-1000:]
-        assert extremes_are_private(lines[:, tight].min(axis=0), lines[:, tight].max(axis=0), Fraction("0.13503036"))
-    with pytest.raises(ClaimError, match="differ in one feature"):
-        exact_policy(fitted, "0.1350303").weights([0])
 
 
 # Lemma 1: the ratio and the box.
@@ -224,15 +200,6 @@ def test_a_ratio_that_is_rounded_to_the_nearest_would_be_noticed(monkeypatch):
 # Lemma 2: there is a box.
 
 
-def test_at_epsilon_zero_all_rows_of_a_class_are_the_same():
-    rng = np.random.default_rng(2)
-    for adjacency in (AnyRecord(), Sensitive((2, 3), (1,)), OneFeature((2, 3))):
-        table = np.repeat(rng.dirichlet(np.ones(5), 2 if adjacency.name == "sensitive" else 1), 3, axis=0)
-        table = np.resize(table, (6, 5)) * (1 + rng.uniform(-1e-15, 1e-15, (6, 5)))
-        weights = policy_of(table, "0", adjacency).weights(np.arange(6))
-        assert fault(weights, adjacency, "0") is None
-
-
 def test_a_box_without_room_for_a_sum_would_be_noticed(monkeypatch):
     def raw(_, most, ratio):
         ceilings = np.ceil(most * TOTAL).astype(np.int64)
@@ -276,22 +243,6 @@ def test_a_table_that_loses_more_than_rounding_is_refused():
     assert policy_of(np.eye(2), "700").weights([0]).tolist() == [[TOTAL - 1, 1]]
 
 
-@settings(max_examples=100)
-@given(seed=st.integers(0, 2**32 - 1), epsilon=st.sampled_from(EPSILONS[:-1]), k=st.integers(2, 6))
-def test_a_private_table_moves_no_more_than_its_floats_are_off(seed, epsilon, k):
-    rng = np.random.default_rng(seed)
-    floors = np.log(rng.dirichlet(np.ones(k)) * rng.uniform(math.exp(-float(epsilon)), 1))[:, None]
-    boxes = published_boxes(floors, np.ones(1), max(float(epsilon), 1e-9))
-    rows = np.exp(log_rows(regrets_of(rng.normal(size=(k, 1, 20)) * 9), boxes)[:, 0].T)
-    exact_rows = [[Fraction(entry) for entry in row] for row in rows.tolist()]
-    sums = max(abs(sum(row) - 1) for row in exact_rows)
-    ratios = [max(column) / min(column) / exp_below(epsilon) - 1 for column in zip(*exact_rows, strict=True)]
-    bound = Fraction(101, 100) * max(*ratios, 0) + 2 * sums + Fraction(3 * k + 5, TOTAL)
-    weights = policy_of(rows, epsilon).weights(np.arange(20)).tolist()
-    pairs = [zip(*rows, strict=True) for rows in zip(weights, exact_rows, strict=True)]
-    assert max(sum(abs(Fraction(w, TOTAL) - p) for w, p in row) for row in pairs) / 2 <= bound
-
-
 def test_a_table_that_moves_without_being_refused_would_be_noticed(monkeypatch):
     monkeypatch.setattr(exact, "MOST_MOVED", 1.0)
     rows = two_rows(2.0)
@@ -310,19 +261,12 @@ def test_whether_a_record_is_refused_depends_on_its_public_class_alone():
             policy.draw([record])
 
 
-@pytest.mark.parametrize(
-    "row",
-    [[0.5, 0.6], [0.5, 0.5 + 3e-12], [0.5, 0.4], [math.nan, 1.0], [-0.1, 1.1], [1.0, 1.0], [3e18, 1.0], [0.0, 0.0]],
-)
-@pytest.mark.parametrize("epsilon", ["0", "1", "inf"])
-def test_rows_that_are_no_probabilities_are_refused(row, epsilon):
-    with pytest.raises(ClaimError, match="no probabilities"):
-        policy_of(np.array([row, row]), epsilon).weights([0])
-
-
-def test_sums_that_overflow_are_no_probabilities():
-    with pytest.raises(ClaimError):
-        policy_of(np.ones((2, 5)), "0").weights([0])  # 5 * 2^62 is 2^62 again in 64 bits
+def test_rows_that_are_no_probabilities_are_refused():
+    # Five ones are 1 again, in 64 bits of 2^62 each.
+    for row in ([0.5, 0.5 + 3e-12], [0.5, 0.4], [math.nan, 1.0], [-0.1, 1.1], [3e18, 1.0], [0.0, 0.0], [1.0] * 5):
+        for epsilon in ("0", "1", "inf"):
+            with pytest.raises(ClaimError, match="no probabilities"):
+                policy_of(np.array([row, row]), epsilon).weights([0])
 
 
 # Lemma 5: the draw.
@@ -364,15 +308,13 @@ def test_a_weight_of_one_is_reached_by_one_word():
     assert policy.draw([0] * 4, lambda size: words[:size]).tolist() == [0, 1, 1, 2]
 
 
-def test_a_million_draws_follow_the_weights(covid):
-    rng = np.random.default_rng(5)
-    fitted = make_policy("exponential-fitted", epsilon=1).fit(covid)
-    rows, records = np.repeat(np.arange(10), 100_000), rng.integers(covid.n_records, size=10)
-    policy = exact_policy(fitted, "1")
-    actions = policy.draw(records[rows], lambda size: rng.integers(TOTAL, size=size, dtype=np.uint64))
-    assert draws_fit(policy.weights(records) / TOTAL, rows, actions)
-    wrong = policy.weights(records) / TOTAL * 0.99 + 0.01 / covid.n_actions
-    assert not draws_fit(wrong, rows, actions)
+def test_a_million_draws_follow_the_weights():
+    rng, rows = np.random.default_rng(5), np.repeat(np.arange(10), 100_000)
+    policy = policy_of(rng.dirichlet(np.ones(4), 10), "inf")
+    actions = policy.draw(rows, lambda size: rng.integers(TOTAL, size=size, dtype=np.uint64))
+    weights = policy.weights(np.arange(10)) / TOTAL
+    assert draws_fit(weights, rows, actions)
+    assert not draws_fit(weights * 0.99 + 0.01 / 4, rows, actions)
 
 
 def test_the_operating_systems_words_have_62_bits_and_differ():
@@ -432,57 +374,6 @@ def test_overlapping_neighbours_without_a_comparison_would_be_noticed(overlappin
     assert fault(passed, adjacency, too_little) == "loss"
 
 
-def test_overlapping_rows_that_are_no_probabilities_are_refused(overlapping):
-    table, adjacency, most, least = overlapping
-    with pytest.raises(ClaimError, match="no probabilities"):
-        policy_of(table * (1 + 1e-11), str((most / least).ln() + Decimal("1e-6")), adjacency).weights([0])
-
-
-def test_rows_of_a_list_are_private_among_those_that_are_listed():
-    codes = np.array([[0, 0], [0, 1], [1, 1], [2, 2]])
-    table = np.array([[0.5, 0.5], [0.6, 0.4], [0.7, 0.3], [1.0, 0.0]])
-    weights = policy_of(table, "0.5", Listed.one_feature(codes)).weights(np.arange(4))
-    ratio = exp_below("0.5")
-    assert weights[3].tolist() == [TOTAL, 0]  # nobody is its neighbour
-    for one, other in ((0, 1), (1, 0), (1, 2), (2, 1)):
-        assert all(a <= ratio * b for a, b in zip(weights[one].tolist(), weights[other].tolist(), strict=True))
-
-
-# Rows of a model, in a public box.
-
-
-@settings(max_examples=60)
-@given(seed=st.integers(0, 2**32 - 1), epsilon=st.sampled_from(["1e-6", "0.1", "1", "20", "700"]), k=st.integers(2, 6))
-def test_rows_of_any_scores_in_a_public_box_are_private(seed, epsilon, k):
-    rng = np.random.default_rng(seed)
-    scores = rng.normal(size=(k, 30)) * 10.0 ** rng.integers(-3, 4)
-    scores[rng.random(scores.shape) < 0.1] = rng.choice([np.inf, -np.inf, np.nan])
-    floors = np.log(rng.dirichlet(np.ones(k)) * rng.uniform(math.exp(-min(float(epsilon), 700)), 1))[:, None]
-    boxes = response_boxes(k, 2.0, float(epsilon)) if seed % 2 else published_boxes(floors, np.ones(1), float(epsilon))
-    rows = np.exp(log_rows(regrets_of(scores)[:, None, :], boxes)[:, 0].T)
-    weights = box_weights(rows / rows.sum(axis=1, keepdims=True), boxes, epsilon)
-    assert fault(weights, AnyRecord(), epsilon) is None
-    assert moved(weights, rows) <= 2e-12
-
-
-def test_each_row_of_a_model_lies_in_the_box_of_its_class():
-    boxes = published_boxes(np.log([[0.2, 0.5], [0.5, 0.2]]), np.ones(2), 1.0)
-    rows = [[0.25, 0.75], [0.75, 0.25]]
-    assert moved(box_weights(rows, boxes, 1, [0, 1]), np.array(rows)) <= 1e-12
-    with pytest.raises(ClaimError):
-        box_weights(rows, boxes, 1, [0, 0])
-
-
-def test_a_model_outside_of_its_box_is_refused_and_so_is_a_box_that_is_too_wide():
-    boxes = response_boxes(2, 1.0, 1.0)
-    inside = two_rows(1.0, 1 / (1 + math.exp(-1)))
-    assert box_weights(inside, boxes, 1.0).shape == (2, 2)
-    with pytest.raises(ClaimError):
-        box_weights([[0.75, 0.25]], boxes, 1.0)
-    with pytest.raises(ClaimError):
-        box_weights(inside, boxes, 0.9)
-
-
 # Randomised response (lemma 7).
 
 
@@ -524,11 +415,6 @@ def test_randomised_response_refuses_what_whole_numbers_cannot_do(epsilon):
         response_draw([0, 1], 4, epsilon)
 
 
-def test_values_outside_are_named_by_their_rows():
-    with pytest.raises(ValueError, match=r"from 0 to 2, got values\[1\]=3"):
-        response_draw([0, 3], 3, 1.0)
-
-
 # What is declared.
 
 
@@ -541,19 +427,10 @@ def test_epsilon_is_the_decimal_that_is_declared():
     assert declared_epsilon(2) == 2
 
 
-@pytest.mark.parametrize("epsilon", [-1, "-0.1", math.nan, "nan", "one", True, None, [1]])
-def test_what_is_no_epsilon_is_refused(epsilon):
-    with pytest.raises(ValueError, match="epsilon must be a number >= 0, got "):
-        declared_epsilon(epsilon)
-
-
-@pytest.mark.parametrize("records", [[-1], [2], [0.5], [[0]]])
-def test_what_is_no_record_number_is_refused(records):
-    with pytest.raises(ValueError, match="indices must be"):
-        policy_of(np.full((2, 2), 0.5), "1").draw(records)
-
-
-def test_no_records_draw_nothing():
+def test_no_records_draw_nothing_and_what_is_no_record_number_is_refused():
     policy = policy_of(np.full((2, 2), 0.5), "1")
     assert policy.draw([]).shape == (0,)
     assert policy.weights([]).shape == (0, 2)
+    for records in ([-1], [2], [0.5], [[0]]):
+        with pytest.raises(ValueError, match="indices must be"):
+            policy.draw(records)

@@ -1,14 +1,11 @@
 """The ledger: what is charged to whom, in exact decimals; what is damaged, locked or over budget is refused."""
 
 import json
-import multiprocessing
-import os
 import resource
 import signal
 import sqlite3
 import subprocess
 import sys
-import time
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
@@ -25,7 +22,6 @@ from policysim.release.ledger import (
     INFINITE,
     ONE_FEATURE,
     BudgetError,
-    Decision,
     Ledger,
     LedgerError,
     Release,
@@ -67,18 +63,14 @@ def test_sums_are_exact(tmp_path_factory, epsilons):
 
 
 def test_ten_times_a_tenth_is_the_budget_1_and_not_more(place):
+    charge(Ledger(place.with_name("free")), release("1e-500"), release("1"))
+    assert Ledger(place.with_name("free")).spent() > 1  # beyond any number of digits sums are rounded up
     ledger = Ledger(place, budget=1)
     charge(ledger, *[release(amount(0.1))] * 10)  # in floating point this is 0.9999999999999999, and 11 times fits
     assert (ledger.spent(), ledger.remaining()) == (Decimal(1), Decimal(0))
-    with pytest.raises(BudgetError, match=r"costs ε = 1e-300; 1 of the budget 1 is spent|costs ε = 0\.0"):
+    with pytest.raises(BudgetError, match=r"costs ε = 0\.0.*; 1 of the budget 1 is spent"):
         charge(ledger, release("1e-300"))
     assert ledger.head == 10
-
-
-def test_sums_beyond_any_number_of_digits_are_rounded_up(place):
-    ledger = Ledger(place)
-    charge(ledger, release("1e-500"), release("1"))
-    assert ledger.spent() > 1
 
 
 def test_a_feature_at_a_time_counts_for_each_and_presence_counts_twice():
@@ -93,6 +85,7 @@ def test_a_feature_at_a_time_counts_for_each_and_presence_counts_twice():
         (release(hides=("sex",), publishes=("age",)), release(hides=("age",))),
         (release(hides=("sex",), shows_rows=True), release(hides=("age",), adjacency=ADD_OR_REMOVE)),
         (release(hides=("sex",), adjacency=ADD_OR_REMOVE), release(hides=("age",), shows_rows=True)),
+        (release(hides=("sex",)), release(hides=("age",), publishes=("age",))),
     ],
 )
 def test_nothing_hides_what_another_release_publishes(tmp_path, first, second):
@@ -104,11 +97,6 @@ def test_nothing_hides_what_another_release_publishes(tmp_path, first, second):
     assert (with_budget.spent(), without.spent(), without.spent("anybody")) == (first.cost, INFINITE, INFINITE)
 
 
-def test_a_release_that_hides_what_it_publishes_hides_nothing(place):
-    with pytest.raises(BudgetError, match="∞"):
-        charge(Ledger(place, budget=9), release(hides=("age",), publishes=("age",)))
-
-
 # Patients.
 
 
@@ -116,10 +104,10 @@ def treat(ledger, patient, event, epsilon="1", treatment="a1"):
     """One decision: whether the budget allowed it."""
     person, visit = ledger.digest("patient", patient), ledger.digest("event", event)
     with ledger.transaction():
-        number = ledger.charge(release(epsilon, each=True))
+        ledger.charge(release(epsilon, each=True))
         if not ledger.charge_patient(person, Decimal(epsilon)):
             return False
-        ledger.decide(person, visit, Decision(treatment, number, ledger.digest("record", "x")))
+        ledger.decide(person, visit, treatment, ledger.digest("record", "x"), "treatment")
     return True
 
 
@@ -136,25 +124,20 @@ def test_each_patient_is_charged_for_his_own_and_for_what_is_charged_to_everybod
     with pytest.raises(BudgetError, match=r"costs ε = 0\.6; 2\.5 of the budget 3 is spent"):
         charge(ledger, release("0.6"))
     ann, monday = ledger.digest("patient", "Ann"), ledger.digest("event", "monday")
-    assert ledger.decision(ann, monday).treatment == "a1"
+    assert ledger.decision(ann, monday) == ("a1", ledger.digest("record", "x"), "treatment")
     assert ledger.account(ann) == (Decimal(2), "a2")
     assert ledger.decision(ann, ledger.digest("event", "wednesday")) is None
 
 
-def test_ids_events_and_records_stand_nowhere(place):
-    ledger = Ledger(place)
+def test_ids_stand_nowhere_and_ledger_and_key_are_their_owners_alone(place):
+    ledger, other = Ledger(place), Ledger(place.with_name("other"))
     treat(ledger, "Ann Smith", "admission 17")
-    stored = place.read_bytes() + place.with_name("ledger.sqlite.key").read_bytes()
+    stored = place.read_bytes()
     assert b"Ann" not in stored
     assert b"admission" not in stored
     assert ledger.digest("patient", "Ann Smith") in stored
-
-
-def test_the_ledger_and_its_key_are_their_owners_alone_and_the_key_makes_the_digests(tmp_path):
-    ledgers = [Ledger(tmp_path / name) for name in ("a", "b")]
-    assert {path.stat().st_mode & 0o777 for path in tmp_path.iterdir()} == {0o600}
-    assert ledgers[0].digest("patient", "Ann") != ledgers[1].digest("patient", "Ann")
-    assert ledgers[0].digest("patient", "Ann") == Ledger(tmp_path / "a").digest("patient", "Ann")
+    assert ledger.digest("patient", "Ann") == Ledger(place).digest("patient", "Ann") != other.digest("patient", "Ann")
+    assert {path.stat().st_mode & 0o777 for path in place.parent.iterdir()} == {0o600}
 
 
 # Transactions.
@@ -168,116 +151,20 @@ def test_what_fails_on_the_way_is_not_charged(place):
     assert (ledger.spent(), ledger.head, len(ledger.releases())) == (0, 0, 0)
 
 
-def test_an_answer_is_held_until_it_is_delivered(place):
-    ledger = Ledger(place)
-    (number,) = charge(ledger, release(), answer="the answer", request="what was asked")
-    assert Ledger(place).held("what was asked") == (number, "the answer")
-    assert ledger.held("something else") is None
-    ledger.delivered(number)
-    assert Ledger(place).held("what was asked") is None
-    assert ledger.spent() == 1
-
-
-def add_up(path, times):
-    ledger = Ledger(path)
-    for visit in range(times):
-        treat(ledger, f"{os.getpid()}", f"{visit}", "0.1")
-        charge(ledger, release("0.01"))
-
-
-def test_processes_that_write_at_the_same_time_lose_nothing(place):
-    Ledger(place)
-    context = multiprocessing.get_context("spawn")
-    processes = [context.Process(target=add_up, args=(place, 5)) for _ in range(3)]
-    for process in processes:
-        process.start()
-    for process in processes:
-        process.join()
-    ledger = Ledger(place)
-    assert ledger.spent() == Decimal("0.15")
-    assert [ledger.spent(str(process.pid)) for process in processes] == [Decimal("0.65")] * 3
-    assert len(ledger.releases()) == 30
-
-
-KILLED = """
-import sys
-from decimal import Decimal
-from policysim.release.ledger import Ledger, Release
-ledger = Ledger(sys.argv[1])
-print("open", flush=True)
-while True:
-    with ledger.transaction():
-        ledger.charge(Release("select", "visits.csv", Decimal("0.1"), ("diagnosis",)))
-    print("charged", flush=True)
-"""
-
-
-def test_a_killed_run_loses_no_entry_that_it_has_announced(place):
-    announced = 0
-    for wait in (0.0, 0.003, 0.011, 0.05):
-        run = subprocess.Popen([sys.executable, "-c", KILLED, place], stdout=subprocess.PIPE, text=True, cwd=ROOT)
-        assert run.stdout.readline() == "open\n"
-        time.sleep(wait)
-        run.send_signal(signal.SIGKILL)
-        announced += run.communicate()[0].count("charged\n")
-        ledger = Ledger(place)
-        # One more may have been charged, and not announced.
-        assert announced <= ledger.head <= announced + 1
-        assert ledger.spent() == ledger.head * Decimal("0.1")
-        assert len(ledger.releases()) == ledger.head
-        announced = ledger.head
-
-
-def test_what_is_written_is_written_in_one_transaction(place):
-    ledger, person = Ledger(place, budget=1), b"0" * 16
-    for write in (
-        lambda: ledger.charge(release()),
-        lambda: ledger.charge_patient(person, Decimal(1)),
-        lambda: ledger.decide(person, person, Decision("a1", 1, person)),
-    ):
-        with pytest.raises(RuntimeError, match="within a transaction"):
-            write()
-    with ledger.transaction(), pytest.raises(RuntimeError, match="under way"), ledger.transaction():
-        pass
-    with pytest.raises(RuntimeError, match="must be charged before"), ledger.transaction():
-        ledger.decide(person, person, Decision("a1", 1, person))
-    assert Ledger(place).decision(person, person) is None
-
-
 def test_a_second_handle_in_the_process_does_not_unlock_the_ledger(place):
     """The locks of a process go when it closes any handle of a file: only SQLite may open it."""
     ledger = Ledger(place, budget=1)
-    wait = "import sys; from policysim.release import ledger; ledger.MOST_SECONDS = 0.5; ledger.Ledger(sys.argv[1])"
+    wait = "import sys; from policysim.release import ledger; ledger.MOST_SECONDS = 0.2; ledger.Ledger(sys.argv[1])"
     with ledger.transaction():
         ledger.charge(release())
         with pytest.raises(LedgerError, match="another run"), mock.patch.object(module, "MOST_SECONDS", 0):
             Ledger(place)
         run = subprocess.run([sys.executable, "-c", wait, place], capture_output=True, text=True, cwd=ROOT, check=False)
-        assert "another run holds the lock" in run.stderr
+        assert "another run holds its lock" in run.stderr
     assert (ledger.head, ledger.spent()) == (1, 1)
 
 
-def test_a_run_that_was_killed_while_pages_were_written_damages_nothing(place, tmp_path):
-    ledger = Ledger(place)
-    charge(ledger, *[release()] * 3)
-    with pytest.raises(KeyError), ledger.transaction():
-        ledger._sql.execute("PRAGMA cache_size = 1")
-        for patient in range(2000):
-            assert ledger.charge_patient(ledger.digest("patient", str(patient)), Decimal(1))
-        # What a kill would leave at this moment.
-        (tmp_path / "killed").mkdir()
-        for path in tmp_path.glob("ledger.sqlite*"):
-            (tmp_path / "killed" / path.name).write_bytes(path.read_bytes())
-        raise KeyError
-    killed = tmp_path / "killed" / place.name
-    assert killed.with_name("ledger.sqlite-journal").stat().st_size > 0
-    assert killed.stat().st_size > place.stat().st_size
-    again = Ledger(killed)
-    assert (again.head, again.spent(), again.account(again.digest("patient", "1"))) == (3, 3, (0, None))
-    assert len(again.releases()) == 3
-
-
-@pytest.mark.parametrize("wrong", ["-1", "NaN", "sNaN", "-Infinity", "1e1000000"])
+@pytest.mark.parametrize("wrong", ["-1", "NaN", "1e1000000"])
 def test_no_amount_takes_anything_back(place, wrong):
     with pytest.raises(ValueError, match="must be a number >= 0"):
         release(wrong)
@@ -288,6 +175,27 @@ def test_no_amount_takes_anything_back(place, wrong):
         Ledger(place.with_name("other"), budget=wrong)
     with pytest.raises(ValueError, match="budget must be finite"):
         Ledger(place.with_name("other"), budget="inf")
+
+
+def test_nothing_is_charged_outside_a_transaction_or_within_a_second_one(place):
+    ledger, person = Ledger(place, budget=1), b"0" * 16
+    for write in (
+        lambda: ledger.charge(release()),
+        lambda: ledger.charge_patient(person, Decimal(1)),
+        lambda: ledger.decide(person, person, "a1", person, "treatment"),
+    ):
+        with pytest.raises(RuntimeError, match="within a transaction"):
+            write()
+    with ledger.transaction(), pytest.raises(RuntimeError, match="under way"), ledger.transaction():
+        pass
+    assert Ledger(place).head == 0
+
+
+def test_an_id_is_the_same_in_every_spelling_of_a_file(place):
+    ledger = Ledger(place)
+    treat(ledger, "7", "monday")
+    assert {str(ledger.spent(patient)) for patient in ("7", " 7 ", "7.0")} == {"1"}
+    assert ledger.spent("007") == 0
 
 
 # Ledgers that cannot be used.
@@ -315,25 +223,14 @@ def test_damage_is_found(place):
     smaller = "UPDATE entry SET content = replace(content, '\"1\"', '\"0\"') WHERE number = "
     for change, told in (
         (f"{smaller} 2", "entry 2 is missing, or was changed"),
-        (f"{smaller} 3", "entry 3 does not follow"),
-        ("DELETE FROM entry WHERE number = 1", "entry 3 does not follow"),
-        ("UPDATE ledger SET format = 2", "has format 2, and this policysim knows 1: update it"),
-        ("DROP TABLE ledger", "is not a ledger"),
+        (f"{smaller} 3", "entry 3 is missing, or was changed"),
+        ("DELETE FROM entry WHERE number = 1", "entry 1 is missing, or was changed"),
+        ("PRAGMA user_version = 2", "has format 2, and this policysim knows 1: update it"),
     ):
         with sqlite3.connect(place) as sql:
             sql.execute(change)
         sql.close()
         assert told in refusal(place)
-        place.write_bytes(whole)
-    for change in (
-        "UPDATE ledger SET spent = '0'",
-        "UPDATE ledger SET hides = '[]'",
-        "UPDATE ledger SET most = '7'",
-    ):
-        with sqlite3.connect(place) as sql:
-            sql.execute(change)
-        sql.close()
-        assert "its sums do not follow" in refusal(place)
         place.write_bytes(whole)
     for rest, told in (
         (whole[: len(whole) // 2], "is damaged"),
@@ -342,6 +239,8 @@ def test_damage_is_found(place):
     ):
         place.write_bytes(rest)
         assert told in refusal(place)
+    place.unlink()
+    assert "is damaged" in refusal(place)
     place.write_bytes(whole)
     assert Ledger(place).head == 3
 
@@ -351,9 +250,7 @@ def test_without_its_key_a_ledger_is_refused_and_so_is_another_key(tmp_path):
         Ledger(tmp_path / name)
     (tmp_path / "b.key").replace(tmp_path / "a.key")
     assert "is not the key of a" in refusal(tmp_path / "a")
-    assert "b.key: is missing" in refusal(tmp_path / "b")
-    (tmp_path / "a.key").write_bytes(b"1")
-    assert "is not a key" in refusal(tmp_path / "a")
+    assert "b.key: No such file or directory: put back the key of b" in refusal(tmp_path / "b")
 
 
 def test_a_ledger_that_may_not_be_written_is_refused(place):
@@ -361,16 +258,6 @@ def test_a_ledger_that_may_not_be_written_is_refused(place):
     place.chmod(0o400)
     assert "read-only" in refusal(place)
     assert "is not a file" in refusal(place.parent)
-
-
-def test_a_lock_is_waited_for_and_then_the_run_gives_up(place, monkeypatch, capsys):
-    monkeypatch.setattr(module, "MOST_SECONDS", 0.2)
-    monkeypatch.setattr(module, "SILENT_SECONDS", 0.1)
-    Ledger(place)
-    with Ledger(place).transaction():
-        assert "another run holds the lock" in refusal(place)
-    assert "waiting" in capsys.readouterr().err
-    Ledger(place)
 
 
 def test_a_full_disk_is_told_and_nothing_is_charged(place):
@@ -446,12 +333,9 @@ def test_an_older_ledger_is_taken_over_whatever_the_budget(tmp_path, place, caps
 @pytest.mark.parametrize(
     ("content", "told"),
     [
-        ("[]", "is not a ledger of policysim 0.1"),
-        ("{", "is not a ledger of policysim 0.1"),
         (json.dumps({"format": 3, "releases": []}), "has format 3, and only 2"),
         (json.dumps({"format": 2, "releases": [OLD | {"epsilon": "many"}]}), "epsilon must be a number >= 0"),
-        (json.dumps({"format": 2, "releases": [OLD | {"columns": "sex"}]}), "columns must be a list of names"),
-        (json.dumps({"format": 2, "releases": [OLD | {"adjacency": "none"}]}), "adjacency must be"),
+        ("[]", "is not a ledger of policysim 0.1"),
     ],
 )
 def test_what_is_no_older_ledger_is_refused_and_nothing_is_charged(tmp_path, place, capsys, content, told):
@@ -463,18 +347,19 @@ def test_what_is_no_older_ledger_is_refused_and_nothing_is_charged(tmp_path, pla
     assert not place.exists()
 
 
-def test_a_mistyped_name_is_not_a_new_ledger(place, capsys):
-    assert open_ledger(place).budget is None
-    assert "made the ledger" in capsys.readouterr().err
-    with pytest.raises(LedgerError, match=r"ledgre.sqlite: there is no such ledger, but ledger.sqlite is beside it"):
-        open_ledger(place.with_name("ledgre.sqlite"))
+def test_a_mistyped_name_is_not_a_new_ledger(place):
+    with pytest.raises(LedgerError, match="there is no such ledger; policysim ledger new"):
+        open_ledger(place)
+    assert not place.exists()
+    Ledger(place)
     assert open_ledger(place).head == 0
 
 
 def test_options_that_do_not_fit_are_refused(place, capsys):
     assert command(capsys, "show", place)[0] == 3
     assert command(capsys, "show", place, "--budget", "3")[0] == 2
-    assert command(capsys, "import", place)[0] == 2
+    assert command(capsys, "import", place)[0] == 3
+    assert command(capsys, "new", place, "--ledger", place)[0] == 2
     assert command(capsys, "new", place, "--budget", "-1")[0] == 2
     assert not place.exists()
     assert command(capsys, "new", place)[0] == 0

@@ -115,6 +115,26 @@ def test_one_patient_beyond_the_budget_stops_the_release_of_all(here, capsys):
     assert not list(here.glob("*.pending"))
 
 
+@pytest.mark.usefixtures("visits")
+def test_where_presence_is_hidden_everybody_is_charged_whoever_is_there(capsys):
+    once = ["--id", "patient_id", "--rows-per-person", "4", "--adjacency", "add-or-remove-one", *COUNTED]
+    assert ask(capsys, "privatize", "visits.csv", "--as", "table", *ILL, *once, "--out", "out/t.csv")[0] == 0
+    assert ask(capsys, "select", "visits.csv", "--column", "ill", "--epsilon", "0.5", *once)[0] == 0
+    ledger = Ledger("ledger.sqlite")
+    assert (ledger.spent("p0"), ledger.spent("nobody")) == (81, 81)
+
+
+@pytest.mark.usefixtures("visits")
+def test_shares_of_people_show_how_many_there_are(capsys):
+    presence = ["--id", "none", "--adjacency", "add-or-remove-one", *COUNTED]
+    assert ask(capsys, "privatize", "visits.csv", "--as", "table", *ILL, *presence, "--out", "out/t.csv")[0] == 0
+    chosen = ["select", "visits.csv", "--column", "ill", "--epsilon", "1", "--id", "none", *COUNTED]
+    assert ask(capsys, *chosen)[0] == 0
+    assert Ledger("ledger.sqlite").spent() == 81
+    assert ask(capsys, *chosen, "--proportions")[0] == 0
+    assert Ledger("ledger.sqlite").spent() == math.inf
+
+
 def test_rows_without_an_id_are_bad_and_a_site_beside_patients_may_repeat(here, capsys):
     write_part(here / "d.csv", [["p1", "a", "0"], ["p2", "a", "1"], ["", "a", "1"]], ["patient", "site_id", "sex"])
     asked = ["privatize", "d.csv", "--column", "sex", "--levels", "sex=0,1", "--epsilon", "1", "--uncounted"]

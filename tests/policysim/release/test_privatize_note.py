@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from private_files import COLUMNS, DECLARED, JUNK, LEVELS, read_rows, run, write_people
 
-from policies.local import channel_from
+from policies.local import KAry
 from policysim.files.bad_rows import DataError
 from policysim.files.terminal import json_text
 from policysim.release.exact import declared_epsilon, response_weights
@@ -30,7 +30,7 @@ def loss(document):
     """The exact privacy loss of a whole row, from the note alone: the product of its channels, over all pairs."""
     joint = np.ones((1, 1))
     for channel in document["channels"]:
-        joint = np.kron(joint, channel_from(channel["mechanism"], channel["parameters"]).matrix)
+        joint = np.kron(joint, KAry(**channel["parameters"]).matrix)
     return max(float(np.log(column.max() / column.min())) for column in joint.T)
 
 
