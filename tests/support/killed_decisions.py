@@ -126,22 +126,25 @@ def kill(folder, n_patients, times=0):
     template = folder / "template"
     template.mkdir()
     make(template, n_patients)
+    first = shutil.copytree(template, folder / "first")
     begun = time.perf_counter()
-    assert ended(start(shutil.copytree(template, folder / "0"))) == 0
+    assert ended(start(first)) == 0
     seconds, moments = time.perf_counter() - begun, random.Random(1)
     states, wrong = Counter(), []
-    for number in range(1, (times or 10_000) + 1):
+    for number in range(1, 10_000):
         place = shutil.copytree(template, folder / str(number))
         child = start(place, step=None if times else number)
         if times:
             time.sleep(moments.uniform(0, 1) * seconds)
             os.kill(child, signal.SIGKILL)
-        if ended(child) == 0 and not times:
-            break  # there are no more steps
-        try:
-            states[left(place, n_patients)] += 1
-        except AssertionError as error:
-            wrong.append(f"{number}: {error}")
+        killed = ended(child) != 0  # else it had ended before
+        if killed:
+            try:
+                states[left(place, n_patients)] += 1
+            except AssertionError as error:
+                wrong.append(f"{number}: {error}")
+        if states.total() + len(wrong) == times or not (killed or times):
+            break
     return {"states": states, "wrong": wrong}
 
 
