@@ -15,12 +15,14 @@ import signal
 import sqlite3
 import sys
 import tempfile
+import threading
 import time
 from collections import Counter
 from decimal import Decimal
 from pathlib import Path
 
 from small_studies import write_small_study
+from tqdm import tqdm
 
 from policysim.cli.main import main
 from policysim.release.ledger import Ledger
@@ -175,6 +177,7 @@ if __name__ == "__main__":
         with quiet():
             main(["decide", "today.csv", *ASKED, "--out", "drawn.csv"])
         gc.freeze()
+        tqdm.set_lock(threading.RLock())  # that of all processes would be held for ever by one that was killed
         if what == "together":
             result = share(Path(name), number)
         else:
