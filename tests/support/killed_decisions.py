@@ -15,12 +15,14 @@ import signal
 import sqlite3
 import sys
 import tempfile
+import threading
 import time
 from collections import Counter
 from decimal import Decimal
 from pathlib import Path
 
 from small_studies import write_small_study
+from tqdm import tqdm
 
 from policysim.cli.main import main
 from policysim.release.ledger import Ledger
@@ -126,22 +128,25 @@ def kill(folder, n_patients, times=0):
     template = folder / "template"
     template.mkdir()
     make(template, n_patients)
+    first = shutil.copytree(template, folder / "first")
     begun = time.perf_counter()
-    assert ended(start(shutil.copytree(template, folder / "0"))) == 0
+    assert ended(start(first)) == 0
     seconds, moments = time.perf_counter() - begun, random.Random(1)
     states, wrong = Counter(), []
-    for number in range(1, (times or 10_000) + 1):
+    for number in range(1, 10_000):
         place = shutil.copytree(template, folder / str(number))
         child = start(place, step=None if times else number)
         if times:
             time.sleep(moments.uniform(0, 1) * seconds)
             os.kill(child, signal.SIGKILL)
-        if ended(child) == 0 and not times:
-            break  # there are no more steps
-        try:
-            states[left(place, n_patients)] += 1
-        except AssertionError as error:
-            wrong.append(f"{number}: {error}")
+        killed = ended(child) != 0  # else it had ended before
+        if killed:
+            try:
+                states[left(place, n_patients)] += 1
+            except AssertionError as error:
+                wrong.append(f"{number}: {error}")
+        if states.total() + len(wrong) == times or not (killed or times):
+            break
     return {"states": states, "wrong": wrong}
 
 
@@ -172,6 +177,7 @@ if __name__ == "__main__":
         with quiet():
             main(["decide", "today.csv", *ASKED, "--out", "drawn.csv"])
         gc.freeze()
+        tqdm.set_lock(threading.RLock())  # that of all processes would be held for ever by one that was killed
         if what == "together":
             result = share(Path(name), number)
         else:
