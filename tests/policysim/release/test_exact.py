@@ -106,7 +106,7 @@ def random_problem(draw):
     return with_all(table, np.full(n_records, 1 / n_records), adjacency)
 
 
-@settings(max_examples=100)
+@settings(max_examples=300)
 @given(problem=random_problem() | masked_problems(), epsilon=st.sampled_from(EPSILONS))
 def test_every_row_of_every_mechanism_is_private_in_whole_numbers(problem, epsilon):
     for name in CATALOGUE:
