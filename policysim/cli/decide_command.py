@@ -11,6 +11,7 @@ from policysim.cli.options import Commands, add_json, add_seed, rows_file
 if TYPE_CHECKING:
     from policysim.release.decide import Method
     from policysim.release.ledger import Ledger
+    from policysim.release.patients_file import Patients
 
 PRIVATE = "Only for the hospital: how many patients were refused, or came before, is not covered by ε."
 
@@ -81,14 +82,15 @@ def run(chosen: argparse.Namespace) -> int:
         if chosen.keep_order:
             complain(f"the order of {chosen.patients.name} is published: {paths['given'].name} keeps it")
     document = _document(method, ledger, paths, None if chosen.dry_run else entry)
-    document["not_private"] = {"warning": PRIVATE, "statuses": patients.statuses()}
-    for warning in document["warnings"]:
+    warnings = _warnings(patients, method, ledger)
+    document["not_private"] = {"warning": PRIVATE, "statuses": patients.statuses(), "warnings": warnings}
+    for warning in (*document["warnings"], *warnings):
         complain(f"warning: {warning}")
     if chosen.json:
         print_json(document)
     else:
-        lines = _screen(document, method, paths) if paths else _forecast(document)
-        say("\n".join(lines) + "\n")
+        lines = _screen(document, method, paths) if paths else [f"Nothing is drawn: {_costs(document)}."]
+        say("\n".join([*lines, *_counts(document)]) + "\n")
     return 0
 
 
@@ -143,13 +145,27 @@ def _costs(document: dict[str, Any]) -> str:
     return f"each new decision costs its patient ε = {shown(amount(document['cost']))} ({limit})"
 
 
-def _forecast(document: dict[str, Any]) -> list[str]:
-    """What would come of the rows, line by line."""
+def _warnings(patients: Patients, method: Method, ledger: Ledger) -> list[str]:
+    """What a hospital should look into before it hands anything out; private."""
+    from policysim.release.ledger import shown
+
+    features, lines = {feature.name: feature for feature in method.columns.features}, []
+    for name, count in (+patients.replaced).items():
+        level = features[name].levels[method.columns.missing[name]]
+        lines.append(f"{name} is missing or unknown in {count:,} rows, which count as {level}: are they mistyped?")
+    if ledger.budget is not None and method.release.cost > ledger.budget:
+        cost, budget = shown(method.release.cost), shown(ledger.budget)
+        lines.append(f"one decision costs {cost}, and the budget of a person is {budget}: nobody can be drawn for")
+    return lines
+
+
+def _counts(document: dict[str, Any]) -> list[str]:
+    """What came of the rows, or would come of them, line by line: for the hospital alone."""
     from policysim.release.decide import DRAWN
 
-    statuses = document["not_private"]["statuses"]
-    counts = [f"{count:8,}  {'to be drawn' if name == DRAWN else name}" for name, count in statuses.items()]
-    return [f"Nothing is drawn: {_costs(document)}.", *counts, PRIVATE]
+    drawn = "to be drawn" if document["out"] is None else DRAWN
+    statuses = document["not_private"]["statuses"].items()
+    return [*(f"{count:8,}  {drawn if name == DRAWN else name}" for name, count in statuses), PRIVATE]
 
 
 def _screen(document: dict[str, Any], method: Method, paths: dict[str, Path]) -> list[str]:

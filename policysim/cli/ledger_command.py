@@ -81,12 +81,12 @@ def _show(path: Path, *, as_json: bool) -> int:
         return 0
     limit = "no budget: nothing is refused" if ledger.budget is None else f"budget {shown(ledger.budget)} a person"
     lines = [
-        f"{path.name}: {len(table):,} entries; {limit}; spent by everybody: ε = {shown(ledger.spent())}",
+        f"{path.name}: {len(table):,} entries; {limit}; charged to everybody: ε = {shown(ledger.spent())}",
         "The chain of entries is whole. Compare the last number with the one in your last note.",
     ]
     for entry in table.to_dict(orient="records"):
         hides, publishes = (", ".join(map(one_line, entry[key])) for key in ("hides", "publishes"))
-        people = "each patient in it" if entry["each"] else "everybody"
+        people = "each patient who is drawn for" if entry["each"] else "everybody"
         cost, public = shown(amount(entry["cost"])), f"; publishes {publishes}" if publishes else ""
         lines.append(one_line(f"{entry['number']}  {entry['date']}  {entry['command']} {entry['data']}"))
         lines.append(f"   costs {people} ε = {cost} ({entry['adjacency']}); hides {hides or 'nothing'}{public}")

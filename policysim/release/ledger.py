@@ -463,7 +463,10 @@ def open_ledger(path: str | Path) -> Ledger:
     place = Path(os.path.realpath(path))
     if not place.exists():
         name = one_line(place.as_posix())
-        raise LedgerError(f"{name}: there is no such ledger; policysim ledger new {name} --budget 3 makes one")
+        raise LedgerError(
+            f"{name}: there is no such ledger: check its name. A new one knows nobody; policysim ledger new {name} "
+            "--budget B makes it"
+        )
     return Ledger(place)
 
 

@@ -7,6 +7,7 @@ So memory stays flat, and rows are there in any order.
 from __future__ import annotations
 
 import sqlite3
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -138,23 +139,27 @@ class Columns:
         """All that are read."""
         return [self.id, self.event, *(feature.name for feature in self.features)]
 
-    def codes(self, frame: Any, table: PlacedRows, bad: BadRows, before: int) -> IntArray:
-        """The level of each cell, (m, n_features); `bad` is told of cells without one, but no value that is hidden."""
+    def codes(self, frame: Any, table: PlacedRows, bad: BadRows, before: int, replaced: Counter[str]) -> IntArray:
+        """The level of each cell, (m, n_features); `bad` is told of cells without one, but no value that is hidden.
+
+        `replaced` counts the cells of each feature for which a level stands that they do not hold.
+        """
         codes = np.empty((len(frame), len(self.features)), dtype=np.intp)
         for axis, feature in enumerate(self.features):
             column, hidden = frame[feature.name], feature.name in self.hidden
             positions, keys = coded(column)
             codes[:, axis] = codes_of_keys(feature, keys)[positions]
             missing = np.array([key == MISSING for key in keys])[positions]
-            replaced = missing | ((codes[:, axis] < 0) & hidden)
-            codes[replaced, axis] = self.missing[feature.name]
+            without = missing | ((codes[:, axis] < 0) & hidden)
+            codes[without, axis] = self.missing[feature.name]
+            replaced[feature.name] += int(np.count_nonzero(without))
             say = partial(self._wrong, feature, column)
             bad.add(table, codes[:, axis] < 0, feature.name, say, before=before)
         return codes
 
     def _wrong(self, feature: FeatureLevels, column: Any, row: int) -> str:
         """What is wrong with a cell, in words."""
-        rule = f"; --missing {feature.name}=LEVEL says what a missing value stands for"
+        rule = f"; --missing {feature.name}=LEVEL says what a value stands for that is missing or mistyped"
         if feature.name in self.hidden:
             return f"{level_wanted(feature)}{rule}"
         value = got(column.iloc[row])
@@ -184,6 +189,8 @@ class Patients:
     Attributes
     ----------
     n_rows : int
+    replaced : Counter of str
+        How many values of each feature were missing or unknown, so that a level stands for them: private.
 
     Raises
     ------
@@ -202,7 +209,7 @@ class Patients:
         progress: Progress = SILENT,
     ) -> None:
         """Read and check them all."""
-        self.n_rows = 0
+        self.n_rows, self.replaced = 0, Counter[str]()
         self._problem, self._columns, self._ledger = problem, columns, ledger
         self._sql = sqlite3.connect("", isolation_level=None)
         self._sql.executescript(TABLES)
@@ -217,7 +224,7 @@ class Patients:
         with _room():
             query = "SELECT row FROM asked WHERE row NOT IN (SELECT min(row) FROM asked GROUP BY id, event)"
             repeated[[row for (row,) in self._sql.execute(query)]] = True
-        again = "an earlier row has the same patient and event: one decision is made for an event"
+        again = "an earlier row has the same patient and event: remove one, or give it an event of its own"
         bad.add(table, repeated, f"{columns.id}, {columns.event}", lambda _: again)
         bad.raise_if_any()
 
@@ -228,7 +235,7 @@ class Patients:
         ids, events = (list(map(id_text, frame[name].astype(object))) for name in (columns.id, columns.event))
         for name, values in ((columns.id, ids), (columns.event, events)):
             bad.add(table, np.array([not value for value in values]), name, lambda _: "is missing", before=before)
-        codes = columns.codes(frame, table, bad, before)
+        codes = columns.codes(frame, table, bad, before, self.replaced)
         if bad.count:
             return
         numbers = records.indices(codes) if has_features(records) else codes[:, 0]

@@ -329,7 +329,8 @@ def test_without_a_rule_a_missing_hidden_value_is_refused_and_no_hidden_value_is
         ask(ledger, rows, problem)
     lines = str(error.value).splitlines()
     assert len(lines) == 21
-    assert lines[0] == "row 0: age: must be one of young, old; --missing age=LEVEL says what a missing value stands for"
+    must = "must be one of young, old; --missing age=LEVEL says what a value stands for that is missing or mistyped"
+    assert lines[0] == f"row 0: age: {must}"
     assert lines[-1] == "... and 5 more"
     assert "secret" not in str(error.value)
     assert set(ask(ledger, rows, problem, missing=["old"])["status"]) == {"drawn"}
@@ -412,6 +413,22 @@ def test_the_order_is_kept_where_that_is_asked_for_and_it_is_said(capsys):
     assert "the order of today.csv is published" in capsys.readouterr().err
     assert pd.read_parquet("drawn.parquet")["patient"].tolist() == [f"P{number}" for number in range(20)]
     assert pd.read_parquet("drawn.private.parquet").columns.tolist() == ["patient", "day", "treatment", "status"]
+
+
+def test_values_that_a_level_stands_for_are_counted_for_the_hospital_alone(here, capsys):
+    for budget, warned in (("2", False), ("0.5", True)):
+        assert main(["ledger", "new", f"{budget}.sqlite", "--budget", budget]) == 0
+        capsys.readouterr()
+        table = pd.read_csv(here / "today.csv").assign(fever=["yes"] * 3 + [None] * 2 + [0] * 15)
+        table.to_csv(here / "mistyped.csv", index=False)
+        options = ("--ledger", f"{budget}.sqlite", "--missing", "fever=1", "--dry-run", "--json")
+        assert decide(*options, patients="mistyped.csv") == 0
+        printed = capsys.readouterr()
+        document = json.loads(printed.out)
+        told = "fever is missing or unknown in 5 rows, which count as 1: are they mistyped?"
+        assert document["not_private"]["warnings"][0] == told
+        assert ("nobody can be drawn for" in printed.err) == warned
+        assert document["warnings"] == []
 
 
 @pytest.mark.usefixtures("here")

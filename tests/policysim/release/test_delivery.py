@@ -280,5 +280,5 @@ def test_no_way_to_count_is_refused_in_one_line_that_says_what_to_type(here, cap
         assert "policysim ledger new ledger.sqlite --budget 3 once, and add --ledger ledger.sqlite" in err
         code, printed, err = ask(capsys, *asked[:-1], "typo.sqlite")
         assert (code, printed, len(err.splitlines())) == (3, "", 1)
-        assert "typo.sqlite: there is no such ledger; policysim ledger new" in err
+        assert "typo.sqlite: there is no such ledger: check its name" in err
     assert {path.name for path in here.iterdir()} == {"data.csv", "parts", "ledger.sqlite", "ledger.sqlite.key"}

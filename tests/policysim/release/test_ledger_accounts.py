@@ -291,7 +291,7 @@ def test_an_auditor_sees_the_entries_and_nothing_of_patients(place, capsys):
     charge(ledger, release("0.25", publishes=("age",), details={"study": "ab12"}))
     code, out, _ = command(capsys, "show", place)
     assert code == 0
-    assert "budget 3 a person; spent by everybody: ε = 0.25" in out
+    assert "budget 3 a person; charged to everybody: ε = 0.25" in out
     assert "study: ab12" in out
     code, out, _ = command(capsys, "show", place, "--json")
     document = json.loads(out)
@@ -348,7 +348,7 @@ def test_what_is_no_older_ledger_is_refused_and_nothing_is_charged(tmp_path, pla
 
 
 def test_a_mistyped_name_is_not_a_new_ledger(place):
-    with pytest.raises(LedgerError, match="there is no such ledger; policysim ledger new"):
+    with pytest.raises(LedgerError, match="there is no such ledger: check its name"):
         open_ledger(place)
     assert not place.exists()
     Ledger(place)
