@@ -50,20 +50,20 @@ class Source:
         A built-in scenario or the path of a file; of a scenario that was handed over, all that it holds, as text.
     version : tuple or None
         Of a file: where it is, and when it was changed.
-    given : Scenario or None
+    scenario : Scenario or None
         The scenario that was handed over.
     """
 
     name: str
     version: tuple[str, int] | None = None
-    given: Scenario | None = field(default=None, compare=False)
+    scenario: Scenario | None = field(default=None, compare=False)
 
     @classmethod
     def of(cls, scenario: str | Path | Scenario) -> Source:
         """From a built-in name, a path or a scenario; ValueError for anything else."""
         if isinstance(scenario, Scenario):
             # Nothing here reads intervals and redraws, which are long.
-            return cls(repr(replace(scenario, intervals={}, redraws=None)), given=scenario)
+            return cls(repr(replace(scenario, intervals={}, redraws=None)), scenario=scenario)
         if not isinstance(scenario, str | Path):
             raise ValueError(f"scenario must be a built-in name, a path or a Scenario, got scenario={scenario!r}.")
         path, name = Path(scenario), str(scenario)
@@ -72,7 +72,7 @@ class Source:
 
     def load(self) -> Scenario:
         """The scenario."""
-        return load_scenario(self.name) if self.given is None else self.given
+        return load_scenario(self.name) if self.scenario is None else self.scenario
 
 
 class DayTables(NamedTuple):
@@ -212,7 +212,7 @@ class Ward:
 
     def __reduce__(self) -> tuple[Any, ...]:
         """What a process unpickles is its own ward for the same scenario."""
-        return ward_of, (self._source.given or self._source.name, self.horizon, self._utility)
+        return ward_of, (self._source.scenario or self._source.name, self.horizon, self._utility)
 
     def action_space(self) -> Discrete[Any]:
         """The treatments of one patient."""

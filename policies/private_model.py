@@ -234,13 +234,13 @@ class PrivateModel(Policy):
         """The same with floors and sample in the order of a problem's actions, in place of that of the columns."""
         if columns.tolist() == list(range(n_actions)):
             return self
-        order, own, mechanism = np.argsort(columns), replace(self, model=np.asarray), self.mechanism
+        order, reordered, mechanism = np.argsort(columns), replace(self, model=np.asarray), self.mechanism
         if isinstance(mechanism, ExponentialFitted) and mechanism.floors is not None:
             floors = tuple(np.array(mechanism.floors)[order].tolist())
-            own = replace(own, mechanism=replace(mechanism, floors=floors))
+            reordered = replace(reordered, mechanism=replace(mechanism, floors=floors))
         if self.public_scores is not None:
-            own = replace(own, public_scores=np.array(self.public_scores)[:, order])
-        return own
+            reordered = replace(reordered, public_scores=np.array(self.public_scores)[:, order])
+        return reordered
 
     def _log_table(self, scores: FloatArray, mask: BoolArray | None) -> FloatArray:
         """log p(a|x), (m, A), column-major: for each set of rows that allow the same, in the box of these actions."""

@@ -1,7 +1,9 @@
-"""What leaves the house: columns of a file randomised row by row, noisy counts, and one private choice from counts.
+"""What leaves the house: treatments for patients, columns randomised row by row, noisy counts, a choice from counts.
 
 ledger           what was released about one group of people, what it costs each of them, and what is not yet delivered
 delivery         drawn out of sight, counted, and then in its place with its note, once, whatever ends the run
+decide           a treatment for each patient and event, drawn once and charged to the patient
+patients_file    the patients that treatments are drawn for, read and checked
 people           whose rows there are: how many of a person count, and who is charged
 exact            exact draws of private choices
 privatize        columns of a file, or of a folder, privatised; where they may come out; true counts estimated from

@@ -247,8 +247,8 @@ def decide(
     decide_all(rows, counted, method)
     table = pd.DataFrame([outcome for batch in rows.outcomes(keep_order=True) for outcome in batch])
     columns = ["id", "treatment", *(["published"] if method.seen == PUBLICATION else []), "status"]
-    made = table[columns].rename(columns={"id": id})
-    return made if isinstance(source, Path) else made.set_axis(source.index, axis="index")
+    decisions = table[columns].rename(columns={"id": id})
+    return decisions if isinstance(source, Path) else decisions.set_axis(source.index, axis="index")
 
 
 def _refuse_fitted_patients(study: Study | DecisionProblem, source: Path | pd.DataFrame) -> None:

@@ -97,39 +97,39 @@ def count_and_deliver(
     OutputError
         If something cannot be written; what is counted by then is kept.
     """
-    place = ledger.path.with_name(f"{ledger.path.name}.pending") / ledger.digest("request", request).hex()
+    pending = ledger.path.with_name(f"{ledger.path.name}.pending") / ledger.digest("request", request).hex()
     with ledger.transaction():
         held = ledger.held(request)
         if held is None:  # what is there was delivered, or not counted
-            shutil.rmtree(place, ignore_errors=True)
+            shutil.rmtree(pending, ignore_errors=True)
     try:
         if held:
             complain(f"entry {held[0]} was counted before, and was not delivered: nothing is drawn again")
         else:
             check()
-            held = _count(ledger, request, place, check, draw)
+            held = _count(ledger, request, pending, check, draw)
         number, answer = held[0], dict(json.loads(held[1]))
         with ledger.transaction():  # of several runs with the same request one delivers
             if ledger.held(request) is None:
                 raise NotReplacedError(f"entry {number} of {ledger.path.as_posix()} was delivered by another run")
-            deliver(place, answer)
+            deliver(pending, answer)
         ledger.delivered(number)
-        shutil.rmtree(place, ignore_errors=True)
+        shutil.rmtree(pending, ignore_errors=True)
     except BaseException:
         if held and ledger.held(request):
             complain(f"entry {held[0]} is counted and kept: the same command delivers it")
         raise
     finally:
-        remove_empty([place.parent])
+        remove_empty([pending.parent])
     complain(f"{ledger.path.as_posix()}: {_spent(answer['ledger'])}")
     return answer
 
 
 def _count(
-    ledger: Ledger, request: str, place: Path, check: Callable[[], None], draw: Callable[[Path], Draw]
+    ledger: Ledger, request: str, pending: Path, check: Callable[[], None], draw: Callable[[Path], Draw]
 ) -> tuple[int, str]:
     """Draw, and count it: the number of the entry, and what is held."""
-    with _writing(place.parent), temporary_folder(place) as stage:
+    with _writing(pending.parent), temporary_folder(pending) as stage:
         drawn = draw(stage)
         with ledger.transaction():
             held = ledger.held(request)  # another run may have asked the same
@@ -147,9 +147,9 @@ def _count(
                     f"would lose more than the budget {facts['budget']}: nothing is released of "
                     "anybody; leave them out, for a reason that is public"
                 )
-            shutil.rmtree(place, ignore_errors=True)  # of a run that was killed before it had counted
-            stage.replace(place)
-            for path in (place, place.parent, place.parent.parent):
+            shutil.rmtree(pending, ignore_errors=True)  # of a run that was killed before it had counted
+            stage.replace(pending)
+            for path in (pending, pending.parent, pending.parent.parent):
                 sync(path)
     return number, text
 
@@ -199,7 +199,7 @@ def release_files(
     """
     beside, check = note_path(out), partial(_check_out, source, out, ending, simulated=seed is not None)
 
-    def deliver(place: Path, answer: dict[str, Any]) -> None:
+    def deliver(pending: Path, answer: dict[str, Any]) -> None:
         answer["note"]["ledger"] = answer["ledger"]
         text = json_text(answer["note"])
         begun = beside.is_file() and beside.read_text(encoding="utf-8", errors="replace") == text
@@ -208,7 +208,7 @@ def release_files(
         with _writing(out), temporary_folder(out) as stage:
             if begun and out.exists():
                 return  # all is there: the data come last
-            shutil.copytree(place, stage, dirs_exist_ok=True)
+            shutil.copytree(pending, stage, dirs_exist_ok=True)
             _appear(stage, out, text)
 
     if ledger:

@@ -156,10 +156,10 @@ class ExactPolicy(Frozen):
         if self.epsilon.is_infinite():
             possible = (probabilities > 0).astype(np.int64)
             return rows_in_box(probabilities, possible, possible * TOTAL)
-        classes, place = np.unique(self._classes[records], return_inverse=True)
+        classes, class_of_row = np.unique(self._classes[records], return_inverse=True)
         least, most = self._extremes[:, :, classes]
         floors, ceilings = whole_box(least, most, Ratio.of(self.epsilon))
-        return rows_in_box(probabilities, floors[:, place], ceilings[:, place])
+        return rows_in_box(probabilities, floors[:, class_of_row], ceilings[:, class_of_row])
 
     @cached_property
     def _classes(self) -> IntArray:
@@ -215,9 +215,9 @@ def response_weights(n_values: int, epsilon: Decimal) -> tuple[int, int]:
 def response_draw(values: ArrayLike, n_values: int, epsilon: Epsilon, words: WordSource = system_words) -> IntArray:
     """Reports of values 0..n_values - 1, (m,), by `policies.local.KAry`; ValueError names the rows of other values."""
     truths, (_, other) = codes(values, n_values), response_weights(n_values, declared_epsilon(epsilon))
-    # Equal parts, one for each other value; the rest is the truth.
-    part = (words(len(truths)) // np.uint64(other)).astype(np.intp)
-    return np.where(part < n_values - 1, part + (part >= truths), truths)
+    # Equal intervals of words, one for each other value; the rest is the truth.
+    interval = (words(len(truths)) // np.uint64(other)).astype(np.intp)
+    return np.where(interval < n_values - 1, interval + (interval >= truths), truths)
 
 
 def _require_near(weights: Whole, probabilities: FloatArray) -> None:

@@ -295,9 +295,9 @@ class Ledger:
     def _entries(self) -> list[dict[str, Any]]:
         """All entries; LedgerError if one does not follow the one before it."""
         entries, before = [], ""
-        for place, (number, content, digest) in enumerate(self._all("SELECT * FROM entry ORDER BY number"), start=1):
-            if number != place or digest != _chained(before, content):
-                raise LedgerError(f"{self._name}: entry {place} is missing, or was changed: {DAMAGED}")
+        for expected, (number, content, digest) in enumerate(self._all("SELECT * FROM entry ORDER BY number"), start=1):
+            if number != expected or digest != _chained(before, content):
+                raise LedgerError(f"{self._name}: entry {expected} is missing, or was changed: {DAMAGED}")
             entries.append({"number": number, **json.loads(content), "digest": digest})
             before = digest
         return entries
@@ -460,14 +460,14 @@ class Ledger:
 
 def open_ledger(path: str | Path) -> Ledger:
     """A ledger that is there; LedgerError if it is not: from a mistyped name, all would be drawn a second time."""
-    place = Path(os.path.realpath(path))
-    if not place.exists():
-        name = one_line(place.as_posix())
+    real_path = Path(os.path.realpath(path))
+    if not real_path.exists():
+        name = one_line(real_path.as_posix())
         raise LedgerError(
             f"{name}: there is no such ledger: check its name. A new one knows nobody; policysim ledger new {name} "
             "--budget B makes it"
         )
-    return Ledger(place)
+    return Ledger(real_path)
 
 
 def id_text(value: object) -> str:
