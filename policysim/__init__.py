@@ -60,7 +60,7 @@ if TYPE_CHECKING:
     from policysim.decision.publishing import ways_to_publish
     from policysim.logs.read_log import read_log
     from policysim.output.report import Report
-    from policysim.question.protocol import Progress
+    from policysim.progress import Progress
     from policysim.release.decide import decide
     from policysim.release.ledger import Ledger
     from policysim.study.cohort_table import problem_from_frame
@@ -346,7 +346,7 @@ def report(
 
     from policies.problem import DecisionProblem  # noqa: PLC0415
     from policysim.output.report import Report  # noqa: PLC0415
-    from policysim.question.protocol import SILENT  # noqa: PLC0415
+    from policysim.progress import SILENT  # noqa: PLC0415
 
     values = [epsilons] if isinstance(epsilons, int | float) else epsilons
     if isinstance(of, DecisionProblem):

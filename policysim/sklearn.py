@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from policies.arrays import FloatArray
 from policies.private_model import PrivateModel, privatize_policy
 from policies.sampler import draw_actions
-from policysim.question.extras import optional
+from policysim.errors import optional
 
 with optional():
     from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone

@@ -35,8 +35,9 @@ def add(commands: Commands) -> None:
 def run(chosen: argparse.Namespace) -> int:
     """Ask; exit code 4 if a claim does not hold."""
     from policysim.decision.audit_question import AuditQuestion, TableAuditQuestion
+    from policysim.errors import UsageError
     from policysim.output.deliver import deliver
-    from policysim.question.protocol import UsageError, refuse
+    from policysim.question.protocol import refuse
 
     if chosen.table is None:
         refuse(AuditQuestion, vars(chosen))

@@ -79,8 +79,8 @@ def add(commands: Commands) -> None:
 def run(chosen: argparse.Namespace) -> int:
     """Ask; exit code 4 if no mechanism can do what is asked for."""
     from policysim.decision.choice_question import ChoiceQuestion
+    from policysim.errors import UsageError
     from policysim.output.deliver import DEFAULT, deliver
-    from policysim.question.protocol import UsageError
 
     study = chosen_study(chosen, policies=chosen.policy)
     if not chosen.at_most and chosen.keep is None and chosen.max_loss is None and chosen.max_extra_lead is None:

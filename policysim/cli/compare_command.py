@@ -25,7 +25,7 @@ from policysim.cli.options import (
     number,
     whole,
 )
-from policysim.question import MOST_DAYS
+from policysim.words import MOST_DAYS
 
 if TYPE_CHECKING:
     from policysim.output.deliver import FigureFiles
@@ -114,9 +114,10 @@ def run(chosen: argparse.Namespace) -> int:
     """Ask, answer, print and write."""
     from dataclasses import replace
 
+    from policysim.errors import UsageError
     from policysim.output.deliver import DEFAULT, FigureFiles, deliver
     from policysim.output.manifest import KEYS
-    from policysim.question.protocol import UsageError, refuse
+    from policysim.question.protocol import refuse
     from policysim.study.cells import words_of
     from policysim.study.study_reader import study_path
 

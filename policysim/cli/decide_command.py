@@ -55,8 +55,8 @@ def add(commands: Commands) -> None:
 
 def run(chosen: argparse.Namespace) -> int:
     """Draw, count and write; or with --dry-run, say what it would cost."""
+    from policysim.errors import UsageError
     from policysim.files.terminal import complain, print_json, progress_bar, say
-    from policysim.question.protocol import UsageError
     from policysim.release.decide import check_outputs, decide_all, output_paths, write_outputs
     from policysim.release.ledger import open_ledger
     from policysim.release.patients_file import Patients
@@ -96,8 +96,8 @@ def run(chosen: argparse.Namespace) -> int:
 
 def _method(chosen: argparse.Namespace) -> Method:
     """How to draw; UsageError for options that do not fit the study."""
+    from policysim.errors import UsageError
     from policysim.files.bad_rows import DataError
-    from policysim.question.protocol import UsageError
     from policysim.release.decide import make_method
 
     try:

@@ -82,9 +82,9 @@ def add(commands: Commands) -> None:
 def run(chosen: argparse.Namespace) -> int:
     """Ask; exit code 4 if the estimate and a known exact value disagree."""
     from envs.toml_reader import unknown
+    from policysim.errors import UsageError
     from policysim.logs.log_source import OUTCOME_MODELS
     from policysim.output.deliver import deliver
-    from policysim.question.protocol import UsageError
     from policysim.trials.estimate_value import ESTIMATORS, NEED_MODEL
     from policysim.trials.evaluation_question import EvaluationQuestion
 
@@ -117,8 +117,8 @@ def run(chosen: argparse.Namespace) -> int:
 
 def _logged_study(name: str) -> LoggedStudy | None:
     """The study of a log; None for a file of rows."""
+    from policysim.errors import UsageError
     from policysim.files.many_files import ENDINGS, is_many
-    from policysim.question.protocol import UsageError
     from policysim.study.declared import LoggedStudy
     from policysim.study.study_reader import STUDY, load_study, study_names
 
@@ -138,8 +138,8 @@ def _target(chosen: argparse.Namespace, logged: LoggedStudy | None) -> OutsidePo
     from dataclasses import replace
 
     from policies.catalogue import make_policy
+    from policysim.errors import UsageError
     from policysim.files.probability_table import read_probability_table
-    from policysim.question.protocol import UsageError
     from policysim.study.declared import require_scenario
     from policysim.study.study_reader import load_study, study_of
     from policysim.trials.outside_policy import catalogue_policy, table_policy

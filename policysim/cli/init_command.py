@@ -50,13 +50,13 @@ def add(commands: Commands) -> None:
 
 def run(chosen: argparse.Namespace) -> int:
     """Write a study file from a trial's data, with a comment on every guess."""
+    from policysim.errors import UsageError
     from policysim.files.bad_rows import DataError
     from policysim.files.terminal import print_json, say
     from policysim.files.whole_files import write_files
     from policysim.logs.column_summary import read_columns
     from policysim.logs.guess_roles import InitAsked, Named, guess_features, guess_roles
     from policysim.logs.study_text import study_text
-    from policysim.question.protocol import UsageError
 
     data, header = chosen.data, not chosen.no_header
     if not data.name:

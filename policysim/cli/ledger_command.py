@@ -39,7 +39,7 @@ def add(commands: Commands) -> None:
 
 def run(chosen: argparse.Namespace) -> int:
     """Make a ledger, show one, or import one."""
-    from policysim.question.protocol import UsageError
+    from policysim.errors import UsageError
 
     for option, action in (("budget", "new"), ("ledger", "import")):
         if getattr(chosen, option) is not None and chosen.action != action:
@@ -54,7 +54,7 @@ def run(chosen: argparse.Namespace) -> int:
 def _new(path: Path, budget: str | None) -> int:
     """Make a ledger where there is none."""
     from policysim.cli.options import as_usage
-    from policysim.question import OutputError
+    from policysim.errors import OutputError
     from policysim.release.ledger import Ledger
 
     if path.exists():

@@ -26,9 +26,16 @@ from policysim.cli import (
     simulate_command,
 )
 from policysim.cli.options import build_parser, parse
+from policysim.errors import (
+    EXIT_BUG,
+    EXIT_CHECK,
+    EXIT_DATA,
+    EXIT_INTERRUPTED,
+    EXIT_USAGE,
+    MissingExtraError,
+    OutputError,
+)
 from policysim.files.terminal import complain, open_streams, say, warn
-from policysim.question import EXIT_BUG, EXIT_CHECK, EXIT_DATA, EXIT_INTERRUPTED, EXIT_USAGE, OutputError
-from policysim.question.extras import MissingExtraError
 
 ABOUT = """\
 policysim: what does choosing treatments privately cost the patients?
@@ -104,7 +111,7 @@ def exit_code(run: Callable[[], int]) -> int:
     """The exit code of a run; what goes wrong is told, but for output that cannot be written, which is raised."""
     from envs.toml_reader import InputFileError
     from policies.policy import ClaimError
-    from policysim.question.protocol import UsageError
+    from policysim.errors import UsageError
 
     try:
         return run()

@@ -19,8 +19,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
 
+from policysim.errors import EXIT_USAGE
 from policysim.files.terminal import complain, say
-from policysim.question import EXIT_USAGE
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
@@ -239,7 +239,7 @@ def add_bounds(parser: argparse.ArgumentParser, about: str) -> None:
 def chosen_bounds(chosen: argparse.Namespace, study: Study) -> dict[str, float | str]:
     """What --at-most bounds; UsageError for an outcome that the study has not, or one named twice."""
     from envs.toml_reader import unknown
-    from policysim.question.protocol import UsageError
+    from policysim.errors import UsageError
 
     found: dict[str, float | str] = {}
     for name, most in chosen.at_most or ():
@@ -334,7 +334,7 @@ def _no_seed(_: str) -> NoReturn:
 
 def check_release(chosen: argparse.Namespace) -> None:
     """UsageError unless exactly one way to count was chosen (argparse refuses two), and for rows without an id."""
-    from policysim.question.protocol import UsageError
+    from policysim.errors import UsageError
 
     if chosen.ledger is None and not chosen.uncounted and chosen.simulate is None:
         raise UsageError(
@@ -437,7 +437,7 @@ def study_levels(name: str) -> dict[str, FeatureLevels]:
 @contextmanager
 def as_usage() -> Iterator[None]:
     """ValueError about what was asked for, as UsageError: it is the command line that is wrong, and no data."""
-    from policysim.question.protocol import UsageError
+    from policysim.errors import UsageError
 
     try:
         yield

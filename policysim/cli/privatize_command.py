@@ -125,7 +125,7 @@ def run(chosen: argparse.Namespace) -> int:
 
 def _refuse(chosen: argparse.Namespace, options: Sequence[str], why: str) -> None:
     """UsageError for an option that was given and does not go with what is done."""
-    from policysim.question.protocol import UsageError
+    from policysim.errors import UsageError
 
     for name in options:
         given = getattr(chosen, "form" if name == "as" else name.replace("-", "_"))
@@ -136,7 +136,7 @@ def _refuse(chosen: argparse.Namespace, options: Sequence[str], why: str) -> Non
 def _asked(chosen: argparse.Namespace) -> dict[str, FeatureLevels]:
     """The declared levels of columns and groups; UsageError for what is missing or contradicts itself."""
     from policies.levels import Levels
-    from policysim.question.protocol import UsageError
+    from policysim.errors import UsageError
 
     columns: list[str] = chosen.column or []
     if not columns:
@@ -165,8 +165,8 @@ def _texts_and_cuts(
 
 def _counted(chosen: argparse.Namespace) -> dict[str, Any]:
     """Make a noisy table: what is published of it."""
+    from policysim.errors import UsageError
     from policysim.files.terminal import progress_bar
-    from policysim.question.protocol import UsageError
     from policysim.release.ledger import REPLACE
     from policysim.release.noisy_table import TablePlan, release_table
     from policysim.release.privatize_source import open_source
@@ -201,8 +201,8 @@ def _counted(chosen: argparse.Namespace) -> dict[str, Any]:
 
 def _privatized(chosen: argparse.Namespace) -> tuple[Path, dict[str, Any], list[Table]]:
     """Make the private file, or folder: its path, its note and its tables."""
+    from policysim.errors import UsageError
     from policysim.files.terminal import progress_bar
-    from policysim.question.protocol import UsageError
     from policysim.release.privatize import privatize_files
     from policysim.release.privatize_note import make_plan
     from policysim.release.privatize_source import levels_in, open_source
@@ -250,7 +250,7 @@ def parse_levels(texts: Sequence[str], columns: Sequence[str]) -> dict[str, list
     >>> parse_levels(['ward=north,"south, by the sea"'], ["ward"])
     {'ward': ['north', 'south, by the sea']}
     """
-    from policysim.question.protocol import UsageError
+    from policysim.errors import UsageError
 
     levels: dict[str, list[str]] = {}
     for text in texts:

@@ -92,11 +92,11 @@ def run(chosen: argparse.Namespace) -> int:
     """Choose; exit code 4 beyond the budget, or if the declared sensitivity is too small for the claim."""
     import numpy as np
 
+    from policysim.errors import EXIT_CHECK
     from policysim.files.bad_rows import DataError
     from policysim.files.columns_file import open_columns
     from policysim.files.many_files import file_digest, stamp
     from policysim.files.terminal import progress_bar
-    from policysim.question import EXIT_CHECK
     from policysim.release.counts_file import read_counts
     from policysim.release.delivery import Draw, complain_uncounted, count_and_deliver
     from policysim.release.select_private import choices_by_group, release_document, release_of
@@ -182,7 +182,7 @@ def _declared(
 
 def _terms(chosen: argparse.Namespace) -> Terms:
     """How to choose; UsageError for options that do not go together."""
-    from policysim.question.protocol import UsageError
+    from policysim.errors import UsageError
     from policysim.release.select_private import Terms
 
     check_release(chosen)

@@ -60,11 +60,11 @@ def run(chosen: argparse.Namespace) -> int:
     from policies.optimal.optimum import Optimal, catalogue_name
     from policysim.course.simulation import SimulationQuestion
     from policysim.course.treatment_course import public_over_days
+    from policysim.errors import UsageError
     from policysim.output.deliver import deliver
-    from policysim.question.protocol import UsageError
-    from policysim.question.words import PLAN_ONCE, PLAN_TREE
     from policysim.study.declared import require_scenario
     from policysim.study.study_reader import beside_log
+    from policysim.words import PLAN_ONCE, PLAN_TREE
 
     over_days = chosen.horizon > 1
     if chosen.length_public and not over_days:

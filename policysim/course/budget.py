@@ -24,7 +24,7 @@ from policies.policy import Policy
 from policies.problem import DecisionProblem
 from policysim.course.planning import optimal_course
 from policysim.course.process import InfiniteLossWarning, Process
-from policysim.question.extras import optional
+from policysim.errors import optional
 
 Composition = Literal["basic", "exact-losses", "zero-concentrated", "loss-distributions"]
 

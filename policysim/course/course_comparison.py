@@ -33,7 +33,7 @@ from policysim.course.planning import DailyDecisions, optimal_course
 from policysim.course.private_planner import PrivatePlanner
 from policysim.course.process import InfiniteLossWarning, Process, require_process
 from policysim.course.schedules import best_constants
-from policysim.question.protocol import SILENT, Progress
+from policysim.progress import SILENT, Progress
 from policysim.study.sweep import N_THREADS, asked_for, at, at_each, evaluate_each, tabulate
 
 # Policies that do not look at Q-values, or whose continuation is the best one anyway.

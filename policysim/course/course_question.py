@@ -25,10 +25,11 @@ from policysim.course.course_limit import ROUNDED
 from policysim.course.days import DAILY, EQUAL, ONCE, TREE, DaysQuestion, compare_days, ways
 from policysim.course.process import NotEnoughMemoryError
 from policysim.course.treatment_course import public_over_days
+from policysim.errors import UsageError
+from policysim.numbers import NEGLIGIBLE, achieved, days, digits_of, not_above, percent, plain, written
+from policysim.progress import Progress
 from policysim.question.answer import Answer, Drawing, SizeName
-from policysim.question.formats import NEGLIGIBLE, achieved, days, digits_of, not_above, percent, plain, written
-from policysim.question.protocol import ONLY_WHERE_COUNTED, Progress, StudyQuestion, UsageError
-from policysim.question.words import ALL, BEST_SCHEDULE, PLAN_ONCE, PLAN_TREE, capital
+from policysim.question.protocol import ONLY_WHERE_COUNTED, StudyQuestion
 from policysim.study.cells import as_cells
 from policysim.study.certainty import as_stated, safest_option
 from policysim.study.declared import OPTIONS, ScenarioStudy, Study, require_scenario
@@ -52,6 +53,7 @@ from policysim.study.options_table import (
 )
 from policysim.study.study_problem import build_problem
 from policysim.study.sweep import usable_policies
+from policysim.words import ALL, BEST_SCHEDULE, PLAN_ONCE, PLAN_TREE, capital
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -31,11 +31,11 @@ from policysim.course.planning import optimal_course
 from policysim.course.private_planner import PrivatePlanner
 from policysim.course.schedules import ClassSchedules
 from policysim.course.treatment_course import build_course
-from policysim.question.protocol import SILENT, Progress
-from policysim.question.words import ALL, PLAN_ONCE, PLAN_TREE
-from policysim.question.words import BEST_SCHEDULE as SCHEDULE
+from policysim.progress import SILENT, Progress
 from policysim.study.declared import ScenarioStudy
 from policysim.study.sweep import N_THREADS, evaluate_each, tabulate
+from policysim.words import ALL, PLAN_ONCE, PLAN_TREE
+from policysim.words import BEST_SCHEDULE as SCHEDULE
 
 # The ways to spend a total: nothing, on one choice of all days, within a tree of courses, or day by day.
 ONCE, TREE, DAILY = PLAN_ONCE, PLAN_TREE, "day by day"

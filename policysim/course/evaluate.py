@@ -25,7 +25,7 @@ from policies.outcomes import whole_table
 from policies.policy import Policy
 from policysim.course.simulation import BATCH
 from policysim.files.terminal import progress_bar
-from policysim.question.protocol import Progress
+from policysim.progress import Progress
 from policysim.study.checks import Agreement
 from policysim.study.registration import ENVIRONMENTS
 from policysim.study.study_problem import outcome_grids

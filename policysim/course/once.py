@@ -22,7 +22,7 @@ from policies.privacy_loss import privacy_loss_of_logs
 from policies.problem import DecisionProblem
 from policysim.course.process import Process, checked_features, one_start, require_process
 from policysim.course.schedules import ClassSchedules, Schedule, Schedules
-from policysim.question.protocol import SILENT, Progress
+from policysim.progress import SILENT, Progress
 
 CANNOT_REACT = (
     "plan_once cannot react here: all who are hidden among each other begin in one state, and the choice is made by "

@@ -22,7 +22,7 @@ from policysim.course.planning import optimal_course
 from policysim.course.process import Process, checked_features, outcomes_of, require_process
 from policysim.course.schedules import ClassSchedules, Schedule, Schedules, sketch_of
 from policysim.course.tree_search import TreeSearch
-from policysim.question.protocol import SILENT, Progress
+from policysim.progress import SILENT, Progress
 
 EVERYBODY = slice(None)
 # A larger epsilon is spent as this one: what it leaves of the benefit is below rounding.

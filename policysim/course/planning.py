@@ -16,7 +16,7 @@ from policies.policy import Policy, two_values
 from policysim.course.planning_infinite import EndlessError, Plan, chain_values, chain_visits, solve_infinite
 from policysim.course.process import Process, q_table, require_memory, require_process
 from policysim.course.tabular import TabularMDP
-from policysim.question.protocol import SILENT, Progress
+from policysim.progress import SILENT, Progress
 
 HorizonTables = ArrayLike | Sequence[ArrayLike]
 

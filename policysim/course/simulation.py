@@ -28,15 +28,16 @@ from policysim.course.plan_tree import TreePlan, plan_tree
 from policysim.course.planning import optimal_course, policy_value
 from policysim.course.process import NotEnoughMemoryError
 from policysim.course.treatment_course import build_course
-from policysim.question import EXIT_CHECK
+from policysim.errors import EXIT_CHECK, UsageError
+from policysim.numbers import days, decimals
+from policysim.progress import SILENT, Progress
 from policysim.question.answer import Answer, Page
-from policysim.question.formats import days, decimals
-from policysim.question.protocol import SILENT, Progress, Question, UsageError
-from policysim.question.words import PLAN_ONCE, PLAN_TREE
+from policysim.question.protocol import Question
 from policysim.study.checks import MOST_ERRORS, Agreement
 from policysim.study.declared import ScenarioStudy
 from policysim.study.labels import basis
 from policysim.study.study_problem import build_problem
+from policysim.words import PLAN_ONCE, PLAN_TREE
 
 ENVIRONMENT = "policysim:policysim/Treatment-v1"
 # Patients treated at once: enough to keep the processor busy, few enough for its memory.

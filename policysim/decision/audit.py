@@ -16,7 +16,7 @@ from policies.policy import InadmissibleError, NotApplicableError, Policy
 from policies.privacy_loss import privacy_loss_of_logs
 from policies.problem import DecisionProblem
 from policysim.files.bad_rows import DataError
-from policysim.question.protocol import SILENT, Progress
+from policysim.progress import SILENT, Progress
 from policysim.study.checks import table_fault, within_claim
 from policysim.study.declared import ADJACENCIES
 from policysim.study.sweep import checked_epsilons

@@ -12,13 +12,14 @@ from policies.adjacency import AnyRecord, Listed, OneFeature, Sensitive
 from policies.problem import DecisionProblem
 from policies.sensitivity import Witness
 from policysim.decision.audit import Finding, audit, audit_table, exceeds, table_adjacency
-from policysim.question import EXIT_CHECK
+from policysim.errors import EXIT_CHECK, UsageError
+from policysim.progress import Progress
 from policysim.question.answer import Answer, Page
-from policysim.question.protocol import Progress, Question, UsageError
-from policysim.question.words import cells
+from policysim.question.protocol import Question
 from policysim.study.declared import Study
 from policysim.study.labels import hidden
 from policysim.study.study_problem import build_problem
+from policysim.words import cells
 
 if TYPE_CHECKING:
     from policysim.files.probability_table import ProbabilityTable

@@ -13,11 +13,11 @@ from policies.problem import DecisionProblem
 from policies.reference import BestFixed, Greedy
 from policysim.decision.beliefs import moved_beliefs
 from policysim.decision.results import Results
-from policysim.question.words import ALL
 from policysim.study.cells import as_cells
 from policysim.study.labels import Labels, level_in_words
 from policysim.study.options_table import FOR_ALL, LEAD, LOSS
 from policysim.study.sweep import evaluated_on
+from policysim.words import ALL
 
 # Prices that differ by less, as a share of the dearest, are the same.
 SAME_PRICE = 1e-4

@@ -21,11 +21,11 @@ from policies.arrays import FloatArray, probability_table
 from policies.policy import Policy
 from policies.problem import DecisionProblem
 from policies.records import Records
-from policysim.question.formats import NEGLIGIBLE
-from policysim.question.words import level_name
+from policysim.numbers import NEGLIGIBLE
 from policysim.study.gain import EQUAL
 from policysim.study.labels import level_in_words
 from policysim.study.sweep import evaluated_on, rows_on
+from policysim.words import level_name
 
 # A belief that moves by less is left out; where no belief moves by more than this, nothing is said.
 LEAST_MOVED, LEAST_OF_STRONGEST = 0.02, 1e-3

@@ -18,7 +18,7 @@ from policies.problem import DecisionProblem
 from policies.reference import BestFixed, Greedy
 from policysim.decision.choice_facts import MOST_DIGITS, choice_facts, choice_names
 from policysim.decision.choose import Choices, Verdict, row_of, rows_of
-from policysim.question.formats import LEAST_EVENTS, MOST_COUNTED, apart, decimals, digits_of, population
+from policysim.numbers import LEAST_EVENTS, MOST_COUNTED, apart, decimals, digits_of, population
 from policysim.study.cells import as_cells
 from policysim.study.certainty import BETTER, certainty, on_held_out, verdict_on
 from policysim.study.checks import LEVEL

@@ -13,13 +13,13 @@ from policies.reference import Greedy
 from policysim.decision.choose import Choices
 from policysim.decision.demands import SCANNED
 from policysim.decision.prices import uses_hidden
-from policysim.question.formats import DIGITS, NEGLIGIBLE, digits_of, not_above, population
-from policysim.question.words import capital, unused
+from policysim.numbers import DIGITS, NEGLIGIBLE, digits_of, not_above, population
 from policysim.study.cells import as_cells
 from policysim.study.certainty import verdict_on
 from policysim.study.declared import Study
 from policysim.study.labels import Labels, counted_illustrative
 from policysim.study.options_table import FOR_ALL, ONE
+from policysim.words import capital, unused
 
 # What is allowed of the lead is counted per so many patients.
 LEAD_PER = 100_000

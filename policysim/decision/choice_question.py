@@ -16,10 +16,11 @@ from policies.reference import BestFixed, Greedy
 from policysim.decision.choice_answer import choice_tables, to_judge
 from policysim.decision.choose import Choices, Verdict, Wish, choose
 from policysim.decision.redraws import redrawn
+from policysim.errors import EXIT_CHECK, UsageError
 from policysim.files.terminal import json_text
-from policysim.question import EXIT_CHECK
+from policysim.progress import SILENT, Progress
 from policysim.question.answer import PAGE, Answer
-from policysim.question.protocol import SILENT, Progress, StudyQuestion, UsageError
+from policysim.question.protocol import StudyQuestion
 from policysim.study.cells import COLUMNS
 from policysim.study.certainty import INTERVAL, UNTOLD
 from policysim.study.declared import OPTIONS, LoggedStudy, ModelledStudy, Study

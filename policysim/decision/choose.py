@@ -30,13 +30,13 @@ from policysim.decision.demands import (
     make_demand,
 )
 from policysim.decision.limit import LeastPossible, Limit
-from policysim.question.formats import next_below, steady
-from policysim.question.protocol import SILENT, Progress
-from policysim.question.words import guesses
+from policysim.numbers import next_below, steady
+from policysim.progress import SILENT, Progress
 from policysim.study.checks import checked_tables, guess_rate_of
 from policysim.study.gain import gain_of
 from policysim.study.options_table import FOR_ALL
 from policysim.study.sweep import evaluate_each, evaluated_on, happening_lead, prepare
+from policysim.words import guesses
 
 
 class Verdict(StrEnum):

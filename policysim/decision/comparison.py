@@ -20,8 +20,7 @@ from policies.optimal.value_limit import achievable_value
 from policies.policy import Policy
 from policies.problem import DecisionProblem
 from policies.reference import BestFixed, Greedy, Uniform
-from policysim.question.protocol import SILENT, Progress
-from policysim.question.words import ACHIEVABLE, UNBEATABLE
+from policysim.progress import SILENT, Progress
 from policysim.study.checks import checked_tables, guess_rate_of
 from policysim.study.example_patients import ExampleRows
 from policysim.study.gain import Proof, excess, prove_loss, ratio
@@ -41,6 +40,7 @@ from policysim.study.sweep import (
     tabulate,
     usable_policies,
 )
+from policysim.words import ACHIEVABLE, UNBEATABLE
 
 
 def compare_problem(

@@ -24,7 +24,7 @@ from policysim.decision.behind_options import tables_behind_options
 from policysim.decision.beliefs import patients_of_belief, strongest_belief
 from policysim.decision.decision_facts import decision_facts, decision_names
 from policysim.decision.results import Results
-from policysim.question.formats import NEGLIGIBLE
+from policysim.numbers import NEGLIGIBLE
 from policysim.study.certainty import as_stated, best_for_all, certainty
 from policysim.study.declared import ModelledStudy, ScenarioStudy
 from policysim.study.gain import gain_of

@@ -13,11 +13,11 @@ from policysim import figures
 from policysim.decision.results import Results
 from policysim.figures.curves import lines_seen
 from policysim.figures.looks import is_level
+from policysim.numbers import NEGLIGIBLE, counted, percent, plain, population, rounded, written
 from policysim.question.answer import Drawing
-from policysim.question.formats import NEGLIGIBLE, counted, percent, plain, population, rounded, written
-from policysim.question.words import ALL, NOISY_VALUES, capital, level_name
 from policysim.study.labels import Labels, in_words
 from policysim.study.options_table import EXPONENTIAL, ONE, PRIVATE
+from policysim.words import ALL, NOISY_VALUES, capital, level_name
 
 # So many prices, the dearest, are told to readers who cannot see the bars.
 MOST_TOLD = 5

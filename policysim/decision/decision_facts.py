@@ -14,13 +14,13 @@ from policysim.decision.behind_options import TIMES
 from policysim.decision.redraws import SPREAD
 from policysim.decision.results import Results
 from policysim.decision.scenario_outcomes import without_effect
-from policysim.question.formats import NEGLIGIBLE
-from policysim.question.words import ALL, KEEP, capital, in_a_row
+from policysim.numbers import NEGLIGIBLE
 from policysim.study.cells import as_cells
 from policysim.study.certainty import BETTER, EQUAL, NOT_BETTER, UNTOLD, lead_beyond, safest_option, verdict_on
 from policysim.study.declared import ModelledStudy, ScenarioStudy
 from policysim.study.labels import Labels, counted_illustrative, level_in_words, listed
 from policysim.study.options_table import BELIEF, ONE, PRIVATE, TEXTBOOK, fitted_odds, nobody_pays
+from policysim.words import ALL, KEEP, capital, in_a_row
 
 # Whether it is certain that a private choice is better than one for all, by the verdict.
 SURE_WORDS = {BETTER: "Yes", NOT_BETTER: "Yes, it is not", EQUAL: "Yes, they are equal", UNTOLD: "No"}

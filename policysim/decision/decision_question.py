@@ -15,15 +15,16 @@ from policies.problem import DecisionProblem
 from policysim.decision.decision_answer import answer_tables
 from policysim.decision.prices import uses_hidden
 from policysim.decision.results import Asked, Results, printable, results
+from policysim.numbers import in_digits, written
+from policysim.progress import Progress
 from policysim.question.answer import PAGE, Answer
-from policysim.question.formats import in_digits, written
-from policysim.question.protocol import ONLY_OVER_DAYS, ONLY_WHERE_COUNTED, Progress, StudyQuestion
-from policysim.question.words import ALL, unused
+from policysim.question.protocol import ONLY_OVER_DAYS, ONLY_WHERE_COUNTED, StudyQuestion
 from policysim.study.declared import OPTIONS, CohortStudy, ModelledStudy, Study, nearest_epsilon, require_scenario
 from policysim.study.labels import Labels, labels_of
 from policysim.study.stated_bounds import broken_bounds, fault_of_bound
 from policysim.study.study_problem import build_problem
 from policysim.study.sweep import asked_for, usable_policies
+from policysim.words import ALL, unused
 
 # The tables that have files, in their order.
 FILES = (

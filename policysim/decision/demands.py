@@ -17,11 +17,11 @@ from policies.optimal.bounds import InfeasibleError, bounds_on
 from policies.optimal.optimum import Optimal
 from policies.policy import Policy
 from policies.problem import DecisionProblem
-from policysim.question.formats import DIGITS, enough, not_above
-from policysim.question.protocol import SILENT, Progress
-from policysim.question.words import ALL, KEEP
+from policysim.numbers import DIGITS, enough, not_above
+from policysim.progress import SILENT, Progress
 from policysim.study.gain import best_fixed_loss, by_lot_loss, gain_of, weighted_regrets
 from policysim.study.sweep import evaluate_each, evaluated_on
+from policysim.words import ALL, KEEP
 
 # The margin where no policy keeps the bounds: any number below 0, and finite.
 INFEASIBLE = -1.0
@@ -203,7 +203,7 @@ def fewest_digits(epsilon: float, holds: Callable[[float], bool]) -> float:
     Returns
     -------
     float
-        What `policysim.question.formats.decimal` prints exactly; `epsilon` itself where no decimal near it holds.
+        What `policysim.numbers.decimal` prints exactly; `epsilon` itself where no decimal near it holds.
     """
     for digits in range(DIGITS, EXACT_DIGITS + 1):
         for decimal in sorted({enough(epsilon * (1 - TOLERANCE), digits), enough(epsilon, digits)}):

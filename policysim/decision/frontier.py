@@ -17,7 +17,7 @@ from envs.toml_reader import unknown
 from policies.arrays import ROUNDING
 from policies.optimal.bounded import penalised_point
 from policies.problem import DecisionProblem
-from policysim.question.protocol import SILENT, Progress
+from policysim.progress import SILENT, Progress
 from policysim.study.gain import excess, gain_of
 from policysim.study.sweep import checked_epsilons
 

@@ -17,7 +17,7 @@ from policies.privacy_loss import privacy_loss_of_logs
 from policies.problem import DecisionProblem
 from policies.reference import BestFixed
 from policies.sensitivity import score_range
-from policysim.question.protocol import SILENT, Progress
+from policysim.progress import SILENT, Progress
 from policysim.study.gain import excess, gain_of
 
 WHOLE_RECORD = "whole record"

@@ -20,8 +20,10 @@ from policies.problem import DecisionProblem
 from policies.randomized_response import RandomizedFeatures, RandomizedResponse
 from policies.reference import BestFixed, Greedy
 from policysim.decision.comparison import compare_problem
-from policysim.question.formats import NEGLIGIBLE
-from policysim.question.words import (
+from policysim.numbers import NEGLIGIBLE
+from policysim.study.options_table import private_choices
+from policysim.study.sweep import applies, at, checked_epsilons, evaluated_on, usable_policies
+from policysim.words import (
     ALL,
     AS_IT_IS,
     NOISY_TABLE,
@@ -32,8 +34,6 @@ from policysim.question.words import (
     PRIVATE_RECORD,
     TRUEST,
 )
-from policysim.study.options_table import private_choices
-from policysim.study.sweep import applies, at, checked_epsilons, evaluated_on, usable_policies
 
 # Who must be trusted, under each way.
 TRUSTED = {

@@ -26,7 +26,7 @@ from policies.arrays import FloatArray, IntArray
 from policies.policy import Policy
 from policies.problem import DecisionProblem
 from policies.reference import BestFixed
-from policysim.question.protocol import SILENT, Progress
+from policysim.progress import SILENT, Progress
 from policysim.study.checks import Z
 from policysim.study.declared import CohortStudy, ModelledStudy, ScenarioStudy, require_scenario
 from policysim.study.options_table import FOR_ALL

@@ -26,15 +26,15 @@ from policysim.decision.prices import price_list
 from policysim.decision.publishing import publishing_table
 from policysim.decision.redraws import Redrawn, redrawn
 from policysim.decision.scenario_outcomes import loss_by_outcome, wrong_prior
-from policysim.question.formats import digits_of, enough
-from policysim.question.protocol import SILENT, Progress
-from policysim.question.words import ALL
+from policysim.numbers import digits_of, enough
+from policysim.progress import SILENT, Progress
 from policysim.study.declared import ModelledStudy, nearest_epsilon
 from policysim.study.example_patients import ExampleRows, example_patients, example_probabilities, loss_quantiles
 from policysim.study.gain import break_even, gain_of
 from policysim.study.labels import Labels
 from policysim.study.options_table import FOR_ALL, private_choices, trace
 from policysim.study.sweep import N_THREADS, REFERENCES, applies, at, evaluated_on, happening_lead
+from policysim.words import ALL
 
 # The frontier is drawn at the epsilon that is asked about times these, or what is nearest to them, and to so much of
 # the benefit.

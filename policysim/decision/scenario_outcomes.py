@@ -15,12 +15,12 @@ from policies.policy import Policy
 from policies.problem import DecisionProblem
 from policies.reference import Greedy
 from policysim.decision.prices import unused_features
-from policysim.question.words import in_a_row, unused
 from policysim.study.declared import ModelledStudy, ScenarioStudy
 from policysim.study.gain import gain_of
 from policysim.study.study_problem import FACTORS, at_prevalence, prevalent
 from policysim.study.sweep import evaluated_on
 from policysim.utility import COSTS
+from policysim.words import in_a_row, unused
 
 COSTS_TITLE = "costs of treatments"
 

@@ -50,8 +50,8 @@ from policysim.figures.looks import (
     list_rows,
     looks,
 )
-from policysim.question.formats import NEGLIGIBLE, population, rounded, tick
-from policysim.question.words import ACHIEVABLE, ALL, UNBEATABLE, attains, capital, in_a_row
+from policysim.numbers import NEGLIGIBLE, population, rounded, tick
+from policysim.words import ACHIEVABLE, ALL, UNBEATABLE, attains, capital, in_a_row
 
 NAME = "frontier"
 # On logged data the arm of best-fixed is chosen on other folds: it may not be the one estimated best.

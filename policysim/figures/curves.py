@@ -18,8 +18,8 @@ from policies.optimal.optimum import Optimal, OptimalSafe
 from policies.reference import BestFixed, Greedy
 from policysim.figures.layout import LIKE, LineEnd
 from policysim.figures.looks import Look, as_line, is_level, label
-from policysim.question.formats import percent, plain, tick
-from policysim.question.words import ACHIEVABLE, ALL, UNBEATABLE
+from policysim.numbers import percent, plain, tick
+from policysim.words import ACHIEVABLE, ALL, UNBEATABLE
 
 # Of the width of a panel together with its names, the names may take this much.
 NAMES_SHARE = 0.36

@@ -19,7 +19,7 @@ from matplotlib.text import Text
 from matplotlib.textpath import text_to_path
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
-from policysim.question.formats import tick
+from policysim.numbers import tick
 
 # Boxes of text in a browser are 1.17 times the font size high, whatever is in them: lines must not touch.
 LINE_SPACING = 1.42

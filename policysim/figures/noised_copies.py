@@ -16,7 +16,7 @@ from policysim.figures.curves import NAMES_SHARE, checked, line_end, merged, non
 from policysim.figures.layout import EndLabels, LineEnd, settle
 from policysim.figures.lettering import set_epsilon_axis, set_log_ticks
 from policysim.figures.looks import GREY, Look, Paper, canvas, side_by_side
-from policysim.question.words import NOISY_TABLE, NOISY_VALUES, PRIVATE_CHOICE, PRIVATE_RECORD, TRUEST
+from policysim.words import NOISY_TABLE, NOISY_VALUES, PRIVATE_CHOICE, PRIVATE_RECORD, TRUEST
 
 NAME = "publishing"
 COLUMNS = ["way", "epsilon", "true_share", "error_of_a_count", "benefit_kept", "common_share"]

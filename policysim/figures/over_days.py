@@ -42,8 +42,8 @@ from policysim.figures.looks import (
     looks,
     side_by_side,
 )
-from policysim.question.formats import achieved, days, tick
-from policysim.question.words import ALL, BEST_SCHEDULE, PLAN_ONCE, PLAN_TREE
+from policysim.numbers import achieved, days, tick
+from policysim.words import ALL, BEST_SCHEDULE, PLAN_ONCE, PLAN_TREE
 
 NAME, MAP, PUBLISHED = "value_over_days", "ways_over_days", "published_over_days"
 # What has another name here, or is no policy of the catalogue.

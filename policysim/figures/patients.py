@@ -61,9 +61,9 @@ from policysim.figures.looks import (
     side_by_side,
     size_of,
 )
+from policysim.numbers import NEGLIGIBLE, percent, tick
 from policysim.question.answer import SizeName
-from policysim.question.formats import NEGLIGIBLE, percent, tick
-from policysim.question.words import ALL, in_a_row, level_name
+from policysim.words import ALL, in_a_row, level_name
 
 GROUPS, FOREST, ACTIONS = "loss_by_group", "forest", "action_probabilities"
 # Of the width, the names of the groups may take this much, and lines each.

@@ -19,10 +19,10 @@ from typing import Any, ClassVar, NamedTuple, Protocol
 import numpy as np
 
 from envs.toml_reader import require_end
+from policysim.errors import optional
 from policysim.files.bad_rows import BadRows, DataError, first_line
 from policysim.files.many_files import ENDINGS
-from policysim.question.extras import optional
-from policysim.question.protocol import SILENT, Progress
+from policysim.progress import SILENT, Progress
 
 with optional():
     import pyarrow as pa

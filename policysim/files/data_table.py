@@ -20,10 +20,10 @@ from envs.toml_reader import one_line, unknown
 from policies import levels
 from policies.arrays import BoolArray, FloatArray, IntArray
 from policies.levels import MISSING, MISSING_WORDS, FeatureLevels, LevelKey, codes_of_keys, level_key
+from policysim.errors import optional
 from policysim.files.bad_rows import DataError, got
 from policysim.files.columns_file import check_distinct, lines_of, open_columns, row_places
-from policysim.question.extras import optional
-from policysim.question.protocol import SILENT, Progress
+from policysim.progress import SILENT, Progress
 
 with optional():
     import pyarrow as pa

@@ -16,10 +16,10 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TextIO
 
-from policysim.question import OutputError
+from policysim.errors import OutputError
 
 if TYPE_CHECKING:
-    from policysim.question.protocol import Progress
+    from policysim.progress import Progress
 
 # Work that is done sooner shows no progress bar.
 PATIENCE_SECONDS = 2
@@ -116,7 +116,7 @@ def progress_bar(unit: str = "step") -> Iterator[Progress]:
     """
     from tqdm import tqdm  # noqa: PLC0415 - --help has no need of either
 
-    from policysim.question.protocol import Progress  # noqa: PLC0415
+    from policysim.progress import Progress  # noqa: PLC0415
 
     # disable=None: tqdm itself asks whether stderr is a terminal.
     with tqdm(total=0, delay=PATIENCE_SECONDS, disable=None, leave=False, unit=unit, file=sys.stderr) as bar:

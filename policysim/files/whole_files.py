@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from policysim.question import OutputError
+from policysim.errors import OutputError
 
 
 def check_writable(folder: Path) -> None:

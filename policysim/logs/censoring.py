@@ -17,7 +17,7 @@ from policysim.files.data_table import DataTable, missing, numbers
 from policysim.logs.log_frame import Observed, patients_by_code
 from policysim.logs.log_source import MISSING_OUTCOME, REFUSE, WORST, FollowUp, LogSource
 from policysim.logs.outcomes import place_in_study
-from policysim.question.formats import percent
+from policysim.numbers import percent
 
 
 def kaplan_meier(

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from envs.toml_reader import one_line
 from policies.arrays import IntArray
+from policysim.errors import UsageError, optional
 from policysim.files.bad_rows import BadRows, DataError, first_line, raise_bad_parts
 from policysim.files.columns_file import open_columns, row_places
 from policysim.files.data_table import DataTable
@@ -42,8 +43,7 @@ from policysim.logs.log_source import (
 )
 from policysim.logs.log_tables import LogTables
 from policysim.logs.outcomes import FEWEST_ROWS, check_outcomes
-from policysim.question.extras import optional
-from policysim.question.protocol import SILENT, Progress, UsageError
+from policysim.progress import SILENT, Progress
 
 with optional():
     import pyarrow as pa

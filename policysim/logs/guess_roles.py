@@ -18,6 +18,7 @@ from envs.records import Feature
 from envs.toml_reader import unknown
 from policies.arrays import IntArray
 from policies.levels import NO_VALUE, level_of
+from policysim.errors import UsageError
 from policysim.files.bad_rows import DataError
 from policysim.logs.binning import binned
 from policysim.logs.column_summary import (
@@ -45,7 +46,6 @@ from policysim.logs.outcomes import (
     status_columns,
 )
 from policysim.logs.toml_text import toml_text
-from policysim.question.protocol import UsageError
 
 # More distinct values are no treatments.
 MOST_TREATMENTS = 20

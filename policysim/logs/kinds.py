@@ -22,8 +22,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from policies.arrays import FloatArray, IntArray
+from policysim.errors import optional
 from policysim.files.bad_rows import DataError
-from policysim.question.extras import optional
 
 with optional():
     import pyarrow as pa

@@ -19,11 +19,11 @@ from scipy.optimize import nnls
 from threadpoolctl import ThreadpoolController
 
 from policies.arrays import ROUNDING, FloatArray, IntArray
+from policysim.errors import optional
 from policysim.files.bad_rows import BadRows
 from policysim.files.data_table import DataTable
 from policysim.logs.log_frame import REWARD, LoggedData, averaged, one_of
 from policysim.logs.log_source import CHOSEN, CONSTANT, LINEAR, LOGISTIC, OUTCOME_MODELS, STACKED
-from policysim.question.extras import optional
 
 # With fewer rows of an action there is nothing to fit but a mean.
 FEWEST_ROWS = 10

@@ -12,12 +12,12 @@ from numpy.typing import NDArray
 from envs.toml_reader import FINITE, unknown
 from policies.arrays import ROUNDING, BoolArray, FloatArray, IntArray
 from policies.levels import MISSING, Levels, level_of, sorted_keys
+from policysim.errors import optional
 from policysim.files.bad_rows import BadRows, DataError
 from policysim.files.data_table import DataTable, coded, missing, numbers
 from policysim.logs.log_frame import averaged, patients_by_code
 from policysim.logs.log_source import EQUAL, EXCLUDE, MISSING_OUTCOME, NUMBER_WANTED, REFUSE, WORST, default_range
 from policysim.logs.outcome_models import one_thread, with_products
-from policysim.question.extras import optional
 
 # Of so many values that nobody has declared, some cannot be meant as treatments.
 MOST_UNDECLARED = 100

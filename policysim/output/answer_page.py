@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 from markupsafe import Markup
 
+from policysim.numbers import six_digits
 from policysim.output.screen import TEMPLATES, engine, page_part, sections, slots
 from policysim.question.answer import MANIFEST, Answer, Drawing
-from policysim.question.formats import six_digits
 from policysim.study.cells import Cells, Label, Sketch, filled_words, words_of
 from policysim.study.certainty import RESTATED
 from policysim.study.study_reader import SCRIPTS

@@ -1,7 +1,7 @@
 """A question asked, and its answer delivered: printed, or as one JSON document, and as a folder of files.
 
 A folder has tables, figures, pages from templates, and the manifest of what they depend on. Templates escape what is
-inserted, and write numbers with the filters of `policysim.question.formats`.
+inserted, and write numbers with the filters of `policysim.numbers`.
 """
 
 from __future__ import annotations
@@ -16,17 +16,18 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
+from policysim.errors import OutputError, UsageError
 from policysim.files.terminal import json_text, print_json, progress_bar, say
 from policysim.files.whole_files import check_writable, is_unfinished, write_files
+from policysim.numbers import to_csv
 from policysim.output.answer_page import Vector, answer_page, captioned
 from policysim.output.differences import same_numbers
 from policysim.output.screen import printed, screen, slots
-from policysim.question import OutputError
+from policysim.progress import SILENT, Progress
 from policysim.question.answer import MANIFEST, PAGE, Answer, Drawing, SizeName
-from policysim.question.formats import to_csv
-from policysim.question.protocol import SILENT, Progress, Question, UsageError
-from policysim.question.words import WIDEST
+from policysim.question.protocol import Question
 from policysim.study.cells import COLUMNS
+from policysim.words import WIDEST
 
 if TYPE_CHECKING:
     import pandas as pd

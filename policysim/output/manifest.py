@@ -15,8 +15,8 @@ from typing import Any, NoReturn, TypeAlias, get_args
 from envs.toml_reader import FINITE, InputFileError, dotted, is_number, one_line, shown, unknown, unseen
 from policysim.output.deliver import FORMAT, FORMATS, FigureFiles
 from policysim.output.differences import read_text
-from policysim.question import MOST_DAYS
 from policysim.question.answer import MANIFEST, SizeName
+from policysim.words import MOST_DAYS
 
 # A thousand times what is usual: a larger file is no manifest, and is not read.
 MOST_BYTES = 10_000_000

@@ -9,7 +9,9 @@ from pathlib import Path
 from typing import Any, ClassVar, TypeAlias
 
 from envs.toml_reader import InputFileError, one_line
+from policysim.errors import EXIT_CHECK, UsageError
 from policysim.files.many_files import file_digest
+from policysim.numbers import several
 from policysim.output.deliver import digest, folder_files
 from policysim.output.differences import (
     MISSING,
@@ -24,10 +26,9 @@ from policysim.output.differences import (
     statements,
 )
 from policysim.output.manifest import Manifest, read_manifest
-from policysim.question import EXIT_CHECK
+from policysim.progress import SILENT, Progress
 from policysim.question.answer import MANIFEST, Answer, Page
-from policysim.question.formats import several
-from policysim.question.protocol import SILENT, Progress, Question, StudyQuestion, UsageError
+from policysim.question.protocol import Question, StudyQuestion
 from policysim.study.study_reader import STUDY, study_names, study_path
 
 MOST_SHOWN, MOST_LETTERS = 20, 300

@@ -14,7 +14,6 @@ import pandas as pd
 from jinja2 import Environment, FileSystemLoader
 
 from policysim.question.answer import Page
-from policysim.question.words import WIDEST, in_a_row, line_width
 from policysim.study.cells import (
     Cells,
     Label,
@@ -27,6 +26,7 @@ from policysim.study.cells import (
 )
 from policysim.study.certainty import BETTER, VERDICTS, recommended, verdict_of
 from policysim.study.options_table import BENEFIT, BOUND, COPY, EACH, EXPONENTIAL, LEAD, LOSS, PRIVATE, TEXTBOOK, trace
+from policysim.words import WIDEST, in_a_row, line_width
 
 TEMPLATES = Path(__file__).parent / "templates"
 # The titles of rows have at least so much room.

@@ -1,69 +1,21 @@
-"""The protocol that every question follows, and how its work tells how much there is to do and how much is done."""
+"""The protocol that every question follows."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, ClassVar, Self
 
+from policysim.errors import UsageError
+from policysim.progress import Progress
 from policysim.question.answer import Answer
-
-
-@dataclass(frozen=True, eq=False)
-class Progress:
-    """Told by whoever works: first what to expect, then every step.
-
-    Work knows its own size only: it calls `expect` before it begins and `advance` on the way, so that nobody has to
-    count the steps of somebody else's work beforehand. A step is whatever takes about as long as others of its kind.
-
-    Attributes
-    ----------
-    on_advance : callable, optional
-        Called with the number of steps that are done; by default nobody listens.
-    on_expect : callable, optional
-        Called with the number of steps that will be done in addition to all that were expected before.
-
-    Examples
-    --------
-    >>> progress = Progress(on_advance=print)
-    >>> progress.expect(2)
-    >>> progress.advance()
-    1
-    """
-
-    on_advance: Callable[[int], object] | None = None
-    on_expect: Callable[[int], object] | None = None
-
-    @classmethod
-    def of(cls, advance: Callable[[], object] | Progress) -> Progress:
-        """A progress as it is; a function that is called without arguments after each step."""
-        return advance if isinstance(advance, Progress) else cls(lambda steps: [advance() for _ in range(steps)])
-
-    def expect(self, steps: int) -> None:
-        """So many steps more will be done."""
-        if self.on_expect:
-            self.on_expect(steps)
-
-    def advance(self, steps: int = 1) -> None:
-        """So many steps are done."""
-        if self.on_advance:
-            self.on_advance(steps)
-
-
-SILENT = Progress()
-
 
 # Why a question about one decision, or about something else than days, does not take these.
 ONLY_OVER_DAYS = dict.fromkeys(("total_epsilon", "delta", "length_public"), "only goes with --horizon")
 
 # Why a question that reads no log takes none of these.
 ONLY_WHERE_COUNTED = dict.fromkeys(("workers", "cluster"), "only goes with a log, which is counted")
-
-
-class UsageError(Exception):
-    """Something that cannot be asked; str() is one line for the user."""
 
 
 class Question(ABC):

@@ -9,10 +9,10 @@ import numpy as np
 
 from policies.arrays import IntArray
 from policies.levels import MISSING, FeatureLevels, Levels, level_of, level_wanted
+from policysim.errors import optional
 from policysim.files.bad_rows import BadRows, DataError
 from policysim.files.data_table import DataTable, coded, numbers, read_table
-from policysim.question.extras import optional
-from policysim.question.protocol import SILENT, Progress
+from policysim.progress import SILENT, Progress
 from policysim.release.people import People
 
 with optional():

@@ -27,13 +27,12 @@ from policies.catalogue import make_policy
 from policies.policy import Policy
 from policies.problem import DecisionProblem
 from policies.randomized_response import RandomizedResponse
+from policysim.errors import OutputError, optional
 from policysim.files.bad_rows import DataError
 from policysim.files.columns_file import check_ending, open_writer
 from policysim.files.many_files import file_digest, is_file
 from policysim.files.whole_files import check_writable, sync, temporary_folder
-from policysim.question import OutputError
-from policysim.question.extras import optional
-from policysim.question.protocol import SILENT, Progress
+from policysim.progress import SILENT, Progress
 from policysim.release.exact import ExactPolicy, exact_policy
 from policysim.release.ledger import ONE_FEATURE, REPLACE, Ledger, Release, amount, open_ledger
 from policysim.release.patients_file import Columns, Outcome, Patients, Row

@@ -18,10 +18,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from policysim.errors import EXIT_CHECK, OutputError
 from policysim.files.many_files import ENDINGS
 from policysim.files.terminal import complain, json_text
 from policysim.files.whole_files import check_writable, remove_empty, sync, temporary_folder
-from policysim.question import EXIT_CHECK, OutputError
 from policysim.release.ledger import EXACT, INFINITE, BudgetError, Ledger, Release, shown
 from policysim.release.privatize_source import Source
 

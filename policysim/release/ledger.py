@@ -41,9 +41,9 @@ from typing import TYPE_CHECKING, Any
 
 from envs.toml_reader import one_line
 from policies.levels import MISSING_WORDS
+from policysim.errors import EXIT_CHECK, EXIT_DATA, OutputError
 from policysim.files.terminal import complain
 from policysim.files.whole_files import sync
-from policysim.question import EXIT_CHECK, EXIT_DATA, OutputError
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -27,14 +27,14 @@ from policies.discrete_laplace import Below, discrete_laplace, standard_deviatio
 from policies.levels import Levels
 from policysim.files.bad_rows import BadRows, DataError
 from policysim.files.whole_files import sync
-from policysim.question.formats import enough
-from policysim.question.protocol import SILENT, Progress
-from policysim.question.words import cells, wrapped
+from policysim.numbers import enough
+from policysim.progress import SILENT, Progress
 from policysim.release.delivery import Draw, note_path, release_files
 from policysim.release.ledger import REPLACE, Ledger, Release, amount
 from policysim.release.people import People
 from policysim.release.privatize_note import DECLARED, FORMAT, RELEASE, SIMULATION, UNDONE, checked_levels
 from policysim.release.privatize_source import Codes, Source
+from policysim.words import cells, wrapped
 
 COUNT = "noised_count"
 # Cells of one table at most: more of them than rows would hold little but noise.

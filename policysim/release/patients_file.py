@@ -34,7 +34,7 @@ from policies.problem import DecisionProblem
 from policies.records import RECORD, has_features
 from policysim.files.bad_rows import BadRows, DataError, PlacedRows, got
 from policysim.files.columns_file import check_distinct, open_columns
-from policysim.question.protocol import SILENT, Progress
+from policysim.progress import SILENT, Progress
 from policysim.release.ledger import id_text
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from policies.arrays import BoolArray, Words
+from policysim.errors import optional
 from policysim.files.bad_rows import BadRows, DataError, PlacedRows
-from policysim.question.extras import optional
 from policysim.release.ledger import id_text
 
 with optional():

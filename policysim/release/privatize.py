@@ -15,15 +15,15 @@ from policies.local import Estimate, estimate
 from policysim.files.bad_rows import BadRows, DataError
 from policysim.files.columns_file import check_ending, open_writer
 from policysim.files.whole_files import sync
-from policysim.question.formats import enough
-from policysim.question.protocol import SILENT, Progress
-from policysim.question.words import cells, wrapped
+from policysim.numbers import enough
+from policysim.progress import SILENT, Progress
 from policysim.release.delivery import Draw, note_path, release_files
 from policysim.release.exact import TOTAL, WordSource, response_draw, system_words
 from policysim.release.ledger import Ledger, Release, amount
 from policysim.release.people import People
 from policysim.release.privatize_note import DATA, RELEASE, UNDONE, Part, Randomization, note_document, read_note
 from policysim.release.privatize_source import Codes, Source, open_source
+from policysim.words import cells, wrapped
 
 COLUMNS = (44, 12, 12, 26)
 ROWS_SHOWN = 40

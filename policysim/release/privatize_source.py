@@ -18,11 +18,11 @@ from policies.levels import (
     level_wanted,
     sorted_keys,
 )
+from policysim.errors import optional
 from policysim.files.bad_rows import BadRows, DataError
 from policysim.files.columns_file import ColumnsFile, check_ending, open_columns
 from policysim.files.many_files import file_digest, files_of, stamp
-from policysim.question.extras import optional
-from policysim.question.protocol import SILENT, Progress
+from policysim.progress import SILENT, Progress
 from policysim.release.people import People
 
 with optional():

@@ -19,9 +19,9 @@ from policies.exponential import Exponential
 from policies.noisy_max import PermuteAndFlip
 from policies.selection import EXPONENTIAL_MONOTONE, MECHANISMS, MOST_CANDIDATES, Selection, select
 from policysim.files.bad_rows import DataError
-from policysim.question.words import cells, line_width, wrapped
 from policysim.release.counts_file import Counts
 from policysim.release.ledger import ADD_OR_REMOVE, ADJACENCIES, REPLACE, Release, amount
+from policysim.words import cells, line_width, wrapped
 
 # Rounding that a privacy loss may show above what is claimed.
 TOLERANCE = 1e-9

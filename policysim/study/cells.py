@@ -23,7 +23,7 @@ import pandas as pd
 from jinja2 import BaseLoader, Environment, StrictUndefined, Template, nodes
 
 from envs.toml_reader import one_line
-from policysim.question.formats import plain, six_digits, table_text
+from policysim.numbers import plain, six_digits, table_text
 
 # The columns of a table of cells; `epsilon` is NaN for what no epsilon changes.
 COLUMNS = ("row", "option", "epsilon", "value", "low", "high", "format")

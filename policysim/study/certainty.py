@@ -12,7 +12,6 @@ import numpy as np
 import pandas as pd
 
 from policies.reference import BestFixed
-from policysim.question.words import ALL
 from policysim.study.cells import as_cells
 from policysim.study.options_table import (
     BOUND,
@@ -27,6 +26,7 @@ from policysim.study.options_table import (
     lead_of,
     moves_at,
 )
+from policysim.words import ALL
 
 # Better in so many of the redraws is better, in so few is not; between them it cannot be told.
 SURE, UNLIKELY = 0.9, 0.1

@@ -16,9 +16,9 @@ from policies.catalogue import make_policy
 from policies.optimal.optimum import Optimal
 from policies.policy import Policy
 from policies.problem import DecisionProblem
-from policysim.question.protocol import SILENT, Progress
-from policysim.question.words import in_a_row
+from policysim.progress import SILENT, Progress
 from policysim.study.sweep import applies, asked_for, at, evaluate_each, evaluated_on, prepare, rows_on
+from policysim.words import in_a_row
 
 AGE = "age"
 # Years: the patient of the project's first example, and a young adult.

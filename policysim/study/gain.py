@@ -19,7 +19,7 @@ from policies.policy import NotApplicableError
 from policies.problem import DecisionProblem, once_per_problem
 from policies.proof import float_below
 from policies.reference import BestFixed
-from policysim.question.formats import NEGLIGIBLE
+from policysim.numbers import NEGLIGIBLE
 
 # Shares of a gain are said where it is at least so much of what the best for each gains over choosing by lot.
 LEAST_SHARE = 0.1

@@ -14,10 +14,10 @@ from envs.scenario import EFFECTS, HAZARD_RATIO, ILLUSTRATIVE, DeathModel, Scena
 from policies.adjacency import Sensitive
 from policies.problem import DecisionProblem
 from policies.records import Records
-from policysim.question.words import ASSUMED_PUBLIC, level_name
 from policysim.study.cells import Label, filled_words
 from policysim.study.declared import CohortStudy, LoggedStudy, ScenarioStudy, Study, require_scenario
 from policysim.study.sweep import happening_lead
+from policysim.words import ASSUMED_PUBLIC, level_name
 
 
 @dataclass(frozen=True)

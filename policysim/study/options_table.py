@@ -14,12 +14,12 @@ from policies.optimal.classes import hiding_partitions
 from policies.problem import DecisionProblem
 from policies.randomized_response import RandomizedResponse
 from policies.reference import BestFixed, Greedy
-from policysim.question.formats import NEGLIGIBLE, apart, population
-from policysim.question.words import ALL
+from policysim.numbers import NEGLIGIBLE, apart, population
 from policysim.study.cells import as_cells
 from policysim.study.gain import best_first
 from policysim.study.labels import Labels
 from policysim.study.sweep import REFERENCES
+from policysim.words import ALL
 
 # The options; a policy that was asked for by name is one under its name.
 ONE, PRIVATE, EXPONENTIAL = "one for all", "private choice", "exponential mechanism"

@@ -28,8 +28,8 @@ from policies.optimal.optimum import Optimal, OptimalSafe
 from policies.policy import NotApplicableError, Policy
 from policies.problem import DecisionProblem
 from policies.reference import BestFixed, Greedy, Uniform
-from policysim.question.protocol import SILENT, Progress
-from policysim.question.words import ALL
+from policysim.progress import SILENT, Progress
+from policysim.words import ALL
 
 Job = TypeVar("Job", bound=Hashable)
 Result = TypeVar("Result")

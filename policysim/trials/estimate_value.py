@@ -16,7 +16,7 @@ from policies.arrays import ROUNDING, FloatArray, IntArray
 from policysim.files.bad_rows import DataError
 from policysim.logs.log_frame import LoggedData, averaged, check_seed, one_of, summed
 from policysim.logs.outcome_models import FEWEST_ROWS, OutcomeModel, check_outcome_model, fit_to_log
-from policysim.question.protocol import SILENT, Progress
+from policysim.progress import SILENT, Progress
 from policysim.trials.estimators import (
     MODEL_BIAS,
     Moments,

@@ -11,14 +11,14 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
+from policysim.errors import EXIT_CHECK
 from policysim.files.many_files import is_many
 from policysim.logs.counted_log import is_counted, require_countable_model
 from policysim.logs.log_source import EXCLUDE, LINEAR, WORST
-from policysim.question import EXIT_CHECK
+from policysim.numbers import interval, percent, rounded, supported_digits, with_interval
+from policysim.progress import Progress
 from policysim.question.answer import Answer, Page
-from policysim.question.formats import interval, percent, rounded, supported_digits, with_interval
-from policysim.question.protocol import Progress, Question
-from policysim.question.words import NO_ADVICE, cells
+from policysim.question.protocol import Question
 from policysim.study.certainty import BETTER, NOT_BETTER, verdict_of_interval
 from policysim.study.checks import MOST_ERRORS, Agreement
 from policysim.study.declared import LoggedStudy
@@ -32,6 +32,7 @@ from policysim.trials.evaluate_log import (
     read_study_log,
 )
 from policysim.trials.outside_policy import OutsidePolicy
+from policysim.words import NO_ADVICE, cells
 
 ARMS = ("Before any model", "rows", "mean", "95 % interval")
 ARM_COLUMNS = (34, 12, 12, 26)

@@ -22,8 +22,7 @@ from policies.problem import DecisionProblem
 from policies.reference import Greedy
 from policysim.logs.load_log import Log
 from policysim.logs.log_source import CHOSEN, ESTIMATE, lot_words, outcome_formula
-from policysim.question.formats import NEGLIGIBLE, written
-from policysim.question.words import ALL, capital
+from policysim.numbers import NEGLIGIBLE, written
 from policysim.study.cells import COLUMNS, as_cells
 from policysim.study.certainty import BETTER, UNTOLD, verdict_of_interval
 from policysim.study.checks import LEVEL, Z
@@ -43,6 +42,7 @@ from policysim.study.options_table import (
 )
 from policysim.trials.diagnostics import IMBALANCE, imbalance_by_chance
 from policysim.trials.evidence import LEAST_P, POWER
+from policysim.words import ALL, capital
 
 PRODUCTS_SHOWN = 10
 COUNT, ROUNDED = "counted 1 0", "rounded"

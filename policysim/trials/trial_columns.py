@@ -25,7 +25,7 @@ from policysim.logs.load_log import Log
 from policysim.logs.log_frame import LoggedData, averaged
 from policysim.logs.log_source import ESTIMATE, STACKED
 from policysim.logs.outcome_models import robust_values
-from policysim.question.protocol import SILENT, Progress
+from policysim.progress import SILENT, Progress
 from policysim.study.certainty import INTERVAL, UNTOLD, verdict_of_interval
 from policysim.study.checks import checked_tables, guess_rate_of
 from policysim.study.declared import LoggedStudy, build_adjacency

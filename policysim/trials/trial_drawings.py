@@ -9,12 +9,12 @@ import pandas as pd
 
 from policies.reference import Greedy, Uniform
 from policysim import figures
+from policysim import numbers as formats
 from policysim.figures.curves import MOST_CURVES, choices_seen, lines_seen
 from policysim.figures.patients import draw_propensities
-from policysim.question import formats
 from policysim.question.answer import Drawing
-from policysim.question.words import ALL
 from policysim.study.declared import LoggedStudy
+from policysim.words import ALL
 
 
 def drawings_of_trial(study: LoggedStudy, tables: Mapping[str, pd.DataFrame], examples: pd.DataFrame) -> list[Drawing]:

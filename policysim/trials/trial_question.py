@@ -19,10 +19,10 @@ from policies.reference import Greedy
 from policysim.logs.counted_log import is_counted, open_log, require_countable_model
 from policysim.logs.load_log import Log
 from policysim.logs.log_source import ESTIMATE
+from policysim.numbers import written
+from policysim.progress import SILENT, Progress
 from policysim.question.answer import PAGE, Answer
-from policysim.question.formats import written
-from policysim.question.protocol import ONLY_OVER_DAYS, SILENT, Progress, StudyQuestion
-from policysim.question.words import ALL
+from policysim.question.protocol import ONLY_OVER_DAYS, StudyQuestion
 from policysim.study.declared import OPTIONS, LoggedStudy
 from policysim.study.study_problem import problem_of_log
 from policysim.study.sweep import applies, usable_policies, with_references
@@ -31,6 +31,7 @@ from policysim.trials.diagnostics import LogCaveats, balance_of, log_caveats, pr
 from policysim.trials.evidence import confounding_needed, heterogeneity, power_of
 from policysim.trials.trial_answer import trial_tables
 from policysim.trials.trial_columns import compare_log, judged_on_splits
+from policysim.words import ALL
 
 # Of a comparison, what stands beside each policy.
 POLICIES = (

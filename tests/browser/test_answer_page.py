@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import pytest
 
-from policysim.question.formats import plain
+from policysim.numbers import plain
 from policysim.study.cells import Cells
 
 EPSILONS = [0.0, 0.5, 1.0, 4.0]  # those of the report

@@ -18,7 +18,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from small_processes import loss_of
 
 import policysim as ps
-from policysim.question.extras import MissingExtraError
+from policysim.errors import MissingExtraError
 from policysim.sklearn import PrivateClassifier
 
 X, Y = load_iris(return_X_y=True, as_frame=True)

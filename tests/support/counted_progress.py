@@ -2,7 +2,7 @@
 
 from threading import Lock
 
-from policysim.question.protocol import Progress
+from policysim.progress import Progress
 
 
 class CountedProgress(Progress):

@@ -27,8 +27,7 @@ from hypothesis import strategies as st
 from small_studies import DEPENDENT, SCENARIO, STUDY
 
 from policysim.cli.main import said_on_purpose
-from policysim.question import OutputError
-from policysim.question.protocol import UsageError
+from policysim.errors import OutputError, UsageError
 from policysim.release.privatize_note import make_plan, note_document
 
 ROOT = Path(__file__).parents[2]

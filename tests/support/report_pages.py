@@ -11,8 +11,8 @@ from small_studies import SCENARIO, write_small_study
 import policysim as ps
 from policysim.decision.decision_question import DecisionQuestion
 from policysim.output.deliver import DEFAULT, FigureFiles, folder_files
+from policysim.progress import SILENT
 from policysim.question.answer import Answer
-from policysim.question.protocol import SILENT
 from policysim.study.declared import ScenarioStudy
 
 

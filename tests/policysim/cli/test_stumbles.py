@@ -11,7 +11,7 @@ from policysim.cli.options import parse
 from policysim.decision.choice_question import ChoiceQuestion
 from policysim.decision.choose import Wish
 from policysim.output.screen import screen
-from policysim.question.protocol import SILENT
+from policysim.progress import SILENT
 
 
 @pytest.fixture

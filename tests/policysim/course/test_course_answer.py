@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 import policysim as ps
 from policysim.course.course_question import CourseQuestion, answer_over_days, course_tables, right_guesses
 from policysim.course.days import DaysQuestion, compare_days, ways
+from policysim.numbers import table_text, written
 from policysim.output.report import Report
 from policysim.output.screen import TEMPLATES, screen
-from policysim.question.formats import table_text, written
 from policysim.study.cells import COLUMNS, Cells, faults_of, words_of
 from policysim.study.certainty import course_verdict, recommended, restated
 

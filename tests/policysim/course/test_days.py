@@ -22,7 +22,7 @@ from policysim.course.planning import optimal_course, policy_value
 from policysim.course.private_planner import PrivatePlanner
 from policysim.course.schedules import Schedules, best_of_all
 from policysim.course.treatment_course import build_course
-from policysim.question.words import BEST_SCHEDULE as SCHEDULE
+from policysim.words import BEST_SCHEDULE as SCHEDULE
 
 
 def tables_of(process, policy):

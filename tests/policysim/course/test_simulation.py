@@ -17,7 +17,7 @@ from policysim.course import simulation
 from policysim.course.planning import optimal_course, policy_value
 from policysim.course.simulation import simulate
 from policysim.course.treatment_course import build_course
-from policysim.question.protocol import Progress
+from policysim.progress import Progress
 from policysim.study.checks import Agreement
 
 # One simulated mean in 16,000 is further from a right exact value, and seeds are fixed.

@@ -16,7 +16,7 @@ from policies import AnyRecord, DecisionProblem, OneFeature, Sensitive
 from policies.adjacency import Listed, public_classes
 from policysim.decision.beliefs import among, hidden_beliefs, moved_beliefs, strongest_belief
 from policysim.decision.decision_question import DecisionQuestion
-from policysim.question.protocol import SILENT
+from policysim.progress import SILENT
 from policysim.study.labels import level_in_words
 
 

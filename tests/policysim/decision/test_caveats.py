@@ -18,13 +18,13 @@ from policysim.decision.demands import least_epsilons
 from policysim.decision.prices import WHOLE_RECORD, price_list
 from policysim.decision.redraws import N_RECORDS, Redraws, _Sample, redrawn
 from policysim.decision.scenario_outcomes import wrong_prior
+from policysim.numbers import next_below
 from policysim.output.answer_page import captioned
 from policysim.output.screen import screen
-from policysim.question.formats import next_below
-from policysim.question.protocol import SILENT
-from policysim.question.words import unused
+from policysim.progress import SILENT
 from policysim.study.gain import LEAST_SHARE, gain_of
 from policysim.study.study_problem import FACTORS, expected_utilities
+from policysim.words import unused
 
 
 @pytest.fixture(scope="module")

@@ -18,7 +18,7 @@ from policysim.cli.main import main
 from policysim.decision.choose import Verdict, Wish, choose, rows_of
 from policysim.decision.demands import make_demand
 from policysim.decision.limit import Limit
-from policysim.question.formats import next_below
+from policysim.numbers import next_below
 
 # Two records with opposite best actions: k-ary response is the optimum, and keep = 2p - 1.
 SYMMETRIC = ps.DecisionProblem(

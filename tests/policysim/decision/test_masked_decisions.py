@@ -21,7 +21,7 @@ from policysim.decision.demands import expected_loss
 from policysim.decision.frontier import frontier
 from policysim.decision.prices import price_list, unused_features
 from policysim.decision.scenario_outcomes import loss_by_outcome
-from policysim.question.formats import next_below
+from policysim.numbers import next_below
 from policysim.study.checks import checked_tables
 from policysim.study.example_patients import loss_quantiles
 from policysim.study.gain import best_fixed_loss, by_lot_loss, gain_of

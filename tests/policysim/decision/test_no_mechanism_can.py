@@ -27,7 +27,7 @@ from policysim.decision.limit import Limit
 from policysim.figures.benefit import SHADED
 from policysim.output.deliver import FigureFiles, folder_files
 from policysim.output.screen import screen
-from policysim.question.protocol import SILENT
+from policysim.progress import SILENT
 from policysim.study.gain import prove_loss
 
 # Limits on guessing. As a float, each is a rational number, and so is the e^epsilon that it allows, g / (1 - g).

@@ -9,7 +9,7 @@ from policysim.decision.choice_question import answer_of_choices
 from policysim.decision.choose import Wish, choose
 from policysim.decision.decision_question import DecisionQuestion
 from policysim.output.screen import screen
-from policysim.question.protocol import SILENT
+from policysim.progress import SILENT
 from policysim.study.certainty import recommended, verdict
 from policysim.study.options_table import COPY, EACH, ONE, PRIVATE
 

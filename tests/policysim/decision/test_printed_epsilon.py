@@ -18,11 +18,11 @@ from policysim.decision.choice_answer import LIMIT, choice_tables
 from policysim.decision.choose import Wish, choose, rows_of
 from policysim.decision.demands import LOWEST, STEP, fewest_digits
 from policysim.decision.limit import Limit
-from policysim.question.formats import decimal, digits_of, next_below
-from policysim.question.words import KEEP, guesses
+from policysim.numbers import decimal, digits_of, next_below
 from policysim.study.cells import Cells
 from policysim.study.gain import gain_of
 from policysim.study.labels import Labels
+from policysim.words import KEEP, guesses
 
 POLICIES = ["optimal", "randomized-response", "exponential"]
 

@@ -4,7 +4,7 @@ import pandas as pd
 import pytest
 
 from policysim.figures.curves import choices_seen, lines_seen
-from policysim.question.formats import percent
+from policysim.numbers import percent
 
 EPSILONS = [0.3, 1.0, 5.0]
 

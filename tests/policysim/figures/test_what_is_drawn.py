@@ -13,7 +13,7 @@ from policysim import figures
 from policysim.figures.benefit import BAND, SHADED
 from policysim.figures.looks import COLOURS, LEAD, POLICY_LOOKS, as_dot, label, look_of_action, looks
 from policysim.figures.patients import flat_features
-from policysim.question.words import ACHIEVABLE, UNBEATABLE, level_name
+from policysim.words import ACHIEVABLE, UNBEATABLE, level_name
 
 pytestmark = pytest.mark.usefixtures("without_layout")
 

@@ -13,7 +13,7 @@ from policies.catalogue import CATALOGUE
 from policysim import figures
 from policysim.figures.curves import MOST_CURVES, telling
 from policysim.figures.looks import COLOURS, ORDER, POLICY_LOOKS, as_dot, as_line, is_level, label, looks
-from policysim.question.words import ACHIEVABLE, UNBEATABLE
+from policysim.words import ACHIEVABLE, UNBEATABLE
 
 BUILT_IN = list(CATALOGUE.built_in)
 OWN = [f"own-{letter}" for letter in "abcdef"]

@@ -12,6 +12,7 @@ import pytest
 from parts_work import bits, log_rows, write_parts
 
 from policysim.cli.main import main
+from policysim.errors import UsageError
 from policysim.files.bad_rows import DataError
 from policysim.files.many_files import files_of, is_many
 from policysim.logs import counted_log, kinds
@@ -20,7 +21,6 @@ from policysim.logs.kinds import Counted, Kinds
 from policysim.logs.load_log import load_log
 from policysim.logs.log_source import OUTCOME_MODELS, TABLE
 from policysim.logs.outcome_models import fit_to_log
-from policysim.question.protocol import UsageError
 from policysim.study.study_problem import indicators
 from policysim.study.study_reader import load_study
 from policysim.trials.arms import arms_of

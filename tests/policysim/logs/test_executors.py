@@ -9,10 +9,10 @@ import pytest
 from parts_work import bits, die_once, log_rows, write_parts
 
 from policysim.cli.main import main
+from policysim.errors import UsageError
 from policysim.files.bad_rows import DataError
 from policysim.logs import counted_log
 from policysim.logs.counted_log import cluster_executor, count_log, count_part
-from policysim.question.protocol import UsageError
 from policysim.study.study_reader import load_study
 
 # What distributed itself leaves to the garbage collector when a cluster on this machine ends.

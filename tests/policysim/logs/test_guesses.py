@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given, settings
 
 from policies.levels import level_codes
+from policysim.errors import UsageError
 from policysim.files.bad_rows import DataError
 from policysim.logs.column_summary import not_a_patient, summarise, together
 from policysim.logs.guess_roles import InitAsked, Named, guess_features, guess_roles, round_cuts
 from policysim.logs.log_tables import joined_columns
 from policysim.logs.study_text import treatment_names
-from policysim.question.protocol import UsageError
 
 N = 400
 

@@ -18,10 +18,10 @@ from policies.catalogue import CATALOGUE
 from policysim.cli import init_command
 from policysim.cli.main import main
 from policysim.cli.options import parse
+from policysim.errors import UsageError
 from policysim.files.bad_rows import DataError
 from policysim.logs.guess_roles import MOST_RECORDS
 from policysim.logs.load_log import load_log
-from policysim.question.protocol import UsageError
 
 NAMED = ("--treatment", "arms", "--outcome", "cens")
 KNOWN = ("--features", "age,wtkg,karnof,gender,strat,cd40")

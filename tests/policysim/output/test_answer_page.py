@@ -10,8 +10,8 @@ import pytest
 
 import policysim as ps
 from policies import AnyRecord, DecisionProblem
-from policysim.question import OutputError
-from policysim.question.formats import plain, six_digits, table_text
+from policysim.errors import OutputError
+from policysim.numbers import plain, six_digits, table_text
 
 CELL = re.compile(r'<data data-cell="([^"]+)" value="([^"]*)">([^<]*)</data>')
 UNSEEN = re.compile(r"<(style|script|svg|data)\b.*?</\1>|<[^>]*>", re.DOTALL)

@@ -15,7 +15,7 @@ from policies.policy import Policy
 from policysim.decision.decision_question import DecisionQuestion
 from policysim.output.deliver import written_tables
 from policysim.output.screen import screen
-from policysim.question.protocol import SILENT
+from policysim.progress import SILENT
 from policysim.study.certainty import as_stated
 
 RNG = np.random.default_rng(7)

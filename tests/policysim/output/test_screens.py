@@ -8,10 +8,10 @@ import pytest
 import snapshots
 from snapshots import SCREENS, answer_of, printed, texts
 
+from policysim.numbers import plain, table_text
 from policysim.output.answer_page import moving
 from policysim.output.deliver import what_it_says
 from policysim.output.screen import page_part, slots
-from policysim.question.formats import plain, table_text
 from policysim.study.cells import COLUMNS, Cells
 from policysim.study.certainty import VERDICTS, recommended
 

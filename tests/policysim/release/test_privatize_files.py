@@ -14,7 +14,7 @@ from private_files import COLUMNS, DECLARED, LEVELS, read_rows, run, write_peopl
 
 from policysim.files import columns_file
 from policysim.files.columns_file import open_columns
-from policysim.question.protocol import Progress
+from policysim.progress import Progress
 from policysim.release.privatize import privatize_files, read_private
 from policysim.release.privatize_note import make_plan
 from policysim.release.privatize_source import levels_in, open_source

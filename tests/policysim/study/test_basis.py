@@ -6,8 +6,8 @@ from small_studies import SCENARIO, STUDY, write_small_study
 
 import policysim as ps
 from policysim.cli.main import main
-from policysim.question.words import level_name
 from policysim.study.labels import basis, counted_illustrative, in_words
+from policysim.words import level_name
 
 SOURCE = 'source = "illustrative"\n'
 

@@ -15,7 +15,7 @@ from policysim.course.course_question import CourseQuestion
 from policysim.decision.decision_question import DecisionQuestion
 from policysim.decision.redraws import redrawn
 from policysim.files.bad_rows import DataError
-from policysim.question.protocol import SILENT
+from policysim.progress import SILENT
 from policysim.study.study_problem import build_problem
 from policysim.utility import Utility
 

@@ -12,8 +12,8 @@ from policies.problem import DecisionProblem
 from policysim.decision.decision_answer import answer_tables
 from policysim.decision.redraws import redrawn
 from policysim.decision.results import Asked, results
+from policysim.numbers import rounded_up, table_text
 from policysim.output.screen import screen
-from policysim.question.formats import rounded_up, table_text
 from policysim.study.labels import Labels, labels_of
 from policysim.study.options_table import decimals_of, options
 

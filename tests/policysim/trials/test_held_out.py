@@ -10,7 +10,7 @@ from small_trials import ARMS, SPACE, make_trial
 
 import policysim as ps
 from policies.catalogue import CATALOGUE, make_policy
-from policysim.question.formats import table_text
+from policysim.numbers import table_text
 from policysim.trials import trial_columns
 from policysim.trials.estimators import Moments
 from policysim.trials.trial_columns import FOLDS, MOST_TIMES, REPEATS, compare_log, is_closely_told, split_log

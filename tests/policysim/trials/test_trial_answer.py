@@ -18,10 +18,10 @@ from small_trials import ARMS, SPACE, make_trial
 
 import policysim as ps
 from policies.catalogue import mechanism_words
+from policysim.numbers import plain, six_digits
 from policysim.output.report import Report
 from policysim.output.screen import TEMPLATES, screen, slots
-from policysim.question.formats import plain, six_digits
-from policysim.question.protocol import SILENT
+from policysim.progress import SILENT
 from policysim.study.cells import COLUMNS, faults_of, words_of
 from policysim.study.certainty import recommended, restated_trial, trial_verdict, verdict_of_interval
 from policysim.study.study_problem import problem_of_log

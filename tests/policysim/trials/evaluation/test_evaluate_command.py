@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from policysim.files.probability_table import read_probability_table
-from policysim.question.protocol import Progress
+from policysim.progress import Progress
 from policysim.study.study_reader import load_study
 from policysim.trials.estimate_value import ESTIMATORS, Estimator
 from policysim.trials.evaluation_question import EvaluationQuestion

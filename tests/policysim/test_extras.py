@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 import policysim as ps
+from policysim.errors import EXTRAS, MissingExtraError, optional
 from policysim.output.deliver import LIBRARIES, what_it_says
 from policysim.question.answer import Answer
-from policysim.question.extras import EXTRAS, MissingExtraError, optional
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 # Runs a program as if the packages of all extras were not installed.
 WITHOUT = f"""

@@ -73,6 +73,9 @@ def attains(kept: float, most: float) -> bool:
     return kept >= most - TIGHT
 
 
+# Exact planning keeps the Q-values of every day: more days than a year are surely a mistake.
+MOST_DAYS = 366
+
 # Characters of a line: as many as the terminal has, within these; the most where there is none.
 NARROWEST, WIDEST = 40, 100
 

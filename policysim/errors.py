@@ -1,9 +1,12 @@
-"""Packages that only some questions need: what is missing, and the extra that installs it."""
+"""Exit codes, and the errors that are one line for the user: wrong usage, output that fails, a missing extra."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+
+# How a run ends: a bug, a wrong command line or study file, wrong data, a check that did not hold, Ctrl-C.
+EXIT_BUG, EXIT_USAGE, EXIT_DATA, EXIT_CHECK, EXIT_INTERRUPTED = 1, 2, 3, 4, 130
 
 # What is imported: the package that has it, and the extra of pyproject.toml that names this package.
 EXTRAS = {
@@ -14,6 +17,16 @@ EXTRAS = {
     "dask": ("dask", "cluster"),
     "distributed": ("distributed", "cluster"),
 }
+
+
+class UsageError(Exception):
+    """A request that cannot be met; str() is one line for the user."""
+
+
+class OutputError(OSError):
+    """Output that cannot be written; str() is one line for the user."""
+
+    exit_code = EXIT_USAGE
 
 
 class MissingExtraError(ModuleNotFoundError):
@@ -29,7 +42,7 @@ def optional() -> Iterator[None]:
     >>> with optional():
     ...     raise ModuleNotFoundError("No module named 'sklearn'", name="sklearn")
     Traceback (most recent call last):
-    policysim.question.extras.MissingExtraError: this needs scikit-learn: pip install 'policysim[trials]'
+    policysim.errors.MissingExtraError: this needs scikit-learn: pip install 'policysim[trials]'
     """
     try:
         yield

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from policysim.question import formats
+from policysim import numbers as formats
 
 INF, NAN, PERCENT = math.inf, math.nan, "\u00a0%"
 
