@@ -1,6 +1,6 @@
 """Each text of a number, worked out by hand: where it is rounded, beside 0, at infinity and for NaN.
 
-The examples in the docstrings of formats.py are tests, too.
+The examples in the docstrings of numbers.py are tests, too.
 """
 
 import math

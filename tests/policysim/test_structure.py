@@ -17,7 +17,7 @@ ROWS = (
     ("policysim.files", "policysim.figures", "policysim.sklearn", "policysim.utility"),
     ("policysim.logs",),
     ("policysim.study",),
-    ("policysim.release",),
+    ("policysim.release", "policysim.report"),
     # The three kinds of question, and what makes a report of any answer.
     ("policysim.course", "policysim.decision", "policysim.trials", "policysim.output"),
     ("policysim.cli",),

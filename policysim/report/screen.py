@@ -1,0 +1,177 @@
+"""The words of a report, and how a terminal shows them: at most 100 columns wide.
+
+A kind of report makes a `Screen` of its findings: plain texts, in the order in which people read them. The same texts
+stand on the page (`policysim.report.page`).
+"""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import zip_longest
+from typing import NamedTuple
+
+from policysim.words import WIDEST, line_width
+
+# The texts of labelled lines begin here, and the rows below such a line here.
+LABEL_WIDTH, ROW_INDENT = 21, 23
+# A title of a row has at least so much room.
+LEAST_ROOM = 15
+
+
+class Option(NamedTuple):
+    """An option as it is introduced: its letter, what patients get, and what it hides."""
+
+    letter: str
+    title: str
+    hides: str
+
+
+class Line(NamedTuple):
+    """A labelled line, and rows that go with it: each a text and what is said of it.
+
+    `fixed` marks a line that holds for the stated ε only, wherever a page's slider stands.
+    """
+
+    label: str
+    text: str
+    rows: tuple[tuple[str, str], ...] = ()
+    fixed: bool = False
+
+
+class Grid(NamedTuple):
+    """A table as texts.
+
+    Attributes
+    ----------
+    head : tuple of str
+        The titles of the columns, the first that of the rows.
+    rows : tuple of tuple of str
+        Each as long as the head.
+    title : str
+        Of its section, where it has one.
+    note : str
+        What stands below it.
+    name : str
+        The file of its numbers, without ".csv"; "" for none.
+    """
+
+    head: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    title: str = ""
+    note: str = ""
+    name: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Screen:
+    """What a report says.
+
+    Attributes
+    ----------
+    title : str
+        The study's title.
+    advice : str
+        One sentence before all others: what to choose, and on what it depends.
+    about : tuple of str
+        What kind of model or data this is, what is secret, who observes.
+    options : tuple of Option
+        Before anything is said of them.
+    lines : tuple of Line
+        The answer.
+    tables : tuple of Grid
+        The numbers of the options, and how they change over ε.
+    notes : tuple of str
+        What ends the screen.
+    behind : tuple of Grid
+        The tables that `--full` adds, and that a page shows below its figures.
+    warnings : tuple of str
+        What comes before everything.
+    """
+
+    title: str
+    advice: str = ""
+    about: tuple[str, ...] = ()
+    options: tuple[Option, ...] = ()
+    lines: tuple[Line, ...] = ()
+    tables: tuple[Grid, ...] = ()
+    notes: tuple[str, ...] = ()
+    behind: tuple[Grid, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+    def text(self, *, full: bool = False, brief: bool = False) -> str:
+        """The screen as printed: the title and the labelled lines alone if it is brief, all tables if it is full."""
+        first = [*(f"Warning: {warning}" for warning in self.warnings), self.title, self.advice, *self.about]
+        blocks = [list(wrapped(first)), list(introduced(self.options)), list(labelled(self.lines))]
+        if not brief:
+            blocks += [aligned(table) for table in self.tables]
+            blocks.append(list(wrapped(self.notes)))
+        if full:
+            for table in self.behind:
+                blocks.append([*wrapped([table.title]), *aligned(table), *wrapped([table.note])])
+        return "\n\n".join("\n".join(lines) for lines in blocks if lines) + "\n"
+
+
+def wrapped(texts: Sequence[str], width: int = 0, indent: str = "", later: str | None = None) -> Iterator[str]:
+    """The lines of some texts; those of a text after its first are indented as `later` says."""
+    for text in texts:
+        yield from textwrap.wrap(
+            text,
+            width or line_width(),
+            initial_indent=indent,
+            subsequent_indent=indent if later is None else later,
+            break_on_hyphens=False,
+        )
+
+
+def introduced(options: Sequence[Option]) -> Iterator[str]:
+    """The options in two columns: letter and title, and what each hides."""
+    room = min(max((len(option.title) for option in options), default=0), line_width() // 3)
+    for option in options:
+        titles = textwrap.wrap(option.title, room, break_on_hyphens=False)
+        hides = textwrap.wrap(option.hides, line_width() - room - 5, break_on_hyphens=False)
+        for place, (title, text) in enumerate(zip_longest(titles, hides, fillvalue="")):
+            yield f"{option.letter if place == 0 else '':<3}{title:<{room}}  {text}".rstrip()
+
+
+def labelled(lines: Sequence[Line]) -> Iterator[str]:
+    """Labelled lines, each with its rows in two columns."""
+    for line in lines:
+        yield from wrapped([line.text], indent=f"{line.label:<{LABEL_WIDTH}}", later=" " * LABEL_WIDTH)
+        room = max((len(first) for first, _ in line.rows), default=0)
+        for first, second in line.rows:
+            start = f"{'':<{ROW_INDENT}}{first:<{room}}  "
+            yield from wrapped([second], indent=start, later=" " * len(start))
+
+
+def aligned(table: Grid) -> list[str]:
+    """A table: the titles of rows to the left, the other columns to the right, over the whole width.
+
+    A title that is too long for its column goes on in a line of its own; heads stand in as many lines as they need.
+    """
+    widths = [max((len(row[place]) for row in table.rows), default=0) for place in range(1, len(table.head))]
+    heads = [_in_lines(text, max(width, 6)) for text, width in zip(table.head[1:], widths, strict=True)]
+    widths = [max(width, *map(len, lines)) for width, lines in zip(widths, heads, strict=True)]
+    longest = max(map(len, (table.head[0], *(row[0] for row in table.rows))))
+    gap = 2 if longest + sum(widths) + 2 * len(widths) <= WIDEST else 1
+    room = max(LEAST_ROOM, min(longest, WIDEST - sum(widths) - gap * len(widths)))
+    depth = max(map(len, heads), default=1)
+    above = [[*[""] * (depth - len(lines)), *lines] for lines in heads]
+    first = _in_lines(table.head[0], room)
+    first = [*first, *[""] * (depth - len(first))]
+    rows = [[first[place], *(lines[place] for lines in above)] for place in range(depth)]
+    rows = [*([] if not any(table.head) else rows), *(list(row) for row in table.rows)]
+    return [line for row in rows for line in _row(row, room, widths, " " * gap)]
+
+
+def _row(row: Sequence[str], room: int, widths: Sequence[int], gap: str) -> Iterator[str]:
+    *above, title = textwrap.wrap(row[0], room, subsequent_indent="  ", break_on_hyphens=False) or [""]
+    yield from above
+    cells = (f"{cell:>{width}}" for cell, width in zip(row[1:], widths, strict=True))
+    yield gap.join([f"{title:<{room}}", *cells]).rstrip()
+
+
+def _in_lines(text: str, width: int) -> list[str]:
+    """A title in lines; a word that is longer than the width stands whole."""
+    return textwrap.wrap(text, max(width, 6), break_long_words=False, break_on_hyphens=False) or [""]
