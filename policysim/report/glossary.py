@@ -1,4 +1,4 @@
-"""The words of art that screens and pages print, each with what it means: at most 25, the same as in docs/glossary.md."""
+"""The words of art that screens and pages print, at most 25, each with its meaning: the same as docs/glossary.md."""
 
 from __future__ import annotations
 
