@@ -10,6 +10,7 @@ facts, fallacies and frequently asked questions).
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -96,7 +97,7 @@ class Exchange:
         """
         ends = [0.0, *self.thresholds, math.inf]
         rows: list[tuple[float, float, str]] = []
-        for low, high in zip(ends, ends[1:], strict=False):
+        for low, high in itertools.pairwise(ends):
             verdict = self._verdict((low + high) / 2 if high < math.inf else 2 * low + 1)
             if rows and rows[-1][2] == verdict:
                 rows[-1] = (rows[-1][0], high, verdict)
@@ -257,4 +258,5 @@ def _difference(wide: pd.DataFrame, option: str, than: str) -> FloatArray:
 def _rounding(wide: pd.DataFrame) -> FloatArray:
     """What rounding makes of equal numbers, in each version."""
     numbers = wide.to_numpy(dtype=np.float64)
-    return np.maximum(TIE * np.ptp(numbers, axis=1), ROUNDING * np.abs(numbers).max(axis=1))
+    rounding: FloatArray = np.maximum(TIE * np.ptp(numbers, axis=1), ROUNDING * np.abs(numbers).max(axis=1))
+    return rounding

@@ -51,7 +51,9 @@ def spread(study: ModelledStudy, versions: Redrawn, option: str, than: str) -> S
         Two of their options.
     """
     drawn = {name: versions.drawn.get(name, 0) for name in ("default", "stated", "together")}
-    tables = {1.0: versions.options, **{float(times): rows for times, rows in versions.wider.groupby("times")}}
+    tables = {1.0: versions.options}
+    wider = versions.wider
+    tables |= {float(times): wider[wider["times"] == times] for times in wider["times"].unique()}
     rows = []
     for times, table in tables.items():
         # Without an outcome that leads: each version has utilities with its own weights.
