@@ -61,7 +61,7 @@ class Rule:
     Attributes
     ----------
     when : mapping of feature to levels
-        The records it applies to: those whose level is among the listed ones, for every listed feature.
+        The records it applies to: their level is among the listed ones, for every listed feature.
     changes : mapping of target to (operation, number)
         Targets are flags or "death"; operations "set", "add" and "multiply".
     per : (feature, unit) or None
@@ -256,8 +256,8 @@ class Scenario:
     title : the file's name
         in words
     source : not said
-        where the numbers come from that have no `source` of their own; `"illustrative"` if they are assumed. Pages count
-        and name the assumed numbers
+        where the numbers come from that have no `source` of their own; `"illustrative"` if they are assumed. Pages
+        count and name the assumed numbers
     redraws : none
         a CSV file beside this one with other versions of the numbers, such as refits to bootstrap samples of the
         patients. It has a column `draw`, a column for each number with its key as name

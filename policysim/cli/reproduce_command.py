@@ -17,9 +17,9 @@ def add(commands: Commands) -> None:
     """The command and its options."""
     parser = commands.add_parser(
         "reproduce",
-        help="ask the question of a manifest.json again and say which numbers differ",
-        description="Ask the question of a manifest.json again, in this process, and say which numbers differ. Nothing "
-        "that the manifest names is run, and nothing is written. Exit code 4 if anything differs.",
+        help="make a report again, and list the numbers that differ",
+        description="Make a report again from its manifest.json, in this process, and list the numbers that differ. "
+        "Starts no program that the manifest names, and writes nothing. Exit code 4 if anything differs.",
     )
     parser.add_argument("manifest", type=Path, metavar="MANIFEST", help="the manifest.json beside a report")
     add_json(parser)

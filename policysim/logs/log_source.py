@@ -203,7 +203,7 @@ class FollowUp:
     time : str
         The column of times, in any unit: to the event, or to the end of follow-up.
     event : str
-        The column that tells which of the two: 1 (the event) or 0 (censored).
+        The column with 1 for the event and 0 for the end of follow-up (censored).
     horizon : float
         > 0, in the unit of `time`: the outcome is to be free of the event at this time.
     """

@@ -152,7 +152,7 @@ class Study:
 
     @property
     def identity(self) -> dict[str, Any]:
-        """What tells this study from others, for a manifest: its name, its title, and the digest of each file."""
+        """What identifies this study, for a manifest: its name, its title, and the digest of each file."""
         return {"study": {"name": self.name, "title": self.title, "sha256": self.digest}}
 
     @property
@@ -420,7 +420,7 @@ class CohortStudy(ModelledStudy):
     Attributes
     ----------
     cohort : Cohort
-        The table, and its redraws.
+        The table, and its versions.
     paths : tuple of Path
         Their files.
     source : str
