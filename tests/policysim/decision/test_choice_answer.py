@@ -159,7 +159,7 @@ def test_no_share_of_a_tiny_gain_is_a_cell_and_what_is_not_used_has_no_price():
     assert "benefit kept" not in set(tables["options"]["row"])
     same = ps.DecisionProblem([[0.0, 1.0], [2.0, 0.0], [0.0, 1.0]] * 2, np.full(6, 1 / 6), ps.Sensitive((2, 3), (0,)))
     tables = choice_tables(same, choose(same, Wish(keep=0.8), POLICIES), Labels.of(same))
-    assert "Model      The model does not use what is hidden" in screen(tables, "choice")
+    assert "Model      Under this model no choice of a treatment depends on what is hidden" in screen(tables, "choice")
 
 
 @pytest.mark.parametrize(
