@@ -223,7 +223,8 @@ def test_each_option_has_a_row_in_every_redraw_with_what_is_counted(study, probl
     }
     tables = {policy.name: policy.probabilities(problem) for policy in policies} | single
     counted = [f"expected_{name}" for name in study.counted]
-    assert list(found.options.columns) == ["draw", "option", "value", *counted]
+    assert list(found.options.columns) == ["draw", "option", "value", *counted, "lead_weight"]
+    assert (found.options["lead_weight"] == study.lead_weight).all()
     assert found.options["option"].tolist() == [*tables] * 3
     assert found.options["draw"].tolist() == np.repeat(range(3), len(tables)).tolist()
     _, numbers = np.random.default_rng(study.seed).spawn(2)
@@ -253,7 +254,8 @@ def test_a_sample_of_the_records_gives_what_all_of_them_give(covid, covid_proble
     response, fixed = ResponseModel(covid.scenario), covid_problem.value(tables["best-fixed"])
     sample = _Sample.of(covid_problem, np.random.default_rng(0))
     assert len(sample.records) <= N_RECORDS
-    there = sample.problem(response, covid.utility, covid.counted)
+    utilities, outcomes = sample.tables(response, covid.utility, covid.counted)
+    there = ps.DecisionProblem(utilities, sample.shares, ps.AnyRecord(), outcomes=outcomes)
     harm, fixed_there = there.outcomes["death"], there.best_fixed_value
     least_there = there.prior @ np.take_along_axis(harm, there.best_actions[:, None], axis=1)[:, 0]
     for table in tables.values():

@@ -92,13 +92,40 @@ def test_numbers_with_an_interval_come_from_it_and_others_by_the_default_spread(
     assert not Redraws(load_study("covid")).rescales
 
 
+def rules_at_the_edge(language):
+    """A study whose rules make half of the draws of a number impossible."""
+    high = replace(language.scenario.treatments["antiviral"], clears={"infected": 0.95, "fever": 0.1})
+    scenario = replace(language.scenario, treatments={**language.scenario.treatments, "antiviral": high}, intervals={})
+    return replace(language, scenario=scenario, utility=Utility.of(scenario))
+
+
+def test_a_wider_spread_moves_the_same_numbers_the_same_way_and_what_states_an_interval_not(language):
+    once, twice = (Redraws(language, times).draws(np.random.default_rng(5)) for times in (1.0, 2.0))
+    moved = language.scenario.treatments["heparin"].hazard_ratio["stroke"]
+    for (scenario, utility), (wider, of_wider) in zip(once, twice, strict=True):
+        numbers, others = numbers_of(scenario), numbers_of(wider)
+        assert {key: others[key] for key in language.scenario.intervals} == pytest.approx(
+            {key: numbers[key] for key in language.scenario.intervals}
+        )
+        assert of_wider.weights == utility.weights
+        step = np.log(scenario.treatments["heparin"].hazard_ratio["stroke"] / moved)
+        assert wider.treatments["heparin"].hazard_ratio["stroke"] == pytest.approx(moved * np.exp(2 * step))
+
+
+def test_a_draw_that_rules_refuse_leaves_the_random_numbers_of_all_others(language):
+    study = rules_at_the_edge(language)
+    costs = []
+    for times in (1.0, 3.0):
+        drawn = [Redraws(study, times).draw(rng) for rng in [np.random.default_rng(2)] for _ in range(50)]
+        costs.append(np.log([[cost for cost in utility.costs.values() if cost] for _, utility in drawn]))
+    stated = np.log([cost for cost in study.utility.costs.values() if cost])
+    assert costs[1] - stated == pytest.approx(3 * (costs[0] - stated))
+
+
 @settings(max_examples=10, deadline=None)
 @given(seed=st.integers(0, 2**32))
 def test_rules_never_take_a_redrawn_probability_out_of_range(language, seed):
-    high = replace(language.scenario.treatments["antiviral"], clears={"infected": 0.95, "fever": 0.1})
-    scenario = replace(language.scenario, treatments={**language.scenario.treatments, "antiviral": high}, intervals={})
-    study = replace(language, scenario=scenario, utility=Utility.of(scenario))
-    drawn = Redraws(study).draw(np.random.default_rng(seed))[0]
+    drawn = Redraws(rules_at_the_edge(language)).draw(np.random.default_rng(seed))[0]
     for target in ("clears.infected", "side_effects.fever", "side_effects.clots"):
         made = own_number(drawn, "antiviral", target)
         assert 0 <= made.min() <= made.max() <= 1
@@ -199,6 +226,9 @@ def test_certainty_is_that_of_the_redraws_beside_the_scenario(together):
     problem = build_problem(together)
     found = redraws.redrawn(together, problem, [])
     values = found.options.pivot(index="draw", columns="option", values="value")
+    assert found.options["lead_weight"].eq(10).all()  # of death, which has no interval
+    leads = redraws.redrawn(replace(together, lead="stroke"), problem, []).options
+    assert leads.groupby("draw")["lead_weight"].unique().map(list).tolist() == [[weight] for weight in range(1, 31)]
     assert found.drawn == {"together": 3}
     for draw, (scenario, utility) in enumerate(Redraws(together).draws(np.random.default_rng(0))):
         built = build_problem(replace(together, scenario=scenario, utility=utility))
