@@ -102,7 +102,9 @@ def _acceptability(details: DecisionDetails, labels: Labels) -> Grid:
         f"would be worth at most {worth}{counted} (expected value of perfect information)."
     )
     one = capital(labels.one_of_lead) if labels.lead else "It"
-    return Grid((f"{one} weighs", "B is better", "A is better"), tuple(rows), "Is B better than A?", note, "acceptability")
+    return Grid(
+        (f"{one} weighs", "B is better", "A is better"), tuple(rows), "Is B better than A?", note, "acceptability"
+    )
 
 
 def _observer(beliefs: pd.DataFrame, details: DecisionDetails) -> Grid:
@@ -178,14 +180,19 @@ def _prices(prices: pd.DataFrame, details: DecisionDetails, labels: Labels) -> G
         "numbers makes no difference between treatments in this model."
     )
     head = ("Hidden, all else public", "utility lost", *([beyond] if lead in prices else []))
-    return Grid(head, tuple(rows), f"What hiding each feature costs, at ε = {plain(details.stated_epsilon)}", note, "price-list")
+    return Grid(
+        head, tuple(rows), f"What hiding each feature costs, at ε = {plain(details.stated_epsilon)}", note, "price-list"
+    )
 
 
 def _prevalence(prevalence: pd.DataFrame, details: DecisionDetails) -> Grid:
     """What policies lose where the condition is more or less common than assumed."""
     places = _places(details)
     wide = prevalence.pivot_table(index="policy", columns="factor", values="loss", sort=False)
-    rows = [(str(name), *(to_places(loss * details.patients, places) for loss in row)) for name, row in zip(wide.index, wide.to_numpy(), strict=True)]
+    rows = [
+        (str(name), *(to_places(loss * details.patients, places) for loss in row))
+        for name, row in zip(wide.index, wide.to_numpy(), strict=True)
+    ]
     head = ("Times the assumed share", *(f"{rounded(factor)}" for factor in wide.columns))
     title = "Utility lost where the condition is more or less common than assumed"
     return Grid(head, tuple(rows), title, "By policies that were made for the assumed share.", "prevalence")

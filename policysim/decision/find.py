@@ -233,7 +233,11 @@ def _same_title(evidence: Evidence) -> str:
     """The title of A: one treatment for everyone, or the best by what is public."""
     row, labels = evidence.everyone.loc[SameForAlike.name, evidence.epsilon], evidence.labels
     public = [name for name in evidence.problem.records.names if name not in labels.hidden_features]
-    if max(row[f"p_{action}"] for action in labels.actions) > 1 - NEGLIGIBLE or not labels.hidden_features or not public:
+    if (
+        max(row[f"p_{action}"] for action in labels.actions) > 1 - NEGLIGIBLE
+        or not labels.hidden_features
+        or not public
+    ):
         return _for_everyone(evidence, SameForAlike.name)
     by = listed(public, last="and") if len(public) <= MOST_NAMED else "what is public"
     return f"Best treatment by {by}"
@@ -333,7 +337,9 @@ def differences_table(
             for outcome, column, sign in measures:
                 mine, other = (float(everyone.loc[(policy[letter], epsilon), column]) for letter in (option, than))
                 row = {"epsilon": epsilon, "option": option, "than": than, "outcome": outcome}
-                across = versions_of(evidence, policy[option], policy[than], column) if epsilon == evidence.epsilon else None
+                across = (
+                    versions_of(evidence, policy[option], policy[than], column) if epsilon == evidence.epsilon else None
+                )
                 rows.append(row | judged(mine, other, sign, across))
     return pd.DataFrame(rows)
 
@@ -526,9 +532,7 @@ def printed_zones(zones: pd.DataFrame, unit_weight: float) -> pd.DataFrame:
     return zones.assign(low=[0.0, *ends], high=[*ends, math.inf])
 
 
-def named_changes(
-    evidence: Evidence, now: pd.DataFrame, pairs: Sequence[tuple[str, str]], count: int
-) -> pd.DataFrame:
+def named_changes(evidence: Evidence, now: pd.DataFrame, pairs: Sequence[tuple[str, str]], count: int) -> pd.DataFrame:
     """What changes by one option instead of another, as far as it is named: what leads, and each that makes a tenth.
 
     A tenth of what is gained, or of what is lost, by the weights; without weights, of the largest change.
@@ -536,7 +540,10 @@ def named_changes(
     weights = weights_of(evidence)
     rows = []
     for option, than in pairs:
-        moved = {name: float(now.loc[option, f"expected_{name}"] - now.loc[than, f"expected_{name}"]) for name in counted_outcomes(evidence)}
+        moved = {
+            name: float(now.loc[option, f"expected_{name}"] - now.loc[than, f"expected_{name}"])
+            for name in counted_outcomes(evidence)
+        }
         worth = {name: value * (weights.get(name, 0.0) if weights else 1.0) for name, value in moved.items()}
         total = {side: sum(abs(value) for value in worth.values() if value * side > 0) for side in (-1, 1)}
         for name, value in moved.items():
@@ -559,7 +566,7 @@ def printed_rows(
     weights, labels = weights_of(evidence), evidence.labels
     named = list(dict.fromkeys(changes["outcome"]))
     lead = [labels.lead] if labels.lead in counted_outcomes(evidence) else []
-    shown = list(dict.fromkeys([*lead, *(name for name in named if name != COSTS)]))[: MOST_ROWS]
+    shown = list(dict.fromkeys([*lead, *(name for name in named if name != COSTS)]))[:MOST_ROWS]
     shown += [COSTS] if COSTS in named else []
     rows = [
         _printed_row(name, _title(evidence, name), weights.get(name, math.nan), now[f"expected_{name}"], pairs, count)

@@ -297,11 +297,11 @@ def _versions(
     study: ScenarioStudy, model: ResponseModel, sample: _Sample, counted: Sequence[str], times: float = 1.0
 ) -> Iterator[_Version]:
     """The versions of a scenario, of a sample of its records, with some outcomes; the same random numbers each time."""
-    redraws = Redraws(study, times)
+    redraws, records = Redraws(study, times), Lookup(study.space.codes(sample.records))
     for scenario, utility in redraws.draws(np.random.default_rng(study.seed).spawn(2)[1]):
         response = ResponseModel(scenario) if redraws.rescales else model.with_scenario(scenario)
         weight = 0.0 if study.lead is None else float(utility.weights.get(study.lead, 0.0))
-        yield _Version(sample.shares, *sample.tables(response, utility, counted), weight)
+        yield _Version(sample.shares, *tables_at(records, response, utility, counted), weight)
 
 
 def _cohort_versions(study: CohortStudy, problem: DecisionProblem) -> Iterator[_Version]:
@@ -375,19 +375,19 @@ class _Sample:
             shares /= shares.sum()
         return cls(possible, shares)
 
-    def tables(
-        self, response: ResponseModel, utility: Utility, counted: Sequence[str]
-    ) -> tuple[FloatArray, dict[str, FloatArray]]:
-        """The expected utilities of these records, (m, k), and some outcomes, (m, k) each."""
-        scenario = response.scenario
-        probabilities = response.outcome_probabilities(self.records)
-        at = Lookup(scenario.space.codes(self.records))
-        costs = np.column_stack([at.of(cost) for cost in treatment_costs(scenario, utility.costs)])
-        summed = {SYMPTOMS: symptoms_of(scenario)}
-        outcomes = {
-            name: probabilities[:, :, [scenario.outcomes.index(part) for part in summed.get(name, (name,))]].sum(axis=2)
-            for name in counted
-            if name != COSTS
-        }
-        outcomes |= {COSTS: costs} if COSTS in counted else {}
-        return -(probabilities @ utility.weight_vector(scenario.outcomes)) - costs, outcomes
+
+def tables_at(
+    records: Lookup, response: ResponseModel, utility: Utility, counted: Sequence[str]
+) -> tuple[FloatArray, dict[str, FloatArray]]:
+    """The expected utilities of some records, (m, k), and some outcomes, (m, k) each."""
+    scenario = response.scenario
+    probabilities = response.outcome_probabilities(records)
+    costs = np.column_stack([records.of(cost) for cost in treatment_costs(scenario, utility.costs)])
+    summed = {SYMPTOMS: symptoms_of(scenario)}
+    outcomes = {
+        name: probabilities[:, :, [scenario.outcomes.index(part) for part in summed.get(name, (name,))]].sum(axis=2)
+        for name in counted
+        if name != COSTS
+    }
+    outcomes |= {COSTS: costs} if COSTS in counted else {}
+    return -(probabilities @ utility.weight_vector(scenario.outcomes)) - costs, outcomes

@@ -156,11 +156,15 @@ def _advice_by_weight(details: DecisionDetails, labels: Labels) -> str:
         if verdict in by_verdict:
             low, high = by_verdict[verdict]["low"], by_verdict[verdict]["high"]
             size = f"more than {rounded_up(low)}" if math.isinf(high) else f"less than {rounded_down(high)}"
-            clauses.append(f"{letter} if {one if not clauses else 'it'} counts for {size} {unit if not clauses else ''}".rstrip())
+            clauses.append(
+                f"{letter} if {one if not clauses else 'it'} counts for {size} {unit if not clauses else ''}".rstrip()
+            )
     unsure = "; in between this model does not decide" if NOT_SHOWN in by_verdict and len(clauses) == 2 else ""
     unsure = "; else this model does not decide" if NOT_SHOWN in by_verdict and len(clauses) == 1 else unsure
     stated = "" if details.versions else "As the numbers are stated: "
-    return f"{stated}{capital(f'choose {", ".join(clauses)}') if not stated else f'choose {", ".join(clauses)}'}{unsure}."
+    return (
+        f"{stated}{capital(f'choose {", ".join(clauses)}') if not stated else f'choose {", ".join(clauses)}'}{unsure}."
+    )
 
 
 def _lines(findings: Findings, labels: Labels) -> Iterator[Line]:
@@ -236,7 +240,10 @@ def _worth(findings: Findings, labels: Labels) -> Line:
         return Line("Is that worth it?", f"{capital(verdict)}, under the weights of this study.{counted}", fixed=True)
     question = f"A value judgement. How many {details.unit} count as much as {labels.one_of_lead}?"
     stated = details.lead_weight / details.unit_weight
-    rows = [(f"{rounded(stated)} (this study)", verdict), *(_zone(zone, details) for zone in details.zones.to_dict("records"))]
+    rows = [
+        (f"{rounded(stated)} (this study)", verdict),
+        *(_zone(zone, details) for zone in details.zones.to_dict("records")),
+    ]
     return Line("Is that worth it?", question, tuple(rows), fixed=True)
 
 
@@ -343,7 +350,9 @@ def _counted(
     weight = "" if math.isnan(row["weight"]) else rounded_weight(row["weight"])
     beyond = [change(row[pair], places) for pair in pairs]
     if row["outcome"] == REST:
-        title = f"All else ({in_a_row(details.rest[:3], 'and')}), in utility" if details.rest else "Rounding, in utility"
+        title = (
+            f"All else ({in_a_row(details.rest[:3], 'and')}), in utility" if details.rest else "Rounding, in utility"
+        )
         return (title, "", *[""] * len(letters), *beyond)
     title = capital(str(row["title"]))
     if row["outcome"] == UTILITY:
@@ -387,7 +396,11 @@ def _notes(findings: Findings, seen: str) -> Iterator[str]:
 def _why_textbook(details: DecisionDetails) -> str:
     """Why the exponential mechanism of the textbook loses more than the fitted one."""
     textbook = details.textbook
-    from_a = "never beats A" if math.isinf(textbook.beats_from) else f"is worse than A below ε = {rounded(textbook.beats_from)}"
+    from_a = (
+        "never beats A"
+        if math.isinf(textbook.beats_from)
+        else f"is worse than A below ε = {rounded(textbook.beats_from)}"
+    )
     return (
         f"The textbook's exponential mechanism {from_a}: it starts from equal odds, and its noise is sized for "
         f"{textbook.pair} (Δ = {rounded_up(textbook.sensitivity, 3)}), while for half of the patients the treatments "

@@ -12,11 +12,12 @@ from small_studies import SCENARIO, STUDY, write_small_study
 
 import policysim as ps
 from envs import ResponseModel
+from envs.records import Lookup
 from policysim.decision.comparison import compare_problem
 from policysim.decision.decision_question import DecisionQuestion
 from policysim.decision.demands import least_epsilons
 from policysim.decision.prices import WHOLE_RECORD, price_list
-from policysim.decision.redraws import N_RECORDS, Redraws, _Sample, redrawn
+from policysim.decision.redraws import N_RECORDS, Redraws, _Sample, redrawn, tables_at
 from policysim.decision.scenario_outcomes import wrong_prior
 from policysim.numbers import next_below
 from policysim.output.answer_page import captioned
@@ -254,7 +255,8 @@ def test_a_sample_of_the_records_gives_what_all_of_them_give(covid, covid_proble
     response, fixed = ResponseModel(covid.scenario), covid_problem.value(tables["best-fixed"])
     sample = _Sample.of(covid_problem, np.random.default_rng(0))
     assert len(sample.records) <= N_RECORDS
-    utilities, outcomes = sample.tables(response, covid.utility, covid.counted)
+    records = Lookup(covid.space.codes(sample.records))
+    utilities, outcomes = tables_at(records, response, covid.utility, covid.counted)
     there = ps.DecisionProblem(utilities, sample.shares, ps.AnyRecord(), outcomes=outcomes)
     harm, fixed_there = there.outcomes["death"], there.best_fixed_value
     least_there = there.prior @ np.take_along_axis(harm, there.best_actions[:, None], axis=1)[:, 0]
