@@ -13,7 +13,7 @@ from policies.problem import DecisionProblem
 from policies.reference import BestFixed
 from policysim.decision.beliefs import moved_beliefs
 from policysim.decision.results import Results
-from policysim.decision.textbook import median_stake
+from policysim.decision.textbook import median_difference
 from policysim.study.cells import as_cells
 from policysim.study.labels import Labels, level_in_words
 from policysim.study.options_table import FOR_ALL, LEAD, LOSS
@@ -187,6 +187,6 @@ def method_table(found: Results) -> pd.DataFrame:
         ("treatments", "Treatments", float(problem.n_actions), "counted 1 0"),
         ("sensitivity", "Sensitivity of the utility", problem.sensitivity.value, "up 3"),
         ("range", "Range of the utility", problem.sensitivity.range, "up 3"),
-        ("stake", "At stake for half of the patients, in utility, at most", median_stake(problem), "rounded"),
+        ("stake", "At stake for half of the patients, in utility, at most", median_difference(problem), "rounded"),
     ]
     return titled_cells(CellEntry(row, title, "value", value, style) for row, title, value, style in numbers)

@@ -38,7 +38,9 @@ SPREAD = 0.3
 # So often a number is drawn again that rules would take out of [0, 1].
 ATTEMPTS = 1000
 REDRAWS = 200
-WIDER = ["times", "draw", "option", "value"]
+# How many times the default spread utility is evaluated with, too.
+WIDER = (2.0, 3.0)
+WIDER_COLUMNS = ["times", "draw", "option", "value"]
 # Records that redraws are evaluated on: all, or about so many that are drawn.
 N_RECORDS = 10_000
 
@@ -219,7 +221,7 @@ class Redrawn:
 
     options: pd.DataFrame
     drawn: Mapping[str, int]
-    wider: pd.DataFrame = field(default_factory=lambda: pd.DataFrame(columns=WIDER))
+    wider: pd.DataFrame = field(default_factory=lambda: pd.DataFrame(columns=WIDER_COLUMNS))
 
 
 def redrawn(
@@ -268,7 +270,11 @@ def redrawn(
         _evaluated(given, _versions(scenario_study, model, sample, (), each), progress).assign(times=each)
         for each in (times if drawn.get("default") else ())
     ]
-    return Redrawn(options, drawn, pd.concat(wider, ignore_index=True)[WIDER]) if wider else Redrawn(options, drawn)
+    return (
+        Redrawn(options, drawn, pd.concat(wider, ignore_index=True)[WIDER_COLUMNS])
+        if wider
+        else Redrawn(options, drawn)
+    )
 
 
 @dataclass(frozen=True, eq=False)

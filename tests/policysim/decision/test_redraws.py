@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import norm
+from small_studies import write_small_study
 
 from envs.scenario import TreatmentRule, numbers_of
 from envs.treatment_response import own_number
@@ -244,3 +245,35 @@ def test_a_folder_keeps_the_redraws_with_the_scenario(together):
     assert set(together.files) == {"study.toml", "language.toml", "redraws.csv"}
     assert together.files["redraws.csv"].decode() == together.scenario.redraws.text
     assert "redraws_sha256" in together.identity
+
+
+@pytest.fixture
+def small(tmp_path, monkeypatch):
+    """A study without intervals, and few draws."""
+    monkeypatch.setattr(redraws, "REDRAWS", 12)
+    return load_study(write_small_study(tmp_path))
+
+
+def test_versions_with_a_wider_spread_are_those_of_a_wider_default(small, monkeypatch):
+    problem, policies = build_problem(small), [small.policy("optimal", 1.0)]
+    found, again = (redraws.redrawn(small, problem, policies, times=redraws.WIDER) for _ in range(2))
+    assert found.wider.equals(again.wider)
+    assert found.options.equals(redraws.redrawn(small, problem, policies).options)
+    assert found.wider["times"].unique().tolist() == list(redraws.WIDER)
+    made = Redraws.__init__
+    for times, rows in found.wider.groupby("times"):
+        # The whole model again, with another default.
+        monkeypatch.setattr(Redraws, "__init__", lambda self, study, _=1.0, times=times: made(self, study, times))
+        table = redraws.redrawn(small, problem, policies).options[["draw", "option", "value"]]
+        assert rows[["draw", "option"]].to_numpy().tolist() == table[["draw", "option"]].to_numpy().tolist()
+        assert rows["value"].to_numpy() == pytest.approx(table["value"].to_numpy())
+
+
+def test_where_nothing_moves_by_default_nothing_is_wider(small):
+    numbers = numbers_of(small.scenario)
+    treated = {key: value for key, value in numbers.items() if key.startswith("treatments.") and value}
+    intervals = {key: (value * 0.9, min(1.0, value * 1.05)) for key, value in treated.items()}
+    stated = replace(small, scenario=replace(small.scenario, intervals=intervals))
+    found = redraws.redrawn(stated, build_problem(stated), [], times=redraws.WIDER)
+    assert found.drawn["default"] == 0
+    assert found.wider.empty

@@ -10,7 +10,7 @@ from random_problems import masked_problems, neighbour_pairs, problems
 
 import policysim as ps
 from policysim.decision.comparison import compare_problem
-from policysim.decision.textbook import median_stake, textbook
+from policysim.decision.textbook import median_difference, textbook
 from policysim.numbers import enough
 
 # Two records with opposite best actions and Delta = 1: each gets the right one with p = 1 / (1 + e^(-epsilon / 2)).
@@ -57,7 +57,7 @@ def test_the_pair_differs_by_delta_which_no_other_pair_exceeds(problem):
 @settings(max_examples=60, deadline=None)
 @given(problem=st.one_of(problems(), masked_problems()))
 def test_half_of_the_patients_have_no_more_at_stake(problem):
-    found = median_stake(problem)
+    found = median_difference(problem)
     mask = True if problem.admissible is None else problem.admissible
     rows = [
         np.ptp(row[allowed])
