@@ -19,7 +19,6 @@ from policies.policy import Policy
 from policies.problem import DecisionProblem
 from policies.reference import BestFixed, Greedy, Uniform
 from policysim.files.bad_rows import DataError
-from policysim.logs.counted_log import is_counted, open_log, require_countable_model
 from policysim.logs.load_log import Log
 from policysim.logs.log_frame import LoggedData, averaged
 from policysim.logs.log_source import ESTIMATE, STACKED
@@ -282,12 +281,12 @@ def compare_log(study: LoggedStudy, log: Log, progress: Progress = SILENT) -> pd
     # Of these it is said whether they are better.
     judged = [each for each in jobs if each == (at(each, study.epsilon) if each.uses_epsilon else Greedy())]
     measured, best_arm = measured_on_splits(study, log, jobs, judged, progress)
-    common = groups_of(log, study.by), best_arm, study.log.utility_range
-    rows = [
-        policy_rows(at(template, epsilon), epsilon, measured[at(template, epsilon)], *common)
-        for template in templates
-        for epsilon in epsilons
-    ]
+    groups, limits = groups_of(log, study.by), study.log.utility_range
+    rows = []
+    for template in templates:
+        for epsilon in epsilons:
+            policy = at(template, epsilon)
+            rows.append(policy_rows(policy, epsilon, measured[policy], groups, best_arm=best_arm, limits=limits))
     return pd.concat(rows, ignore_index=True)
 
 
@@ -338,13 +337,6 @@ def judged_on_splits(
     return pd.DataFrame(rows, columns=["policy", "value", "low", "high", "verdict"])
 
 
-def judged_on_held_out(study: LoggedStudy, policies: Sequence[Policy], progress: Progress = SILENT) -> pd.DataFrame:
-    """Read the log of a study, and judge policies on it: `judged_on_splits`."""
-    if is_counted(study.log):
-        require_countable_model(study.log.outcome_model)
-    return judged_on_splits(study, open_log(study.log, progress=progress), policies, progress)
-
-
 def is_closely_told(differences: Sequence[Moments]) -> bool:
     """Whether the interval of a difference over some splits excludes 0, but not by much: then more splits are made.
 
@@ -371,6 +363,7 @@ def policy_rows(
     epsilon: float,
     measured: Sequence[Measured],
     groups: Groups,
+    *,
     best_arm: str,
     limits: tuple[float, float],
 ) -> pd.DataFrame:
@@ -430,9 +423,7 @@ def policy_rows(
     )
 
 
-def _gains_to_break_even(
-    said: Mapping[str, FloatArray], means: Mapping[str, FloatArray], most: float
-) -> list[float]:
+def _gains_to_break_even(said: Mapping[str, FloatArray], means: Mapping[str, FloatArray], most: float) -> list[float]:
     """What greedy would have to gain for a policy to beat one arm for all (`evidence.break_even_gain`), by group.
 
     inf where that is more than two outcomes can be apart: it is impossible.

@@ -1,4 +1,4 @@
-"""What a comparison on a log shows: options with letters, their differences with verdicts, who is harmed, what leaks."""
+"""What a comparison on a log shows: options with letters, differences with verdicts, who is harmed, what leaks."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from policies.reference import BestFixed, Greedy
 from policysim.logs.load_log import Log
 from policysim.logs.log_source import ESTIMATE
 from policysim.numbers import NEGLIGIBLE
-from policysim.report.findings import NOT_SHOWN, UTILITY, Findings, verdict_of_interval
+from policysim.report.findings import BETTER, NOT_SHOWN, UTILITY, Findings, verdict_of_interval
 from policysim.study.checks import LEVEL, Z
 from policysim.study.declared import LoggedStudy
 from policysim.study.example_patients import example_patients, example_probabilities
@@ -83,7 +83,7 @@ class TrialDetails:
         How many features differ between arms after weighting, and how many would by chance alone.
     tables : mapping of str to DataFrame
         By the names of their files: arms, patients, censoring, balance, propensities, policies, heterogeneity, power,
-        e-value, scores and examples.
+        e-value, scores and examples; what does not apply has no rows.
     unplaced : tuple of str
         Policies that were asked for by name, and for which there is no letter.
     """
@@ -230,8 +230,12 @@ def _options(lettered: Sequence[Lettered], everyone: pd.DataFrame, main: pd.Data
     rates = numbers["guess_rate"].fillna(spent.map(guesses))
     options = options.assign(hides=hides, value=numbers["value"], low=numbers["value_low"], high=numbers["value_high"])
     options = options.assign(told_apart=rates, epsilon_spent=spent, benefit_kept=numbers["benefit_kept"])
-    arms = main.rename(columns={"arm": "option", "mean": "value", "rows": "patients"}).drop(columns=["outcome", "missing"])
-    arms = arms.assign(section=ARM, title=arms["option"], policy="", hides=EVERYTHING, told_apart=0.5, epsilon_spent=0.0)
+    arms = main.rename(columns={"arm": "option", "mean": "value", "rows": "patients"}).drop(
+        columns=["outcome", "missing"]
+    )
+    arms = arms.assign(
+        section=ARM, title=arms["option"], policy="", hides=EVERYTHING, told_apart=0.5, epsilon_spent=0.0
+    )
     return pd.concat([options, arms.astype({"option": str, "title": str})], ignore_index=True)
 
 
@@ -260,7 +264,8 @@ def _differences(
 
 def _with_intervals(arms: pd.DataFrame) -> dict[str, tuple[float, float, float]]:
     """The mean of each arm with the ends of its interval."""
-    return {str(arm): (mean, low, high) for arm, mean, low, high in arms[["arm", "mean", "low", "high"]].to_numpy()}
+    ends = arms.set_index("arm")[["mean", "low", "high"]]
+    return {str(arm): (mean, low, high) for arm, mean, low, high in ends.itertuples(name=None)}
 
 
 def difference_of_means(
@@ -285,7 +290,7 @@ def difference_of_means(
 def _harmed(log: Log, compared: pd.DataFrame, options: pd.DataFrame) -> pd.DataFrame:
     """The groups that an option harms instead of A, surely, at each epsilon: how much less they have.
 
-    All groups of an option together are wrong in at most 5 % (Bonferroni): the reaches of their intervals are stretched.
+    All groups of an option together are wrong in at most 5 % (Bonferroni): their intervals are stretched.
     """
     rows = []
     lettered = options[(options["section"] == OPTION) & (options["option"] != SAME)]
@@ -326,7 +331,7 @@ def _details(
     now = everyone.xs(study.epsilon, level="epsilon")
     low, high = study.log.utility_range
     spread = None if study.log.guessed_range else high - low
-    power = power_of(float(now.loc[Greedy.name, "difference_se"]), log.data.n_patients, spread)
+    power = power_of(float(now["difference_se"][Greedy.name]), log.data.n_patients, spread)
     test = heterogeneity(log, study)
     effects = test.iloc[0]
     balance = balance_of(log, products=study.log.propensity == ESTIMATE)
@@ -366,8 +371,8 @@ def _details(
         further=others[0] if others else "",
         doubted=doubted,
         best_arm=best,
-        rivals=tuple(against.loc[~(against["low"] > 0), "than"]),
-        worse=tuple(against.loc[against["low"] > 0, "than"]),
+        rivals=tuple(against.loc[against["verdict"] != BETTER, "than"]),
+        worse=tuple(against.loc[against["verdict"] == BETTER, "than"]),
         least_gain=float(power["gain"].iloc[0]) if len(power) else math.nan,
         signs=bool(effects["signs"]) and not doubted,
         p=float(effects["p"]),
@@ -375,7 +380,7 @@ def _details(
         p_high=float(effects["p_high"]),
         imbalanced=float((balance["after"] > IMBALANCE).sum()),
         expected_by_chance=len(balance) * imbalance_by_chance(log.data),
-        tables={name: table for name, table in tables.items() if not table.empty},
+        tables=tables,
         unplaced=unplaced,
     )
 

@@ -15,6 +15,7 @@ import pandas as pd
 
 from policies.catalogue import CATALOGUE
 from policies.exponential import Exponential
+from policies.policy import Policy
 from policies.reference import Greedy, Uniform
 from policysim import figures
 from policysim import numbers as formats
@@ -28,7 +29,7 @@ from policysim.report.report import Report
 from policysim.study.declared import LoggedStudy
 from policysim.study.study_problem import problem_of_log
 from policysim.study.sweep import applies, usable_policies, with_references
-from policysim.trials.trial_columns import compare_log
+from policysim.trials.trial_columns import compare_log, judged_on_splits
 from policysim.trials.trial_findings import find
 from policysim.trials.trial_words import trial_screen
 from policysim.words import ALL
@@ -76,15 +77,16 @@ def report(
     compared = compare_log(replace(study, policies=tuple(dict.fromkeys([*names, Exponential.name]))), log, progress)
     findings = find(study, log, problem, compared, left_out, named=study.policies if policies and not every else ())
     comparison = written(compared[compared["policy"].isin(names)].reset_index(drop=True))
+    tables = findings.details.tables
     screens = {epsilon: trial_screen(study, findings, epsilon) for epsilon in study.epsilons}
     return Report(
         findings=findings,
         screen=screens[study.epsilon],
         screens=screens,
-        more_tables={"comparison": comparison, **findings.details.tables},
+        more_tables={"comparison": comparison, **{name: table for name, table in tables.items() if not table.empty}},
         name=study.name,
         epsilon=study.epsilon,
-        drawings=drawings(study, comparison, findings.details.tables),
+        drawings=drawings(study, comparison, tables),
         identity={
             **study.identity,
             "choices": {**study.choices, "counted": counted},
@@ -99,13 +101,20 @@ def report(
     )
 
 
+def judged_on_held_out(study: LoggedStudy, policies: Sequence[Policy], progress: Progress = SILENT) -> pd.DataFrame:
+    """Read the log of a study, and judge policies on it: `judged_on_splits`."""
+    if is_counted(study.log):
+        require_countable_model(study.log.outcome_model)
+    return judged_on_splits(study, open_log(study.log, progress=progress), policies, progress)
+
+
 def drawings(study: LoggedStudy, comparison: pd.DataFrame, tables: Mapping[str, pd.DataFrame]) -> list[Drawing]:
     """The figures that there are, from a comparison and the tables of its findings."""
     policies = comparison[~comparison["policy"].isin([Greedy.name, Uniform.name])]
     made = [
         gain(comparison, study.epsilon),
         groups(policies[policies["epsilon"] == study.epsilon], study.epsilon),
-        propensities(tables.get("propensities", pd.DataFrame())),
+        propensities(tables["propensities"]),
         example_choices(tables["examples"]),
     ]
     return [drawing for drawing in made if drawing]
