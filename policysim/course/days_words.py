@@ -21,7 +21,7 @@ from policysim.numbers import about, days, kept, percent, percent_1, plain, roun
 from policysim.report.findings import BETTER, EQUAL, UTILITY, WORSE, Findings
 from policysim.report.screen import Grid, Line, Option, Screen
 from policysim.study.declared import ScenarioStudy
-from policysim.study.labels import basis, counted_illustrative, listed
+from policysim.study.labels import about_model, listed
 from policysim.words import in_a_row
 
 # The lines of the trace beside the bound, as far as they were compared.
