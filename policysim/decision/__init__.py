@@ -16,5 +16,5 @@ decision_drawings   the figures of a report
 decision_question    policies compared
 choose           which epsilon each policy needs, and what no mechanism can do
 choose_findings, choose_words, choose_report   what is chosen of it and why, its words, and the report
-audit, audit_question   claimed and exact privacy loss, also of a table made elsewhere; the sensitivity alone
+audit, audit_words   claimed and exact privacy loss, also of a table made elsewhere
 """

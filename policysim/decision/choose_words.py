@@ -41,6 +41,7 @@ from policysim.numbers import (
 )
 from policysim.report.findings import BETTER, UTILITY, WORSE, Findings
 from policysim.report.screen import Grid, Line, Option, Screen
+from policysim.study.checks import LEVEL
 from policysim.study.labels import Labels
 from policysim.words import in_a_row
 
@@ -106,8 +107,8 @@ def advice(findings: Findings) -> str:
     if details.choice == EACH:
         return (
             "Choose C: it meets the demands. Observers see a publication only: give each patient the best treatment, "
-            f"and publish a randomised copy (randomised response at the study's ε = {plain(details.copy_epsilon)}) or a "
-            "noisy table (policysim privatize). Patients lose nothing."
+            f"and publish a noisy table (policysim privatize), or a copy that randomised response at the study's ε = "
+            f"{plain(details.copy_epsilon)} has changed. Patients lose nothing."
         )
     if second is None or details.choice == OPEN:
         return (
@@ -133,7 +134,7 @@ def _sureness(row: Mapping[str, Any], details: ChooseDetails) -> str:
         if math.isfinite(low):
             return (
                 f"On patients who were not used to build it, B has {interval(low, high, sign=True)} more utility than "
-                f"{single} (95 % interval)."
+                f"{single} ({percent(LEVEL)} interval)."
             )
     if not len(judged):
         return f"Nobody has tested B against {single} on other patients."
@@ -160,7 +161,7 @@ def demand_words(row: Mapping[str, Any], details: ChooseDetails, labels: Labels)
     """A demand in a few words."""
     limit, single, outcome = row["limit"], details.single, labels.outcomes.get(row["outcome"], row["outcome"])
     if row["demand"] == "keep":
-        return f"gain kept ≥ {plain(HUNDRED * limit)} %"
+        return f"gain kept ≥ {plain(HUNDRED * limit)}\u00a0%"
     if row["demand"] == "max_loss":
         return f"loss ≤ {plain(limit)} of a random draw's"
     if row["demand"] == "max_extra_lead":
@@ -181,7 +182,7 @@ def _in_brackets(row: Mapping[str, Any]) -> str:
         return " (0)"
     if row["demand"] == "keep":
         share = HUNDRED * (max(value, limit) if row["met"] else value)
-        return f" ({plain(not_above(share, VALUE_DIGITS))} %)"
+        return f" ({plain(not_above(share, VALUE_DIGITS))}\u00a0%)"
     scale = {"max_extra_lead": LEAD_PER, "max_guess": HUNDRED, "max_guess_rate": HUNDRED}.get(row["demand"], 1)
     return f" ({plain(enough(scale * (min(value, limit) if row['met'] else value), VALUE_DIGITS))})"
 
@@ -306,7 +307,7 @@ def _notes(findings: Findings) -> Iterator[str]:
     """What the words of the table mean."""
     details: ChooseDetails = findings.details
     if details.shares:
-        yield f"Gain kept: 0 % is {details.single}, 100 % is C."
+        yield f"Gain kept: {percent(0.0)} is {details.single}, {percent(1.0)} is C."
     yield (
         f"Told apart: how often an observer of one treatment distinguishes two patients (coin toss: {HUNDRED // 2} of "
         f"{HUNDRED}). A second treatment leaks again: only ε bounds what several reveal together."
