@@ -18,19 +18,18 @@ from policysim.decision.choose import Choices, Verdict, Wish, row_of, rows_of
 from policysim.decision.demands import Demand, make_demand
 from policysim.decision.limit import LeastPossible
 from policysim.decision.prices import uses_hidden
+from policysim.decision.redraws import Redrawn, judged
 from policysim.numbers import LEAST_EVENTS, MOST_COUNTED, apart, next_below, population
-from policysim.report.findings import BETTER, EQUAL, NOT_SHOWN, UTILITY, WORSE, Findings, verdict_of_versions
+from policysim.report.findings import BETTER, EQUAL, NOT_SHOWN, UTILITY, WORSE, Findings
 from policysim.study.declared import Study
 from policysim.study.gain import by_lot_loss, gain_of
-from policysim.study.labels import Labels, counted_illustrative
+from policysim.study.labels import Labels
 from policysim.study.options_table import FOR_ALL
 from policysim.study.sweep import evaluated_on
 from policysim.words import unused
 
 # The mechanisms that are shown: those that need least.
 MOST_MECHANISMS = 6
-# Values that differ by less, of the range in a version or of the largest number there, are equal but for rounding.
-TIE, ROUNDING = 1e-9, 1e-12
 # What is chosen: a mechanism that is better than the best single treatment; a single treatment that meets the demands;
 # the best single treatment, because no mechanism that meets them is shown to be better; the best for each, of which
 # only a randomised copy is seen. Or nothing: because no mechanism can, or because none was found.
@@ -51,8 +50,10 @@ class ChooseDetails:
         option, epsilon, demand, outcome, limit, value and met: for each option with a letter, and for B at the next
         smaller epsilon.
     verdicts : DataFrame
-        policy, better, equal and versions (0 where the stated numbers alone are known), low and high (of a log) and
-        verdict: against the best single treatment by utility, which is "best-fixed".
+        policy, value, low, high, verdict and better_in (NaN where nothing varies): the difference in utility from the
+        best single treatment by utility, which is "best-fixed".
+    versions : int
+        Of the model; 0 where the stated numbers alone are known, and of a log.
     choice : str
         Why that is chosen: one of the constants of this module.
     chosen : str
@@ -73,8 +74,6 @@ class ChooseDetails:
         The verdict in short: None where it is open.
     bounds : mapping of str to float
         The most of outcomes that the demands allow, per patient.
-    assumed, numbers : int
-        How many of the model's numbers are assumed, and how many there are.
     shares : bool
         Whether shares of the gain are worth printing: the best for each is better than the best single treatment.
     published : bool
@@ -88,6 +87,7 @@ class ChooseDetails:
     for_all: pd.DataFrame
     demands: pd.DataFrame
     verdicts: pd.DataFrame
+    versions: int
     choice: str
     chosen: str
     single: str
@@ -102,8 +102,6 @@ class ChooseDetails:
     verdict: str
     possible: bool | None
     bounds: Mapping[str, float]
-    assumed: int
-    numbers: int
     shares: bool
     published: bool
     copy_epsilon: float
@@ -130,7 +128,7 @@ def find(
     choices: Choices,
     labels: Labels,
     *,
-    versions: pd.DataFrame | None = None,
+    versions: Redrawn | None = None,
     held_out: pd.DataFrame | None = None,
     study: Study | None = None,
 ) -> Findings:
@@ -144,9 +142,9 @@ def find(
         From `policysim.decision.choose.choose`.
     labels : Labels
         Words for its parts.
-    versions : DataFrame, optional
-        draw, option and value, and `expected_OUTCOME`, of each policy and "for all: TREATMENT" in each version of the
-        model; None if the stated numbers alone are known.
+    versions : Redrawn, optional
+        What each policy, and each treatment for everyone, is worth in each version of the model; None if the stated
+        numbers alone are known.
     held_out : DataFrame, optional
         Of a log: policy, value, low, high and verdict on patients held out, which then decide.
     study : Study, optional
@@ -155,10 +153,7 @@ def find(
     each = row_of(problem, Greedy.name, Greedy().probabilities(problem), math.inf, math.inf)
     each["allowed"] = choices.wish.demand(problem).margin(problem, Greedy().probabilities(problem)) >= 0
     needs = rows_of(choices.needs[choices.needs["epsilon"] < math.inf])
-    stated = pd.DataFrame([*rows_of(choices.for_all), each, *needs]).rename(columns={"policy": "option"}).assign(draw=0)
-    drawn = stated if versions is None else versions
-    names = [Greedy.name, *(row["policy"] for row in needs)]
-    verdicts = _verdicts(drawn, names, known=versions is not None) if held_out is None else _of_log(held_out)
+    verdicts = _verdicts([each, *needs], rows_of(choices.for_all)[0], versions, held_out)
     published = study is not None and study.seen == "publication"
     better = {*verdicts.loc[verdicts["verdict"] == BETTER, "policy"]}
     choice, chosen = decided(choices, better, each if published else None)
@@ -170,13 +165,13 @@ def find(
     for candidate in second:
         demands += _checked(problem, choices.wish, _at(problem, candidate, below))
     per, options = _options(choices, candidates, verdicts, chosen)
-    assumed, numbers = counted_illustrative(study)
     details = ChooseDetails(
         wish=choices.wish,
         rows=choices.needs,
         for_all=choices.for_all,
         demands=pd.DataFrame(demands),
         verdicts=verdicts,
+        versions=0 if versions is None else versions.options["draw"].nunique(),
         choice=choice,
         chosen=next((candidate.letter for candidate in candidates if candidate.gives(chosen)), ""),
         single=next(one.letter for one in candidates if one.gives(rows_of(choices.for_all)[0])),
@@ -191,15 +186,13 @@ def find(
         verdict=choices.verdict.value,
         possible={Verdict.CAN: True, Verdict.CANNOT: False}.get(choices.verdict),
         bounds=dict(choices.wish.demand(problem).at_most),
-        assumed=assumed,
-        numbers=numbers,
         shares=gain_of(problem).has_shares and Greedy.name in better,
         published=published,
         copy_epsilon=math.nan if study is None else study.epsilon,
     )
     return Findings(
         options=options,
-        differences=_differences(candidates, stated, drawn, choices.lead, verdicts, known=versions is not None),
+        differences=_differences(candidates, versions, choices.lead, verdicts, of_log=held_out is not None),
         harmed=pd.DataFrame(),
         leaks=pd.DataFrame(),
         warnings=() if uses_hidden(problem) else (unused(),),
@@ -318,56 +311,36 @@ def _demands(
         yield "max_guess_rate", "", wish.max_guess_rate, row.get("guess_rate", nothing), None
 
 
-def _verdicts(drawn: pd.DataFrame, names: Sequence[str], *, known: bool) -> pd.DataFrame:
-    """Whether policies are better than the best single treatment by utility, by the versions of the model."""
-    there = [name for name in names if name in set(drawn["option"])]
-    rows = [{"policy": name, **_judged(drawn, name, BestFixed.name, "value", known=known)} for name in there]
-    return pd.DataFrame(rows).assign(low=math.nan, high=math.nan)
-
-
-def _of_log(held_out: pd.DataFrame) -> pd.DataFrame:
-    """The same by the intervals on patients held out."""
-    known = held_out["verdict"].isin([BETTER, EQUAL, WORSE])
-    verdicts = held_out[["policy", "low", "high"]].assign(better=0, versions=0)
-    return verdicts.assign(verdict=held_out["verdict"].where(known, NOT_SHOWN))
-
-
-def _judged(
-    drawn: pd.DataFrame, option: str, than: str, column: str, *, known: bool, sign: float = 1.0
-) -> dict[str, Any]:
-    """In how many versions an option has more of something than another one, and the verdict."""
-    wide = drawn.pivot(index="draw", columns="option", values=column)
-    rounding = np.maximum(TIE * (wide.max(axis=1) - wide.min(axis=1)), ROUNDING * wide.abs().max(axis=1))
-    beyond = sign * (wide[option] - wide[than])
-    better, equal = int((beyond > rounding).sum()), int((beyond.abs() <= rounding).sum())
-    verdict = verdict_of_versions(better / len(wide), equal / len(wide))
-    return {"better": better, "versions": len(wide) if known else 0, "verdict": verdict}
+def _verdicts(
+    rows: Sequence[dict[str, Any]], single: Mapping[str, Any], versions: Redrawn | None, held_out: pd.DataFrame | None
+) -> pd.DataFrame:
+    """Whether policies are better than the best single treatment by utility."""
+    if held_out is not None:
+        known = held_out["verdict"].isin([BETTER, EQUAL, WORSE])
+        return held_out.assign(verdict=held_out["verdict"].where(known, NOT_SHOWN), better_in=math.nan)
+    found = []
+    for row in rows:
+        across = None if versions is None else versions.differences(row["policy"], single["policy"], "value")
+        found.append({"policy": row["policy"], **judged(row["value"], single["value"], 1.0, across)})
+    return pd.DataFrame(found)
 
 
 def _differences(
-    candidates: Sequence[Candidate],
-    stated: pd.DataFrame,
-    drawn: pd.DataFrame,
-    lead: str | None,
-    verdicts: pd.DataFrame,
-    *,
-    known: bool,
+    candidates: Sequence[Candidate], versions: Redrawn | None, lead: str | None, verdicts: pd.DataFrame, *, of_log: bool
 ) -> pd.DataFrame:
     """B against A in utility and in the lead."""
-    rows, letters = [], {candidate.letter: candidate.row["policy"] for candidate in candidates}
-    now = stated.set_index("option")
+    by_letter = {candidate.letter: candidate.row for candidate in candidates}
+    if "B" not in by_letter:
+        return pd.DataFrame()
+    one, other, rows = by_letter["B"], by_letter["A"], []
     outcomes = {UTILITY: ("value", 1.0)} | ({} if lead is None else {lead: (f"expected_{lead}", -1.0)})
-    for outcome, (column, sign) in outcomes.items() if "B" in letters else ():
-        option, than = letters["B"], letters["A"]
-        found: dict[str, Any] = {"low": math.nan, "high": math.nan}
-        if verdicts["low"].notna().any() or {option, than} - set(drawn["option"]):
-            judged = verdicts[verdicts["policy"] == option]
-            found |= {"verdict": NOT_SHOWN} | next(iter(rows_of(judged[["low", "high", "verdict"]])), {})
-        else:
-            found |= _judged(drawn, option, than, column, known=known, sign=sign)
-        value = float(now.loc[option, column] - now.loc[than, column])
-        epsilon = float(now.loc[option, "epsilon"])
-        rows.append({"epsilon": epsilon, "option": "B", "than": "A", "outcome": outcome, "value": value, **found})
+    for outcome, (column, sign) in outcomes.items():
+        across = None if versions is None else versions.differences(one["policy"], other["policy"], column)
+        found = judged(one[column], other[column], sign, across)
+        if of_log:
+            known = verdicts.loc[verdicts["policy"] == one["policy"], ["low", "high", "verdict"]]
+            found |= {"verdict": NOT_SHOWN} | next(iter(rows_of(known)), {})
+        rows.append({"epsilon": one["epsilon"], "option": "B", "than": "A", "outcome": outcome, **found})
     return pd.DataFrame(rows)
 
 
@@ -389,8 +362,7 @@ def _options(
     ]
     options = pd.DataFrame([*lettered, *others]).drop(columns="actions").assign(low=math.nan, high=math.nan)
     options["chosen"] = [one.gives(chosen) for one in candidates] + [False] * len(others)
-    judged = verdicts.set_index("policy")[["better", "versions", "verdict"]]
-    options = options.join(judged, on="policy")
+    options = options.join(verdicts.set_index("policy")[["verdict", "better_in"]], on="policy")
     counted = [f"expected_{name}" for name in dict.fromkeys([choices.lead, *choices.wish.at_most]) if name]
     rates = options[counted] if counted else options["loss"]
     per = population(rates.to_numpy(dtype=np.float64).ravel())

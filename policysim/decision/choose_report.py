@@ -110,8 +110,7 @@ def report_of_choices(
         held_out = pd.DataFrame(columns=["policy", "value", "low", "high", "verdict"])
     if isinstance(study, ModelledStudy):
         judged = [BestFixed(), Greedy(), *choices.mechanisms.values()]
-        drawn = redrawn(study, problem, judged, progress)
-        versions = None if drawn is None else drawn.options
+        versions = redrawn(study, problem, judged, progress)
     labels = labels_of(study, problem)
     findings = find(problem, choices, labels, versions=versions, held_out=held_out, study=study)
     proof = choices.certificate

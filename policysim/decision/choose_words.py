@@ -39,7 +39,7 @@ from policysim.numbers import (
     rounded_down,
     to_places,
 )
-from policysim.report.findings import BETTER, UTILITY, WORSE, Findings
+from policysim.report.findings import BETTER, EQUAL, NOT_SHOWN, UTILITY, WORSE, Findings
 from policysim.report.screen import Grid, Line, Option, Screen
 from policysim.study.checks import LEVEL
 from policysim.study.labels import Labels
@@ -54,8 +54,6 @@ LEAD_PER, HUNDRED = 100_000, 100
 def screen_of(findings: Findings, labels: Labels) -> Screen:
     """What the findings say."""
     details: ChooseDetails = findings.details
-    assumed = f" {details.assumed} of its {details.numbers} numbers are assumed." if details.assumed else ""
-    about_model = [f"{labels.disclaimer}{assumed}"] if labels.disclaimer else []
     options = findings.options[findings.options["section"] == "option"]
     introduced = [Option(row["option"], title_of(row), hides(row)) for row in rows_of(options)]
     lines = [
@@ -69,7 +67,7 @@ def screen_of(findings: Findings, labels: Labels) -> Screen:
     return Screen(
         title=labels.title,
         advice=advice(findings),
-        about=(*about_model, f"Secret: {labels.hidden}. Observer: {labels.hidden_from}."),
+        about=tuple(filter(None, [labels.disclaimer, f"Secret: {labels.hidden}. Observer: {labels.hidden_from}."])),
         options=tuple(introduced),
         lines=tuple(lines),
         tables=(_table(findings, labels),),
@@ -128,20 +126,19 @@ def advice(findings: Findings) -> str:
 
 def _sureness(row: Mapping[str, Any], details: ChooseDetails) -> str:
     """How B fares against the best single treatment by utility."""
-    judged = details.verdicts[details.verdicts["policy"] == row["policy"]]
     single = details.single
-    for low, high in zip(judged["low"], judged["high"], strict=True):
-        if math.isfinite(low):
-            return (
-                f"On patients who were not used to build it, B has {interval(low, high, sign=True)} more utility than "
-                f"{single} ({percent(LEVEL)} interval)."
-            )
-    if not len(judged):
+    judged = next((found for found in rows_of(details.verdicts) if found["policy"] == row["policy"]), None)
+    if judged is None:
         return f"Nobody has tested B against {single} on other patients."
-    if not row["versions"]:
-        return f"By the stated numbers alone, utility is {_than(row['verdict'])} with B than with {single}."
-    versions = f"{plain(row['better'])} of {plain(row['versions'])} versions of the model"
-    return f"B has more utility than {single} in {versions}, in which its uncertain numbers vary."
+    if details.versions:
+        versions = f"{plain(judged['better_in'])} of {plain(details.versions)} versions of the model"
+        return f"B has more utility than {single} in {versions}, in which its uncertain numbers vary."
+    if math.isfinite(judged["low"]):
+        return (
+            f"On patients who were not used to build it, B has {interval(judged['low'], judged['high'], sign=True)} "
+            f"more utility than {single} ({percent(LEVEL)} interval)."
+        )
+    return f"By the stated numbers alone, utility is {_than(judged['verdict'])} with B than with {single}."
 
 
 def _than(verdict: str) -> str:
@@ -249,8 +246,8 @@ def _cost(findings: Findings, labels: Labels) -> Iterator[str]:
         counted = f"{to_places(abs(more), places)} {word}" if more else "as many"
         texts.insert(0, f"{counted} {labels.outcomes[details.lead]}")
     sure = ""
-    if details.single != "A" and of_utility["versions"] > 0:
-        versions = f"{plain(of_utility['better'])} of {plain(of_utility['versions'])} versions of the model"
+    if details.single != "A" and details.versions:
+        versions = f"{plain(of_utility['better_in'])} of {plain(details.versions)} versions of the model"
         sure = f" B has more utility than A in {versions}."
     yield f"Per {plain(details.per)} patients: {' and '.join(texts)}.{sure}"
 
@@ -278,9 +275,10 @@ def _table(findings: Findings, labels: Labels) -> Grid:
     columns[f"utility lost per {plain(per)}"] = [lost(per * value, places) for value in losses]
     if details.shares:
         columns["gain kept"] = [kept(value) for value in table["benefit_kept"]]
-    if table["versions"].max() > 0:
-        name = f"beats {details.single}, of {plain(table['versions'].max())}"
-        columns[name] = [plain(value) for value in table["better"]]
+    if details.versions:
+        columns[f"beats {details.single}, of {plain(details.versions)}"] = [
+            plain(value) for value in table["better_in"]
+        ]
     columns[f"told apart, of {HUNDRED}"] = [right(value) for value in table["guess_rate"]]
     columns[""] = [_remark(row, findings) for row in in_rows]
     return Grid(tuple(columns), tuple(zip(*columns.values(), strict=True)), name="options")
@@ -297,7 +295,7 @@ def _remark(row: Mapping[str, Any], findings: Findings) -> str:
         return "not allowed" if row["epsilon"] < math.inf else "at no ε"
     if row["hides"] == "nothing":
         return "hides nothing"
-    if details.choice in {MECHANISM, UNSURE} and row["verdict"] not in {BETTER, None} and row["versions"] > 0:
+    if details.choice in {MECHANISM, UNSURE} and row["verdict"] in {NOT_SHOWN, EQUAL, WORSE}:
         return "not better" if row["verdict"] == WORSE else "not shown better"
     chosen = findings.options.loc[findings.options["chosen"], "epsilon"]
     return "larger ε" if (row["epsilon"] > chosen).any() else ""

@@ -26,7 +26,7 @@ from policysim.decision.beliefs import patients_of_belief, strongest_belief
 from policysim.decision.evidence import Evidence, has_floors
 from policysim.decision.exchange import Exchange, as_one_version, exchange, perfect_information
 from policysim.decision.prices import uses_hidden
-from policysim.decision.redraws import SPREAD, Redrawn
+from policysim.decision.redraws import SPREAD, Redrawn, judged
 from policysim.decision.textbook import Textbook
 from policysim.numbers import DIGITS, NEGLIGIBLE, apart, enough, not_above, population
 from policysim.report.findings import BETTER, EQUAL, NOT_SHOWN, UTILITY, WORSE, Findings, verdict_of_versions
@@ -45,16 +45,12 @@ HUNDRED = 100
 LEAST_MOVED = 1e-6
 # What makes so much of a gain or a loss is named; a screen has room for so many outcomes beside the one that leads.
 LEAST_PART, MOST_ROWS = 0.1, 6
-# Values that differ by less, of the range in a version or of the largest number there, are equal but for rounding.
-TIE, ROUNDING = 1e-9, 1e-12
 # More public features than these are not named one by one.
 MOST_NAMED = 3
 # A policy that loses more than the proven least by no more than this, as a share, is at the limit.
 AT_LIMIT = 1e-6
 # The tables that stand behind.
 BEHIND = ("search", "publishing", "beliefs", "prevalence", "price-list")
-# The ends of a 95 % interval over the versions of the model.
-ENDS = (0.025, 0.975)
 
 
 class Lettered(NamedTuple):
@@ -339,32 +335,8 @@ def differences_table(
 
 
 def versions_of(evidence: Evidence, policy: str, than: str, column: str) -> FloatArray | None:
-    """The differences of two policies in each version of the model, (n_versions,); None where there are none.
-
-    What is no more than the rounding of its version is 0.
-    """
-    if evidence.versions is None or column not in evidence.versions.options:
-        return None
-    wide = evidence.versions.options.pivot(index="draw", columns="option", values=column)
-    if not {policy, than} <= set(wide.columns):
-        return None
-    spread, largest = wide.max(axis=1) - wide.min(axis=1), wide.abs().max(axis=1)
-    difference = (wide[policy] - wide[than]).to_numpy()
-    rounding = np.maximum(TIE * spread, ROUNDING * largest).to_numpy()
-    return np.where(np.abs(difference) <= rounding, 0.0, difference)
-
-
-def judged(mine: float, other: float, sign: float, versions: FloatArray | None) -> dict[str, object]:
-    """A difference with its interval and verdict; `sign` is 1 where more is better, and −1 where less is."""
-    value = mine - other
-    value = 0.0 if abs(value) <= ROUNDING * max(abs(mine), abs(other)) else value
-    if versions is None:
-        verdict = EQUAL if value == 0 else BETTER if sign * value > 0 else WORSE
-        return {"value": value, "low": math.nan, "high": math.nan, "verdict": verdict, "better_in": math.nan}
-    better, equal = float(np.mean(sign * versions > 0)), float(np.mean(versions == 0))
-    low, high = np.quantile(versions, ENDS)
-    verdict = verdict_of_versions(better, equal)
-    return {"value": value, "low": low, "high": high, "verdict": verdict, "better_in": round(better * len(versions))}
+    """The differences of two policies in each version of the model, (n_versions,); None where there are none."""
+    return None if evidence.versions is None else evidence.versions.differences(policy, than, column)
 
 
 def leaks_table(evidence: Evidence, letters: Sequence[Lettered]) -> pd.DataFrame:

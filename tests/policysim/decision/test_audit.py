@@ -323,7 +323,9 @@ def test_the_screen_of_a_table_names_the_lines_of_the_file(tmp_path):
     table = read(tmp_path, TABLE)
     adjacency = table_adjacency(table, "sensitive", ["smoker"])
     text = screen_of_table(table, adjacency, 1.0)
-    assert text.replace("\u00a0", " ") == """\
+    assert (
+        text.replace("\u00a0", " ")
+        == """\
 probabilities.csv
 4 rows; treatments wait, treat; features age, smoker.
 Adjacency: sensitive (smoker), among the rows of the file. Records that are not in it are not
@@ -341,6 +343,7 @@ probabilities.csv  1        1   2.08  208 %    8.00     no
 probabilities.csv at ε = 1: wait has probability 0.8 for [line 4: age old, smoker 0] and 0.1 for
 [line 5: age old, smoker 1]: it changes the odds by a factor of 8.00.
 """
+    )
 
 
 @settings(max_examples=100, deadline=None)
