@@ -83,12 +83,16 @@ def title_of(row: Mapping[str, Any]) -> str:
         return f"{title[:1].upper()}{title[1:]}"
     if row["hides"] == "nothing":
         return "Best for each patient"
-    return "Best private draw (optimal)" if row["title"] == "optimal" else f"Drawn at random ({row['title']})"
+    return "Best private draw" if row["title"] == "optimal" else f"Private draw ({row['title']})"
 
 
 def hides(row: Mapping[str, Any]) -> str:
     """What an option hides."""
-    return f"hides {row['hides']}" + (f" = {decimal(row['epsilon'])}" if row["hides"] == "up to ε" else "")
+    if row["hides"] == "everything":
+        return "hides everything: the treatment says nothing about the secret"
+    if row["hides"] == "nothing":
+        return "best under the weights of this study; hides nothing"
+    return f"drawn at random, with odds that the record sets; hides the secret up to ε = {decimal(row['epsilon'])}"
 
 
 def advice(findings: Findings) -> str:
@@ -175,8 +179,7 @@ def _in_brackets(row: Mapping[str, Any]) -> str:
     value, limit = row["value"], row["limit"]
     if math.isnan(value):
         return ""
-    if abs(value) < NEGLIGIBLE:
-        return " (0)"
+    value = 0.0 if abs(value) < NEGLIGIBLE else value
     if row["demand"] == "keep":
         share = HUNDRED * (max(value, limit) if row["met"] else value)
         return f" ({plain(not_above(share, VALUE_DIGITS))}\u00a0%)"

@@ -202,14 +202,15 @@ numbers vary.
 A model, not medical advice: 21 of its 24 numbers are assumed.
 Secret: the patient's whole record. Observer: the insurer.
 
-A  Antibiotic for everyone      hides everything
-B  Best private draw (optimal)  hides up to ε = 3.3
-C  Best for each patient        hides nothing
-D  Cough syrup for everyone     hides everything
+A  Antibiotic for everyone   hides everything: the treatment says nothing about the secret
+B  Best private draw         drawn at random, with odds that the record sets; hides the secret up to
+                             ε = 3.3
+C  Best for each patient     best under the weights of this study; hides nothing
+D  Cough syrup for everyone  hides everything: the treatment says nothing about the secret
 
 Demands              what each option has of them, and whether that is enough
                        gain kept ≥ 80 %        A no (−142.4 %), B yes (81.53 %), C yes (100 %),
-                                               D no (0)
+                                               D no (0 %)
                        told apart ≤ 95 of 100  A yes (50), B yes (94.85), C no (100), D yes (50)
 A smaller ε          ε = 3.2 is not enough for B, nor for any other mechanism in which the published
                      treatment is the one given: that is proved.
