@@ -16,9 +16,10 @@ from policies.problem import DecisionProblem
 from policies.reference import BestFixed, Greedy
 from policysim.decision.choose import Choices, Verdict, Wish, row_of, rows_of
 from policysim.decision.demands import Demand, make_demand
+from policysim.decision.find import judged
 from policysim.decision.limit import LeastPossible
 from policysim.decision.prices import uses_hidden
-from policysim.decision.redraws import Redrawn, judged
+from policysim.decision.redraws import Redrawn
 from policysim.numbers import LEAST_EVENTS, MOST_COUNTED, apart, next_below, population
 from policysim.report.findings import BETTER, EQUAL, NOT_SHOWN, UTILITY, WORSE, Findings
 from policysim.study.declared import Study

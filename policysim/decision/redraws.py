@@ -25,7 +25,6 @@ from policies.policy import Policy
 from policies.problem import DecisionProblem
 from policies.reference import BestFixed
 from policysim.progress import SILENT, Progress
-from policysim.report.findings import BETTER, EQUAL, WORSE, verdict_of_versions
 from policysim.study.checks import Z
 from policysim.study.declared import CohortStudy, ModelledStudy, ScenarioStudy, require_scenario
 from policysim.study.options_table import FOR_ALL
@@ -40,8 +39,6 @@ SPREAD = 0.3
 ATTEMPTS = 1000
 # Values that differ by less, of the range in a version or of the largest number there, are equal but for rounding.
 TIE, ROUNDING = 1e-9, 1e-12
-# The ends of a 95 % interval over the versions of the model.
-ENDS = (0.025, 0.975)
 REDRAWS = 200
 WIDER = ["times", "draw", "option", "value"]
 # Records that redraws are evaluated on: all, or about so many that are drawn.
@@ -238,19 +235,6 @@ class Redrawn:
         difference = (wide[option] - wide[than]).to_numpy()
         rounding = np.maximum(TIE * spread.to_numpy(), ROUNDING * largest.to_numpy())
         return np.where(np.abs(difference) <= rounding, 0.0, difference)
-
-
-def judged(mine: float, other: float, sign: float, versions: FloatArray | None) -> dict[str, object]:
-    """A difference with its interval and verdict; `sign` is 1 where more is better, and −1 where less is."""
-    value = mine - other
-    value = 0.0 if abs(value) <= ROUNDING * max(abs(mine), abs(other)) else value
-    if versions is None:
-        verdict = EQUAL if value == 0 else BETTER if sign * value > 0 else WORSE
-        return {"value": value, "low": math.nan, "high": math.nan, "verdict": verdict, "better_in": math.nan}
-    better, equal = float(np.mean(sign * versions > 0)), float(np.mean(versions == 0))
-    low, high = np.quantile(versions, ENDS)
-    verdict = verdict_of_versions(better, equal)
-    return {"value": value, "low": low, "high": high, "verdict": verdict, "better_in": round(better * len(versions))}
 
 
 def redrawn(
