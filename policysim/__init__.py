@@ -28,6 +28,9 @@ from typing import TYPE_CHECKING, Never
 
 from policysim.study.registration import refuse_others, register
 
+# The package of this name is there before the function `report` below: loaded later, it would take the name from it.
+import_module("policysim.report")
+
 if TYPE_CHECKING:
     from pathlib import Path
 

@@ -24,7 +24,7 @@ from policysim.decision.beliefs import hidden_beliefs
 from policysim.decision.comparison import compare_problem
 from policysim.decision.demands import least_epsilons
 from policysim.decision.frontier import frontier
-from policysim.decision.harmed import Harmed, harmed
+from policysim.decision.harmed import Harmed, harmed_groups
 from policysim.decision.prices import price_list
 from policysim.decision.publishing import publishing_table
 from policysim.decision.redraws import Redrawn, redrawn
@@ -247,7 +247,7 @@ def gather(
         if prices:
             tables["price-list"] = price_list(problem, epsilon, progress)
         same = by_name[SameForAlike.name]
-        harm = harmed(problem, by_name[best_private], same, () if study is None else study.by)
+        harm = harmed_groups(problem, by_name[best_private], same, () if study is None else study.by)
         value = float(everyone.loc[everyone["policy"] == same.name, "value"].iloc[0])
         why = textbook(problem, value, comparison) if Exponential.name in by_name else None
     tables["floors"] = floors_table(problem, made, labels.hidden_features)

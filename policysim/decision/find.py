@@ -437,7 +437,7 @@ def _details(
         records=problem.n_records,
         sensitivity=problem.sensitivity.value,
         range=problem.sensitivity.range,
-        median_stake=math.nan if evidence.textbook is None else evidence.textbook.median_stake,
+        median_stake=math.nan if evidence.textbook is None else evidence.textbook.median_difference,
         tables={name: evidence.tables[name] for name in BEHIND if name in evidence.tables},
     )
 

@@ -408,5 +408,5 @@ def _why_textbook(details: DecisionDetails) -> str:
     return (
         "The textbook's exponential mechanism starts from equal odds, and its noise is sized for the two records that "
         f"differ most (Δ = {rounded_up(why.sensitivity, 3)}), while for half of the patients the treatments differ by "
-        f"at most {rounded(why.median_stake)}: {beats}{keeps}."
+        f"at most {rounded(why.median_difference)}: {beats}{keeps}."
     )
