@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import argparse
 import math
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from policysim.cli.compare_command import command_line
 from policysim.cli.options import (
     Commands,
     add_bounds,
     add_policies,
     add_study,
-    as_usage,
     chosen_bounds,
     chosen_study,
     folder,
@@ -22,7 +19,8 @@ from policysim.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from policysim.decision.choice_question import ChoiceQuestion
+    from policysim.decision.choose_report import Judge
+    from policysim.study.declared import Study
 
 LEAD_PER = 100_000
 
@@ -78,47 +76,41 @@ def add(commands: Commands) -> None:
 
 def run(chosen: argparse.Namespace) -> int:
     """Ask; exit code 4 if no mechanism can do what is asked for."""
-    from policysim.decision.choice_question import ChoiceQuestion
+    from policysim.decision.choose import Wish
+    from policysim.decision.choose_report import report
     from policysim.errors import UsageError
-    from policysim.output.deliver import DEFAULT, deliver
+    from policysim.files.terminal import progress_bar
+    from policysim.report.folder import REPORTS, folder_files, print_report, write_report
 
     study = chosen_study(chosen, policies=chosen.policy)
     if not chosen.at_most and chosen.keep is None and chosen.max_loss is None and chosen.max_extra_lead is None:
         raise UsageError("choose needs at least one of --keep, --max-loss, --max-extra-lead and --at-most")
-    demands = {
-        "keep": chosen.keep,
-        "max_loss": chosen.max_loss,
-        "max_extra_lead": chosen.max_extra_lead,
-        "max_guess": chosen.max_guess,
-        "max_guess_rate": chosen.max_guess_rate,
-        "at_most": chosen_bounds(chosen, study) or None,
-    }
-    demands = {name: most for name, most in demands.items() if most is not None}
-    options = {"adjacency": chosen.adjacency, "sensitive": chosen.sensitive, "seed": chosen.seed}
-    options = {name: value for name, value in options.items() if value is not None}
-    options |= {"policies": chosen.policy} if chosen.policy else {}
-    command = command_line(chosen.study, {**options, **demands}, DEFAULT, verb="choose")
-    if "max_extra_lead" in demands:
-        demands["max_extra_lead"] /= LEAD_PER
-    options["demands"] = demands
-    with as_usage():
-        question = ChoiceQuestion.of(study, options)
-    question = with_other_kinds(question, report=chosen.out is not None)
-    return deliver(question, command=command, given=list(options), out=chosen.out, as_json=chosen.json)
+    wish = Wish(
+        keep=chosen.keep,
+        max_loss=chosen.max_loss,
+        max_extra_lead=None if chosen.max_extra_lead is None else chosen.max_extra_lead / LEAD_PER,
+        max_guess=chosen.max_guess,
+        max_guess_rate=chosen.max_guess_rate,
+        at_most=chosen_bounds(chosen, study),
+    )
+    folder = chosen.out or REPORTS / study.name
+    with progress_bar() as progress:
+        made = report(study, wish, policies=chosen.policy, judge=judge_of(study), progress=progress)
+        # Without a folder only a certificate is written.
+        files = dict(made.files) if chosen.out is None else folder_files(made, folder=folder, progress=progress)
+    if files:
+        write_report(folder, made, files)
+    print_report(made, files, folder, as_json=chosen.json)
+    return made.exit_code
 
 
-def with_other_kinds(question: ChoiceQuestion, *, report: bool) -> ChoiceQuestion:
-    """The same question, which asks what others know: of a log, who is better; and for a report, what compare finds."""
+def judge_of(study: Study) -> Judge | None:
+    """How policies of a log are judged: on patients held out."""
     from policysim.study.declared import LoggedStudy
 
-    compared: Any
-    if isinstance(question.study, LoggedStudy):
-        # Who has no log needs none of the packages that read and fit one.
-        from policysim.trials.trial_question import TrialQuestion, judged_on_held_out
+    if not isinstance(study, LoggedStudy):
+        return None
+    # Without a log, none of the packages that read and fit one are needed.
+    from policysim.trials.trial_question import judged_on_held_out
 
-        question, compared = replace(question, judge=judged_on_held_out), TrialQuestion
-    else:
-        from policysim.decision.decision_question import DecisionQuestion
-
-        compared = DecisionQuestion
-    return replace(question, compared=compared) if report else question
+    return judged_on_held_out

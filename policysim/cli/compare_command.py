@@ -177,10 +177,6 @@ def kind_and_study(path: Path, options: Mapping[str, Any], name: str = "") -> tu
         from policysim.course.course_question import CourseQuestion
 
         return CourseQuestion, study
-    if "demands" in options:
-        from policysim.decision.choice_question import ChoiceQuestion
-
-        return ChoiceQuestion, study
     if isinstance(study, LoggedStudy):
         from policysim.trials.trial_question import TrialQuestion
 

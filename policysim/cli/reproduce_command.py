@@ -39,11 +39,4 @@ def ask(path: Path, name: str, options: dict[str, Any]) -> StudyQuestion:
 
     kind, study = kind_and_study(path, options, name)
     with as_usage():
-        question = kind.of(study, read_options(options, kind.takes))
-    if "demands" in options:
-        from policysim.cli.choose_command import with_other_kinds
-        from policysim.decision.choice_question import ChoiceQuestion
-
-        assert isinstance(question, ChoiceQuestion)
-        return with_other_kinds(question, report=True)
-    return question
+        return kind.of(study, read_options(options, kind.takes))

@@ -26,7 +26,7 @@ from policysim.decision.beliefs import patients_of_belief, strongest_belief
 from policysim.decision.evidence import Evidence
 from policysim.decision.exchange import Exchange, as_one_version, exchange, perfect_information
 from policysim.decision.prices import uses_hidden
-from policysim.decision.redraws import SPREAD, Redrawn
+from policysim.decision.redraws import ROUNDING, SPREAD, Redrawn
 from policysim.decision.textbook import Textbook
 from policysim.numbers import DIGITS, NEGLIGIBLE, apart, enough, not_above, population
 from policysim.report.findings import BETTER, EQUAL, NOT_SHOWN, UTILITY, WORSE, Findings, verdict_of_versions
@@ -48,8 +48,6 @@ LEAST_MOVED = 1e-6
 LEAST_PART, LEAST_OF_LARGER = 0.1, 0.01
 # A screen has room for so many outcomes.
 MOST_ROWS = 6
-# Values that differ by less, of the range in a version or of the largest number there, are equal but for rounding.
-TIE, ROUNDING = 1e-9, 1e-12
 # More public features than these are not named one by one.
 MOST_NAMED = 3
 # A policy that loses more than the proven least by no more than this, as a share, is at the limit.
@@ -301,19 +299,8 @@ def differences_table(evidence: Evidence, letters: Sequence[Lettered]) -> pd.Dat
 
 
 def versions_of(evidence: Evidence, policy: str, than: str, column: str) -> FloatArray | None:
-    """The differences of two policies in each version of the model, (n_versions,); None where there are none.
-
-    What is no more than the rounding of its version is 0.
-    """
-    if evidence.versions is None or column not in evidence.versions.options:
-        return None
-    wide = evidence.versions.options.pivot(index="draw", columns="option", values=column)
-    if not {policy, than} <= set(wide.columns):
-        return None
-    spread, largest = wide.max(axis=1) - wide.min(axis=1), wide.abs().max(axis=1)
-    difference: FloatArray = wide[policy].to_numpy() - wide[than].to_numpy()
-    rounding = np.maximum(TIE * spread.to_numpy(), ROUNDING * largest.to_numpy())
-    return np.where(np.abs(difference) <= rounding, 0.0, difference)
+    """The differences of two policies in each version of the model, (n_versions,); None where there are none."""
+    return None if evidence.versions is None else evidence.versions.differences(policy, than, column)
 
 
 def judged(mine: float, other: float, sign: float, versions: FloatArray | None) -> dict[str, object]:

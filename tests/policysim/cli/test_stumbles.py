@@ -8,10 +8,8 @@ from small_studies import write_small_study
 import policysim as ps
 from policysim.cli.main import ADD, main
 from policysim.cli.options import parse
-from policysim.decision.choice_question import ChoiceQuestion
 from policysim.decision.choose import Wish
-from policysim.output.screen import screen
-from policysim.progress import SILENT
+from policysim.decision.choose_report import report
 
 
 @pytest.fixture
@@ -79,11 +77,10 @@ def test_powers_of_ten_are_whole_numbers(run, study):
 
 
 def test_sentences_keep_to_the_width_of_the_terminal_and_a_share_to_its_sign(study, monkeypatch):
-    choosing = ps.load_study(study).with_choices(policies=["exponential"])
-    answer = ChoiceQuestion(choosing, Wish(keep=0.8), ("exponential",)).answer(SILENT)
+    chosen = report(ps.load_study(study), Wish(keep=0.8), policies=["exponential"])
     for columns in (40, 49, 60, 76, 100):
         monkeypatch.setenv("COLUMNS", str(columns))
-        out = screen(answer.options, answer.kind)
+        out = str(chosen)
         # Lines of tables have columns of their own, told by their runs of spaces.
         sentences = [line for line in out.splitlines() if "   " not in line]
         assert len(sentences) >= 5
