@@ -60,10 +60,10 @@ if TYPE_CHECKING:
     from policysim.decision.frontier import frontier
     from policysim.decision.publishing import ways_to_publish
     from policysim.logs.read_log import read_log
-    from policysim.report.report import Report
     from policysim.progress import Progress
     from policysim.release.decide import decide
     from policysim.release.ledger import Ledger
+    from policysim.report.report import Report
     from policysim.study.cohort_table import problem_from_frame
     from policysim.study.declared import Study
     from policysim.study.study_problem import build_problem
@@ -393,7 +393,10 @@ def report(
         )
     if isinstance(of, Study):
         return found
-    return replace(found, arguments=arguments_of_python(str(of), names, values, horizon, totals, delta))
+    arguments = arguments_of_python(
+        str(of), policies=names, epsilons=values, horizon=horizon, total_epsilons=totals, delta=delta
+    )
+    return replace(found, arguments=arguments)
 
 
 def smallest_epsilon(

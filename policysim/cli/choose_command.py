@@ -19,6 +19,7 @@ from policysim.cli.options import (
     number,
     share,
 )
+from policysim.errors import UsageError
 
 if TYPE_CHECKING:
     from policysim.progress import Progress

@@ -1,4 +1,4 @@
-"""The kinds of report: which function makes each, which options go with it, and the command line that makes it again."""
+"""The kinds of report: the function that makes each, the options that go with it, and its command line."""
 
 from __future__ import annotations
 
@@ -53,10 +53,9 @@ def refuse_other_kinds(study: Study, chosen: argparse.Namespace) -> None:
         value = getattr(chosen, option, None)
         # By identity: 0 is a value, and equal to False.
         if kind not in kinds and value is not None and value is not False:
+            name = f"--{option.replace('_', '-')}"
             instead = ": give --total-epsilon" if kind == DAYS and option == "epsilon" else ""
-            raise UsageError(
-                f"--{option.replace('_', '-')} goes with {in_a_row(kinds, 'or')}, not with {kind} ({study.name}){instead}"
-            )
+            raise UsageError(f"{name} goes with {in_a_row(kinds, 'or')}, not with {kind} ({study.name}){instead}")
 
 
 def report_of_study(
@@ -73,7 +72,7 @@ def report_of_study(
     counted: bool = False,
     executor: Executor | None = None,
 ) -> Report:
-    """The report of a study by its kind, whose modules are imported for it alone; ValueError for another kind's options."""
+    """The report of a study, by its kind; the modules of each kind are only imported for it."""
     from policysim.study.declared import LoggedStudy, ModelledStudy, require_scenario
 
     if horizon is not None:
@@ -120,17 +119,18 @@ def arguments_again(chosen: argparse.Namespace) -> tuple[str, ...]:
 
 def arguments_of_python(
     study: str,
+    *,
     policies: Sequence[str],
     epsilons: Sequence[float] | None,
-    horizon: int | None,
-    total_epsilons: Sequence[float] | None,
-    delta: float,
+    horizon: int | None = None,
+    total_epsilons: Sequence[float] | None = None,
+    delta: float = 0.0,
 ) -> tuple[str, ...]:
     """The same of a report that was made in Python, of a study by its name or path.
 
     Examples
     --------
-    >>> arguments_of_python("covid", ["optimal"], [0.1, 1], None, None, 0.0)
+    >>> arguments_of_python("covid", policies=["optimal"], epsilons=[0.1, 1])
     ('compare', 'covid', '--policy', 'optimal', '--epsilon', '0.1,1.0')
     """
     from policysim.study.study_reader import STUDY, study_names

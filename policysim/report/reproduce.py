@@ -259,23 +259,21 @@ def compare_with(
     """
     found: list[Disagreement] = []
     new = {f"{name}.csv": csv_text(to_csv(table).decode()) for name, table in report.tables.items()}
-    for name in old.keys() & new.keys():
-        found += differences(name, old[name], new[name])
+    for name, table in old.items():
+        found += differences(name, table, new.get(name, table))
     made_now = {*new, PAGE, *(path for drawing in wanted.chosen(report.drawings) for path in wanted.paths(drawing))}
     for name in sorted(made_now ^ manifest.results.keys()):
         found.append(Disagreement(name, 0, {}, "file", *((MISSING, THERE) if name in made_now else (THERE, MISSING))))
     for name, then in manifest.results.items():
         path = manifest.path_of(name)
-        now = file_digest(path) if path.is_file() else MISSING
-        if name not in old and now != then:
-            found.append(Disagreement(name, 0, {}, "changed after that run, SHA-256", then, now))
-    versions, stated = versions_of(report), manifest.document.get("versions")
-    then_versions = stated if isinstance(stated, dict) else {}
-    other = [
-        Disagreement(
-            manifest.path.name, 0, {}, name, str(then_versions.get(name, MISSING)), versions.get(name, MISSING)
-        )
-        for name in dict.fromkeys([*then_versions, *versions])
-        if then_versions.get(name) != versions.get(name)
-    ]
-    return Reproduction(manifest, {name: table.n_numbers for name, table in old.items()}, tuple(found), tuple(other))
+        beside = file_digest(path) if path.is_file() else MISSING
+        if name not in old and beside != then:
+            found.append(Disagreement(name, 0, {}, "changed after that run, SHA-256", then, beside))
+    stated = manifest.document.get("versions")
+    before, now = stated if isinstance(stated, dict) else {}, versions_of(report)
+    versions = tuple(
+        Disagreement(MANIFEST, 0, {}, name, str(before.get(name, MISSING)), now.get(name, MISSING))
+        for name in dict.fromkeys([*before, *now])
+        if before.get(name) != now.get(name)
+    )
+    return Reproduction(manifest, {name: table.n_numbers for name, table in old.items()}, tuple(found), versions)
