@@ -1,4 +1,4 @@
-"""The policies that others are measured against: no privacy, no information, one action for all."""
+"""The policies that others are measured against: no privacy, no information, one action for all or for all alike."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from policies.arrays import FloatArray
+from policies.adjacency import public_classes
+from policies.arrays import FloatArray, IntArray
 from policies.policy import Policy, one_hot_logs
 from policies.problem import DecisionProblem
 
@@ -70,3 +71,46 @@ class BestFixed(Policy):
         logs = np.full((problem.n_records, problem.n_actions), -np.inf, order="F")
         logs[:, problem.best_fixed_action if self.action is None else self.action] = 0.0
         return logs
+
+
+# Expectations per patient that differ by less are the same.
+SAME = 1e-6
+
+
+@dataclass(frozen=True)
+class SameForAlike(Policy):
+    """One action for all who are alike in what is public (`public_classes`), and allow the same: it reveals nothing.
+
+    It is not in the catalogue: it has no epsilon to compare it at, and where nothing is public it is one action for
+    all, which has a name there already. Reports of one decision make it themselves.
+
+    Parameters
+    ----------
+    by_lead : bool, optional
+        Give each class what leads to the least of the outcome that leads: of actions that differ by no more than 1e-6
+        per patient of the class the best by utility. Otherwise, and where no outcome leads, the best by utility.
+    """
+
+    by_lead: bool = True
+    name = "same-for-alike"
+    row_wise = True  # reads means under the prior
+    uses_epsilon = False
+    guarantee = 0.0  # it reveals nothing beyond the class, which is public
+
+    def _log_probabilities(self, problem: DecisionProblem) -> FloatArray:
+        """0 for the action of the record's class, -inf for the others."""
+        classes = public_classes(problem.adjacency, problem.n_records)
+        patients = np.bincount(classes, problem.prior)
+        # A class that never comes counts its records alike.
+        weights = np.where(patients[classes] > 0, problem.prior, 1.0)
+        value = _class_means(problem.utilities, classes, weights)
+        if self.by_lead and problem.lead is not None:
+            lead = _class_means(problem.outcomes[problem.lead], classes, weights)
+            value[lead > lead.min(axis=1, keepdims=True) + SAME] = -np.inf
+        return one_hot_logs(value.argmax(axis=1)[classes], problem.n_actions)
+
+
+def _class_means(table: FloatArray, classes: IntArray, weights: FloatArray) -> FloatArray:
+    """The means of a table, (n_records, n_actions), in each class, (n_classes, n_actions)."""
+    sums = np.column_stack([np.bincount(classes, weights * column) for column in table.T])
+    return sums / np.bincount(classes, weights)[:, None]

@@ -373,6 +373,16 @@ def span(low: float, high: float, places: int) -> str:
     return " to ".join(dict.fromkeys(ends))
 
 
+def places_of_share(share: float) -> int:
+    """The decimals of a belief in per cent: none from one per cent upwards."""
+    return 0 if share >= 0.01 or share <= 0 else min(4, -math.floor(math.log10(100 * share)))
+
+
+def rounded_weight(weight: float) -> str:
+    """A weight as a study states it: 100, 0.2, 0.0333."""
+    return plain(float(f"{weight:.3g}"))
+
+
 def right(rate: float) -> str:
     """How many of 100 guesses are right at most, always to a tenth; – for NaN."""
     return "–" if math.isnan(rate) else f"{_cut(_shortest(steady(100 * rate)), 1):f}"

@@ -33,7 +33,7 @@ from policysim.question.protocol import ONLY_WHERE_COUNTED, StudyQuestion
 from policysim.study.cells import as_cells
 from policysim.study.certainty import as_stated, safest_option
 from policysim.study.declared import OPTIONS, ScenarioStudy, Study, require_scenario
-from policysim.study.labels import Labels, basis, counted_illustrative, level_in_words, listed
+from policysim.study.labels import Labels, about_model, counted_illustrative, level_in_words, listed
 from policysim.study.options_table import (
     BENEFIT,
     BETWEEN_FLOORS,
@@ -381,7 +381,7 @@ def _names(
         "hidden": f"all but {agree}" if public else "the patient's records",
         "alike": f"any two courses of records that agree in {agree}" if public else "any two courses of records",
         "one": TITLES[ONE],
-        "model": basis(study).disclaimer,
+        "model": about_model(study),
         "days": "day" if question.horizon == 1 else "days",
         # Of how many days the bound at the stated total is, and how it and the others were proved.
         "bounded": "the first two days" if bound["most_kept_hides"] == "course" else "the first day",

@@ -35,7 +35,7 @@ from policysim.question.answer import Answer, Page
 from policysim.question.protocol import Question
 from policysim.study.checks import MOST_ERRORS, Agreement
 from policysim.study.declared import ScenarioStudy
-from policysim.study.labels import basis
+from policysim.study.labels import about_model
 from policysim.study.study_problem import build_problem
 from policysim.words import PLAN_ONCE, PLAN_TREE
 
@@ -435,7 +435,7 @@ def _texts(question: SimulationQuestion, simulated: Simulated) -> dict[str, Any]
         "patients": f"{found.patients:,}",
         "days": days(question.horizon),
         "policy": f"{_name(question)}{spends}",
-        "model": basis(study).disclaimer,
+        "model": about_model(study),
         "seed": str(study.seed),
         "mean": mean,
         "interval": f"95 % interval {low} to {high}",

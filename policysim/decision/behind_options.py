@@ -10,13 +10,13 @@ import numpy as np
 import pandas as pd
 
 from policies.problem import DecisionProblem
-from policies.reference import BestFixed, Greedy
+from policies.reference import BestFixed
 from policysim.decision.beliefs import moved_beliefs
 from policysim.decision.results import Results
+from policysim.decision.textbook import median_stake
 from policysim.study.cells import as_cells
 from policysim.study.labels import Labels, level_in_words
 from policysim.study.options_table import FOR_ALL, LEAD, LOSS
-from policysim.study.sweep import evaluated_on
 from policysim.words import ALL
 
 # Prices that differ by less, as a share of the dearest, are the same.
@@ -182,17 +182,11 @@ def prevalences_table(prevalence: pd.DataFrame, epsilon: float) -> pd.DataFrame:
 def method_table(found: Results) -> pd.DataFrame:
     """Numbers of the problem that the mechanisms work with."""
     problem = found.problem
-    each = evaluated_on(Greedy(), problem)
-    stakes = each.utilities.max(axis=1) - each.utilities.min(axis=1)
-    # The median of the patients: the smallest stake at which those up to it are half.
-    order = np.argsort(stakes)
-    below = np.cumsum(each.prior[order])
-    half = float(stakes[order][np.searchsorted(below, below[-1] / 2)])
     numbers = [
         ("records", "Possible records", float(problem.n_records), "counted 1 0"),
         ("treatments", "Treatments", float(problem.n_actions), "counted 1 0"),
         ("sensitivity", "Sensitivity of the utility", problem.sensitivity.value, "up 3"),
         ("range", "Range of the utility", problem.sensitivity.range, "up 3"),
-        ("stake", "At stake for half of the patients, in utility, at most", half, "rounded"),
+        ("stake", "At stake for half of the patients, in utility, at most", median_stake(problem), "rounded"),
     ]
     return titled_cells(CellEntry(row, title, "value", value, style) for row, title, value, style in numbers)

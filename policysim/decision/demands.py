@@ -127,6 +127,24 @@ def demand_curve(problem: DecisionProblem, demand: Demand, policy: Policy) -> Cu
     return curve
 
 
+def value_curve(problem: DecisionProblem, template: Policy, comparison: pd.DataFrame) -> Curve:
+    """What a policy that spends epsilon is worth over epsilon; what a comparison knows is not computed again.
+
+    The least epsilon at which it is worth at least v is `.least_reaching(v)`.
+    """
+    rows = comparison[(comparison["group"] == ALL) & (comparison["policy"] == template.name)]
+    on = evaluated_on(template, problem)
+
+    def value(epsilon: float) -> float:
+        try:
+            return on.value(replace(template, epsilon=epsilon).probabilities(on))
+        except InfeasibleError:
+            # A policy that there is not is worth no more than the worst treatment for each.
+            return float(problem.prior @ problem.utilities.min(axis=1))
+
+    return Curve(template.name, value, dict(zip(rows["epsilon"], rows["value"], strict=True)))
+
+
 def least_epsilons(
     problem: DecisionProblem, policies: Sequence[Policy], comparison: pd.DataFrame, progress: Progress = SILENT
 ) -> pd.DataFrame:
@@ -151,21 +169,10 @@ def least_epsilons(
         (`Gain.has_shares`).
     """
     gain = gain_of(problem)
-    worst = float(problem.prior @ problem.utilities.min(axis=1))
     enough = make_demand(problem, keep=KEEP).value if gain.has_shares else math.nan
-    overall = comparison[comparison["group"] == ALL]
 
     def search(template: Policy) -> tuple[float, float]:
-        rows = overall[overall["policy"] == template.name]
-        on = evaluated_on(template, problem)
-
-        def value(epsilon: float) -> float:
-            try:
-                return on.value(replace(template, epsilon=epsilon).probabilities(on))
-            except InfeasibleError:
-                return worst  # a policy that there is not is worth no more
-
-        curve = Curve(template.name, value, dict(zip(rows["epsilon"], rows["value"], strict=True)))
+        curve = value_curve(problem, template, comparison)
         return curve.least_reaching(gain.beaten_from), curve.least_reaching(enough)
 
     # The longest first: those that are computed on all records.

@@ -10,18 +10,16 @@ it so that its 97.5 % quantile is the upper end (a two-piece normal distribution
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 from scipy.special import expit, logit
 
 from envs.records import Lookup
 from envs.scenario import COST, EFFECTS, HAZARD_RATIO, SYMPTOMS, UNTREATED, Scenario, numbers_of, with_numbers
 from envs.treatment_response import ResponseModel, own_number, treatment_costs
-from policies.adjacency import Adjacency, AnyRecord, Listed
 from policies.arrays import FloatArray, IntArray
 from policies.policy import Policy
 from policies.problem import DecisionProblem
@@ -40,6 +38,7 @@ SPREAD = 0.3
 # So often a number is drawn again that rules would take out of [0, 1].
 ATTEMPTS = 1000
 REDRAWS = 200
+WIDER = ["times", "draw", "option", "value"]
 # Records that redraws are evaluated on: all, or about so many that are drawn.
 N_RECORDS = 10_000
 
@@ -58,11 +57,11 @@ PLAIN = Scale(float, float)
 Interval = tuple[float, float]
 
 
-def redrawn_number(value: float, z: float, scale: Scale, interval: Interval | None) -> float:
+def redrawn_number(value: float, z: float, scale: Scale, interval: Interval | None, spread: float = SPREAD) -> float:
     """The number that a standard normal z makes of `value`.
 
-    Without an interval it moves by SPREAD z on its scale; what has no place there (a probability of 0 or 1, a ratio or
-    a cost of 0) stays. An end of the interval that has no place there counts as far as the other end.
+    Without an interval it moves by `spread` z on its scale; what has no place there (a probability of 0 or 1, a ratio
+    or a cost of 0) stays. An end of the interval that has no place there counts as far as the other end.
 
     Examples
     --------
@@ -73,7 +72,7 @@ def redrawn_number(value: float, z: float, scale: Scale, interval: Interval | No
     if not math.isfinite(at):
         return value
     if interval is None:
-        return scale.back(at + SPREAD * z)
+        return scale.back(at + spread * z)
     below, above = at - scale.of(interval[0]), scale.of(interval[1]) - at
     far = [below if math.isfinite(below) else above, above if math.isfinite(above) else below]
     width = far[z > 0] / Z
@@ -91,6 +90,9 @@ class Redraws:
     study : ScenarioStudy
         Its scenario and utility. Costs and weights that the study states itself have no interval; its costs move by the
         default spread, and its weights stay.
+    times : float, optional
+        How many times the default spread is taken; what states an interval keeps it. The same draws of the random
+        numbers make the versions, so that those with another spread are the same versions, farther from the stated one.
 
     Attributes
     ----------
@@ -101,7 +103,8 @@ class Redraws:
         that it states ("stated"), and numbers of treatments by the default spread ("default").
     """
 
-    def __init__(self, study: ScenarioStudy) -> None:
+    def __init__(self, study: ScenarioStudy, times: float = 1.0) -> None:
+        self._spread = SPREAD * times
         self.scenario, self.utility, self._together = study.scenario, study.utility, study.scenario.redraws
         self._numbers, self._intervals = numbers_of(self.scenario), self.scenario.intervals
         self._others = [key for key in self._intervals if not key.startswith(("treatments.", "weights."))]
@@ -138,7 +141,7 @@ class Redraws:
         for name, cost in self.utility.costs.items():
             of_scenario = cost == self.scenario.treatments[name].cost
             interval = self._intervals.get(f"treatments.{name}.{COST}") if of_scenario else None
-            costs[name] = _amount(cost, rng.normal(), interval)
+            costs[name] = _amount(cost, rng.normal(), interval, self._spread)
         for key in [*self._others, *self._weights]:
             scale = ODDS if key.startswith("natural_clearing.") else LOGARITHM
             numbers[key] = redrawn_number(self._numbers[key], rng.normal(), scale, self._intervals[key])
@@ -163,17 +166,20 @@ class Redraws:
             if target in rule.changes:
                 operation = rule.changes[target][0]
                 keys[f"treatments.{name}.rules.{place}.{operation}.{target}"] = operation
+        source = rng
         for _ in range(ATTEMPTS):
             drawn = {}
             for key, operation in keys.items():
-                value, z, interval = self._numbers[key], rng.normal(), self._intervals.get(key)
+                value, z, interval = self._numbers[key], source.normal(), self._intervals.get(key)
                 if operation == "add" or (operation == "set" and target == COST):
-                    drawn[key] = _amount(value, z, interval)
+                    drawn[key] = _amount(value, z, interval, self._spread)
                 else:
                     odds = operation != "multiply" and target.partition(".")[0] in EFFECTS
-                    drawn[key] = redrawn_number(value, z, ODDS if odds else LOGARITHM, interval)
+                    drawn[key] = redrawn_number(value, z, ODDS if odds else LOGARITHM, interval, self._spread)
             if not any(keys.values()) or self._possible(name, target, drawn):
                 return drawn
+            # Further attempts are drawn elsewhere: whatever the spread, what comes next has the same random numbers.
+            source = rng.spawn(1)[0] if source is rng else source
         return {key: self._numbers[key] for key in keys}
 
     def _possible(self, name: str, target: str, drawn: Mapping[str, float]) -> bool:
@@ -184,14 +190,14 @@ class Redraws:
         return target == COST or bool(made.min() >= 0 and made.max() <= 1)
 
 
-def _amount(value: float, z: float, interval: Interval | None) -> float:
+def _amount(value: float, z: float, interval: Interval | None, spread: float) -> float:
     """A cost, or what is added: it keeps its sign, unless its interval holds numbers of both signs."""
     if interval is not None and interval[0] < 0 < interval[1]:
-        return redrawn_number(value, z, PLAIN, interval)
+        return redrawn_number(value, z, PLAIN, interval, spread)
     if value >= 0:
-        return redrawn_number(value, z, LOGARITHM, interval)
+        return redrawn_number(value, z, LOGARITHM, interval, spread)
     turned = None if interval is None else (-interval[1], -interval[0])
-    return -redrawn_number(-value, -z, LOGARITHM, turned)
+    return -redrawn_number(-value, -z, LOGARITHM, turned, spread)
 
 
 @dataclass(frozen=True, eq=False)
@@ -201,18 +207,28 @@ class Redrawn:
     Attributes
     ----------
     options : DataFrame
-        draw, option, value and `expected_OUTCOME`, of each outcome that is counted: a row for each draw and option,
-        which is the name of a policy, or "for all: ACTION". Its table of probabilities is the same in every draw.
+        draw, option, value, `expected_OUTCOME`, of each outcome that is counted, and `lead_weight`, what one of the
+        outcome that leads weighs there: a row for each draw and option, which is the name of a policy, or
+        "for all: ACTION". Its table of probabilities is the same in every draw.
     drawn : mapping of str to int
         How many numbers (`Redraws`); those of a cohort's redraws are drawn "together".
+    wider : DataFrame
+        times, draw, option and value: the same versions with the default spread so many times; no row where no number
+        moves by it.
     """
 
     options: pd.DataFrame
     drawn: Mapping[str, int]
+    wider: pd.DataFrame = field(default_factory=lambda: pd.DataFrame(columns=WIDER))
 
 
 def redrawn(
-    study: ModelledStudy, problem: DecisionProblem, policies: Sequence[Policy], progress: Progress = SILENT
+    study: ModelledStudy,
+    problem: DecisionProblem,
+    policies: Sequence[Policy],
+    progress: Progress = SILENT,
+    *,
+    times: Sequence[float] = (),
 ) -> Redrawn | None:
     """Evaluate policies, and each treatment for all, that were made for the numbers as stated where these are others.
 
@@ -231,66 +247,104 @@ def redrawn(
         At their epsilons; those that cannot be used on the problem are left out.
     progress : Progress, optional
         Told of each redraw.
+    times : sequence of float, optional
+        Evaluate utility, too, with the default spread so many times (`Redrawn.wider`).
     """
     if isinstance(study, CohortStudy):
         if study.cohort.redraws is None:
             return None
-        everybody = _Sample(np.arange(problem.n_records), problem.prior, problem.admissible, problem.adjacency)
-        redraws = (each.problem(study.utility, problem.adjacency) for each in study.cohort.redrawn())
         progress.expect(len(study.cohort.redraws.shares))
-        options = _evaluated(everybody, problem, policies, redraws, progress)
-        return Redrawn(options, {"together": study.cohort.n_numbers})
-    scenario_study = require_scenario(study)
-    patients, numbers = np.random.default_rng(study.seed).spawn(2)
-    sample, draws = _Sample.of(problem, patients), Redraws(scenario_study)
-    known, response = draws.draws(numbers), scenario_study.model
-    redraws = (
-        sample.problem(
-            ResponseModel(scenario) if draws.rescales else response.with_scenario(scenario),
-            utility,
-            scenario_study.counted,
+        given = _given(policies, problem, np.arange(problem.n_records))
+        return Redrawn(
+            _evaluated(given, _cohort_versions(study, problem), progress), {"together": study.cohort.n_numbers}
         )
-        for scenario, utility in known
-    )
-    progress.expect(len(known))
-    return Redrawn(_evaluated(sample, problem, policies, redraws, progress), draws.drawn)
+    scenario_study = require_scenario(study)
+    patients, _ = np.random.default_rng(study.seed).spawn(2)
+    sample, model, drawn = _Sample.of(problem, patients), scenario_study.model, Redraws(scenario_study).drawn
+    given = _given(policies, problem, sample.records)
+    versions = _versions(scenario_study, model, sample, scenario_study.counted)
+    options = _evaluated(given, versions, progress)
+    wider = [
+        _evaluated(given, _versions(scenario_study, model, sample, (), each), progress).assign(times=each)
+        for each in (times if drawn.get("default") else ())
+    ]
+    return Redrawn(options, drawn, pd.concat(wider, ignore_index=True)[WIDER]) if wider else Redrawn(options, drawn)
 
 
-def _evaluated(
-    sample: _Sample,
-    problem: DecisionProblem,
-    policies: Sequence[Policy],
-    redraws: Iterator[DecisionProblem],
-    progress: Progress,
-) -> pd.DataFrame:
-    """What each option is worth in each redraw of a sample, as `Redrawn` has it."""
+@dataclass(frozen=True, eq=False)
+class _Version:
+    """A version of the model: what is expected of some records, and what one of the outcome that leads weighs.
+
+    Attributes
+    ----------
+    shares : array, (m,)
+        The patients that each record stands for.
+    utilities : array, (m, k)
+        Expected utility.
+    outcomes : mapping of str to array, (m, k)
+        What is counted.
+    lead_weight : float
+        As in `Redrawn.options`.
+    """
+
+    shares: FloatArray
+    utilities: FloatArray
+    outcomes: Mapping[str, FloatArray]
+    lead_weight: float
+
+
+def _versions(
+    study: ScenarioStudy, model: ResponseModel, sample: _Sample, counted: Sequence[str], times: float = 1.0
+) -> Iterator[_Version]:
+    """The versions of a scenario, of a sample of its records, with some outcomes; the same random numbers each time."""
+    redraws = Redraws(study, times)
+    for scenario, utility in redraws.draws(np.random.default_rng(study.seed).spawn(2)[1]):
+        response = ResponseModel(scenario) if redraws.rescales else model.with_scenario(scenario)
+        weight = 0.0 if study.lead is None else float(utility.weights.get(study.lead, 0.0))
+        yield _Version(sample.shares, *sample.tables(response, utility, counted), weight)
+
+
+def _cohort_versions(study: CohortStudy, problem: DecisionProblem) -> Iterator[_Version]:
+    """The versions that a cohort has beside it."""
+    for cohort in study.cohort.redrawn():
+        built = cohort.problem(study.utility, problem.adjacency)
+        yield _Version(built.prior, built.utilities, built.outcomes, study.lead_weight)
+
+
+def _given(policies: Sequence[Policy], problem: DecisionProblem, records: IntArray) -> dict[str, FloatArray]:
+    """What each option gives some records, in one row: p(a|x), (m k,). Made on all records."""
     options = {policy.name: policy for policy in policies if applies(policy, problem)}
     options |= {f"{FOR_ALL}{action}": BestFixed(action=place) for place, action in enumerate(problem.actions)}
-    tables = []
-    for policy in options.values():
-        # Made on all records, and given to those of the sample.
+    given = {}
+    for name, policy in options.items():
         on = evaluated_on(policy, problem)
-        tables.append(policy.probabilities(on)[rows_on(on, problem)[sample.records]].ravel())
-    # Each option's table in one row: what all give is then one product a draw.
-    given = np.stack(tables)
-    rows = []
-    for draw, there in enumerate(redraws):
-        counted = {"value": there.utilities, **{f"expected_{name}": harm for name, harm in there.outcomes.items()}}
-        weighed = np.stack([(there.prior[:, None] * each).ravel() for each in counted.values()], axis=1)
-        means = pd.DataFrame(given @ weighed, columns=list(counted))
-        rows.append(means.assign(draw=draw, option=list(options))[["draw", "option", *counted]])
+        given[name] = policy.probabilities(on)[rows_on(on, problem)[records]].ravel()
+    return given
+
+
+def _evaluated(given: Mapping[str, FloatArray], versions: Iterable[_Version], progress: Progress) -> pd.DataFrame:
+    """What each option is worth in each version, as `Redrawn` has it."""
+    # All options of a version are then one product.
+    tables, means, names = np.stack(list(given.values())), [], ["value"]
+    for version in versions:
+        counted = (version.utilities, *version.outcomes.values())
+        weighed = np.stack([(version.shares[:, None] * each).ravel() for each in counted], axis=1)
+        weights = np.full((len(tables), 1), version.lead_weight)
+        means.append(np.column_stack([tables @ weighed, weights]))
+        names = ["value", *(f"expected_{name}" for name in version.outcomes)]
         progress.advance()
-    return pd.concat(rows, ignore_index=True)
+    found = pd.DataFrame(np.concatenate(means), columns=[*names, "lead_weight"])
+    found.insert(0, "draw", np.repeat(np.arange(len(means)), len(tables)))
+    found.insert(1, "option", list(given) * len(means))
+    return found
 
 
 @dataclass(frozen=True)
 class _Sample:
-    """The records that redraws are evaluated on, (m,), what they allow, and the patients that each stands for, (m,)."""
+    """The records that redraws are evaluated on, (m,), and the patients that each stands for, (m,)."""
 
     records: IntArray
     shares: FloatArray
-    admissible: NDArray[np.bool_] | None
-    adjacency: Adjacency
 
     @classmethod
     def of(cls, problem: DecisionProblem, rng: np.random.Generator) -> _Sample:
@@ -319,20 +373,16 @@ class _Sample:
             places, counts = np.unique(drawn, return_counts=True)
             possible, shares = possible[places], counts * shares[places] / chances[places]
             shares /= shares.sum()
-        if problem.admissible is None:
-            return cls(possible, shares, None, AnyRecord())
-        allowed = problem.admissible[possible]
-        classes = np.unique(allowed, axis=0, return_inverse=True)[1].ravel()
-        # The largest adjacency under which the mask is public; values do not depend on it.
-        public = Listed.sensitive(np.column_stack([classes, np.arange(len(classes))]), [1])
-        return cls(possible, shares, allowed, public)
+        return cls(possible, shares)
 
-    def problem(self, response: ResponseModel, utility: Utility, counted: Sequence[str]) -> DecisionProblem:
-        """The decision problem of these records, with some outcomes, (m, k)."""
+    def tables(
+        self, response: ResponseModel, utility: Utility, counted: Sequence[str]
+    ) -> tuple[FloatArray, dict[str, FloatArray]]:
+        """The expected utilities of these records, (m, k), and some outcomes, (m, k) each."""
         scenario = response.scenario
         probabilities = response.outcome_probabilities(self.records)
         at = Lookup(scenario.space.codes(self.records))
-        costs = np.column_stack([at.of(cost) for cost in treatment_costs(response.scenario, utility.costs)])
+        costs = np.column_stack([at.of(cost) for cost in treatment_costs(scenario, utility.costs)])
         summed = {SYMPTOMS: symptoms_of(scenario)}
         outcomes = {
             name: probabilities[:, :, [scenario.outcomes.index(part) for part in summed.get(name, (name,))]].sum(axis=2)
@@ -340,11 +390,4 @@ class _Sample:
             if name != COSTS
         }
         outcomes |= {COSTS: costs} if COSTS in counted else {}
-        return DecisionProblem(
-            -(probabilities @ utility.weight_vector(scenario.outcomes)) - costs,
-            self.shares,
-            self.adjacency,
-            scenario.actions,
-            outcomes=outcomes,
-            admissible=self.admissible,
-        )
+        return -(probabilities @ utility.weight_vector(scenario.outcomes)) - costs, outcomes

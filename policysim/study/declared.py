@@ -57,7 +57,7 @@ class Study:
     related.REPORT : none
         a report beside this one that is about the same patients, and in a sentence or two why it may say something
         else; the pages are linked
-    privacy.hidden_from : "anyone who sees the published treatment"
+    privacy.hidden_from : "anyone who sees the treatment"
         who must not learn the record, in words
     privacy.seen : "treatment"
         what an observer sees: `"treatment"`, as a pharmacy, a bill or a ward does; or `"publication"` alone, as the

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import pandas as pd
 
 from envs.records import RecordSpace
 from envs.scenario import EFFECTS, HAZARD_RATIO, ILLUSTRATIVE, DeathModel, Scenario
-from policies.adjacency import Sensitive
+from policies.adjacency import OneFeature, Sensitive
 from policies.problem import DecisionProblem
 from policies.records import Records
-from policysim.study.cells import Label, filled_words
 from policysim.study.declared import CohortStudy, LoggedStudy, ScenarioStudy, Study, require_scenario
 from policysim.study.sweep import happening_lead
 from policysim.words import ASSUMED_PUBLIC, level_name
@@ -31,7 +28,7 @@ class Labels:
     title : str
         The question, in words.
     disclaimer : str
-        What every reader must know first; empty where nobody has said anything.
+        What kind of model or data this is; empty where nobody has said anything.
     hidden, hidden_from, public : str
         What is hidden, from whom, and what is assumed to be public, in words.
     hidden_features : tuple of str
@@ -53,8 +50,8 @@ class Labels:
     actions: Mapping[str, str]
     outcomes: Mapping[str, str]
     disclaimer: str = ""
-    hidden: str = "the whole record"
-    hidden_from: str = "whoever sees the treatment"
+    hidden: str = "the patient's whole record"
+    hidden_from: str = "anyone who sees the treatment"
     public: str = ASSUMED_PUBLIC
     hidden_features: tuple[str, ...] = ()
     illness: tuple[str, ...] = ()
@@ -94,7 +91,7 @@ class Labels:
 
 def labels_of(study: Study, problem: DecisionProblem) -> Labels:
     """Those of a study, whose problem was made from it."""
-    said, plain = basis(study), Labels.of(problem)
+    plain = Labels.of(problem)
     actions, outcomes, one = dict(plain.actions), dict(plain.outcomes), plain.one_of_lead
     if isinstance(study, ScenarioStudy):
         scenario = study.scenario
@@ -106,10 +103,10 @@ def labels_of(study: Study, problem: DecisionProblem) -> Labels:
         study.title,
         actions=actions,
         outcomes=outcomes,
-        disclaimer=said.disclaimer,
+        disclaimer=about_model(study),
         hidden=hidden(study),
         hidden_from=study.hidden_from,
-        public=said.public,
+        public=public_knowledge(study),
         hidden_features=tuple(study.sensitive or study.space.names),
         illness=study.illness,
         lead=plain.lead,
@@ -122,39 +119,26 @@ def level_in_words(records: Records, feature: str, level: str) -> str:
     return records.feature(feature).in_words(level) if isinstance(records, RecordSpace) else level_name(feature, level)
 
 
-TEXTS = tomllib.loads(Path(__file__).with_name("basis.toml").read_text(encoding="utf-8"))
-
-
-@dataclass(frozen=True)
-class Basis:
-    """Sentences about one kind of study.
-
-    Attributes
-    ----------
-    disclaimer : str
-        What every reader must know first.
-    public : str
-        What is assumed to be public.
-    """
-
-    disclaimer: str
-    public: str = ASSUMED_PUBLIC
-
-
-def basis(study: Study) -> Basis:
-    """The sentences about a study."""
+def about_model(study: Study) -> str:
+    """What kind of model or data the numbers of a study come from: what every reader must know first."""
     if isinstance(study, LoggedStudy):
-        kind, source = "log", ""
-    elif isinstance(study, CohortStudy):
-        kind, source = "cohort", study.source or TEXTS["no_source"]
-    else:
-        source = require_scenario(study).scenario.source
-        kind = {ILLUSTRATIVE: "illustrative", "": "unnamed"}.get(source, "sourced")
-    return Basis(**{field: _said(text, {"source": source}) for field, text in TEXTS[kind].items()})
+        return "Estimates from a log of patients, not medical advice."
+    if isinstance(study, CohortStudy):
+        return f"A model of {study.source or 'a table that names no source'}; not medical advice."
+    source = require_scenario(study).scenario.source
+    if source not in (ILLUSTRATIVE, ""):
+        return f"A model with effects from {source}, not medical advice."
+    assumed, total = counted_illustrative(study)
+    if not assumed:
+        return "A model, not medical advice."
+    return f"A model, not medical advice: {assumed} of its {total} numbers are assumed."
 
 
-def _said(text: str, names: Mapping[str, str]) -> str:
-    return str(filled_words(text, {key: Label(name) for key, name in names.items()}))
+def public_knowledge(study: Study) -> str:
+    """What is assumed to be public."""
+    if isinstance(study, LoggedStudy):
+        return "the declared features and levels, the fitted scores, the shares of records and the choice of ε"
+    return ASSUMED_PUBLIC
 
 
 def numbers_by_part(scenario: Scenario) -> dict[str, tuple[int, str]]:
@@ -200,9 +184,14 @@ def in_words(table: pd.DataFrame, records: Records) -> pd.DataFrame:
 
 
 def hidden(study: Study) -> str:
-    """What is hidden, in words."""
-    text = TEXTS["hidden"]["public" if study.public else study.adjacency]
-    return _said(text, {"sensitive": listed(study.sensitive), "public": listed(study.public)})
+    """The secret, in words."""
+    if study.public:
+        return f"everything about the patient but {listed(study.public)}"
+    if study.sensitive:
+        return f"{listed(study.sensitive)}; all else about the patient is public"
+    if study.adjacency == OneFeature.name:
+        return "each single feature of the patient, from an observer who knows all others"
+    return "the patient's whole record"
 
 
 def listed(features: Sequence[str]) -> str:

@@ -281,7 +281,7 @@ def _read_shared(table: TomlTable, name: str, features: list[str] | None, defaul
         "text": table.file.text,
         "files": {},
         "title": table.text("title", name),
-        "hidden_from": privacy.text("hidden_from", "anyone who sees the published treatment"),
+        "hidden_from": privacy.text("hidden_from", "anyone who sees the treatment"),
         "seen": privacy.choice("seen", SEEN, SEEN[0]),
         "published_patients": privacy.integer("published_patients", 10_000, low=1),
         **_read_adjacency(privacy, features),

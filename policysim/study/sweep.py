@@ -27,7 +27,7 @@ from policies.optimal.bounds import InfeasibleError
 from policies.optimal.optimum import Optimal, OptimalSafe
 from policies.policy import NotApplicableError, Policy
 from policies.problem import DecisionProblem
-from policies.reference import BestFixed, Greedy, Uniform
+from policies.reference import BestFixed, Greedy, SameForAlike, Uniform
 from policysim.progress import SILENT, Progress
 from policysim.words import ALL
 
@@ -141,7 +141,8 @@ def evaluated_on(policy: Policy, problem: DecisionProblem) -> DecisionProblem:
 
     What is not built in is evaluated on every record: what it declares of itself is not trusted.
     """
-    return once_each(policy, problem) if type(policy) in CATALOGUE.built_in.values() else problem
+    built_in = type(policy) in CATALOGUE.built_in.values() or type(policy) is SameForAlike
+    return once_each(policy, problem) if built_in else problem
 
 
 def rows_on(on: DecisionProblem, problem: DecisionProblem) -> IntArray:

@@ -29,7 +29,7 @@ from policysim.study.checks import LEVEL, Z
 from policysim.study.declared import LoggedStudy
 from policysim.study.example_patients import example_patients, example_probabilities
 from policysim.study.gain import prove_loss
-from policysim.study.labels import basis, hidden, level_in_words
+from policysim.study.labels import hidden, level_in_words, public_knowledge
 from policysim.study.options_table import (
     EACH,
     PRIVATE,
@@ -431,7 +431,7 @@ def _names(
         "model": BY_CROSS_VALIDATION if source.outcome_model == CHOSEN else f"The {source.outcome_model}",
         "hidden": capital(hidden(study)),
         "hidden from": study.hidden_from,
-        "public": basis(study).public,
+        "public": public_knowledge(study),
         **{f"mechanism {name}": f"{name}: {mechanism_words(name)}" for name in study.policies},
         **{f"caveat {place}": each for place, each in enumerate(warnings)},
         **{f"warning {place}": _short(each, A_WARNING) for place, each in enumerate(warnings)},

@@ -1,0 +1,238 @@
+"""All that is computed of one decision before a word of it is said: of a study, or of a problem alone."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pandas as pd
+
+from policies.exponential import Exponential, ExponentialFitted
+from policies.optimal.classes import hiding_partitions
+from policies.optimal.optimum import Optimal
+from policies.policy import NotApplicableError, Policy
+from policies.problem import DecisionProblem
+from policies.randomized_response import RandomizedResponse
+from policies.reference import BestFixed, SameForAlike
+from policysim.decision.beliefs import hidden_beliefs
+from policysim.decision.comparison import compare_problem
+from policysim.decision.demands import least_epsilons
+from policysim.decision.frontier import frontier
+from policysim.decision.harmed import harmed_groups
+from policysim.decision.prices import price_list
+from policysim.decision.publishing import publishing_table
+from policysim.decision.redraws import Redrawn, redrawn
+from policysim.decision.scenario_outcomes import loss_by_outcome, wrong_prior
+from policysim.progress import SILENT, Progress
+from policysim.study.declared import ModelledStudy, nearest_epsilon
+from policysim.study.example_patients import ExampleRows, example_patients, example_probabilities, loss_quantiles
+from policysim.study.gain import gain_of
+from policysim.study.labels import Labels
+from policysim.study.options_table import FOR_ALL, private_choices, trace
+from policysim.study.sweep import N_THREADS, REFERENCES, applies, at, evaluated_on, happening_lead
+from policysim.words import ALL
+
+# The frontier is drawn at the epsilon that is asked about times these, or what is nearest to them, and to so much of
+# the benefit.
+FRONTIER_AT = (1, 2, 4, 8)
+FRONTIER_TOLERANCE = 1e-2
+# The policy that trusts the prior, and one that does not.
+ON_PREVALENCE = (Optimal.name, RandomizedResponse.name)
+
+
+@dataclass(frozen=True, eq=False)
+class Evidence:
+    """What was computed of a problem.
+
+    Attributes
+    ----------
+    problem : DecisionProblem
+        What is decided.
+    labels : Labels
+        What people call its parts.
+    study : ModelledStudy or None
+        From which the problem was made.
+    policies : tuple of Policy
+        All that were compared, as templates: their epsilon is replaced.
+    named : tuple of str
+        The policies that were asked for by name.
+    epsilon, epsilons : float, tuple of float
+        The one that is looked at, and those of the curve, rising.
+    tables : mapping of str to DataFrame
+        "comparison" (`compare_problem`, with a row "for all: ACTION" for each treatment that everyone gets), "search"
+        (`least_epsilons`), "examples" (`example_probabilities`), "patient-losses", "publishing", and as far as they
+        apply "beliefs" (`hidden_beliefs`), "frontier", "price-list", "floors", "prevalence" (`wrong_prior`) and
+        "losses-by-outcome".
+    versions : Redrawn or None
+        What the options are worth in other versions of the model; None where it has none.
+    """
+
+    problem: DecisionProblem
+    labels: Labels
+    study: ModelledStudy | None
+    policies: tuple[Policy, ...]
+    named: tuple[str, ...]
+    epsilon: float
+    epsilons: tuple[float, ...]
+    tables: Mapping[str, pd.DataFrame]
+    versions: Redrawn | None = None
+
+    @property
+    def everyone(self) -> pd.DataFrame:
+        """The rows of all patients of the comparison, by policy and epsilon."""
+        table = self.tables["comparison"]
+        return table[table["group"] == ALL].set_index(["policy", "epsilon"], drop=False)
+
+    def policy(self, name: str, epsilon: float) -> Policy:
+        """A policy that was compared, at an epsilon."""
+        if name.startswith(FOR_ALL):
+            return BestFixed(action=self.problem.actions.index(name.removeprefix(FOR_ALL)))
+        return next(at(policy, epsilon) for policy in self.policies if policy.name == name)
+
+    def probabilities(self, name: str, epsilon: float) -> np.ndarray:
+        """p(a|x) of a policy at an epsilon, for all records, (n_records, n_actions)."""
+        policy = self.policy(name, epsilon)
+        on = evaluated_on(policy, self.problem)
+        table: np.ndarray = policy.probabilities(on)[rows_on(on, self.problem)]
+        return table
+
+
+def compared_policies(problem: DecisionProblem, policies: Sequence[Policy]) -> tuple[Policy, ...]:
+    """The policies of a study, and what every report compares, as far as they can be used on the problem.
+
+    Those are the same treatment for everyone who is alike in what is public, the exponential mechanism, fitted and of
+    the textbook, the optimum, and randomised response, by which a list can be published.
+    """
+    always = (SameForAlike(by_lead=happening_lead(problem) is not None), Exponential(1.0), ExponentialFitted(1.0))
+    beside = [policy for policy in (*always, RandomizedResponse(1.0), Optimal(1.0)) if applies(policy, problem)]
+    return tuple({policy.name: policy for policy in (*REFERENCES, *beside, *policies)}.values())
+
+
+def gather(
+    problem: DecisionProblem,
+    labels: Labels,
+    policies: Sequence[Policy],
+    *,
+    epsilon: float,
+    epsilons: tuple[float, ...],
+    named: Sequence[str] = (),
+    study: ModelledStudy | None = None,
+    prices: bool = False,
+    progress: Progress = SILENT,
+) -> Evidence:
+    """Evaluate, search, and vary the model.
+
+    Parameters
+    ----------
+    problem : DecisionProblem
+        What is to be decided.
+    labels : Labels
+        What its parts are called: here, which features are hidden, and which make a patient ill.
+    policies : sequence of Policy
+        Templates: their epsilon is replaced. They can be used on the problem.
+    epsilon, epsilons : float, tuple of float
+        As `Evidence` has them.
+    named : sequence of str, optional
+        The policies that were asked for by name.
+    study : ModelledStudy, optional
+        From which the problem was made: what only its model tells is computed, too.
+    prices : bool, optional
+        Whether to find out what hiding each single feature costs at best.
+    progress : Progress, optional
+        Told of each step.
+    """
+    compared = compared_policies(problem, policies)
+    patients = example_patients(problem, labels.illness)
+    rows = ExampleRows(np.array([patient.record for patient in patients]))
+    for_all = [BestFixed(action=action) for action in range(problem.n_actions)]
+    comparison = compare_problem(
+        problem,
+        policies=[*compared, *for_all],
+        epsilons=epsilons,
+        by=() if study is None else study.by,
+        advance=progress,
+        examples=rows,
+    )
+    tables = {"comparison": comparison}
+    usable = [policy for policy in compared if applies(policy, problem)]
+    made = [at(policy, epsilon) for policy in usable]
+    everyone = comparison[comparison["group"] == ALL]
+    with ThreadPoolExecutor(N_THREADS) as pool:
+        # The versions are many small steps: they run while the searches, a few large ones, leave the interpreter alone.
+        versions = None if study is None else pool.submit(redrawn, study, problem, made, progress)
+        private = [policy for policy in usable if policy.uses_epsilon]
+        tables["search"] = least_epsilons(problem, private, comparison, progress)
+        shown = sorted(usable, key=lambda policy: not policy.uses_epsilon)
+        tables["examples"] = example_probabilities(problem, patients, shown, epsilons, progress, kept=rows)
+        tables["patient-losses"] = loss_quantiles(problem, made, epsilon)
+        if study is not None:
+            stated = everyone[everyone["epsilon"] == epsilon]
+            names = [policy.name for policy in usable]
+            tables["losses-by-outcome"] = loss_by_outcome(stated, study.weights, names)
+            on_prevalence = [policy for policy in made if policy.name in ON_PREVALENCE]
+            tables["prevalence"] = wrong_prior(study, problem, on_prevalence)
+        choices = private_choices(comparison, [policy.name for policy in private])
+        if labels.hidden_features:
+            chosen = next(policy for policy in made if policy.name == choices[epsilon])
+            tables["beliefs"] = hidden_beliefs(problem, chosen, labels.hidden_features)
+        patients_published = 10_000 if study is None else study.published_patients
+        tables["publishing"] = publishing_table(
+            problem, trace(epsilons, epsilon), patients_published, comparison, choices
+        )
+        if (curve := _frontier(problem, epsilon, epsilons, progress)) is not None:
+            tables["frontier"] = curve
+        if prices:
+            tables["price-list"] = price_list(problem, epsilon, progress)
+    tables["floors"] = floors_table(problem, made, labels.hidden_features)
+    return Evidence(
+        problem,
+        labels,
+        study,
+        compared,
+        tuple(named),
+        epsilon,
+        epsilons,
+        {name: table for name, table in tables.items() if not table.empty},
+        None if versions is None else versions.result(),
+    )
+
+
+def floors_table(problem: DecisionProblem, policies: Sequence[Policy], hidden: Sequence[str]) -> pd.DataFrame:
+    """The public parameters of exponential-fitted: a row for each public class and action; empty where it has no box.
+
+    Returns
+    -------
+    DataFrame
+        class (from 0), a column for each feature that is not hidden, action, floor, ceiling (at most 1) and
+        sharpness (per unit of utility).
+    """
+    fitted = [policy for policy in policies if isinstance(policy, Exponential) and policy.calibration == "fitted"]
+    overlapping = len(hiding_partitions(problem.adjacency, problem.n_records)) > 1
+    if not fitted or overlapping or problem.admissible is not None or math.isinf(fitted[0].epsilon):
+        return pd.DataFrame()
+    levels = {name: problem.records.groups(name) for name in problem.records.names if name not in hidden}
+    rows: list[dict[str, object]] = []
+    for records, _, boxes in fitted[0].boxes(problem):
+        floors, ceilings = np.exp(boxes.log_floors.T), np.exp(np.minimum(boxes.log_floors.T + boxes.epsilon, 0.0))
+        for index, first in enumerate(records[:, 0]):
+            number = len(rows) // problem.n_actions
+            public = {"class": number} | {name: titles[codes[first]] for name, (codes, titles) in levels.items()}
+            for action, floor, ceiling in zip(problem.actions, floors[index], ceilings[index], strict=True):
+                row = {"action": action, "floor": floor, "ceiling": ceiling, "sharpness": boxes.sharpness[index]}
+                rows.append(public | row)
+    return pd.DataFrame(rows)
+
+
+def _frontier(
+    problem: DecisionProblem, epsilon: float, epsilons: Sequence[float], progress: Progress
+) -> pd.DataFrame | None:
+    """The frontier at some of the epsilons, on the problem of the distinct rows where there is one."""
+    optimum = Optimal(epsilon)
+    finite = tuple(value for value in epsilons if 0 < value < math.inf)
+    if not (happening_lead(problem) and finite and gain_of(problem).has_shares and applies(optimum, problem)):
+        return None
+    wanted = sorted({nearest_epsilon(epsilon * factor, finite) for factor in FRONTIER_AT})
+    return frontier(evaluated_on(optimum, problem), epsilons=wanted, tolerance=FRONTIER_TOLERANCE, progress=progress)

@@ -1,0 +1,622 @@
+"""What the evidence on one decision says: options with letters, their differences, who is harmed, and what leaks.
+
+A gives the same to everyone, B is the best private draw, C is the best for each patient. Hiding everything costs A
+instead of C; leaking up to ε buys B instead of A; privacy costs B instead of C in all.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from envs.scenario import SYMPTOMS
+from policies.arrays import FloatArray
+from policies.exponential import Exponential, ExponentialFitted
+from policies.optimal.optimum import Optimal
+from policies.problem import DecisionProblem
+from policies.randomized_response import RandomizedResponse
+from policies.reference import BestFixed, Greedy, SameForAlike
+from policysim.decision.beliefs import patients_of_belief, strongest_belief
+from policysim.decision.evidence import Evidence, has_floors
+from policysim.decision.exchange import Exchange, as_one_version, exchange, perfect_information
+from policysim.decision.prices import uses_hidden
+from policysim.decision.redraws import SPREAD, Redrawn
+from policysim.decision.textbook import Textbook
+from policysim.numbers import DIGITS, NEGLIGIBLE, apart, enough, not_above, population
+from policysim.report.findings import BETTER, EQUAL, NOT_SHOWN, UTILITY, WORSE, Findings, verdict_of_versions
+from policysim.study.declared import ScenarioStudy
+from policysim.study.labels import counted_illustrative, level_in_words, listed
+from policysim.study.options_table import FOR_ALL, private_choices, trace
+from policysim.study.stated_bounds import broken_bounds
+from policysim.study.sweep import evaluate_each, evaluated_on, rows_on
+from policysim.utility import COSTS
+from policysim.words import ACHIEVABLE, ALL, UNBEATABLE, capital, unused
+
+LETTERS = "ABCDEF"
+# What is counted of 100 patients where nothing is counted but utility.
+HUNDRED = 100
+# Rates that differ by less, per patient, are the same.
+LEAST_MOVED = 1e-6
+# What makes so much of a gain or a loss is named; a screen has room for so many outcomes beside the one that leads.
+LEAST_PART, MOST_ROWS = 0.1, 6
+# Values that differ by less, of the range in a version or of the largest number there, are equal but for rounding.
+TIE, ROUNDING = 1e-9, 1e-12
+# More public features than these are not named one by one.
+MOST_NAMED = 3
+# A policy that loses more than the proven least by no more than this, as a share, is at the limit.
+AT_LIMIT = 1e-6
+# The tables that stand behind.
+BEHIND = ("search", "publishing", "beliefs", "prevalence", "price-list")
+# The ends of a 95 % interval over the versions of the model.
+ENDS = (0.025, 0.975)
+
+
+class Lettered(NamedTuple):
+    """An option: its letter, its policy, and its title."""
+
+    letter: str
+    policy: str
+    title: str
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class DecisionDetails:
+    """What is said of one decision beyond the core of `Findings`.
+
+    Attributes
+    ----------
+    epsilon, odds : float
+        The ε that the words are about, and e^ε: the most by which a treatment changes the odds of any fact.
+    stated_epsilon : float
+        The ε of the study, at which versions, beliefs and prices are known.
+    patients : int
+        How many patients events are counted among.
+    rows : DataFrame
+        outcome, title, weight, decimals, a column for each letter, and for two pairs such as "A − C": the table as it
+        is printed, among `patients`. The differences are those of the printed numbers; those in the row `REST` make
+        the columns add up to the utility.
+    rest : tuple of str
+        The titles of what that row sums.
+    hiding, leaking : tuple of str
+        The letters of the two pairs: what hides everything and C; B and A.
+    changes : DataFrame
+        option, than, outcome, title, value (among `patients`), part (of the gain or of the loss): what sentences name.
+    lead_weight : float
+        What one of the leading outcome weighs; NaN where none leads.
+    unit, unit_weight : str, float
+        The outcome that B saves most of, by its title, and what one of it weighs; "" and NaN where there is none.
+    zones : DataFrame
+        low, high, verdict: what one of the leading outcome counts for, in that unit, and whether B is then better than
+        A. As printed: the ends of what is sure are rounded towards caution. Empty without versions of the unit.
+    exchange : Exchange or None
+        The same, with the acceptability curve; None at another ε than the study's.
+    acceptability : DataFrame
+        weight, better, worse.
+    perfect_information : tuple of float
+        Its expected value per patient, in units of utility and in units of the leading outcome.
+    versions : int
+        How many there are of the model; 0 where only the stated numbers are known.
+    spread : float
+        The default spread of numbers without an interval; 0 where none is varied by it.
+    drawn : mapping of str to int
+        How many numbers vary "together", within "stated" intervals, and by the "default" spread.
+    wider : DataFrame
+        times, better_in: in how many versions B is better than A with so many times the default spread.
+    trace : DataFrame
+        policy, epsilon, loss (among `patients`).
+    textbook : Textbook or None
+        Why the exponential mechanism of the textbook loses more.
+    list_epsilon, list_true : float
+        Where only a list is published: its ε, and the share of entries that show the treatment really given.
+    at_limit : bool
+        Whether B loses no more than the least that any private draw can lose.
+    same : str
+        What B gives everyone, if it gives everyone the same; "" where it does not.
+    groups_compared : bool
+        Whether the study compares groups of patients.
+    assumed, numbers : int
+        How many of the model's numbers are assumed, of how many.
+    records : int
+        How many are possible.
+    sensitivity, range : float
+        Δ and Γ of the utility.
+    tables : mapping of str to DataFrame
+        What stands behind: "search", "publishing", and as far as they apply "beliefs", "prevalence", "price-list".
+    """
+
+    epsilon: float
+    odds: float
+    stated_epsilon: float
+    patients: int
+    rows: pd.DataFrame
+    rest: tuple[str, ...]
+    hiding: tuple[str, str]
+    leaking: tuple[str, str]
+    changes: pd.DataFrame
+    lead_weight: float
+    unit: str
+    unit_weight: float
+    zones: pd.DataFrame
+    exchange: Exchange | None
+    acceptability: pd.DataFrame
+    perfect_information: tuple[float, float]
+    versions: int
+    spread: float
+    drawn: Mapping[str, int]
+    wider: pd.DataFrame
+    trace: pd.DataFrame
+    textbook: Textbook | None
+    list_epsilon: float
+    list_true: float
+    at_limit: bool
+    same: str
+    groups_compared: bool
+    assumed: int
+    numbers: int
+    records: int
+    sensitivity: float
+    range: float
+    tables: Mapping[str, pd.DataFrame]
+
+
+# The row that makes the columns of differences add up.
+REST = "all else"
+
+
+def find(evidence: Evidence, epsilon: float | None = None) -> Findings:
+    """The findings at an epsilon of the evidence; by default at the one that is looked at, where versions are known."""
+    stated = evidence.epsilon if epsilon is None else epsilon
+    letters = lettered(evidence)
+    options = options_table(evidence, letters)
+    pairs = _pairs(evidence, letters, stated)
+    differences = differences_table(evidence, letters, pairs)
+    return Findings(
+        options=options,
+        differences=differences,
+        harmed=evidence.tables.get("harmed", pd.DataFrame()),
+        leaks=leaks_table(evidence, letters),
+        warnings=tuple(_warnings(evidence)),
+        details=_details(evidence, letters, options, pairs, stated),
+    )
+
+
+def lettered(evidence: Evidence) -> tuple[Lettered, ...]:
+    """The options that get letters, at most six: the last that were asked for by name find no room first."""
+    everyone = evidence.everyone
+    letters = [(SameForAlike.name, _same_title(evidence)), (private_policy(evidence), "Best private draw")]
+    letters.append((Greedy.name, "Best for each patient"))
+    shown = {_given(evidence, name) for name, _ in letters[:2]}
+    if _given(evidence, BestFixed.name) not in shown:
+        letters.append((BestFixed.name, _for_everyone(evidence, BestFixed.name)))
+    known = {name for name, _ in letters}
+    compared = [name for name in evidence.named if name in everyone["policy"].to_numpy() and name not in known]
+    letters += [(name, capital(name)) for name in compared]
+    return tuple(Lettered(letter, *option) for letter, option in zip(LETTERS, letters, strict=False))
+
+
+def private_policy(evidence: Evidence) -> str:
+    """The policy of B: the exponential mechanism, fitted, where it has floors and ceilings; else the optimum.
+
+    Where the optimum cannot be computed it is the best of those that were compared.
+    """
+    known = {policy.name for policy in evidence.policies}
+    compared = set(evidence.everyone["policy"])
+    if ExponentialFitted.name in known & compared and has_floors(evidence.problem):
+        return ExponentialFitted.name
+    if Optimal.name in compared:
+        return Optimal.name
+    choices = private_choices(evidence.tables["comparison"], [name for name in known if name in compared])
+    return choices[evidence.epsilon]
+
+
+def _given(evidence: Evidence, name: str) -> tuple[float, ...]:
+    """What everyone gets under a policy at the stated epsilon, and what it is worth: the same of equal options."""
+    row = evidence.everyone.loc[name, evidence.epsilon]
+    shares = [row[f"p_{action}"] for action in evidence.problem.actions]
+    return tuple(np.round([row["value"], *shares], 9))
+
+
+def _for_everyone(evidence: Evidence, name: str) -> str:
+    """The treatments that a policy gives, as the title of an option; where contraindications differ, several."""
+    row, titles = evidence.everyone.loc[name, evidence.epsilon], evidence.labels.actions
+    given = sorted((action for action in titles if row[f"p_{action}"] > 0), key=lambda action: -row[f"p_{action}"])
+    return f"{capital(evidence.labels.for_all(given))} for everyone"
+
+
+def _same_title(evidence: Evidence) -> str:
+    """The title of A: one treatment for everyone, or the best by what is public."""
+    row, labels = evidence.everyone.loc[SameForAlike.name, evidence.epsilon], evidence.labels
+    public = [name for name in evidence.problem.records.names if name not in labels.hidden_features]
+    if max(row[f"p_{action}"] for action in labels.actions) > 1 - NEGLIGIBLE or not labels.hidden_features or not public:
+        return _for_everyone(evidence, SameForAlike.name)
+    by = listed(public, last="and") if len(public) <= MOST_NAMED else "what is public"
+    return f"Best treatment by {by}"
+
+
+def hides_of(spent: float, epsilon: float) -> str:
+    """What an option hides, of a policy that spends so much at an epsilon."""
+    return "everything" if spent < NEGLIGIBLE else "up to ε" if spent <= epsilon * (1 + 1e-9) < math.inf else "nothing"
+
+
+def options_table(evidence: Evidence, letters: Sequence[Lettered]) -> pd.DataFrame:
+    """The comparison of everyone with letters: lettered options first, then all other policies ("beside")."""
+    table = evidence.everyone.reset_index(drop=True).drop(columns=["group", "level", "share"])
+    place = {option.policy: option for option in letters}
+    labels = evidence.labels
+    titles = {f"{FOR_ALL}{name}": f"{capital(title)} for everyone" for name, title in labels.actions.items()}
+    low, high = _value_interval(evidence)
+    stated = table["epsilon"] == evidence.epsilon
+    first = {
+        "section": ["option" if name in place else "beside" for name in table["policy"]],
+        "option": [place[name].letter if name in place else "" for name in table["policy"]],
+        "title": [place[name].title if name in place else titles.get(name, name) for name in table["policy"]],
+        "policy": table["policy"],
+        "epsilon": table["epsilon"],
+        "hides": [hides_of(*pair) for pair in zip(table["epsilon_spent"], table["epsilon"], strict=True)],
+        "value": table["value"],
+        "low": table["policy"].map(low).where(stated),
+        "high": table["policy"].map(high).where(stated),
+    }
+    made = pd.DataFrame(first).join(table.drop(columns=["policy", "epsilon", "value"]))
+    bounds = made["policy"].isin([ACHIEVABLE, UNBEATABLE])
+    made.loc[bounds, ["section", "hides"]] = ["limit", ""]
+    order = made["option"].replace("", "Z")
+    return made.assign(order=order).sort_values("order", kind="stable").drop(columns="order").reset_index(drop=True)
+
+
+def _value_interval(evidence: Evidence) -> tuple[pd.Series, pd.Series]:
+    """Between which values 95 of 100 versions lie, by policy."""
+    if evidence.versions is None:
+        return pd.Series(dtype=float), pd.Series(dtype=float)
+    values = evidence.versions.options.groupby("option")["value"]
+    return values.quantile(ENDS[0]), values.quantile(ENDS[1])
+
+
+def _pairs(evidence: Evidence, letters: Sequence[Lettered], epsilon: float) -> list[tuple[str, str]]:
+    """Which options are compared: hiding everything, leaking, privacy in all, and those beyond C against A.
+
+    Where B hides everything, too, what hiding costs is told of B, which is the best of those by the weights.
+    """
+    hiding = "B" if _hides_everything(evidence, letters, epsilon) else "A"
+    first = [(hiding, "C"), ("B", "A"), ("B", "C"), ("A", "C")]
+    return list(dict.fromkeys([*first, *((option.letter, "A") for option in letters[3:])]))
+
+
+def _hides_everything(evidence: Evidence, letters: Sequence[Lettered], epsilon: float) -> bool:
+    return bool(evidence.everyone.loc[(letters[1].policy, epsilon), "epsilon_spent"] < NEGLIGIBLE)
+
+
+def counted_outcomes(evidence: Evidence) -> list[str]:
+    """The outcomes that differences are told of: those with a weight, and the one that leads; sums of others are not.
+
+    Of a problem alone, whose weights nobody knows, all outcomes.
+    """
+    problem, study = evidence.problem, evidence.study
+    if study is None:
+        return list(problem.outcomes)
+    weights = weights_of(evidence)
+    summed = isinstance(study, ScenarioStudy) and any(
+        weights.get(name) and problem.outcomes[name].any() for name in problem.outcomes.repeated if name != COSTS
+    )
+    return [
+        name
+        for name in problem.outcomes
+        if name == evidence.labels.lead or (weights.get(name) and not (summed and name == SYMPTOMS))
+    ]
+
+
+def weights_of(evidence: Evidence) -> dict[str, float]:
+    """What one of each outcome weighs in the utility; empty for a problem alone."""
+    return {} if evidence.study is None else {COSTS: 1.0, **evidence.study.weights}
+
+
+def differences_table(
+    evidence: Evidence, letters: Sequence[Lettered], pairs: Sequence[tuple[str, str]]
+) -> pd.DataFrame:
+    """The differences of pairs of options in each outcome and in utility, at each epsilon, with verdicts.
+
+    At the stated epsilon versions of the model decide, where there are such; elsewhere the stated numbers alone.
+    """
+    policy = {option.letter: option.policy for option in letters}
+    names = [(name, f"expected_{name}", -1.0) for name in counted_outcomes(evidence)]
+    measures = [*names, (UTILITY, "value", 1.0)]
+    everyone = evidence.everyone
+    rows = []
+    for epsilon in evidence.epsilons:
+        for option, than in pairs:
+            for outcome, column, sign in measures:
+                mine, other = (float(everyone.loc[(policy[letter], epsilon), column]) for letter in (option, than))
+                row = {"epsilon": epsilon, "option": option, "than": than, "outcome": outcome}
+                across = versions_of(evidence, policy[option], policy[than], column) if epsilon == evidence.epsilon else None
+                rows.append(row | judged(mine, other, sign, across))
+    return pd.DataFrame(rows)
+
+
+def versions_of(evidence: Evidence, policy: str, than: str, column: str) -> FloatArray | None:
+    """The differences of two policies in each version of the model, (n_versions,); None where there are none.
+
+    What is no more than the rounding of its version is 0.
+    """
+    if evidence.versions is None or column not in evidence.versions.options:
+        return None
+    wide = evidence.versions.options.pivot(index="draw", columns="option", values=column)
+    if not {policy, than} <= set(wide.columns):
+        return None
+    spread, largest = wide.max(axis=1) - wide.min(axis=1), wide.abs().max(axis=1)
+    difference = (wide[policy] - wide[than]).to_numpy()
+    rounding = np.maximum(TIE * spread, ROUNDING * largest).to_numpy()
+    return np.where(np.abs(difference) <= rounding, 0.0, difference)
+
+
+def judged(mine: float, other: float, sign: float, versions: FloatArray | None) -> dict[str, object]:
+    """A difference with its interval and verdict; `sign` is 1 where more is better, and −1 where less is."""
+    value = mine - other
+    value = 0.0 if abs(value) <= ROUNDING * max(abs(mine), abs(other)) else value
+    if versions is None:
+        verdict = EQUAL if value == 0 else BETTER if sign * value > 0 else WORSE
+        return {"value": value, "low": math.nan, "high": math.nan, "verdict": verdict, "better_in": math.nan}
+    better, equal = float(np.mean(sign * versions > 0)), float(np.mean(versions == 0))
+    low, high = np.quantile(versions, ENDS)
+    verdict = verdict_of_versions(better, equal)
+    return {"value": value, "low": low, "high": high, "verdict": verdict, "better_in": round(better * len(versions))}
+
+
+def leaks_table(evidence: Evidence, letters: Sequence[Lettered]) -> pd.DataFrame:
+    """How far the belief that moves most under B moves under each option, at each epsilon."""
+    belief = strongest_belief(evidence.tables.get("beliefs"))
+    if belief is None:
+        return pd.DataFrame()
+    problem = evidence.problem
+    believed = patients_of_belief(problem, belief)
+    jobs = {
+        (option.letter, epsilon): evidence.policy(option.policy, epsilon)
+        for option in letters
+        for epsilon in evidence.epsilons
+    }
+    spans = evaluate_each(dict.fromkeys(jobs.values()), lambda policy: _span(problem, policy, believed))
+    fixed = {
+        "belief": level_in_words(problem.records, belief["feature"], belief["level"]),
+        "among": belief["among"],
+        "before": float(belief["before"]),
+    }
+    rows = [
+        {"epsilon": epsilon, "option": letter, **fixed, "low": spans[policy][0], "high": spans[policy][1]}
+        for (letter, epsilon), policy in jobs.items()
+    ]
+    return pd.DataFrame(rows)
+
+
+def _span(problem: DecisionProblem, policy, believed: tuple[FloatArray, FloatArray]) -> tuple[float, float]:
+    """The least and the largest belief after a treatment that some of these patients get."""
+    on = evaluated_on(policy, problem)
+    row, table = rows_on(on, problem), policy.probabilities(on)
+    everyone, leveled = (np.bincount(row, patients, on.n_records) for patients in believed)
+    given = everyone @ table
+    happens = given > NEGLIGIBLE * everyone.sum()
+    after = (leveled @ table)[happens] / given[happens]
+    return float(after.min()), float(after.max())
+
+
+def _warnings(evidence: Evidence) -> list[str]:
+    """What must be known before the rest is read: nothing hidden matters, or stated bounds are broken."""
+    study, labels = evidence.study, evidence.labels
+    stated = evidence.everyone
+    stated = stated[stated["epsilon"] == evidence.epsilon]
+    bounds = ({}, {}) if study is None else (study.at_most, study.capacity)
+    broken = broken_bounds(evidence.problem, *bounds, stated, labels.outcomes)
+    first = [] if uses_hidden(evidence.problem) else [unused()]
+    return [*first, *(f"{policy}: {', '.join(words)}." for policy, words in broken.items())]
+
+
+def _details(
+    evidence: Evidence,
+    letters: Sequence[Lettered],
+    options: pd.DataFrame,
+    pairs: Sequence[tuple[str, str]],
+    epsilon: float,
+) -> DecisionDetails:
+    """The table as it is printed, what is named in sentences, the exchange, the trace, and the textbook's mechanism."""
+    problem, labels, weights = evidence.problem, evidence.labels, weights_of(evidence)
+    now = options[(options["section"] == "option") & (options["epsilon"] == epsilon)].set_index("option")
+    rates = now[[f"expected_{name}" for name in counted_outcomes(evidence)]].to_numpy(dtype=float)
+    count = population(rates.ravel()) if rates.size else HUNDRED
+    changes = named_changes(evidence, now, pairs[:2], count)
+    rows, rest = printed_rows(evidence, now, pairs[:2], changes, count)
+    unit = unit_of_exchange(evidence, changes, pairs[1])
+    unit_weight = math.nan if unit is None else weights[unit]
+    versions, stated = evidence.versions, epsilon == evidence.epsilon
+    exchanged = exchange_of(evidence, letters, epsilon)
+    copy = (RandomizedResponse.name, epsilon)
+    copied = copy in evidence.everyone.index
+    assumed, numbers = counted_illustrative(evidence.study)
+    known = versions is not None and stated
+    return DecisionDetails(
+        epsilon=epsilon,
+        odds=math.exp(epsilon) if epsilon < math.log(sys.float_info.max) else math.inf,
+        stated_epsilon=evidence.epsilon,
+        patients=count,
+        rows=rows,
+        rest=rest,
+        hiding=pairs[0],
+        leaking=pairs[1],
+        changes=changes,
+        lead_weight=weights.get(labels.lead or "", math.nan),
+        unit="" if unit is None else _title(evidence, unit),
+        unit_weight=unit_weight,
+        zones=printed_zones(exchanged.zones, unit_weight),
+        exchange=exchanged,
+        acceptability=exchanged.acceptability if known else pd.DataFrame(),
+        perfect_information=_perfect_information(evidence, letters) if known else (math.nan, math.nan),
+        versions=exchanged.versions if known else 0,
+        spread=SPREAD if known and versions.drawn.get("default") else 0.0,
+        drawn=versions.drawn if known else {},
+        wider=wider_versions(versions, letters) if known else pd.DataFrame(columns=["times", "better_in"]),
+        trace=trace_table(evidence, epsilon, count),
+        textbook=evidence.textbook,
+        list_epsilon=epsilon if copied else math.nan,
+        list_true=float(evidence.everyone.loc[copy, "best_action_rate"]) if copied else math.nan,
+        at_limit=_at_limit(evidence, letters[1].policy, epsilon),
+        same=_same_for_all(evidence, letters[1].policy, epsilon),
+        groups_compared=bool(evidence.study is not None and evidence.study.by),
+        assumed=assumed,
+        numbers=numbers,
+        records=problem.n_records,
+        sensitivity=problem.sensitivity.value,
+        range=problem.sensitivity.range,
+        tables={name: evidence.tables[name] for name in BEHIND if name in evidence.tables},
+    )
+
+
+def _title(evidence: Evidence, outcome: str) -> str:
+    """What people call an outcome."""
+    return "units of cost" if outcome == COSTS else evidence.labels.outcomes.get(outcome, outcome.replace("_", " "))
+
+
+def _at_limit(evidence: Evidence, policy: str, epsilon: float) -> bool:
+    """Whether a policy loses what any private draw loses at least, but for rounding, by a proof that was checked."""
+    everyone = evidence.everyone
+    least = everyone.loc[everyone["epsilon"] == epsilon, "least_loss"].max()
+    return bool(everyone.loc[(policy, epsilon), "loss"] <= least * (1 + AT_LIMIT) + NEGLIGIBLE)
+
+
+def _same_for_all(evidence: Evidence, policy: str, epsilon: float) -> str:
+    """What a policy that says nothing about the record gives everyone; "" of any other."""
+    row = evidence.everyone.loc[(policy, epsilon)]
+    if row["epsilon_spent"] >= NEGLIGIBLE:
+        return ""
+    given = [title for name, title in evidence.labels.actions.items() if row[f"p_{name}"] > NEGLIGIBLE]
+    return " or ".join(given)
+
+
+def _perfect_information(evidence: Evidence, letters: Sequence[Lettered]) -> tuple[float, float]:
+    """Its expected value where one of the options with letters is chosen."""
+    assert evidence.versions is not None
+    names = [option.policy for option in letters if option.policy in set(evidence.versions.options["option"])]
+    weight = weights_of(evidence).get(evidence.labels.lead or "", math.nan)
+    return perfect_information(evidence.versions.options, names, weight)
+
+
+def wider_versions(versions: Redrawn, letters: Sequence[Lettered]) -> pd.DataFrame:
+    """In how many versions B is better than A with a wider default spread: times, better_in."""
+    policy = {option.letter: option.policy for option in letters}
+    rows = []
+    for times, table in versions.wider.groupby("times"):
+        better = exchange(table, policy["B"], policy["A"], lead=None, weight=math.nan).better
+        rows.append((times, better))
+    return pd.DataFrame(rows, columns=["times", "better_in"])
+
+
+def printed_zones(zones: pd.DataFrame, unit_weight: float) -> pd.DataFrame:
+    """The zones of an exchange in units of another outcome; the ends of what is sure are rounded towards caution."""
+    if not unit_weight > 0 or len(zones) < 2:
+        return zones.iloc[:0]
+    ends = []
+    for place in range(len(zones) - 1):
+        end, before, after = zones["high"].iloc[place] / unit_weight, *zones["verdict"].iloc[place : place + 2]
+        if NOT_SHOWN in (before, after):
+            ends.append(enough(end, DIGITS) if before == NOT_SHOWN else not_above(end, DIGITS))
+        else:
+            ends.append(float(f"{end:.3g}"))
+    return zones.assign(low=[0.0, *ends], high=[*ends, math.inf])
+
+
+def named_changes(
+    evidence: Evidence, now: pd.DataFrame, pairs: Sequence[tuple[str, str]], count: int
+) -> pd.DataFrame:
+    """What changes by one option instead of another, as far as it is named: what leads, and each that makes a tenth.
+
+    A tenth of what is gained, or of what is lost, by the weights; without weights, of the largest change.
+    """
+    weights = weights_of(evidence)
+    rows = []
+    for option, than in pairs:
+        moved = {name: float(now.loc[option, f"expected_{name}"] - now.loc[than, f"expected_{name}"]) for name in counted_outcomes(evidence)}
+        worth = {name: value * (weights.get(name, 0.0) if weights else 1.0) for name, value in moved.items()}
+        total = {side: sum(abs(value) for value in worth.values() if value * side > 0) for side in (-1, 1)}
+        for name, value in moved.items():
+            whole = total[1 if worth[name] > 0 else -1]
+            part = abs(worth[name]) / whole if whole > 0 else 0.0
+            if abs(value) > LEAST_MOVED and (part >= LEAST_PART or name == evidence.labels.lead):
+                title = _title(evidence, name)
+                rows.append((option, than, name, title, value * count, part, abs(worth[name])))
+    table = pd.DataFrame(rows, columns=["option", "than", "outcome", "title", "value", "part", "worth"])
+    return table.sort_values("worth", ascending=False, kind="stable").drop(columns="worth").reset_index(drop=True)
+
+
+def printed_rows(
+    evidence: Evidence, now: pd.DataFrame, pairs: Sequence[tuple[str, str]], changes: pd.DataFrame, count: int
+) -> tuple[pd.DataFrame, tuple[str, ...]]:
+    """The rows of the table as printed, and what its row `REST` sums.
+
+    Numbers are rounded first and subtracted then, so that whoever subtracts what is printed gets what is printed.
+    """
+    weights, labels = weights_of(evidence), evidence.labels
+    named = list(dict.fromkeys(changes["outcome"]))
+    lead = [labels.lead] if labels.lead in counted_outcomes(evidence) else []
+    shown = list(dict.fromkeys([*lead, *(name for name in named if name != COSTS)]))[: MOST_ROWS]
+    shown += [COSTS] if COSTS in named else []
+    rows = [
+        _printed_row(name, _title(evidence, name), weights.get(name, math.nan), now[f"expected_{name}"], pairs, count)
+        for name in shown
+    ]
+    lost = _printed_row(UTILITY, "utility lost", math.nan, now["loss"], pairs, count)
+    rest = [name for name in counted_outcomes(evidence) if name not in shown and now[f"expected_{name}"].nunique() > 1]
+    if weights:
+        sums = {
+            f"{option} − {than}": lost[f"{option} − {than}"]
+            - sum(row["weight"] * row[f"{option} − {than}"] for row in rows if row["weight"] == row["weight"])
+            for option, than in pairs
+        }
+        sums = {pair: round(total, int(lost["decimals"])) + 0.0 for pair, total in sums.items()}
+        rows.append({"outcome": REST, "title": REST, "weight": math.nan, "decimals": lost["decimals"], **sums})
+    titles = tuple(_title(evidence, name) for name in rest)
+    return pd.DataFrame([*rows, lost]), titles
+
+
+def _printed_row(
+    outcome: str, title: str, weight: float, values: pd.Series, pairs: Sequence[tuple[str, str]], count: int
+) -> dict[str, object]:
+    """A row: the rounded numbers of each option, and their differences."""
+    decimals = apart(values.loc[["A", "B", "C"]].unique(), count)
+    shown = {letter: round(float(value) * count, decimals) + 0.0 for letter, value in values.items()}
+    beyond = {f"{option} − {than}": round(shown[option] - shown[than], decimals) + 0.0 for option, than in pairs}
+    return {"outcome": outcome, "title": title, "weight": weight, "decimals": decimals, **shown, **beyond}
+
+
+def unit_of_exchange(evidence: Evidence, changes: pd.DataFrame, pair: tuple[str, str]) -> str | None:
+    """The outcome that B saves most of by the weights, in whose units one of the lead is counted; None without any."""
+    weights, lead = weights_of(evidence), evidence.labels.lead
+    of_pair = changes[(changes["option"] == pair[0]) & (changes["than"] == pair[1])]
+    saved = of_pair[(of_pair["value"] < 0) & of_pair["outcome"].ne(lead) & of_pair["outcome"].map(weights).gt(0)]
+    return None if saved.empty or lead is None else str(saved["outcome"].iloc[0])
+
+
+def exchange_of(evidence: Evidence, letters: Sequence[Lettered], epsilon: float) -> Exchange:
+    """On what it depends whether B is better than A: over the versions of the model, or by the stated numbers."""
+    lead, policy = evidence.labels.lead, {option.letter: option.policy for option in letters}
+    known = evidence.versions is not None and epsilon == evidence.epsilon
+    table = evidence.versions.options if known else as_one_version(evidence.tables["comparison"], epsilon)
+    weight = weights_of(evidence).get(lead or "", 0.0)
+    return exchange(table, policy["B"], policy["A"], lead=lead, weight=weight)
+
+
+def trace_table(evidence: Evidence, epsilon: float, count: int) -> pd.DataFrame:
+    """Utility lost over a few epsilons: the limit, the exponential mechanisms, and what was asked for by name."""
+    everyone = evidence.everyone
+    compared = set(everyone["policy"])
+    limit = Optimal.name if Optimal.name in compared else UNBEATABLE
+    names = [limit, ExponentialFitted.name, Exponential.name, *evidence.named]
+    rows = [
+        {"policy": name, "epsilon": value, "loss": float(everyone.loc[(name, value), "loss"]) * count}
+        for name in dict.fromkeys(names)
+        if name in compared
+        for value in trace(evidence.epsilons, epsilon)
+        if (name, value) in everyone.index
+    ]
+    return pd.DataFrame(rows, columns=["policy", "epsilon", "loss"])

@@ -1,0 +1,395 @@
+"""What a report on one decision says: its findings as the words and tables of a screen."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import pandas as pd
+
+from policies.exponential import Exponential, ExponentialFitted
+from policies.optimal.optimum import Optimal
+from policysim.decision.behind import tables_behind
+from policysim.decision.find import REST, DecisionDetails
+from policysim.numbers import (
+    about,
+    change,
+    percent,
+    places_of_share,
+    plain,
+    right,
+    rounded,
+    rounded_down,
+    rounded_up,
+    rounded_weight,
+    several,
+    span,
+    to_places,
+)
+from policysim.report.findings import BETTER, EQUAL, NOT_SHOWN, UTILITY, WORSE, Findings
+from policysim.report.screen import Grid, Line, Option, Screen
+from policysim.study.labels import Labels
+from policysim.utility import COSTS
+from policysim.words import UNBEATABLE, capital, in_a_row
+
+# What the lines of the trace are called.
+TRACED = {
+    Optimal.name: "limit: the least that any private draw loses",
+    UNBEATABLE: "limit: no private draw loses less than",
+    ExponentialFitted.name: "exponential mechanism, fitted",
+    Exponential.name: "exponential mechanism of the textbook",
+}
+# Spreads of the model's numbers beside the default, and what they are called.
+WIDER = {2: "twice", 3: "three times"}
+
+
+def screen_of(findings: Findings, labels: Labels, *, seen: str = "treatment") -> Screen:
+    """The words of a report on one decision.
+
+    Parameters
+    ----------
+    findings : Findings
+        From `policysim.decision.find.find`.
+    labels : Labels
+        What people call the parts of the problem.
+    seen : {"treatment", "publication"}, optional
+        What an observer sees.
+    """
+    return Screen(
+        title=labels.title,
+        advice=advice(findings, labels, seen),
+        about=_about(labels),
+        options=_introduced(findings),
+        lines=tuple(_lines(findings, labels)),
+        tables=(_numbers(findings, labels), *_trace(findings)),
+        notes=tuple(_notes(findings, seen)),
+        behind=tuple(tables_behind(findings, labels)),
+        warnings=findings.warnings,
+    )
+
+
+def _about(labels: Labels) -> tuple[str, ...]:
+    """What kind of model this is, what is secret, who observes, and what the treatments are."""
+    treatments = "; ".join(f"{name} {title}" if name != title else name for name, title in labels.actions.items())
+    secret = f"Secret: {labels.hidden}. Observer: {labels.hidden_from}."
+    return tuple(filter(None, [labels.disclaimer, secret, f"Treatments: {treatments}."]))
+
+
+def lettered_now(findings: Findings) -> pd.DataFrame:
+    """The options with letters at the epsilon of the words, by letter."""
+    table, epsilon = findings.options, findings.details.epsilon
+    return table[table["section"].eq("option") & table["epsilon"].eq(epsilon)].set_index("option")
+
+
+def verdict_on(findings: Findings, option: str, than: str, outcome: str = UTILITY) -> str:
+    """The verdict on an option against another at the epsilon of the words; by default in utility."""
+    return str(_difference(findings, option, than, outcome)["verdict"])
+
+
+def _difference(findings: Findings, option: str, than: str, outcome: str = UTILITY) -> pd.Series:
+    table = findings.differences
+    row = table["epsilon"].eq(findings.details.epsilon) & table["option"].eq(option) & table["than"].eq(than)
+    return table[row & table["outcome"].eq(outcome)].iloc[0]
+
+
+def _introduced(findings: Findings) -> tuple[Option, ...]:
+    """Each option, and what it hides."""
+    rows = lettered_now(findings).to_dict("index").items()
+    hides = {
+        "everything": "hides everything: the treatment says nothing about the secret",
+        "nothing": "hides nothing",
+        "up to ε": f"drawn at random, hides the secret up to ε = {plain(findings.details.epsilon)}",
+    }
+    written = {letter: hides[str(row["hides"])] for letter, row in rows}
+    written |= {"B": _hides_best(findings), "C": "best under the weights of this study; hides nothing"}
+    return tuple(Option(str(letter), str(row["title"]), written[letter]) for letter, row in rows)
+
+
+def _hides_best(findings: Findings) -> str:
+    """What B hides, how it is drawn, and whether any draw does better."""
+    details: DecisionDetails = findings.details
+    now, epsilon = lettered_now(findings), plain(details.epsilon)
+    best = "; no draw that hides as much does better" if details.at_limit else ""
+    if details.same:
+        given = "the same as A" if now.loc["B", "value"] == now.loc["A", "value"] else f"the same ({details.same})"
+        return f"at ε = {epsilon} it gives everyone {given}, and hides everything, too{best}"
+    if now.loc["B", "hides"] == "nothing":
+        return f"at ε = {epsilon} it hides nothing"
+    return (
+        f"drawn at random, with odds that the record sets; hides the secret up to ε = {epsilon}: the treatment changes "
+        f"the odds of any fact about the patient by a factor of at most {rounded_up(details.odds)}{best}"
+    )
+
+
+def advice(findings: Findings, labels: Labels, seen: str) -> str:
+    """When to choose which option, in one sentence before all others."""
+    details: DecisionDetails = findings.details
+    verdict, first = verdict_on(findings, "B", "A"), lettered_now(findings).loc["A", "title"]
+    if seen == "publication" and verdict_on(findings, "C", "A") == BETTER:
+        return (
+            "Observers see a published list alone: give each patient the best treatment (C), and replace entries of "
+            "the list at random."
+        )
+    if verdict == EQUAL:
+        return f"Choose A ({first}): B is worth the same."
+    if len(details.zones) > 1:
+        return _advice_by_weight(details, labels)
+    if verdict == BETTER and details.same:
+        return f"Choose B ({details.same}): both hide everything, and B is better under the weights of this study."
+    if verdict == BETTER:
+        return (
+            f"Choose B if hiding the secret up to ε = {plain(details.epsilon)} is enough, else A ({first}): under the "
+            "weights of this study B is better."
+        )
+    if verdict == WORSE:
+        return f"Choose A ({first}): it hides everything, and B is worse."
+    return f"Choose A ({first}): it hides everything, and the model cannot show that B is better."
+
+
+def _advice_by_weight(details: DecisionDetails, labels: Labels) -> str:
+    """The same where it depends on what one of the lead counts for."""
+    one, unit = labels.one_of_lead, details.unit
+    by_verdict = {str(row["verdict"]): row for row in details.zones.to_dict("records")}
+    clauses = []
+    for letter, verdict in (("A", WORSE), ("B", BETTER)):
+        if verdict in by_verdict:
+            low, high = by_verdict[verdict]["low"], by_verdict[verdict]["high"]
+            size = f"more than {rounded_up(low)}" if math.isinf(high) else f"less than {rounded_down(high)}"
+            clauses.append(f"{letter} if {one if not clauses else 'it'} counts for {size} {unit if not clauses else ''}".rstrip())
+    unsure = "; in between this model does not decide" if NOT_SHOWN in by_verdict and len(clauses) == 2 else ""
+    unsure = "; else this model does not decide" if NOT_SHOWN in by_verdict and len(clauses) == 1 else unsure
+    stated = "" if details.versions else "As the numbers are stated: "
+    return f"{stated}{capital(f'choose {", ".join(clauses)}') if not stated else f'choose {", ".join(clauses)}'}{unsure}."
+
+
+def _lines(findings: Findings, labels: Labels) -> Iterator[Line]:
+    """The labelled lines."""
+    details: DecisionDetails = findings.details
+    epsilon = plain(details.epsilon)
+    yield Line("Hiding everything", _costs(findings))
+    if details.same and verdict_on(findings, "B", "A") != EQUAL:
+        both = "Both hide everything: privacy does not decide between them, the weights do."
+        yield Line("A or B?", f"{both} {capital(_trades(findings, *details.leaking))}.")
+    elif not details.same:
+        yield Line(f"Leaking up to ε = {epsilon}", capital(_trades(findings, *details.leaking)) + ".")
+    if verdict_on(findings, "B", "A") != EQUAL:
+        yield _worth(findings, labels)
+    if details.spread:
+        yield Line("How sure", _how_sure(details), fixed=True)
+    yield Line("Who is harmed", _harmed(findings, labels))
+    yield Line("What leaks", _leaks(findings))
+
+
+def _changed(details: DecisionDetails, option: str, than: str) -> tuple[list[str], list[str]]:
+    """What an option has more of, and less of, than another: "30 deaths", as far as it is named."""
+    table = details.changes
+    pair = table[table["option"].eq(option) & table["than"].eq(than)].to_dict("records")
+    more = [f"{about(row['value'])} more {row['title']}" for row in pair if row["value"] > 0]
+    fewer = [f"{about(row['value'])} fewer {row['title']}" for row in pair if row["value"] < 0]
+    return more, fewer
+
+
+def _costs(findings: Findings) -> str:
+    """What hiding everything costs: the option that does, instead of C."""
+    details: DecisionDetails = findings.details
+    option, than = details.hiding
+    more, fewer = _changed(details, option, than)
+    per = f"({option} instead of {than}), per {plain(details.patients)} patients"
+    lost = _row(details, UTILITY)[f"{option} − {than}"]
+    if lost == 0:
+        return f"costs nothing ({option} instead of {than}): the same treatment is best for everyone."
+    if not more and not fewer:
+        return f"costs {per}: {_utility(details, lost)}."
+    return f"costs {per}: {in_a_row(more, 'and') or 'nothing that is counted'}{'; ' + in_a_row(fewer, 'and') if fewer else ''}."
+
+
+def _trades(findings: Findings, option: str, than: str) -> str:
+    """What an option buys and costs instead of another."""
+    details: DecisionDetails = findings.details
+    more, fewer = _changed(details, option, than)
+    per = f"({option} instead of {than}), per {plain(details.patients)} patients"
+    if not more and not fewer:
+        saved = -_row(details, UTILITY)[f"{option} − {than}"]
+        return f"buys {per}: {_utility(details, saved) if saved > 0 else 'nothing'}"
+    bought = in_a_row(fewer, "and") or "nothing that is counted"
+    return f"buys {per}: {bought}{f'; for {in_a_row(more, "and")}' if more else ''}"
+
+
+def _row(details: DecisionDetails, outcome: str) -> pd.Series:
+    """A row of the printed table."""
+    return details.rows.set_index("outcome").loc[outcome]
+
+
+def _utility(details: DecisionDetails, amount: float) -> str:
+    """An amount of utility, among the patients that are counted."""
+    return f"{about(amount)} units of utility"
+
+
+def _worth(findings: Findings, labels: Labels) -> Line:
+    """Whether B is better than A, and on what it depends."""
+    details: DecisionDetails = findings.details
+    row = _difference(findings, "B", "A")
+    verdict = _verdict_words(details, row)
+    if details.zones.empty:
+        counted = "" if not labels.lead else f" {capital(labels.one_of_lead)} counts for {plain(details.lead_weight)}."
+        return Line("Is that worth it?", f"{capital(verdict)}, under the weights of this study.{counted}", fixed=True)
+    question = f"A value judgement. How many {details.unit} count as much as {labels.one_of_lead}?"
+    stated = details.lead_weight / details.unit_weight
+    rows = [(f"{rounded(stated)} (this study)", verdict), *(_zone(zone, details) for zone in details.zones.to_dict("records"))]
+    return Line("Is that worth it?", question, tuple(rows), fixed=True)
+
+
+def _verdict_words(details: DecisionDetails, row: pd.Series) -> str:
+    """A verdict on B against A, with its condition."""
+    if not details.versions:
+        words = {BETTER: "B is better than A", WORSE: "B is worse than A", EQUAL: "B and A are worth the same"}
+        return f"{words[str(row['verdict'])]}, as the numbers are stated; no other numbers were tried"
+    count = f"in {plain(row['better_in'])} of {plain(details.versions)} versions of the model"
+    return {
+        BETTER: f"B is better than A {count}",
+        WORSE: f"A is better: B beats it only {count}",
+        NOT_SHOWN: f"the model cannot show it: B is better than A {count}",
+        EQUAL: "B and A are worth the same",
+    }[str(row["verdict"])]
+
+
+def _zone(zone: Mapping[str, Any], details: DecisionDetails) -> tuple[str, str]:
+    """One zone of the exchange: for which worth of one of the lead which verdict holds."""
+    low, high = float(zone["low"]), float(zone["high"])
+    where = f"up to {rounded(high)}" if low == 0 else f"{rounded(low)} to {rounded(high)}"
+    where = f"from {rounded(low)}" if math.isinf(high) else where
+    sure = " in at least 9 of 10 versions" if details.versions else ""
+    words = {BETTER: f"B is better{sure}", WORSE: f"A is better{sure}", NOT_SHOWN: "the model cannot show a difference"}
+    return where, words[str(zone["verdict"])]
+
+
+def _how_sure(details: DecisionDetails) -> str:
+    """How the versions of the model were made, and what other spreads give."""
+    drawn, total = details.drawn, plain(details.numbers)
+    if "together" in drawn:
+        return f"The versions come with the model: {plain(drawn['together'])} numbers vary together."
+    stated = f"{several(drawn['stated'], 'number')} vary within their stated intervals, " if drawn.get("stated") else ""
+    if not drawn.get("default"):
+        return f"In each version {stated.removesuffix(', ')}."
+    wider = details.wider.to_dict("records")
+    others = in_a_row([f"{plain(row['better_in'])} at {WIDER[int(row['times'])]} the spread" for row in wider], "and")
+    beside = f": B is then better than A in {others}" if others else ""
+    return (
+        f"In each version {stated}{plain(drawn['default'])} of {total} numbers vary by a spread of "
+        f"{plain(details.spread)}, which nobody stated{beside}."
+    )
+
+
+def _harmed(findings: Findings, labels: Labels) -> str:
+    """Who does worse by B instead of A."""
+    details: DecisionDetails = findings.details
+    table = findings.harmed
+    if not details.groups_compared:
+        return "Not known: no groups of patients are compared; --by FEATURE compares them."
+    table = table[table["epsilon"] == details.epsilon] if len(table) else table
+    measure = f"more {labels.lead_title}" if labels.lead else "more units of utility lost"
+    if table.empty:
+        return f"No group, of those that are compared, has {measure} by B than by A."
+    row = table.iloc[0]
+    per = plain(details.patients)
+    return (
+        f"By B instead of A “{row['group']}” ({percent(row['share'])} of patients): "
+        f"{about(row['value'] * details.patients)} {measure} per {per} of them."
+    )
+
+
+def _leaks(findings: Findings) -> str:
+    """What an observer learns from B."""
+    now, details = lettered_now(findings), findings.details
+    apart = f"An observer distinguishes two patients {right(now.loc['B', 'guess_rate'])} times of 100 (coin toss: 50)."
+    if details.same:
+        return "Nothing: a treatment from A or B says nothing about the secret."
+    table = findings.leaks
+    if table.empty:
+        return apart
+    row = table[table["epsilon"].eq(details.epsilon) & table["option"].eq("B")].iloc[0]
+    among = f" among “{row['among']}”" if row["among"] else ""
+    places = places_of_share(row["before"])
+    before, after = span(row["before"], row["before"], places), span(row["low"], row["high"], places)
+    return f"By a treatment from B the belief “{row['belief']}”{among} moves from {before} % to {after} %."
+
+
+def _numbers(findings: Findings, labels: Labels) -> Grid:
+    """The options as columns, what is counted as rows, and the differences, which add up to the utility."""
+    details: DecisionDetails = findings.details
+    now = lettered_now(findings)
+    letters, pairs = list(now.index), [f"{option} − {than}" for option, than in (details.hiding, details.leaking)]
+    rows = [_counted(row, letters, pairs, details, labels) for row in details.rows.to_dict("records")]
+    table, epsilon = findings.leaks, details.epsilon
+    if len(table):
+        beliefs = table[table["epsilon"] == epsilon].set_index("option")
+        before = float(beliefs["before"].iloc[0])
+        places = places_of_share(before)
+        title = f"Belief “{beliefs['belief'].iloc[0]}” (before: {span(before, before, places)} %), %"
+        cells = [span(beliefs.loc[letter, "low"], beliefs.loc[letter, "high"], places) for letter in letters]
+        rows.append((title, "", *cells, *[""] * len(pairs)))
+    told = [right(now.loc[letter, "guess_rate"]) for letter in letters]
+    rows.append(("Two patients told apart (toss: 50), of 100", "", *told, *[""] * len(pairs)))
+    head = (f"Per {plain(details.patients)} patients, at ε = {plain(epsilon)}", "weighs", *letters, *pairs)
+    return Grid(head, tuple(rows))
+
+
+def _counted(
+    row: Mapping[str, Any], letters: list[str], pairs: list[str], details: DecisionDetails, labels: Labels
+) -> tuple[str, ...]:
+    """One row of the table: what is counted, its weight, and its numbers."""
+    places = int(row["decimals"])
+    weight = "" if math.isnan(row["weight"]) else rounded_weight(row["weight"])
+    beyond = [change(row[pair], places) for pair in pairs]
+    if row["outcome"] == REST:
+        title = f"All else ({in_a_row(details.rest[:3], 'and')}), in utility" if details.rest else "Rounding, in utility"
+        return (title, "", *[""] * len(letters), *beyond)
+    title = capital(str(row["title"]))
+    if row["outcome"] == UTILITY:
+        title = f"Utility lost{', in units of cost' if COSTS in set(details.rows['outcome']) else ''}"
+    return (title, weight, *(to_places(row[letter], places) for letter in letters), *beyond)
+
+
+def _trace(findings: Findings) -> Iterator[Grid]:
+    """Utility lost over a few epsilons, beside the limit."""
+    details: DecisionDetails = findings.details
+    table = details.trace
+    epsilons = sorted(table["epsilon"].unique())
+    if len(epsilons) < 2:
+        return
+    now = lettered_now(findings)
+    places = int(details.rows.set_index("outcome").loc[UTILITY, "decimals"])
+    of_a, of_c = (to_places(details.rows.set_index("outcome").loc[UTILITY, letter], places) for letter in "AC")
+    rows = []
+    for policy, lines in table.groupby("policy", sort=False):
+        losses = lines.set_index("epsilon")["loss"]
+        cells = [to_places(losses[value], places) if value in losses.index else "–" for value in epsilons]
+        rows.append((f"  {TRACED.get(str(policy), str(policy))}", *cells))
+    head = f"Utility lost, per {plain(details.patients)} (A: {of_a}; C: {of_c}), at ε ="
+    yield Grid((head, *map(plain, epsilons)), tuple(rows))
+
+
+def _notes(findings: Findings, seen: str) -> Iterator[str]:
+    """Why the textbook's mechanism does badly, the list, and what a further treatment leaks."""
+    details: DecisionDetails = findings.details
+    if details.textbook is not None:
+        yield _why_textbook(details)
+    if not math.isnan(details.list_true):
+        yield (
+            "If nobody sees the treatment and only a list is published: give C, and replace entries of the list at "
+            f"random; at ε = {plain(details.list_epsilon)}, {percent(details.list_true)} of them show the treatment "
+            "really given."
+        )
+    yield "A second treatment of the same patient leaks again, up to ε."
+
+
+def _why_textbook(details: DecisionDetails) -> str:
+    """Why the exponential mechanism of the textbook loses more than the fitted one."""
+    textbook = details.textbook
+    from_a = "never beats A" if math.isinf(textbook.beats_from) else f"is worse than A below ε = {rounded(textbook.beats_from)}"
+    return (
+        f"The textbook's exponential mechanism {from_a}: it starts from equal odds, and its noise is sized for "
+        f"{textbook.pair} (Δ = {rounded_up(textbook.sensitivity, 3)}), while for half of the patients the treatments "
+        f"differ by less than {rounded(textbook.median_difference)}."
+    )
