@@ -55,7 +55,8 @@ def refuse_other_kinds(study: Study, chosen: argparse.Namespace) -> None:
         if kind not in kinds and value is not None and value is not False:
             name = f"--{option.replace('_', '-')}"
             instead = ": give --total-epsilon" if kind == DAYS and option == "epsilon" else ""
-            raise UsageError(f"{name} goes with {in_a_row(kinds, 'or')}, not with {kind} ({study.name}){instead}")
+            other = kind.removesuffix(" (--horizon)")
+            raise UsageError(f"{name} goes with {in_a_row(kinds, 'or')}, not with {other} ({study.name}){instead}")
 
 
 def report_of_study(
