@@ -14,6 +14,7 @@ import sys
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, TextIO
 
 from policysim.errors import OutputError
@@ -123,13 +124,14 @@ def progress_bar(unit: str = "step") -> Iterator[Progress]:
     from policysim.progress import Progress  # noqa: PLC0415 - --help has no need of either
 
     tqdm: Any
-    if in_notebook():
-        from tqdm.auto import tqdm  # noqa: PLC0415 - a widget where there is ipywidgets, else text
+    notebook = in_notebook()
+    if notebook and find_spec("ipywidgets"):
+        from tqdm.notebook import tqdm  # noqa: PLC0415
     else:
         from tqdm import tqdm  # noqa: PLC0415
 
-    # disable=None: tqdm itself asks whether stderr is a terminal.
-    disable = False if in_notebook() else None
+    # None: tqdm itself asks whether stderr is a terminal.
+    disable = False if notebook else None
     with tqdm(total=0, delay=PATIENCE_SECONDS, disable=disable, leave=False, unit=unit, file=sys.stderr) as bar:
         done = threading.Event()
 
