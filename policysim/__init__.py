@@ -26,6 +26,7 @@ from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Never
 
+import policysim.report  # noqa: F401 - the package: loaded later, it would take the name of the function below
 from policysim.study.registration import refuse_others, register
 
 if TYPE_CHECKING:
@@ -375,6 +376,8 @@ def report(
             return report_decision(of, policies=policies, epsilons=values, progress=progress)
     if not isinstance(of, Study | str | Path):
         raise ValueError(f"report takes a DecisionProblem, a study, its name or the path of its file, got {of!r}.")
+    if policies is not None and len(policies) == 0:
+        raise ValueError("policies must not be empty.")
     names = []
     for name in policies or ():
         if not isinstance(name, str) or isinstance(policies, Mapping):

@@ -77,12 +77,13 @@ def report_of_study(
     from policysim.study.declared import LoggedStudy, ModelledStudy, require_scenario
 
     if horizon is not None:
-        from policysim.course.days_report import report as report_days
-
         if epsilons is not None:
             raise ValueError("epsilons go with one decision: over days give total_epsilons.")
+        scenario = require_scenario(study)
+        from policysim.course.days_report import report as report_days
+
         return report_days(
-            require_scenario(study),
+            scenario,
             horizon=horizon,
             total_epsilons=total_epsilons,
             delta=delta,
