@@ -9,8 +9,8 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import NamedTuple
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -19,32 +19,35 @@ from envs.scenario import SYMPTOMS
 from policies.arrays import FloatArray
 from policies.exponential import Exponential, ExponentialFitted
 from policies.optimal.optimum import Optimal
+from policies.policy import Policy
 from policies.problem import DecisionProblem
 from policies.randomized_response import RandomizedResponse
 from policies.reference import BestFixed, Greedy, SameForAlike
 from policysim.decision.beliefs import patients_of_belief, strongest_belief
-from policysim.decision.evidence import Evidence, has_floors
+from policysim.decision.evidence import Evidence
 from policysim.decision.exchange import Exchange, as_one_version, exchange, perfect_information
 from policysim.decision.prices import uses_hidden
 from policysim.decision.redraws import SPREAD, Redrawn
-from policysim.decision.textbook import Textbook
+from policysim.decision.textbook import Textbook, median_stake
 from policysim.numbers import DIGITS, NEGLIGIBLE, apart, enough, not_above, population
 from policysim.report.findings import BETTER, EQUAL, NOT_SHOWN, UTILITY, WORSE, Findings, verdict_of_versions
 from policysim.study.declared import ScenarioStudy
-from policysim.study.labels import counted_illustrative, level_in_words, listed
-from policysim.study.options_table import FOR_ALL, private_choices, trace
+from policysim.study.labels import counted_illustrative, level_in_words
+from policysim.study.options_table import FOR_ALL, trace
 from policysim.study.stated_bounds import broken_bounds
 from policysim.study.sweep import evaluate_each, evaluated_on, rows_on
 from policysim.utility import COSTS
-from policysim.words import ACHIEVABLE, ALL, UNBEATABLE, capital, unused
+from policysim.words import ACHIEVABLE, ALL, UNBEATABLE, capital, in_a_row, unused
 
 LETTERS = "ABCDEF"
 # What is counted of 100 patients where nothing is counted but utility.
 HUNDRED = 100
 # Rates that differ by less, per patient, are the same.
 LEAST_MOVED = 1e-6
-# What makes so much of a gain or a loss is named; a screen has room for so many outcomes beside the one that leads.
-LEAST_PART, MOST_ROWS = 0.1, 6
+# What makes so much of a gain, or of a loss, is named, if it is also so much of the larger of the two.
+LEAST_PART, LEAST_OF_LARGER = 0.1, 0.01
+# A screen has room for so many outcomes.
+MOST_ROWS = 6
 # Values that differ by less, of the range in a version or of the largest number there, are equal but for rounding.
 TIE, ROUNDING = 1e-9, 1e-12
 # More public features than these are not named one by one.
@@ -124,8 +127,8 @@ class DecisionDetails:
         How many of the model's numbers are assumed, of how many.
     records : int
         How many are possible.
-    sensitivity, range : float
-        Δ and Γ of the utility.
+    sensitivity, range, median_stake : float
+        Δ and Γ of the utility; and for half of the patients the treatments differ by no more than the last.
     tables : mapping of str to DataFrame
         What stands behind: "search", "publishing", and as far as they apply "beliefs", "prevalence", "price-list".
     """
@@ -162,6 +165,7 @@ class DecisionDetails:
     records: int
     sensitivity: float
     range: float
+    median_stake: float
     tables: Mapping[str, pd.DataFrame]
 
 
@@ -169,27 +173,29 @@ class DecisionDetails:
 REST = "all else"
 
 
-def find(evidence: Evidence, epsilon: float | None = None) -> Findings:
-    """The findings at an epsilon of the evidence; by default at the one that is looked at, where versions are known."""
-    stated = evidence.epsilon if epsilon is None else epsilon
+def find(evidence: Evidence, warnings: Sequence[str] = ()) -> dict[float, Findings]:
+    """The findings at each epsilon of the evidence; versions of the model are known at the one that is looked at.
+
+    They differ in their details alone.
+    """
     letters = lettered(evidence)
     options = options_table(evidence, letters)
-    pairs = _pairs(evidence, letters, stated)
-    differences = differences_table(evidence, letters, pairs)
-    return Findings(
+    core = Findings(
         options=options,
-        differences=differences,
-        harmed=evidence.tables.get("harmed", pd.DataFrame()),
+        differences=differences_table(evidence, letters),
+        harmed=harmed_table(evidence),
         leaks=leaks_table(evidence, letters),
-        warnings=tuple(_warnings(evidence)),
-        details=_details(evidence, letters, options, pairs, stated),
+        warnings=(*_warnings(evidence), *warnings),
     )
+    return {
+        epsilon: replace(core, details=_details(evidence, letters, options, epsilon)) for epsilon in evidence.epsilons
+    }
 
 
 def lettered(evidence: Evidence) -> tuple[Lettered, ...]:
     """The options that get letters, at most six: the last that were asked for by name find no room first."""
     everyone = evidence.everyone
-    letters = [(SameForAlike.name, _same_title(evidence)), (private_policy(evidence), "Best private draw")]
+    letters = [(SameForAlike.name, _same_title(evidence)), (evidence.best_private, "Best private draw")]
     letters.append((Greedy.name, "Best for each patient"))
     shown = {_given(evidence, name) for name, _ in letters[:2]}
     if _given(evidence, BestFixed.name) not in shown:
@@ -198,21 +204,6 @@ def lettered(evidence: Evidence) -> tuple[Lettered, ...]:
     compared = [name for name in evidence.named if name in everyone["policy"].to_numpy() and name not in known]
     letters += [(name, capital(name)) for name in compared]
     return tuple(Lettered(letter, *option) for letter, option in zip(LETTERS, letters, strict=False))
-
-
-def private_policy(evidence: Evidence) -> str:
-    """The policy of B: the exponential mechanism, fitted, where it has floors and ceilings; else the optimum.
-
-    Where the optimum cannot be computed it is the best of those that were compared.
-    """
-    known = {policy.name for policy in evidence.policies}
-    compared = set(evidence.everyone["policy"])
-    if ExponentialFitted.name in known & compared and has_floors(evidence.problem):
-        return ExponentialFitted.name
-    if Optimal.name in compared:
-        return Optimal.name
-    choices = private_choices(evidence.tables["comparison"], [name for name in known if name in compared])
-    return choices[evidence.epsilon]
 
 
 def _given(evidence: Evidence, name: str) -> tuple[float, ...]:
@@ -233,9 +224,10 @@ def _same_title(evidence: Evidence) -> str:
     """The title of A: one treatment for everyone, or the best by what is public."""
     row, labels = evidence.everyone.loc[SameForAlike.name, evidence.epsilon], evidence.labels
     public = [name for name in evidence.problem.records.names if name not in labels.hidden_features]
-    if max(row[f"p_{action}"] for action in labels.actions) > 1 - NEGLIGIBLE or not labels.hidden_features or not public:
+    one_for_all = max(row[f"p_{action}"] for action in labels.actions) > 1 - NEGLIGIBLE
+    if one_for_all or not labels.hidden_features or not public:
         return _for_everyone(evidence, SameForAlike.name)
-    by = listed(public, last="and") if len(public) <= MOST_NAMED else "what is public"
+    by = in_a_row([name.replace("_", " ") for name in public], "and") if len(public) <= MOST_NAMED else "what is public"
     return f"Best treatment by {by}"
 
 
@@ -281,15 +273,14 @@ def _value_interval(evidence: Evidence) -> tuple[pd.Series, pd.Series]:
 def _pairs(evidence: Evidence, letters: Sequence[Lettered], epsilon: float) -> list[tuple[str, str]]:
     """Which options are compared: hiding everything, leaking, privacy in all, and those beyond C against A.
 
-    Where B hides everything, too, what hiding costs is told of B, which is the best of those by the weights.
+    Where B hides everything, too, and is another option than A, hiding costs B, the best of those by the weights.
     """
-    hiding = "B" if _hides_everything(evidence, letters, epsilon) else "A"
+    policy, everyone = {option.letter: option.policy for option in letters}, evidence.everyone
+    of_a, of_b = (everyone.loc[(policy[letter], epsilon)] for letter in "AB")
+    other = abs(of_a["value"] - of_b["value"]) > ROUNDING * abs(of_a["value"])
+    hiding = "B" if of_b["epsilon_spent"] < NEGLIGIBLE and other else "A"
     first = [(hiding, "C"), ("B", "A"), ("B", "C"), ("A", "C")]
     return list(dict.fromkeys([*first, *((option.letter, "A") for option in letters[3:])]))
-
-
-def _hides_everything(evidence: Evidence, letters: Sequence[Lettered], epsilon: float) -> bool:
-    return bool(evidence.everyone.loc[(letters[1].policy, epsilon), "epsilon_spent"] < NEGLIGIBLE)
 
 
 def counted_outcomes(evidence: Evidence) -> list[str]:
@@ -316,9 +307,7 @@ def weights_of(evidence: Evidence) -> dict[str, float]:
     return {} if evidence.study is None else {COSTS: 1.0, **evidence.study.weights}
 
 
-def differences_table(
-    evidence: Evidence, letters: Sequence[Lettered], pairs: Sequence[tuple[str, str]]
-) -> pd.DataFrame:
+def differences_table(evidence: Evidence, letters: Sequence[Lettered]) -> pd.DataFrame:
     """The differences of pairs of options in each outcome and in utility, at each epsilon, with verdicts.
 
     At the stated epsilon versions of the model decide, where there are such; elsewhere the stated numbers alone.
@@ -329,11 +318,13 @@ def differences_table(
     everyone = evidence.everyone
     rows = []
     for epsilon in evidence.epsilons:
-        for option, than in pairs:
+        for option, than in _pairs(evidence, letters, epsilon):
             for outcome, column, sign in measures:
                 mine, other = (float(everyone.loc[(policy[letter], epsilon), column]) for letter in (option, than))
                 row = {"epsilon": epsilon, "option": option, "than": than, "outcome": outcome}
-                across = versions_of(evidence, policy[option], policy[than], column) if epsilon == evidence.epsilon else None
+                across = (
+                    versions_of(evidence, policy[option], policy[than], column) if epsilon == evidence.epsilon else None
+                )
                 rows.append(row | judged(mine, other, sign, across))
     return pd.DataFrame(rows)
 
@@ -381,7 +372,7 @@ def leaks_table(evidence: Evidence, letters: Sequence[Lettered]) -> pd.DataFrame
     }
     spans = evaluate_each(dict.fromkeys(jobs.values()), lambda policy: _span(problem, policy, believed))
     fixed = {
-        "belief": level_in_words(problem.records, belief["feature"], belief["level"]),
+        "belief": belief["belief"],
         "among": belief["among"],
         "before": float(belief["before"]),
     }
@@ -392,7 +383,29 @@ def leaks_table(evidence: Evidence, letters: Sequence[Lettered]) -> pd.DataFrame
     return pd.DataFrame(rows)
 
 
-def _span(problem: DecisionProblem, policy, believed: tuple[FloatArray, FloatArray]) -> tuple[float, float]:
+def harmed_table(evidence: Evidence) -> pd.DataFrame:
+    """The groups that are harmed by B instead of A at the stated epsilon, most harmed first.
+
+    Groups within groups, too: a subgroup that gains hides no other that loses. One that is harmed less than a group
+    that it belongs to says nothing new.
+    """
+    groups = evidence.harmed.groups
+    worse = groups[groups["value"] > LEAST_MOVED].sort_values("value", ascending=False, kind="stable")
+    records = evidence.problem.records
+    names = [
+        level_in_words(records, group, level) + ("" if within == ALL else f", {level_in_words(records, within, inner)}")
+        for group, level, within, inner in worse[["group", "level", "within", "within_level"]].to_numpy()
+    ]
+    pair = {"epsilon": evidence.epsilon, "option": "B", "than": "A"}
+    whole = worse["within"].eq(ALL)
+    table = pd.DataFrame({**pair, "group": names, "whole": whole, "share": worse["share"], "value": worse["value"]})
+    # First the group of one feature that bears most of the harm.
+    most = (table["share"] * table["value"]).where(table["whole"])
+    order = table.assign(first=most.eq(most.max())).sort_values("first", ascending=False, kind="stable")
+    return order.drop(columns="first").reset_index(drop=True)
+
+
+def _span(problem: DecisionProblem, policy: Policy, believed: tuple[FloatArray, FloatArray]) -> tuple[float, float]:
     """The least and the largest belief after a treatment that some of these patients get."""
     on = evaluated_on(policy, problem)
     row, table = rows_on(on, problem), policy.probabilities(on)
@@ -418,11 +431,11 @@ def _details(
     evidence: Evidence,
     letters: Sequence[Lettered],
     options: pd.DataFrame,
-    pairs: Sequence[tuple[str, str]],
     epsilon: float,
 ) -> DecisionDetails:
     """The table as it is printed, what is named in sentences, the exchange, the trace, and the textbook's mechanism."""
     problem, labels, weights = evidence.problem, evidence.labels, weights_of(evidence)
+    pairs = _pairs(evidence, letters, epsilon)
     now = options[(options["section"] == "option") & (options["epsilon"] == epsilon)].set_index("option")
     rates = now[[f"expected_{name}" for name in counted_outcomes(evidence)]].to_numpy(dtype=float)
     count = population(rates.ravel()) if rates.size else HUNDRED
@@ -469,6 +482,7 @@ def _details(
         records=problem.n_records,
         sensitivity=problem.sensitivity.value,
         range=problem.sensitivity.range,
+        median_stake=median_stake(problem),
         tables={name: evidence.tables[name] for name in BEHIND if name in evidence.tables},
     )
 
@@ -495,9 +509,9 @@ def _same_for_all(evidence: Evidence, policy: str, epsilon: float) -> str:
 
 
 def _perfect_information(evidence: Evidence, letters: Sequence[Lettered]) -> tuple[float, float]:
-    """Its expected value where one of the options with letters is chosen."""
+    """Its expected value where A or B is chosen."""
     assert evidence.versions is not None
-    names = [option.policy for option in letters if option.policy in set(evidence.versions.options["option"])]
+    names = [option.policy for option in letters[:2]]
     weight = weights_of(evidence).get(evidence.labels.lead or "", math.nan)
     return perfect_information(evidence.versions.options, names, weight)
 
@@ -526,25 +540,24 @@ def printed_zones(zones: pd.DataFrame, unit_weight: float) -> pd.DataFrame:
     return zones.assign(low=[0.0, *ends], high=[*ends, math.inf])
 
 
-def named_changes(
-    evidence: Evidence, now: pd.DataFrame, pairs: Sequence[tuple[str, str]], count: int
-) -> pd.DataFrame:
+def named_changes(evidence: Evidence, now: pd.DataFrame, pairs: Sequence[tuple[str, str]], count: int) -> pd.DataFrame:
     """What changes by one option instead of another, as far as it is named: what leads, and each that makes a tenth.
 
-    A tenth of what is gained, or of what is lost, by the weights; without weights, of the largest change.
+    A tenth of what is gained, or of what is lost, by the weights; of a problem alone, by the numbers themselves.
     """
-    weights = weights_of(evidence)
-    rows = []
+    weights, outcomes = weights_of(evidence), counted_outcomes(evidence)
+    rows, numbers = [], now[[f"expected_{name}" for name in outcomes]].astype(float)
     for option, than in pairs:
-        moved = {name: float(now.loc[option, f"expected_{name}"] - now.loc[than, f"expected_{name}"]) for name in counted_outcomes(evidence)}
-        worth = {name: value * (weights.get(name, 0.0) if weights else 1.0) for name, value in moved.items()}
-        total = {side: sum(abs(value) for value in worth.values() if value * side > 0) for side in (-1, 1)}
+        difference = numbers.loc[option] - numbers.loc[than]
+        moved = {name: float(difference[f"expected_{name}"]) for name in outcomes}
+        worth = {name: value * weights.get(name, 0.0 if weights else 1.0) for name, value in moved.items()}
+        lost, gained = (sum(max(sign * value, 0.0) for value in worth.values()) for sign in (1, -1))
         for name, value in moved.items():
-            whole = total[1 if worth[name] > 0 else -1]
+            whole = lost if value > 0 else gained
             part = abs(worth[name]) / whole if whole > 0 else 0.0
-            if abs(value) > LEAST_MOVED and (part >= LEAST_PART or name == evidence.labels.lead):
-                title = _title(evidence, name)
-                rows.append((option, than, name, title, value * count, part, abs(worth[name])))
+            matters = part >= LEAST_PART and abs(worth[name]) >= LEAST_OF_LARGER * max(lost, gained)
+            if abs(value) > LEAST_MOVED and (matters or name == evidence.labels.lead):
+                rows.append((option, than, name, _title(evidence, name), value * count, part, abs(worth[name])))
     table = pd.DataFrame(rows, columns=["option", "than", "outcome", "title", "value", "part", "worth"])
     return table.sort_values("worth", ascending=False, kind="stable").drop(columns="worth").reset_index(drop=True)
 
@@ -554,39 +567,37 @@ def printed_rows(
 ) -> tuple[pd.DataFrame, tuple[str, ...]]:
     """The rows of the table as printed, and what its row `REST` sums.
 
-    Numbers are rounded first and subtracted then, so that whoever subtracts what is printed gets what is printed.
+    Numbers are rounded first and subtracted then: a reader who subtracts printed numbers gets the printed difference.
     """
-    weights, labels = weights_of(evidence), evidence.labels
+    weights, outcomes = weights_of(evidence), counted_outcomes(evidence)
     named = list(dict.fromkeys(changes["outcome"]))
-    lead = [labels.lead] if labels.lead in counted_outcomes(evidence) else []
-    shown = list(dict.fromkeys([*lead, *(name for name in named if name != COSTS)]))[: MOST_ROWS]
+    lead = [name for name in outcomes if name == evidence.labels.lead]
+    shown = list(dict.fromkeys([*lead, *(name for name in named if name != COSTS)]))[:MOST_ROWS]
     shown += [COSTS] if COSTS in named else []
     rows = [
-        _printed_row(name, _title(evidence, name), weights.get(name, math.nan), now[f"expected_{name}"], pairs, count)
+        {"outcome": name, "title": _title(evidence, name), "weight": weights.get(name, math.nan)}
+        | rounded_numbers(now[f"expected_{name}"], pairs, count)
         for name in shown
     ]
-    lost = _printed_row(UTILITY, "utility lost", math.nan, now["loss"], pairs, count)
-    rest = [name for name in counted_outcomes(evidence) if name not in shown and now[f"expected_{name}"].nunique() > 1]
+    lost = {"outcome": UTILITY, "title": "utility lost", "weight": math.nan} | rounded_numbers(
+        now["loss"], pairs, count
+    )
+    rest = [name for name in outcomes if name not in shown and np.ptp(now[f"expected_{name}"]) > LEAST_MOVED]
     if weights:
-        sums = {
-            f"{option} − {than}": lost[f"{option} − {than}"]
-            - sum(row["weight"] * row[f"{option} − {than}"] for row in rows if row["weight"] == row["weight"])
-            for option, than in pairs
-        }
-        sums = {pair: round(total, int(lost["decimals"])) + 0.0 for pair, total in sums.items()}
-        rows.append({"outcome": REST, "title": REST, "weight": math.nan, "decimals": lost["decimals"], **sums})
-    titles = tuple(_title(evidence, name) for name in rest)
-    return pd.DataFrame([*rows, lost]), titles
+        beside = {"outcome": REST, "title": REST, "weight": math.nan, "decimals": lost["decimals"]}
+        for pair in (f"{option} − {than}" for option, than in pairs):
+            counted = sum(row["weight"] * row[pair] for row in rows if row["weight"] > 0)
+            beside[pair] = round(lost[pair] - counted, lost["decimals"]) + 0.0
+        rows.append(beside)
+    return pd.DataFrame([*rows, lost]), tuple(_title(evidence, name) for name in rest)
 
 
-def _printed_row(
-    outcome: str, title: str, weight: float, values: pd.Series, pairs: Sequence[tuple[str, str]], count: int
-) -> dict[str, object]:
-    """A row: the rounded numbers of each option, and their differences."""
+def rounded_numbers(values: pd.Series, pairs: Sequence[tuple[str, str]], count: int) -> dict[str, Any]:
+    """The numbers of each option among so many patients, with decimals that tell A, B and C apart; and differences."""
     decimals = apart(values.loc[["A", "B", "C"]].unique(), count)
-    shown = {letter: round(float(value) * count, decimals) + 0.0 for letter, value in values.items()}
+    shown = {str(letter): round(float(value) * count, decimals) + 0.0 for letter, value in values.items()}
     beyond = {f"{option} − {than}": round(shown[option] - shown[than], decimals) + 0.0 for option, than in pairs}
-    return {"outcome": outcome, "title": title, "weight": weight, "decimals": decimals, **shown, **beyond}
+    return {"decimals": decimals, **shown, **beyond}
 
 
 def unit_of_exchange(evidence: Evidence, changes: pd.DataFrame, pair: tuple[str, str]) -> str | None:
